@@ -1,0 +1,135 @@
+//! The operating error: what can go wrong below transactions, each variant saying where (I8).
+//! Expected outcomes (not found, duplicate, deadlock) are not errors of this kind, and bugs panic.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Result with the operating error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An operating error. Cheap to clone, so that a latched error can be told to every client.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused a read, write, sync or directory operation.
+    #[error("{op} of {} at offset {offset} failed: {source}", path.display())]
+    Io {
+        /// What was tried: "read", "write", "sync", "open"...
+        op: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Byte offset in the file, 0 where it has no meaning.
+        offset: u64,
+        /// The system's error.
+        #[source]
+        source: Arc<io::Error>,
+    },
+    /// No space on the device or over a quota. The engine goes on once there is space.
+    #[error("no space left while trying to {op} {} at offset {offset}", path.display())]
+    DiskFull {
+        /// What was tried.
+        op: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Byte offset in the file.
+        offset: u64,
+    },
+    /// Bytes on disk are not what was written: bad checksum, impossible structure, short file.
+    #[error("corrupt data in {} at offset {offset}: {what}: expected {expected}, found {found}", path.display())]
+    Corruption {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset of the block that is wrong.
+        offset: u64,
+        /// Which block or field.
+        what: String,
+        /// What should be there.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// A failed log write or sync put durability in doubt; nothing is accepted any more (I8).
+    #[error("the engine is read-only since: {reason}")]
+    ReadOnly {
+        /// The first failure, as told then.
+        reason: String,
+    },
+    /// A key, value or request beyond `limits`.
+    #[error("{what} of {size} bytes is over the limit of {limit}")]
+    TooLong {
+        /// What is too long.
+        what: &'static str,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The object is not there: a table was dropped, an id is unknown.
+    #[error("{what} does not exist")]
+    NotFound {
+        /// What was looked for.
+        what: String,
+    },
+    /// An object of that name is there already.
+    #[error("{what} exists already")]
+    Exists {
+        /// What was to be created.
+        what: String,
+    },
+}
+
+impl Error {
+    /// Wraps a system error, telling a full disk from the rest.
+    pub fn io(op: &'static str, path: &Path, offset: u64, source: io::Error) -> Error {
+        let full = matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            || matches!(source.raw_os_error(), Some(28 | 122));
+        if full {
+            Error::DiskFull { op, path: path.to_owned(), offset }
+        } else {
+            Error::Io { op, path: path.to_owned(), offset, source: Arc::new(source) }
+        }
+    }
+
+    /// A block or field of a file that is not what was written.
+    pub fn corruption(
+        path: &Path,
+        offset: u64,
+        what: impl Into<String>,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Error {
+        Error::Corruption {
+            path: path.to_owned(),
+            offset,
+            what: what.into(),
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+
+    /// Whether the same request may succeed later without repair (a full disk).
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::DiskFull { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_from_other_system_errors() {
+        let full = Error::io("write", Path::new("/t/main.pando"), 4096, io::Error::from_raw_os_error(28));
+        assert!(matches!(full, Error::DiskFull { offset: 4096, .. }), "{full}");
+        let other = Error::io("write", Path::new("/t/main.pando"), 0, io::Error::from_raw_os_error(5));
+        assert!(matches!(other, Error::Io { .. }), "{other}");
+    }
+
+    #[test]
+    fn corruption_names_file_offset_expected_and_found() {
+        let text = Error::corruption(Path::new("/t/main.pando"), 8192, "block checksum", "1", "2").to_string();
+        for part in ["/t/main.pando", "8192", "block checksum", "expected 1", "found 2"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

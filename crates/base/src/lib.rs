@@ -1,0 +1,13 @@
+//! What every layer of Pando shares: ids and sequence numbers, the record, limits and defaults,
+//! the operating error, and the table of metrics. Depends on nothing of ours.
+
+pub mod error;
+pub mod ids;
+pub mod limits;
+pub mod metrics;
+pub mod record;
+
+pub use error::{Error, Result};
+pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO};
+pub use metrics::Metrics;
+pub use record::{compare_versions, Kind, RecordRef};

@@ -1,0 +1,58 @@
+//! The one home of limits and defaults: value, unit, reason.
+
+/// Longest key in bytes. A server key of 3072 bytes may grow under collation weights; with the
+/// primary key appended it stays below this.
+pub const KEY_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest value in bytes: a row with a LONGBLOB near the server's 1 GB packet limit.
+pub const VALUE_BYTES_MAX: usize = (1 << 30) + (64 << 20);
+
+/// Unit of allocation and alignment in a tree file: the page of common disks, as O_DIRECT wants.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Raw bytes after which a segment is closed: big enough to compress, small enough that a cold
+/// point read stays one cheap read.
+pub const SEGMENT_RAW_BYTES: usize = 64 * 1024;
+
+/// Keys per page of a run's filter: a page is about 37 KiB at 9 bits a key.
+pub const FILTER_PAGE_KEYS: usize = 32 * 1024;
+
+/// Bytes after which the active memtable is sealed.
+pub const MEMTABLE_BYTES: usize = 32 << 20;
+
+/// Raw bytes a leaf is built to; at twice this it is split.
+pub const LEAF_RAW_BYTES: u64 = 16 << 20;
+
+/// Most children of an internal node.
+pub const FANOUT_MAX: usize = 64;
+
+/// What must wait for a leaf before it is flushed to, as a share of the leaf's size:
+/// a quarter means each leaf byte is rewritten about four times in its life in the buffer above.
+pub const FLUSH_SHARE_OF_LEAF: u64 = 4;
+
+/// Most runs in a node's buffer before the fullest child is flushed or runs are merged,
+/// whatever the sizes: a read may have to look into each.
+pub const BUFFER_RUNS_MAX: usize = 12;
+
+/// What a waiting tombstone adds to a child's debt, in bytes: dead rows must not linger (queues).
+pub const TOMBSTONE_DEBT_BYTES: u64 = 256;
+
+/// Default size of the log's files.
+pub const LOG_FILE_BYTES: u64 = 64 << 20;
+
+/// Log kept beyond which the dictionaries that hold it back are checkpointed.
+pub const LOG_KEPT_BYTES_MAX: u64 = 512 << 20;
+
+/// Default age, in seconds, at which a dirty dictionary is checkpointed.
+pub const CHECKPOINT_PERIOD_S: u64 = 60;
+
+/// Default lock wait in seconds, as InnoDB's users know it.
+pub const LOCK_WAIT_TIMEOUT_S: u64 = 50;
+
+/// Smallest block cache.
+pub const CACHE_BYTES_MIN: u64 = 8 << 20;
+
+const _: () = assert!(SEGMENT_RAW_BYTES * 16 <= LEAF_RAW_BYTES as usize);
+const _: () = assert!(LEAF_RAW_BYTES <= 2 * MEMTABLE_BYTES as u64);
+const _: () = assert!(PAGE_BYTES.is_power_of_two());
+const _: () = assert!(LOG_FILE_BYTES * 4 <= LOG_KEPT_BYTES_MAX);

@@ -1,0 +1,118 @@
+//! Counters of the whole engine, one table from which the struct, the status variables of the
+//! server and the text of `SHOW ENGINE PANDO STATUS` are generated.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter or gauge. Relaxed: figures for people, never for decisions that need order.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+    /// Subtracts `n` (gauges).
+    pub fn sub(&self, n: u64) {
+        self.0.fetch_sub(n, Ordering::Relaxed);
+    }
+    /// Sets the value (gauges).
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+    /// Raises the value to `n` if it is smaller (maxima).
+    pub fn raise(&self, n: u64) {
+        self.0.fetch_max(n, Ordering::Relaxed);
+    }
+    /// Reads the value.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+macro_rules! metrics {
+    ($($name:ident: $doc:literal,)*) => {
+        /// All counters. Times are in microseconds, sizes in bytes.
+        #[derive(Debug, Default)]
+        pub struct Metrics {
+            $(#[doc = $doc] pub $name: Counter,)*
+        }
+
+        impl Metrics {
+            /// Names and meanings, in the order of `values`.
+            pub const TABLE: &'static [(&'static str, &'static str)] = &[$((stringify!($name), $doc),)*];
+
+            /// Current values in the order of `TABLE`.
+            pub fn values(&self) -> Vec<u64> {
+                vec![$(self.$name.get(),)*]
+            }
+        }
+    };
+}
+
+metrics! {
+    cache_bytes: "decoded blocks in the cache now",
+    cache_bytes_limit: "limit of the cache",
+    cache_hits: "blocks found in the cache",
+    cache_misses: "blocks read from a file",
+    cache_read_bytes: "bytes read from tree files",
+    log_written_bytes: "bytes appended to the log",
+    log_writes: "writes to log files",
+    log_syncs: "syncs of log files",
+    log_sync_time: "time in syncs of log files",
+    log_waits: "commits that waited for a log write or sync of another",
+    log_wait_time: "time in those waits",
+    log_kept_bytes: "log files kept for recovery now",
+    memtable_bytes: "bytes in memtables now",
+    memtable_seals: "memtables sealed",
+    memtable_written_bytes: "bytes written from memtables into runs",
+    flushes: "flushes of a buffer to a child",
+    flush_read_bytes: "raw bytes merged by flushes",
+    flush_written_bytes: "bytes written by flushes",
+    flush_by_reference: "runs passed down without rewriting",
+    compactions: "merges of runs within a buffer or leaf",
+    compaction_written_bytes: "bytes written by compactions",
+    leaf_splits: "leaves split",
+    node_splits: "internal nodes split",
+    versions_dropped: "dead versions and tombstones dropped by merges",
+    filter_probes: "keys asked of filters",
+    filter_negatives: "keys a filter said are absent",
+    checkpoints: "dictionary checkpoints completed",
+    checkpoint_written_bytes: "bytes of nodes and superblocks written by checkpoints",
+    checkpoint_time: "time in checkpoints",
+    backpressure_waits: "writes delayed by flush debt",
+    backpressure_time: "time in those delays",
+    backpressure_time_max: "longest such delay",
+    row_locks: "row locks held now",
+    row_lock_requests: "row locks asked for",
+    row_lock_waits: "requests that had to wait",
+    row_lock_time: "time in those waits",
+    row_lock_timeouts: "waits that timed out",
+    deadlocks: "deadlocks resolved",
+    commits: "transactions committed with writes",
+    rollbacks: "transactions rolled back",
+    statement_rollbacks: "rollbacks to a savepoint or statement start",
+    rows_read: "rows handed to the server",
+    rows_inserted: "rows inserted",
+    rows_updated: "rows updated",
+    rows_deleted: "rows deleted",
+    tables_open: "tables open now",
+    read_only_latched: "1 after a failed log write or sync",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_follow_the_table() {
+        let m = Metrics::default();
+        m.cache_bytes.add(7);
+        m.read_only_latched.set(1);
+        let values = m.values();
+        assert_eq!(values.len(), Metrics::TABLE.len());
+        assert_eq!(values.first(), Some(&7));
+        assert_eq!(values.last(), Some(&1));
+        assert!(Metrics::TABLE.iter().all(|(name, doc)| !name.is_empty() && !doc.is_empty()));
+    }
+}
