@@ -1,1 +1,46 @@
-//! stub
+//! Pando: ordered transactional maps on a write-optimised tree; the engine under `ENGINE=PANDO`.
+//!
+//! A [`Db`] holds tables; a [`Table`] is a set of dictionaries (its rows and its secondary
+//! indexes), each an ordered map of byte strings in a tree file of its own. All reading and
+//! writing goes through a [`Txn`].
+//!
+//! Life of a write: [`Txn::insert_row`] locks the unique keys, looks them up, and puts the entries
+//! into the write set; [`Txn::commit`] runs the pipeline of `commit`: log, memtables, publication,
+//! durability. Background jobs (`background`) bring the records down the tree, checkpoints let go
+//! of the log. After a crash, `recovery` replays what the files lack.
+//!
+//! Lock order, outermost first: the DDL mutex; the gates of trees by dictionary id; the log's
+//! mutexes; the publication's; the maps of open tables and dictionaries, the catalog's content and
+//! the scheduler's queue, which are leaves: nothing is called with them held.
+
+mod background;
+mod catalog;
+mod check;
+mod commit;
+mod cursor;
+mod db;
+mod ddl;
+mod descriptor;
+mod error;
+mod horizon;
+mod options;
+mod recovery;
+mod rows;
+mod status;
+mod table;
+mod transaction;
+
+pub use cursor::{Cursor, ReadMode};
+pub use db::Db;
+pub use descriptor::TableSpec;
+pub use error::{Error, Result};
+pub use options::{LogLevel, LogSink, Options};
+pub use pando_base::{Error as EngineError, Metrics, TxnId};
+pub use pando_column::Compression;
+pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
+pub use pando_tree::{Estimate, TreeConfig};
+pub use pando_txn::{LockMode, Mark, TxnHandle};
+pub use pando_wal::FlushMode;
+pub use rows::Entry;
+pub use table::{Dict, Table, TableInfo};
+pub use transaction::{LockWait, LockedRead, Txn};

@@ -1,1 +1,25 @@
-//! stub
+//! The file layer of Pando: what lies between the engine and the disk.
+//!
+//! - [`vfs`]: files, directories and the clock, real or simulated. Nothing above opens a file
+//!   otherwise, so that a seed reproduces every crash and fault.
+//! - [`block`]: the frame of everything on disk, with kind, owner, place and checksum (I8).
+//! - [`TreeFile`]: the file of one dictionary: two superblock slots (I7), and extents that are given
+//!   back when their owner is dropped (I2).
+//!
+//! Depends on `pando-base` only. Threads: everything is `Send + Sync`; readers and writers of blocks
+//! take no lock here.
+
+pub mod block;
+mod extent;
+mod place;
+mod ranges;
+mod space;
+mod superblock;
+mod tree_file;
+pub mod vfs;
+
+pub use block::BlockKind;
+pub use extent::Extent;
+pub use place::Place;
+pub use superblock::Superblock;
+pub use tree_file::TreeFile;

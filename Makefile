@@ -1,0 +1,43 @@
+# The entry point. Every target gets the machine ready by itself (scripts/setup.sh), and doing nothing
+# is quick.
+
+SERVER_DIR ?= build/server
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build test demo server stop-server clean distclean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
+	  awk -F'\t' '{ printf "make %-12s %s\n", $$1, $$2 }'
+
+setup: ## install what is needed: MariaDB with headers and source, Rust, compiler
+	@scripts/setup.sh
+
+build: setup ## the plugin for the server: build/ha_pando.so
+	@scripts/build.sh
+
+test: ## all checks, as CI runs them (one stage: scripts/test.sh unit)
+	@scripts/test.sh
+
+demo: build ## see the engine at work
+	@scripts/demo.sh
+
+server: build ## a private server with the engine that stays until make stop-server
+	@if scripts/private-server.sh status $(SERVER_DIR) >/dev/null; then \
+	  echo "already running (make stop-server stops it; then it can run a new build)"; \
+	else \
+	  scripts/private-server.sh start $(SERVER_DIR) >/dev/null; \
+	fi
+	@echo "connect:  mariadb --no-defaults -uroot -S $$(scripts/private-server.sh socket $(SERVER_DIR))"
+	@echo "data:     $(SERVER_DIR)/data, log: $(SERVER_DIR)/error.log"
+	@echo "stop:     make stop-server"
+
+stop-server: ## stop the server of make server; its data stay
+	@scripts/private-server.sh stop $(SERVER_DIR)
+
+clean: stop-server ## remove what was built and the data of make server; what setup fetched stays
+	@rm -rf target build/cmake build/mtr build/mtr-var build/logs build/ha_pando.so $(SERVER_DIR)
+	@rm -rf build/cmake-configure.log build/datadir-*
+
+distclean: clean ## remove what setup fetched too
+	@rm -rf build

@@ -1,0 +1,177 @@
+//! The compressions a segment's body may have.
+#![deny(clippy::indexing_slicing)]
+
+use std::cell::RefCell;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD};
+use crate::wire::DecodeError;
+
+/// Level of zstd where none is asked for: the library's own default.
+pub const ZSTD_LEVEL_DEFAULT: i32 = 3;
+
+/// How the body of a segment is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// LZ4: cheap, for runs that will soon be merged again.
+    Lz4,
+    /// zstd at this level: small, for runs that stay.
+    Zstd(i32),
+}
+
+/// A name that is no compression's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown compression {0:?}: expected ZSTD, LZ4 or NONE")]
+pub struct UnknownCompression(String);
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Compression::None => "NONE",
+            Compression::Lz4 => "LZ4",
+            Compression::Zstd(_) => "ZSTD",
+        })
+    }
+}
+
+/// By the name of a table option, in any case; zstd at its default level.
+impl FromStr for Compression {
+    type Err = UnknownCompression;
+
+    fn from_str(name: &str) -> Result<Compression, UnknownCompression> {
+        let known = [Compression::None, Compression::Lz4, Compression::Zstd(ZSTD_LEVEL_DEFAULT)];
+        let found = known.into_iter().find(|c| name.eq_ignore_ascii_case(&c.to_string()));
+        found.ok_or_else(|| UnknownCompression(name.to_owned()))
+    }
+}
+
+/// Compresses bodies; keeps zstd's working memory between segments.
+#[derive(Default)]
+pub(crate) struct Compressor {
+    zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
+}
+
+impl Compressor {
+    /// Appends `body` to `out`, compressed where that gains at least a sixteenth; gives the codec.
+    pub(crate) fn append(&mut self, compression: Compression, body: &[u8], out: &mut Vec<u8>) -> u8 {
+        let start = out.len();
+        let done = match compression {
+            Compression::None => None,
+            Compression::Lz4 => lz4(body, out).map(|()| CODEC_ROWS_LZ4),
+            Compression::Zstd(level) => self.zstd(level, body, out).map(|()| CODEC_ROWS_ZSTD),
+        };
+        match done {
+            Some(codec) if out.len() - start <= body.len() - body.len() / 16 => codec,
+            _ => {
+                out.truncate(start);
+                out.extend_from_slice(body);
+                CODEC_ROWS_PLAIN
+            }
+        }
+    }
+
+    /// `None` if the library refuses (it has no reason to but lack of memory): the body stays plain.
+    fn zstd(&mut self, level: i32, body: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        if self.zstd.as_ref().is_none_or(|(have, _)| *have != level) {
+            self.zstd = Some((level, zstd::bulk::Compressor::new(level).ok()?));
+        }
+        let (_, compressor) = self.zstd.as_mut()?;
+        let start = out.len();
+        out.resize(start + zstd::zstd_safe::compress_bound(body.len()), 0);
+        let written = compressor.compress_to_buffer(body, out.get_mut(start..)?).ok()?;
+        out.truncate(start + written);
+        Some(())
+    }
+}
+
+fn lz4(body: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let start = out.len();
+    out.resize(start + lz4_flex::block::get_maximum_output_size(body.len()), 0);
+    let written = lz4_flex::block::compress_into(body, out.get_mut(start..)?).ok()?;
+    out.truncate(start + written);
+    Some(())
+}
+
+/// Decompresses to exactly `body_bytes` bytes. Before allocating, checks that so many can come out
+/// of so few: LZ4 gives at most 255 for one, zstd at most a block of 128 KiB for three.
+pub(crate) fn decompress(codec: u8, bytes: &[u8], body_bytes: usize) -> Result<Vec<u8>, DecodeError> {
+    let bound = match codec {
+        CODEC_ROWS_LZ4 => bytes.len().saturating_mul(255),
+        _ => (bytes.len() / 3 + 1).saturating_mul(128 << 10),
+    };
+    if body_bytes > bound {
+        return Err(DecodeError::new("segment body length", format_args!("at most {bound}"), body_bytes));
+    }
+    let result = match codec {
+        CODEC_ROWS_LZ4 => {
+            let mut body = vec![0; body_bytes];
+            lz4_flex::block::decompress_into(bytes, &mut body).map(|n| (n, body)).map_err(|e| e.to_string())
+        }
+        _ => unzstd(bytes, body_bytes).map(|body| (body.len(), body)).map_err(|e| e.to_string()),
+    };
+    match result {
+        Ok((n, body)) if n == body_bytes => Ok(body),
+        Ok((n, _)) => Err(DecodeError::new("segment body length", body_bytes, n)),
+        Err(e) => Err(DecodeError::new("segment body", "compressed bytes", e)),
+    }
+}
+
+fn unzstd(bytes: &[u8], body_bytes: usize) -> std::io::Result<Vec<u8>> {
+    thread_local! {
+        // Its working memory is worth keeping between the segments a thread reads.
+        static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    DECOMPRESSOR.with_borrow_mut(|slot| {
+        let decompressor = match slot {
+            Some(decompressor) => decompressor,
+            None => slot.insert(zstd::bulk::Decompressor::new()?),
+        };
+        let mut body = Vec::with_capacity(body_bytes);
+        decompressor.decompress_to_buffer(bytes, &mut body)?;
+        Ok(body)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_compressions_survive_in_any_case() {
+        for name in ["NONE", "LZ4", "ZSTD"] {
+            assert_eq!(name.parse::<Compression>().unwrap().to_string(), name);
+            assert_eq!(name.to_lowercase().parse::<Compression>().unwrap().to_string(), name);
+        }
+        assert!("SNAPPY".parse::<Compression>().unwrap_err().to_string().contains("SNAPPY"));
+    }
+
+    #[test]
+    fn a_body_that_does_not_shrink_stays_plain() {
+        let mut out = Vec::new();
+        let noise: Vec<u8> = (0..5000u64)
+            .flat_map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i << 7)).to_le_bytes())
+            .collect();
+        for compression in [Compression::None, Compression::Lz4, Compression::Zstd(1)] {
+            let zeros = Compressor::default().append(compression, &[0; 5000], &mut out);
+            assert_eq!(zeros == CODEC_ROWS_PLAIN, compression == Compression::None);
+        }
+        out.clear();
+        assert_eq!(Compressor::default().append(Compression::Lz4, &noise, &mut out), CODEC_ROWS_PLAIN);
+        assert_eq!(out, noise);
+        assert_eq!(
+            Compressor::default().append(Compression::Zstd(1), b"", &mut Vec::new()),
+            CODEC_ROWS_PLAIN
+        );
+    }
+
+    #[test]
+    fn an_impossible_length_is_refused_before_memory_is_taken() {
+        for codec in [CODEC_ROWS_LZ4, CODEC_ROWS_ZSTD] {
+            let error = decompress(codec, &[0; 10], u32::MAX as usize).unwrap_err();
+            assert!(error.expected.starts_with("at most"), "{error}");
+        }
+    }
+}

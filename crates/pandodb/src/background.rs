@@ -1,0 +1,346 @@
+//! The runtime's background work: flush and compaction jobs, rolling checkpoints, log upkeep, and
+//! the price that writers pay for them.
+//!
+//! Workers take dictionaries from a queue and run the most urgent job of each tree; a dictionary
+//! is in the queue at most once and goes to its end while it has more to do, so a busy table does
+//! not starve the others. One ticker thread syncs the log for the lazy flush modes, checkpoints
+//! dictionaries by age and by the log they hold back (one at a time: rolling), and trims the log.
+//!
+//! **Backpressure is pay-as-you-go**: before its commit holds anything, a writer sleeps in
+//! proportion to its own bytes and to how far the touched trees are behind ([`price_micros`]).
+//!
+//! Lock order: the queue's mutex is a leaf; nothing is called with it held.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pando_base::Error;
+use pando_tree::Debt;
+use parking_lot::{Condvar, Mutex};
+
+use crate::db::Db;
+use crate::options::LogLevel;
+use crate::table::Dict;
+
+/// How often the ticker looks around.
+const TICK: Duration = Duration::from_millis(500);
+/// Pause of a worker after a failed job: a full disk does not become free in a microsecond.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Longest delay of one commit, however large the debt.
+const DELAY_MAX_MICROS: u64 = 50_000;
+/// Price per byte, in nanoseconds, at the point where a tree's debt reaches its soft limit twice.
+const PRICE_NANOS_PER_BYTE: f64 = 60.0;
+
+/// Queue and threads. Owned by the database.
+#[derive(Debug, Default)]
+pub(crate) struct Background {
+    queue: Mutex<VecDeque<Arc<Dict>>>,
+    wake: Condvar,
+    stop: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// The newest failure of a job, cleared by the next success.
+    failure: Mutex<Option<Error>>,
+    period_s: AtomicU64,
+}
+
+impl Background {
+    pub(crate) fn new(checkpoint_period_s: u64) -> Background {
+        Background { period_s: AtomicU64::new(checkpoint_period_s), ..Background::default() }
+    }
+
+    pub(crate) fn set_checkpoint_period(&self, seconds: u64) {
+        self.period_s.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Puts the dictionary into the queue unless it is there.
+    pub(crate) fn request(&self, dict: &Arc<Dict>) {
+        if !dict.queued.swap(true, Ordering::AcqRel) {
+            self.queue.lock().push_back(dict.clone());
+            self.wake.notify_one();
+        }
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
+    }
+
+    /// Next dictionary with work, waiting up to `patience`.
+    fn take(&self, patience: Duration) -> Option<Arc<Dict>> {
+        let mut queue = self.queue.lock();
+        if queue.is_empty() && !self.stopping() {
+            self.wake.wait_for(&mut queue, patience);
+        }
+        let dict = queue.pop_front()?;
+        // Before the jobs are looked for, so that work arriving meanwhile is asked for again.
+        dict.queued.store(false, Ordering::Release);
+        Some(dict)
+    }
+
+    /// Starts the threads. They hold no strong reference, so that a forgotten database ends.
+    #[expect(clippy::disallowed_methods, reason = "this is the runtime that owns the threads")]
+    pub(crate) fn start(&self, db: &Arc<Db>, workers: usize) {
+        let mut threads = self.threads.lock();
+        for _ in 0..workers {
+            let weak = Arc::downgrade(db);
+            threads.push(std::thread::spawn(move || worker(&weak)));
+        }
+        if workers > 0 {
+            let weak = Arc::downgrade(db);
+            threads.push(std::thread::spawn(move || ticker(&weak)));
+        }
+    }
+
+    /// Ends the threads after the jobs they are in.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.wake.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        let me = std::thread::current().id();
+        for thread in threads {
+            // The last reference may be dropped by one of the threads themselves.
+            if thread.thread().id() != me {
+                let _ = thread.join();
+            }
+        }
+    }
+
+    fn failed(&self) -> Option<Error> {
+        self.failure.lock().clone()
+    }
+}
+
+fn worker(db: &Weak<Db>) {
+    loop {
+        let Some(db) = db.upgrade() else { return };
+        if db.background.stopping() {
+            return;
+        }
+        let Some(dict) = db.background.take(TICK) else { continue };
+        if db.run_one_job(&dict).is_err() {
+            drop(db);
+            std::thread::sleep(RETRY_PAUSE);
+        }
+    }
+}
+
+fn ticker(db: &Weak<Db>) {
+    loop {
+        std::thread::park_timeout(TICK);
+        let Some(db) = db.upgrade() else { return };
+        if db.background.stopping() {
+            return;
+        }
+        db.tick();
+    }
+}
+
+impl Db {
+    /// Runs one job of a dictionary and asks for the next.
+    fn run_one_job(&self, dict: &Arc<Dict>) -> Result<(), Error> {
+        if dict.is_dropped() {
+            return Ok(());
+        }
+        match dict.tree.run_job() {
+            Ok(did) => {
+                if did {
+                    *self.background.failure.lock() = None;
+                }
+                if dict.tree.has_work() {
+                    self.background.request(dict);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.note_failure("background job", &error);
+                self.background.request(dict);
+                Err(error)
+            }
+        }
+    }
+
+    /// Runs background jobs until none is left, on the caller's thread: for databases opened with
+    /// no background threads. Errors: the first job that fails ends it.
+    pub fn run_jobs(&self) -> Result<(), Error> {
+        for dict in self.open_dicts() {
+            while !dict.is_dropped() && dict.tree.run_job()? {}
+        }
+        Ok(())
+    }
+
+    /// What the ticker does each time: log upkeep, due checkpoints, trim.
+    pub fn tick(&self) {
+        if let Err(error) = self.wal.tick() {
+            self.note_failure("log write", &error);
+        }
+        let now = self.vfs.now_micros();
+        let age_micros = self.background.period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
+        for dict in self.open_dicts() {
+            let since = dict.dirty_since.load(Ordering::Acquire);
+            if since != 0 && now.saturating_sub(since) >= age_micros {
+                self.checkpoint_or_note(&dict);
+            } else if dict.tree.has_work() {
+                self.background.request(&dict);
+            }
+            if self.background.stopping() {
+                return;
+            }
+        }
+        self.relieve_log();
+        self.trim_log();
+    }
+
+    /// While too much log is kept, checkpoints the dictionary that holds most of it back.
+    fn relieve_log(&self) {
+        let mut tried = 0;
+        while self.wal.kept_bytes() > self.log_kept_bytes_max && tried < 64 {
+            let oldest = self
+                .open_dicts()
+                .into_iter()
+                .filter_map(|dict| dict.tree.oldest_unwritten().map(|seqno| (seqno, dict)))
+                .min_by_key(|(seqno, _)| *seqno);
+            let Some((_, dict)) = oldest else { return };
+            if !self.checkpoint_or_note(&dict) || self.background.stopping() {
+                return;
+            }
+            self.trim_log();
+            tried += 1;
+        }
+    }
+
+    /// Gives back the log that no dictionary needs for recovery.
+    pub(crate) fn trim_log(&self) {
+        // Read first: every commit up to here is in the memtables looked at below; later ones
+        // may be in the log but not in a memtable yet, and are kept.
+        let visible = self.snapshots.visible();
+        let keep_from = self
+            .open_dicts()
+            .iter()
+            .filter(|dict| !dict.is_dropped())
+            .filter_map(|dict| dict.tree.oldest_unwritten())
+            .chain(self.held_log.lock().values().copied())
+            .fold(visible + 1, u64::min);
+        if let Err(error) = self.wal.trim(keep_from) {
+            self.note_failure("log trim", &error);
+        }
+    }
+
+    fn checkpoint_or_note(&self, dict: &Arc<Dict>) -> bool {
+        match self.checkpoint_dict(dict) {
+            Ok(()) => true,
+            Err(error) => {
+                self.note_failure("checkpoint", &error);
+                false
+            }
+        }
+    }
+
+    /// Checkpoints one dictionary now.
+    pub(crate) fn checkpoint_dict(&self, dict: &Arc<Dict>) -> Result<(), Error> {
+        if dict.is_dropped() {
+            return Ok(());
+        }
+        let since = dict.dirty_since.swap(0, Ordering::AcqRel);
+        let result = dict.tree.checkpoint(
+            || self.wal.last_seqno(),
+            |seqno| self.wal.sync_up_to_seqno(seqno),
+            || dict.auto_increment.load(Ordering::Acquire),
+        );
+        match result {
+            Ok(_) => Ok(()),
+            // The table went away under the checkpoint: its file may be gone as well.
+            Err(_) if dict.is_dropped() => Ok(()),
+            Err(error) => {
+                let _ = dict.dirty_since.compare_exchange(0, since.max(1), Ordering::AcqRel, Ordering::Acquire);
+                Err(error)
+            }
+        }
+    }
+
+    /// Called inside the gates of the dictionaries.
+    pub(crate) fn mark_dirty(&self, dicts: &[Arc<Dict>]) {
+        for dict in dicts {
+            if dict.dirty_since.load(Ordering::Relaxed) == 0 {
+                let now = self.vfs.now_micros().max(1);
+                let _ = dict.dirty_since.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Sleeps for this writer's share of the debt, or refuses when flushing fails and memory
+    /// would fill up.
+    pub(crate) fn pay_for_debt(&self, dicts: &[Arc<Dict>], bytes: u64) -> Result<(), Error> {
+        let unit = self.memtable_bytes as u64;
+        let pressure = dicts.iter().map(|dict| pressure(dict.tree.debt(), unit)).fold(0.0, f64::max);
+        if pressure <= 0.0 {
+            return Ok(());
+        }
+        if pressure > 2.0 {
+            if let Some(error) = self.background.failed() {
+                return Err(error);
+            }
+        }
+        let micros = price_micros(pressure, bytes);
+        if micros > 0 {
+            self.metrics.backpressure_waits.add(1);
+            self.metrics.backpressure_time.add(micros);
+            self.metrics.backpressure_time_max.raise(micros);
+            std::thread::sleep(Duration::from_micros(micros));
+        }
+        Ok(())
+    }
+
+    /// Remembers and logs a failure, the same one only once until something succeeds.
+    fn note_failure(&self, what: &str, error: &Error) {
+        let mut failure = self.background.failure.lock();
+        let text = error.to_string();
+        let news = failure.as_ref().map(Error::to_string) != Some(text.clone());
+        *failure = Some(error.clone());
+        drop(failure);
+        if news {
+            self.log(LogLevel::Error, &format!("{what} failed: {text}"));
+        }
+    }
+}
+
+/// How far a tree is behind: 0 up to the soft limits, 1 at twice of them, and so on. `unit` is
+/// the size of a memtable: one sealed memtable being written is normal, a second is a debt.
+fn pressure(debt: Debt, unit: u64) -> f64 {
+    let behind = |bytes: u64, soft: u64| (bytes as f64 - soft as f64) / soft as f64;
+    behind(debt.sealed_bytes, 2 * unit).max(behind(debt.overdue_bytes, 8 * unit)).max(0.0)
+}
+
+/// The delay, in microseconds, of a commit of `bytes`.
+fn price_micros(pressure: f64, bytes: u64) -> u64 {
+    let micros = bytes as f64 * PRICE_NANOS_PER_BYTE * pressure * pressure / 1000.0;
+    (micros as u64).min(DELAY_MAX_MICROS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn debt(sealed_bytes: u64, overdue_bytes: u64) -> Debt {
+        Debt { sealed_bytes, overdue_bytes }
+    }
+
+    #[test]
+    fn a_tree_that_keeps_up_costs_nothing() {
+        assert_eq!(pressure(debt(0, 0), 1000), 0.0);
+        assert_eq!(pressure(debt(2000, 8000), 1000), 0.0);
+        assert_eq!(price_micros(0.0, 1 << 30), 0);
+    }
+
+    #[test]
+    fn the_price_grows_with_the_debt_and_the_bytes_and_has_a_ceiling() {
+        let little = pressure(debt(2500, 0), 1000);
+        let much = pressure(debt(4000, 0), 1000);
+        assert!(0.0 < little && little < much);
+        assert!(price_micros(little, 100_000) < price_micros(much, 100_000));
+        assert!(price_micros(much, 100_000) < price_micros(much, 200_000));
+        assert_eq!(price_micros(100.0, u64::MAX), DELAY_MAX_MICROS);
+        assert!(price_micros(much, 200) < 100, "a single row pays microseconds");
+    }
+}

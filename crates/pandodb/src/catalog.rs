@@ -1,0 +1,149 @@
+//! The catalog: which tables there are. A dictionary like any other, with a copy of its content in
+//! memory; every change is one durable transaction, so DDL is atomic and survives a crash.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pando_base::{Error, Result, Seqno};
+use pando_txn::WriteSet;
+use pando_wal::FlushMode;
+use parking_lot::Mutex;
+
+use crate::db::Db;
+use crate::descriptor::{
+    normalize, Intent, TableDescriptor, CATALOG, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
+};
+use crate::table::Dict;
+
+/// The catalog's dictionary and what it says.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    dict: Arc<Dict>,
+    content: Mutex<Content>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub tables: HashMap<String, TableDescriptor>,
+    pub intents: Vec<(u64, Intent)>,
+    pub next_id: u64,
+}
+
+impl Content {
+    /// Reads the whole catalog from its tree.
+    pub(crate) fn load(dict: &Dict) -> Result<Content> {
+        let path = dict.file.path();
+        let mut content = Content { next_id: FIRST_ID, ..Content::default() };
+        let mut cursor = dict.tree.cursor(Seqno::MAX);
+        cursor.seek_first()?;
+        while cursor.valid() {
+            let (key, value) = (cursor.key(), cursor.value());
+            match key.first() {
+                Some(&TABLE_PREFIX) => {
+                    let descriptor = TableDescriptor::decode(&path, value)?;
+                    content.tables.insert(descriptor.path.clone(), descriptor);
+                }
+                Some(&INTENT_PREFIX) => {
+                    let id = id_of(&path, key.get(1..).unwrap_or_default())?;
+                    content.intents.push((id, Intent::decode(&path, value)?));
+                }
+                _ if key == NEXT_ID_KEY => content.next_id = id_of(&path, value)?,
+                _ => return Err(Error::corruption(&path, 0, "catalog key", "t, i or n", format!("{key:?}"))),
+            }
+            cursor.next()?;
+        }
+        Ok(content)
+    }
+}
+
+fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
+    let array: [u8; 8] =
+        bytes.try_into().map_err(|_| Error::corruption(path, 0, "id in the catalog", "8 bytes", bytes.len()))?;
+    Ok(u64::from_be_bytes(array))
+}
+
+impl Catalog {
+    pub(crate) fn new(dict: Arc<Dict>, content: Content) -> Catalog {
+        Catalog { dict, content: Mutex::new(content) }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dict.file.path()
+    }
+
+    /// The table at this path.
+    pub(crate) fn table(&self, path: &str) -> Option<TableDescriptor> {
+        self.content.lock().tables.get(&normalize(path)).cloned()
+    }
+
+    /// Tables that `select` accepts.
+    pub(crate) fn tables(&self, select: impl Fn(&TableDescriptor) -> bool) -> Vec<TableDescriptor> {
+        self.content.lock().tables.values().filter(|t| select(t)).cloned().collect()
+    }
+
+    pub(crate) fn intents(&self) -> Vec<(u64, Intent)> {
+        self.content.lock().intents.clone()
+    }
+
+    /// Ids never given out before. They are recorded by the next change of the catalog, so the
+    /// caller makes one before it uses them.
+    pub(crate) fn take_ids(&self, count: u64) -> u64 {
+        let mut content = self.content.lock();
+        let first = content.next_id;
+        content.next_id += count;
+        first
+    }
+}
+
+/// One change of the catalog, all or nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub put: Option<TableDescriptor>,
+    /// Id and path of the table to forget.
+    pub remove: Option<(u64, String)>,
+    pub intend: Option<(u64, Intent)>,
+    pub fulfil: Option<u64>,
+    /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
+    pub lazy: bool,
+}
+
+impl Db {
+    /// Commits a change of the catalog.
+    pub(crate) fn change_catalog(&self, change: Change) -> Result<()> {
+        let mut writes = WriteSet::new();
+        let next_id = self.catalog.content.lock().next_id;
+        writes.put(CATALOG, NEXT_ID_KEY, &next_id.to_be_bytes());
+        if let Some((id, _)) = &change.remove {
+            writes.delete(CATALOG, &TableDescriptor::key(*id));
+        }
+        if let Some(descriptor) = &change.put {
+            writes.put(CATALOG, &TableDescriptor::key(descriptor.id), &descriptor.encode());
+        }
+        if let Some((id, intent)) = &change.intend {
+            writes.put(CATALOG, &Intent::key(*id), &intent.encode());
+        }
+        if let Some(id) = change.fulfil {
+            writes.delete(CATALOG, &Intent::key(id));
+        }
+        let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict))?;
+        self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
+
+        let mut content = self.catalog.content.lock();
+        if let Some((id, path)) = change.remove {
+            content.tables.remove(&path);
+            debug_assert!(content.tables.values().all(|t| t.id != id));
+        }
+        if let Some(descriptor) = change.put {
+            content.tables.retain(|_, t| t.id != descriptor.id);
+            content.tables.insert(descriptor.path.clone(), descriptor);
+        }
+        if let Some(intent) = change.intend {
+            content.intents.push(intent);
+        }
+        if let Some(id) = change.fulfil {
+            content.intents.retain(|(other, _)| *other != id);
+        }
+        Ok(())
+    }
+}

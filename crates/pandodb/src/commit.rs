@@ -1,0 +1,99 @@
+//! The commit pipeline: how a write set becomes visible and durable.
+//!
+//! 1. pay for flush debt (`backpressure`), before anything is held;
+//! 2. enter the gates of the touched trees, in the order of their ids;
+//! 3. append the batch to the log, which gives the transaction its seqno: the order of seqnos is
+//!    the order of the log;
+//! 4. insert the records into the memtables, leave the gates;
+//! 5. publish the seqno; wait until every earlier one is published too (I5);
+//! 6. the caller releases its row locks;
+//! 7. wait for the log as the flush mode says, then acknowledge.
+//!
+//! A gate is held from before the seqno is assigned until the records are in, so whoever seals a
+//! memtable (exclusively) knows that every seqno assigned so far is in it (I7).
+//! Lock order: gates by dictionary id, then the log's mutex, then the publication's.
+
+use std::sync::Arc;
+
+use pando_base::{Kind, Result, Seqno};
+use pando_txn::WriteSet;
+use pando_wal::{BatchBuilder, Lsn};
+
+use crate::db::Db;
+use crate::table::Dict;
+
+/// A published commit: what is left is to wait for its durability.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Published {
+    pub lsn: Lsn,
+}
+
+impl Db {
+    /// Steps 1 to 5 for the final state of `writes`. `dicts` are the dictionaries it touches,
+    /// ascending by id. Errors leave nothing behind.
+    pub(crate) fn publish(&self, writes: &WriteSet, dicts: &[Arc<Dict>]) -> Result<Published> {
+        debug_assert!(dicts.windows(2).all(|pair| pair[0].id < pair[1].id));
+        let batch = encode(writes);
+        self.pay_for_debt(dicts, batch.bytes_len() as u64)?;
+        let published = {
+            let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
+            let appended = self.wal.append(&batch)?;
+            self.raise_counters(writes);
+            let mut position = 0;
+            writes.for_each_final(|id, key, kind, value| {
+                while dicts[position].id != id {
+                    position += 1;
+                }
+                gates[position].insert(key, appended.seqno, kind, value);
+            });
+            // Still inside the gates: a checkpoint that sees the records sees them as changes.
+            self.mark_dirty(dicts);
+            appended
+        };
+        self.snapshots.publish(published.seqno);
+        self.snapshots.wait_visible(published.seqno);
+        for dict in dicts {
+            if dict.tree.seal_if_full(|| self.wal.last_seqno()) || dict.tree.has_work() {
+                self.background.request(dict);
+            }
+        }
+        Ok(Published { lsn: published.lsn })
+    }
+
+    /// Logs and applies "everything in these dictionaries is gone". The caller has the tables for
+    /// itself.
+    pub(crate) fn publish_truncate(&self, dicts: &[Arc<Dict>]) -> Result<Seqno> {
+        let mut batch = BatchBuilder::new();
+        for dict in dicts {
+            batch.truncate(dict.id);
+        }
+        let appended = self.wal.append(&batch)?;
+        for dict in dicts {
+            dict.tree.truncate(appended.seqno);
+            dict.auto_increment.store(0, std::sync::atomic::Ordering::Release);
+        }
+        self.mark_dirty(dicts);
+        self.snapshots.publish(appended.seqno);
+        self.snapshots.wait_visible(appended.seqno);
+        self.wal.sync_up_to_seqno(appended.seqno)?;
+        Ok(appended.seqno)
+    }
+
+    fn raise_counters(&self, writes: &WriteSet) {
+        writes.for_each_auto_increment(|id, next| {
+            if let Some(dict) = self.dict(id) {
+                dict.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
+            }
+        });
+    }
+}
+
+fn encode(writes: &WriteSet) -> BatchBuilder {
+    let mut batch = BatchBuilder::new();
+    writes.for_each_final(|dict, key, kind, value| {
+        debug_assert!(kind == Kind::Put || value.is_empty());
+        batch.record(dict, kind, key, value);
+    });
+    writes.for_each_auto_increment(|dict, next| batch.auto_increment(dict, next));
+    batch
+}

@@ -1,0 +1,319 @@
+//! Cursors of transactions: the tree's rows merged with the transaction's own writes.
+//!
+//! A seek fixes what the cursor sees: a seqno, and a **mark** in the write set. Own writes made
+//! before the mark are seen, later ones are not, so a statement never meets the rows it has just
+//! written (the Halloween problem). Rows that a locking cursor stops at are locked first and then
+//! given in their newest version: one that was deleted meanwhile is passed by.
+//!
+//! `own` is the neighbour in the write set not yet passed in the current direction. When both
+//! sides have a key, the write set wins and the tree is moved past it.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pando_base::Seqno;
+use pando_txn::{LockMode, LockOutcome, Mark, Snapshot};
+
+use crate::error::Result;
+use crate::table::{Dict, Table};
+use crate::transaction::{LockWait, Txn};
+
+/// What a seek and the moves after it see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadMode {
+    /// The transaction's snapshot.
+    Snapshot,
+    /// The newest committed versions at the time of the seek.
+    Latest,
+    /// As `Latest`; each row is locked, then given in its newest version. For dictionary 0.
+    Locked(LockMode, LockWait),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Nothing,
+    Tree,
+    Own,
+}
+
+/// An entry of the write set: `None` is a delete.
+type OwnEntry = (Vec<u8>, Option<Vec<u8>>);
+
+/// A cursor. Not valid until its first seek.
+#[derive(Debug)]
+pub struct Cursor {
+    table: Arc<Table>,
+    index: usize,
+    tree: Option<pando_tree::Cursor>,
+    mode: ReadMode,
+    seqno: Seqno,
+    /// Keeps the versions at `seqno` for modes other than the transaction's snapshot.
+    held: Option<Snapshot>,
+    /// The mark, if the write set had something for this dictionary at the seek.
+    mark: Option<Mark>,
+    own: Option<OwnEntry>,
+    at: At,
+    direction: Direction,
+    /// Newest version of a locked row, where it isn't the one that the tree's cursor shows.
+    newer: Option<Vec<u8>>,
+    just_locked: bool,
+}
+
+impl Cursor {
+    pub(crate) fn new(table: Arc<Table>, index: usize) -> Cursor {
+        Cursor {
+            table,
+            index,
+            tree: None,
+            mode: ReadMode::Snapshot,
+            seqno: 0,
+            held: None,
+            mark: None,
+            own: None,
+            at: At::Nothing,
+            direction: Direction::Forward,
+            newer: None,
+            just_locked: false,
+        }
+    }
+
+    /// Stops at the first row with a key at or after `key`.
+    pub fn seek(&mut self, txn: &mut Txn, key: &[u8], mode: ReadMode) -> Result<()> {
+        self.fix_view(txn, mode);
+        self.tree_mut().seek(key)?;
+        self.start_forward(txn, Bound::Included(key))
+    }
+
+    /// Stops at the last row with a key before `key`.
+    pub fn seek_before(&mut self, txn: &mut Txn, key: &[u8], mode: ReadMode) -> Result<()> {
+        self.fix_view(txn, mode);
+        self.tree_mut().seek_before(key)?;
+        self.start_backward(txn, Bound::Excluded(key))
+    }
+
+    /// Stops at the first row.
+    pub fn seek_first(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
+        self.fix_view(txn, mode);
+        self.tree_mut().seek_first()?;
+        self.start_forward(txn, Bound::Unbounded)
+    }
+
+    /// Stops at the last row.
+    pub fn seek_last(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
+        self.fix_view(txn, mode);
+        self.tree_mut().seek_last()?;
+        self.start_backward(txn, Bound::Unbounded)
+    }
+
+    /// Moves to the next row. Requires: valid.
+    pub fn next(&mut self, txn: &mut Txn) -> Result<()> {
+        if self.direction == Direction::Backward {
+            self.turn(txn)?;
+            return Ok(());
+        }
+        self.leave(txn)?;
+        self.settle(txn)
+    }
+
+    /// Moves to the row before. Requires: valid.
+    pub fn prev(&mut self, txn: &mut Txn) -> Result<()> {
+        if self.direction == Direction::Forward {
+            self.turn(txn)?;
+            return Ok(());
+        }
+        self.leave(txn)?;
+        self.settle(txn)
+    }
+
+    /// Whether the cursor is at a row.
+    pub fn valid(&self) -> bool {
+        self.at != At::Nothing
+    }
+
+    /// Key of the row. Requires: valid.
+    pub fn key(&self) -> &[u8] {
+        match (self.at, &self.own, &self.tree) {
+            (At::Own, Some((key, _)), _) => key,
+            (At::Tree, _, Some(tree)) => tree.key(),
+            _ => panic!("key of a cursor that is at no row"),
+        }
+    }
+
+    /// Value of the row. Requires: valid.
+    pub fn value(&self) -> &[u8] {
+        match (&self.newer, self.at, &self.own, &self.tree) {
+            (Some(newer), ..) => newer,
+            (None, At::Own, Some((_, Some(value))), _) => value,
+            (None, At::Tree, _, Some(tree)) => tree.value(),
+            _ => panic!("value of a cursor that is at no row"),
+        }
+    }
+
+    /// Whether the lock on this row was not held before the cursor came here, so that it may be
+    /// given back if the row does not match.
+    pub fn just_locked(&self) -> bool {
+        self.just_locked
+    }
+
+    fn dict(&self) -> &Arc<Dict> {
+        &self.table.dicts[self.index]
+    }
+
+    fn tree_mut(&mut self) -> &mut pando_tree::Cursor {
+        self.tree.as_mut().expect("fix_view comes first")
+    }
+
+    /// Decides what is seen from this seek on.
+    fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) {
+        debug_assert!(self.index == 0 || !matches!(mode, ReadMode::Locked(..)));
+        self.mode = mode;
+        self.seqno = match mode {
+            ReadMode::Snapshot => {
+                self.held = None;
+                txn.snapshot_seqno()
+            }
+            ReadMode::Latest | ReadMode::Locked(..) => {
+                let newest = txn.db.snapshots.take();
+                let seqno = newest.seqno();
+                self.held = Some(newest);
+                seqno
+            }
+        };
+        let dict = self.dict().clone();
+        self.mark = txn.has_touched(&dict).then(|| txn.mark());
+        match &mut self.tree {
+            Some(tree) => tree.refresh(self.seqno),
+            None => self.tree = Some(dict.tree.cursor(self.seqno)),
+        }
+    }
+
+    fn start_forward(&mut self, txn: &mut Txn, from: Bound<&[u8]>) -> Result<()> {
+        self.direction = Direction::Forward;
+        self.own = self.mark.and_then(|mark| own_at_or_after(txn, self.dict(), from, mark));
+        self.settle(txn)
+    }
+
+    fn start_backward(&mut self, txn: &mut Txn, to: Bound<&[u8]>) -> Result<()> {
+        self.direction = Direction::Backward;
+        self.own = self.mark.and_then(|mark| own_at_or_before(txn, self.dict(), to, mark));
+        self.settle(txn)
+    }
+
+    /// Changes direction, keeping the view of the last seek.
+    fn turn(&mut self, txn: &mut Txn) -> Result<()> {
+        let key = self.key().to_vec();
+        match self.direction {
+            Direction::Forward => {
+                self.tree_mut().seek_before(&key)?;
+                self.start_backward(txn, Bound::Excluded(&key))
+            }
+            Direction::Backward => {
+                let tree = self.tree_mut();
+                tree.seek(&key)?;
+                if tree.valid() && tree.key() == key {
+                    tree.next()?;
+                }
+                self.start_forward(txn, Bound::Excluded(&key))
+            }
+        }
+    }
+
+    /// Moves off the current row on the side it came from.
+    fn leave(&mut self, txn: &Txn) -> Result<()> {
+        match self.at {
+            At::Nothing => panic!("a cursor that is at no row cannot be moved"),
+            At::Tree => self.step_tree(),
+            At::Own => {
+                self.step_own(txn);
+                Ok(())
+            }
+        }
+    }
+
+    fn step_tree(&mut self) -> Result<()> {
+        let forward = self.direction == Direction::Forward;
+        let tree = self.tree_mut();
+        Ok(if forward { tree.next()? } else { tree.prev()? })
+    }
+
+    fn step_own(&mut self, txn: &Txn) {
+        let (Some((key, _)), Some(mark)) = (self.own.take(), self.mark) else { return };
+        self.own = match self.direction {
+            Direction::Forward => own_at_or_after(txn, self.dict(), Bound::Excluded(&key), mark),
+            Direction::Backward => own_at_or_before(txn, self.dict(), Bound::Excluded(&key), mark),
+        };
+    }
+
+    /// Finds the row to stop at from where both sides are.
+    fn settle(&mut self, txn: &mut Txn) -> Result<()> {
+        loop {
+            self.newer = None;
+            self.at = self.nearer(txn)?;
+            if self.at == At::Nothing || self.admit(txn)? {
+                return Ok(());
+            }
+            self.leave(txn)?;
+        }
+    }
+
+    /// Which side has the next row; own deletes are passed by together with what they hide.
+    fn nearer(&mut self, txn: &Txn) -> Result<At> {
+        loop {
+            let tree = self.tree.as_ref().filter(|tree| tree.valid());
+            let Some((own_key, own_value)) = &self.own else {
+                return Ok(if tree.is_some() { At::Tree } else { At::Nothing });
+            };
+            let deleted = own_value.is_none();
+            if let Some(tree) = tree {
+                let mut order = own_key.as_slice().cmp(tree.key());
+                if self.direction == Direction::Backward {
+                    order = order.reverse();
+                }
+                if order.is_gt() {
+                    return Ok(At::Tree);
+                }
+                if order.is_eq() {
+                    self.step_tree()?;
+                }
+            }
+            if !deleted {
+                return Ok(At::Own);
+            }
+            self.step_own(txn);
+        }
+    }
+
+    /// Locks the row if the mode says so. False: it is not to be seen.
+    fn admit(&mut self, txn: &mut Txn) -> Result<bool> {
+        let ReadMode::Locked(mode, wait) = self.mode else { return Ok(true) };
+        let dict = self.dict().clone();
+        let key = self.key().to_vec();
+        let Some(outcome) = txn.lock(&dict, &key, mode, wait)? else { return Ok(false) };
+        self.just_locked = !matches!(outcome, LockOutcome::AlreadyHeld);
+        // Written by this transaction, perhaps by this very statement: its newest state counts,
+        // or the indexes would be changed from a state that no longer is.
+        if let Some(own) = txn.writes().get(dict.id, &key) {
+            self.newer = own.map(<[u8]>::to_vec);
+            return Ok(self.newer.is_some());
+        }
+        if dict.tree.last_write() > self.seqno {
+            self.newer = txn.newest_locked(&dict, &key)?;
+            return Ok(self.newer.is_some());
+        }
+        Ok(true)
+    }
+}
+
+fn own_at_or_after(txn: &Txn, dict: &Dict, from: Bound<&[u8]>, mark: Mark) -> Option<OwnEntry> {
+    txn.writes().next_ge(dict.id, from, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
+}
+
+fn own_at_or_before(txn: &Txn, dict: &Dict, to: Bound<&[u8]>, mark: Mark) -> Option<OwnEntry> {
+    txn.writes().next_le(dict.id, to, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
+}

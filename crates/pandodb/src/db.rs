@@ -1,0 +1,218 @@
+//! The database: everything that is open, tied together.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_base::{limits, DictId, Metrics, Seqno, TxnId};
+use pando_run::BlockCache;
+use pando_storage::vfs::{RealVfs, Vfs};
+use pando_tree::TreeConfig;
+use pando_txn::{LockManager, Snapshots};
+use pando_wal::{FlushMode, Wal};
+use parking_lot::{Mutex, RwLock};
+
+use crate::background::Background;
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::horizon::EngineHorizon;
+use crate::options::{LogLevel, LogSink, Options};
+use crate::recovery;
+use crate::table::{Dict, Table};
+use crate::transaction::Txn;
+
+/// An open database.
+pub struct Db {
+    pub(crate) base_dir: PathBuf,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) wal: Wal,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) locks: Arc<LockManager>,
+    pub(crate) horizon: Arc<EngineHorizon>,
+    pub(crate) background: Background,
+    pub(crate) catalog: Catalog,
+    /// One DDL at a time; taken before every other lock.
+    pub(crate) ddl: Mutex<()>,
+    /// Open dictionaries, the catalog's included.
+    pub(crate) dicts: RwLock<HashMap<DictId, Arc<Dict>>>,
+    /// Open tables by normalized path.
+    pub(crate) tables: RwLock<HashMap<String, Arc<Table>>>,
+    /// Damaged dictionaries, and the first seqno of the log that each would need: that log is kept
+    /// until the table is dropped or found whole at a later start.
+    pub(crate) held_log: Mutex<HashMap<DictId, Seqno>>,
+    pub(crate) tree_config: TreeConfig,
+    pub(crate) memtable_bytes: usize,
+    pub(crate) log_kept_bytes_max: u64,
+    lock_wait_timeout: Duration,
+    flush_mode: AtomicU8,
+    next_txn: AtomicU64,
+    sink: LogSink,
+}
+
+/// What recovery hands over to make a [`Db`].
+pub(crate) struct Parts {
+    pub vfs: Arc<dyn Vfs>,
+    pub metrics: Arc<Metrics>,
+    pub cache: Arc<BlockCache>,
+    pub wal: Wal,
+    pub snapshots: Arc<Snapshots>,
+    pub horizon: Arc<EngineHorizon>,
+    pub catalog: Catalog,
+    pub dicts: HashMap<DictId, Arc<Dict>>,
+    pub held_log: HashMap<DictId, Seqno>,
+}
+
+impl Db {
+    /// Opens (and recovers) the database, or makes a new one where there is none.
+    ///
+    /// Errors: I/O, or corruption of the log or the catalog. A damaged table does not keep the
+    /// database from opening; it gives its error when it is opened.
+    pub fn open(options: Options) -> Result<Arc<Db>> {
+        let vfs: Arc<dyn Vfs> = RealVfs::new(options.direct_io);
+        let log_vfs: Arc<dyn Vfs> = RealVfs::new(false);
+        Db::open_with_vfs(options, vfs, log_vfs)
+    }
+
+    /// As [`Db::open`], on the given file systems for tables and for the log.
+    pub fn open_with_vfs(options: Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs>) -> Result<Arc<Db>> {
+        let parts = recovery::recover(&options, vfs, log_vfs)?;
+        let db = Arc::new(Db {
+            base_dir: options.base_dir.clone(),
+            locks: LockManager::new(parts.metrics.clone()),
+            vfs: parts.vfs,
+            metrics: parts.metrics,
+            cache: parts.cache,
+            wal: parts.wal,
+            snapshots: parts.snapshots,
+            horizon: parts.horizon,
+            background: Background::new(options.checkpoint_period_s),
+            catalog: parts.catalog,
+            ddl: Mutex::new(()),
+            dicts: RwLock::new(parts.dicts),
+            tables: RwLock::new(HashMap::new()),
+            held_log: Mutex::new(parts.held_log),
+            memtable_bytes: options.tree.memtable_bytes,
+            tree_config: options.tree,
+            log_kept_bytes_max: options.log_kept_bytes_max,
+            lock_wait_timeout: options.lock_wait_timeout,
+            flush_mode: AtomicU8::new(options.flush_mode as u8),
+            next_txn: AtomicU64::new(1),
+            sink: options.log,
+        });
+        db.finish_intents()?;
+        db.background.start(&db, options.background_threads);
+        Ok(db)
+    }
+
+    /// Clean shutdown: everything is checkpointed, so the next open has nothing to replay.
+    /// Errors leave what is in the log for recovery.
+    pub fn close(&self) -> Result<()> {
+        self.background.stop();
+        self.wal.sync_all()?;
+        let mut first_error = None;
+        for dict in self.open_dicts() {
+            if dict.tree.is_dirty() {
+                if let Err(error) = self.checkpoint_dict(&dict) {
+                    self.log(LogLevel::Error, &format!("checkpoint at shutdown failed: {error}"));
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        self.trim_log();
+        first_error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Starts a transaction. It takes its snapshot when it first reads.
+    pub fn begin(self: &Arc<Self>) -> Txn {
+        let id = TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed));
+        Txn::new(self.clone(), id, self.lock_wait_timeout)
+    }
+
+    /// Writes and syncs the log whatever the flush mode (FLUSH LOGS).
+    pub fn flush_logs(&self) -> Result<()> {
+        Ok(self.wal.sync_all()?)
+    }
+
+    /// Checkpoints every dictionary that has something to write.
+    pub fn checkpoint(&self) -> Result<()> {
+        for dict in self.open_dicts() {
+            if dict.tree.is_dirty() {
+                self.checkpoint_dict(&dict)?;
+            }
+        }
+        self.trim_log();
+        Ok(())
+    }
+
+    /// Changes the limit of the block cache.
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.cache.set_limit(bytes.max(limits::CACHE_BYTES_MIN));
+    }
+
+    /// Changes when commits reach the disk.
+    pub fn set_flush_mode(&self, mode: FlushMode) {
+        self.flush_mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    /// When commits reach the disk.
+    pub fn flush_mode(&self) -> FlushMode {
+        match self.flush_mode.load(Ordering::Relaxed) {
+            0 => FlushMode::Lazy,
+            2 => FlushMode::Write,
+            _ => FlushMode::Commit,
+        }
+    }
+
+    /// Changes the age at which dictionaries are checkpointed.
+    pub fn set_checkpoint_period(&self, seconds: u64) {
+        self.background.set_checkpoint_period(seconds);
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Metrics {
+        self.metrics.cache_bytes.set(self.cache.bytes());
+        self.metrics.cache_bytes_limit.set(self.cache.limit());
+        self.metrics.log_kept_bytes.set(self.wal.kept_bytes());
+        self.metrics.memtable_bytes.set(self.open_dicts().iter().map(|d| d.tree.memtable_bytes()).sum());
+        self.metrics.tables_open.set(self.tables.read().len() as u64);
+        &self.metrics
+    }
+
+    /// Wakes a transaction that waits for a lock, with [`crate::Error::Killed`].
+    pub fn kill(&self, txn: TxnId) {
+        self.locks.kill(txn);
+    }
+
+    pub(crate) fn log(&self, level: LogLevel, text: &str) {
+        (self.sink)(level, text);
+    }
+
+    pub(crate) fn dict(&self, id: DictId) -> Option<Arc<Dict>> {
+        self.dicts.read().get(&id).cloned()
+    }
+
+    pub(crate) fn open_dicts(&self) -> Vec<Arc<Dict>> {
+        self.dicts.read().values().cloned().collect()
+    }
+
+    pub(crate) fn catalog_path(engine_dir: &Path) -> PathBuf {
+        engine_dir.join("catalog.pando")
+    }
+}
+
+impl std::fmt::Debug for Db {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Db").field("base_dir", &self.base_dir).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        // Not a clean shutdown: what is in the log is recovered at the next open.
+        self.background.stop();
+    }
+}

@@ -1,0 +1,365 @@
+//! Create, open, rename, drop and truncate tables, crash-safe at every step.
+//!
+//! Files and the catalog cannot change in one step, so each operation first makes an **intent**
+//! durable in the catalog, then touches the files, then makes its result durable:
+//!
+//! ```text
+//! create   intent Create      mkdir, files, sync      descriptor, intent gone
+//! drop     descriptor gone, intent Drop    remove     intent gone (lazily)
+//! rename   descriptor renamed, intent Rename   mv     intent gone (lazily)
+//! ```
+//!
+//! Recovery finishes or undoes what the intents name (`finish_intents`). Truncation needs no files:
+//! it is one record of the log that empties all dictionaries of the table.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use pando_base::{DictId, Error, Result};
+use pando_column::Compression;
+use pando_run::RunContext;
+use pando_storage::vfs::{OpenMode, Vfs};
+use pando_storage::TreeFile;
+use pando_tree::{Tree, TreeConfig};
+use parking_lot::Mutex;
+
+use crate::catalog::Change;
+use crate::db::Db;
+use crate::descriptor::{
+    key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
+};
+use crate::options::LogLevel;
+use crate::table::{Dict, Table, TablePlace};
+
+/// The copy of the descriptor in a table's directory.
+const STATUS_FILE: &str = "status.pando";
+
+impl Db {
+    /// Whether there is a table at this path.
+    pub fn table_exists(&self, path: &str) -> bool {
+        self.catalog.table(path).is_some()
+    }
+
+    /// Creates a table. Errors: it exists, or its directory does; I/O leaves nothing behind.
+    pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
+        let _one_ddl = self.ddl.lock();
+        let descriptor = self.describe(spec)?;
+        let id = descriptor.id;
+        let intent = Intent::Create { path: descriptor.path.clone() };
+        self.change_catalog(Change { intend: Some((id, intent)), ..Change::default() })?;
+        if let Err(error) = self.create_files(&descriptor, spec.auto_increment) {
+            self.undo_create(id, &descriptor.path);
+            return Err(error);
+        }
+        let done = Change { put: Some(descriptor.clone()), fulfil: Some(id), ..Change::default() };
+        if let Err(error) = self.change_catalog(done) {
+            self.forget(&descriptor);
+            self.undo_create(id, &descriptor.path);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn describe(&self, spec: &TableSpec) -> Result<TableDescriptor> {
+        let path = normalize(&spec.path);
+        let dir = table_dir(&self.base_dir, &path);
+        if self.table_exists(&path) || self.vfs.exists(&dir)? {
+            return Err(Error::Exists { what: format!("table directory {}", dir.display()) });
+        }
+        let id = self.catalog.take_ids(2 + spec.indexes.len() as u64);
+        let mut dictionaries =
+            vec![DictDescriptor { id: id + 1, name: "main".into(), file: "main.pando".into() }];
+        for (position, name) in spec.indexes.iter().enumerate() {
+            dictionaries.push(DictDescriptor {
+                id: id + 2 + position as u64,
+                name: name.clone(),
+                file: key_file_name(position, name),
+            });
+        }
+        Ok(TableDescriptor {
+            id,
+            path,
+            dictionaries,
+            compression: spec.compression.to_string(),
+            temporary: spec.temporary,
+            created: seconds_since_1970(),
+        })
+    }
+
+    fn create_files(&self, descriptor: &TableDescriptor, auto_increment: u64) -> Result<()> {
+        let dir = table_dir(&self.base_dir, &descriptor.path);
+        self.vfs.create_dir_all(&dir)?;
+        let config = self.tree_config_for(descriptor.compression());
+        for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
+            let id = DictId(dictionary.id);
+            let file = TreeFile::create(&self.vfs, &dir.join(&dictionary.file), id)?;
+            let tree = Tree::create(self.run_context(&file), config.clone(), self.horizon.clone());
+            let counter = if position == 0 { auto_increment } else { 0 };
+            let dict = Arc::new(Dict::new(id, tree, file, counter));
+            self.dicts.write().insert(id, dict);
+        }
+        self.write_status(&dir, descriptor)?;
+        self.vfs.sync_dir(&dir)?;
+        sync_parent(&*self.vfs, &dir)?;
+        if auto_increment > 0 {
+            // The counter lives in the superblock; make the first one hold it.
+            if let Some(dict) = self.dict(DictId(descriptor.dictionaries[0].id)) {
+                dict.tree.checkpoint(|| 0, |_| Ok(()), || auto_increment)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a failed create: the directory goes, then the intent. If that fails too, recovery
+    /// does it.
+    fn undo_create(&self, id: u64, path: &str) {
+        for dict in self.open_dicts() {
+            if dict.file.path().starts_with(table_dir(&self.base_dir, path)) {
+                dict.dropped.store(true, Ordering::Release);
+                self.dicts.write().remove(&dict.id);
+            }
+        }
+        let dir = table_dir(&self.base_dir, path);
+        match remove_dir(&*self.vfs, &dir) {
+            Ok(()) => {
+                let _ = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() });
+            }
+            Err(error) => {
+                self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display()))
+            }
+        }
+    }
+
+    /// Opens a table; the same object for everyone. Errors: there is none, or its files are damaged.
+    pub fn open_table(&self, path: &str) -> Result<Arc<Table>> {
+        let path = normalize(path);
+        if let Some(table) = self.tables.read().get(&path) {
+            return Ok(table.clone());
+        }
+        let _one_ddl = self.ddl.lock();
+        if let Some(table) = self.tables.read().get(&path) {
+            return Ok(table.clone());
+        }
+        let descriptor =
+            self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
+        let dir = table_dir(&self.base_dir, &path);
+        let mut dicts = Vec::with_capacity(descriptor.dictionaries.len());
+        for dictionary in &descriptor.dictionaries {
+            let id = DictId(dictionary.id);
+            let dict = match self.dict(id) {
+                Some(dict) => dict,
+                None => {
+                    let config = self.tree_config_for(descriptor.compression());
+                    let dict = Arc::new(self.open_dict(&dir.join(&dictionary.file), id, config)?);
+                    self.dicts.write().insert(id, dict.clone());
+                    dict
+                }
+            };
+            dicts.push(dict);
+        }
+        let table = Arc::new(Table {
+            id: descriptor.id,
+            created: descriptor.created,
+            place: Mutex::new(TablePlace { descriptor, dir }),
+            dicts,
+            hidden_key: Mutex::new(0),
+        });
+        self.tables.write().insert(path, table.clone());
+        Ok(table)
+    }
+
+    /// Drops a table. The caller knows that nobody uses it.
+    pub fn drop_table(&self, path: &str) -> Result<()> {
+        let _one_ddl = self.ddl.lock();
+        let path = normalize(path);
+        let descriptor =
+            self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
+        self.drop_described(&descriptor)
+    }
+
+    fn drop_described(&self, descriptor: &TableDescriptor) -> Result<()> {
+        let (id, path) = (descriptor.id, descriptor.path.clone());
+        self.change_catalog(Change {
+            remove: Some((id, path.clone())),
+            intend: Some((id, Intent::Drop { path: path.clone() })),
+            ..Change::default()
+        })?;
+        self.forget(descriptor);
+        let dir = table_dir(&self.base_dir, &path);
+        match remove_dir(&*self.vfs, &dir) {
+            Ok(()) => self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() }),
+            Err(error) => {
+                // The table is gone for its users; the next start removes the files.
+                self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display()));
+                Ok(())
+            }
+        }
+    }
+
+    /// Drops the tables of a database that the server has no more names for (DROP DATABASE).
+    pub fn drop_database(&self, dir: &str) -> Result<()> {
+        let _one_ddl = self.ddl.lock();
+        let prefix = format!("{}/", normalize(dir).trim_end_matches('/'));
+        for descriptor in self.catalog.tables(|t| t.path.starts_with(&prefix)) {
+            self.drop_described(&descriptor)?;
+        }
+        Ok(())
+    }
+
+    /// Renames a table, also into another database. Errors: no such table, or the new name is taken.
+    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        let _one_ddl = self.ddl.lock();
+        let (from, to) = (normalize(from), normalize(to));
+        let old = self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
+        let dir = table_dir(&self.base_dir, &to);
+        if self.table_exists(&to) || self.vfs.exists(&dir)? {
+            return Err(Error::Exists { what: format!("table directory {}", dir.display()) });
+        }
+        let new = TableDescriptor { path: to.clone(), ..old.clone() };
+        let id = old.id;
+        let intent = Intent::Rename { from: from.clone(), to: to.clone() };
+        self.change_catalog(Change {
+            put: Some(new.clone()),
+            intend: Some((id, intent)),
+            ..Change::default()
+        })?;
+        if let Err(error) = self.move_dir(&from, &to) {
+            self.change_catalog(Change { put: Some(old), fulfil: Some(id), ..Change::default() })?;
+            return Err(error);
+        }
+        self.write_status(&dir, &new)?;
+        self.follow_rename(&from, new, &dir);
+        self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })
+    }
+
+    fn move_dir(&self, from: &str, to: &str) -> Result<()> {
+        let (old, new) = (table_dir(&self.base_dir, from), table_dir(&self.base_dir, to));
+        self.vfs.rename(&old, &new)?;
+        sync_parent(&*self.vfs, &new)?;
+        sync_parent(&*self.vfs, &old)
+    }
+
+    /// Tells the open table and its files their new place.
+    fn follow_rename(&self, from: &str, new: TableDescriptor, dir: &Path) {
+        for dictionary in &new.dictionaries {
+            if let Some(dict) = self.dict(DictId(dictionary.id)) {
+                dict.file.set_path(&dir.join(&dictionary.file));
+            }
+        }
+        let mut tables = self.tables.write();
+        if let Some(table) = tables.remove(from) {
+            let path = new.path.clone();
+            *table.place.lock() = TablePlace { descriptor: new, dir: dir.to_owned() };
+            tables.insert(path, table);
+        }
+    }
+
+    /// Removes all rows, and the auto-increment value. The caller knows that nobody uses the table.
+    pub fn truncate_table(&self, path: &str) -> Result<()> {
+        let table = self.open_table(path)?;
+        let mut dicts = table.dicts.clone();
+        dicts.sort_by_key(|dict| dict.id);
+        self.publish_truncate(&dicts)?;
+        *table.hidden_key.lock() = 0;
+        // Gives the space back now; if it fails, a later checkpoint does.
+        for dict in &dicts {
+            if let Err(error) = self.checkpoint_dict(dict) {
+                self.log(LogLevel::Warning, &format!("checkpoint after TRUNCATE failed: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&self, descriptor: &TableDescriptor) {
+        self.tables.write().remove(&descriptor.path);
+        let mut dicts = self.dicts.write();
+        for dictionary in &descriptor.dictionaries {
+            let id = DictId(dictionary.id);
+            if let Some(dict) = dicts.remove(&id) {
+                dict.dropped.store(true, Ordering::Release);
+            }
+            self.held_log.lock().remove(&id);
+        }
+    }
+
+    /// After recovery: carries out what the intents left in the catalog name.
+    pub(crate) fn finish_intents(&self) -> Result<()> {
+        let _one_ddl = self.ddl.lock();
+        for (id, intent) in self.catalog.intents() {
+            let result = match &intent {
+                Intent::Create { path } | Intent::Drop { path } => {
+                    remove_dir(&*self.vfs, &table_dir(&self.base_dir, path))
+                }
+                // The directory was moved before the files were opened.
+                Intent::Rename { .. } => Ok(()),
+            };
+            match result {
+                Ok(()) => self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })?,
+                Err(error) => {
+                    self.log(LogLevel::Warning, &format!("cannot finish {intent:?} now: {error}"))
+                }
+            }
+        }
+        for descriptor in self.catalog.tables(|t| t.temporary) {
+            self.drop_described(&descriptor)?;
+        }
+        Ok(())
+    }
+
+    fn open_dict(&self, path: &Path, id: DictId, config: TreeConfig) -> Result<Dict> {
+        let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
+        let tree = Tree::open(self.run_context(&file), &superblock, config, self.horizon.clone())?;
+        Ok(Dict::new(id, tree, file, superblock.auto_increment))
+    }
+
+    pub(crate) fn tree_config_for(&self, compression: Compression) -> TreeConfig {
+        with_compression(&self.tree_config, compression)
+    }
+
+    pub(crate) fn run_context(&self, file: &Arc<TreeFile>) -> RunContext {
+        RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() }
+    }
+
+    /// Writes the descriptor beside the files, for people and offline tools.
+    fn write_status(&self, dir: &Path, descriptor: &TableDescriptor) -> Result<()> {
+        let text = serde_json::to_vec_pretty(descriptor).expect("a descriptor has string keys only");
+        let temporary = dir.join("status.new");
+        let file = self.vfs.open(&temporary, OpenMode::CreateOrOpen)?;
+        file.set_len(0)?;
+        file.write_at(&text, 0)?;
+        file.sync()?;
+        self.vfs.rename(&temporary, &dir.join(STATUS_FILE))?;
+        self.vfs.sync_dir(dir)
+    }
+}
+
+/// The tree's configuration with a table's own compression for what stays.
+pub(crate) fn with_compression(config: &TreeConfig, compression: Compression) -> TreeConfig {
+    let mut config = config.clone();
+    config.run.compression = compression;
+    if compression == Compression::None {
+        config.buffer_compression = Compression::None;
+    }
+    config
+}
+
+/// Removes a directory that may be gone already, and makes that durable.
+fn remove_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    if vfs.exists(dir)? {
+        vfs.remove_dir_all(dir)?;
+        sync_parent(vfs, dir)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    match path.parent() {
+        Some(parent) => vfs.sync_dir(parent),
+        None => Ok(()),
+    }
+}
+
+fn seconds_since_1970() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

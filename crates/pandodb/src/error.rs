@@ -1,0 +1,46 @@
+//! Outcomes and errors of the public interface.
+
+use pando_txn::LockError;
+
+/// Result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a call may come back with besides its answer. The plugin maps each variant to the server's
+/// error numbers in one table.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// Something failed below transactions: I/O, corruption, a full disk, the latch (I8).
+    #[error(transparent)]
+    Engine(#[from] pando_base::Error),
+    /// This transaction was chosen as victim; it must be rolled back.
+    #[error("deadlock found when trying to get lock; try restarting transaction")]
+    Deadlock,
+    /// A lock was not granted in time; the statement fails, the transaction may go on.
+    #[error("lock wait timeout exceeded; try restarting transaction")]
+    LockTimeout,
+    /// The connection was killed while waiting.
+    #[error("query execution was interrupted")]
+    Killed,
+    /// NOWAIT, and the lock is held by another.
+    #[error("lock is held by another transaction")]
+    WouldBlock,
+    /// A unique dictionary holds this key already. Nothing was written.
+    #[error("duplicate key in dictionary {index}")]
+    Duplicate {
+        /// Position of the dictionary in the table.
+        index: usize,
+        /// Value stored there under the key.
+        existing: Vec<u8>,
+    },
+}
+
+impl From<LockError> for Error {
+    fn from(error: LockError) -> Error {
+        match error {
+            LockError::Deadlock => Error::Deadlock,
+            LockError::Timeout => Error::LockTimeout,
+            LockError::Killed => Error::Killed,
+            LockError::WouldBlock => Error::WouldBlock,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a database is opened with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_base::limits;
+use pando_tree::TreeConfig;
+use pando_wal::FlushMode;
+
+/// Severity of a line for the operator's log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Progress and other news.
+    Note,
+    /// Something an operator should look at.
+    Warning,
+    /// Data or durability are in danger.
+    Error,
+}
+
+/// Where lines for the operator go.
+pub type LogSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
+
+/// Options of [`crate::Db::open`].
+#[derive(Clone)]
+pub struct Options {
+    /// Directory below which relative table paths lie (the server's data directory).
+    pub base_dir: PathBuf,
+    /// Directory of the log and the catalog.
+    pub engine_dir: PathBuf,
+    /// Limit of the block cache in bytes.
+    pub cache_bytes: u64,
+    /// When commits reach the disk.
+    pub flush_mode: FlushMode,
+    /// Age in seconds at which a dictionary with unwritten changes is checkpointed.
+    pub checkpoint_period_s: u64,
+    /// How long a row lock is waited for, unless a transaction says otherwise.
+    pub lock_wait_timeout: Duration,
+    /// Threads for flushes and compactions. 0: none, the caller runs [`crate::Db::run_jobs`]
+    /// and [`crate::Db::tick`] itself (deterministic tests).
+    pub background_threads: usize,
+    /// Bypass the operating system's page cache for tree files.
+    pub direct_io: bool,
+    /// Size of a log file in bytes.
+    pub log_file_bytes: u64,
+    /// Log kept in bytes beyond which checkpoints are hurried.
+    pub log_kept_bytes_max: u64,
+    /// Shape of the trees.
+    pub tree: TreeConfig,
+    /// Where lines for the operator go.
+    pub log: LogSink,
+}
+
+impl Options {
+    /// Defaults for a database in `base_dir`: durable commits, a cache of half the memory that
+    /// the machine has, as many background threads as cores (two to eight).
+    pub fn new(base_dir: impl Into<PathBuf>) -> Options {
+        let base_dir = base_dir.into();
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Options {
+            engine_dir: base_dir.join(".pando"),
+            base_dir,
+            cache_bytes: 1 << 30,
+            flush_mode: FlushMode::Commit,
+            checkpoint_period_s: limits::CHECKPOINT_PERIOD_S,
+            lock_wait_timeout: Duration::from_secs(limits::LOCK_WAIT_TIMEOUT_S),
+            background_threads: cores.clamp(2, 8),
+            direct_io: false,
+            log_file_bytes: limits::LOG_FILE_BYTES,
+            log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
+            tree: TreeConfig::default(),
+            log: Arc::new(|_, _| {}),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("base_dir", &self.base_dir)
+            .field("cache_bytes", &self.cache_bytes)
+            .field("flush_mode", &self.flush_mode)
+            .field("background_threads", &self.background_threads)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,263 @@
+//! Opening a database: what the files hold plus what the log adds.
+//!
+//! 1. open the log and the catalog's tree (newest valid superblock);
+//! 2. first pass over the log: replay the catalog's own records, so that it names the tables as
+//!    they were at the end;
+//! 3. finish interrupted renames of directories, so that files are where the catalog says;
+//! 4. second pass: each record above its dictionary's `durable_seqno` goes into a memtable;
+//!    dictionaries are opened as the log names them, so time follows the log, not the data;
+//! 5. publish the last seqno, start a new log file.
+//!
+//! A dictionary whose file is damaged does not stop recovery (I8): its records stay in the log
+//! (`held_log`) and whoever opens its table gets the error.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use pando_base::{limits, DictId, Metrics, Result, Seqno};
+use pando_run::{BlockCache, RunContext};
+use pando_storage::vfs::Vfs;
+use pando_storage::TreeFile;
+use pando_tree::{Tree, TreeConfig};
+use pando_txn::Snapshots;
+use pando_wal::{BatchReader, Entry, Replay, Wal, WalOptions};
+
+use crate::catalog::{Catalog, Content};
+use crate::db::{Db, Parts};
+use crate::ddl::{sync_parent, with_compression};
+use crate::descriptor::{table_dir, Intent, CATALOG};
+use crate::horizon::EngineHorizon;
+use crate::options::{LogLevel, LogSink, Options};
+use crate::table::Dict;
+
+/// Batches between two lines of progress in the operator's log.
+const PROGRESS_BATCHES: u64 = 1_000_000;
+
+/// Where a dictionary is, for opening it when the log names it.
+struct Known {
+    path: PathBuf,
+    config: TreeConfig,
+}
+
+struct Recovery<'a> {
+    options: &'a Options,
+    vfs: Arc<dyn Vfs>,
+    cache: Arc<BlockCache>,
+    metrics: Arc<Metrics>,
+    horizon: Arc<EngineHorizon>,
+    known: HashMap<DictId, Known>,
+    dicts: HashMap<DictId, Opened>,
+    held_log: HashMap<DictId, Seqno>,
+    batches: u64,
+    records: u64,
+}
+
+struct Opened {
+    dict: Arc<Dict>,
+    durable_seqno: Seqno,
+}
+
+/// Recovers the database that the options name.
+pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs>) -> Result<Parts> {
+    let metrics = Arc::new(Metrics::default());
+    vfs.create_dir_all(&options.engine_dir)?;
+    sync_parent(&*vfs, &options.engine_dir)?;
+    let started = vfs.now_micros();
+    let wal_options = WalOptions { file_bytes: options.log_file_bytes, ..WalOptions::default() };
+    let (wal, mut replay) = Wal::create_or_open(log_vfs, &options.engine_dir, wal_options, metrics.clone())?;
+    let mut recovery = Recovery {
+        options,
+        cache: BlockCache::new(options.cache_bytes.max(limits::CACHE_BYTES_MIN), metrics.clone()),
+        metrics: metrics.clone(),
+        horizon: Arc::new(EngineHorizon::default()),
+        vfs: vfs.clone(),
+        known: HashMap::new(),
+        dicts: HashMap::new(),
+        held_log: HashMap::new(),
+        batches: 0,
+        records: 0,
+    };
+    let catalog = recovery.open_catalog()?;
+    recovery.replay_catalog(&mut replay)?;
+    let content = Content::load(&catalog)?;
+    recovery.finish_renames(&content)?;
+    recovery.know_tables(&content);
+    let last_seqno = recovery.replay_tables(&mut replay)?.max(recovery.newest_durable());
+    wal.start(last_seqno + 1)?;
+    let snapshots = Snapshots::new(last_seqno);
+    recovery.horizon.open_for(snapshots.clone());
+    if recovery.batches > 0 {
+        let ms = vfs.now_micros().saturating_sub(started) / 1000;
+        let (batches, records) = (recovery.batches, recovery.records);
+        say(&options.log, &format!("recovery replayed {records} records of {batches} transactions in {ms} ms"));
+    }
+    let Recovery { cache, horizon, dicts, held_log, .. } = recovery;
+    Ok(Parts {
+        vfs,
+        metrics,
+        cache,
+        wal,
+        snapshots,
+        horizon,
+        catalog: Catalog::new(catalog, content),
+        dicts: dicts.into_iter().map(|(id, opened)| (id, opened.dict)).collect(),
+        held_log,
+    })
+}
+
+fn say(log: &LogSink, text: &str) {
+    log(LogLevel::Note, text);
+}
+
+impl Recovery<'_> {
+    /// The catalog's dictionary, made new in a new database.
+    fn open_catalog(&mut self) -> Result<Arc<Dict>> {
+        let path = Db::catalog_path(&self.options.engine_dir);
+        if !self.vfs.exists(&path)? {
+            // Renamed into place when whole, so that a crash leaves no half-made catalog.
+            let new = path.with_extension("new");
+            if self.vfs.exists(&new)? {
+                self.vfs.remove_file(&new)?;
+            }
+            TreeFile::create(&self.vfs, &new, CATALOG)?;
+            self.vfs.rename(&new, &path)?;
+            self.vfs.sync_dir(&self.options.engine_dir)?;
+        }
+        let opened = self.open_dict(CATALOG, &path, self.options.tree.clone())?;
+        let dict = opened.dict.clone();
+        self.dicts.insert(CATALOG, opened);
+        Ok(dict)
+    }
+
+    fn open_dict(&self, id: DictId, path: &std::path::Path, config: TreeConfig) -> Result<Opened> {
+        let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
+        let context =
+            RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
+        let tree = Tree::open(context, &superblock, config, self.horizon.clone())?;
+        let dict = Arc::new(Dict::new(id, tree, file, superblock.auto_increment));
+        Ok(Opened { dict, durable_seqno: superblock.durable_seqno })
+    }
+
+    fn newest_durable(&self) -> Seqno {
+        self.dicts.values().map(|opened| opened.durable_seqno).max().unwrap_or(0)
+    }
+
+    fn replay_catalog(&mut self, replay: &mut Replay) -> Result<()> {
+        replay.for_each(|seqno, batch| {
+            self.replay_batch(seqno, batch, |id| id == CATALOG)?;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// Moves directories whose rename the catalog recorded but a crash prevented.
+    fn finish_renames(&self, content: &Content) -> Result<()> {
+        for (_, intent) in &content.intents {
+            let Intent::Rename { from, to } = intent else { continue };
+            let (old, new) = (table_dir(&self.options.base_dir, from), table_dir(&self.options.base_dir, to));
+            // Only if the table still has the name: it may have been dropped or renamed again.
+            let wanted = content.tables.contains_key(to) && !content.tables.contains_key(from);
+            if wanted && !self.vfs.exists(&new)? && self.vfs.exists(&old)? {
+                self.vfs.rename(&old, &new)?;
+                sync_parent(&*self.vfs, &new)?;
+                sync_parent(&*self.vfs, &old)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn know_tables(&mut self, content: &Content) {
+        for table in content.tables.values().filter(|table| !table.temporary) {
+            let dir = table_dir(&self.options.base_dir, &table.path);
+            let config = with_compression(&self.options.tree, table.compression());
+            for dictionary in &table.dictionaries {
+                let known = Known { path: dir.join(&dictionary.file), config: config.clone() };
+                self.known.insert(DictId(dictionary.id), known);
+            }
+        }
+    }
+
+    fn replay_tables(&mut self, replay: &mut Replay) -> Result<Seqno> {
+        let end = replay.for_each(|seqno, batch| {
+            self.replay_batch(seqno, batch, |id| id != CATALOG)?;
+            self.batches += 1;
+            if self.batches % PROGRESS_BATCHES == 0 {
+                let text = format!("recovery has replayed {} transactions so far", self.batches);
+                say(&self.options.log, &text);
+            }
+            Ok(())
+        })?;
+        Ok(end.last_seqno)
+    }
+
+    fn replay_batch(
+        &mut self,
+        seqno: Seqno,
+        batch: BatchReader<'_>,
+        selected: impl Fn(DictId) -> bool,
+    ) -> Result<()> {
+        self.horizon.replayed(seqno);
+        for entry in batch {
+            let entry = entry?;
+            let id = match entry {
+                Entry::Record { dict, .. } | Entry::Truncate { dict } | Entry::AutoIncrement { dict, .. } => dict,
+            };
+            if selected(id) {
+                self.replay_entry(seqno, id, entry)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_entry(&mut self, seqno: Seqno, id: DictId, entry: Entry<'_>) -> Result<()> {
+        if !self.dicts.contains_key(&id) && !self.open_known(seqno, id) {
+            return Ok(());
+        }
+        let Some(opened) = self.dicts.get(&id) else { return Ok(()) };
+        if seqno <= opened.durable_seqno {
+            return Ok(());
+        }
+        let dict = &opened.dict;
+        // Not checkpointed soon by age: recovery's own work is, by the log it holds back.
+        dict.dirty_since.store(1, Ordering::Relaxed);
+        match entry {
+            Entry::Record { kind, key, value, .. } => {
+                dict.tree.gate().insert(key, seqno, kind, value);
+                self.records += 1;
+                if dict.tree.seal_if_full(|| seqno) {
+                    while dict.tree.run_job()? {}
+                }
+            }
+            Entry::Truncate { .. } => {
+                dict.tree.truncate(seqno);
+                dict.auto_increment.store(0, Ordering::Relaxed);
+            }
+            Entry::AutoIncrement { next, .. } => {
+                dict.auto_increment.fetch_max(next, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a dictionary that the log names. False: it was dropped, or its file is damaged.
+    fn open_known(&mut self, seqno: Seqno, id: DictId) -> bool {
+        if self.held_log.contains_key(&id) {
+            return false;
+        }
+        let Some(known) = self.known.get(&id) else { return false };
+        match self.open_dict(id, &known.path, known.config.clone()) {
+            Ok(opened) => {
+                self.dicts.insert(id, opened);
+                true
+            }
+            Err(error) => {
+                let text = format!("a table cannot be recovered; its part of the log is kept: {error}");
+                (self.options.log)(LogLevel::Error, &text);
+                self.held_log.insert(id, seqno);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Rows of a table: one entry per dictionary, checked for uniqueness before anything is written.
+
+use std::sync::Arc;
+
+use pando_txn::LockMode;
+
+use crate::error::{Error, Result};
+use crate::table::{Dict, Table};
+use crate::transaction::{LockWait, Txn};
+
+/// What one row is in one dictionary.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// The value.
+    pub value: &'a [u8],
+    /// No other row may have this key: it is locked and looked up first.
+    pub unique: bool,
+}
+
+impl Txn {
+    /// Inserts a row: `entries[i]` goes to the table's dictionary `i`.
+    /// Errors: [`Error::Duplicate`] and lock errors leave nothing written.
+    pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
+        assert_eq!(entries.len(), table.dicts.len(), "a row has an entry in every dictionary");
+        for (index, entry) in entries.iter().enumerate() {
+            if entry.unique {
+                self.claim(&table.dicts[index], index, entry.key)?;
+            }
+        }
+        for (dict, entry) in table.dicts.iter().zip(entries) {
+            self.write_put(dict, entry.key, entry.value)?;
+        }
+        self.db.metrics.rows_inserted.add(1);
+        Ok(())
+    }
+
+    /// Replaces a row that was read under its lock. Entries that did not change cost nothing.
+    /// Errors as [`Txn::insert_row`].
+    pub fn update_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
+        assert!(old.len() == table.dicts.len() && new.len() == old.len());
+        self.lock_old(table, old)?;
+        for (index, (before, after)) in old.iter().zip(new).enumerate() {
+            if after.unique && after.key != before.key {
+                self.claim(&table.dicts[index], index, after.key)?;
+            }
+        }
+        for (dict, (before, after)) in table.dicts.iter().zip(old.iter().zip(new)) {
+            if before.key != after.key {
+                self.write_delete(dict, before.key);
+                self.write_put(dict, after.key, after.value)?;
+            } else if before.value != after.value {
+                self.write_put(dict, after.key, after.value)?;
+            }
+        }
+        self.db.metrics.rows_updated.add(1);
+        Ok(())
+    }
+
+    /// Deletes a row that was read under its lock.
+    pub fn delete_row(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
+        assert_eq!(old.len(), table.dicts.len());
+        self.lock_old(table, old)?;
+        for (dict, entry) in table.dicts.iter().zip(old) {
+            self.write_delete(dict, entry.key);
+        }
+        self.db.metrics.rows_deleted.add(1);
+        Ok(())
+    }
+
+    /// Locks the unique keys that a row gives up, so that nobody takes them before the commit.
+    /// The row's own key is locked whether or not the table has a primary key.
+    fn lock_old(&self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
+        for (index, entry) in old.iter().enumerate() {
+            if index == 0 || entry.unique {
+                self.lock(&table.dicts[index], entry.key, LockMode::Exclusive, LockWait::Default)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks a key that is about to be inserted and makes sure that it is free.
+    fn claim(&self, dict: &Arc<Dict>, index: usize, key: &[u8]) -> Result<()> {
+        self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
+        match self.newest_locked(dict, key)? {
+            Some(existing) => Err(Error::Duplicate { index, existing }),
+            None => Ok(()),
+        }
+    }
+}

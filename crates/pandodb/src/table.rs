@@ -1,0 +1,217 @@
+//! Open tables and their dictionaries.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use pando_base::{DictId, Result, Seqno};
+use pando_storage::TreeFile;
+use pando_tree::{Estimate, Tree};
+use parking_lot::Mutex;
+
+use crate::descriptor::TableDescriptor;
+
+/// One ordered map: a tree in a file of its own.
+#[derive(Debug)]
+pub struct Dict {
+    pub(crate) id: DictId,
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) file: Arc<TreeFile>,
+    /// Next auto-increment value (0: none yet); meaningful for a table's rows only. Changed by
+    /// `fetch_max` before the record that used the value is in the tree, so a checkpoint that
+    /// holds the record holds the counter too.
+    pub(crate) auto_increment: AtomicU64,
+    /// Waiting in the scheduler's queue (see `background`).
+    pub(crate) queued: AtomicBool,
+    /// Dropped: background work passes it by.
+    pub(crate) dropped: AtomicBool,
+    /// Engine time in microseconds at which the oldest change not yet checkpointed was made; 0 if
+    /// clean.
+    pub(crate) dirty_since: AtomicU64,
+}
+
+impl Dict {
+    pub(crate) fn new(id: DictId, tree: Arc<Tree>, file: Arc<TreeFile>, auto_increment: u64) -> Dict {
+        Dict {
+            id,
+            tree,
+            file,
+            auto_increment: AtomicU64::new(auto_increment),
+            queued: AtomicBool::new(false),
+            dropped: AtomicBool::new(false),
+            dirty_since: AtomicU64::new(0),
+        }
+    }
+
+    /// The dictionary's id.
+    pub fn id(&self) -> DictId {
+        self.id
+    }
+
+    /// The tree, for statistics and tools.
+    pub fn tree(&self) -> &Arc<Tree> {
+        &self.tree
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+}
+
+/// Figures of a table for the server's statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableInfo {
+    /// Rows, estimated from the counts in the tree.
+    pub rows: u64,
+    /// Bytes of the rows before compression.
+    pub raw_bytes: u64,
+    /// Bytes the rows' file takes on disk.
+    pub data_bytes: u64,
+    /// Bytes the index files take on disk.
+    pub index_bytes: u64,
+    /// Bytes inside the files that are free.
+    pub free_bytes: u64,
+    /// Creation, in seconds since 1970.
+    pub created: u64,
+}
+
+/// An open table: dictionary 0 holds the rows, the others are its secondary indexes.
+#[derive(Debug)]
+pub struct Table {
+    pub(crate) id: u64,
+    pub(crate) created: u64,
+    /// Where the table is now; changed by rename.
+    pub(crate) place: Mutex<TablePlace>,
+    pub(crate) dicts: Vec<Arc<Dict>>,
+    /// Next key for rows of tables without a primary key; 0 until first asked for.
+    pub(crate) hidden_key: Mutex<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TablePlace {
+    pub descriptor: TableDescriptor,
+    pub dir: PathBuf,
+}
+
+impl Table {
+    /// The dictionaries: rows first, then the indexes in the order of their creation.
+    pub fn dicts(&self) -> &[Arc<Dict>] {
+        &self.dicts
+    }
+
+    /// The table's id, the same for its whole life.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn rows(&self) -> &Arc<Dict> {
+        &self.dicts[0]
+    }
+
+    /// Statistics. Errors: none of the figures needs the disk but the sizes of the files.
+    pub fn info(&self) -> Result<TableInfo> {
+        let mut info = TableInfo {
+            rows: self.rows().tree.rows_estimate(),
+            raw_bytes: self.rows().tree.raw_bytes(),
+            created: self.created,
+            ..TableInfo::default()
+        };
+        for (position, dict) in self.dicts.iter().enumerate() {
+            let bytes = dict.file.allocated_bytes()?;
+            if position == 0 {
+                info.data_bytes += bytes;
+            } else {
+                info.index_bytes += bytes;
+            }
+            info.free_bytes += dict.file.free_bytes();
+        }
+        Ok(info)
+    }
+
+    /// Rows and bytes in `[lo, hi)` of a dictionary, from the nodes' headers.
+    pub fn estimate(&self, index: usize, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
+        self.dicts[index].tree.estimate(lo, hi)
+    }
+
+    /// Pushes all waiting records into the leaves and rewrites them: OPTIMIZE TABLE.
+    pub fn compact(&self) -> Result<()> {
+        self.dicts.iter().try_for_each(|dict| dict.tree.compact_all())
+    }
+
+    /// Next auto-increment value, 0 if the table never had one.
+    pub fn auto_increment(&self) -> u64 {
+        self.rows().auto_increment.load(Ordering::Acquire)
+    }
+
+    /// Takes `count` values off the counter: the first is the smallest value that is at least
+    /// the counter (and `start`) and equals `offset` modulo `step`. The counter is then past the
+    /// last one. `None` when it would pass `limit`'s room (the counter is left alone).
+    pub fn auto_increment_reserve(&self, start: u64, step: u64, offset: u64, count: u64) -> Option<u64> {
+        let counter = &self.rows().auto_increment;
+        let (step, count) = (step.max(1), count.max(1));
+        let mut current = counter.load(Ordering::Acquire);
+        loop {
+            let first = align_up(current.max(start).max(1), step, offset)?;
+            let next = (count - 1).checked_mul(step).and_then(|span| first.checked_add(span)).map(|l| l.saturating_add(1));
+            // At the very top only one value is left.
+            let next = next.unwrap_or(u64::MAX);
+            match counter.compare_exchange_weak(current, next, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(first),
+                Err(now) => current = now,
+            }
+        }
+    }
+
+    /// A new key for a row of a table without a primary key. Larger than every key given out
+    /// before, also before a restart: the first call looks for the largest in the tree.
+    pub fn next_hidden_key(&self) -> Result<u64> {
+        let mut next = self.hidden_key.lock();
+        if *next == 0 {
+            *next = self.largest_hidden_key()? + 1;
+        }
+        let key = *next;
+        *next += 1;
+        Ok(key)
+    }
+
+    fn largest_hidden_key(&self) -> Result<u64> {
+        let mut cursor = self.rows().tree.cursor(Seqno::MAX);
+        cursor.seek_last()?;
+        if !cursor.valid() {
+            return Ok(0);
+        }
+        let key = cursor.key();
+        let bytes: [u8; 8] = key.try_into().map_err(|_| {
+            pando_base::Error::corruption(&self.rows().file.path(), 0, "hidden key", "8 bytes", key.len())
+        })?;
+        Ok(u64::from_be_bytes(bytes))
+    }
+}
+
+/// Smallest value >= `from` that equals `offset` modulo `step`; `None` past the end of u64.
+fn align_up(from: u64, step: u64, offset: u64) -> Option<u64> {
+    // As the server does (auto_increment_offset above the increment is ignored).
+    let offset = if offset > step || offset == 0 { 1 } else { offset };
+    if from <= offset {
+        return Some(offset);
+    }
+    let beyond = (from - offset).div_ceil(step);
+    beyond.checked_mul(step)?.checked_add(offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::align_up;
+
+    #[test]
+    fn auto_increment_values_follow_step_and_offset() {
+        assert_eq!(align_up(1, 1, 1), Some(1));
+        assert_eq!(align_up(7, 1, 1), Some(7));
+        assert_eq!(align_up(1, 10, 5), Some(5));
+        assert_eq!(align_up(6, 10, 5), Some(15));
+        assert_eq!(align_up(15, 10, 5), Some(15));
+        assert_eq!(align_up(3, 10, 20), Some(11));
+        assert_eq!(align_up(u64::MAX, 10, 5), Some(u64::MAX), "2^64-1 = 5 modulo 10");
+        assert_eq!(align_up(u64::MAX - 1, 10, 3), None);
+    }
+}

@@ -1,0 +1,308 @@
+//! Transactions: reads through a snapshot and their own writes, writes into the write set under
+//! row locks, commit through the pipeline.
+//!
+//! Consistent reads never lock. Locking reads lock the row first and then read the newest
+//! committed version: nobody else can be in the middle of committing it, because locks are held
+//! until a commit is visible.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_base::{limits, Seqno, TxnId};
+use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait, WriteSet};
+
+use crate::cursor::Cursor;
+use crate::db::Db;
+use crate::error::{Error, Result};
+use crate::table::{Dict, Table};
+
+/// How long a locking read waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockWait {
+    /// The transaction's own lock wait timeout.
+    Default,
+    /// Not at all: [`Error::WouldBlock`].
+    NoWait,
+    /// Not at all: the row is passed by.
+    SkipLocked,
+    /// So many seconds.
+    Seconds(u64),
+}
+
+/// What a locking read found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LockedRead {
+    /// The row, locked.
+    Row(Vec<u8>),
+    /// No row; the key is locked.
+    Absent,
+    /// Held by another, and SKIP LOCKED was asked for.
+    Skipped,
+}
+
+/// A transaction. Used by one thread at a time; after commit or rollback it can be used for the next.
+#[derive(Debug)]
+pub struct Txn {
+    pub(crate) db: Arc<Db>,
+    handle: TxnHandle,
+    writes: WriteSet,
+    /// Dictionaries with writes, ascending by id.
+    touched: Vec<Arc<Dict>>,
+    snapshot: Option<Snapshot>,
+    lock_wait: Duration,
+}
+
+impl Txn {
+    pub(crate) fn new(db: Arc<Db>, id: TxnId, lock_wait: Duration) -> Txn {
+        Txn {
+            handle: db.locks.register(id),
+            db,
+            writes: WriteSet::new(),
+            touched: Vec::new(),
+            snapshot: None,
+            lock_wait,
+        }
+    }
+
+    /// The transaction's id.
+    pub fn id(&self) -> TxnId {
+        self.handle.id()
+    }
+
+    /// The database it belongs to.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.db
+    }
+
+    /// Changes how long [`LockWait::Default`] waits.
+    pub fn set_lock_wait(&mut self, wait: Duration) {
+        self.lock_wait = wait;
+    }
+
+    /// Takes the snapshot that consistent reads use, unless there is one.
+    pub fn open_snapshot(&mut self) {
+        if self.snapshot.is_none() {
+            self.snapshot = Some(self.db.snapshots.take());
+        }
+    }
+
+    /// Gives the snapshot back: READ COMMITTED at the end of each statement.
+    pub fn close_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+
+    /// Whether consistent reads have a snapshot already.
+    pub fn has_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Seqno of consistent reads; opens the snapshot if need be.
+    pub(crate) fn snapshot_seqno(&mut self) -> Seqno {
+        self.open_snapshot();
+        self.snapshot.as_ref().map_or(0, Snapshot::seqno)
+    }
+
+    /// Whether a commit would write something.
+    pub fn has_writes(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// Bytes the write set holds.
+    pub fn write_bytes(&self) -> u64 {
+        self.writes.bytes() as u64
+    }
+
+    /// Whether the write set may hold something for this dictionary.
+    pub(crate) fn has_touched(&self, dict: &Dict) -> bool {
+        self.touched.binary_search_by_key(&dict.id, |d| d.id).is_ok()
+    }
+
+    pub(crate) fn writes(&self) -> &WriteSet {
+        &self.writes
+    }
+
+    /// Where the write set is now, for [`Txn::rollback_to`].
+    pub fn mark(&self) -> Mark {
+        self.writes.mark()
+    }
+
+    /// Undoes the writes made since the mark: a statement or a savepoint. Locks stay (I6).
+    pub fn rollback_to(&mut self, mark: Mark) {
+        self.writes.rollback_to(mark);
+        self.db.metrics.statement_rollbacks.add(1);
+    }
+
+    /// Consistent read of one key: own writes, else the snapshot.
+    pub fn get(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let dict = &table.dicts[index];
+        if let Some(own) = self.writes.get(dict.id, key) {
+            return Ok(own.map(<[u8]>::to_vec));
+        }
+        let seqno = self.snapshot_seqno();
+        Ok(dict.tree.get(key, seqno)?)
+    }
+
+    /// Newest committed version of one key, or the transaction's own; locks nothing.
+    pub fn get_latest(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let dict = &table.dicts[index];
+        if let Some(own) = self.writes.get(dict.id, key) {
+            return Ok(own.map(<[u8]>::to_vec));
+        }
+        let newest = self.db.snapshots.take();
+        Ok(dict.tree.get(key, newest.seqno())?)
+    }
+
+    /// Locks one key, then reads its newest version.
+    pub fn get_locked(
+        &mut self,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<LockedRead> {
+        let dict = &table.dicts[index];
+        if self.lock(dict, key, mode, wait)?.is_none() {
+            return Ok(LockedRead::Skipped);
+        }
+        Ok(self.newest_locked(dict, key)?.map_or(LockedRead::Absent, LockedRead::Row))
+    }
+
+    /// Locks a key. `None`: it is held by another and SKIP LOCKED was asked for.
+    pub(crate) fn lock(
+        &self,
+        dict: &Dict,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Option<LockOutcome>> {
+        let wait = match wait {
+            LockWait::Default => Wait::Timeout(self.lock_wait),
+            LockWait::Seconds(0) | LockWait::NoWait => Wait::NoWait,
+            LockWait::Seconds(seconds) => Wait::Timeout(Duration::from_secs(seconds)),
+            LockWait::SkipLocked => Wait::SkipLocked,
+        };
+        match self.db.locks.lock(&self.handle, dict.id, key, mode, wait) {
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(LockError::WouldBlock) if wait == Wait::SkipLocked => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The newest version of a key that this transaction holds a lock on.
+    pub(crate) fn newest_locked(&self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(own) = self.writes.get(dict.id, key) {
+            return Ok(own.map(<[u8]>::to_vec));
+        }
+        // The lock keeps others from committing this key now, so the newest version is committed
+        // and visible, whatever else is being published.
+        Ok(dict.tree.get(key, Seqno::MAX)?)
+    }
+
+    /// Gives back a lock that was taken for a row that turned out not to match (READ COMMITTED).
+    /// Locks on rows the transaction has written stay.
+    pub fn unlock(&mut self, table: &Table, index: usize, key: &[u8]) {
+        let dict = &table.dicts[index];
+        if self.writes.get(dict.id, key).is_none() {
+            self.db.locks.unlock(&self.handle, dict.id, key);
+        }
+    }
+
+    /// A cursor over a dictionary of the table. It is positioned by its seeks.
+    pub fn cursor(&self, table: &Arc<Table>, index: usize) -> Cursor {
+        Cursor::new(table.clone(), index)
+    }
+
+    /// Sets one key of one dictionary, whatever it held: locks it, then writes.
+    pub fn put(&mut self, table: &Table, index: usize, key: &[u8], value: &[u8], wait: LockWait) -> Result<()> {
+        let dict = &table.dicts[index];
+        self.lock(dict, key, LockMode::Exclusive, wait)?;
+        self.write_put(dict, key, value)
+    }
+
+    /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
+    pub fn delete(&mut self, table: &Table, index: usize, key: &[u8], wait: LockWait) -> Result<()> {
+        let dict = &table.dicts[index];
+        self.lock(dict, key, LockMode::Exclusive, wait)?;
+        self.write_delete(dict, key);
+        Ok(())
+    }
+
+    pub(crate) fn write_put(&mut self, dict: &Arc<Dict>, key: &[u8], value: &[u8]) -> Result<()> {
+        check_length("key", key.len(), limits::KEY_BYTES_MAX)?;
+        check_length("row", value.len(), limits::VALUE_BYTES_MAX)?;
+        self.touch(dict);
+        self.writes.put(dict.id, key, value);
+        Ok(())
+    }
+
+    pub(crate) fn write_delete(&mut self, dict: &Arc<Dict>, key: &[u8]) {
+        self.touch(dict);
+        self.writes.delete(dict.id, key);
+    }
+
+    fn touch(&mut self, dict: &Arc<Dict>) {
+        if let Err(place) = self.touched.binary_search_by_key(&dict.id, |d: &Arc<Dict>| d.id) {
+            self.touched.insert(place, dict.clone());
+        }
+        self.handle.set_weight(self.writes.ops() as u64 + 1);
+    }
+
+    /// Records that auto-increment values below `next` are used; logged with the commit.
+    pub fn raise_auto_increment(&mut self, table: &Table, next: u64) {
+        let rows = table.rows();
+        self.touch(rows);
+        self.writes.auto_increment(rows.id, next);
+        rows.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
+    }
+
+    /// Commits, and waits until the commit is as durable as the flush mode says. Whatever comes
+    /// back, the transaction is over: an error before the log took the batch rolls back, an error
+    /// of the log's write or sync latches the database (I8).
+    pub fn commit(&mut self) -> Result<()> {
+        if self.writes.is_empty() {
+            self.end();
+            return Ok(());
+        }
+        let published = match self.db.publish(&self.writes, &self.touched) {
+            Ok(published) => published,
+            Err(error) => {
+                self.rollback();
+                return Err(error.into());
+            }
+        };
+        self.end();
+        self.db.metrics.commits.add(1);
+        Ok(self.db.wal.wait(published.lsn, self.db.flush_mode())?)
+    }
+
+    /// Forgets all writes and gives back the locks: O(writes of this transaction) in memory, the
+    /// trees are not touched (I6).
+    pub fn rollback(&mut self) {
+        if !self.writes.is_empty() {
+            self.db.metrics.rollbacks.add(1);
+        }
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.writes.clear();
+        self.touched.clear();
+        self.snapshot = None;
+        self.db.locks.release_all(&self.handle);
+        self.handle.set_weight(0);
+    }
+}
+
+impl Drop for Txn {
+    fn drop(&mut self) {
+        self.rollback();
+    }
+}
+
+fn check_length(what: &'static str, size: usize, limit: usize) -> Result<()> {
+    if size > limit {
+        return Err(Error::Engine(pando_base::Error::TooLong { what, size: size as u64, limit: limit as u64 }));
+    }
+    Ok(())
+}

@@ -1,0 +1,97 @@
+//! What the engine's tests share: a database on a simulated disk, driven by hand.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use pandodb::{
+    Compression, Db, FlushMode, LockWait, LogLevel, Options, ReadMode, SimVfs, TableSpec, TreeConfig, Vfs,
+};
+
+/// Lines the engine logged.
+pub type Lines = Arc<Mutex<Vec<(LogLevel, String)>>>;
+
+/// Options with tiny trees and no threads.
+pub fn options(lines: &Lines) -> Options {
+    let mut tree = TreeConfig::default();
+    tree.memtable_bytes = 4096;
+    tree.leaf_raw_bytes = 8192;
+    tree.fanout_max = 4;
+    tree.buffer_runs_max = 4;
+    tree.run.segment_raw_bytes = 512;
+    let mut options = Options::new("/data");
+    options.background_threads = 0;
+    options.cache_bytes = 8 << 20;
+    options.log_file_bytes = 64 << 10;
+    options.log_kept_bytes_max = 1 << 20;
+    options.checkpoint_period_s = 1_000_000;
+    options.flush_mode = FlushMode::Commit;
+    options.tree = tree;
+    let sink = lines.clone();
+    options.log = Arc::new(move |level, text| sink.lock().unwrap().push((level, text.to_owned())));
+    options
+}
+
+/// An empty simulated disk with the server's directories.
+pub fn disk(seed: u64) -> Arc<SimVfs> {
+    let vfs = SimVfs::new(seed);
+    vfs.create_dir_all(Path::new("/data/db")).unwrap();
+    vfs.sync_dir(Path::new("/data")).unwrap();
+    vfs.sync_dir(Path::new("/")).unwrap();
+    vfs
+}
+
+/// Opens the database on the disk.
+pub fn open(vfs: &Arc<SimVfs>) -> pandodb::Result<Arc<Db>> {
+    open_logging(vfs, &Lines::default())
+}
+
+/// As [`open`], keeping what the engine logs.
+pub fn open_logging(vfs: &Arc<SimVfs>, lines: &Lines) -> pandodb::Result<Arc<Db>> {
+    let files: Arc<dyn Vfs> = vfs.clone();
+    Db::open_with_vfs(options(lines), files.clone(), files)
+}
+
+/// A table with one index.
+pub fn spec(path: &str) -> TableSpec {
+    TableSpec {
+        path: path.into(),
+        indexes: vec!["k".into()],
+        compression: Compression::Lz4,
+        temporary: false,
+        auto_increment: 0,
+    }
+}
+
+/// Commits `rows` rows, the same key in both dictionaries.
+pub fn fill(db: &Arc<Db>, path: &str, rows: std::ops::Range<u32>) -> pandodb::Result<()> {
+    let table = db.open_table(path)?;
+    let mut txn = db.begin();
+    for n in rows {
+        let key = format!("{n:08}").into_bytes();
+        for dict in 0..2 {
+            txn.put(&table, dict, &key, format!("value {n}").as_bytes(), LockWait::NoWait)?;
+        }
+    }
+    txn.commit()
+}
+
+/// Keys in the table's dictionaries, which must agree.
+pub fn count(db: &Arc<Db>, path: &str) -> pandodb::Result<u32> {
+    let table = db.open_table(path)?;
+    db.check_table(&table)?;
+    let mut txn = db.begin();
+    let mut cursor = txn.cursor(&table, 0);
+    cursor.seek_first(&mut txn, ReadMode::Latest)?;
+    let mut rows = 0;
+    while cursor.valid() {
+        rows += 1;
+        cursor.next(&mut txn)?;
+    }
+    Ok(rows)
+}
+
+/// Names of the table directories in `/data/db`.
+pub fn directories(vfs: &Arc<SimVfs>) -> Vec<String> {
+    vfs.read_dir(Path::new("/data/db")).unwrap().into_iter().map(|entry| entry.name).collect()
+}

@@ -1,0 +1,197 @@
+//! DDL is all or nothing, wherever the power fails and whichever I/O does.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{count, directories, disk, fill, open, spec};
+use pandodb::{Db, EngineError, Error, SimVfs};
+use pando_storage::vfs::FaultKind;
+
+const ROWS: u32 = 300;
+
+/// A disk with a closed-by-crash-safe table `db/a` of 300 rows, some of them only in the log.
+fn with_table(seed: u64) -> (Arc<SimVfs>, Arc<Db>) {
+    let vfs = disk(seed);
+    let db = open(&vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    fill(&db, "./db/a", 0..ROWS / 2).unwrap();
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    fill(&db, "./db/a", ROWS / 2..ROWS).unwrap();
+    (vfs, db)
+}
+
+/// Runs `operation` with its n-th I/O failing for good, cuts the power, reopens, and lets `check`
+/// look; for n = 1, 2, ... until the operation does not meet the fault any more.
+fn at_every_io(
+    operation: impl Fn(&Arc<Db>) -> pandodb::Result<()>,
+    check: impl Fn(&Arc<SimVfs>, &Arc<Db>, bool),
+) {
+    for n in 1.. {
+        let (vfs, db) = with_table(n);
+        vfs.fail_io_after(n, FaultKind::Sticky);
+        let before = vfs.io_count();
+        let done = operation(&db).is_ok();
+        let met = vfs.io_count() - before >= n;
+        drop(db);
+        let vfs = vfs.crash();
+        let db = open(&vfs).unwrap_or_else(|e| panic!("reopen after a fault at I/O {n}: {e}"));
+        check(&vfs, &db, done);
+        if !met {
+            assert!(done, "the operation failed without a fault");
+            return;
+        }
+        assert!(n < 2000, "an operation with endless I/O");
+    }
+}
+
+#[test]
+fn a_create_that_was_interrupted_leaves_a_whole_table_or_nothing() {
+    at_every_io(
+        |db| Ok(db.create_table(&spec("./db/b"))?),
+        |vfs, db, done| {
+            assert_eq!(count(db, "./db/a").unwrap(), ROWS);
+            if db.table_exists("./db/b") {
+                assert_eq!(count(db, "./db/b").unwrap(), 0);
+            } else {
+                assert!(!done, "an acknowledged table is gone");
+                assert_eq!(directories(vfs), ["a.pando"]);
+                db.create_table(&spec("./db/b")).unwrap();
+            }
+            fill(db, "./db/b", 0..10).unwrap();
+            assert_eq!(count(db, "./db/b").unwrap(), 10);
+        },
+    );
+}
+
+#[test]
+fn a_drop_that_was_interrupted_leaves_the_table_whole_or_nothing_of_it() {
+    at_every_io(
+        |db| Ok(db.drop_table("./db/a")?),
+        |vfs, db, done| {
+            if db.table_exists("./db/a") {
+                assert!(!done, "a dropped table is back");
+                assert_eq!(count(db, "./db/a").unwrap(), ROWS);
+            } else {
+                assert!(directories(vfs).is_empty(), "{:?}", directories(vfs));
+                db.create_table(&spec("./db/a")).unwrap();
+                assert_eq!(count(db, "./db/a").unwrap(), 0);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_rename_that_was_interrupted_leaves_the_table_under_one_of_its_names() {
+    at_every_io(
+        |db| Ok(db.rename_table("./db/a", "./db/b")?),
+        |vfs, db, done| {
+            let name = if db.table_exists("./db/b") { "b" } else { "a" };
+            assert!(name == "b" || !done, "an acknowledged rename is undone");
+            assert_eq!(directories(vfs), [format!("{name}.pando")]);
+            let path = format!("./db/{name}");
+            assert_eq!(count(db, &path).unwrap(), ROWS);
+            fill(db, &path, ROWS..ROWS + 10).unwrap();
+            assert_eq!(count(db, &path).unwrap(), ROWS + 10);
+        },
+    );
+}
+
+#[test]
+fn a_truncate_that_was_interrupted_leaves_all_rows_or_none() {
+    at_every_io(
+        |db| Ok(db.truncate_table("./db/a")?),
+        |_, db, done| {
+            let rows = count(db, "./db/a").unwrap();
+            assert!(rows == 0 || (rows == ROWS && !done), "{rows} rows are left");
+            fill(db, "./db/a", 1000..1010).unwrap();
+            assert_eq!(count(db, "./db/a").unwrap(), rows + 10);
+        },
+    );
+}
+
+#[test]
+fn names_are_checked() {
+    let (_, db) = with_table(1);
+    let taken = db.create_table(&spec("./db/a")).unwrap_err();
+    assert!(matches!(taken, EngineError::Exists { .. }), "{taken}");
+    let missing = db.open_table("./db/nix").unwrap_err();
+    assert!(matches!(missing, EngineError::NotFound { .. }), "{missing}");
+    db.create_table(&spec("./db/b")).unwrap();
+    let onto = db.rename_table("./db/a", "./db/b").unwrap_err();
+    assert!(matches!(onto, EngineError::Exists { .. }), "{onto}");
+}
+
+#[test]
+fn dropping_a_database_drops_what_the_server_forgot() {
+    let (vfs, db) = with_table(1);
+    db.create_table(&spec("./db/b")).unwrap();
+    db.drop_database("./db/").unwrap();
+    assert!(directories(&vfs).is_empty());
+    assert!(!db.table_exists("./db/a"));
+}
+
+#[test]
+fn temporary_tables_are_gone_after_a_restart() {
+    let (vfs, db) = with_table(1);
+    let mut temporary = spec("./db/#sql-1");
+    temporary.temporary = true;
+    db.create_table(&temporary).unwrap();
+    fill(&db, "./db/#sql-1", 0..50).unwrap();
+    drop(db);
+    let vfs = vfs.crash();
+    let db = open(&vfs).unwrap();
+    assert!(!db.table_exists("./db/#sql-1"));
+    assert_eq!(directories(&vfs), ["a.pando"]);
+}
+
+#[test]
+fn a_truncated_table_gives_its_space_back_and_restarts_its_counter() {
+    let (_, db) = with_table(1);
+    fill(&db, "./db/a", 0..5000).unwrap();
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    let mut txn = db.begin();
+    txn.raise_auto_increment(&table, 77);
+    txn.commit().unwrap();
+    let full = table.info().unwrap();
+    db.truncate_table("./db/a").unwrap();
+    let empty = table.info().unwrap();
+    assert!(empty.data_bytes < full.data_bytes, "{empty:?} after {full:?}");
+    assert_eq!(table.auto_increment(), 0);
+    assert_eq!(count(&db, "./db/a").unwrap(), 0);
+}
+
+#[test]
+fn an_auto_increment_value_survives_deletes_crashes_and_checkpoints() {
+    let (vfs, db) = with_table(1);
+    let table = db.open_table("./db/a").unwrap();
+    let mut txn = db.begin();
+    assert_eq!(table.auto_increment_reserve(1, 1, 1, 10), Some(1));
+    txn.raise_auto_increment(&table, 11);
+    txn.commit().unwrap();
+    drop((txn, table, db));
+    let vfs = vfs.crash();
+    let db = open(&vfs).unwrap();
+    assert_eq!(db.open_table("./db/a").unwrap().auto_increment(), 11);
+    db.checkpoint().unwrap();
+    db.close().unwrap();
+    drop(db);
+    let db = open(&vfs).unwrap();
+    assert_eq!(db.open_table("./db/a").unwrap().auto_increment(), 11);
+}
+
+#[test]
+fn errors_of_transactions_are_told_apart() {
+    let (_, db) = with_table(1);
+    let table = db.open_table("./db/a").unwrap();
+    let mut txn = db.begin();
+    let entry = |unique| pandodb::Entry { key: b"00000001", value: b"x", unique };
+    match txn.insert_row(&table, &[entry(true), entry(false)]) {
+        Err(Error::Duplicate { index: 0, existing }) => assert_eq!(existing, b"value 1"),
+        other => panic!("{other:?}"),
+    }
+    assert!(!txn.has_writes(), "a refused row leaves nothing");
+}

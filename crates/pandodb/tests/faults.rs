@@ -1,0 +1,179 @@
+//! Damage and failures: a clear error, the other tables go on, nothing else is lost (I8).
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{count, disk, fill, open, open_logging, spec, Lines};
+use pando_storage::vfs::FaultKind;
+use pandodb::{Db, EngineError, Error, LogLevel, SimVfs, Vfs};
+
+const ROWS: u32 = 2000;
+
+/// Tables `db/a` and `db/b` of 2000 rows, checkpointed and closed.
+fn two_tables() -> Arc<SimVfs> {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    for path in ["./db/a", "./db/b"] {
+        db.create_table(&spec(path)).unwrap();
+        fill(&db, path, 0..ROWS).unwrap();
+    }
+    db.run_jobs().unwrap();
+    db.close().unwrap();
+    vfs
+}
+
+fn rows_file_bytes(vfs: &Arc<SimVfs>) -> u64 {
+    vfs.open(Path::new("/data/db/a.pando/main.pando"), pando_storage::vfs::OpenMode::Existing).unwrap().len().unwrap()
+}
+
+#[test]
+fn a_flipped_bit_anywhere_in_a_table_is_an_error_or_harmless_and_other_tables_go_on() {
+    let len = rows_file_bytes(&two_tables());
+    let mut errors = 0;
+    for place in (0..len).step_by((len / 97) as usize) {
+        let vfs = two_tables();
+        vfs.flip_bit(Path::new("/data/db/a.pando/main.pando"), place, 3);
+        let db = open(&vfs).unwrap();
+        match count(&db, "./db/a") {
+            Ok(rows) => assert_eq!(rows, ROWS, "a wrong answer after a bit flipped at {place}"),
+            Err(Error::Engine(error @ EngineError::Corruption { .. })) => {
+                assert!(error.to_string().contains("/data/db/a.pando/main.pando"), "{error}");
+                errors += 1;
+            }
+            Err(other) => panic!("a bit flipped at {place}: {other}"),
+        }
+        assert_eq!(count(&db, "./db/b").unwrap(), ROWS);
+        fill(&db, "./db/b", ROWS..ROWS + 10).unwrap();
+    }
+    assert!(errors > 20, "only {errors} of the flips were noticed");
+}
+
+#[test]
+fn a_truncated_file_is_an_error_for_its_table_only() {
+    let vfs = two_tables();
+    let path = Path::new("/data/db/a.pando/main.pando");
+    let file = vfs.open(path, pando_storage::vfs::OpenMode::Existing).unwrap();
+    file.set_len(file.len().unwrap() / 2).unwrap();
+    let db = open(&vfs).unwrap();
+    let error = db.open_table("./db/a").unwrap_err();
+    assert!(error.to_string().contains("main.pando"), "{error}");
+    assert_eq!(count(&db, "./db/b").unwrap(), ROWS);
+}
+
+#[test]
+fn the_log_of_a_damaged_table_is_kept_until_the_table_is_whole_again() {
+    let vfs = two_tables();
+    let db = open(&vfs).unwrap();
+    fill(&db, "./db/a", ROWS..ROWS + 100).unwrap();
+    drop(db);
+    let vfs = vfs.crash();
+    // The superblocks are unreadable for a while, as if the wrong disk were mounted.
+    let path = Path::new("/data/db/a.pando/main.pando");
+    for slot in [0, 4096] {
+        vfs.flip_bit(path, slot + 10, 1);
+    }
+    let lines = Lines::default();
+    let db = open_logging(&vfs, &lines).unwrap();
+    assert!(lines.lock().unwrap().iter().any(|(l, t)| *l == LogLevel::Error && t.contains("main.pando")));
+    assert!(db.open_table("./db/a").is_err());
+    fill(&db, "./db/b", ROWS..ROWS + 5000).unwrap();
+    db.run_jobs().unwrap();
+    db.close().unwrap();
+    drop(db);
+    for slot in [0, 4096] {
+        vfs.flip_bit(path, slot + 10, 1);
+    }
+    let db = open(&vfs).unwrap();
+    assert_eq!(count(&db, "./db/a").unwrap(), ROWS + 100);
+    assert_eq!(count(&db, "./db/b").unwrap(), ROWS + 5000);
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_the_engine_goes_on_once_there_is_space() {
+    let vfs = two_tables();
+    let db = open(&vfs).unwrap();
+    vfs.set_capacity(Some(vfs.used_bytes() + 200_000));
+    let mut acknowledged = ROWS;
+    let refused = loop {
+        let rows = acknowledged..acknowledged + 100;
+        if let Err(error) = fill(&db, "./db/a", rows) {
+            break error;
+        }
+        acknowledged += 100;
+        // A full disk fails jobs too; they are tried again.
+        let _ = db.run_jobs();
+        db.tick();
+        assert!(acknowledged < 10_000_000, "the disk never fills up");
+    };
+    assert!(matches!(refused, Error::Engine(EngineError::DiskFull { .. })), "{refused}");
+    assert_eq!(count(&db, "./db/b").unwrap(), ROWS, "reading goes on");
+    assert_eq!(count(&db, "./db/a").unwrap(), acknowledged);
+    vfs.set_capacity(None);
+    fill(&db, "./db/a", acknowledged..acknowledged + 100).unwrap();
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    drop(db);
+    let db = open(&vfs.crash()).unwrap();
+    assert_eq!(count(&db, "./db/a").unwrap(), acknowledged + 100);
+}
+
+#[test]
+fn a_failed_log_write_latches_the_engine_read_only_and_says_so() {
+    let vfs = two_tables();
+    let db = open(&vfs).unwrap();
+    fill(&db, "./db/a", ROWS..ROWS + 10).unwrap();
+    vfs.fail_io_after(1, FaultKind::Sticky);
+    assert!(fill(&db, "./db/a", ROWS + 10..ROWS + 20).is_err());
+    vfs.clear_faults();
+    let latched = fill(&db, "./db/b", ROWS..ROWS + 1).unwrap_err();
+    assert!(matches!(latched, Error::Engine(EngineError::ReadOnly { .. })), "{latched}");
+    assert_eq!(count(&db, "./db/b").unwrap(), ROWS, "reading goes on");
+    assert!(db.status_text().contains("read_only_latched"));
+    drop(db);
+    let db = open(&vfs.crash()).unwrap();
+    let rows = count(&db, "./db/a").unwrap();
+    assert!(rows == ROWS + 10 || rows == ROWS + 20, "{rows}");
+}
+
+/// Every I/O of a busy stretch fails once, in turn; whatever was acknowledged is there.
+#[test]
+fn any_single_failing_io_loses_nothing_acknowledged() {
+    for n in 1.. {
+        let vfs = disk(n);
+        let db = open(&vfs).unwrap();
+        db.create_table(&spec("./db/a")).unwrap();
+        vfs.fail_io_after(n, FaultKind::Error);
+        let before = vfs.io_count();
+        let (acknowledged, attempted) = busy_stretch(&db);
+        let met = vfs.io_count() - before >= n;
+        drop(db);
+        let db = open(&vfs.crash()).unwrap_or_else(|e| panic!("reopen after a fault at I/O {n}: {e}"));
+        let rows = count(&db, "./db/a").unwrap_or_else(|e| panic!("fault at I/O {n}: {e}"));
+        assert!(rows >= acknowledged && rows <= attempted, "{rows} of {acknowledged}..={attempted}, I/O {n}");
+        if !met {
+            return;
+        }
+        assert!(n < 20_000, "a busy stretch with endless I/O");
+    }
+}
+
+fn busy_stretch(db: &Arc<Db>) -> (u32, u32) {
+    let (mut acknowledged, mut attempted) = (0, 0);
+    for batch in 0..12 {
+        let rows = batch * 40..(batch + 1) * 40;
+        let end = rows.end;
+        attempted = end;
+        match fill(db, "./db/a", rows) {
+            Ok(()) => acknowledged = end,
+            // Refused or in doubt: nothing more is tried, so that the count tells.
+            Err(_) => break,
+        }
+        let _ = db.run_jobs();
+        if batch % 4 == 3 {
+            let _ = db.checkpoint();
+        }
+    }
+    (acknowledged, attempted)
+}

@@ -1,0 +1,257 @@
+//! The block cache: decoded blocks of all runs, by (file, run, offset), within a limit in bytes.
+//!
+//! Weights are exact (what the decoded block holds, plus its cache entry), and the limit holds at all
+//! times: a block that does not fit its shard is handed to whoever asked for it and not kept. Offsets
+//! are used again after a run is freed, run ids never: so a stale block cannot be mistaken for a
+//! live one. Who misses a block that someone is reading waits for that read instead of repeating it.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use pando_base::{Metrics, Result};
+use pando_column::Segment;
+use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
+use quick_cache::{OptionsBuilder, Weighter};
+
+use crate::filter::FilterPage;
+use crate::index::Index;
+
+/// A shard is not made smaller than this, so that blocks much larger than usual still fit.
+const SHARD_BYTES_MIN: u64 = 8 << 20;
+/// Most shards.
+const SHARDS_MAX: u64 = 16;
+/// A typical block, for sizing the cache's memory of what it evicted lately.
+const BLOCK_BYTES_TYPICAL: u64 = 64 << 10;
+/// What an entry costs beyond its block: key, value, links and hash slot, and the counts of an `Arc`.
+const ENTRY_BYTES: u64 = 128;
+
+/// Name of a block in the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockKey {
+    /// The open file.
+    pub(crate) instance: u64,
+    /// The run, unique in its file.
+    pub(crate) run: u64,
+    /// Where the block is in the file.
+    pub(crate) offset: u64,
+}
+
+impl Hash for BlockKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.instance);
+        state.write_u64(self.run);
+        state.write_u64(self.offset);
+    }
+}
+
+/// Hashes block keys the same in every process, so that a simulation evicts reproducibly.
+#[derive(Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u64(u64::from(*b)));
+    }
+    fn write_u64(&mut self, n: u64) {
+        self.0 = (self.0.rotate_left(23) ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+    fn finish(&self) -> u64 {
+        let folded = (self.0 ^ (self.0 >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        folded ^ (folded >> 32)
+    }
+}
+
+/// A decoded block.
+#[derive(Clone, Debug)]
+pub(crate) enum Block {
+    Segment(Arc<Segment>),
+    Index(Arc<Index>),
+    Filter(Arc<FilterPage>),
+}
+
+#[derive(Clone, Debug)]
+struct ExactBytes;
+
+impl Weighter<BlockKey, Block> for ExactBytes {
+    fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
+        let bytes = match block {
+            Block::Segment(segment) => size_of::<Segment>() + segment.heap_bytes(),
+            Block::Index(index) => size_of::<Index>() + index.heap_bytes(),
+            Block::Filter(page) => size_of::<FilterPage>() + page.heap_bytes(),
+        };
+        bytes as u64 + ENTRY_BYTES
+    }
+}
+
+type Blocks =
+    Cache<BlockKey, Block, ExactBytes, BuildHasherDefault<KeyHasher>, DefaultLifecycle<BlockKey, Block>>;
+
+/// Decoded blocks of all runs of the engine. Shared by all files; scan-resistant, concurrent.
+#[derive(Debug)]
+pub struct BlockCache {
+    blocks: Blocks,
+    limit: AtomicU64,
+    metrics: Arc<Metrics>,
+}
+
+impl BlockCache {
+    /// A cache that holds up to `limit_bytes`.
+    pub fn new(limit_bytes: u64, metrics: Arc<Metrics>) -> Arc<BlockCache> {
+        let shards = (limit_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        // Rounded down to a power of two, as the library would round up.
+        let shards = 1usize << shards.ilog2();
+        let items = (limit_bytes / BLOCK_BYTES_TYPICAL).max(32 * shards as u64);
+        let options = OptionsBuilder::new()
+            .shards(shards)
+            .estimated_items_capacity(items as usize)
+            .weight_capacity(limit_bytes / shards as u64 * shards as u64)
+            .build()
+            .unwrap_or_else(|e| unreachable!("both capacities are given: {e:?}"));
+        let blocks =
+            Blocks::with_options(options, ExactBytes, BuildHasherDefault::default(), DefaultLifecycle::default());
+        metrics.cache_bytes_limit.set(limit_bytes);
+        Arc::new(BlockCache { blocks, limit: AtomicU64::new(limit_bytes), metrics })
+    }
+
+    /// Changes the limit; evicts down to it at once.
+    pub fn set_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+        let shards = self.blocks.num_shards() as u64;
+        self.blocks.set_capacity(bytes / shards * shards);
+        self.metrics.cache_bytes_limit.set(bytes);
+        self.metrics.cache_bytes.set(self.bytes());
+    }
+
+    /// Bytes held now.
+    pub fn bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+
+    /// Most bytes it holds.
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// The block if it is here; counts and ages it as a use.
+    pub(crate) fn get(&self, key: &BlockKey) -> Option<Block> {
+        let found = self.blocks.get(key);
+        if found.is_some() {
+            self.metrics.cache_hits.add(1);
+        }
+        found
+    }
+
+    /// The block if it is here, without making it look used.
+    pub(crate) fn peek(&self, key: &BlockKey) -> Option<Block> {
+        self.blocks.peek(key)
+    }
+
+    /// Keeps a block that was read without asking here first.
+    pub(crate) fn insert(&self, key: BlockKey, block: Block) {
+        self.blocks.insert(key, block);
+        self.metrics.cache_bytes.set(self.bytes());
+    }
+
+    /// The block, read by `load` if it is not here. Only one thread reads; others wait for it, and one
+    /// of them tries again if it fails.
+    pub(crate) fn get_or_load(&self, key: &BlockKey, load: impl FnOnce() -> Result<Block>) -> Result<Block> {
+        match self.blocks.get_value_or_guard(key, None) {
+            GuardResult::Value(block) => {
+                self.metrics.cache_hits.add(1);
+                Ok(block)
+            }
+            GuardResult::Guard(guard) => {
+                let block = load()?;
+                // Refused only if the key was removed meanwhile: then it is not kept.
+                let _ = guard.insert(block.clone());
+                self.metrics.cache_bytes.set(self.bytes());
+                Ok(block)
+            }
+            GuardResult::Timeout => unreachable!("no timeout was given"),
+        }
+    }
+
+    /// Forgets a block that nobody can ask for any more.
+    pub(crate) fn remove(&self, key: &BlockKey) {
+        self.blocks.remove(key);
+    }
+
+    /// After a row of [`Self::remove`].
+    pub(crate) fn removed(&self) {
+        self.metrics.cache_bytes.set(self.bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_base::{Kind, RecordRef};
+    use pando_column::{Compression, SegmentBuilder};
+
+    fn block(bytes: usize) -> Block {
+        let mut builder = SegmentBuilder::new();
+        builder.push(RecordRef { key: b"k", seqno: 1, kind: Kind::Put, value: &vec![7; bytes] });
+        let encoded = builder.finish(Compression::None);
+        Block::Segment(Arc::new(Segment::decode(encoded.codec, &encoded.bytes).unwrap()))
+    }
+
+    fn key(offset: u64) -> BlockKey {
+        BlockKey { instance: 1, run: 2, offset }
+    }
+
+    #[test]
+    fn the_limit_holds_at_every_moment_and_after_a_resize() {
+        for limit in [0, 1000, 100_000, 20 << 20] {
+            let cache = BlockCache::new(limit, Arc::default());
+            for i in 0..3000 {
+                cache.insert(key(i * 4096), block(i as usize % 5000 * 10));
+                assert!(cache.bytes() <= limit, "{} of {limit}", cache.bytes());
+            }
+            assert!(limit < 1000 || cache.bytes() > limit / 2, "{} of {limit}", cache.bytes());
+            cache.set_limit(limit / 3);
+            assert!(cache.bytes() <= limit / 3);
+            assert_eq!(cache.limit(), limit / 3);
+        }
+    }
+
+    #[test]
+    fn a_block_larger_than_the_cache_is_given_but_not_kept() {
+        let cache = BlockCache::new(10_000, Arc::default());
+        let Ok(Block::Segment(segment)) = cache.get_or_load(&key(0), || Ok(block(20_000))) else { panic!() };
+        assert_eq!(segment.value(0).len(), 20_000);
+        assert!(cache.get(&key(0)).is_none());
+        assert_eq!(cache.bytes(), 0);
+    }
+
+    #[test]
+    fn a_block_is_loaded_once_and_a_failed_load_leaves_nothing() {
+        let cache = BlockCache::new(1 << 20, Arc::default());
+        let failed = cache.get_or_load(&key(0), || Err(pando_base::Error::NotFound { what: "x".into() }));
+        assert!(failed.is_err());
+        let loads = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let load = || {
+                        loads.fetch_add(1, Ordering::Relaxed);
+                        Ok(block(100))
+                    };
+                    assert!(cache.get_or_load(&key(0), load).is_ok());
+                });
+            }
+        });
+        assert_eq!(loads.into_inner(), 1);
+        assert_eq!(cache.metrics.cache_hits.get(), 7);
+    }
+
+    #[test]
+    fn weights_are_the_bytes_held() {
+        let cache = BlockCache::new(1 << 20, Arc::default());
+        cache.insert(key(0), block(1000));
+        let heap = 1 + 1000 + 2 * 8;
+        assert_eq!(cache.bytes(), heap + size_of::<Segment>() as u64 + ENTRY_BYTES);
+        cache.remove(&key(0));
+        assert_eq!(cache.bytes(), 0);
+    }
+}

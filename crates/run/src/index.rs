@@ -1,0 +1,293 @@
+//! The index of a run: for each segment what a reader needs to skip it, for each filter page its place.
+//!
+//! ```text
+//! codec 1, integers as varints:
+//!   filter pages; per page:  offset, length
+//!   segments; per segment:   first key (counted bytes), offset, length, rows, tombstones, raw bytes,
+//!                            smallest seqno, distance to the largest, flags (u8),
+//!                            filter page + 1 (0: none), extension (counted bytes, ignored)
+//! ```
+//! The extension is where zone maps will go: a reader that does not know them skips them.
+#![deny(clippy::indexing_slicing)]
+
+use pando_base::limits::KEY_BYTES_MAX;
+use pando_base::Seqno;
+use pando_column::wire::{put_bytes, put_varint, Reader};
+use pando_column::{DecodeError, EncodedSegment};
+use pando_storage::Place;
+
+use crate::meta::{is_within, put_place, read_place};
+
+/// Codec byte of the index block.
+pub(crate) const CODEC: u8 = 1;
+/// No key has two versions in the segment.
+const SINGLE_VERSION: u8 = 1;
+/// The first key is also the last key of the segment before.
+const CONTINUES: u8 = 2;
+/// A segment's entry is at least this long on disk.
+const ENTRY_BYTES_MIN: usize = 11;
+
+/// Totals of all segments before one, so that a range costs two look-ups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    pub(crate) rows: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) raw_bytes: u64,
+}
+
+/// What the index says of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) place: Place,
+    /// Of all segments before this one.
+    pub(crate) before: Totals,
+    pub(crate) min_seqno: Seqno,
+    pub(crate) max_seqno: Seqno,
+    /// Number of the filter page that covers it.
+    pub(crate) filter: Option<u32>,
+    key_start: u32,
+    rows: u32,
+    flags: u8,
+}
+
+impl Entry {
+    pub(crate) fn rows(&self) -> usize {
+        self.rows as usize
+    }
+    pub(crate) fn single_version(&self) -> bool {
+        self.flags & SINGLE_VERSION != 0
+    }
+    /// Whether the first key is also the last key of the segment before.
+    pub(crate) fn continues(&self) -> bool {
+        self.flags & CONTINUES != 0
+    }
+}
+
+/// A run's index.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    entries: Vec<Entry>,
+    /// First keys, one after another.
+    keys: Vec<u8>,
+    filters: Vec<Place>,
+    totals: Totals,
+}
+
+impl Index {
+    /// Adds a segment (writer).
+    pub(crate) fn push(&mut self, segment: &EncodedSegment, place: Place, continues: bool, filter: Option<u32>) {
+        let flag = |on: bool, flag: u8| if on { flag } else { 0 };
+        self.entries.push(Entry {
+            place,
+            before: self.totals,
+            min_seqno: segment.min_seqno,
+            max_seqno: segment.max_seqno,
+            filter,
+            key_start: u32::try_from(self.keys.len()).unwrap_or_else(|_| panic!("first keys over 4 GiB")),
+            rows: segment.rows,
+            flags: flag(segment.single_version, SINGLE_VERSION) | flag(continues, CONTINUES),
+        });
+        self.keys.extend_from_slice(&segment.first_key);
+        self.totals.rows += u64::from(segment.rows);
+        self.totals.tombstones += u64::from(segment.tombstones);
+        self.totals.raw_bytes += segment.raw_bytes;
+    }
+
+    /// Adds a filter page (writer).
+    pub(crate) fn push_filter(&mut self, place: Place) {
+        self.filters.push(place);
+    }
+
+    /// Number of the filter page that comes next (writer).
+    pub(crate) fn next_filter(&self) -> u32 {
+        self.filters.len() as u32
+    }
+
+    /// Segments.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Totals of all segments.
+    pub(crate) fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Places of the filter pages.
+    pub(crate) fn filters(&self) -> &[Place] {
+        &self.filters
+    }
+
+    /// Entry of segment `number`; asking for one that is not there is a bug.
+    #[expect(clippy::indexing_slicing, reason = "callers count segments themselves")]
+    pub(crate) fn entry(&self, number: usize) -> &Entry {
+        &self.entries[number]
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// First key of segment `number`.
+    #[expect(clippy::indexing_slicing, reason = "starts ascend within `keys` by construction in push and decode")]
+    pub(crate) fn first_key(&self, number: usize) -> &[u8] {
+        let start = self.entry(number).key_start as usize;
+        let end = self.entries.get(number + 1).map_or(self.keys.len(), |e| e.key_start as usize);
+        &self.keys[start..end]
+    }
+
+    /// Totals of segment `number` alone.
+    pub(crate) fn of_segment(&self, number: usize) -> Totals {
+        self.of_range(number, number + 1)
+    }
+
+    /// Totals of segments `first..end`.
+    pub(crate) fn of_range(&self, first: usize, end: usize) -> Totals {
+        let before = |number: usize| self.entries.get(number).map_or(self.totals, |e| e.before);
+        let (low, high) = (before(first), before(end));
+        Totals {
+            rows: high.rows - low.rows,
+            tombstones: high.tombstones - low.tombstones,
+            raw_bytes: high.raw_bytes - low.raw_bytes,
+        }
+    }
+
+    /// Number of segments whose first key is below `key`.
+    pub(crate) fn segments_below(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.first_key(middle) < key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The segment with the first record whose key is `key` or greater, or the one before that.
+    pub(crate) fn segment_for(&self, key: &[u8]) -> usize {
+        let below = self.segments_below(key);
+        match self.entries.get(below) {
+            Some(entry) if !entry.continues() && self.first_key(below) == key => below,
+            _ => below.saturating_sub(1),
+        }
+    }
+
+    /// Appends the payload.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.filters.len() as u64);
+        for place in &self.filters {
+            put_place(out, *place);
+        }
+        put_varint(out, self.len() as u64);
+        for (number, entry) in self.entries.iter().enumerate() {
+            let own = self.of_segment(number);
+            put_bytes(out, self.first_key(number));
+            put_place(out, entry.place);
+            put_varint(out, own.rows);
+            put_varint(out, own.tombstones);
+            put_varint(out, own.raw_bytes);
+            put_varint(out, entry.min_seqno);
+            put_varint(out, entry.max_seqno - entry.min_seqno);
+            out.push(entry.flags);
+            put_varint(out, entry.filter.map_or(0, |f| u64::from(f) + 1));
+            put_bytes(out, b"");
+        }
+    }
+
+    /// Decodes a payload, which may be anything; all places must lie in `extents`.
+    pub(crate) fn decode(codec: u8, payload: &[u8], extents: &[Place]) -> Result<Index, DecodeError> {
+        if codec != CODEC {
+            return Err(DecodeError::new("index codec", CODEC, codec));
+        }
+        let mut reader = Reader::new(payload);
+        let mut index = Index::default();
+        let pages = reader.varint("index filter pages")?;
+        for _ in 0..pages {
+            index.filters.push(read_block_place(&mut reader, extents, "filter page's place")?);
+        }
+        let segments = reader.varint("index segments")?;
+        let most = reader.rest().len() / ENTRY_BYTES_MIN;
+        if segments == 0 || segments > most as u64 {
+            return Err(DecodeError::new("index segments", format_args!("1 to {most}"), segments));
+        }
+        index.entries.reserve_exact(segments as usize);
+        for _ in 0..segments {
+            index.read_entry(&mut reader, extents)?;
+        }
+        reader.end("index")?;
+        index.keys.shrink_to_fit();
+        index.filters.shrink_to_fit();
+        Ok(index)
+    }
+
+    fn read_entry(&mut self, reader: &mut Reader<'_>, extents: &[Place]) -> Result<(), DecodeError> {
+        let key = reader.counted_bytes(KEY_BYTES_MAX, "segment's first key")?;
+        let place = read_block_place(reader, extents, "segment's place")?;
+        let rows = reader.varint("segment's rows")?;
+        let tombstones = reader.varint("segment's tombstones")?;
+        let raw_bytes = reader.varint("segment's raw bytes")?;
+        let min_seqno = reader.varint("segment's smallest seqno")?;
+        let distance = reader.varint("segment's largest seqno")?;
+        let flags = reader.u8("segment's flags")?;
+        let filter = reader.varint("segment's filter page")?;
+        reader.counted_bytes(usize::MAX, "segment's extension")?;
+
+        let ordered = match self.len().checked_sub(1) {
+            None => flags & CONTINUES == 0,
+            Some(last) if flags & CONTINUES != 0 => self.first_key(last) <= key,
+            Some(last) => self.first_key(last) < key,
+        };
+        if !ordered {
+            return Err(DecodeError::new("segment's first key", "ascending keys", format_args!("{key:?}")));
+        }
+        let sum = |a: u64, b: u64| a.checked_add(b);
+        let totals = (sum(self.totals.rows, rows), sum(self.totals.tombstones, tombstones));
+        let (Ok(small_rows), Some(max_seqno), (Some(all_rows), Some(all_tombstones)), Some(all_bytes)) = (
+            u32::try_from(rows),
+            min_seqno.checked_add(distance),
+            totals,
+            sum(self.totals.raw_bytes, raw_bytes),
+        ) else {
+            return Err(DecodeError::new("segment's counts", "numbers in range", format_args!("{rows} rows")));
+        };
+        if rows == 0 || tombstones > rows || filter > self.filters.len() as u64 {
+            return Err(DecodeError::new("segment's counts", "rows, and a page in range", rows));
+        }
+        self.entries.push(Entry {
+            place,
+            before: self.totals,
+            min_seqno,
+            max_seqno,
+            filter: filter.checked_sub(1).map(|f| f as u32),
+            // Below 4 GiB: a block's payload was.
+            key_start: self.keys.len() as u32,
+            rows: small_rows,
+            flags,
+        });
+        self.keys.extend_from_slice(key);
+        self.totals = Totals { rows: all_rows, tombstones: all_tombstones, raw_bytes: all_bytes };
+        Ok(())
+    }
+
+    /// Memory beyond the struct itself, exactly.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>()
+            + self.keys.capacity()
+            + self.filters.capacity() * size_of::<Place>()
+    }
+}
+
+fn read_block_place(
+    reader: &mut Reader<'_>,
+    extents: &[Place],
+    what: &'static str,
+) -> Result<Place, DecodeError> {
+    let place = read_place(reader, what)?;
+    if is_within(place, extents) {
+        return Ok(place);
+    }
+    Err(DecodeError::new(what, "within the run's extents", format_args!("{place:?}")))
+}

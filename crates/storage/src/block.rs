@@ -1,0 +1,205 @@
+//! The frame of every block on disk: a header that says what the block is and whose, and a checksum
+//! that covers all of it and the place it was meant for.
+//!
+//! ```text
+//!  0  magic          "PNDO"
+//!  4  kind           u8    BlockKind
+//!  5  format version u8    of this header and of the payloads of all kinds
+//!  6  codec          u8    free for the owner of the payload
+//!  7  zero           u8
+//!  8  owner          u64   dictionary
+//! 16  payload length u64
+//! 24  checksum       u64   xxh3-64 of the payload, seeded with xxh3-64 of bytes 0..24,
+//!                          itself seeded with the offset of the block in its file
+//! 32  payload
+//! ```
+//! All numbers little-endian. Because the seed is the file offset and the owner is in the header, a
+//! block that a disk wrote to or read from the wrong place does not pass (I8).
+#![deny(clippy::indexing_slicing)]
+
+use pando_base::{DictId, Error, Result};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What a block holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum BlockKind {
+    /// A superblock of a tree file.
+    Superblock = 1,
+    /// A segment of a run.
+    Segment = 2,
+    /// The index of a run's segments.
+    RunIndex = 3,
+    /// A page of a run's filter.
+    Filter = 4,
+    /// A tree node.
+    Node = 5,
+}
+
+impl BlockKind {
+    fn name_of(byte: u8) -> String {
+        [Self::Superblock, Self::Segment, Self::RunIndex, Self::Filter, Self::Node]
+            .iter()
+            .find(|kind| **kind as u8 == byte)
+            .map_or_else(|| format!("kind {byte}"), |kind| format!("{kind:?}"))
+    }
+}
+
+/// Versions of the format, newest last. 1: the first.
+pub const FORMAT_VERSION: u8 = 1;
+
+/// Bytes before the payload.
+pub const HEADER_BYTES: usize = 32;
+
+const MAGIC: [u8; 4] = *b"PNDO";
+/// The part of the header that the checksum covers: all but the checksum.
+const COVERED_BYTES: usize = 24;
+const _: () = assert!(COVERED_BYTES + 8 == HEADER_BYTES);
+
+fn checksum(covered: &[u8; COVERED_BYTES], offset: u64, payload: &[u8]) -> u64 {
+    xxh3_64_with_seed(payload, xxh3_64_with_seed(covered, offset))
+}
+
+/// Appends header and payload of a block that will be written at `offset` of the file of `owner`.
+pub fn seal(kind: BlockKind, codec: u8, owner: DictId, offset: u64, out: &mut Vec<u8>, payload: &[u8]) {
+    let mut covered = [0; COVERED_BYTES];
+    let (head, tail) = covered.split_at_mut(8);
+    head.copy_from_slice(&[MAGIC[0], MAGIC[1], MAGIC[2], MAGIC[3], kind as u8, FORMAT_VERSION, codec, 0]);
+    let (owner_field, length_field) = tail.split_at_mut(8);
+    owner_field.copy_from_slice(&owner.0.to_le_bytes());
+    length_field.copy_from_slice(&(payload.len() as u64).to_le_bytes());
+
+    out.reserve(HEADER_BYTES + payload.len());
+    out.extend_from_slice(&covered);
+    out.extend_from_slice(&checksum(&covered, offset, payload).to_le_bytes());
+    out.extend_from_slice(payload);
+}
+
+/// Checks a block read from `offset` and gives its codec byte and payload. Bytes after the block
+/// are ignored. Never panics, whatever the bytes.
+///
+/// # Errors
+/// [`Error::Corruption`] naming what is wrong, expected and found.
+pub fn open<'a>(
+    path: &Path,
+    kind: BlockKind,
+    owner: DictId,
+    offset: u64,
+    bytes: &'a [u8],
+) -> Result<(u8, &'a [u8])> {
+    let wrong = |what: &str, expected: String, found: String| {
+        Err(Error::corruption(path, offset, format!("{kind:?} block: {what}"), expected, found))
+    };
+    let too_short = || wrong("header", format!("{HEADER_BYTES} bytes"), format!("{} bytes", bytes.len()));
+    let Some((covered, rest)) = bytes.split_first_chunk::<COVERED_BYTES>() else { return too_short() };
+    let Some((stored_sum, rest)) = rest.split_first_chunk::<8>() else { return too_short() };
+
+    let [m0, m1, m2, m3, found_kind, version, codec, _, numbers @ ..] = *covered;
+    let [o0, o1, o2, o3, o4, o5, o6, o7, length @ ..] = numbers;
+    let found_owner = u64::from_le_bytes([o0, o1, o2, o3, o4, o5, o6, o7]);
+    let length = u64::from_le_bytes(length);
+
+    let magic = [m0, m1, m2, m3];
+    if magic != MAGIC {
+        return wrong("magic", format!("{MAGIC:02x?}"), format!("{magic:02x?}"));
+    }
+    if version == 0 || version > FORMAT_VERSION {
+        return wrong("format version", format!("1 to {FORMAT_VERSION}"), version.to_string());
+    }
+    let Some(payload) = usize::try_from(length).ok().and_then(|length| rest.get(..length)) else {
+        return wrong("payload length", format!("at most {}", rest.len()), length.to_string());
+    };
+    let computed = checksum(covered, offset, payload);
+    let stored = u64::from_le_bytes(*stored_sum);
+    if computed != stored {
+        return wrong("checksum", format!("{stored:016x}"), format!("{computed:016x}"));
+    }
+    // The checksum is right: from here on it is a block that was written here, but not ours.
+    if found_kind != kind as u8 {
+        return wrong("kind", format!("{kind:?}"), BlockKind::name_of(found_kind));
+    }
+    if found_owner != owner.0 {
+        return wrong("owner", owner.to_string(), found_owner.to_string());
+    }
+    Ok((codec, payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OWNER: DictId = DictId(7);
+
+    fn sealed(offset: u64, payload: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        seal(BlockKind::Segment, 3, OWNER, offset, &mut out, payload);
+        out
+    }
+
+    fn error_of(kind: BlockKind, owner: DictId, offset: u64, bytes: &[u8]) -> String {
+        open(Path::new("/t/main.pando"), kind, owner, offset, bytes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_block_gives_back_its_payload_and_ignores_what_follows() {
+        let mut bytes = sealed(4096, b"hello");
+        assert_eq!(bytes.len(), HEADER_BYTES + 5);
+        bytes.extend_from_slice(&[0; 100]);
+        let opened = open(Path::new("/t"), BlockKind::Segment, OWNER, 4096, &bytes).unwrap();
+        assert_eq!(opened, (3, b"hello".as_slice()));
+    }
+
+    #[test]
+    fn blocks_are_appended_to_what_is_in_the_buffer() {
+        let mut out = vec![9; 10];
+        seal(BlockKind::Node, 0, OWNER, 8192, &mut out, b"");
+        assert_eq!(open(Path::new("/t"), BlockKind::Node, OWNER, 8192, &out[10..]).unwrap().1, b"");
+    }
+
+    #[test]
+    fn a_block_at_the_wrong_offset_of_the_wrong_kind_or_owner_is_refused_by_name() {
+        let bytes = sealed(4096, b"hello");
+        assert!(error_of(BlockKind::Segment, OWNER, 8192, &bytes).contains("checksum"));
+        let text = error_of(BlockKind::Node, OWNER, 4096, &bytes);
+        assert!(text.contains("kind: expected Node, found Segment"), "{text}");
+        let text = error_of(BlockKind::Segment, DictId(8), 4096, &bytes);
+        assert!(text.contains("owner: expected 8, found 7"), "{text}");
+        assert!(text.contains("/t/main.pando at offset 4096"), "{text}");
+    }
+
+    #[test]
+    fn a_newer_format_is_told_from_rot() {
+        let mut bytes = sealed(0, b"hello");
+        bytes[5] = FORMAT_VERSION + 1;
+        assert!(error_of(BlockKind::Segment, OWNER, 0, &bytes).contains("format version"));
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found() {
+        let whole = sealed(4096, b"some payload");
+        for bit in 0..whole.len() * 8 {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            open(Path::new("/t"), BlockKind::Segment, OWNER, 4096, &bytes).unwrap_err();
+        }
+        for len in 0..whole.len() {
+            open(Path::new("/t"), BlockKind::Segment, OWNER, 4096, &whole[..len]).unwrap_err();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_are_an_error_never_a_panic(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            head in any::<bool>(),
+        ) {
+            if head && bytes.len() >= 6 {
+                bytes[..4].copy_from_slice(&MAGIC);
+                bytes[5] = FORMAT_VERSION;
+            }
+            prop_assert!(open(Path::new("/t"), BlockKind::Node, OWNER, 0, &bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! An extent: space in a tree file that belongs to whoever holds this value.
+
+use crate::space::round_up;
+use crate::{Place, TreeFile};
+use std::fmt;
+use std::sync::Arc;
+
+/// Space in a tree file. Dropping it gives the space back at once, to be overwritten by the next
+/// owner. Who must keep the bytes alive (a reader, a tree version, the durable checkpoint, a writer
+/// that is not done) holds an `Arc` to the owner of the extent: that is how I2 and I7 hold.
+pub struct Extent {
+    file: Arc<TreeFile>,
+    place: Place,
+}
+
+impl Extent {
+    pub(crate) fn new(file: Arc<TreeFile>, place: Place) -> Extent {
+        Extent { file, place }
+    }
+
+    /// Where it is: begins at a page and is a multiple of the page long.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// The file it is in.
+    pub fn file(&self) -> &Arc<TreeFile> {
+        &self.file
+    }
+
+    /// Keeps the first `len` bytes, rounded up to a page, and gives the rest back.
+    pub fn shrink_to(&mut self, len: u64) {
+        let keep = round_up(len);
+        assert!(keep <= self.place.len, "shrinking {:?} to {len} bytes", self.place);
+        let rest = Place { offset: self.place.offset + keep, len: self.place.len - keep };
+        self.place.len = keep;
+        self.give_back(rest);
+    }
+
+    fn give_back(&self, place: Place) {
+        if place.len > 0 {
+            self.file.release(place);
+        }
+    }
+}
+
+impl Drop for Extent {
+    fn drop(&mut self) {
+        self.give_back(self.place);
+    }
+}
+
+impl fmt::Debug for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Extent({}+{})", self.place.offset, self.place.len)
+    }
+}

@@ -1,0 +1,311 @@
+//! Which bytes of a tree file are in use: allocation, growth, and giving space back to the system.
+//!
+//! Every page after the superblocks is either used (an extent, or on its way to or from one) or in the
+//! free map. Of the free pages some are known holes: punched, taking no disk space. Invariants:
+//!
+//! 1. Holes are a part of the free space. An extent handed out has disk space under it, as far as the
+//!    file system can promise: growth and reused holes are reserved first, so that a full disk is told
+//!    by `allocate` and not in the middle of writing a run.
+//! 2. Ranges are in the free map at most once (asserted): no two owners of one byte.
+//! 3. While a superblock is in doubt (its write failed, so that either the old or the new one may be
+//!    what a crash leaves), nothing becomes free: what is released waits in quarantine until a
+//!    superblock write succeeds. So neither checkpoint can lose a page (I7).
+//!
+//! Locks: `resize`, then `state`. No I/O under `state`; growing and truncating hold `resize`, so that
+//! only those who need a longer file wait for the system. A range that I/O is done on is taken out of
+//! the free map first and put back after.
+
+use crate::ranges::{FreeMap, Ranges};
+use crate::vfs::File;
+use crate::Place;
+use pando_base::limits::PAGE_BYTES;
+use pando_base::{Error, Result};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where extents begin: two superblocks, and room for what later formats put beside them.
+pub(crate) const DATA_START: u64 = 4 * PAGE_BYTES;
+
+/// A file grows by an eighth of itself, so that growing is not a system call for each extent, but at
+/// least and at most by this: small tables stay small, and big ones do not hoard.
+const GROW_BYTES_MIN: u64 = 64 << 10;
+const GROW_BYTES_MAX: u64 = 16 << 20;
+
+/// Free ranges from this size on are punched.
+pub(crate) const PUNCH_BYTES_MIN: u64 = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The tree claims its extents; nothing may be allocated.
+    Adopting,
+    /// All that was not claimed is free.
+    Ready,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    free: FreeMap,
+    holes: Ranges,
+    in_doubt: bool,
+    quarantine: Vec<Place>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Space {
+    state: Mutex<State>,
+    resize: Mutex<()>,
+    /// End of what may be used; changed only under both locks. The file may be longer by less than
+    /// a page, or after a failed growth.
+    file_bytes: AtomicU64,
+}
+
+/// A range taken out of the free map, with the parts of it that have no disk space.
+struct Taken {
+    offset: u64,
+    len: u64,
+    holes: Vec<(u64, u64)>,
+}
+
+pub(crate) fn round_up(len: u64) -> u64 {
+    len.checked_next_multiple_of(PAGE_BYTES).unwrap_or(u64::MAX - PAGE_BYTES + 1)
+}
+
+impl Space {
+    /// Space of a file of `file_len` bytes: all of it free, to be adopted from.
+    pub(crate) fn new(file_len: u64) -> Space {
+        let file_bytes = (file_len / PAGE_BYTES * PAGE_BYTES).max(DATA_START);
+        let mut free = FreeMap::default();
+        if file_bytes > DATA_START {
+            free.insert(DATA_START, file_bytes - DATA_START);
+        }
+        let state = State {
+            phase: Phase::Adopting,
+            free,
+            holes: Ranges::default(),
+            in_doubt: false,
+            quarantine: Vec::new(),
+        };
+        Space { state: Mutex::new(state), resize: Mutex::new(()), file_bytes: AtomicU64::new(file_bytes) }
+    }
+
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.state.lock().free.total()
+    }
+
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        self.file_bytes() - DATA_START - state.free.total()
+    }
+
+    /// End of the last page in use.
+    pub(crate) fn used_end(&self) -> u64 {
+        let state = self.state.lock();
+        let end = self.file_bytes();
+        state.free.tail(end).map_or(end, |(offset, _)| offset)
+    }
+
+    /// Claims a range while the file is being opened; false if it is not wholly free.
+    pub(crate) fn adopt(&self, place: Place) -> bool {
+        let mut state = self.state.lock();
+        assert_eq!(state.phase, Phase::Adopting, "adopting {place:?} after the file was opened");
+        state.free.take_exact(place.offset, place.len)
+    }
+
+    pub(crate) fn finish_open(&self) {
+        let mut state = self.state.lock();
+        assert_eq!(state.phase, Phase::Adopting, "opening a file twice");
+        state.phase = Phase::Ready;
+    }
+
+    /// Gives a range back: free at once, or after the doubt about the superblock is over.
+    pub(crate) fn release(&self, place: Place) {
+        let mut state = self.state.lock();
+        assert!(place.offset >= DATA_START && place.end() <= self.file_bytes(), "freeing {place:?} outside");
+        if state.in_doubt {
+            state.quarantine.push(place);
+        } else {
+            state.free.insert(place.offset, place.len);
+        }
+    }
+
+    /// A superblock write begins: from now on nothing becomes free, until [`Space::settled`].
+    pub(crate) fn doubt(&self) {
+        self.state.lock().in_doubt = true;
+    }
+
+    /// A superblock write succeeded: exactly one checkpoint can be what a crash leaves.
+    pub(crate) fn settled(&self) {
+        let mut state = self.state.lock();
+        state.in_doubt = false;
+        for place in std::mem::take(&mut state.quarantine) {
+            state.free.insert(place.offset, place.len);
+        }
+    }
+
+    /// Takes `len` bytes (a multiple of the page), growing the file if no free range is large enough.
+    pub(crate) fn allocate(&self, file: &dyn File, len: u64) -> Result<Place> {
+        assert!(len > 0 && len % PAGE_BYTES == 0, "allocating {len} bytes");
+        if let Some(taken) = self.take(len) {
+            return self.back(file, taken);
+        }
+        let resize = self.resize.lock();
+        // Another thread may have grown the file meanwhile.
+        if let Some(taken) = self.take(len) {
+            drop(resize);
+            return self.back(file, taken);
+        }
+        self.grow(file, len)
+    }
+
+    fn take(&self, len: u64) -> Option<Taken> {
+        let mut state = self.state.lock();
+        assert_eq!(state.phase, Phase::Ready, "allocating before the file is open");
+        let offset = state.free.take_best(len)?;
+        let holes = state.holes.remove(offset, offset + len);
+        Some(Taken { offset, len, holes })
+    }
+
+    fn put_back(&self, taken: Taken) {
+        let mut state = self.state.lock();
+        for (start, end) in taken.holes {
+            state.holes.insert(start, end);
+        }
+        if taken.len > 0 {
+            state.free.insert(taken.offset, taken.len);
+        }
+    }
+
+    /// Puts disk space under the holes of a range.
+    fn back(&self, file: &dyn File, taken: Taken) -> Result<Place> {
+        for &(start, end) in &taken.holes {
+            if let Err(error) = file.reserve(start, end - start) {
+                self.put_back(taken);
+                return Err(error);
+            }
+        }
+        Ok(Place { offset: taken.offset, len: taken.len })
+    }
+
+    /// Allocates at the end of the file. The caller holds `resize`.
+    fn grow(&self, file: &dyn File, len: u64) -> Result<Place> {
+        // 1. The free tail, if any, becomes the front of the new extent.
+        let end = self.file_bytes();
+        let tail = {
+            let mut state = self.state.lock();
+            match state.free.tail(end) {
+                Some((offset, tail_len)) => {
+                    // Longer than asked for if somebody freed it just now.
+                    let tail_len = tail_len.min(len);
+                    assert!(state.free.take_exact(offset, tail_len), "tail of the free map");
+                    let holes = state.holes.remove(offset, offset + tail_len);
+                    Taken { offset, len: tail_len, holes }
+                }
+                None => Taken { offset: end, len: 0, holes: Vec::new() },
+            }
+        };
+        if tail.len == len {
+            return self.back(file, tail);
+        }
+        // 2. The rest by growing the file: by a step, or if the disk is too full for that, by no
+        //    more than needed.
+        let needed = len - tail.len;
+        let step = round_up((end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX)).max(needed);
+        let grown = match Self::extend(file, end, step) {
+            Err(Error::DiskFull { .. }) if step > needed => Self::extend(file, end, needed).map(|()| needed),
+            other => other.map(|()| step),
+        };
+        let grown = match grown {
+            Ok(grown) => grown,
+            Err(error) => {
+                self.put_back(tail);
+                return Err(error);
+            }
+        };
+        // 3. What the step gave beyond the extent is free.
+        let offset = tail.offset;
+        {
+            let mut state = self.state.lock();
+            self.file_bytes.store(end + grown, Ordering::Release);
+            if grown > needed {
+                state.free.insert(offset + len, grown - needed);
+            }
+        }
+        match self.back(file, tail) {
+            Ok(_) => Ok(Place { offset, len }),
+            Err(error) => {
+                // `back` gave the tail back; the grown part follows it.
+                self.state.lock().free.insert(end, needed);
+                Err(error)
+            }
+        }
+    }
+
+    fn extend(file: &dyn File, end: u64, by: u64) -> Result<()> {
+        if by > i64::MAX as u64 - end {
+            return Err(Error::DiskFull { op: "grow", path: file.path().to_owned(), offset: end });
+        }
+        file.reserve(end, by).inspect_err(|_| {
+            // A full disk may have taken part of the range: give it back. If that fails too,
+            // the next growth covers the same range.
+            let _ = file.set_len(end);
+        })
+    }
+
+    /// Cuts a free tail off, but not below `keep` bytes.
+    pub(crate) fn truncate(&self, file: &dyn File, keep: u64) -> Result<()> {
+        let _resize = self.resize.lock();
+        let end = self.file_bytes();
+        let (new_end, taken) = {
+            let mut state = self.state.lock();
+            let Some((offset, _)) = state.free.tail(end) else { return Ok(()) };
+            let new_end = round_up(offset.max(keep));
+            if new_end >= end {
+                return Ok(());
+            }
+            assert!(state.free.take_exact(new_end, end - new_end), "tail of the free map");
+            let holes = state.holes.remove(new_end, end);
+            self.file_bytes.store(new_end, Ordering::Release);
+            (new_end, Taken { offset: new_end, len: end - new_end, holes })
+        };
+        file.set_len(new_end).inspect_err(|_| {
+            self.file_bytes.store(end, Ordering::Release);
+            self.put_back(taken);
+        })
+    }
+
+    /// Punches the free ranges of at least [`PUNCH_BYTES_MIN`] that are not holes yet.
+    pub(crate) fn punch(&self, file: &dyn File) -> Result<()> {
+        let mut from = 0;
+        loop {
+            let (taken, gaps) = {
+                let mut state = self.state.lock();
+                let Some((offset, len)) = state.free.next_of_len(from, PUNCH_BYTES_MIN) else {
+                    return Ok(());
+                };
+                from = offset + len;
+                let gaps = state.holes.gaps(offset, from);
+                if gaps.is_empty() {
+                    continue;
+                }
+                assert!(state.free.take_exact(offset, len), "range of the free map");
+                (Taken { offset, len, holes: state.holes.remove(offset, from) }, gaps)
+            };
+            let mut taken = taken;
+            let mut result = Ok(());
+            for (start, end) in gaps {
+                result = file.punch_hole(start, end - start);
+                if result.is_err() {
+                    break;
+                }
+                taken.holes.push((start, end));
+            }
+            self.put_back(taken);
+            result?;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The superblock: what a durable checkpoint of a dictionary says, and its bytes.
+//!
+//! Payload of a [`BlockKind::Superblock`] block, all u64 little-endian:
+//!
+//! ```text
+//!  0 dict         8 epoch           16 durable_seqno   24 root offset   32 root length (0: no root)
+//! 40 next_run    48 next_node       56 auto_increment  64 rows_hint     72 file_bytes
+//! ```
+//! A payload may be longer: later versions append fields, which this one ignores.
+#![deny(clippy::indexing_slicing)]
+
+use crate::block::{self, BlockKind};
+use crate::Place;
+use pando_base::{DictId, Error, Result, Seqno};
+use std::path::Path;
+
+/// What a durable checkpoint of a dictionary says.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Superblock {
+    /// The dictionary the file belongs to; [`crate::TreeFile::write_superblock`] fills it in.
+    pub dict: DictId,
+    /// Number of the checkpoint; [`crate::TreeFile::write_superblock`] fills it in.
+    pub epoch: u64,
+    /// The checkpoint holds all commits up to this one.
+    pub durable_seqno: Seqno,
+    /// Block of the root node; `None` for an empty tree.
+    pub root: Option<Place>,
+    /// First run id not yet used.
+    pub next_run: u64,
+    /// First node id not yet used.
+    pub next_node: u64,
+    /// Next auto-increment value.
+    pub auto_increment: u64,
+    /// Estimated number of rows.
+    pub rows_hint: u64,
+    /// What the file at least measures; [`crate::TreeFile::write_superblock`] fills it in.
+    pub file_bytes: u64,
+}
+
+/// Bytes of a superblock's payload in format version 1.
+const PAYLOAD_BYTES: usize = 80;
+
+/// Bytes of a slot: one page, so that a slot is written whole and alone.
+pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
+
+const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES <= SLOT_BYTES);
+
+impl Superblock {
+    /// The page to write at `offset`: a sealed block and zeros.
+    pub(crate) fn to_page(&self, offset: u64) -> Vec<u8> {
+        let root = self.root.unwrap_or(Place { offset: 0, len: 0 });
+        let mut payload = Vec::with_capacity(PAYLOAD_BYTES);
+        for number in [self.dict.0, self.epoch, self.durable_seqno] {
+            payload.extend_from_slice(&number.to_le_bytes());
+        }
+        root.encode(&mut payload);
+        for number in [self.next_run, self.next_node, self.auto_increment, self.rows_hint, self.file_bytes] {
+            payload.extend_from_slice(&number.to_le_bytes());
+        }
+        assert_eq!(payload.len(), PAYLOAD_BYTES);
+        let mut page = Vec::with_capacity(SLOT_BYTES);
+        block::seal(BlockKind::Superblock, 0, self.dict, offset, &mut page, &payload);
+        page.resize(SLOT_BYTES, 0);
+        page
+    }
+
+    /// Reads the superblock of `dict` from the page at `offset`.
+    pub(crate) fn from_page(path: &Path, dict: DictId, offset: u64, page: &[u8]) -> Result<Superblock> {
+        let (_, payload) = block::open(path, BlockKind::Superblock, dict, offset, page)?;
+        let mut rest = payload;
+        let sb = Self::decode(&mut rest).ok_or_else(|| {
+            let (expected, found) = (format!("{PAYLOAD_BYTES} bytes"), format!("{} bytes", payload.len()));
+            Error::corruption(path, offset, "superblock payload", expected, found)
+        })?;
+        if sb.dict != dict {
+            return Err(Error::corruption(path, offset, "superblock dictionary", dict, sb.dict));
+        }
+        Ok(sb)
+    }
+
+    fn decode(rest: &mut &[u8]) -> Option<Superblock> {
+        let number = |rest: &mut &[u8]| {
+            let (head, tail) = rest.split_first_chunk::<8>()?;
+            *rest = tail;
+            Some(u64::from_le_bytes(*head))
+        };
+        Some(Superblock {
+            dict: DictId(number(rest)?),
+            epoch: number(rest)?,
+            durable_seqno: number(rest)?,
+            root: Some(Place::decode(rest)?).filter(|root| root.len > 0),
+            next_run: number(rest)?,
+            next_node: number(rest)?,
+            auto_increment: number(rest)?,
+            rows_hint: number(rest)?,
+            file_bytes: number(rest)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Superblock {
+        Superblock {
+            dict: DictId(9),
+            epoch: 4,
+            durable_seqno: 77,
+            root: Some(Place { offset: 20480, len: 333 }),
+            next_run: 5,
+            next_node: 6,
+            auto_increment: 7,
+            rows_hint: 8,
+            file_bytes: 24576,
+        }
+    }
+
+    #[test]
+    fn a_superblock_survives_its_page_with_and_without_a_root() {
+        for root in [sample().root, None] {
+            let sb = Superblock { root, ..sample() };
+            let page = sb.to_page(4096);
+            assert_eq!(page.len(), SLOT_BYTES);
+            assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap(), sb);
+        }
+    }
+
+    #[test]
+    fn a_superblock_of_another_dictionary_slot_or_size_is_refused() {
+        let page = sample().to_page(0);
+        Superblock::from_page(Path::new("/t"), DictId(8), 0, &page).unwrap_err();
+        Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap_err();
+        let mut short = Vec::new();
+        block::seal(BlockKind::Superblock, 0, DictId(9), 0, &mut short, &[0; PAYLOAD_BYTES - 1]);
+        let text = Superblock::from_page(Path::new("/t"), DictId(9), 0, &short).unwrap_err().to_string();
+        assert!(text.contains("expected 80 bytes, found 79 bytes"), "{text}");
+    }
+}

@@ -1,0 +1,339 @@
+//! A tree file: superblocks, then extents. One file holds one dictionary.
+//!
+//! ```text
+//! 0       4096     8192            16384
+//! | slot 0 | slot 1 | reserved      | extents, each whole pages ...            | free tail |
+//! ```
+//!
+//! **Superblocks.** One slot always holds the superblock of the last durable checkpoint and is not
+//! touched while the next is written:
+//!
+//! 1. Write the new superblock, epoch + 1, to the other slot, and sync. It is durable: a crash before
+//!    leaves the old one as the newest that is whole, a crash after leaves the new one.
+//! 2. Copy it to the slot of the old one, without a sync. Normally both slots say the same, so that
+//!    one that rots while the file lies idle does not silently bring back the checkpoint before last,
+//!    whose log is gone.
+//!
+//! If step 1 fails, either superblock may be what a crash leaves. Until a later write succeeds (into
+//! the same slot) nothing that is released becomes free: `space`, invariant 3.
+//!
+//! **A failed sync is never retried as success.** The system may have dropped the pages it could not
+//! write, and the next sync would report success without them. So after one failed sync this file
+//! accepts no more checkpoints until it is opened anew, which recovers from the log.
+//!
+//! **Life of one checkpoint**, as seen from here: `allocate`, `write`... the runs and nodes; `sync`;
+//! `write_superblock`; the owner drops the extents only the previous checkpoint needed; `reclaim`.
+//!
+//! **Opening**: `open` gives the newest superblock; the tree reads its nodes and `adopt`s what they
+//! refer to; `finish_open` makes the rest free. The free map is never stored.
+//!
+//! Locks: `superblocks`, `sync_failed`, then those of `space`. Reading and writing take none.
+
+use crate::space::{round_up, Space, DATA_START, PUNCH_BYTES_MIN};
+use crate::superblock::SLOT_BYTES;
+use crate::vfs::{File, OpenMode, Vfs};
+use crate::{Extent, Place, Superblock};
+use pando_base::limits::PAGE_BYTES;
+use pando_base::{DictId, Error, Result};
+use parking_lot::{Mutex, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+const SLOT_OFFSETS: [u64; 2] = [0, SLOT_BYTES as u64];
+const _: () = assert!(SLOT_OFFSETS[1] + SLOT_BYTES as u64 <= DATA_START);
+
+static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(1);
+
+/// One file of one dictionary: two superblock slots and extents.
+#[derive(Debug)]
+pub struct TreeFile {
+    instance: u64,
+    dict: DictId,
+    file: Arc<dyn File>,
+    /// Where the file is now; its handle remembers only where it was opened.
+    path: RwLock<PathBuf>,
+    space: Space,
+    superblocks: Mutex<Slots>,
+    /// The first failed sync; held while syncing, so that nobody takes another's failure for success.
+    sync_failed: Mutex<Option<String>>,
+}
+
+/// What is known of the two slots.
+#[derive(Debug)]
+struct Slots {
+    /// Slot (0 or 1) that surely holds `durable`.
+    durable_slot: usize,
+    /// The superblock of the last checkpoint known to be durable.
+    durable: Superblock,
+}
+
+impl TreeFile {
+    /// Creates the file of an empty dictionary and syncs it (not the directory).
+    ///
+    /// # Errors
+    /// [`Error::Exists`] if there is a file of that name; after any other error there is none.
+    pub fn create(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Result<Arc<TreeFile>> {
+        let file = vfs.open(path, OpenMode::Create)?;
+        let sb = Superblock { dict, epoch: 1, file_bytes: DATA_START, ..Superblock::default() };
+        let written = file
+            .reserve(0, DATA_START)
+            .and_then(|()| SLOT_OFFSETS.iter().try_for_each(|&at| file.write_at(&sb.to_page(at), at)))
+            .and_then(|()| file.sync());
+        if let Err(error) = written {
+            // Best effort: the error that matters is the first.
+            let _ = vfs.remove_file(path);
+            return Err(error);
+        }
+        let file = Self::new(file, dict, DATA_START, Slots { durable_slot: 0, durable: sb });
+        file.space.finish_open();
+        Ok(file)
+    }
+
+    /// Opens the file of `dict`; gives the newest valid superblock. The caller adopts all extents
+    /// that it leads to and then calls [`TreeFile::finish_open`].
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Corruption`] if no superblock is valid, the file belongs to
+    /// another dictionary, or is shorter than its superblock says.
+    pub fn open(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Result<(Arc<TreeFile>, Superblock)> {
+        let file = vfs.open(path, OpenMode::Existing)?;
+        let file_len = file.len()?;
+        let slots = Self::read_slots(&*file, dict)?;
+        let sb = slots.durable.clone();
+        let need = sb.root.map_or(0, |root| root.end()).max(sb.file_bytes).max(DATA_START);
+        if file_len < need {
+            let expected = format!("at least {need} bytes");
+            return Err(Error::corruption(path, file_len, "length of the file", expected, file_len));
+        }
+        Ok((Self::new(file, dict, file_len, slots), sb))
+    }
+
+    fn new(file: Arc<dyn File>, dict: DictId, file_len: u64, slots: Slots) -> Arc<TreeFile> {
+        Arc::new(TreeFile {
+            instance: NEXT_INSTANCE.fetch_add(1, Ordering::Relaxed),
+            dict,
+            path: RwLock::new(file.path().to_owned()),
+            file,
+            space: Space::new(file_len),
+            superblocks: Mutex::new(slots),
+            sync_failed: Mutex::new(None),
+        })
+    }
+
+    /// The newer of the valid superblocks.
+    fn read_slots(file: &dyn File, dict: DictId) -> Result<Slots> {
+        let read_once = |slot_offset: u64| {
+            let mut page = vec![0; SLOT_BYTES];
+            let got = file.read_at(&mut page, slot_offset)?;
+            page.truncate(got);
+            Superblock::from_page(file.path(), dict, slot_offset, &page)
+        };
+        // A bad read of the newest superblock must not bring an older one back: ask twice.
+        let read = |slot_offset| match read_once(slot_offset) {
+            Err(Error::Corruption { .. }) => read_once(slot_offset),
+            result => result,
+        };
+        let (first, second) = (read(SLOT_OFFSETS[0]), read(SLOT_OFFSETS[1]));
+        match (first, second) {
+            (Ok(a), Ok(b)) if b.epoch > a.epoch => Ok(Slots { durable_slot: 1, durable: b }),
+            (Ok(a), Ok(_) | Err(Error::Corruption { .. })) => Ok(Slots { durable_slot: 0, durable: a }),
+            (Err(Error::Corruption { .. }), Ok(b)) => Ok(Slots { durable_slot: 1, durable: b }),
+            (Err(a @ Error::Corruption { .. }), Err(b @ Error::Corruption { .. })) => {
+                let found = format!("slot 0: {a}; slot 1: {b}");
+                Err(Error::corruption(file.path(), 0, "superblocks", "at least one valid", found))
+            }
+            // A read error is not a torn superblock: the other slot might be the older one.
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
+    }
+
+    /// A number no other tree file opened by this process has: for keys of caches.
+    pub fn instance(&self) -> u64 {
+        self.instance
+    }
+
+    /// While opening: this place is in use.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] if it is not a place an extent can be, ends beyond the file, or overlaps
+    /// one that was adopted before.
+    pub fn adopt(self: &Arc<Self>, place: Place) -> Result<Extent> {
+        let wrong = |what: &str, expected: String| {
+            let found = format!("{}+{}", place.offset, place.len);
+            Err(Error::corruption(&self.path(), place.offset, format!("extent {what}"), expected, found))
+        };
+        if place.len == 0 || place.offset % PAGE_BYTES != 0 || place.offset < DATA_START {
+            return wrong("bounds", format!("whole pages from {DATA_START} on"));
+        }
+        let rounded = Place { offset: place.offset, len: round_up(place.len) };
+        if rounded.end() > self.space.file_bytes() {
+            return wrong("end", format!("at most {}", self.space.file_bytes()));
+        }
+        if !self.space.adopt(rounded) {
+            return wrong("overlap", "pages not used by another extent".to_owned());
+        }
+        Ok(Extent::new(self.clone(), rounded))
+    }
+
+    /// Ends opening: everything not adopted is free from now on.
+    pub fn finish_open(&self) {
+        self.space.finish_open();
+    }
+
+    /// Takes space for `len` bytes (more than 0), rounded up to pages: from the free space that fits
+    /// best, otherwise by growing the file.
+    ///
+    /// # Errors
+    /// [`Error::DiskFull`] if the disk has no room for it; nothing has changed then.
+    pub fn allocate(self: &Arc<Self>, len: u64) -> Result<Extent> {
+        let place = self.space.allocate(&*self.file, round_up(len)).map_err(|e| self.named(e))?;
+        Ok(Extent::new(self.clone(), place))
+    }
+
+    pub(crate) fn release(&self, place: Place) {
+        self.space.release(place);
+    }
+
+    /// The bytes of a place, which need not be whole pages.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] if the place is not within the file (it came from a bad pointer, or the
+    /// file was cut).
+    pub fn read(&self, place: Place) -> Result<Vec<u8>> {
+        let end = self.space.file_bytes();
+        if place.offset < DATA_START || place.end() > end {
+            let (expected, found) =
+                (format!("within {DATA_START}..{end}"), format!("{}+{}", place.offset, place.len));
+            return Err(Error::corruption(&self.path(), place.offset, "place to read", expected, found));
+        }
+        let mut bytes = vec![0; place.len as usize];
+        self.file.read_exact_at(&mut bytes, place.offset).map_err(|e| self.named(e))?;
+        Ok(bytes)
+    }
+
+    /// Writes into an extent the caller owns. Durable after [`TreeFile::sync`].
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let end = offset.saturating_add(bytes.len() as u64);
+        assert!(offset >= DATA_START && end <= self.space.file_bytes(), "writing {offset}..{end} outside");
+        self.file.write_at(bytes, offset).map_err(|e| self.named(e))
+    }
+
+    /// Makes all writes that returned before durable.
+    ///
+    /// # Errors
+    /// The system's; after that, for ever, [`Error::ReadOnly`]: see the head of this file.
+    pub fn sync(&self) -> Result<()> {
+        let mut failed = self.sync_failed.lock();
+        Self::check_latch(&failed)?;
+        self.file.sync().map_err(|e| {
+            let error = self.named(e);
+            *failed = Some(format!("{error}; what was written to this file is in doubt"));
+            error
+        })
+    }
+
+    fn check_latch(failed: &Option<String>) -> Result<()> {
+        match failed {
+            Some(reason) => Err(Error::ReadOnly { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes `sb` the checkpoint that a crash leaves: everything it refers to, and the log up to its
+    /// highest seqno, must be synced (I7). Fills in `dict`, `epoch` and `file_bytes` itself.
+    ///
+    /// # Errors
+    /// After an error a crash may leave either this superblock or the one before; extents released
+    /// from then on are not reused until a later call succeeds.
+    pub fn write_superblock(&self, sb: &Superblock) -> Result<()> {
+        let mut slots = self.superblocks.lock();
+        self.publish(&mut slots, sb)
+    }
+
+    fn publish(&self, slots: &mut Slots, sb: &Superblock) -> Result<()> {
+        // What `sb` refers to may have been lost in a sync that failed: not even write it.
+        Self::check_latch(&self.sync_failed.lock())?;
+        let mut sb = sb.clone();
+        sb.dict = self.dict;
+        sb.epoch = slots.durable.epoch + 1;
+        self.space.doubt();
+        sb.file_bytes = self.space.used_end();
+        // 1. The new one, into the slot that is not needed.
+        let slot = 1 - slots.durable_slot;
+        let offset = SLOT_OFFSETS[slot];
+        self.file.write_at(&sb.to_page(offset), offset).map_err(|e| self.named(e))?;
+        self.sync()?;
+        let old_offset = SLOT_OFFSETS[slots.durable_slot];
+        // 2. The copy. Nothing depends on it, so its failure is no failure of the checkpoint.
+        let _ = self.file.write_at(&sb.to_page(old_offset), old_offset);
+        *slots = Slots { durable_slot: slot, durable: sb };
+        self.space.settled();
+        Ok(())
+    }
+
+    /// Gives space back to the file system: cuts a free tail and punches large free ranges. To be
+    /// called after a checkpoint became durable and what only the one before needed was dropped.
+    pub fn reclaim(&self) -> Result<()> {
+        let mut slots = self.superblocks.lock();
+        // The durable superblock says how long the file is at least. To cut much more than that,
+        // say so first.
+        if self.space.used_end() + PUNCH_BYTES_MIN <= slots.durable.file_bytes {
+            let same = slots.durable.clone();
+            self.publish(&mut slots, &same)?;
+        }
+        let keep = slots.durable.file_bytes;
+        self.space.truncate(&*self.file, keep).map_err(|e| self.named(e))?;
+        drop(slots);
+        self.space.punch(&*self.file).map_err(|e| self.named(e))
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> PathBuf {
+        self.path.read().clone()
+    }
+
+    /// The file was renamed: errors name the new path from now on.
+    pub fn set_path(&self, path: &Path) {
+        *self.path.write() = path.to_owned();
+    }
+
+    /// The dictionary it belongs to.
+    pub fn dict(&self) -> DictId {
+        self.dict
+    }
+
+    /// Bytes of extents in use.
+    pub fn used_bytes(&self) -> u64 {
+        self.space.used_bytes()
+    }
+
+    /// Bytes free within the file, punched or not.
+    pub fn free_bytes(&self) -> u64 {
+        self.space.free_bytes()
+    }
+
+    /// Length of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.space.file_bytes()
+    }
+
+    /// Bytes the file takes on the disk: less than its length by what was punched.
+    pub fn allocated_bytes(&self) -> Result<u64> {
+        self.file.allocated_bytes().map_err(|e| self.named(e))
+    }
+
+    /// The error with the path the file has now.
+    fn named(&self, mut error: Error) -> Error {
+        match &mut error {
+            Error::Io { path, .. } | Error::DiskFull { path, .. } | Error::Corruption { path, .. } => {
+                *path = self.path();
+            }
+            Error::ReadOnly { .. }
+            | Error::TooLong { .. }
+            | Error::NotFound { .. }
+            | Error::Exists { .. } => {}
+        }
+        error
+    }
+}

@@ -1,0 +1,139 @@
+//! The operating system's file system. This file and its sibling `real_file` are the only ones that
+//! may call `std::fs`.
+
+use super::real_file::RealFile;
+use super::{DirEntry, File, OpenMode, Vfs};
+use pando_base::{Error, Result};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Directories are for the server's user only, as the server makes its own.
+const DIR_MODE: u32 = 0o700;
+
+/// The operating system's file system.
+#[derive(Debug)]
+pub struct RealVfs {
+    direct_io: bool,
+    start: Instant,
+}
+
+impl RealVfs {
+    /// With `direct_io`, files bypass the system's page cache (`O_DIRECT`) where the file system
+    /// can: what is cached is then only what the engine's own cache accounts for.
+    pub fn new(direct_io: bool) -> Arc<RealVfs> {
+        Arc::new(RealVfs { direct_io, start: Instant::now() })
+    }
+}
+
+/// Maps what the system says about a name: there, not there, or trouble.
+fn name_error(op: &'static str, path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::NotFound { what: path.display().to_string() },
+        io::ErrorKind::AlreadyExists => Error::Exists { what: path.display().to_string() },
+        _ => Error::io(op, path, 0, error),
+    }
+}
+
+impl Vfs for RealVfs {
+    fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        let file = RealFile::open(path, mode, self.direct_io).map_err(|e| name_error("open", path, e))?;
+        Ok(Arc::new(file))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
+    fn remove_file(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| name_error("remove", path, e))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|e| name_error("rename", from, e))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        let created = fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(path);
+        created.map_err(|e| name_error("create directory", path, e))
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> Result<()> {
+        fs::remove_dir_all(path).map_err(|e| name_error("remove directory", path, e))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let synced = fs::File::open(path).and_then(|dir| dir.sync_all());
+        synced.map_err(|e| name_error("sync directory", path, e))
+    }
+
+    fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {
+        let read = || -> io::Result<Vec<DirEntry>> {
+            let mut entries = Vec::new();
+            for entry in fs::read_dir(path)? {
+                let entry = entry?;
+                let is_dir = entry.file_type()?.is_dir();
+                // A name that is not UTF-8 is not one of ours.
+                if let Ok(name) = entry.file_name().into_string() {
+                    entries.push(DirEntry { name, is_dir });
+                }
+            }
+            entries.sort();
+            Ok(entries)
+        };
+        read().map_err(|e| name_error("read directory", path, e))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|e| Error::io("look up", path, 0, e))
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.start.elapsed().as_micros() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_can_be_created_renamed_listed_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let vfs = RealVfs::new(false);
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        assert!(matches!(vfs.open(&a, OpenMode::Existing), Err(Error::NotFound { .. })));
+        let file = vfs.open(&a, OpenMode::Create).unwrap();
+        assert!(matches!(vfs.open(&a, OpenMode::Create), Err(Error::Exists { .. })));
+        file.write_at(b"kept through rename", 0).unwrap();
+        vfs.rename(&a, &b).unwrap();
+        vfs.create_dir_all(&dir.path().join("d/e")).unwrap();
+        vfs.create_dir_all(&dir.path().join("d/e")).unwrap();
+        vfs.sync_dir(dir.path()).unwrap();
+        let entries = vfs.read_dir(dir.path()).unwrap();
+        assert_eq!(
+            entries,
+            [DirEntry { name: "b".into(), is_dir: false }, DirEntry { name: "d".into(), is_dir: true }]
+        );
+        assert!(!vfs.exists(&a).unwrap());
+        assert!(vfs.exists(&b).unwrap());
+        vfs.remove_dir_all(&dir.path().join("d")).unwrap();
+        vfs.remove_file(&b).unwrap();
+        for gone in [vfs.remove_file(&b), vfs.rename(&a, &b), vfs.remove_dir_all(&b), vfs.sync_dir(&b)] {
+            assert!(matches!(gone, Err(Error::NotFound { .. })));
+        }
+        let mut text = [0; 4];
+        file.read_exact_at(&mut text, 0).unwrap();
+        assert_eq!(&text, b"kept");
+        assert_eq!(vfs.read_dir(dir.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn the_clock_does_not_run_backwards() {
+        let vfs = RealVfs::new(false);
+        let before = vfs.now_micros();
+        assert!(vfs.now_micros() >= before);
+    }
+}

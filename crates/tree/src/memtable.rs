@@ -1,0 +1,408 @@
+//! The memtable: what was committed since the newest run, ordered and open to concurrent inserts.
+//!
+//! A skip list over records of one allocation each (key and value in one boxed slice), ordered by
+//! key ascending, seqno descending. The first eight key bytes stand beside the pointer as a number,
+//! so that most comparisons on the way down touch no record memory.
+//!
+//! Records are never removed: a memtable is dropped whole. That is why a reader may copy a batch,
+//! let go of the list and come back by key: what was inserted meanwhile has a seqno above the
+//! reader's snapshot.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering as Order;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+
+use crossbeam_skiplist::SkipMap;
+use pando_base::{Kind, RecordRef, Seqno};
+
+/// What a record costs beside its key and value: the list's node and tower, two allocations.
+const RECORD_OVERHEAD_BYTES: u64 = 96;
+
+/// Life of a memtable.
+///
+/// ```text
+///   Active --seal--> Sealed --its run is in the root--> Written
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum MemtableState {
+    /// Takes inserts.
+    Active = 0,
+    /// Frozen, waits to be written, or is being written.
+    Sealed = 1,
+    /// Its records are in the tree below; only old readers still look into it.
+    Written = 2,
+}
+
+/// One version in the list.
+#[derive(Debug)]
+struct Record {
+    head: u64,
+    seqno: Seqno,
+    key_len: u32,
+    kind: Kind,
+    data: Box<[u8]>,
+}
+
+impl Record {
+    fn new(key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Record {
+        let key_len = u32::try_from(key.len()).expect("keys are far below 4 GiB");
+        let mut data = Vec::with_capacity(key.len() + value.len());
+        data.extend_from_slice(key);
+        data.extend_from_slice(value);
+        Record { head: key_head(key), seqno, key_len, kind, data: data.into_boxed_slice() }
+    }
+
+    fn record(&self) -> RecordRef<'_> {
+        let (key, value) = self.data.split_at(self.key_len as usize);
+        RecordRef { key, seqno: self.seqno, kind: self.kind, value }
+    }
+}
+
+/// The first eight bytes as a number that compares as they do (short keys padded with zeros).
+fn key_head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            head[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(head)
+        }
+    }
+}
+
+/// A place in the order of the list: a record, or what is searched for.
+trait Version {
+    fn head(&self) -> u64;
+    fn key(&self) -> &[u8];
+    fn seqno(&self) -> Seqno;
+}
+
+fn compare(a: &(impl Version + ?Sized), b: &(impl Version + ?Sized)) -> Order {
+    // Different heads decide as the keys do; equal ones say nothing about padding.
+    a.head()
+        .cmp(&b.head())
+        .then_with(|| a.key().cmp(b.key()))
+        .then_with(|| b.seqno().cmp(&a.seqno()))
+}
+
+impl Version for Record {
+    fn head(&self) -> u64 {
+        self.head
+    }
+    fn key(&self) -> &[u8] {
+        &self.data[..self.key_len as usize]
+    }
+    fn seqno(&self) -> Seqno {
+        self.seqno
+    }
+}
+
+/// A position to search for.
+struct Probe<'a> {
+    head: u64,
+    key: &'a [u8],
+    seqno: Seqno,
+}
+
+impl<'a> Probe<'a> {
+    fn new(key: &'a [u8], seqno: Seqno) -> Probe<'a> {
+        Probe { head: key_head(key), key, seqno }
+    }
+}
+
+impl Version for Probe<'_> {
+    fn head(&self) -> u64 {
+        self.head
+    }
+    fn key(&self) -> &[u8] {
+        self.key
+    }
+    fn seqno(&self) -> Seqno {
+        self.seqno
+    }
+}
+
+impl PartialEq for Record {
+    fn eq(&self, other: &Record) -> bool {
+        compare(self, other) == Order::Equal
+    }
+}
+impl Eq for Record {}
+impl PartialOrd for Record {
+    fn partial_cmp(&self, other: &Record) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Record {
+    fn cmp(&self, other: &Record) -> Order {
+        compare(self, other)
+    }
+}
+
+impl<'a> PartialEq for dyn Version + 'a {
+    fn eq(&self, other: &(dyn Version + 'a)) -> bool {
+        compare(self, other) == Order::Equal
+    }
+}
+impl<'a> Eq for dyn Version + 'a {}
+impl<'a> PartialOrd for dyn Version + 'a {
+    fn partial_cmp(&self, other: &(dyn Version + 'a)) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+impl<'a> Ord for dyn Version + 'a {
+    fn cmp(&self, other: &(dyn Version + 'a)) -> Order {
+        compare(self, other)
+    }
+}
+impl<'a> Borrow<dyn Version + 'a> for Record {
+    fn borrow(&self) -> &(dyn Version + 'a) {
+        self
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Memtable {
+    map: SkipMap<Record, ()>,
+    state: AtomicU8,
+    bytes: AtomicU64,
+    rows: AtomicU64,
+    tombstones: AtomicU64,
+    /// Lowest seqno inserted; `u64::MAX` while empty.
+    first_seqno: AtomicU64,
+    /// Highest seqno assigned when it was sealed; 0 before.
+    seal_seqno: AtomicU64,
+}
+
+impl Memtable {
+    pub(crate) fn new() -> Memtable {
+        Memtable {
+            map: SkipMap::new(),
+            state: AtomicU8::new(MemtableState::Active as u8),
+            bytes: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            tombstones: AtomicU64::new(0),
+            first_seqno: AtomicU64::new(u64::MAX),
+            seal_seqno: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn state(&self) -> MemtableState {
+        match self.state.load(Ordering::Acquire) {
+            0 => MemtableState::Active,
+            1 => MemtableState::Sealed,
+            _ => MemtableState::Written,
+        }
+    }
+
+    fn transition(&self, from: MemtableState, to: MemtableState) {
+        let swapped =
+            self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
+        assert!(swapped.is_ok(), "memtable goes {from:?} -> {to:?} but is {:?}", self.state());
+    }
+
+    /// Freezes it: every record of the dictionary up to `seqno` is in it or in older ones. The
+    /// caller holds the gate exclusively.
+    pub(crate) fn seal(&self, seqno: Seqno) {
+        self.transition(MemtableState::Active, MemtableState::Sealed);
+        self.seal_seqno.store(seqno, Ordering::Release);
+    }
+
+    /// Its run has become part of the tree.
+    pub(crate) fn set_written(&self) {
+        self.transition(MemtableState::Sealed, MemtableState::Written);
+    }
+
+    /// Adds one version. The caller holds the gate.
+    pub(crate) fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
+        debug_assert_eq!(self.state(), MemtableState::Active, "insert into a frozen memtable");
+        self.map.insert(Record::new(key, seqno, kind, value), ());
+        let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD_BYTES;
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.rows.fetch_add(1, Ordering::Relaxed);
+        if kind == Kind::Delete {
+            self.tombstones.fetch_add(1, Ordering::Relaxed);
+        }
+        if self.first_seqno.load(Ordering::Relaxed) > seqno {
+            self.first_seqno.fetch_min(seqno, Ordering::AcqRel);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first_seqno.load(Ordering::Acquire) == u64::MAX
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tombstones(&self) -> u64 {
+        self.tombstones.load(Ordering::Relaxed)
+    }
+
+    /// Lowest seqno in it; `None` while empty.
+    pub(crate) fn first_seqno(&self) -> Option<Seqno> {
+        match self.first_seqno.load(Ordering::Acquire) {
+            u64::MAX => None,
+            seqno => Some(seqno),
+        }
+    }
+
+    pub(crate) fn seal_seqno(&self) -> Seqno {
+        debug_assert_ne!(self.state(), MemtableState::Active);
+        self.seal_seqno.load(Ordering::Acquire)
+    }
+
+    /// Hands the newest version of exactly `key` with seqno <= `snapshot` to `found`.
+    pub(crate) fn get<T>(
+        &self,
+        key: &[u8],
+        snapshot: Seqno,
+        found: impl FnOnce(RecordRef<'_>) -> T,
+    ) -> Option<T> {
+        let probe: &dyn Version = &Probe::new(key, snapshot);
+        let entry = self.map.lower_bound(Bound::Included(probe))?;
+        let record = entry.key().record();
+        (record.key == key).then(|| found(record))
+    }
+
+    /// All versions in order, from the first with key >= `lo`, until `visit` says false.
+    pub(crate) fn ascend(&self, lo: Bound<&[u8]>, mut visit: impl FnMut(RecordRef<'_>) -> bool) {
+        // Versions of one key run from the newest (MAX) to the oldest (0).
+        let probe = match lo {
+            Bound::Included(key) => Some(Bound::Included(Probe::new(key, Seqno::MAX))),
+            Bound::Excluded(key) => Some(Bound::Excluded(Probe::new(key, 0))),
+            Bound::Unbounded => None,
+        };
+        match &probe {
+            Some(bound) => {
+                let bound = as_dyn(bound);
+                for entry in self.map.range::<dyn Version, _>((bound, Bound::Unbounded)) {
+                    if !visit(entry.key().record()) {
+                        return;
+                    }
+                }
+            }
+            None => {
+                for entry in self.map.iter() {
+                    if !visit(entry.key().record()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// All versions in reverse order (oldest of a key first), from the last with key < `hi`, until
+    /// `visit` says false.
+    pub(crate) fn descend(&self, hi: Option<&[u8]>, mut visit: impl FnMut(RecordRef<'_>) -> bool) {
+        match hi {
+            Some(key) => {
+                // Nothing is newer than MAX: a record of the key itself is never below it.
+                let probe: &dyn Version = &Probe::new(key, Seqno::MAX);
+                let range = self.map.range::<dyn Version, _>((Bound::Unbounded, Bound::Excluded(probe)));
+                for entry in range.rev() {
+                    if !visit(entry.key().record()) {
+                        return;
+                    }
+                }
+            }
+            None => {
+                for entry in self.map.iter().rev() {
+                    if !visit(entry.key().record()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Smallest and largest key; `None` while empty.
+    pub(crate) fn key_range(&self) -> Option<(Vec<u8>, Vec<u8>)> {
+        let first = self.map.front()?;
+        let last = self.map.back()?;
+        Some((first.key().key().to_vec(), last.key().key().to_vec()))
+    }
+}
+
+fn as_dyn<'b, 'a>(bound: &'b Bound<Probe<'a>>) -> Bound<&'b (dyn Version + 'b)> {
+    match bound {
+        Bound::Included(probe) => Bound::Included(probe),
+        Bound::Excluded(probe) => Bound::Excluded(probe),
+        Bound::Unbounded => Bound::Unbounded,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(memtable: &Memtable, lo: Bound<&[u8]>) -> Vec<(Vec<u8>, Seqno)> {
+        let mut out = Vec::new();
+        memtable.ascend(lo, |r| {
+            out.push((r.key.to_vec(), r.seqno));
+            true
+        });
+        out
+    }
+
+    #[test]
+    fn versions_come_by_key_then_newest_first() {
+        let memtable = Memtable::new();
+        for (key, seqno) in [("b", 1), ("a", 2), ("b", 3), ("", 4), ("b\0", 5), ("longer than eight", 6)] {
+            memtable.insert(key.as_bytes(), seqno, Kind::Put, b"v");
+        }
+        let expected: Vec<(Vec<u8>, Seqno)> =
+            [("", 4), ("a", 2), ("b", 3), ("b", 1), ("b\0", 5), ("longer than eight", 6)]
+                .map(|(k, s)| (k.as_bytes().to_vec(), s))
+                .to_vec();
+        assert_eq!(keys(&memtable, Bound::Unbounded), expected);
+        assert_eq!(keys(&memtable, Bound::Included(b"b")), expected[2..]);
+        assert_eq!(keys(&memtable, Bound::Excluded(b"b")), expected[4..]);
+        let mut back = Vec::new();
+        memtable.descend(Some(b"b\0"), |r| {
+            back.push((r.key.to_vec(), r.seqno));
+            true
+        });
+        assert_eq!(back, expected[..4].iter().rev().cloned().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_get_finds_the_newest_version_its_snapshot_may_see() {
+        let memtable = Memtable::new();
+        memtable.insert(b"k", 5, Kind::Put, b"five");
+        memtable.insert(b"k", 9, Kind::Delete, b"");
+        let get = |snapshot| memtable.get(b"k", snapshot, |r| (r.seqno, r.kind, r.value.to_vec()));
+        assert_eq!(get(4), None);
+        assert_eq!(get(8), Some((5, Kind::Put, b"five".to_vec())));
+        assert_eq!(get(9), Some((9, Kind::Delete, Vec::new())));
+        assert_eq!(memtable.get(b"j", 9, |_| ()), None);
+        assert_eq!(memtable.get(b"k\0", 9, |_| ()), None);
+    }
+
+    #[test]
+    fn counts_and_first_seqno_follow_the_inserts() {
+        let memtable = Memtable::new();
+        assert!(memtable.is_empty());
+        assert_eq!(memtable.first_seqno(), None);
+        memtable.insert(b"k", 5, Kind::Put, b"five");
+        memtable.insert(b"l", 4, Kind::Delete, b"");
+        assert_eq!((memtable.rows(), memtable.tombstones()), (2, 1));
+        assert_eq!(memtable.first_seqno(), Some(4));
+        assert_eq!(memtable.bytes(), 2 * RECORD_OVERHEAD_BYTES + 6);
+        assert_eq!(memtable.key_range(), Some((b"k".to_vec(), b"l".to_vec())));
+    }
+
+    #[test]
+    #[should_panic(expected = "memtable goes")]
+    fn an_active_memtable_cannot_be_written() {
+        Memtable::new().set_written();
+    }
+}

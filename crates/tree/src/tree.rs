@@ -1,0 +1,297 @@
+//! The tree object: its parts, and the side that writers see.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use pando_base::{Kind, NodeId, RunId, Seqno};
+use pando_run::RunContext;
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::busy::BusyTable;
+use crate::checkpoint::Durable;
+use crate::config::{Horizon, TreeConfig};
+use crate::coverage::Coverage;
+use crate::jobs::Hint;
+use crate::memtable::Memtable;
+use crate::node::{Node, NodeParts};
+use crate::version::TreeVersion;
+
+/// One ordered dictionary: memtables over a tree of runs in one file. See the crate's head.
+pub struct Tree {
+    pub(crate) ctx: RunContext,
+    pub(crate) config: TreeConfig,
+    pub(crate) horizon: Arc<dyn Horizon>,
+    /// Stored only with `structure` held.
+    pub(crate) version: ArcSwap<TreeVersion>,
+    /// Shared by commits while they insert; exclusive for the swap of the memtable.
+    gate: RwLock<()>,
+    pub(crate) structure: Mutex<Structure>,
+    /// A job has ended.
+    pub(crate) job_ended: Condvar,
+    pub(crate) coverage: Mutex<Coverage>,
+    /// Held through a checkpoint.
+    pub(crate) durable: Mutex<Durable>,
+    next_run: AtomicU64,
+    next_node: AtomicU64,
+    last_write: AtomicU64,
+    /// Dead versions that cursors had to step over.
+    pub(crate) dead_skipped: AtomicU64,
+}
+
+/// What the structure mutex protects beside the swap of the version.
+#[derive(Debug, Default)]
+pub(crate) struct Structure {
+    pub busy: BusyTable,
+    pub hints: VecDeque<Hint>,
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree").field("dict", &self.ctx.file.dict()).finish_non_exhaustive()
+    }
+}
+
+/// How far a tree is behind with its background work; the price of writes follows from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Debt {
+    /// Bytes in sealed memtables.
+    pub sealed_bytes: u64,
+    /// Bytes waiting in buffers beyond what the policy lets wait.
+    pub overdue_bytes: u64,
+}
+
+/// Lets a commit insert: it is held from before the commit's seqno is assigned until its records
+/// are in.
+pub struct WriteGuard<'a> {
+    tree: &'a Tree,
+    memtable: Arc<Memtable>,
+    newest: Cell<Seqno>,
+    _shared: RwLockReadGuard<'a, ()>,
+}
+
+impl fmt::Debug for WriteGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteGuard").field("tree", self.tree).finish_non_exhaustive()
+    }
+}
+
+impl WriteGuard<'_> {
+    /// Adds one version. Seqnos of later guards' commits are higher only if the caller assigns
+    /// them so; (key, seqno) must be new.
+    pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
+        debug_assert!(kind == Kind::Put || value.is_empty(), "a delete has no value");
+        self.memtable.insert(key, seqno, kind, value);
+        if seqno > self.newest.get() {
+            self.newest.set(seqno);
+            self.tree.last_write.fetch_max(seqno, Ordering::AcqRel);
+        }
+    }
+}
+
+/// A closed gate: no commit is between its seqno and its records, and the memtable is not sealed.
+pub struct ClosedGate<'a> {
+    tree: &'a Tree,
+    _exclusive: RwLockWriteGuard<'a, ()>,
+}
+
+impl fmt::Debug for ClosedGate<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClosedGate").field("tree", self.tree).finish_non_exhaustive()
+    }
+}
+
+impl ClosedGate<'_> {
+    /// Everything up to `seqno` is gone at once; durable through the caller's log record. `seqno`
+    /// must have been assigned after the gate was closed, else a checkpoint could claim to hold
+    /// the commits up to it with the old content. The caller has the dictionary for itself; cursors
+    /// opened before go on in what they see, and jobs in flight are discarded when they end.
+    pub fn truncate(self, seqno: Seqno) {
+        let tree = self.tree;
+        let root = NodeParts::empty(tree.new_node(), tree.new_node()).build(&tree.config);
+        let mut structure = tree.structure.lock();
+        structure.hints.clear();
+        let old = tree.version.load_full();
+        let next = TreeVersion {
+            root,
+            sealed: Vec::new(),
+            active: Arc::new(Memtable::new()),
+            flushed: old.flushed.max(seqno),
+            generation: old.generation + 1,
+        };
+        let mut coverage = tree.coverage.lock();
+        coverage.truncate(seqno);
+        tree.version.store(Arc::new(next));
+        tree.last_write.fetch_max(seqno, Ordering::AcqRel);
+        drop(coverage);
+        drop(structure);
+        drop(self);
+        // The old tree may be large; it goes here, outside the locks.
+        drop(old);
+    }
+}
+
+/// What a tree starts from.
+pub(crate) struct Start {
+    pub root: Arc<Node>,
+    pub flushed: Seqno,
+    pub next_run: u64,
+    pub next_node: u64,
+    pub durable: Durable,
+}
+
+impl Tree {
+    /// A tree over a file just created.
+    pub fn create(ctx: RunContext, config: TreeConfig, horizon: Arc<dyn Horizon>) -> Arc<Tree> {
+        let root = NodeParts::empty(NodeId(1), NodeId(2)).build(&config);
+        let start = Start { root, flushed: 0, next_run: 1, next_node: 3, durable: Durable::default() };
+        Tree::start(ctx, config, horizon, start)
+    }
+
+    pub(crate) fn start(
+        ctx: RunContext,
+        config: TreeConfig,
+        horizon: Arc<dyn Horizon>,
+        start: Start,
+    ) -> Arc<Tree> {
+        assert!(config.fanout_max >= 2 && config.buffer_runs_max >= 1, "{config:?}");
+        let version = TreeVersion {
+            root: start.root,
+            sealed: Vec::new(),
+            active: Arc::new(Memtable::new()),
+            flushed: start.flushed,
+            generation: 0,
+        };
+        Arc::new(Tree {
+            ctx,
+            config,
+            horizon,
+            version: ArcSwap::from_pointee(version),
+            gate: RwLock::new(()),
+            structure: Mutex::default(),
+            job_ended: Condvar::new(),
+            coverage: Mutex::default(),
+            durable: Mutex::new(start.durable),
+            next_run: AtomicU64::new(start.next_run),
+            next_node: AtomicU64::new(start.next_node),
+            last_write: AtomicU64::new(0),
+            dead_skipped: AtomicU64::new(0),
+        })
+    }
+
+    /// Enters the gate for a commit. Waits only while the memtable is being swapped.
+    pub fn gate(&self) -> WriteGuard<'_> {
+        let shared = self.gate.read();
+        // Behind the gate nobody swaps the active memtable.
+        let memtable = self.version.load().active.clone();
+        WriteGuard { tree: self, memtable, newest: Cell::new(0), _shared: shared }
+    }
+
+    /// Highest seqno inserted since the tree was opened; 0 if none.
+    pub fn last_write(&self) -> Seqno {
+        self.last_write.load(Ordering::Acquire)
+    }
+
+    /// Seals the active memtable if it has reached its size. See [`Tree::seal`].
+    pub fn seal_if_full(&self, last_assigned: impl Fn() -> Seqno) -> bool {
+        let full = |version: &TreeVersion| version.active.bytes() >= self.config.memtable_bytes as u64;
+        full(&self.version.load()) && self.seal_when(full, last_assigned).0
+    }
+
+    /// Freezes the active memtable and starts an empty one; false if it was empty. `last_assigned`
+    /// is asked behind the exclusive gate: every record of this dictionary with a seqno up to its
+    /// answer is then in the sealed memtable or below.
+    pub fn seal(&self, last_assigned: impl Fn() -> Seqno) -> bool {
+        self.seal_when(|_| true, last_assigned).0
+    }
+
+    /// Seals if `wanted`; tells whether, and up to which seqno everything is sealed now (of
+    /// interest only where `wanted` is always true).
+    pub(crate) fn seal_when(
+        &self,
+        wanted: impl Fn(&TreeVersion) -> bool,
+        last_assigned: impl Fn() -> Seqno,
+    ) -> (bool, Seqno) {
+        let fresh = Arc::new(Memtable::new());
+        let exclusive = self.gate.write();
+        let assigned = last_assigned();
+        let _structure = self.structure.lock();
+        let old = self.version.load_full();
+        if !wanted(&old) {
+            return (false, 0);
+        }
+        let Some(first) = old.active.first_seqno() else {
+            // Nothing to seal, but the tree knows now that there is nothing up to here.
+            let sealed = old.sealed.first().map(|memtable| memtable.seal_seqno());
+            let Some(sealed) = sealed else {
+                let flushed = old.flushed.max(assigned);
+                let next = TreeVersion { flushed, ..old.with_root(old.root.clone()) };
+                self.version.store(Arc::new(next));
+                return (false, flushed);
+            };
+            return (false, sealed);
+        };
+        let assigned = assigned.max(first).max(self.last_write());
+        old.active.seal(assigned);
+        let mut sealed = vec![old.active.clone()];
+        sealed.extend(old.sealed.iter().cloned());
+        let mut coverage = self.coverage.lock();
+        coverage.push(first, assigned);
+        let next = TreeVersion { sealed, active: fresh, ..old.with_root(old.root.clone()) };
+        self.version.store(Arc::new(next));
+        drop(coverage);
+        drop(exclusive);
+        self.ctx.metrics.memtable_seals.add(1);
+        (true, assigned)
+    }
+
+    /// Closes the gate, for a truncation: see [`ClosedGate::truncate`].
+    pub fn close_gate(&self) -> ClosedGate<'_> {
+        ClosedGate { tree: self, _exclusive: self.gate.write() }
+    }
+
+    /// [`ClosedGate::truncate`] for a caller who knows that no checkpoint can come between the
+    /// assignment of `seqno` and this call.
+    pub fn truncate(&self, seqno: Seqno) {
+        self.close_gate().truncate(seqno);
+    }
+
+    /// Bytes in the active and sealed memtables.
+    pub fn memtable_bytes(&self) -> u64 {
+        self.version.load().memtables().map(|memtable| memtable.bytes()).sum()
+    }
+
+    /// How far background work is behind.
+    pub fn debt(&self) -> Debt {
+        let version = self.version.load();
+        Debt {
+            sealed_bytes: version.sealed.iter().map(|memtable| memtable.bytes()).sum(),
+            overdue_bytes: version.root.totals.overdue,
+        }
+    }
+
+    /// Lowest seqno that recovery would need from the log: the first commit not covered by the
+    /// durable checkpoint; `None` if all are.
+    pub fn oldest_unwritten(&self) -> Option<Seqno> {
+        // Under the mutex a memtable is either still active or already among the spans.
+        let coverage = self.coverage.lock();
+        let active = self.version.load().active.first_seqno();
+        [coverage.first(), active].into_iter().flatten().min()
+    }
+
+    pub(crate) fn new_node(&self) -> NodeId {
+        NodeId(self.next_node.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn new_run(&self) -> RunId {
+        RunId(self.next_run.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// First ids not used yet: of runs, of nodes.
+    pub(crate) fn next_ids(&self) -> (u64, u64) {
+        (self.next_run.load(Ordering::Relaxed), self.next_node.load(Ordering::Relaxed))
+    }
+}

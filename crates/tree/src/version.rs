@@ -1,0 +1,34 @@
+//! What a reader takes once: memtables and root, frozen together (I4).
+
+use std::sync::Arc;
+
+use pando_base::Seqno;
+
+use crate::memtable::Memtable;
+use crate::node::Node;
+
+/// One state of a tree. Never changed, only replaced by the next.
+#[derive(Debug)]
+pub(crate) struct TreeVersion {
+    pub root: Arc<Node>,
+    /// Newest first; all newer than anything in the root.
+    pub sealed: Vec<Arc<Memtable>>,
+    /// Takes inserts; newer than the sealed ones.
+    pub active: Arc<Memtable>,
+    /// Every record of the dictionary with seqno <= this is in the nodes.
+    pub flushed: Seqno,
+    /// Counts truncations: a job that began before one must not apply its result.
+    pub generation: u64,
+}
+
+impl TreeVersion {
+    /// The same with another root.
+    pub(crate) fn with_root(&self, root: Arc<Node>) -> TreeVersion {
+        TreeVersion { root, sealed: self.sealed.clone(), active: self.active.clone(), ..*self }
+    }
+
+    /// Memtables, newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.sealed)
+    }
+}

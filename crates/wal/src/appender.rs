@@ -1,0 +1,169 @@
+//! The append side: gives seqno and place, and copies frames into the buffer that the next leader
+//! takes. No I/O happens here, and nothing is allocated but the shared buffer.
+
+use pando_base::Seqno;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::frame::{frame_bytes, payload_checksum, FrameHead, Part, FRAME_HEAD_BYTES, FRAME_PAYLOAD_BYTES_MAX};
+use crate::header::{LogFileHead, FILE_HEAD_BYTES};
+
+/// The frames of a batch, checksummed before the append mutex is taken.
+pub(crate) struct Fragments<'a> {
+    payload: &'a [u8],
+    fragment_bytes: usize,
+    /// Checksum of the first fragment; the others' stand in `rest`, which a short batch leaves
+    /// unallocated.
+    first: u64,
+    rest: Vec<u64>,
+}
+
+impl<'a> Fragments<'a> {
+    pub(crate) fn new(payload: &'a [u8], fragment_bytes: usize) -> Fragments<'a> {
+        let (first, rest) = payload.split_at(payload.len().min(fragment_bytes));
+        let rest = rest.chunks(fragment_bytes).map(payload_checksum).collect();
+        Fragments { payload, fragment_bytes, first: payload_checksum(first), rest }
+    }
+
+    fn count(&self) -> usize {
+        1 + self.rest.len()
+    }
+
+    fn payload(&self, i: usize) -> &'a [u8] {
+        let start = i * self.fragment_bytes;
+        &self.payload[start..self.payload.len().min(start + self.fragment_bytes)]
+    }
+
+    fn checksum(&self, i: usize) -> u64 {
+        if i == 0 {
+            self.first
+        } else {
+            self.rest[i - 1]
+        }
+    }
+}
+
+/// From byte `at` of the buffer on, frames go to the file with this head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Switch {
+    pub(crate) at: usize,
+    pub(crate) head: LogFileHead,
+}
+
+/// What the append mutex protects.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    /// Frames that no leader took yet.
+    pub(crate) buffer: Vec<u8>,
+    /// Where in the buffer the file changes.
+    pub(crate) switches: Vec<Switch>,
+    /// Where the next frame goes.
+    pub(crate) next_lsn: u64,
+    /// What the next batch gets.
+    pub(crate) next_seqno: Seqno,
+    /// The file of the next frame, if it fits.
+    pub(crate) head: LogFileHead,
+    /// Spares with disk space that no switch has taken yet.
+    pub(crate) spares: usize,
+    /// The lsn behind the last mark.
+    marked_lsn: u64,
+    file_bytes: u64,
+}
+
+impl Appender {
+    pub(crate) fn new(head: LogFileHead, spares: usize, file_bytes: u64) -> Appender {
+        Appender {
+            buffer: Vec::new(),
+            switches: Vec::new(),
+            next_lsn: head.start_lsn,
+            next_seqno: head.first_seqno,
+            head,
+            spares,
+            marked_lsn: head.start_lsn,
+            file_bytes,
+        }
+    }
+
+    /// Longest payload of a frame: short enough that little of a file's end stays unused.
+    pub(crate) fn fragment_bytes(file_bytes: u64) -> usize {
+        let quarter = (file_bytes - FILE_HEAD_BYTES) / 4;
+        FRAME_PAYLOAD_BYTES_MAX.min(quarter as usize) / 8 * 8
+    }
+
+    /// Spares that the batch would take.
+    pub(crate) fn switches_for(&self, batch: &Fragments<'_>) -> usize {
+        let mut used = self.head.offset_of(self.next_lsn);
+        let mut switches = 0;
+        for i in 0..batch.count() {
+            let bytes = frame_bytes(batch.payload(i).len()) as u64;
+            if used + bytes > self.file_bytes {
+                switches += 1;
+                used = FILE_HEAD_BYTES;
+            }
+            used += bytes;
+        }
+        switches
+    }
+
+    /// Copies the batch into the buffer; its seqno. There must be spares for its switches.
+    pub(crate) fn push(&mut self, batch: &Fragments<'_>, durable_lsn: u64) -> Seqno {
+        let seqno = self.next_seqno;
+        let count = batch.count();
+        for i in 0..count {
+            let payload = batch.payload(i);
+            self.make_room(frame_bytes(payload.len()), i > 0);
+            let head = FrameHead {
+                part: Part::of(i, count),
+                payload_len: payload.len() as u32,
+                payload_checksum: batch.checksum(i),
+                seqno,
+                durable_lsn,
+            };
+            self.push_frame(&head, payload);
+        }
+        self.next_seqno += 1;
+        seqno
+    }
+
+    /// Adds a mark, if something was appended since the last one and it fits without a switch.
+    pub(crate) fn push_mark(&mut self, durable_lsn: u64) -> bool {
+        let room = self.head.offset_of(self.next_lsn) + FRAME_HEAD_BYTES as u64 <= self.file_bytes;
+        if self.marked_lsn == self.next_lsn || !room {
+            return false;
+        }
+        let seqno = self.next_seqno - 1;
+        let payload_checksum = payload_checksum(&[]);
+        let head = FrameHead { part: Part::Mark, payload_len: 0, payload_checksum, seqno, durable_lsn };
+        self.push_frame(&head, &[]);
+        self.marked_lsn = self.next_lsn;
+        true
+    }
+
+    fn make_room(&mut self, bytes: usize, continues: bool) {
+        if self.head.offset_of(self.next_lsn) + bytes as u64 <= self.file_bytes {
+            return;
+        }
+        assert!(self.spares > 0, "space is reserved before a seqno is given");
+        self.spares -= 1;
+        self.head = LogFileHead {
+            number: self.head.number + 1,
+            salt: next_salt(self.head.salt, self.head.number + 1),
+            start_lsn: self.next_lsn,
+            first_seqno: self.next_seqno,
+            continues,
+        };
+        self.switches.push(Switch { at: self.buffer.len(), head: self.head });
+    }
+
+    fn push_frame(&mut self, head: &FrameHead, payload: &[u8]) {
+        self.buffer.extend_from_slice(&head.encode(self.head.salt, self.next_lsn));
+        self.buffer.extend_from_slice(payload);
+        self.buffer.extend_from_slice(&[0; 8][..payload.len().next_multiple_of(8) - payload.len()]);
+        self.next_lsn += head.frame_bytes();
+    }
+}
+
+/// A salt that no earlier use of a file had: numbers are never used twice, and the first salt of a
+/// life comes from the clock.
+pub(crate) fn next_salt(before: u64, number: u64) -> u64 {
+    xxh3_64_with_seed(&number.to_le_bytes(), before)
+}

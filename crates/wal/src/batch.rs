@@ -1,0 +1,270 @@
+//! What one log record says: a batch of entries, encoded as they are added and decoded in place.
+//!
+//! ```text
+//! put             01  dict  key length  key bytes  value length  value bytes
+//! delete          02  dict  key length  key bytes
+//! truncate        03  dict
+//! auto-increment  04  dict  next
+//! ```
+//! Numbers are unsigned LEB128. Keys are the final bytes of the dictionary: recovery re-derives
+//! nothing. The seqno is not in here: it stands in the frame, as it is assigned at append.
+#![deny(clippy::indexing_slicing)]
+
+use std::path::Path;
+
+use pando_base::{DictId, Error, Kind, Result};
+
+const PUT: u8 = 1;
+const DELETE: u8 = 2;
+const TRUNCATE: u8 = 3;
+const AUTO_INCREMENT: u8 = 4;
+
+/// One change that a batch carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'a> {
+    /// A version of a key.
+    Record {
+        /// The dictionary it belongs to.
+        dict: DictId,
+        /// Put or Delete.
+        kind: Kind,
+        /// The key.
+        key: &'a [u8],
+        /// The value; empty for a Delete.
+        value: &'a [u8],
+    },
+    /// Everything in the dictionary up to this batch is gone.
+    Truncate {
+        /// The dictionary.
+        dict: DictId,
+    },
+    /// The next auto-increment value is at least this.
+    AutoIncrement {
+        /// The dictionary of the rows.
+        dict: DictId,
+        /// The value.
+        next: u64,
+    },
+}
+
+impl Entry<'_> {
+    /// The dictionary the entry is about.
+    pub fn dict(&self) -> DictId {
+        match *self {
+            Entry::Record { dict, .. } | Entry::Truncate { dict } | Entry::AutoIncrement { dict, .. } => dict,
+        }
+    }
+}
+
+/// Collects the entries of one commit, encoded as they come. Meant to be kept and cleared.
+#[derive(Clone, Debug, Default)]
+pub struct BatchBuilder {
+    bytes: Vec<u8>,
+}
+
+impl BatchBuilder {
+    /// An empty batch.
+    pub fn new() -> BatchBuilder {
+        BatchBuilder::default()
+    }
+
+    /// Adds a version of a key. The value of a Delete must be empty.
+    pub fn record(&mut self, dict: DictId, kind: Kind, key: &[u8], value: &[u8]) {
+        self.bytes.reserve(key.len() + value.len() + 24);
+        match kind {
+            Kind::Put => self.bytes.push(PUT),
+            Kind::Delete => {
+                assert!(value.is_empty(), "a Delete carries no value");
+                self.bytes.push(DELETE);
+            }
+        }
+        self.number(dict.0);
+        self.number(key.len() as u64);
+        self.bytes.extend_from_slice(key);
+        if kind == Kind::Put {
+            self.number(value.len() as u64);
+            self.bytes.extend_from_slice(value);
+        }
+    }
+
+    /// Adds the truncation of a dictionary.
+    pub fn truncate(&mut self, dict: DictId) {
+        self.bytes.push(TRUNCATE);
+        self.number(dict.0);
+    }
+
+    /// Adds a lower bound for the next auto-increment value.
+    pub fn auto_increment(&mut self, dict: DictId, next: u64) {
+        self.bytes.push(AUTO_INCREMENT);
+        self.number(dict.0);
+        self.number(next);
+    }
+
+    /// Whether nothing was added.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes it will take in the log, without the frames' headers.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Forgets the entries, keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn number(&mut self, mut n: u64) {
+        while n >= 0x80 {
+            self.bytes.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        self.bytes.push(n as u8);
+    }
+}
+
+/// Iterates over the entries of one batch. After an error it ends.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchReader<'a> {
+    rest: &'a [u8],
+    whole_len: usize,
+    path: &'a Path,
+    offset: u64,
+}
+
+impl<'a> BatchReader<'a> {
+    /// `path` and `offset` say where the batch begins, for errors.
+    pub(crate) fn new(bytes: &'a [u8], path: &'a Path, offset: u64) -> BatchReader<'a> {
+        BatchReader { rest: bytes, whole_len: bytes.len(), path, offset }
+    }
+
+    /// Bytes of entries not yet read.
+    pub fn bytes_left(&self) -> usize {
+        self.rest.len()
+    }
+
+    fn entry(&mut self) -> Option<Entry<'a>> {
+        let tag = self.take(1)?.first().copied()?;
+        let dict = DictId(self.number()?);
+        Some(match tag {
+            PUT => {
+                let key = self.prefixed()?;
+                Entry::Record { dict, kind: Kind::Put, key, value: self.prefixed()? }
+            }
+            DELETE => Entry::Record { dict, kind: Kind::Delete, key: self.prefixed()?, value: &[] },
+            TRUNCATE => Entry::Truncate { dict },
+            AUTO_INCREMENT => Entry::AutoIncrement { dict, next: self.number()? },
+            _ => return None,
+        })
+    }
+
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.rest.split_at_checked(n)?;
+        self.rest = tail;
+        Some(head)
+    }
+
+    fn prefixed(&mut self) -> Option<&'a [u8]> {
+        let n = usize::try_from(self.number()?).ok()?;
+        self.take(n)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?.first().copied()?;
+            let part = u64::from(byte & 0x7f);
+            if shift == 63 && part > 1 {
+                return None;
+            }
+            n |= part << shift;
+            if byte < 0x80 {
+                return Some(n);
+            }
+        }
+        None
+    }
+}
+
+impl<'a> Iterator for BatchReader<'a> {
+    type Item = Result<Entry<'a>>;
+
+    fn next(&mut self) -> Option<Result<Entry<'a>>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let before = self.rest;
+        let entry = self.entry();
+        if entry.is_none() {
+            self.rest = &[];
+        }
+        Some(entry.ok_or_else(|| {
+            let at = self.whole_len - before.len();
+            Error::corruption(
+                self.path,
+                self.offset,
+                format!("entry at byte {at} of the batch"),
+                "a whole entry of a known kind",
+                format!("{} bytes beginning with {:02x?}", before.len(), before.get(..8).unwrap_or(before)),
+            )
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(bytes: &[u8]) -> Result<Vec<Entry<'_>>> {
+        BatchReader::new(bytes, Path::new("/log/x"), 4096).collect()
+    }
+
+    #[test]
+    fn entries_come_back_as_they_were_added() {
+        let mut batch = BatchBuilder::new();
+        batch.record(DictId(300), Kind::Put, b"key", b"value");
+        batch.record(DictId(u64::MAX), Kind::Delete, b"", b"");
+        batch.truncate(DictId(7));
+        batch.auto_increment(DictId(8), u64::MAX);
+        let expected = [
+            Entry::Record { dict: DictId(300), kind: Kind::Put, key: b"key", value: b"value" },
+            Entry::Record { dict: DictId(u64::MAX), kind: Kind::Delete, key: b"", value: b"" },
+            Entry::Truncate { dict: DictId(7) },
+            Entry::AutoIncrement { dict: DictId(8), next: u64::MAX },
+        ];
+        assert_eq!(read(batch.bytes()).unwrap(), expected);
+        batch.clear();
+        assert!(batch.is_empty() && batch.bytes_len() == 0);
+    }
+
+    #[test]
+    fn an_unknown_entry_is_corruption_that_says_where() {
+        let error = read(&[TRUNCATE, 1, 99, 1]).unwrap_err().to_string();
+        assert!(error.contains("/log/x") && error.contains("4096") && error.contains("byte 2"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+        }
+
+        #[test]
+        fn a_truncated_batch_gives_its_whole_entries_or_an_error(cut in 0usize..60) {
+            let mut batch = BatchBuilder::new();
+            for i in 0..6u64 {
+                batch.record(DictId(i), Kind::Put, &i.to_be_bytes(), b"v");
+            }
+            let bytes = batch.bytes();
+            if let Ok(entries) = read(&bytes[..cut.min(bytes.len())]) {
+                prop_assert!(entries.len() <= 6);
+            }
+        }
+    }
+}

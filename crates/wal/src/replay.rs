@@ -1,0 +1,258 @@
+//! Replay: finds the log files, decides how far each one counts, and hands their batches over in
+//! order. It changes nothing, so a pass may be repeated.
+//!
+//! The log is the files in order of their numbers. A file counts from its start lsn to the smallest
+//! start lsn of the files after it: normally the next one's; after a recovery that cut a torn tail,
+//! the new file starts where the tail began, and files that began within the tail count for nothing.
+//! Everything below a bound was synced when that head was written, so it must be whole. Only the
+//! last file that counts has no bound; it ends where its frames do (see `scan`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pando_base::{Error, Result, Seqno};
+use pando_storage::vfs::{OpenMode, Vfs};
+use parking_lot::Mutex;
+
+use crate::assemble::Assembler;
+use crate::batch::BatchReader;
+use crate::frame::Part;
+use crate::header::{LogFileHead, FILE_HEAD_BYTES};
+use crate::scan::{FileScan, FoundFrame, Step, TornTail};
+use crate::{files, Lsn};
+
+/// How a pass over the log ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayEnd {
+    /// Highest seqno the log knows of, even if its batches were trimmed. 0 for a new log.
+    pub last_seqno: Seqno,
+    /// Batches handed over.
+    pub batches: u64,
+    /// Bytes of their entries.
+    pub bytes: u64,
+    /// Where the log goes on.
+    pub end: Lsn,
+    /// What a power loss left behind the end: worth a line in the error log, not an error.
+    pub torn: Option<TornTail>,
+}
+
+/// A log file and how far it counts.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownFile {
+    pub(crate) path: PathBuf,
+    pub(crate) head: LogFileHead,
+    /// Where the files after it take over; `None` for the last.
+    pub(crate) bound: Option<u64>,
+}
+
+impl KnownFile {
+    fn counts(&self) -> bool {
+        self.bound.is_none_or(|bound| bound > self.head.start_lsn)
+    }
+}
+
+/// Where the log ends, learnt by a complete pass.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    /// Index among the files and offset in it; `None` for a new log.
+    pub(crate) place: Option<(usize, u64)>,
+    pub(crate) lsn: u64,
+    pub(crate) last_seqno: Seqno,
+}
+
+/// The batches of the log found at open. Passes over it come before [`crate::Wal::start`].
+#[derive(Debug)]
+pub struct Replay {
+    vfs: Arc<dyn Vfs>,
+    files: Arc<Vec<KnownFile>>,
+    end: Arc<Mutex<Option<End>>>,
+    bytes: u64,
+}
+
+impl Replay {
+    /// Finds the files in a directory and reads their heads.
+    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Replay> {
+        let mut files: Vec<KnownFile> = Vec::new();
+        let mut bytes = 0;
+        for (number, path) in files::log_files(&*vfs, dir)? {
+            let file = vfs.open(&path, OpenMode::Existing)?;
+            let head = LogFileHead::read(&path, &*file)?;
+            let expected = files.last().map_or(number, |before| before.head.number.saturating_add(1));
+            if head.number != number || number != expected {
+                let (what, found) = ("number of the log file", head.number);
+                return Err(Error::corruption(&path, 0, what, expected, format!("{found} in file {number}")));
+            }
+            bytes += file.len()?.saturating_sub(FILE_HEAD_BYTES);
+            files.push(KnownFile { path, head, bound: None });
+        }
+        let mut bound = None;
+        for file in files.iter_mut().rev() {
+            file.bound = bound;
+            bound = Some(bound.map_or(file.head.start_lsn, |b: u64| b.min(file.head.start_lsn)));
+        }
+        Ok(Replay { vfs, files: Arc::new(files), end: Arc::default(), bytes })
+    }
+
+    /// Lowest seqno that the kept files may hold whole; `None` for a new log. What is below must be
+    /// durable in the tree files.
+    pub fn oldest_seqno(&self) -> Option<Seqno> {
+        self.files.first().map(|file| file.head.first_seqno.saturating_add(u64::from(file.head.continues)))
+    }
+
+    /// Most bytes a pass will read, for progress.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn files(&self) -> Arc<Vec<KnownFile>> {
+        self.files.clone()
+    }
+
+    pub(crate) fn end(&self) -> Arc<Mutex<Option<End>>> {
+        self.end.clone()
+    }
+
+    /// One pass over the log: every whole batch, seqnos ascending. Stops at the first error of `f`.
+    pub fn for_each(&mut self, f: impl FnMut(Seqno, BatchReader<'_>) -> Result<()>) -> Result<ReplayEnd> {
+        let mut pass = Pass {
+            f,
+            assembler: Assembler::default(),
+            skip: false,
+            last_seqno: 0,
+            end: None,
+            end_lsn: self.files.first().map_or(0, |file| file.head.start_lsn),
+            batches: 0,
+            bytes: 0,
+        };
+        let mut torn = None;
+        for (index, file) in self.files.iter().enumerate() {
+            if index == 0 || file.counts() {
+                torn = pass.file(&*self.vfs, index, file)?;
+            }
+        }
+        let end = End { place: pass.end, lsn: pass.end_lsn, last_seqno: pass.last_seqno };
+        *self.end.lock() = Some(end);
+        Ok(ReplayEnd {
+            last_seqno: pass.last_seqno,
+            batches: pass.batches,
+            bytes: pass.bytes,
+            end: Lsn(pass.end_lsn),
+            torn,
+        })
+    }
+}
+
+/// One pass.
+struct Pass<F> {
+    f: F,
+    assembler: Assembler,
+    /// Within a batch whose begin was trimmed.
+    skip: bool,
+    /// Last seqno of which all is known.
+    last_seqno: Seqno,
+    end: Option<(usize, u64)>,
+    end_lsn: u64,
+    batches: u64,
+    bytes: u64,
+}
+
+impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<F> {
+    fn file(&mut self, vfs: &dyn Vfs, index: usize, known: &KnownFile) -> Result<Option<TornTail>> {
+        let mut scan = FileScan::open(vfs, &known.path, known.bound)?;
+        self.begin_file(index, known)?;
+        if !known.counts() {
+            return Ok(None);
+        }
+        loop {
+            let frame = match scan.step()? {
+                Step::Frame(frame) => frame,
+                Step::End(torn) => return Ok(self.end_of_file(known, torn)),
+            };
+            match frame.head.part {
+                // The begin of this batch was trimmed, so it is durable in the tree files.
+                Part::Middle | Part::Last if self.skip => {
+                    if frame.head.part == Part::Last {
+                        self.skip = false;
+                        self.complete(index, &scan, frame.head.seqno);
+                    }
+                }
+                Part::Mark => {
+                    if self.assembler.pending().is_none() && !self.skip {
+                        self.complete(index, &scan, self.last_seqno);
+                    }
+                }
+                _ => self.frame(index, &scan, &frame)?,
+            }
+        }
+    }
+
+    /// Checks that the file goes on where the one before stopped.
+    fn begin_file(&mut self, index: usize, known: &KnownFile) -> Result<()> {
+        let head = known.head;
+        if index == 0 {
+            self.last_seqno = head.first_seqno.saturating_sub(1);
+            self.skip = head.continues && known.counts();
+            self.end = Some((0, FILE_HEAD_BYTES));
+            return Ok(());
+        }
+        let within = match self.assembler.pending() {
+            Some(pending) => Some(pending.seqno),
+            None if self.skip => Some(self.last_seqno.saturating_add(1)),
+            None => None,
+        };
+        let (good, expected) = match within {
+            Some(seqno) => (head.continues && head.first_seqno == seqno, format!("the rest of seqno {seqno}")),
+            None => (
+                !head.continues && head.first_seqno > self.last_seqno,
+                format!("more than {}", self.last_seqno),
+            ),
+        };
+        if !good {
+            let rest = if head.continues { "the rest of seqno " } else { "" };
+            let found = format!("{rest}{}", head.first_seqno);
+            return Err(Error::corruption(&known.path, 0, "first seqno of the log file", expected, found));
+        }
+        if !head.continues {
+            self.last_seqno = head.first_seqno - 1;
+            self.end = Some((index, FILE_HEAD_BYTES));
+            self.end_lsn = head.start_lsn;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, index: usize, scan: &FileScan, frame: &FoundFrame) -> Result<()> {
+        let seqno = frame.head.seqno;
+        let expected = self.last_seqno.saturating_add(1);
+        if seqno != expected {
+            return Err(Error::corruption(scan.path(), frame.offset, "seqno of a frame", expected, seqno));
+        }
+        if let Some(batch) = self.assembler.add(scan, frame)? {
+            self.batches += 1;
+            self.bytes += batch.bytes;
+            (self.f)(seqno, batch.entries)?;
+            self.complete(index, scan, seqno);
+        }
+        Ok(())
+    }
+
+    /// The log is good up to the scan's place.
+    fn complete(&mut self, index: usize, scan: &FileScan, last_seqno: Seqno) {
+        self.last_seqno = last_seqno;
+        self.end = Some((index, scan.offset()));
+        self.end_lsn = scan.head().lsn_at(scan.offset());
+    }
+
+    /// What of the log's tail is torn, after its last frame.
+    fn end_of_file(&self, known: &KnownFile, torn: Option<TornTail>) -> Option<TornTail> {
+        match self.assembler.pending() {
+            // A batch may go on in the next file; `begin_file` checks that it does.
+            _ if known.bound.is_some() => None,
+            None => torn,
+            Some(pending) => Some(TornTail {
+                path: pending.path.clone(),
+                offset: pending.offset,
+                what: format!("batch of seqno {} without its end", pending.seqno),
+            }),
+        }
+    }
+}

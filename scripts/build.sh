@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds the release plugin: build/ha_pando.so.
+# Set-up has been done before (`make build` does both).
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+# A server may have the old file mapped: writing into it would crash that server, so a new file is
+# renamed into its place. An unchanged plugin keeps its file and time.
+install_plugin() {
+    local from=$1 to=$2
+    if cmp -s "$from" "$to"; then return 0; fi
+    cp "$from" "$to.new.$$"
+    mv -f "$to.new.$$" "$to"
+}
+
+main() {
+    local target
+    find_cargo || die "no cargo; run scripts/setup.sh"
+    cd "$PANDO_ROOT"
+    target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+    mkdir -p "$PANDO_BUILD"
+    # Builds that run side by side would share build/cmake.
+    exec 8>"$PANDO_BUILD/.build-lock"
+    flock 8
+    cargo build --release -p pando-capi 8>&-
+    cmake -S mariadb -B "$PANDO_BUILD/cmake" -DPANDO_CAPI_LIBRARY="$target/release/libpando_capi.a" \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo --log-level=WARNING 8>&- >"$PANDO_BUILD/cmake-configure.log"
+    # Not a part of a surrounding make, which would announce every directory.
+    env -u MAKEFLAGS -u MAKELEVEL cmake --build "$PANDO_BUILD/cmake" --parallel "$(nproc)" 8>&-
+    install_plugin "$PANDO_BUILD/cmake/ha_pando.so" "$PANDO_BUILD/ha_pando.so"
+    say "build: build/ha_pando.so"
+}
+
+main "$@"

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Everything that has to hold before a change is merged, in stages, the quick ones first; stops at the
+# first that fails.
+#
+#   scripts/test.sh               all stages
+#   scripts/test.sh unit mtr      only these, in this order
+#
+# Stages:
+#   setup     scripts/setup.sh
+#   format    cargo fmt --check
+#   lint      clippy, warnings are errors
+#   unit      the crates' unit, property and simulation tests
+#   build     the plugin (C++ warnings are errors)
+#   mtr       suites in the server's test driver
+#   sql       tests/sql/*.sh: crash and recovery tests of a whole server
+#
+# Each stage starts from nothing that another one left behind, except that mtr and sql need the
+# plugin and build it when it is not there. Logs: build/logs/test-STAGE.log.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+STAGES=(setup format lint unit build mtr sql)
+LOGS=$PANDO_BUILD/logs
+
+stage_setup() { scripts/setup.sh; }
+stage_format() { cargo fmt --all --check; }
+stage_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
+stage_unit() { cargo test --workspace; }
+stage_build() { scripts/build.sh; }
+
+need_plugin() { [ -f "${PANDO_PLUGIN:-$PANDO_BUILD/ha_pando.so}" ] || scripts/build.sh; }
+
+stage_mtr() {
+    need_plugin
+    scripts/mtr.sh
+}
+
+stage_sql() {
+    local script
+    need_plugin
+    for script in tests/sql/*.sh; do
+        if [ ! -x "$script" ]; then continue; fi
+        say "--- $script"
+        "$script"
+    done
+}
+
+# A stage is a process of its own: `set -e` holds inside it (it would not in a function that is part
+# of a condition), and its output can be kept.
+run_stage() {
+    local stage=$1 started=$SECONDS status=0
+    printf '\n=== %s\n' "$stage"
+    "$0" --stage "$stage" 2>&1 | tee "$LOGS/test-$stage.log" || status=$?
+    if [ "$status" != 0 ]; then
+        warn "=== $stage: FAILED after $((SECONDS - started)) s (build/logs/test-$stage.log)"
+        exit 1
+    fi
+    TIMES+=("$(printf '%-8s %5d s' "$stage" $((SECONDS - started)))")
+    printf '=== %s: passed in %d s\n' "$stage" $((SECONDS - started))
+}
+
+main() {
+    local stage
+    cd "$PANDO_ROOT"
+    find_cargo || true
+    if [ "${1:-}" = --stage ]; then
+        "stage_$2"
+        return
+    fi
+    if [ $# -gt 0 ]; then
+        for stage in "$@"; do
+            [[ " ${STAGES[*]} " == *" $stage "* ]] || die "no stage $stage; there are: ${STAGES[*]}"
+        done
+        STAGES=("$@")
+    fi
+    mkdir -p "$LOGS"
+    TIMES=()
+    for stage in "${STAGES[@]}"; do run_stage "$stage"; done
+    printf '\n=== all passed\n'
+    printf '%s\n' "${TIMES[@]}"
+}
+
+main "$@"
