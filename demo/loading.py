@@ -88,8 +88,3 @@ def checksum(session, table):
     """The server's checksum over all rows of a table; the order of rows does not matter."""
     return session.query(f"CHECKSUM TABLE {table} EXTENDED").rows[0][1].decode()
 
-
-def check_table(session, table):
-    """What CHECK TABLE has to say, `OK` when it has nothing."""
-    rows = session.query(f"CHECK TABLE {table} EXTENDED").rows
-    return "; ".join(row[3].decode("utf-8", "replace") for row in rows)

@@ -66,7 +66,7 @@ def _columns(session, database, table):
 
 def _sums(columns):
     """Count and a checksum in which NULL and the empty string differ and columns cannot run together."""
-    parts = ", ".join(f"IFNULL(HEX(`{column}`), '-')" for column in columns)
+    parts = ", ".join(f"IFNULL(HEX(CONCAT(`{column}`)), '-')" for column in columns)
     return f"COUNT(*), IFNULL(SUM(CRC32(CONCAT_WS('|', {parts}))), 0)"
 
 

@@ -2,7 +2,6 @@
 //! memory; every change is one durable transaction, so DDL is atomic and survives a crash.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_base::{Error, Result, Seqno};
@@ -66,10 +65,6 @@ fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
 impl Catalog {
     pub(crate) fn new(dict: Arc<Dict>, content: Content) -> Catalog {
         Catalog { dict, content: Mutex::new(content) }
-    }
-
-    pub(crate) fn path(&self) -> PathBuf {
-        self.dict.file.path()
     }
 
     /// The table at this path.

@@ -67,10 +67,13 @@ impl Db {
         for dict in dicts {
             batch.truncate(dict.id);
         }
+        // Closed before the seqno is assigned, so that no checkpoint claims to hold the truncation
+        // with the old content.
+        let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.close_gate()).collect();
         let appended = self.wal.append(&batch)?;
-        for dict in dicts {
-            dict.tree.truncate(appended.seqno);
+        for (dict, gate) in dicts.iter().zip(gates) {
             dict.auto_increment.store(0, std::sync::atomic::Ordering::Release);
+            gate.truncate(appended.seqno);
         }
         self.mark_dirty(dicts);
         self.snapshots.publish(appended.seqno);

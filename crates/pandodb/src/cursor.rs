@@ -239,7 +239,8 @@ impl Cursor {
     fn step_tree(&mut self) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         let tree = self.tree_mut();
-        Ok(if forward { tree.next()? } else { tree.prev()? })
+        if forward { tree.next()? } else { tree.prev()? }
+        Ok(())
     }
 
     fn step_own(&mut self, txn: &Txn) {

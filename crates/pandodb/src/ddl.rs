@@ -30,7 +30,7 @@ use crate::descriptor::{
     key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
 use crate::options::LogLevel;
-use crate::table::{Dict, Table, TablePlace};
+use crate::table::{Dict, Table};
 
 /// The copy of the descriptor in a table's directory.
 const STATUS_FILE: &str = "status.pando";
@@ -94,7 +94,7 @@ impl Db {
         for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
             let id = DictId(dictionary.id);
             let file = TreeFile::create(&self.vfs, &dir.join(&dictionary.file), id)?;
-            let tree = Tree::create(self.run_context(&file), config.clone(), self.horizon.clone());
+            let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
             let counter = if position == 0 { auto_increment } else { 0 };
             let dict = Arc::new(Dict::new(id, tree, file, counter));
             self.dicts.write().insert(id, dict);
@@ -161,7 +161,7 @@ impl Db {
         let table = Arc::new(Table {
             id: descriptor.id,
             created: descriptor.created,
-            place: Mutex::new(TablePlace { descriptor, dir }),
+            path: Mutex::new(path.clone()),
             dicts,
             hidden_key: Mutex::new(0),
         });
@@ -249,9 +249,8 @@ impl Db {
         }
         let mut tables = self.tables.write();
         if let Some(table) = tables.remove(from) {
-            let path = new.path.clone();
-            *table.place.lock() = TablePlace { descriptor: new, dir: dir.to_owned() };
-            tables.insert(path, table);
+            *table.path.lock() = new.path.clone();
+            tables.insert(new.path, table);
         }
     }
 
@@ -336,7 +335,7 @@ impl Db {
 
 /// The tree's configuration with a table's own compression for what stays.
 pub(crate) fn with_compression(config: &TreeConfig, compression: Compression) -> TreeConfig {
-    let mut config = config.clone();
+    let mut config = *config;
     config.run.compression = compression;
     if compression == Compression::None {
         config.buffer_compression = Compression::None;

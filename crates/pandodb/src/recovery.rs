@@ -125,7 +125,7 @@ impl Recovery<'_> {
             self.vfs.rename(&new, &path)?;
             self.vfs.sync_dir(&self.options.engine_dir)?;
         }
-        let opened = self.open_dict(CATALOG, &path, self.options.tree.clone())?;
+        let opened = self.open_dict(CATALOG, &path, self.options.tree)?;
         let dict = opened.dict.clone();
         self.dicts.insert(CATALOG, opened);
         Ok(dict)
@@ -173,7 +173,7 @@ impl Recovery<'_> {
             let dir = table_dir(&self.options.base_dir, &table.path);
             let config = with_compression(&self.options.tree, table.compression());
             for dictionary in &table.dictionaries {
-                let known = Known { path: dir.join(&dictionary.file), config: config.clone() };
+                let known = Known { path: dir.join(&dictionary.file), config };
                 self.known.insert(DictId(dictionary.id), known);
             }
         }
@@ -220,7 +220,7 @@ impl Recovery<'_> {
             return Ok(());
         }
         let dict = &opened.dict;
-        // Not checkpointed soon by age: recovery's own work is, by the log it holds back.
+        // As old as can be: checkpointed at the first tick, so that the next recovery is short.
         dict.dirty_since.store(1, Ordering::Relaxed);
         match entry {
             Entry::Record { kind, key, value, .. } => {
@@ -247,7 +247,7 @@ impl Recovery<'_> {
             return false;
         }
         let Some(known) = self.known.get(&id) else { return false };
-        match self.open_dict(id, &known.path, known.config.clone()) {
+        match self.open_dict(id, &known.path, known.config) {
             Ok(opened) => {
                 self.dicts.insert(id, opened);
                 true

@@ -1,6 +1,5 @@
 //! Open tables and their dictionaries.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -8,8 +7,6 @@ use pando_base::{DictId, Result, Seqno};
 use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
-
-use crate::descriptor::TableDescriptor;
 
 /// One ordered map: a tree in a file of its own.
 #[derive(Debug)]
@@ -80,17 +77,11 @@ pub struct TableInfo {
 pub struct Table {
     pub(crate) id: u64,
     pub(crate) created: u64,
-    /// Where the table is now; changed by rename.
-    pub(crate) place: Mutex<TablePlace>,
+    /// `database/table`; changed by rename.
+    pub(crate) path: Mutex<String>,
     pub(crate) dicts: Vec<Arc<Dict>>,
     /// Next key for rows of tables without a primary key; 0 until first asked for.
     pub(crate) hidden_key: Mutex<u64>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct TablePlace {
-    pub descriptor: TableDescriptor,
-    pub dir: PathBuf,
 }
 
 impl Table {
@@ -102,6 +93,11 @@ impl Table {
     /// The table's id, the same for its whole life.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Where the table is now: `database/table`.
+    pub fn path(&self) -> String {
+        self.path.lock().clone()
     }
 
     pub(crate) fn rows(&self) -> &Arc<Dict> {

@@ -34,8 +34,9 @@ struct OpenTxn {
 }
 
 impl OpenTxn {
-    fn own(&self) -> BTreeMap<&Key, &Option<Vec<u8>>> {
-        self.ops.iter().map(|(k, v)| (k, v)).collect()
+    /// The newest own write of a key.
+    fn own(&self, key: &Key) -> Option<Option<Vec<u8>>> {
+        self.ops.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.clone())
     }
 
     /// What the transaction sees over `base`.
@@ -186,17 +187,13 @@ impl Driver {
         let key = self.key();
         let committed = self.committed.clone();
         let open = self.txns[slot].as_mut().unwrap();
-        let base = match open.own().get(&key) {
+        let expected = match open.own(&key) {
             // An own write answers without a snapshot.
-            Some(own) => {
-                let got = open.txn.get(&self.table, key.0, &key.1).unwrap();
-                assert_eq!(got.as_ref(), own.as_ref(), "own write of {key:?}");
-                return;
-            }
-            None => open.snapshot.get_or_insert(committed).clone(),
+            Some(own) => own,
+            None => open.snapshot.get_or_insert(committed).get(&key).cloned(),
         };
         let got = open.txn.get(&self.table, key.0, &key.1).unwrap();
-        assert_eq!(got.as_ref(), base.get(&key), "get of {key:?}");
+        assert_eq!(got, expected, "get of {key:?}");
     }
 
     fn get_locked(&mut self, slot: usize) {
@@ -207,10 +204,7 @@ impl Driver {
         let blocked = self.held_by_other(slot, &key, mode);
         let committed = self.committed.clone();
         let open = self.txns[slot].as_mut().unwrap();
-        let expected = match open.own().get(&key) {
-            Some(own) => (*own).clone(),
-            None => committed.get(&key).cloned(),
-        };
+        let expected = open.own(&key).unwrap_or_else(|| committed.get(&key).cloned());
         let strongest = match open.locks.get(&key) {
             Some(LockMode::Exclusive) => LockMode::Exclusive,
             _ => mode,

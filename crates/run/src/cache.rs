@@ -108,8 +108,12 @@ impl BlockCache {
             .weight_capacity(limit_bytes / shards as u64 * shards as u64)
             .build()
             .unwrap_or_else(|e| unreachable!("both capacities are given: {e:?}"));
-        let blocks =
-            Blocks::with_options(options, ExactBytes, BuildHasherDefault::default(), DefaultLifecycle::default());
+        let blocks = Blocks::with_options(
+            options,
+            ExactBytes,
+            BuildHasherDefault::default(),
+            DefaultLifecycle::default(),
+        );
         metrics.cache_bytes_limit.set(limit_bytes);
         Arc::new(BlockCache { blocks, limit: AtomicU64::new(limit_bytes), metrics })
     }

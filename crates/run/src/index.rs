@@ -75,7 +75,13 @@ pub(crate) struct Index {
 
 impl Index {
     /// Adds a segment (writer).
-    pub(crate) fn push(&mut self, segment: &EncodedSegment, place: Place, continues: bool, filter: Option<u32>) {
+    pub(crate) fn push(
+        &mut self,
+        segment: &EncodedSegment,
+        place: Place,
+        continues: bool,
+        filter: Option<u32>,
+    ) {
         let flag = |on: bool, flag: u8| if on { flag } else { 0 };
         self.entries.push(Entry {
             place,
@@ -129,7 +135,10 @@ impl Index {
     }
 
     /// First key of segment `number`.
-    #[expect(clippy::indexing_slicing, reason = "starts ascend within `keys` by construction in push and decode")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "starts ascend within `keys` by construction in push and decode"
+    )]
     pub(crate) fn first_key(&self, number: usize) -> &[u8] {
         let start = self.entry(number).key_start as usize;
         let end = self.entries.get(number + 1).map_or(self.keys.len(), |e| e.key_start as usize);
@@ -251,7 +260,11 @@ impl Index {
             totals,
             sum(self.totals.raw_bytes, raw_bytes),
         ) else {
-            return Err(DecodeError::new("segment's counts", "numbers in range", format_args!("{rows} rows")));
+            return Err(DecodeError::new(
+                "segment's counts",
+                "numbers in range",
+                format_args!("{rows} rows"),
+            ));
         };
         if rows == 0 || tombstones > rows || filter > self.filters.len() as u64 {
             return Err(DecodeError::new("segment's counts", "rows, and a page in range", rows));

@@ -1,81 +1,51 @@
-//! stub
-#![allow(missing_docs, clippy::missing_safety_doc)]
-use std::sync::Arc;
-use pando_base::{Kind, Metrics, RecordRef, Result, RunId, Seqno};
-pub use pando_column::{Compression, DecodeError};
-use pando_storage::{Place, TreeFile};
+//! Runs: immutable sorted sequences of records in a tree file, and what reads, merges and caches them.
+//!
+//! A run is written once by a [`RunWriter`]: segments one after another, after every
+//! [`FILTER_PAGE_KEYS`](pando_base::limits::FILTER_PAGE_KEYS) keys or so a filter page over the segments
+//! since the last one, and an index at the end. Every block is sealed by `storage::block`.
+//!
+//! ```text
+//! | segment | segment | ... | filter page 0 | segment | ... | filter page 1 | index | padding |
+//! '-------- extent ---------'------------------ extent ----------------------------------'
+//! ```
+//! A run lies in a few extents; no block straddles two. A node refers to a run by its [`RunMeta`], which
+//! says where the index is; the index (module `index`) says where everything else is.
+//!
+//! What holds:
+//! * **I2. A run never changes.** [`Run`] owns its extents: whoever can still read it (a reader, a tree
+//!   version, the durable checkpoint) holds an `Arc<Run>`, and the last one to let go frees the space and
+//!   takes the run's blocks out of the cache. A writer that is dropped unfinished leaves nothing.
+//! * Records of a run ascend strictly by `compare_versions`. Versions of one key may straddle segments.
+//! * **I8.** What is read is verified: checksum, structure, and that a segment is the one its index
+//!   promised. Anything else is an error naming file and offset.
+//! * All blocks a reader asks for come through the [`BlockCache`], so their memory is accounted. What
+//!   isn't: the read-ahead of a cursor, up to 1 MiB each (module `read_ahead`), and blocks that readers still
+//!   hold after their eviction.
+//!
+//! Life of a point lookup ([`Run::get`]): 1. smallest and largest key and seqno, 2. the index, 3. the
+//! filter page of the segment the key would be in, 4. that segment; in the rare case that versions of the
+//! key go on there, the next one too.
+//!
+//! No lock is held here beyond those inside the cache; two threads that miss the same block read it once.
 
-#[derive(Debug)]
-pub struct BlockCache;
-impl BlockCache {
-    pub fn new(_limit_bytes: u64, _metrics: Arc<Metrics>) -> Arc<BlockCache> { todo!() }
-    pub fn set_limit(&self, _bytes: u64) { todo!() }
-    pub fn bytes(&self) -> u64 { todo!() }
-    pub fn limit(&self) -> u64 { todo!() }
-}
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunOptions { pub compression: Compression, pub segment_raw_bytes: usize, pub filter: bool }
-#[derive(Clone)]
-pub struct RunContext { pub file: Arc<TreeFile>, pub cache: Arc<BlockCache>, pub metrics: Arc<Metrics> }
-pub struct RunWriter;
-impl RunWriter {
-    pub fn new(_ctx: &RunContext, _id: RunId, _options: RunOptions) -> RunWriter { todo!() }
-    pub fn add(&mut self, _r: RecordRef<'_>) -> Result<()> { todo!() }
-    pub fn raw_bytes(&self) -> u64 { todo!() }
-    pub fn rows(&self) -> u64 { todo!() }
-    pub fn finish(self) -> Result<Option<Arc<Run>>> { todo!() }
-}
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunMeta {
-    pub id: RunId, pub rows: u64, pub tombstones: u64, pub raw_bytes: u64, pub disk_bytes: u64,
-    pub min_key: Vec<u8>, pub max_key: Vec<u8>, pub min_seqno: Seqno, pub max_seqno: Seqno,
-    pub index: Place, pub extents: Vec<Place>,
-}
-impl RunMeta {
-    pub fn encode(&self, _out: &mut Vec<u8>) { todo!() }
-    pub fn decode(_bytes: &mut &[u8]) -> std::result::Result<RunMeta, DecodeError> { todo!() }
-}
-pub struct Found { pub seqno: Seqno, pub kind: Kind, pub value: Vec<u8> }
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Estimate { pub rows: u64, pub bytes: u64, pub tombstones: u64 }
-pub fn key_hash(_key: &[u8]) -> u64 { todo!() }
-#[derive(Debug)]
-pub struct Run;
-impl Run {
-    pub fn open(_ctx: &RunContext, _meta: RunMeta) -> Result<Arc<Run>> { todo!() }
-    pub fn meta(&self) -> &RunMeta { todo!() }
-    pub fn get(&self, _key: &[u8], _hash: u64, _snapshot: Seqno) -> Result<Option<Found>> { todo!() }
-    pub fn newest(&self, _key: &[u8], _hash: u64) -> Result<Option<(Seqno, Kind)>> { todo!() }
-    pub fn estimate(&self, _lo: Option<&[u8]>, _hi: Option<&[u8]>) -> Result<Estimate> { todo!() }
-    pub fn split_keys(&self, _lo: Option<&[u8]>, _hi: Option<&[u8]>, _raw_bytes_each: u64) -> Result<Vec<Vec<u8>>> { todo!() }
-    pub fn cursor(self: &Arc<Self>) -> RunCursor { todo!() }
-    pub fn verify(&self) -> Result<()> { todo!() }
-}
-pub struct RunCursor;
-impl RunCursor {
-    pub fn seek(&mut self, _key: &[u8]) -> Result<()> { todo!() }
-    pub fn seek_before(&mut self, _key: &[u8]) -> Result<()> { todo!() }
-    pub fn seek_first(&mut self) -> Result<()> { todo!() }
-    pub fn seek_last(&mut self) -> Result<()> { todo!() }
-    pub fn next(&mut self) -> Result<()> { todo!() }
-    pub fn prev(&mut self) -> Result<()> { todo!() }
-    pub fn valid(&self) -> bool { todo!() }
-    pub fn record(&self) -> RecordRef<'_> { todo!() }
-    pub fn bypass_cache(self) -> Self { todo!() }
-}
-pub mod merge {
-    use super::*;
-    pub struct MergeCursor;
-    impl MergeCursor {
-        pub fn new(_inputs: Vec<RunCursor>, _lo: Option<Vec<u8>>, _hi: Option<Vec<u8>>) -> Result<MergeCursor> { todo!() }
-        pub fn valid(&self) -> bool { todo!() }
-        pub fn record(&self) -> RecordRef<'_> { todo!() }
-        pub fn next(&mut self) -> Result<()> { todo!() }
-    }
-    pub struct VersionFilter;
-    impl VersionFilter {
-        pub fn new(_snapshots: Vec<Seqno>, _bottom: bool) -> VersionFilter { todo!() }
-        pub fn keep(&mut self, _r: &RecordRef<'_>) -> bool { todo!() }
-        pub fn dropped(&self) -> u64 { todo!() }
-    }
-}
+mod cache;
+mod cursor;
+mod filter;
+mod index;
+pub mod merge;
+mod meta;
+mod output;
+mod read_ahead;
+mod run;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod writer;
+
+pub use cache::BlockCache;
+pub use cursor::RunCursor;
+pub use filter::key_hash;
+pub use meta::RunMeta;
+pub use pando_column::{Compression, DecodeError};
+pub use run::{Estimate, Found, Run, RunContext};
+pub use writer::{RunOptions, RunWriter};

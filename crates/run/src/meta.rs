@@ -99,12 +99,21 @@ impl RunMeta {
         let count = reader.varint("run's extents")?;
         // An extent takes two bytes at least: this bounds the memory.
         if count > reader.rest().len() as u64 / 2 {
-            return Err(DecodeError::new("run's extents", format_args!("{} bytes", count * 2), reader.rest().len()));
+            return Err(DecodeError::new(
+                "run's extents",
+                format_args!("{} bytes", count * 2),
+                reader.rest().len(),
+            ));
         }
-        let extents: Result<Vec<_>, _> = (0..count).map(|_| read_place(&mut reader, "run's extent")).collect();
+        let extents: Result<Vec<_>, _> =
+            (0..count).map(|_| read_place(&mut reader, "run's extent")).collect();
         let extents = extents?;
         if !is_within(index, &extents) {
-            return Err(DecodeError::new("run's index place", "within its extents", format_args!("{index:?}")));
+            return Err(DecodeError::new(
+                "run's index place",
+                "within its extents",
+                format_args!("{index:?}"),
+            ));
         }
         *bytes = reader.rest();
         Ok(RunMeta {

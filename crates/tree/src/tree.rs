@@ -38,6 +38,8 @@ pub struct Tree {
     next_run: AtomicU64,
     next_node: AtomicU64,
     last_write: AtomicU64,
+    /// Number of hints, readable without the mutex.
+    pub(crate) hints_waiting: AtomicU64,
     /// Dead versions that cursors had to step over.
     pub(crate) dead_skipped: AtomicU64,
 }
@@ -178,6 +180,7 @@ impl Tree {
             next_run: AtomicU64::new(start.next_run),
             next_node: AtomicU64::new(start.next_node),
             last_write: AtomicU64::new(0),
+            hints_waiting: AtomicU64::new(0),
             dead_skipped: AtomicU64::new(0),
         })
     }

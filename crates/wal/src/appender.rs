@@ -4,7 +4,9 @@
 use pando_base::Seqno;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::frame::{frame_bytes, payload_checksum, FrameHead, Part, FRAME_HEAD_BYTES, FRAME_PAYLOAD_BYTES_MAX};
+use crate::frame::{
+    frame_bytes, payload_checksum, FrameHead, Part, FRAME_HEAD_BYTES, FRAME_PAYLOAD_BYTES_MAX,
+};
 use crate::header::{LogFileHead, FILE_HEAD_BYTES};
 
 /// The frames of a batch, checksummed before the append mutex is taken.

@@ -217,6 +217,7 @@ impl<'a> Iterator for BatchReader<'a> {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "tests may panic")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -81,12 +81,7 @@ impl FrameHead {
         debug_assert!(self.payload_len as usize <= FRAME_PAYLOAD_BYTES_MAX);
         let word = self.payload_len | u32::from(self.part as u8) << LENGTH_BITS;
         let mut bytes = [0; FRAME_HEAD_BYTES];
-        let fields = [
-            u64::from(word) << 32,
-            self.payload_checksum,
-            self.seqno,
-            self.durable_lsn,
-        ];
+        let fields = [u64::from(word) << 32, self.payload_checksum, self.seqno, self.durable_lsn];
         for (to, field) in bytes.chunks_exact_mut(8).zip(fields) {
             to.copy_from_slice(&field.to_le_bytes());
         }
@@ -135,6 +130,7 @@ fn head_checksum(bytes: &[u8; FRAME_HEAD_BYTES], salt: u64, lsn: u64) -> u32 {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "tests may panic")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -84,7 +84,13 @@ impl LogFileHead {
         ];
         for (what, expected, found) in checks {
             if expected != found {
-                return Err(Error::corruption(path, 0, what, format!("{expected:#x}"), format!("{found:#x}")));
+                return Err(Error::corruption(
+                    path,
+                    0,
+                    what,
+                    format!("{expected:#x}"),
+                    format!("{found:#x}"),
+                ));
             }
         }
         let continues = flags & FLAG_CONTINUES != 0;
@@ -112,6 +118,7 @@ impl LogFileHead {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing, reason = "tests may panic")]
 mod tests {
     use super::*;
 

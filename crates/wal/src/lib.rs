@@ -1,86 +1,77 @@
-//! Write-ahead log (signatures first; bodies follow).
-#![allow(clippy::todo, unused_variables, missing_docs)]
+//! The write-ahead log of the engine: committed batches in commit order, in files that are
+//! preallocated and recycled.
+//!
+//! # What it promises
+//!
+//! - **Order is one.** The order of seqnos is the order of batches in the log. What survives a crash
+//!   is a prefix of what was appended; a batch is there whole or not at all.
+//! - **Durable means durable.** A batch whose [`Wal::wait`] with [`FlushMode::Commit`] returned `Ok`
+//!   survives any power loss. [`Wal::sync_up_to_seqno`] gives checkpoints the same (I7).
+//! - **Damage is told.** Broken bytes that something behind them proves to have been durable are
+//!   [`pando_base::Error::Corruption`] with file and offset; only a tail that may have been torn by
+//!   a power loss ends the log (I8).
+//! - **A failed write or sync latches.** From then on nothing is accepted: what the kernel did with
+//!   the pages is unknown, and a later sync that succeeds would say nothing about them (I8).
+//! - **A full disk does not latch.** The disk space of a batch is taken before it gets its seqno;
+//!   the commit fails with `DiskFull`, and the next one works once there is space.
+//!
+//! # Files
+//!
+//! `pando-NNNNNN.log`, in order of their numbers, are the log: a head ([`LogFileHead`]) and frames
+//! (`frame`), each file `file_bytes` long from its birth. `spare-NNNNNN.log` wait for their use with
+//! their space taken; they come from [`Wal::trim`] or are made when needed. A spare becomes a log
+//! file when its head was written and synced under its old name: rename, sync of the directory. So
+//! a log file's head is always valid, a number is used once, and the head of a file proves that
+//! everything before its start lsn was synced (the file before is synced first).
+//! Frames of an earlier use are rejected by the salt. A frame is never divided between files; a
+//! batch may be.
+//!
+//! The **lsn** counts the bytes of frames since the log was created. Each frame carries the lsn up
+//! to which the log was synced when it was made, which is what tells damage from a torn tail. An
+//! idle log gets a mark, a frame that carries nothing else.
+//!
+//! # One commit
+//!
+//! 1. The batch is encoded by its owner ([`BatchBuilder`]), its payload checksummed.
+//! 2. Under the append mutex: is there space (else outside the mutex a spare is made, and again);
+//!    seqno and lsn are given; head and payload are copied into the buffer.
+//! 3. `wait`: if the log is not yet synced up to the lsn, and nobody leads, this thread becomes the
+//!    leader: it swaps the buffer for an empty one, writes it, changes files where planned, syncs,
+//!    publishes how far the log is written and synced, and wakes the others. They append into the
+//!    other buffer meanwhile, and one of them leads next: a sync serves all who arrived during the
+//!    one before.
+//!
+//! # Lock order
+//!
+//! `trimming`, `spare_making` > `writer` > `appender`, `files`, spares' own. `group` is never held
+//! during I/O, nor while another of these is taken. `writer` is the leader's alone, so it is never
+//! waited for.
+//!
+//! # Recovery
+//!
+//! [`Wal::create_or_open`] gives a [`Replay`], which goes over the log as often as wanted and
+//! changes nothing. [`Wal::start`] then cuts the torn tail and begins a new file, whose start lsn
+//! bounds the files before it.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod appender;
+mod assemble;
+mod batch;
+mod files;
+mod frame;
+mod header;
+mod leader;
+mod reader;
+mod replay;
+mod scan;
+mod spares;
+mod trim;
+mod wal;
 
-use pando_base::{DictId, Error, Kind, Metrics, Result, Seqno};
-use pando_storage::vfs::Vfs;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum FlushMode { Lazy = 0, Commit = 1, Write = 2 }
-impl FlushMode { pub fn from_number(n: u64) -> Option<FlushMode> { todo!() } }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Lsn(pub u64);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
-    Record { dict: DictId, kind: Kind, key: &'a [u8], value: &'a [u8] },
-    Truncate { dict: DictId },
-    AutoIncrement { dict: DictId, next: u64 },
-}
-
-#[derive(Debug, Default, Clone)]
-pub struct BatchBuilder { bytes: Vec<u8> }
-impl BatchBuilder {
-    pub fn new() -> BatchBuilder { todo!() }
-    pub fn record(&mut self, dict: DictId, kind: Kind, key: &[u8], value: &[u8]) { todo!() }
-    pub fn truncate(&mut self, dict: DictId) { todo!() }
-    pub fn auto_increment(&mut self, dict: DictId, next: u64) { todo!() }
-    pub fn is_empty(&self) -> bool { todo!() }
-    pub fn bytes_len(&self) -> usize { todo!() }
-    pub fn clear(&mut self) { todo!() }
-}
-
-/// Iterator over the entries of one batch.
-#[derive(Debug, Clone)]
-pub struct BatchReader<'a> { bytes: &'a [u8] }
-impl<'a> Iterator for BatchReader<'a> {
-    type Item = Result<Entry<'a>>;
-    fn next(&mut self) -> Option<Self::Item> { todo!() }
-}
-
-#[derive(Clone, Debug)]
-pub struct WalOptions { pub file_bytes: u64, pub buffer_bytes: usize }
-impl Default for WalOptions { fn default() -> Self { todo!() } }
-
-#[derive(Clone, Copy, Debug)]
-pub struct Appended { pub seqno: Seqno, pub lsn: Lsn }
-
-#[derive(Clone, Debug)]
-pub struct LogFileInfo { pub number: u64, pub path: PathBuf, pub first_seqno: Seqno, pub bytes: u64 }
-
-#[derive(Clone, Debug)]
-pub struct TornTail { pub path: PathBuf, pub offset: u64, pub what: String }
-
-#[derive(Clone, Debug)]
-pub struct ReplayEnd { pub last_seqno: Seqno, pub batches: u64, pub bytes: u64, pub end: Lsn, pub torn: Option<TornTail> }
-
-#[derive(Debug)]
-pub struct Replay {}
-impl Replay {
-    /// Lowest seqno the kept files may hold; `None` for a new log.
-    pub fn oldest_seqno(&self) -> Option<Seqno> { todo!() }
-    pub fn bytes(&self) -> u64 { todo!() }
-    pub fn for_each(&mut self, f: impl FnMut(Seqno, BatchReader<'_>) -> Result<()>) -> Result<ReplayEnd> { todo!() }
-}
-
-#[derive(Debug)]
-pub struct Wal {}
-impl Wal {
-    pub fn create_or_open(vfs: Arc<dyn Vfs>, dir: &Path, options: WalOptions, metrics: Arc<Metrics>) -> Result<(Wal, Replay)> { todo!() }
-    /// Once, after a complete replay pass.
-    pub fn start(&self, next_seqno: Seqno) -> Result<()> { todo!() }
-    pub fn append(&self, batch: &BatchBuilder) -> Result<Appended> { todo!() }
-    pub fn wait(&self, lsn: Lsn, mode: FlushMode) -> Result<()> { todo!() }
-    pub fn sync_up_to_seqno(&self, seqno: Seqno) -> Result<()> { todo!() }
-    pub fn sync_all(&self) -> Result<()> { todo!() }
-    pub fn tick(&self) -> Result<()> { todo!() }
-    pub fn last_seqno(&self) -> Seqno { todo!() }
-    pub fn trim(&self, keep_from: Seqno) -> Result<()> { todo!() }
-    pub fn kept_bytes(&self) -> u64 { todo!() }
-    pub fn files(&self) -> Vec<LogFileInfo> { todo!() }
-    pub fn failed(&self) -> Option<Error> { todo!() }
-}
+pub use assemble::Batch;
+pub use batch::{BatchBuilder, BatchReader, Entry};
+pub use header::LogFileHead;
+pub use reader::{print, LogFileEnd, LogFileReader};
+pub use replay::{Replay, ReplayEnd};
+pub use scan::TornTail;
+pub use trim::LogFileInfo;
+pub use wal::{Appended, FlushMode, Lsn, Wal, WalOptions};

@@ -201,7 +201,9 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<F> {
             None => None,
         };
         let (good, expected) = match within {
-            Some(seqno) => (head.continues && head.first_seqno == seqno, format!("the rest of seqno {seqno}")),
+            Some(seqno) => {
+                (head.continues && head.first_seqno == seqno, format!("the rest of seqno {seqno}"))
+            }
             None => (
                 !head.continues && head.first_seqno > self.last_seqno,
                 format!("more than {}", self.last_seqno),

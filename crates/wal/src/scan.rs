@@ -70,7 +70,15 @@ impl FileScan {
         let file = vfs.open(path, OpenMode::Existing)?;
         let head = LogFileHead::read(path, &*file)?;
         let (window, window_offset) = (Vec::new(), FILE_HEAD_BYTES);
-        Ok(FileScan { path: path.to_owned(), file, head, bound, offset: FILE_HEAD_BYTES, window, window_offset })
+        Ok(FileScan {
+            path: path.to_owned(),
+            file,
+            head,
+            bound,
+            offset: FILE_HEAD_BYTES,
+            window,
+            window_offset,
+        })
     }
 
     pub(crate) fn head(&self) -> &LogFileHead {
@@ -95,9 +103,17 @@ impl FileScan {
         if self.bound.is_some_and(|bound| lsn >= bound) {
             return Ok(Step::End(None));
         }
-        let look = self.look(self.offset)?;
+        let mut look = self.look(self.offset)?;
+        if !matches!(look, Look::Frame(_)) {
+            // Before the log is said to end here, or to be damaged: is it so on the disk?
+            self.window.clear();
+            look = self.look(self.offset)?;
+        }
+        let begun = !matches!(look, Look::NoFrame);
         let (what, expected, found) = match look {
-            Look::Frame(frame) if self.bound.is_none_or(|b| lsn.saturating_add(frame.head.frame_bytes()) <= b) => {
+            Look::Frame(frame)
+                if self.bound.is_none_or(|b| lsn.saturating_add(frame.head.frame_bytes()) <= b) =>
+            {
                 self.offset += frame.head.frame_bytes();
                 return Ok(Step::Frame(frame));
             }
@@ -114,7 +130,7 @@ impl FileScan {
         if self.bound.is_some() {
             return Err(Error::corruption(&self.path, self.offset, what, expected, found));
         }
-        self.end(lsn, !matches!(look, Look::NoFrame), what, expected, found)
+        self.end(lsn, begun, what, expected, found)
     }
 
     /// Looks at everything behind broken bytes for a frame that proves they were durable.
@@ -123,7 +139,8 @@ impl FileScan {
         if let Some(later) = self.next_frame_after(self.offset)? {
             torn = true;
             if later.proof_of(lsn) {
-                let what = format!("{what} (durable before the frame at offset {} was written)", later.offset);
+                let what =
+                    format!("{what} (durable before the frame at offset {} was written)", later.offset);
                 return Err(Error::corruption(&self.path, self.offset, what, expected, found));
             }
         }
@@ -190,11 +207,36 @@ impl FileScan {
         if offset < self.window_offset || offset + len as u64 > window_end {
             self.window.resize(len.max(WINDOW_BYTES), 0);
             self.window_offset = offset;
-            let read = self.file.read_at(&mut self.window, offset);
+            let read = self.read_window();
             self.window.truncate(*read.as_ref().unwrap_or(&0));
             read?;
         }
         Ok(self.window.get((offset - self.window_offset) as usize..).unwrap_or(&[]))
+    }
+
+    /// Fills the window, or reads to the end of the file. A read that ends early is not believed to
+    /// be the end: what follows would be taken for a torn tail, and lost.
+    fn read_window(&mut self) -> Result<usize> {
+        let mut done = 0;
+        while let Some(rest) = self.window.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let offset = self.window_offset + done as u64;
+            let read = self.file.read_at(rest, offset)?;
+            if read == 0 {
+                let len = self.file.len()?;
+                if offset < len {
+                    return Err(Error::corruption(
+                        &self.path,
+                        offset,
+                        "read",
+                        format!("{len} bytes in all"),
+                        offset,
+                    ));
+                }
+                break;
+            }
+            done += read;
+        }
+        Ok(done)
     }
 }
 

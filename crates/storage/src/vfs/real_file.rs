@@ -331,7 +331,7 @@ mod tests {
     #[test]
     fn io_longer_than_the_aligned_buffer_is_split() {
         let (_dir, file) = open(true);
-        let bytes: Vec<u8> = (0..3 * DIRECT_BYTES_MAX + 777).map(|i| (i * 31 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..3 * DIRECT_BYTES_MAX + 777).map(|i| ((i * 31) >> 3) as u8).collect();
         file.write_at(&bytes, 123).unwrap();
         let mut back = vec![0; bytes.len()];
         file.read_exact_at(&mut back, 123).unwrap();

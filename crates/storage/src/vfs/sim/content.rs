@@ -87,7 +87,7 @@ impl Content {
         for number in pages_of(offset, len) {
             let start = (number * PAGE).max(offset);
             let end = ((number + 1) * PAGE).min(offset + len);
-            if end - start == PAGE || start >= self.len {
+            if end - start == PAGE || number * PAGE >= self.len {
                 self.pages.remove(&number);
             } else if self.pages.contains_key(&number) {
                 self.page_mut(number)[(start % PAGE) as usize..][..(end - start) as usize].fill(0);

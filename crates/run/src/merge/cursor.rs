@@ -1,0 +1,98 @@
+//! Several runs as one sorted sequence.
+//!
+//! The inputs that still have records are in a binary heap by their current record. A step moves the top
+//! input on and sifts it down: while one input has the smallest records for long, that is a comparison or
+//! two each, and with one input left there is none.
+
+use std::cmp::Ordering;
+
+use pando_base::{compare_versions, RecordRef, Result};
+
+use crate::cursor::RunCursor;
+
+/// Yields the records of its inputs within `[lo, hi)` in the order of `compare_versions`. Forward only.
+#[derive(Debug)]
+pub struct MergeCursor {
+    inputs: Vec<RunCursor>,
+    /// Numbers of the inputs that are on a record, as a heap: the record of the input at place i is
+    /// before those of the inputs at places 2i + 1 and 2i + 2.
+    heap: Vec<usize>,
+}
+
+impl MergeCursor {
+    /// Goes to the first record. Inputs are cursors in any position.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn new(mut inputs: Vec<RunCursor>, lo: Option<Vec<u8>>, hi: Option<Vec<u8>>) -> Result<MergeCursor> {
+        let mut heap = Vec::with_capacity(inputs.len());
+        for (number, input) in inputs.iter_mut().enumerate() {
+            input.clip(hi.clone())?;
+            match &lo {
+                Some(lo) => input.seek(lo)?,
+                None => input.seek_first()?,
+            }
+            if input.valid() {
+                heap.push(number);
+            }
+        }
+        let mut merge = MergeCursor { inputs, heap };
+        for at in (0..merge.heap.len() / 2).rev() {
+            merge.sift_down(at);
+        }
+        Ok(merge)
+    }
+
+    /// Whether it is on a record.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        !self.heap.is_empty()
+    }
+
+    /// The record it is on. Panics if there is none.
+    #[inline]
+    pub fn record(&self) -> RecordRef<'_> {
+        self.inputs[self.heap[0]].record()
+    }
+
+    /// Goes to the next record. Panics if it is on none, or if two inputs have the same version.
+    ///
+    /// # Errors
+    /// Those of reading blocks; the cursor can only be dropped then.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "a cursor step, which may fail and gives no item")]
+    pub fn next(&mut self) -> Result<()> {
+        let top = &mut self.inputs[self.heap[0]];
+        top.next()?;
+        if !top.valid() {
+            self.heap.swap_remove(0);
+        }
+        if self.heap.len() > 1 {
+            self.sift_down(0);
+        }
+        Ok(())
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let (left, right) = (2 * at + 1, 2 * at + 2);
+            if left >= self.heap.len() {
+                return;
+            }
+            let child = if right < self.heap.len() && self.is_before(right, left) { right } else { left };
+            if self.is_before(at, child) {
+                return;
+            }
+            self.heap.swap(at, child);
+            at = child;
+        }
+    }
+
+    #[inline]
+    fn is_before(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.inputs[self.heap[a]].record(), self.inputs[self.heap[b]].record());
+        let order = compare_versions((a.key, a.seqno), (b.key, b.seqno));
+        assert!(order != Ordering::Equal, "version {} of key {:?} is in two runs", a.seqno, a.key);
+        order == Ordering::Less
+    }
+}

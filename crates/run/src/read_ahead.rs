@@ -1,0 +1,140 @@
+//! Segments for a cursor: from the cache, from what was read ahead, or from the file.
+//!
+//! After a few segments in a row, the segments that follow are read with one request: as many as lie
+//! side by side in the file, twice as much each time up to 1 MiB. They are decoded when the cursor gets
+//! there. A merge says at the start that it will read everything.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pando_base::Result;
+use pando_column::Segment;
+use pando_storage::Place;
+
+use crate::cache::Block;
+use crate::index::Index;
+use crate::run::{segment_of, Run};
+
+/// Loads in a row after which reading ahead begins.
+const STREAK_MIN: u32 = 2;
+/// First and last size of a request.
+const WINDOW_BYTES_MIN: u64 = 128 << 10;
+const WINDOW_BYTES_MAX: u64 = 1 << 20;
+
+/// Which segment comes after the one asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+    /// A seek: nobody knows.
+    Unknown,
+}
+
+/// State of one cursor's reading.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    /// Bytes of the blocks of `segments`, from file offset `offset` on.
+    bytes: Vec<u8>,
+    offset: u64,
+    segments: Range<usize>,
+    streak: u32,
+    window_bytes: u64,
+    /// Leave the cache as it is (merges).
+    bypass: bool,
+    /// Segments from this one on will not be asked for.
+    end: usize,
+}
+
+impl ReadAhead {
+    pub(crate) fn new() -> ReadAhead {
+        ReadAhead {
+            bytes: Vec::new(),
+            offset: 0,
+            segments: 0..0,
+            streak: 0,
+            window_bytes: WINDOW_BYTES_MIN,
+            bypass: false,
+            end: usize::MAX,
+        }
+    }
+
+    /// All will be read, once: read ahead from the start, and put nothing into the cache.
+    pub(crate) fn bypass_cache(&mut self) {
+        self.bypass = true;
+        self.window_bytes = WINDOW_BYTES_MAX;
+    }
+
+    /// Segments from `end` on will not be asked for.
+    pub(crate) fn limit(&mut self, end: usize) {
+        self.end = end;
+    }
+
+    /// Segment `number` of `run`.
+    pub(crate) fn segment(
+        &mut self,
+        run: &Run,
+        index: &Index,
+        number: usize,
+        direction: Direction,
+    ) -> Result<Arc<Segment>> {
+        self.streak = self.streak.saturating_add(1);
+        if direction == Direction::Unknown && !self.bypass {
+            self.streak = 0;
+            self.window_bytes = WINDOW_BYTES_MIN;
+        }
+        if !self.bypass && self.streak < STREAK_MIN {
+            return run.segment(index, number);
+        }
+        let cache = &run.context().cache;
+        let key = run.key_of(index.entry(number).place);
+        let cached = if self.bypass { cache.peek(&key) } else { cache.get(&key) };
+        if let Some(block) = cached {
+            return Ok(segment_of(block));
+        }
+        if !self.segments.contains(&number) {
+            let direction = if direction == Direction::Unknown { Direction::Forward } else { direction };
+            self.read(run, index, number, direction)?;
+        }
+        let place = index.entry(number).place;
+        let start = (place.offset - self.offset) as usize;
+        let bytes = &self.bytes[start..start + place.len as usize];
+        let segment = Arc::new(run.decode_segment(index, number, bytes)?);
+        if !self.bypass {
+            cache.insert(key, Block::Segment(segment.clone()));
+        }
+        Ok(segment)
+    }
+
+    /// Reads `number` and what lies beside it in `direction`.
+    fn read(&mut self, run: &Run, index: &Index, number: usize, direction: Direction) -> Result<()> {
+        let mut place = index.entry(number).place;
+        let mut segments = number..number + 1;
+        loop {
+            let (next, joined) = if direction == Direction::Backward {
+                let Some(next) = segments.start.checked_sub(1) else { break };
+                let before = index.entry(next).place;
+                (next..segments.end, (before.end() == place.offset).then_some(before.offset..place.end()))
+            } else {
+                let next = segments.end;
+                if next >= index.len().min(self.end) {
+                    break;
+                }
+                let after = index.entry(next).place;
+                (segments.start..next + 1, (place.end() == after.offset).then_some(place.offset..after.end()))
+            };
+            match joined {
+                Some(range) if range.end - range.start <= self.window_bytes => {
+                    place = Place { offset: range.start, len: range.end - range.start };
+                    segments = next;
+                }
+                _ => break,
+            }
+        }
+        self.segments = 0..0;
+        self.bytes = run.read(place)?;
+        self.offset = place.offset;
+        self.segments = segments;
+        self.window_bytes = (self.window_bytes * 2).min(WINDOW_BYTES_MAX);
+        Ok(())
+    }
+}

@@ -1,0 +1,317 @@
+//! A run as readers see it.
+
+use std::sync::Arc;
+
+use pando_base::{Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
+use pando_column::Segment;
+use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
+
+use crate::cache::{Block, BlockCache, BlockKey};
+use crate::cursor::RunCursor;
+use crate::filter::FilterPage;
+use crate::index::Index;
+use crate::meta::RunMeta;
+
+/// What runs of one file need.
+#[derive(Clone, Debug)]
+pub struct RunContext {
+    /// The file they live in.
+    pub file: Arc<TreeFile>,
+    /// The engine's cache.
+    pub cache: Arc<BlockCache>,
+    /// The engine's counters.
+    pub metrics: Arc<Metrics>,
+}
+
+/// A version that a lookup found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its seqno.
+    pub seqno: Seqno,
+    /// Put or Delete.
+    pub kind: Kind,
+    /// Its value; empty for a Delete.
+    pub value: Vec<u8>,
+}
+
+/// About how much a key range holds, all versions and tombstones counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// Records.
+    pub rows: u64,
+    /// Raw bytes.
+    pub bytes: u64,
+    /// Records that are Deletes.
+    pub tombstones: u64,
+}
+
+/// An immutable sorted run. Dropping the last `Arc` frees its space at once.
+#[derive(Debug)]
+pub struct Run {
+    context: RunContext,
+    meta: RunMeta,
+    /// The space, given back on drop; after that of the cache's blocks.
+    _extents: Vec<Extent>,
+}
+
+impl Run {
+    pub(crate) fn new(context: RunContext, meta: RunMeta, extents: Vec<Extent>) -> Arc<Run> {
+        Arc::new(Run { context, meta, _extents: extents })
+    }
+
+    /// A run that a node of a file being opened refers to: takes its extents, reads nothing.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] if the extents overlap others or leave the file.
+    pub fn open(ctx: &RunContext, meta: RunMeta) -> Result<Arc<Run>> {
+        let extents: Result<Vec<_>> = meta.extents.iter().map(|place| ctx.file.adopt(*place)).collect();
+        Ok(Run::new(ctx.clone(), meta, extents?))
+    }
+
+    /// What a node stores of it.
+    pub fn meta(&self) -> &RunMeta {
+        &self.meta
+    }
+
+    /// The newest version of `key` up to `snapshot`, if this run has one; `hash` is `key_hash(key)`.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn get(&self, key: &[u8], hash: u64, snapshot: Seqno) -> Result<Option<Found>> {
+        let found = self.locate(key, hash, snapshot)?;
+        Ok(found.map(|(segment, row)| {
+            let r = segment.record(row);
+            Found { seqno: r.seqno, kind: r.kind, value: r.value.to_vec() }
+        }))
+    }
+
+    /// Seqno and kind of the newest version of `key`, if this run has one; `hash` is `key_hash(key)`.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn newest(&self, key: &[u8], hash: u64) -> Result<Option<(Seqno, Kind)>> {
+        let found = self.locate(key, hash, MAX_SEQNO)?;
+        Ok(found.map(|(segment, row)| (segment.seqno(row), segment.kind(row))))
+    }
+
+    /// Where the newest version of `key` up to `snapshot` is.
+    fn locate(&self, key: &[u8], hash: u64, snapshot: Seqno) -> Result<Option<(Arc<Segment>, usize)>> {
+        if key < &self.meta.min_key[..] || key > &self.meta.max_key[..] || snapshot < self.meta.min_seqno {
+            return Ok(None);
+        }
+        let index = self.index()?;
+        let mut number = index.segment_for(key);
+        if let Some(page) = index.entry(number).filter {
+            self.context.metrics.filter_probes.add(1);
+            if !self.filter_page(&index, page)?.may_contain(hash) {
+                self.context.metrics.filter_negatives.add(1);
+                return Ok(None);
+            }
+        }
+        loop {
+            let segment = self.segment(&index, number)?;
+            let row = segment.lower_bound_version(key, snapshot);
+            if row < segment.rows() {
+                return Ok((segment.key(row) == key).then_some((segment, row)));
+            }
+            // All of this segment is before the version: it may be the first of the next one.
+            number += 1;
+            if number == index.len() || index.first_key(number) != key {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// About how much is in `[lo, hi)`: whole segments, those at an open end counted half.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
+        if !self.overlaps(lo, hi) {
+            return Ok(Estimate::default());
+        }
+        let index = self.index()?;
+        let first = lo.map_or(0, |key| index.segment_for(key));
+        let end = hi.map_or(index.len(), |key| index.segments_below(key));
+        let cut_low = lo.is_some_and(|key| index.first_key(first) < key);
+        let cut_high = hi.is_some_and(|key| match index.len() == end {
+            true => key <= &self.meta.max_key[..],
+            false => index.first_key(end) != key,
+        });
+        // Twice the totals, less those of a segment for each end that cuts through one.
+        let all = index.of_range(first, end.max(first + 1));
+        let low = if cut_low { index.of_segment(first) } else { Default::default() };
+        let high = if cut_high { index.of_segment(end.max(first + 1) - 1) } else { Default::default() };
+        let half = |all: u64, low: u64, high: u64| (2 * all).saturating_sub(low + high) / 2;
+        let estimate = Estimate {
+            rows: half(all.rows, low.rows, high.rows),
+            bytes: half(all.raw_bytes, low.raw_bytes, high.raw_bytes),
+            tombstones: half(all.tombstones, low.tombstones, high.tombstones),
+        };
+        if first + 1 < end || !(cut_low && cut_high) {
+            return Ok(Estimate { rows: estimate.rows.max(1), ..estimate });
+        }
+        // Both ends in one segment: a quarter of it.
+        Ok(Estimate { rows: (all.rows / 4).max(1), bytes: all.raw_bytes / 4, tombstones: all.tombstones / 4 })
+    }
+
+    /// Keys that cut `[lo, hi)` into parts of about `raw_bytes_each`; each the first of a segment.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn split_keys(
+        &self,
+        lo: Option<&[u8]>,
+        hi: Option<&[u8]>,
+        raw_bytes_each: u64,
+    ) -> Result<Vec<Vec<u8>>> {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        if !self.overlaps(lo, hi) {
+            return Ok(keys);
+        }
+        let index = self.index()?;
+        let first = lo.map_or(0, |key| index.segment_for(key));
+        let end = hi.map_or(index.len(), |key| index.segments_below(key));
+        let mut part = 0;
+        for number in first..end {
+            let key = index.first_key(number);
+            let inside = lo.is_none_or(|lo| key > lo) && keys.last().is_none_or(|last| key > &last[..]);
+            if part >= raw_bytes_each && part > 0 && inside {
+                keys.push(key.to_vec());
+                part = 0;
+            }
+            part += index.of_segment(number).raw_bytes;
+        }
+        Ok(keys)
+    }
+
+    /// A cursor over all its records, not positioned yet.
+    pub fn cursor(self: &Arc<Self>) -> RunCursor {
+        RunCursor::new(self.clone())
+    }
+
+    /// Whether a key of the run may be in `[lo, hi)`.
+    fn overlaps(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> bool {
+        let backwards = matches!((lo, hi), (Some(lo), Some(hi)) if lo >= hi);
+        let below = hi.is_some_and(|hi| hi <= &self.meta.min_key[..]);
+        let above = lo.is_some_and(|lo| lo > &self.meta.max_key[..]);
+        !backwards && !below && !above
+    }
+
+    pub(crate) fn context(&self) -> &RunContext {
+        &self.context
+    }
+
+    pub(crate) fn key_of(&self, place: Place) -> BlockKey {
+        BlockKey { instance: self.context.file.instance(), run: self.meta.id.0, offset: place.offset }
+    }
+
+    /// The index, through the cache.
+    pub(crate) fn index(&self) -> Result<Arc<Index>> {
+        let load = || Ok(Block::Index(Arc::new(self.read_index()?)));
+        match self.context.cache.get_or_load(&self.key_of(self.meta.index), load)? {
+            Block::Index(index) => Ok(index),
+            other => unreachable!("an index block is cached as {other:?}"),
+        }
+    }
+
+    fn filter_page(&self, index: &Index, page: u32) -> Result<Arc<FilterPage>> {
+        let Some(place) = index.filters().get(page as usize).copied() else {
+            unreachable!("the index was decoded with a page out of range");
+        };
+        let load = || Ok(Block::Filter(Arc::new(self.read_filter_page(place)?)));
+        match self.context.cache.get_or_load(&self.key_of(place), load)? {
+            Block::Filter(page) => Ok(page),
+            other => unreachable!("a filter block is cached as {other:?}"),
+        }
+    }
+
+    /// Segment `number`, through the cache.
+    pub(crate) fn segment(&self, index: &Index, number: usize) -> Result<Arc<Segment>> {
+        let load = || Ok(Block::Segment(Arc::new(self.read_segment(index, number)?)));
+        let block = self.context.cache.get_or_load(&self.key_of(index.entry(number).place), load)?;
+        Ok(segment_of(block))
+    }
+
+    pub(crate) fn read_index(&self) -> Result<Index> {
+        let place = self.meta.index;
+        let bytes = self.read(place)?;
+        let path = self.context.file.path();
+        let (codec, payload) =
+            block::open(&path, BlockKind::RunIndex, self.context.file.dict(), place.offset, &bytes)?;
+        let index =
+            Index::decode(codec, payload, &self.meta.extents).map_err(|e| e.at(&path, place.offset))?;
+        let rows = index.totals().rows;
+        if rows != self.meta.rows || index.first_key(0) != self.meta.min_key {
+            let (expected, found) = (self.meta.rows, rows);
+            return Err(Error::corruption(
+                &path,
+                place.offset,
+                "rows or first key of a run",
+                expected,
+                found,
+            ));
+        }
+        Ok(index)
+    }
+
+    pub(crate) fn read_filter_page(&self, place: Place) -> Result<FilterPage> {
+        let bytes = self.read(place)?;
+        let path = self.context.file.path();
+        let (codec, payload) =
+            block::open(&path, BlockKind::Filter, self.context.file.dict(), place.offset, &bytes)?;
+        FilterPage::decode(codec, payload).map_err(|e| e.at(&path, place.offset))
+    }
+
+    pub(crate) fn read_segment(&self, index: &Index, number: usize) -> Result<Segment> {
+        let bytes = self.read(index.entry(number).place)?;
+        self.decode_segment(index, number, &bytes)
+    }
+
+    /// Decodes segment `number` from the bytes of its block, and checks that it is the one promised.
+    pub(crate) fn decode_segment(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Segment> {
+        let entry = index.entry(number);
+        let offset = entry.place.offset;
+        let path = self.context.file.path();
+        let (codec, payload) =
+            block::open(&path, BlockKind::Segment, self.context.file.dict(), offset, bytes)?;
+        let segment = Segment::decode(codec, payload).map_err(|e| e.at(&path, offset))?;
+        if segment.rows() != entry.rows() {
+            return Err(Error::corruption(&path, offset, "rows of a segment", entry.rows(), segment.rows()));
+        }
+        if segment.key(0) != index.first_key(number) {
+            let (expected, found) =
+                (format!("{:?}", index.first_key(number)), format!("{:?}", segment.key(0)));
+            return Err(Error::corruption(&path, offset, "first key of a segment", expected, found));
+        }
+        Ok(segment)
+    }
+
+    /// Reads bytes of the file, counted as a miss of the cache.
+    pub(crate) fn read(&self, place: Place) -> Result<Vec<u8>> {
+        self.context.metrics.cache_misses.add(1);
+        self.context.metrics.cache_read_bytes.add(place.len);
+        self.context.file.read(place)
+    }
+}
+
+/// The segment in a block that was asked for by a segment's place.
+pub(crate) fn segment_of(block: Block) -> Arc<Segment> {
+    match block {
+        Block::Segment(segment) => segment,
+        other => unreachable!("a segment block is cached as {other:?}"),
+    }
+}
+
+impl Drop for Run {
+    /// Nobody can ask for the blocks any more: makes room in the cache. If the index was evicted, they
+    /// are old too and leave by themselves.
+    fn drop(&mut self) {
+        let cache = &self.context.cache;
+        let Some(Block::Index(index)) = cache.peek(&self.key_of(self.meta.index)) else { return };
+        let segments = index.entries().iter().map(|entry| entry.place);
+        let places = segments.chain(index.filters().iter().copied()).chain([self.meta.index]);
+        places.for_each(|place| cache.remove(&self.key_of(place)));
+        cache.removed();
+    }
+}

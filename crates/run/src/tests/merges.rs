@@ -1,0 +1,67 @@
+//! Merges of several runs.
+
+use super::*;
+use crate::merge::MergeCursor;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn a_merge_gives_every_record_of_the_range_once_and_in_order(
+        model in models(300), owners in vec(0usize..5, 300), options in all_options(),
+        lo in proptest::option::of(keys()), hi in proptest::option::of(keys()), bypass in any::<bool>(),
+    ) {
+        let bed = Bed::new(1 << 20);
+        let mut parts: Vec<Model> = vec![Model::new(); 5];
+        for (record, owner) in model.iter().zip(owners) {
+            parts[owner].insert(record.0.clone(), record.1.clone());
+        }
+        let parts = parts.iter().filter(|part| !part.is_empty());
+        let runs: Vec<_> = parts.zip(1..).map(|(part, id)| bed.write(id, options, part)).collect();
+        let cursor = |run: &Arc<Run>| if bypass { run.cursor().bypass_cache() } else { run.cursor() };
+        let mut merge = MergeCursor::new(runs.iter().map(cursor).collect(), lo.clone(), hi.clone()).unwrap();
+        let inside = |r: &RecordRef<'_>| lo.as_deref().is_none_or(|lo| r.key >= lo) && hi.as_deref().is_none_or(|hi| r.key < hi);
+        for expected in records(&model).filter(inside) {
+            prop_assert!(merge.valid());
+            prop_assert_eq!(merge.record(), expected);
+            merge.next().unwrap();
+        }
+        prop_assert!(!merge.valid());
+    }
+}
+
+#[test]
+#[should_panic(expected = "is in two runs")]
+fn the_same_version_in_two_runs_is_a_bug() {
+    let bed = Bed::new(1 << 20);
+    let mut other = plain(10, 5);
+    other.retain(|(k, _), _| *k == key(5));
+    let runs = [bed.write(1, small(100), &plain(10, 5)), bed.write(2, small(100), &other)];
+    let mut merge = MergeCursor::new(runs.iter().map(Run::cursor).collect(), None, None).unwrap();
+    while merge.valid() {
+        merge.next().unwrap();
+    }
+}
+
+#[test]
+fn a_clipped_merge_reads_only_what_it_yields() {
+    let bed = Bed::new(1 << 20);
+    let run = bed.write(1, RunOptions { compression: Compression::None, ..small(4000) }, &plain(50_000, 30));
+    run.index().unwrap();
+    let before = bed.context.metrics.cache_read_bytes.get();
+    let inputs = vec![run.cursor().bypass_cache()];
+    let mut merge = MergeCursor::new(inputs, Some(key(20_000)), Some(key(21_000))).unwrap();
+    let mut rows = 0;
+    while merge.valid() {
+        rows += 1;
+        merge.next().unwrap();
+    }
+    assert_eq!(rows, 1000);
+    let read = bed.context.metrics.cache_read_bytes.get() - before;
+    assert!(read < 1000 * 50 + 2 * 4100, "{read} bytes");
+}
+
+#[test]
+fn a_merge_of_nothing_is_at_its_end() {
+    assert!(!MergeCursor::new(Vec::new(), None, None).unwrap().valid());
+}

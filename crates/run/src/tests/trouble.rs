@@ -1,0 +1,117 @@
+//! Damaged files, failing disks, full disks: errors, never wrong answers, and nothing left behind.
+
+use pando_base::{Error, MAX_SEQNO};
+use pando_storage::vfs::FaultKind;
+
+use super::*;
+use crate::key_hash;
+
+#[test]
+fn every_flipped_bit_of_a_block_is_found_and_no_lookup_answers_wrongly() {
+    let model = plain(200, 20);
+    let bed = Bed::new(0);
+    let run = bed.write(1, small(600), &model);
+    let end = run.meta().index.end();
+    let start = run.meta().extents[0].offset;
+    for offset in (start..end).step_by(13) {
+        let bit = (offset % 8) as u8;
+        bed.sim.flip_bit(Path::new(PATH), offset, bit);
+        let error = run.verify().unwrap_err();
+        assert!(matches!(error, Error::Corruption { .. }), "{error}");
+        assert!(error.to_string().contains(PATH), "{error}");
+        for i in (0..200).step_by(7) {
+            match run.get(&key(i), key_hash(&key(i)), MAX_SEQNO) {
+                Ok(found) => assert_eq!(found.map(|f| f.value), model[&(key(i), Reverse(9))]),
+                Err(error) => assert!(matches!(error, Error::Corruption { .. }), "{error}"),
+            }
+        }
+        bed.sim.flip_bit(Path::new(PATH), offset, bit);
+    }
+    run.verify().unwrap();
+}
+
+#[test]
+fn a_write_that_fails_at_any_point_gives_its_space_back() {
+    let model = plain(20_000, 200);
+    for n in 0.. {
+        let bed = Bed::new(0);
+        let mut writer = RunWriter::new(
+            &bed.context,
+            RunId(1),
+            RunOptions { compression: Compression::None, ..small(4000) },
+        );
+        bed.sim.fail_io_after(n, FaultKind::Error);
+        let written = records(&model).try_for_each(|r| writer.add(r));
+        let finished = written.and_then(|()| writer.finish());
+        bed.sim.clear_faults();
+        match finished {
+            Err(error) => {
+                assert!(matches!(error, Error::Io { .. }), "{error}");
+                assert_eq!(bed.context.file.used_bytes(), 0);
+            }
+            Ok(run) => {
+                assert!(n > 3, "no fault was met");
+                run.unwrap().verify().unwrap();
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_that_fails_is_an_error_and_the_next_one_succeeds() {
+    let model = plain(2000, 20);
+    let mut failed = 0;
+    for n in 0..30 {
+        let bed = Bed::new(1 << 20);
+        let run = bed.write(1, small(1000), &model);
+        let mut cursor = run.cursor();
+        bed.sim.fail_io_after(n, FaultKind::Error);
+        let scan = |cursor: &mut crate::RunCursor| -> pando_base::Result<usize> {
+            let mut rows = 0;
+            cursor.seek_first()?;
+            while cursor.valid() {
+                rows += 1;
+                cursor.next()?;
+            }
+            Ok(rows)
+        };
+        if scan(&mut cursor).is_err() {
+            failed += 1;
+            assert!(!cursor.valid());
+        }
+        bed.sim.clear_faults();
+        assert_eq!(scan(&mut cursor).unwrap(), 2000);
+        assert!(run.get(&key(7), key_hash(&key(7)), 9).unwrap().is_some());
+    }
+    assert!(failed > 3, "{failed}");
+}
+
+#[test]
+fn a_full_disk_is_an_ordinary_error_and_there_is_life_after_it() {
+    let bed = Bed::new(0);
+    let model = plain(20_000, 200);
+    let options = RunOptions { compression: Compression::None, ..small(4000) };
+    bed.sim.set_capacity(Some(2 << 20));
+    let mut writer = RunWriter::new(&bed.context, RunId(1), options);
+    let error = records(&model).try_for_each(|r| writer.add(r)).and_then(|()| writer.finish()).unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    assert_eq!(bed.context.file.used_bytes(), 0);
+    bed.sim.set_capacity(None);
+    bed.write(2, options, &model).verify().unwrap();
+}
+
+#[test]
+fn a_segment_that_is_valid_but_not_the_promised_one_is_refused() {
+    let bed = Bed::new(0);
+    let run = bed.write(1, small(600), &plain(200, 20));
+    let index = run.index().unwrap();
+    let bytes = run.read(index.entry(0).place).unwrap();
+    run.decode_segment(&index, 0, &bytes).unwrap();
+    // The same bytes at another place fail by their checksum already; here even the place is right.
+    let other = bed.write(2, small(600), &plain(150, 19));
+    let mut meta = other.meta().clone();
+    meta.rows += 1;
+    let lying = Run::new(bed.context.clone(), meta, Vec::new());
+    assert!(matches!(lying.get(&key(3), key_hash(&key(3)), 9), Err(Error::Corruption { .. })));
+}

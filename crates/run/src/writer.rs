@@ -1,0 +1,182 @@
+//! Records in order to a run.
+
+use std::sync::Arc;
+
+use pando_base::limits::{FILTER_PAGE_KEYS, SEGMENT_RAW_BYTES};
+use pando_base::{compare_versions, RecordRef, Result, RunId, Seqno};
+use pando_column::{Compression, SegmentBuilder, RECORD_OVERHEAD_BYTES};
+use pando_storage::{BlockKind, Place};
+
+use crate::filter::{key_hash, FilterPage};
+use crate::index::{self, Index};
+use crate::meta::RunMeta;
+use crate::output::BlockOutput;
+use crate::run::{Run, RunContext};
+
+/// Largest segments (but for a single larger record): well within what a segment can hold.
+const SEGMENT_RAW_BYTES_MAX: usize = 8 << 20;
+
+/// How to write a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunOptions {
+    /// Compression of the segments.
+    pub compression: Compression,
+    /// Raw bytes of a segment; a larger record has a segment of its own.
+    pub segment_raw_bytes: usize,
+    /// Whether to write a filter.
+    pub filter: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions { compression: Compression::Lz4, segment_raw_bytes: SEGMENT_RAW_BYTES, filter: true }
+    }
+}
+
+/// Writes a run. Dropped before [`RunWriter::finish`], it leaves nothing behind.
+pub struct RunWriter {
+    context: RunContext,
+    id: RunId,
+    options: RunOptions,
+    filter_page_keys: usize,
+    segment: SegmentBuilder,
+    output: BlockOutput,
+    index: Index,
+    /// Hashes of the keys since the last filter page.
+    hashes: Vec<u64>,
+    /// Encoded filter pages and the index, before they are sealed.
+    payload: Vec<u8>,
+    min_key: Vec<u8>,
+    /// Key and seqno of the last record of the last closed segment.
+    last_closed: Option<(Vec<u8>, Seqno)>,
+    last_seqno: Seqno,
+    min_seqno: Seqno,
+    max_seqno: Seqno,
+}
+
+impl RunWriter {
+    /// A writer of run `id`, which must never have been used in this file.
+    pub fn new(ctx: &RunContext, id: RunId, options: RunOptions) -> RunWriter {
+        let segment_raw_bytes = options.segment_raw_bytes.min(SEGMENT_RAW_BYTES_MAX);
+        RunWriter {
+            context: ctx.clone(),
+            id,
+            options: RunOptions { segment_raw_bytes, ..options },
+            filter_page_keys: FILTER_PAGE_KEYS,
+            segment: SegmentBuilder::new(),
+            output: BlockOutput::new(&ctx.file),
+            index: Index::default(),
+            hashes: Vec::new(),
+            payload: Vec::new(),
+            min_key: Vec::new(),
+            last_closed: None,
+            last_seqno: 0,
+            min_seqno: Seqno::MAX,
+            max_seqno: 0,
+        }
+    }
+
+    /// Smaller filter pages, so that tests have many of them.
+    #[cfg(test)]
+    pub(crate) fn with_filter_page_keys(mut self, keys: usize) -> RunWriter {
+        self.filter_page_keys = keys;
+        self
+    }
+
+    /// Appends a record. Panics unless it follows the one before by `compare_versions`.
+    ///
+    /// # Errors
+    /// Those of writing to the file; the writer can only be dropped then.
+    pub fn add(&mut self, r: RecordRef<'_>) -> Result<()> {
+        let bytes = r.key.len() + r.value.len() + RECORD_OVERHEAD_BYTES;
+        if !self.segment.is_empty() && self.segment.raw_bytes() + bytes > self.options.segment_raw_bytes {
+            self.close_segment()?;
+        }
+        if self.segment.is_empty() {
+            match &self.last_closed {
+                None => self.min_key = r.key.to_vec(),
+                Some((key, seqno)) => {
+                    let ordered = compare_versions((key, *seqno), (r.key, r.seqno)).is_lt();
+                    assert!(ordered, "records out of order at seqno {}: key {:?}", r.seqno, r.key);
+                }
+            }
+        }
+        if self.options.filter && (self.segment.is_empty() || self.segment.last_key() != r.key) {
+            self.hashes.push(key_hash(r.key));
+        }
+        self.segment.push(r);
+        self.last_seqno = r.seqno;
+        Ok(())
+    }
+
+    /// Raw bytes so far.
+    pub fn raw_bytes(&self) -> u64 {
+        self.index.totals().raw_bytes + self.segment.raw_bytes() as u64
+    }
+
+    /// Records so far.
+    pub fn rows(&self) -> u64 {
+        self.index.totals().rows + self.segment.rows() as u64
+    }
+
+    /// Writes what is left and gives the run, not synced yet; `None` if there was no record.
+    ///
+    /// # Errors
+    /// Those of writing to the file; all space is given back.
+    pub fn finish(mut self) -> Result<Option<Arc<Run>>> {
+        if !self.segment.is_empty() {
+            self.close_segment()?;
+        }
+        let Some((max_key, _)) = self.last_closed.take() else { return Ok(None) };
+        self.close_filter_page()?;
+        self.payload.clear();
+        self.index.encode(&mut self.payload);
+        let index = self.output.append(BlockKind::RunIndex, index::CODEC, &self.payload)?;
+
+        let extents = self.output.finish()?;
+        let places: Vec<Place> = extents.iter().map(|extent| extent.place()).collect();
+        let totals = self.index.totals();
+        let meta = RunMeta {
+            id: self.id,
+            rows: totals.rows,
+            tombstones: totals.tombstones,
+            raw_bytes: totals.raw_bytes,
+            disk_bytes: places.iter().map(|place| place.len).sum(),
+            min_key: self.min_key,
+            max_key,
+            min_seqno: self.min_seqno,
+            max_seqno: self.max_seqno,
+            index,
+            extents: places,
+        };
+        Ok(Some(Run::new(self.context, meta, extents)))
+    }
+
+    fn close_segment(&mut self) -> Result<()> {
+        let encoded = self.segment.finish(self.options.compression);
+        let place = self.output.append(BlockKind::Segment, encoded.codec, &encoded.bytes)?;
+        let continues = self.last_closed.as_ref().is_some_and(|(key, _)| *key == encoded.first_key);
+        let page = self.options.filter.then(|| self.index.next_filter());
+        self.index.push(&encoded, place, continues, page);
+        self.min_seqno = self.min_seqno.min(encoded.min_seqno);
+        self.max_seqno = self.max_seqno.max(encoded.max_seqno);
+        self.last_closed = Some((encoded.last_key, self.last_seqno));
+        if self.hashes.len() >= self.filter_page_keys {
+            self.close_filter_page()?;
+        }
+        Ok(())
+    }
+
+    fn close_filter_page(&mut self) -> Result<()> {
+        if self.hashes.is_empty() {
+            return Ok(());
+        }
+        let page = FilterPage::build(&mut self.hashes);
+        self.hashes.clear();
+        self.payload.clear();
+        let codec = page.encode(&mut self.payload);
+        let place = self.output.append(BlockKind::Filter, codec, &self.payload)?;
+        self.index.push_filter(place);
+        Ok(())
+    }
+}

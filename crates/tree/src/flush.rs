@@ -1,0 +1,348 @@
+//! Writing memtables into the root's buffer, and flushing a buffer's records to a child.
+//!
+//! Life of a flush:
+//! 1. The share: the buffer's runs that the child has not been given and that touch its range.
+//! 2. What it becomes, all read and written outside locks: for an internal child one new run on top
+//!    of its buffer, for a leaf new leaves merged from the share and the leaf's own run. A run that
+//!    lies wholly in the child's range is handed over by reference where no merge is needed; at a
+//!    leaf that is so for runs beyond all its keys (inserts in key order).
+//! 3. The edit: child replaced, `passed` raised to the newest order of step 1. What was pushed onto
+//!    the buffer meanwhile keeps waiting.
+
+use std::sync::Arc;
+
+use pando_base::Result;
+use pando_run::merge::VersionFilter;
+use pando_run::{Estimate, Run, RunWriter};
+
+use crate::edit::{path_to, path_to_node, path_to_parent_of, RangeCounts};
+use crate::jobs::{FlushPlan, Task};
+use crate::memtable::Memtable;
+use crate::merging::{separator, weight, BuiltLeaf, LeafSink, Sink};
+use crate::node::{add, share_of, subtract, Body, BufferRun, Child, Key, KeyRange, Leaf, Node};
+use crate::tree::Tree;
+use crate::version::TreeVersion;
+
+/// A hint for later is filed when snapshots kept at least this many tombstones in a leaf.
+const KEPT_TOMBSTONES_MIN: u64 = 64;
+
+/// Pours records into one run for a buffer, counting them per child of the node that gets it.
+struct BufferSink {
+    writer: RunWriter,
+    counts: RangeCounts,
+    read_bytes: u64,
+}
+
+impl Sink for BufferSink {
+    fn take(&mut self, r: pando_base::RecordRef<'_>) -> Result<()> {
+        self.counts.record(r.key, &weight(&r));
+        self.writer.add(r)
+    }
+
+    fn consumed(&mut self, bytes: u64) {
+        self.read_bytes += bytes;
+    }
+}
+
+impl Tree {
+    fn buffer_sink(&self, node: &Node, leaf_ready: bool) -> BufferSink {
+        BufferSink {
+            writer: RunWriter::new(&self.ctx, self.new_run(), self.config.run_options(leaf_ready)),
+            counts: RangeCounts::new(node),
+            read_bytes: 0,
+        }
+    }
+
+    /// Writes the oldest sealed memtable as the newest run of the root's buffer.
+    pub(crate) fn write_memtable(&self, task: &Task<'_>, memtable: &Arc<Memtable>) -> Result<()> {
+        let root = self.version.load().root.clone();
+        let leaf_ready = self.config.all_leaf_ready() || extends_the_end(&root, memtable);
+        let mut sink = self.buffer_sink(&root, leaf_ready);
+        let mut filter = VersionFilter::new(self.snapshots(), false);
+        let mut result = Ok(());
+        memtable.ascend(std::ops::Bound::Unbounded, |r| {
+            if filter.keep(&r) {
+                result = sink.take(r);
+            }
+            result.is_ok()
+        });
+        result?;
+        let BufferSink { writer, counts, .. } = sink;
+        let run = writer.finish()?;
+        self.ctx.metrics.versions_dropped.add(filter.dropped());
+        if let Some(run) = &run {
+            self.ctx.metrics.memtable_written_bytes.add(run.meta().disk_bytes);
+        }
+        task.apply(|editor, now| {
+            let mut sealed = now.sealed.clone();
+            let oldest = sealed.pop().expect("the memtable waits until it is written");
+            assert!(Arc::ptr_eq(&oldest, memtable), "memtables are incorporated in order");
+            oldest.set_written();
+            let root = match run {
+                Some(run) => {
+                    let path = path_to(&now.root, b"", |_, _| true)?;
+                    editor.edit(path, |parts, _, _| {
+                        parts.push(run, leaf_ready);
+                        counts.spread(parts);
+                    })
+                }
+                None => now.root.clone(),
+            };
+            Some(TreeVersion { sealed, flushed: memtable.seal_seqno(), ..now.with_root(root) })
+        });
+        Ok(())
+    }
+
+    /// See the head of this file.
+    pub(crate) fn flush(&self, task: &Task<'_>, plan: &FlushPlan) -> Result<()> {
+        let share: Vec<BufferRun> =
+            plan.parent.unpassed(plan.index).filter(|run| plan.range.overlaps(&run.run)).cloned().collect();
+        self.ctx.metrics.flushes.add(1);
+        match &plan.parent.children[plan.index].body {
+            Body::Node(child) => self.flush_to_node(task, plan, child, share),
+            Body::Leaf(leaf) => self.flush_to_leaf(task, plan, leaf, share),
+        }
+    }
+
+    fn flush_to_node(
+        &self,
+        task: &Task<'_>,
+        plan: &FlushPlan,
+        child: &Arc<Node>,
+        share: Vec<BufferRun>,
+    ) -> Result<()> {
+        let (pushes, counts) = if lies_apart(&share, &plan.range) {
+            self.ctx.metrics.flush_by_reference.add(share.len() as u64);
+            let counts = estimate_per_child(child, &plan.range, &share)?;
+            (share, counts)
+        } else {
+            self.merge_for_buffer(plan, child, &share)?
+        };
+        task.apply(|editor, now| {
+            let path = path_to_node(&now.root, plan.range.low(), child.id).expect("a busy node stays");
+            if path.len() == 1 {
+                // It has become the root, which happens only when nothing waited for it.
+                assert!(pushes.is_empty(), "node {} lost its parent", child.id);
+                return None;
+            }
+            let root = editor.edit_with_parent(
+                path,
+                |parts| {
+                    for entry in pushes.iter().rev() {
+                        parts.push(entry.run.clone(), entry.leaf_ready);
+                    }
+                    counts.spread(parts);
+                },
+                |parent, slots| {
+                    let before = share_of(&plan.pending_before(), slots.len());
+                    for child in &mut parent.children[slots] {
+                        child.passed = plan.parent.newest_order();
+                        child.pending = subtract(&child.pending, &before);
+                    }
+                },
+            );
+            Some(now.with_root(root))
+        });
+        Ok(())
+    }
+
+    fn merge_for_buffer(
+        &self,
+        plan: &FlushPlan,
+        child: &Arc<Node>,
+        share: &[BufferRun],
+    ) -> Result<(Vec<BufferRun>, RangeCounts)> {
+        let leaf_ready = self.config.all_leaf_ready();
+        let mut sink = self.buffer_sink(child, leaf_ready);
+        let mut filter = VersionFilter::new(self.snapshots(), false);
+        self.merge_into(share.iter().map(|run| &run.run), &plan.range, &mut filter, &mut sink)?;
+        let BufferSink { writer, counts, read_bytes } = sink;
+        let run = writer.finish()?;
+        self.ctx.metrics.flush_read_bytes.add(read_bytes);
+        self.ctx.metrics.versions_dropped.add(filter.dropped());
+        let mut pushes = Vec::new();
+        if let Some(run) = run {
+            self.ctx.metrics.flush_written_bytes.add(run.meta().disk_bytes);
+            pushes.push(BufferRun { order: 0, leaf_ready, run });
+        }
+        Ok((pushes, counts))
+    }
+
+    fn flush_to_leaf(
+        &self,
+        task: &Task<'_>,
+        plan: &FlushPlan,
+        leaf: &Arc<Leaf>,
+        share: Vec<BufferRun>,
+    ) -> Result<()> {
+        if share.is_empty() && !plan.rewrite {
+            self.apply_to_leaf(task, plan, vec![leaf.clone()], Vec::new());
+            return Ok(());
+        }
+        let beyond = lies_beyond(&share, leaf, &plan.range);
+        let is_big = leaf.held.bytes >= self.config.leaf_raw_bytes / 2;
+        let keep = !plan.rewrite && beyond && is_big;
+        let built = if !plan.rewrite && (keep || leaf.runs.is_empty()) && self.are_leaves(&share, &plan.range) {
+            self.adopt_as_leaves(&share, leaf, keep)
+        } else {
+            let own: &[Arc<Run>] = if keep { &[] } else { &leaf.runs };
+            self.merge_for_leaf(plan, leaf, &share, own, keep)?
+        };
+        let kept: Vec<(Vec<u8>, u64)> = built
+            .iter()
+            .filter(|b| b.leaf.held.tombstones >= KEPT_TOMBSTONES_MIN.max(b.leaf.held.rows / 8))
+            .map(|b| (b.first_key.clone(), b.max_seqno))
+            .collect();
+        let mut leaves = Vec::with_capacity(built.len() + 1);
+        let mut pivots: Vec<Key> = Vec::with_capacity(built.len());
+        let mut last_key: Option<Vec<u8>> = None;
+        if keep {
+            leaves.push(leaf.clone());
+            last_key = leaf.runs.iter().map(|run| run.meta().max_key.clone()).max();
+        }
+        for part in built {
+            if let Some(last_key) = &last_key {
+                pivots.push(separator(last_key, &part.first_key));
+            }
+            last_key = Some(part.last_key);
+            leaves.push(Arc::new(part.leaf));
+        }
+        if leaves.is_empty() {
+            let empty = Leaf { id: leaf.id, runs: Vec::new(), held: Estimate::default(), horizon: 0 };
+            leaves.push(Arc::new(empty));
+        }
+        self.ctx.metrics.leaf_splits.add(leaves.len() as u64 - 1);
+        if self.apply_to_leaf(task, plan, leaves, pivots) {
+            kept.iter().for_each(|(key, after)| self.add_hint(key, *after));
+        }
+        Ok(())
+    }
+
+    /// Whether each run can be a leaf as it is: written for it, apart from the others, of good
+    /// size, with nothing to clean up.
+    fn are_leaves(&self, share: &[BufferRun], range: &KeyRange) -> bool {
+        !share.is_empty()
+            && lies_apart(share, range)
+            && share.iter().all(|run| {
+                let meta = run.run.meta();
+                run.leaf_ready && meta.tombstones == 0 && meta.raw_bytes >= self.config.leaf_raw_bytes / 2
+            })
+    }
+
+    fn adopt_as_leaves(&self, share: &[BufferRun], leaf: &Leaf, keep: bool) -> Vec<BuiltLeaf> {
+        self.ctx.metrics.flush_by_reference.add(share.len() as u64);
+        let mut runs: Vec<&Arc<Run>> = share.iter().map(|run| &run.run).collect();
+        runs.sort_by(|a, b| a.meta().min_key.cmp(&b.meta().min_key));
+        let mut first_id = (!keep).then_some(leaf.id);
+        let built = runs.into_iter().map(|run| {
+            let meta = run.meta();
+            let held = Estimate { rows: meta.rows, bytes: meta.raw_bytes, tombstones: meta.tombstones };
+            let id = first_id.take().unwrap_or_else(|| self.new_node());
+            BuiltLeaf::new(id, run.clone(), held, 0)
+        });
+        built.collect()
+    }
+
+    fn merge_for_leaf(
+        &self,
+        plan: &FlushPlan,
+        leaf: &Leaf,
+        share: &[BufferRun],
+        own: &[Arc<Run>],
+        keep: bool,
+    ) -> Result<Vec<BuiltLeaf>> {
+        let snapshots = self.snapshots();
+        let mut input = if keep { Estimate::default() } else { leaf.held };
+        for run in share {
+            add(&mut input, &run.run.estimate(plan.range.lo.as_deref(), plan.range.hi())?);
+        }
+        let first_id = if keep { self.new_node() } else { leaf.id };
+        let mut sink = LeafSink::new(self, input.bytes, first_id, snapshots[0]);
+        let mut filter = VersionFilter::new(snapshots, true);
+        let runs = share.iter().map(|run| &run.run).chain(own);
+        self.merge_into(runs, &plan.range, &mut filter, &mut sink)?;
+        self.ctx.metrics.flush_read_bytes.add(sink.read_bytes);
+        self.ctx.metrics.versions_dropped.add(filter.dropped());
+        let built = sink.finish()?;
+        let written = built.iter().flat_map(|b| &b.leaf.runs).map(|run| run.meta().disk_bytes).sum();
+        self.ctx.metrics.flush_written_bytes.add(written);
+        Ok(built)
+    }
+
+    /// Replaces the plan's leaf by `leaves`, with `pivots` between them.
+    fn apply_to_leaf(
+        &self,
+        task: &Task<'_>,
+        plan: &FlushPlan,
+        leaves: Vec<Arc<Leaf>>,
+        pivots: Vec<Key>,
+    ) -> bool {
+        task.apply(|editor, now| {
+            let id = plan.parent.children[plan.index].id();
+            let path = path_to_parent_of(&now.root, plan.range.low(), id).expect("a busy leaf stays");
+            let root = editor.edit(path, |parts, index, _| {
+                let arrived = subtract(&parts.children[index].pending, &plan.pending_before());
+                let pending = share_of(&arrived, leaves.len());
+                let passed = plan.parent.newest_order();
+                let slots = leaves.into_iter().map(|leaf| Child { body: Body::Leaf(leaf), passed, pending });
+                parts.children.splice(index..=index, slots);
+                parts.pivots.splice(index..index, pivots);
+            });
+            Some(now.with_root(root))
+        })
+    }
+}
+
+impl FlushPlan {
+    /// What was known to wait for the child when the flush was picked.
+    fn pending_before(&self) -> Estimate {
+        self.parent.children[self.index].pending
+    }
+}
+
+/// All runs lie wholly in `range` and none overlaps another: they need no merge.
+fn lies_apart(share: &[BufferRun], range: &KeyRange) -> bool {
+    if !share.iter().all(|run| range.encloses(&run.run)) {
+        return false;
+    }
+    let mut spans: Vec<(&[u8], &[u8])> =
+        share.iter().map(|run| (&run.run.meta().min_key[..], &run.run.meta().max_key[..])).collect();
+    spans.sort_unstable();
+    spans.windows(2).all(|pair| pair[0].1 < pair[1].0)
+}
+
+/// All of the share lies behind the last key of the leaf.
+fn lies_beyond(share: &[BufferRun], leaf: &Leaf, range: &KeyRange) -> bool {
+    let first = share.iter().map(|run| run.run.meta().min_key.as_slice().max(range.low())).min();
+    let last = leaf.runs.iter().map(|run| run.meta().max_key.as_slice()).max();
+    matches!((first, last), (Some(first), Some(last)) if first > last)
+}
+
+/// Whether a memtable lies behind every key of the tree, so that its run will become a leaf.
+fn extends_the_end(root: &Arc<Node>, memtable: &Memtable) -> bool {
+    let Some((first, _)) = memtable.key_range() else { return false };
+    let mut node = root;
+    loop {
+        let ends_before = |run: &Run| run.meta().max_key < first;
+        if !node.buffer.iter().all(|run| ends_before(&run.run)) {
+            return false;
+        }
+        match node.children.last().map(|child| &child.body) {
+            Some(Body::Node(last)) => node = last,
+            Some(Body::Leaf(leaf)) => return leaf.runs.iter().all(|run| ends_before(run)),
+            None => return false,
+        }
+    }
+}
+
+/// Estimates per child of `node`, which covers `range`, what runs will bring them.
+fn estimate_per_child(node: &Node, range: &KeyRange, share: &[BufferRun]) -> Result<RangeCounts> {
+    let mut counts = RangeCounts::new(node);
+    for index in 0..node.children.len() {
+        let below = node.child_range(index, range);
+        for run in share.iter().filter(|run| below.overlaps(&run.run)) {
+            counts.add(index, &run.run.estimate(below.lo.as_deref(), below.hi())?);
+        }
+    }
+    Ok(counts)
+}

@@ -1,0 +1,337 @@
+//! Background work: which job is due, and what every job has in common.
+//!
+//! A job runs in three steps: under the structure mutex it is picked and what it relies on is marked
+//! busy; outside all locks it reads and writes; under the mutex again its result is put into what
+//! the tree has become meanwhile. If the tree was truncated in between, the result is dropped.
+//!
+//! Policy, the first that applies and is not blocked by a running job:
+//! 1. Write the oldest sealed memtable.
+//! 2. Follow a hint: a scan met many dead records there, or snapshots that protected dead
+//!    records of a leaf are gone.
+//! 3. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
+//!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
+//!    merges runs.
+
+use std::sync::Arc;
+
+use pando_base::{Result, Seqno};
+
+use crate::busy::{BusyTable, JobId};
+use crate::compact::merge_window;
+use crate::edit::{path_to, Editor};
+use crate::memtable::Memtable;
+use crate::node::{is_wasteful, Body, KeyRange, Node, SCORE_DUE, SCORE_WORTHWHILE};
+use crate::tree::{Structure, Tree};
+use crate::version::TreeVersion;
+
+/// Most hints kept; more are dropped, scans will give them again.
+const HINTS_MAX: usize = 64;
+/// Jobs a hint may cause before it is dropped: one per level and some in vain.
+const HINT_STEPS_MAX: u32 = 16;
+
+/// A place where dead records may be worth dropping.
+#[derive(Clone, Debug)]
+pub(crate) struct Hint {
+    /// A key in the leaf's range.
+    pub key: Vec<u8>,
+    /// Of use once no live snapshot is older than this.
+    pub after: Seqno,
+    pub steps: u32,
+}
+
+/// A flush of what waits in `parent` for its child `index`, whose range is `range`.
+#[derive(Debug)]
+pub(crate) struct FlushPlan {
+    pub parent: Arc<Node>,
+    pub index: usize,
+    pub range: KeyRange,
+    /// Rewrite the leaf even if nothing waits for it.
+    pub rewrite: bool,
+}
+
+/// A merge of the runs `window` of the buffer of `node`, which covers `range`.
+#[derive(Debug)]
+pub(crate) struct CompactPlan {
+    pub node: Arc<Node>,
+    pub range: KeyRange,
+    pub window: std::ops::Range<usize>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Plan {
+    WriteMemtable(Arc<Memtable>),
+    Flush(FlushPlan),
+    Compact(CompactPlan),
+}
+
+/// A picked job; dropping it ends what it holds.
+pub(crate) struct Task<'a> {
+    pub tree: &'a Tree,
+    pub job: JobId,
+    pub generation: u64,
+}
+
+impl Drop for Task<'_> {
+    fn drop(&mut self) {
+        self.tree.structure.lock().busy.release(self.job);
+        self.tree.job_ended.notify_all();
+    }
+}
+
+impl Task<'_> {
+    /// Puts the job's result into the tree as it is now. `change` makes the next version, or gives
+    /// `None` if there is nothing to change. A tree truncated since the pick is left alone.
+    pub(crate) fn apply(
+        &self,
+        change: impl FnOnce(&mut Editor<'_>, &TreeVersion) -> Option<TreeVersion>,
+    ) -> bool {
+        let tree = self.tree;
+        let mut structure = tree.structure.lock();
+        let now = tree.version.load_full();
+        if now.generation != self.generation {
+            return false;
+        }
+        let new_node = || tree.new_node();
+        let mut editor = Editor {
+            config: &tree.config,
+            busy: &mut structure.busy,
+            job: self.job,
+            new_node: &new_node,
+        };
+        if let Some(next) = change(&mut editor, &now) {
+            debug_assert_eq!(next.generation, now.generation);
+            tree.version.store(Arc::new(next));
+        }
+        drop(structure);
+        // What only the old version held goes here, outside the lock.
+        drop(now);
+        true
+    }
+}
+
+impl Tree {
+    /// Whether [`Tree::run_job`] would find something to do now. Cheap while there is nothing.
+    pub fn has_work(&self) -> bool {
+        if self.is_quiet() {
+            return false;
+        }
+        let oldest = self.oldest_snapshot();
+        let structure = self.structure.lock();
+        let version = self.version.load_full();
+        self.pick(&structure, &version, oldest).is_some()
+    }
+
+    /// Does the most urgent job that conflicts with none running; false if there is none. Several
+    /// threads may call it at once. After an error nothing has changed and the job is due again.
+    pub fn run_job(&self) -> Result<bool> {
+        if self.is_quiet() {
+            return Ok(false);
+        }
+        let oldest = self.oldest_snapshot();
+        let (task, plan) = {
+            let mut structure = self.structure.lock();
+            let version = self.version.load_full();
+            let Some((plan, hint)) = self.pick(&structure, &version, oldest) else {
+                self.drop_dead_hints(&mut structure, &version, oldest);
+                return Ok(false);
+            };
+            if let Some(hint) = hint {
+                self.step_hint(&mut structure, hint, &plan);
+            }
+            (self.begin(&mut structure, &version, &plan), plan)
+        };
+        self.execute(&task, plan)?;
+        Ok(true)
+    }
+
+    fn is_quiet(&self) -> bool {
+        let version = self.version.load();
+        version.sealed.is_empty()
+            && version.root.totals.heat < SCORE_DUE
+            && self.hints_waiting.load(std::sync::atomic::Ordering::Relaxed) == 0
+    }
+
+    /// The oldest live snapshot.
+    pub(crate) fn oldest_snapshot(&self) -> Seqno {
+        self.horizon.snapshots().first().copied().unwrap_or(0)
+    }
+
+    /// Marks what the plan relies on as busy.
+    pub(crate) fn begin<'a>(
+        &'a self,
+        structure: &mut Structure,
+        version: &TreeVersion,
+        plan: &Plan,
+    ) -> Task<'a> {
+        let busy = &mut structure.busy;
+        let job = busy.new_job();
+        match plan {
+            Plan::WriteMemtable(_) => busy.hold_memtable(job),
+            Plan::Flush(flush) => {
+                busy.hold_shared(job, flush.parent.id);
+                busy.hold_exclusive(job, flush.parent.children[flush.index].id());
+            }
+            Plan::Compact(compact) => busy.hold_exclusive(job, compact.node.id),
+        }
+        Task { tree: self, job, generation: version.generation }
+    }
+
+    pub(crate) fn execute(&self, task: &Task<'_>, plan: Plan) -> Result<()> {
+        match plan {
+            Plan::WriteMemtable(memtable) => self.write_memtable(task, &memtable),
+            Plan::Flush(flush) => self.flush(task, &flush),
+            Plan::Compact(compact) => self.compact(task, &compact),
+        }
+    }
+
+    /// The most urgent plan, and the index of the hint it follows.
+    fn pick(
+        &self,
+        structure: &Structure,
+        version: &TreeVersion,
+        oldest: Seqno,
+    ) -> Option<(Plan, Option<usize>)> {
+        let busy = &structure.busy;
+        if let Some(memtable) = version.sealed.last() {
+            if !busy.is_memtable_busy() {
+                return Some((Plan::WriteMemtable(memtable.clone()), None));
+            }
+        }
+        let followed = structure.hints.iter().enumerate().find_map(|(at, hint)| {
+            let due = hint.after <= oldest;
+            let plan = due.then(|| follow(busy, &version.root, &hint.key, Some(oldest))).flatten()?;
+            Some((Plan::Flush(plan), Some(at)))
+        });
+        if followed.is_some() {
+            return followed;
+        }
+        let mut best = None;
+        self.search(busy, &version.root, &KeyRange::default(), &mut best);
+        best.map(|(_, plan)| (plan, None))
+    }
+
+    /// Looks for the hottest plan in a subtree; heat is known from the totals, so cold subtrees are
+    /// not entered.
+    fn search(&self, busy: &BusyTable, node: &Arc<Node>, range: &KeyRange, best: &mut Option<(u64, Plan)>) {
+        let bar = |best: &Option<(u64, Plan)>| best.as_ref().map_or(SCORE_DUE, |(score, _)| score + 1);
+        if node.totals.heat < bar(best) {
+            return;
+        }
+        if !busy.is_shareable(node.id) {
+            // Its own jobs must wait, but below it others may be free.
+            self.search_below(busy, node, range, best);
+            return;
+        }
+        let free = |index: usize| busy.is_free(node.children[index].id());
+        let mut fullest: Option<(u64, usize)> = None;
+        for (index, child) in node.children.iter().enumerate() {
+            let score = child.score(&self.config);
+            if score > fullest.map_or(0, |(most, _)| most) && free(index) {
+                fullest = Some((score, index));
+            }
+        }
+        let flush = |index: usize| {
+            let range = node.child_range(index, range);
+            Plan::Flush(FlushPlan { parent: node.clone(), index, range, rewrite: false })
+        };
+        let crowded = node.buffer_score(&self.config);
+        let (fullness, index) = fullest.unwrap_or((0, 0));
+        let score = fullness.max(crowded);
+        if fullness >= SCORE_WORTHWHILE {
+            if score >= bar(best) {
+                *best = Some((score, flush(index)));
+            }
+        } else if crowded >= bar(best) && busy.is_free(node.id) {
+            let wasteful = is_wasteful(&node.buffer, &node.children, &self.config);
+            let window = if wasteful { 0..node.buffer.len() } else { merge_window(&node.buffer) };
+            let plan = CompactPlan { node: node.clone(), range: range.clone(), window };
+            *best = Some((crowded, Plan::Compact(plan)));
+        }
+        self.search_below(busy, node, range, best);
+    }
+
+    fn search_below(
+        &self,
+        busy: &BusyTable,
+        node: &Node,
+        range: &KeyRange,
+        best: &mut Option<(u64, Plan)>,
+    ) {
+        for (index, child) in node.children.iter().enumerate() {
+            if let Body::Node(below) = &child.body {
+                self.search(busy, below, &node.child_range(index, range), best);
+            }
+        }
+    }
+
+    /// Files a hint unless one for the same leaf waits already.
+    pub(crate) fn add_hint(&self, key: &[u8], after: Seqno) {
+        let mut structure = self.structure.lock();
+        if structure.hints.len() >= HINTS_MAX || structure.hints.iter().any(|hint| hint.key == key) {
+            return;
+        }
+        structure.hints.push_back(Hint { key: key.to_vec(), after, steps: 0 });
+        self.count_hints(&structure);
+    }
+
+    fn count_hints(&self, structure: &Structure) {
+        let count = structure.hints.len() as u64;
+        self.hints_waiting.store(count, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// A hint is used up when its leaf is rewritten.
+    fn step_hint(&self, structure: &mut Structure, at: usize, plan: &Plan) {
+        let done = matches!(plan, Plan::Flush(flush) if flush.rewrite);
+        if let Some(hint) = structure.hints.get_mut(at) {
+            hint.steps += 1;
+            if done || hint.steps >= HINT_STEPS_MAX {
+                structure.hints.remove(at);
+            }
+        }
+        self.count_hints(structure);
+    }
+
+    /// Drops hints that ask for nothing any more; those that are blocked or not due stay.
+    fn drop_dead_hints(&self, structure: &mut Structure, version: &TreeVersion, oldest: Seqno) {
+        let nobody = BusyTable::default();
+        structure.hints.retain(|hint| {
+            hint.after > oldest || follow(&nobody, &version.root, &hint.key, Some(oldest)).is_some()
+        });
+        self.count_hints(structure);
+    }
+}
+
+/// The next flush on the way of `key` down to its leaf: the topmost child with something waiting, or
+/// else, once all has arrived, the leaf itself. With `oldest` only if rewriting the leaf may drop
+/// something: it was not written when this was already the oldest snapshot.
+pub(crate) fn follow(
+    busy: &BusyTable,
+    root: &Arc<Node>,
+    key: &[u8],
+    oldest: Option<Seqno>,
+) -> Option<FlushPlan> {
+    let path = path_to(root, key, |node, index| matches!(node.children[index].body, Body::Leaf(_)))?;
+    let last = path.len() - 1;
+    for (level, step) in path.into_iter().enumerate() {
+        let range = step.node.child_range(step.index, &step.range);
+        let child = &step.node.children[step.index];
+        let waiting = step.node.unpassed(step.index).any(|run| range.overlaps(&run.run));
+        let rewrite = level == last
+            && match &child.body {
+                Body::Leaf(leaf) => {
+                    !leaf.runs.is_empty() && oldest.is_none_or(|oldest| leaf.horizon < oldest)
+                }
+                Body::Node(_) => false,
+            };
+        if waiting || rewrite {
+            let free = busy.is_shareable(step.node.id) && busy.is_free(child.id());
+            return free.then_some(FlushPlan {
+                parent: step.node,
+                index: step.index,
+                range,
+                rewrite: level == last,
+            });
+        }
+    }
+    None
+}

@@ -1,0 +1,232 @@
+//! The deadlock detector: finds cycles in who waits for whom, and breaks them.
+//!
+//! The wait-for graph is not stored. A waiting transaction names the lock it waits for, and the lock
+//! names who is in its way; the detector reads both when a wait begins. So hand-overs,
+//! upgrades, time-outs and single unlocks have no edges to keep right.
+//!
+//! **Who is in the way.** A request waits for the holders it cannot stand beside and for the requests
+//! before it in the queue it cannot stand beside. Those wait for the same lock, so whatever is
+//! reached through them is reached through the holders: the search follows holders only. A shared
+//! request behind an exclusive one stands beside shared holders but waits for them all the
+//! same, *via* the exclusive one, which then is a member of the cycle too.
+//!
+//! **When.** Every edge that appears has as source or target the transaction that begins to wait:
+//! grants go to the front of the queue, before which the others waited already. So a cycle exists
+//! first when the last of its members begins to wait, and goes through that one. Each searches
+//! *after* it is in its queue; of several that begin at once, one is last and sees all the others.
+//!
+//! **No false alarm.** The search locks one shard at a time, so what it finds may be put together from
+//! different moments. Before a victim falls all shards of the cycle are locked, ascending, and every
+//! edge is looked at again. Only one detector runs at a time, so two do not fell two victims for one
+//! cycle.
+//!
+//! Lock order: detector, then shards ascending (all others hold one shard at a time), then a
+//! transaction's wait state.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
+
+use super::table::{Place, Shard, Woken};
+use super::txn::{TxnState, WaitEnd};
+use super::{LockManager, LockMode};
+
+/// One edge of a cycle: `waiter` waits at `place`, which `holder` holds.
+struct Edge {
+    waiter: Arc<TxnState>,
+    place: Place,
+    /// The exclusive request through which a shared one waits for a shared holder.
+    via: Option<Arc<TxnState>>,
+    holder: Arc<TxnState>,
+}
+
+/// A transaction the search reached, and through which edge (its index in the list of edges).
+struct Reached {
+    txn: Arc<TxnState>,
+    through: Option<usize>,
+}
+
+impl LockManager {
+    /// Breaks every cycle `start`, which has just begun to wait, is in. Its wait may be over then.
+    pub(crate) fn resolve_deadlocks(&self, start: &Arc<TxnState>) {
+        if !self.someone_in_the_way_waits(start) {
+            return;
+        }
+        let _one_detector = self.detector.lock();
+        while let Some(cycle) = self.find_cycle(start) {
+            self.break_cycle(start, &cycle);
+        }
+    }
+
+    /// The cheap look that ends nearly every search: a cycle through `start` needs a holder that waits.
+    fn someone_in_the_way_waits(&self, start: &Arc<TxnState>) -> bool {
+        self.edges_of(start).iter().any(|edge| edge.holder.waits_at().is_some())
+    }
+
+    /// What `waiter` waits for now; empty if it does not wait any more.
+    fn edges_of(&self, waiter: &Arc<TxnState>) -> Vec<Edge> {
+        let Some(place) = waiter.waits_at() else { return Vec::new() };
+        let shard = self.shard(place);
+        if waiter.waits_at() != Some(place) {
+            return Vec::new();
+        }
+        edges_at(&shard, place, waiter)
+    }
+
+    /// A shortest cycle through `start`, as edges in order from `start` on.
+    fn find_cycle(&self, start: &Arc<TxnState>) -> Option<Vec<Edge>> {
+        let mut reached = vec![Reached { txn: Arc::clone(start), through: None }];
+        let mut edges: Vec<(usize, Edge)> = Vec::new();
+        let mut seen = HashSet::from([start.id]);
+        let mut at = 0;
+        while at < reached.len() {
+            for edge in self.edges_of(&reached[at].txn) {
+                let holder = Arc::clone(&edge.holder);
+                let closes = Arc::ptr_eq(&holder, start);
+                if closes || seen.insert(holder.id) {
+                    edges.push((at, edge));
+                    if closes {
+                        return Some(path_back(&reached, edges));
+                    }
+                    reached.push(Reached { txn: holder, through: Some(edges.len() - 1) });
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Looks at every edge again with all shards locked; if the cycle is real, ends one wait in it.
+    fn break_cycle(&self, start: &Arc<TxnState>, cycle: &[Edge]) {
+        let mut numbers: Vec<u32> = cycle.iter().map(|edge| edge.place.shard).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let mut shards: Vec<(u32, MutexGuard<'_, Shard>)> =
+            numbers.iter().map(|number| (*number, self.shards[*number as usize].lock())).collect();
+        let position = |place: Place| numbers.binary_search(&place.shard).expect("its shard is locked");
+
+        let real = cycle.iter().all(|edge| edge.still_holds(&shards[position(edge.place)].1));
+        if !real {
+            return;
+        }
+        let (victim, place) = choose_victim(start, cycle);
+        let text = report(cycle, &victim, |place| &shards[position(place)].1);
+        *self.last_deadlock.lock() = Some(text);
+        self.metrics.deadlocks.add(1);
+
+        let mut woken = Woken::new();
+        shards[position(place)].1.withdraw(place.slot, &victim, WaitEnd::Deadlock, &mut woken);
+        drop(shards);
+        woken.iter().for_each(|txn| txn.wake());
+    }
+}
+
+impl Edge {
+    /// Requires the shard's mutex.
+    fn still_holds(&self, shard: &Shard) -> bool {
+        self.waiter.waits_at() == Some(self.place)
+            && edges_at(shard, self.place, &self.waiter).iter().any(|edge| {
+                Arc::ptr_eq(&edge.holder, &self.holder)
+                    && edge.via.as_ref().map(Arc::as_ptr) == self.via.as_ref().map(Arc::as_ptr)
+            })
+    }
+}
+
+/// The edges from `waiter`, which waits at `place`, to all holders but itself.
+fn edges_at(shard: &Shard, place: Place, waiter: &Arc<TxnState>) -> Vec<Edge> {
+    let lock = shard.lock(place.slot);
+    let mut before = lock.queue().rev().skip_while(|other| !Arc::ptr_eq(&other.txn, waiter));
+    let mode = before.next().expect("a waiting transaction is in its queue").mode;
+    let shared = mode == LockMode::Shared && lock.holders().all(|holder| holder.mode == LockMode::Shared);
+    let via = match shared {
+        true => before.find(|other| other.mode == LockMode::Exclusive).map(|other| Arc::clone(&other.txn)),
+        false => None,
+    };
+    assert!(!shared || via.is_some(), "a shared request beside shared holders waits behind an exclusive one");
+    lock.holders()
+        .filter(|holder| !Arc::ptr_eq(&holder.txn, waiter))
+        .map(|holder| Edge {
+            waiter: Arc::clone(waiter),
+            place,
+            via: via.clone().filter(|via| !Arc::ptr_eq(via, &holder.txn)),
+            holder: Arc::clone(&holder.txn),
+        })
+        .collect()
+}
+
+/// The edges that led to the last one, in order from the start.
+fn path_back(reached: &[Reached], mut edges: Vec<(usize, Edge)>) -> Vec<Edge> {
+    let mut path = Vec::new();
+    let mut through = Some(edges.len() - 1);
+    while let Some(index) = through {
+        // Later edges were not on the path or are taken already.
+        edges.truncate(index + 1);
+        let (from, edge) = edges.pop().expect("edges are numbered");
+        path.push(edge);
+        through = reached[from].through;
+    }
+    path.reverse();
+    path
+}
+
+/// The member with the smallest weight; among equals the one whose wait closed the cycle, then the
+/// first after it.
+fn choose_victim(start: &Arc<TxnState>, cycle: &[Edge]) -> (Arc<TxnState>, Place) {
+    let members = cycle.iter().flat_map(|edge| {
+        std::iter::once(&edge.waiter).chain(&edge.via).map(move |member| (member, edge.place))
+    });
+    let (victim, place) = members
+        .min_by_key(|(member, _)| (member.weight(), !Arc::ptr_eq(member, start)))
+        .expect("a cycle has members");
+    (Arc::clone(victim), place)
+}
+
+/// Bytes of a key that are printed.
+const PRINTED_KEY_BYTES_MAX: usize = 64;
+
+/// The text for `SHOW ENGINE STATUS`.
+fn report<'a>(cycle: &[Edge], victim: &Arc<TxnState>, shard: impl Fn(Place) -> &'a Shard) -> String {
+    use std::fmt::Write;
+
+    let members = cycle.iter().map(|edge| 1 + usize::from(edge.via.is_some())).sum::<usize>();
+    let mut text = format!("deadlock of {members} transactions\n");
+    for edge in cycle {
+        let lock = shard(edge.place).lock(edge.place.slot);
+        let (dict, key) = (lock.dict, hex(lock.key()));
+        let waiting = |txn: &Arc<TxnState>| {
+            let waiter = lock.queue().find(|waiter| Arc::ptr_eq(&waiter.txn, txn));
+            let (mode, upgrade) = waiter.map_or((LockMode::Exclusive, false), |w| (w.mode, w.upgrade));
+            let upgrade = if upgrade { ", held shared" } else { "" };
+            format!("transaction {} (weight {}) waits for the {mode} lock{upgrade}", txn.id, txn.weight())
+        };
+        let on = format!("on dictionary {dict} key {key}");
+        let holder_mode = lock.holders().find(|holder| Arc::ptr_eq(&holder.txn, &edge.holder));
+        let held = match holder_mode.map(|holder| holder.mode) {
+            Some(mode) => format!("held {mode} by transaction {}", edge.holder.id),
+            None => format!("held by transaction {}", edge.holder.id),
+        };
+        // Writing to a string does not fail.
+        let _ = match &edge.via {
+            None => writeln!(text, "{} {on}, {held}", waiting(&edge.waiter)),
+            Some(via) => writeln!(
+                text,
+                "{} {on}, behind transaction {}\n{} {on}, {held}",
+                waiting(&edge.waiter),
+                via.id,
+                waiting(via)
+            ),
+        };
+    }
+    let _ = writeln!(text, "victim: transaction {}", victim.id);
+    text
+}
+
+fn hex(key: &[u8]) -> String {
+    let shown = &key[..key.len().min(PRINTED_KEY_BYTES_MAX)];
+    let mut text: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    if shown.len() < key.len() {
+        text.push_str(&format!("... ({} bytes)", key.len()));
+    }
+    text
+}

@@ -1,0 +1,360 @@
+//! Row locks: who may change or depend on which key.
+//!
+//! Purpose: point locks by (dictionary, key), shared and exclusive, held until the transaction ends.
+//! Locks are of keys, not of rows: a key that does not exist can be locked, which is how inserts of
+//! the same unique key meet.
+//!
+//! What holds (I1 and I6 need no locks; these are the lock manager's own):
+//! 1. Mutual exclusion: an exclusive lock has one holder, a shared one any number.
+//! 2. First come, first served: a request waits if anyone waits, but re-entrant requests are answered at
+//!    once, and a shared holder that wants exclusive stands before all who hold nothing.
+//! 3. No lost wake-up, no herd: whoever departs from a lock (release, downgrade, withdrawal from
+//!    the queue) grants it, under the shard's mutex, to exactly those who can have it now, and wakes these.
+//!    A woken thread owns the lock already.
+//! 4. Every deadlock is found when its last member begins to wait, and only real ones (`deadlock.rs`).
+//! 5. A wait ends exactly once: granted, victim, timed out, or killed. A kill that comes between two
+//!    requests makes the next one fail.
+//!
+//! Life of a request: hash (dictionary, key) to a shard; under its mutex, grant at once (a new lock,
+//! or beside the holders of one without a queue) or enter the queue. Having entered, outside the
+//! mutex: look for a kill, look for deadlocks, sleep on the transaction's own condition variable.
+//! `release_all` goes through the list of places held, without hashing or comparing a key.
+//!
+//! Lock order: the list of held locks (own thread only), detector, shards (one at a time; the
+//! detector several, ascending), wait state. The registry of transactions and the last deadlock's text
+//! are leaves. Nobody is woken, and no I/O happens, under a shard's mutex.
+//!
+//! Range locks per dictionary, and turning a transaction's many row locks into ranges, are later
+//! works: their place is a check in `LockManager::lock` before the shard is asked.
+
+mod deadlock;
+mod table;
+mod txn;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pando_base::{DictId, Metrics, TxnId};
+use parking_lot::{Mutex, MutexGuard};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use table::{Answer, GivenBack, Place, Shard, Waiter, Woken};
+pub use txn::TxnHandle;
+use txn::{TxnState, WaitEnd};
+
+/// Shards of the lock table: enough that a hundred busy threads rarely meet. A power of two.
+const SHARDS: usize = 128;
+
+/// Shards of the registry of transactions.
+const REGISTRY_SHARDS: usize = 16;
+
+const _: () = assert!(SHARDS.is_power_of_two());
+
+/// How a key is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockMode {
+    /// Others may hold it shared too.
+    Shared,
+    /// Nobody else may hold it.
+    Exclusive,
+}
+
+impl LockMode {
+    /// Whether this mode can be held by one while another holds `other`.
+    pub fn admits(self, other: LockMode) -> bool {
+        self == LockMode::Shared && other == LockMode::Shared
+    }
+}
+
+impl fmt::Display for LockMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LockMode::Shared => "shared",
+            LockMode::Exclusive => "exclusive",
+        })
+    }
+}
+
+/// What to do when a lock cannot be granted at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Wait so long.
+    Timeout(Duration),
+    /// Fail at once; the statement fails.
+    NoWait,
+    /// Fail at once; the statement goes on without the row.
+    SkipLocked,
+}
+
+/// A request that succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockOutcome {
+    /// The lock, or its upgrade to exclusive, is new to the transaction; `unlock` undoes it.
+    Granted {
+        /// Whether it had to wait: what was read before the lock may be old.
+        waited: bool,
+    },
+    /// The transaction held it before, as strong as asked for or stronger.
+    AlreadyHeld,
+}
+
+/// A request that failed. The transaction holds what it held before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockError {
+    /// The transaction is a deadlock's victim and must be rolled back.
+    Deadlock,
+    /// The time was over.
+    Timeout,
+    /// The transaction was killed, before or while it waited.
+    Killed,
+    /// Another holds it, and the request was not to wait (`NoWait`, `SkipLocked`).
+    WouldBlock,
+}
+
+/// A lock held or waited for, for reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockRow {
+    /// Who holds or waits.
+    pub txn: TxnId,
+    /// The lock's dictionary.
+    pub dict: DictId,
+    /// The lock's key.
+    pub key: Vec<u8>,
+    /// Mode held or waited for.
+    pub mode: LockMode,
+    /// Whether it waits. An upgrader has two rows: the shared lock it holds, the exclusive it waits for.
+    pub waiting: bool,
+}
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct PaddedShard(Mutex<Shard>);
+
+type Registry = HashMap<TxnId, Arc<TxnState>>;
+
+/// The table of row locks; see the head of this module.
+#[derive(Debug)]
+pub struct LockManager {
+    shards: Box<[PaddedShard]>,
+    registry: [Mutex<Registry>; REGISTRY_SHARDS],
+    /// Held by the one who looks for deadlocks.
+    detector: Mutex<()>,
+    last_deadlock: Mutex<Option<String>>,
+    metrics: Arc<Metrics>,
+}
+
+impl LockManager {
+    /// A manager without locks.
+    pub fn new(metrics: Arc<Metrics>) -> Arc<LockManager> {
+        Arc::new(LockManager {
+            shards: (0..SHARDS).map(|_| PaddedShard::default()).collect(),
+            registry: Default::default(),
+            detector: Mutex::new(()),
+            last_deadlock: Mutex::new(None),
+            metrics,
+        })
+    }
+
+    /// Makes a transaction known. Requires: no other lives with this id.
+    pub fn register(self: &Arc<Self>, id: TxnId) -> TxnHandle {
+        let state = Arc::new(TxnState::new(id));
+        let other = self.registry_of(id).insert(id, Arc::clone(&state));
+        assert!(other.is_none(), "transaction {id} is registered twice");
+        TxnHandle { state, manager: Arc::clone(self) }
+    }
+
+    /// Locks `key` of `dict` for `txn`, or makes a shared lock exclusive.
+    ///
+    /// Errors leave what `txn` holds unchanged.
+    pub fn lock(
+        &self,
+        txn: &TxnHandle,
+        dict: DictId,
+        key: &[u8],
+        mode: LockMode,
+        wait: Wait,
+    ) -> Result<LockOutcome, LockError> {
+        let state = &txn.state;
+        self.metrics.row_lock_requests.add(1);
+        if state.is_killed() {
+            return Err(LockError::Killed);
+        }
+        let (hash, number) = hash_of(dict, key);
+        let mut held = state.held.lock();
+        let mut shard = self.shards[number as usize].lock();
+        let (slot, answer) = shard
+            .request(hash, (dict, key), state, mode, |slot| held.note(Place { shard: number, slot }));
+        let upgrade = match answer {
+            Answer::AlreadyHeld => return Ok(LockOutcome::AlreadyHeld),
+            Answer::Upgraded => return Ok(LockOutcome::Granted { waited: false }),
+            Answer::Granted => {
+                drop(shard);
+                self.count_new(state);
+                return Ok(LockOutcome::Granted { waited: false });
+            }
+            Answer::Blocked { upgrade } => upgrade,
+        };
+        let Wait::Timeout(timeout) = wait else { return Err(LockError::WouldBlock) };
+
+        let place = Place { shard: number, slot };
+        let held_position = upgrade.unwrap_or_else(|| held.note(place));
+        let txn = Arc::clone(state);
+        shard.enqueue(place, Waiter { txn, held_position, mode, upgrade: upgrade.is_some() });
+        drop(shard);
+        let end = self.wait(state, timeout);
+        match (end, upgrade) {
+            (WaitEnd::Granted, None) => self.count_new(state),
+            (WaitEnd::Granted, Some(_)) | (_, Some(_)) => {}
+            (_, None) => held.forget(held_position),
+        }
+        match end {
+            WaitEnd::Granted => Ok(LockOutcome::Granted { waited: true }),
+            WaitEnd::Deadlock => Err(LockError::Deadlock),
+            WaitEnd::TimedOut => Err(LockError::Timeout),
+            WaitEnd::Killed => Err(LockError::Killed),
+        }
+    }
+
+    /// Undoes what the last `Granted` for this key gave: a lock made exclusive is shared again,
+    /// another is released (READ COMMITTED gives back rows that did not match). Not to be called
+    /// after `AlreadyHeld`: the row may have been locked for a reason. False if nothing is held.
+    pub fn unlock(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> bool {
+        let state = &txn.state;
+        let (hash, number) = hash_of(dict, key);
+        let mut woken = Woken::new();
+        let mut held = state.held.lock();
+        let given_back =
+            self.shards[number as usize].lock().give_back(hash, (dict, key), state, &mut woken);
+        woken.iter().for_each(|txn| txn.wake());
+        match given_back {
+            GivenBack::NotHeld => return false,
+            GivenBack::Downgraded => {}
+            GivenBack::Released(position) => {
+                held.forget(position);
+                state.held_count.fetch_sub(1, Ordering::Relaxed);
+                self.metrics.row_locks.sub(1);
+            }
+        }
+        true
+    }
+
+    /// Releases all locks of `txn`.
+    pub fn release_all(&self, txn: &TxnHandle) {
+        let state = &txn.state;
+        let mut held = state.held.lock();
+        let count = state.held_count.swap(0, Ordering::Relaxed);
+        if count == 0 {
+            return;
+        }
+        self.metrics.row_locks.sub(count as u64);
+        let mut woken = Woken::new();
+        for place in held.drain() {
+            self.shard(place).release(place.slot, state, &mut woken);
+            woken.drain(..).for_each(|txn| txn.wake());
+        }
+    }
+
+    /// Makes `txn`'s wait, if it waits, and its further requests fail with `Killed`. Unknown ids are
+    /// none of our business: the transaction has ended.
+    pub fn kill(&self, txn: TxnId) {
+        let state = self.registry_of(txn).get(&txn).cloned();
+        if let Some(state) = state {
+            // First the flag, then the wait; the waiter enters its queue first and then looks at the flag.
+            state.set_killed(true);
+            self.cancel(&state, WaitEnd::Killed);
+        }
+    }
+
+    /// All locks held and waited for; of each shard at one moment.
+    pub fn rows(&self) -> Vec<LockRow> {
+        let mut rows = Vec::new();
+        for shard in &self.shards {
+            for lock in shard.lock().locks() {
+                let row = |txn: &TxnState, mode, waiting| {
+                    let (dict, key) = (lock.dict, lock.key().to_vec());
+                    LockRow { txn: txn.id, dict, key, mode, waiting }
+                };
+                rows.extend(lock.holders().map(|holder| row(&holder.txn, holder.mode, false)));
+                rows.extend(lock.queue().map(|waiter| row(&waiter.txn, waiter.mode, true)));
+            }
+        }
+        rows
+    }
+
+    /// The last deadlock in words: who waited for what held by whom, and the victim.
+    pub fn last_deadlock(&self) -> Option<String> {
+        self.last_deadlock.lock().clone()
+    }
+
+    pub(crate) fn unregister(&self, txn: &TxnHandle) {
+        self.release_all(txn);
+        self.registry_of(txn.id()).remove(&txn.id());
+    }
+
+    /// Waits for the end of a wait that has begun.
+    fn wait(&self, state: &Arc<TxnState>, timeout: Duration) -> WaitEnd {
+        self.metrics.row_lock_waits.add(1);
+        // Time limits of waits are real time even in a simulation: threads really sleep here.
+        let begun = Instant::now();
+        if state.is_killed() {
+            self.cancel(state, WaitEnd::Killed);
+        }
+        self.resolve_deadlocks(state);
+        // A time beyond the clock's range is for ever.
+        let end = state.sleep(begun.checked_add(timeout)).unwrap_or_else(|| {
+            self.cancel(state, WaitEnd::TimedOut);
+            state.sleep(None).expect("the wait has ended, by the time limit or before")
+        });
+        self.metrics.row_lock_time.add(begun.elapsed().as_micros() as u64);
+        if end == WaitEnd::TimedOut {
+            self.metrics.row_lock_timeouts.add(1);
+        }
+        end
+    }
+
+    /// Ends the wait of `state` if it still waits.
+    fn cancel(&self, state: &Arc<TxnState>, end: WaitEnd) {
+        let Some(place) = state.waits_at() else { return };
+        let mut woken = Woken::new();
+        {
+            let mut shard = self.shard(place);
+            // Waits begin and end under the shard's mutex: only now it is certain.
+            if state.waits_at() != Some(place) {
+                return;
+            }
+            shard.withdraw(place.slot, state, end, &mut woken);
+        }
+        woken.iter().for_each(|txn| txn.wake());
+    }
+
+    fn count_new(&self, state: &TxnState) {
+        state.held_count.fetch_add(1, Ordering::Relaxed);
+        self.metrics.row_locks.add(1);
+    }
+
+    fn shard(&self, place: Place) -> MutexGuard<'_, Shard> {
+        self.shards[place.shard as usize].lock()
+    }
+
+    fn registry_of(&self, txn: TxnId) -> MutexGuard<'_, Registry> {
+        self.registry[txn.0 as usize % REGISTRY_SHARDS].lock()
+    }
+}
+
+impl PaddedShard {
+    fn lock(&self) -> MutexGuard<'_, Shard> {
+        self.0.lock()
+    }
+}
+
+/// The hash of a lock and its shard, which comes from bits the shard's hash table does not use first.
+fn hash_of(dict: DictId, key: &[u8]) -> (u64, u32) {
+    let hash = xxh3_64_with_seed(key, dict.0);
+    (hash, (hash >> 40) as u32 & (SHARDS as u32 - 1))
+}
+
+#[cfg(test)]
+mod tests;

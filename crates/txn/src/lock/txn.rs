@@ -1,0 +1,196 @@
+//! A transaction as the lock manager knows it: what it holds, whether it waits, how it is woken.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Instant;
+
+use pando_base::TxnId;
+use parking_lot::{Condvar, Mutex};
+
+use super::table::Place;
+use super::LockManager;
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitEnd {
+    Granted,
+    Deadlock,
+    TimedOut,
+    Killed,
+}
+
+/// ```text
+/// Idle --enqueued--> Waiting --granted, victim, timed out, killed--> Ended --seen by its thread--> Idle
+/// ```
+/// `Waiting` begins and ends under the mutex of the shard it names, so whoever holds that mutex sees
+/// a queue and its waiters' states agree.
+#[derive(Clone, Copy, Debug)]
+enum WaitState {
+    Idle,
+    Waiting(Place),
+    Ended(WaitEnd),
+}
+
+/// Locks held, by place, so that release needs no search. A lock given back early leaves a hole if it is
+/// not the last.
+#[derive(Debug, Default)]
+pub(crate) struct HeldLocks {
+    places: Vec<Option<Place>>,
+}
+
+impl HeldLocks {
+    /// Notes a lock; the position is kept with the lock for `forget`.
+    pub(crate) fn note(&mut self, place: Place) -> u32 {
+        self.places.push(Some(place));
+        self.places.len() as u32 - 1
+    }
+
+    /// The lock at `position` is not held any more.
+    pub(crate) fn forget(&mut self, position: u32) {
+        let place = self.places[position as usize].take();
+        assert!(place.is_some(), "a lock is given back once");
+        while let Some(None) = self.places.last() {
+            self.places.pop();
+        }
+    }
+
+    /// Empties the list, giving each lock.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Place> + '_ {
+        self.places.drain(..).flatten()
+    }
+}
+
+/// The shared part: queues, holders and the deadlock detector refer to it.
+#[derive(Debug)]
+pub(crate) struct TxnState {
+    pub(crate) id: TxnId,
+    killed: AtomicBool,
+    weight: AtomicU64,
+    /// Number of locks held, for reports; the list itself is the transaction's own business.
+    pub(crate) held_count: AtomicUsize,
+    /// Taken by the transaction's own thread only, for the whole of one request.
+    pub(crate) held: Mutex<HeldLocks>,
+    wait: Mutex<WaitState>,
+    woken: Condvar,
+}
+
+impl TxnState {
+    pub(crate) fn new(id: TxnId) -> TxnState {
+        TxnState {
+            id,
+            killed: AtomicBool::new(false),
+            weight: AtomicU64::new(0),
+            held_count: AtomicUsize::new(0),
+            held: Mutex::default(),
+            wait: Mutex::new(WaitState::Idle),
+            woken: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_killed(&self, killed: bool) {
+        self.killed.store(killed, Ordering::SeqCst);
+    }
+
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// Requires the shard's mutex.
+    pub(crate) fn begin_wait(&self, place: Place) {
+        let mut wait = self.wait.lock();
+        assert!(matches!(*wait, WaitState::Idle), "a transaction waits for one lock at a time");
+        *wait = WaitState::Waiting(place);
+    }
+
+    /// Requires the mutex of the shard it waits in. Its thread is to be woken with `wake` once no
+    /// mutex is held.
+    pub(crate) fn end_wait(&self, end: WaitEnd) {
+        let mut wait = self.wait.lock();
+        assert!(matches!(*wait, WaitState::Waiting(_)), "a wait ends once");
+        *wait = WaitState::Ended(end);
+    }
+
+    pub(crate) fn wake(&self) {
+        self.woken.notify_one();
+    }
+
+    /// Where it waits, if it does.
+    pub(crate) fn waits_at(&self) -> Option<Place> {
+        match *self.wait.lock() {
+            WaitState::Waiting(place) => Some(place),
+            WaitState::Idle | WaitState::Ended(_) => None,
+        }
+    }
+
+    /// Sleeps until the wait has ended, or the deadline passed (`None`, and it still waits).
+    pub(crate) fn sleep(&self, deadline: Option<Instant>) -> Option<WaitEnd> {
+        let mut wait = self.wait.lock();
+        loop {
+            if let WaitState::Ended(end) = *wait {
+                *wait = WaitState::Idle;
+                return Some(end);
+            }
+            match deadline {
+                None => self.woken.wait(&mut wait),
+                Some(deadline) if self.woken.wait_until(&mut wait, deadline).timed_out() => {
+                    if let WaitState::Waiting(_) = *wait {
+                        return None;
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+/// A registered transaction. Dropping it releases its locks.
+///
+/// One thread at a time asks for locks in its name; it may move between threads.
+#[derive(Debug)]
+pub struct TxnHandle {
+    pub(crate) state: Arc<TxnState>,
+    pub(crate) manager: Arc<LockManager>,
+}
+
+impl TxnHandle {
+    /// The transaction's id.
+    pub fn id(&self) -> TxnId {
+        self.state.id
+    }
+
+    /// Tells how much would be lost with this transaction (its writes so far): of the transactions in a
+    /// deadlock the one with the smallest weight is the victim.
+    pub fn set_weight(&self, writes: u64) {
+        self.state.weight.store(writes, Ordering::Relaxed);
+    }
+
+    /// What `set_weight` was told last.
+    pub fn weight(&self) -> u64 {
+        self.state.weight()
+    }
+
+    /// Whether it was killed: lock requests fail until `clear_kill`.
+    pub fn is_killed(&self) -> bool {
+        self.state.is_killed()
+    }
+
+    /// The killed statement is over, the transaction goes on.
+    pub fn clear_kill(&self) {
+        self.state.set_killed(false);
+    }
+
+    /// Number of row locks held.
+    pub fn locks_held(&self) -> usize {
+        self.state.held_count.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TxnHandle {
+    fn drop(&mut self) {
+        self.manager.unregister(self);
+    }
+}

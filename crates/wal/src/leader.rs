@@ -1,0 +1,182 @@
+//! Group commit: one thread at a time leads, which is to write everything buffered, change files
+//! where the append side planned it, and sync if asked; the others wait, or append into the other
+//! buffer.
+
+use std::mem;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+use pando_base::{Error, Result};
+use pando_storage::vfs::{File, OpenMode};
+
+use crate::appender::Switch;
+use crate::files;
+use crate::header::LogFileHead;
+use crate::trim::KeptFile;
+use crate::wal::Wal;
+
+/// Who leads, and whether the log has failed.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    leading: bool,
+    /// The first failure (I8).
+    pub(crate) failed: Option<String>,
+}
+
+/// The file that is written now.
+#[derive(Debug)]
+pub(crate) struct Current {
+    file: Arc<dyn File>,
+    head: LogFileHead,
+}
+
+/// What the leader owns.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    /// `None` before the start.
+    pub(crate) current: Option<Current>,
+    /// The frames being written; the empty buffer in between.
+    buffer: Vec<u8>,
+    switches: Vec<Switch>,
+}
+
+impl Wal {
+    /// Returns when the log is written, or synced, up to `lsn`.
+    pub(crate) fn reach(&self, lsn: u64, sync: bool) -> Result<()> {
+        let reached = if sync { &self.durable } else { &self.written };
+        if reached.load(Ordering::Acquire) >= lsn {
+            return Ok(());
+        }
+        let mut waiting_since = None;
+        let mut group = self.group.lock();
+        let outcome = loop {
+            if reached.load(Ordering::Acquire) >= lsn {
+                break Ok(());
+            }
+            if let Some(reason) = &group.failed {
+                break Err(Error::ReadOnly { reason: reason.clone() });
+            }
+            if group.leading {
+                waiting_since.get_or_insert_with(|| self.vfs.now_micros());
+                self.arrived.wait(&mut group);
+                continue;
+            }
+            group.leading = true;
+            drop(group);
+            let led = self.lead(sync);
+            if let Err(error) = led {
+                self.latch(&error);
+            }
+            group = self.group.lock();
+            group.leading = false;
+            self.arrived.notify_all();
+        };
+        drop(group);
+        if let Some(since) = waiting_since {
+            self.metrics.log_waits.add(1);
+            self.metrics.log_wait_time.add(self.vfs.now_micros().saturating_sub(since));
+        }
+        outcome
+    }
+
+    /// Nothing is accepted from now on: durability is in doubt (I8).
+    pub(crate) fn latch(&self, error: &Error) {
+        let mut group = self.group.lock();
+        if group.failed.is_none() {
+            group.failed = Some(error.to_string());
+        }
+        self.latched.store(true, Ordering::Release);
+        self.metrics.read_only_latched.set(1);
+        self.arrived.notify_all();
+    }
+
+    /// The error of a failed log.
+    pub(crate) fn read_only(&self) -> Error {
+        let reason = self.group.lock().failed.clone();
+        Error::ReadOnly { reason: reason.unwrap_or_else(|| "the log failed".into()) }
+    }
+
+    /// Writes all that is buffered and syncs it if asked. By the leader only. After an error the
+    /// log must be latched.
+    fn lead(&self, sync: bool) -> Result<()> {
+        let mut writer = self.writer.lock();
+        let Writer { current, buffer, switches } = &mut *writer;
+        debug_assert!(buffer.is_empty() && switches.is_empty());
+        // 1. Take the buffer; appends go on in the other one.
+        let (end, last_seqno) = {
+            let mut appender = self.appender();
+            mem::swap(&mut appender.buffer, buffer);
+            mem::swap(&mut appender.switches, switches);
+            (appender.next_lsn, appender.next_seqno - 1)
+        };
+        // 2. Write, file by file.
+        let mut lsn = self.written.load(Ordering::Relaxed);
+        let mut from = 0;
+        for switch in switches.drain(..) {
+            self.write(current, lsn, &buffer[from..switch.at])?;
+            lsn += (switch.at - from) as u64;
+            from = switch.at;
+            assert_eq!(lsn, switch.head.start_lsn, "files follow each other without a gap");
+            self.switch(current, switch.head)?;
+        }
+        self.write(current, lsn, &buffer[from..])?;
+        assert_eq!(lsn + (buffer.len() - from) as u64, end, "the buffer ends where the log does");
+        self.metrics.log_written_bytes.add(buffer.len() as u64);
+        self.written.store(end, Ordering::Release);
+        buffer.clear();
+        // A long batch must not hold its memory for ever.
+        buffer.shrink_to(2 * self.options.buffer_bytes);
+        // 3. Sync.
+        if sync && self.durable.load(Ordering::Relaxed) < end {
+            self.sync(current)?;
+            self.durable_seqno.fetch_max(last_seqno, Ordering::Release);
+            self.durable.store(end, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn write(&self, current: &Option<Current>, lsn: u64, bytes: &[u8]) -> Result<()> {
+        let Some(current) = current.as_ref().filter(|_| !bytes.is_empty()) else {
+            return Ok(());
+        };
+        self.metrics.log_writes.add(1);
+        current.file.write_at(bytes, current.head.offset_of(lsn))
+    }
+
+    fn sync(&self, current: &Option<Current>) -> Result<()> {
+        let Some(current) = current else {
+            return Ok(());
+        };
+        let since = self.vfs.now_micros();
+        let synced = current.file.sync();
+        self.metrics.log_syncs.add(1);
+        self.metrics.log_sync_time.add(self.vfs.now_micros().saturating_sub(since));
+        synced
+    }
+
+    /// Goes on in a new file, once the one before is durable: that is what its head says.
+    fn switch(&self, current: &mut Option<Current>, head: LogFileHead) -> Result<()> {
+        self.sync(current)?;
+        self.durable_seqno.fetch_max(head.first_seqno - 1, Ordering::Release);
+        self.durable.fetch_max(head.start_lsn, Ordering::Release);
+        if let Some(before) = self.files.lock().last_mut() {
+            before.end_lsn = head.start_lsn;
+        }
+        *current = Some(self.begin_file(head)?);
+        Ok(())
+    }
+
+    /// Makes a log file of a spare that was planned for.
+    pub(crate) fn begin_file(&self, head: LogFileHead) -> Result<Current> {
+        let spare = self.spares.take().expect("a switch is planned only with a spare");
+        spare.file.write_at(&head.encode(), 0)?;
+        spare.file.sync()?;
+        let path = files::log_path(&self.dir, head.number);
+        self.vfs.rename(&spare.path, &path)?;
+        self.vfs.sync_dir(&self.dir)?;
+        // Opened again so that errors name the file as it is called now.
+        let file = self.vfs.open(&path, OpenMode::Existing)?;
+        self.files.lock().push(KeptFile { path, head, end_lsn: head.start_lsn });
+        Ok(Current { file, head })
+    }
+}

@@ -1,0 +1,128 @@
+//! Which files the log keeps: their list, their recycling, and the making of spares.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use pando_base::{Result, Seqno};
+
+use crate::header::{LogFileHead, FILE_HEAD_BYTES};
+use crate::spares::SPARES_KEPT_MAX;
+use crate::wal::Wal;
+
+/// A log file kept for recovery.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFileInfo {
+    /// Its number.
+    pub number: u64,
+    /// Its path.
+    pub path: PathBuf,
+    /// Seqno of its first frame.
+    pub first_seqno: Seqno,
+    /// Bytes of it that are in use.
+    pub bytes: u64,
+}
+
+/// A file in the list; the last one is being written.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptFile {
+    pub(crate) path: PathBuf,
+    pub(crate) head: LogFileHead,
+    /// Where its log ends; of the one being written, where it began.
+    pub(crate) end_lsn: u64,
+}
+
+impl Wal {
+    /// The files kept for recovery, oldest first.
+    pub fn files(&self) -> Vec<LogFileInfo> {
+        let files = self.files.lock();
+        let written = self.written.load(Ordering::Acquire);
+        let last = files.len().saturating_sub(1);
+        let info = |(i, file): (usize, &KeptFile)| {
+            let end = if i == last { written.max(file.end_lsn) } else { file.end_lsn };
+            LogFileInfo {
+                number: file.head.number,
+                path: file.path.clone(),
+                first_seqno: file.head.first_seqno,
+                bytes: FILE_HEAD_BYTES + (end - file.head.start_lsn),
+            }
+        };
+        files.iter().enumerate().map(info).collect()
+    }
+
+    /// Bytes in use in the files kept for recovery.
+    pub fn kept_bytes(&self) -> u64 {
+        self.files().iter().map(|file| file.bytes).sum()
+    }
+
+    /// Forgets the batches below `keep_from`, which must be durable in the tree files: files with
+    /// nothing else are recycled or removed. The file being written stays.
+    pub fn trim(&self, keep_from: Seqno) -> Result<()> {
+        let _one_at_a_time = self.trimming.lock();
+        while let Some(path) = self.oldest_if_below(keep_from) {
+            if let Some(error) = self.failed() {
+                return Err(error);
+            }
+            // One file at a time, each durably: after a crash the files left have no gap.
+            let recycle = self.appender().spares < SPARES_KEPT_MAX;
+            let spare = self.spares.new_path();
+            if recycle {
+                self.vfs.rename(&path, &spare)?;
+            } else {
+                self.vfs.remove_file(&path)?;
+            }
+            self.files.lock().remove(0);
+            if let Err(error) = self.vfs.sync_dir(&self.dir) {
+                self.latch(&error);
+                return Err(self.read_only());
+            }
+            if recycle && self.spares.take_over(spare)? {
+                self.appender().spares += 1;
+            }
+        }
+        self.discard_spares()?;
+        self.publish_kept_bytes();
+        Ok(())
+    }
+
+    /// The oldest file, if all its batches are below.
+    fn oldest_if_below(&self, keep_from: Seqno) -> Option<PathBuf> {
+        let files = self.files.lock();
+        let (oldest, next) = (files.first()?, files.get(1)?);
+        // A batch that the next file continues may begin in the oldest.
+        let last_seqno = if next.head.continues { next.head.first_seqno } else { next.head.first_seqno - 1 };
+        (last_seqno < keep_from).then(|| oldest.path.clone())
+    }
+
+    /// Makes spares until this many can be planned for. With an error those beyond the usual number
+    /// are given back.
+    pub(crate) fn make_spares(&self, wanted: usize) -> Result<()> {
+        let _one_at_a_time = self.spare_making.lock();
+        while self.appender().spares < wanted {
+            if let Err(error) = self.spares.create() {
+                // The error to tell is the first one.
+                let _ = self.discard_spares();
+                return Err(error);
+            }
+            self.appender().spares += 1;
+        }
+        Ok(())
+    }
+
+    /// Removes spares beyond the usual number.
+    pub(crate) fn discard_spares(&self) -> Result<()> {
+        loop {
+            {
+                let mut appender = self.appender();
+                if appender.spares <= SPARES_KEPT_MAX {
+                    return Ok(());
+                }
+                appender.spares -= 1;
+            }
+            self.spares.discard()?;
+        }
+    }
+
+    pub(crate) fn publish_kept_bytes(&self) {
+        self.metrics.log_kept_bytes.set(self.kept_bytes());
+    }
+}

@@ -1,0 +1,298 @@
+//! The log's public face: open, start, append, wait, tick.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+
+use pando_base::{limits, Error, Metrics, Result, Seqno};
+use pando_storage::vfs::{OpenMode, Vfs};
+use parking_lot::{Condvar, MappedMutexGuard, Mutex, MutexGuard};
+
+use crate::appender::{next_salt, Appender, Fragments};
+use crate::batch::BatchBuilder;
+use crate::files;
+use crate::header::{LogFileHead, FILE_HEAD_BYTES};
+use crate::leader::{Group, Writer};
+use crate::replay::{End, KnownFile, Replay};
+use crate::spares::Spares;
+use crate::trim::KeptFile;
+
+/// Smallest log file: a few frames.
+const FILE_BYTES_MIN: u64 = 16 << 10;
+
+/// When a commit waits for the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FlushMode {
+    /// Never: the log is written and synced about once a second.
+    Lazy = 0,
+    /// Until it is synced.
+    Commit = 1,
+    /// Until it is handed to the operating system; synced about once a second.
+    Write = 2,
+}
+
+impl FlushMode {
+    /// The mode of that number, as InnoDB's users know them.
+    pub fn from_number(number: u64) -> Option<FlushMode> {
+        match number {
+            0 => Some(FlushMode::Lazy),
+            1 => Some(FlushMode::Commit),
+            2 => Some(FlushMode::Write),
+            _ => None,
+        }
+    }
+}
+
+/// A position in the endless log, in bytes of frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+/// How the log is laid out.
+#[derive(Clone, Debug)]
+pub struct WalOptions {
+    /// Size of a log file; raised to 16 KiB and rounded up to pages.
+    pub file_bytes: u64,
+    /// Bytes in the buffer above which an append waits for them to be written.
+    pub buffer_bytes: usize,
+}
+
+impl Default for WalOptions {
+    fn default() -> WalOptions {
+        WalOptions { file_bytes: limits::LOG_FILE_BYTES, buffer_bytes: 8 << 20 }
+    }
+}
+
+/// What an append gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The batch's commit number.
+    pub seqno: Seqno,
+    /// The end of the batch: what to wait for.
+    pub lsn: Lsn,
+}
+
+/// The write-ahead log. Shared by all threads.
+#[derive(Debug)]
+pub struct Wal {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: WalOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The files found at open, and where replay saw the log end.
+    found: Arc<Vec<KnownFile>>,
+    end: Arc<Mutex<Option<End>>>,
+    fragment_bytes: usize,
+    appender: Mutex<Option<Appender>>,
+    last_seqno: AtomicU64,
+    pub(crate) writer: Mutex<Writer>,
+    pub(crate) group: Mutex<Group>,
+    pub(crate) arrived: Condvar,
+    /// The log up to here was handed to the operating system.
+    pub(crate) written: AtomicU64,
+    /// The log up to here was synced.
+    pub(crate) durable: AtomicU64,
+    /// Every batch up to here was synced.
+    pub(crate) durable_seqno: AtomicU64,
+    /// Set with `Group::failed`.
+    pub(crate) latched: AtomicBool,
+    pub(crate) files: Mutex<Vec<KeptFile>>,
+    pub(crate) spares: Spares,
+    pub(crate) spare_making: Mutex<()>,
+    pub(crate) trimming: Mutex<()>,
+}
+
+impl Wal {
+    /// Opens the log in a directory, created if missing, for replay. Nothing can be appended before
+    /// [`Wal::start`].
+    pub fn create_or_open(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        mut options: WalOptions,
+        metrics: Arc<Metrics>,
+    ) -> Result<(Wal, Replay)> {
+        options.file_bytes = options.file_bytes.max(FILE_BYTES_MIN).next_multiple_of(limits::PAGE_BYTES);
+        files::create_dir(&*vfs, dir)?;
+        let replay = Replay::open(vfs.clone(), dir)?;
+        let wal = Wal {
+            dir: dir.to_owned(),
+            metrics,
+            found: replay.files(),
+            end: replay.end(),
+            fragment_bytes: Appender::fragment_bytes(options.file_bytes),
+            appender: Mutex::new(None),
+            last_seqno: AtomicU64::new(0),
+            writer: Mutex::default(),
+            group: Mutex::default(),
+            arrived: Condvar::new(),
+            written: AtomicU64::new(0),
+            durable: AtomicU64::new(0),
+            durable_seqno: AtomicU64::new(0),
+            latched: AtomicBool::new(false),
+            files: Mutex::default(),
+            spares: Spares::open(vfs.clone(), dir.to_owned(), options.file_bytes)?,
+            spare_making: Mutex::default(),
+            trimming: Mutex::default(),
+            options,
+            vfs,
+        };
+        Ok((wal, replay))
+    }
+
+    /// Begins appending, to a new file, with this seqno, which must be higher than any that replay
+    /// saw. Once, and after a complete pass of [`Replay::for_each`]. Makes durable what was replayed
+    /// and cuts what was not. After a `DiskFull` it may be tried again.
+    pub fn start(&self, next_seqno: Seqno) -> Result<()> {
+        let end = self.end.lock().clone();
+        let end = end.expect("a complete replay pass comes before the start of the log");
+        assert!(next_seqno > end.last_seqno, "seqno {next_seqno} is in the log already: {end:?}");
+        let mut writer = self.writer.lock();
+        assert!(writer.current.is_none(), "the log is started once");
+        if self.spares.len() == 0 {
+            self.spares.create()?;
+        }
+        let kept = self.sync_found(&end)?;
+        let last = self.found.last().map(|file| file.head);
+        let number = last.map_or(1, |head| head.number + 1);
+        let head = LogFileHead {
+            number,
+            salt: next_salt(last.map_or(0, |head| head.salt) ^ self.vfs.now_micros(), number),
+            start_lsn: end.lsn,
+            first_seqno: next_seqno,
+            continues: false,
+        };
+        *self.files.lock() = kept;
+        let current = self.begin_file(head)?;
+        self.cut_tail(&end)?;
+        writer.current = Some(current);
+        for position in [&self.written, &self.durable] {
+            position.store(end.lsn, Ordering::Release);
+        }
+        for seqno in [&self.last_seqno, &self.durable_seqno] {
+            seqno.store(next_seqno - 1, Ordering::Release);
+        }
+        *self.appender.lock() = Some(Appender::new(head, self.spares.len(), self.options.file_bytes));
+        self.publish_kept_bytes();
+        Ok(())
+    }
+
+    /// Makes durable what was replayed, which the head of the next file will say; the files found.
+    fn sync_found(&self, end: &End) -> Result<Vec<KeptFile>> {
+        let mut kept = Vec::new();
+        for (index, found) in self.found.iter().enumerate() {
+            let (place, offset) = end.place.unwrap_or((0, FILE_HEAD_BYTES));
+            let end_lsn = match index.cmp(&place) {
+                std::cmp::Ordering::Less => found.bound.unwrap_or(0).max(found.head.start_lsn),
+                std::cmp::Ordering::Equal => found.head.lsn_at(offset),
+                std::cmp::Ordering::Greater => found.head.start_lsn,
+            };
+            if index == place {
+                self.vfs.open(&found.path, OpenMode::Existing)?.sync()?;
+            }
+            kept.push(KeptFile { path: found.path.clone(), head: found.head, end_lsn });
+        }
+        Ok(kept)
+    }
+
+    /// Gives back the space behind the end of the old log. Only once the new file's head bounds the
+    /// old ones: until then a batch torn between files needs its begin, to be seen as a torn tail.
+    fn cut_tail(&self, end: &End) -> Result<()> {
+        let (place, offset) = end.place.unwrap_or((0, FILE_HEAD_BYTES));
+        for (index, found) in self.found.iter().enumerate().skip(place) {
+            let len = if index == place { offset } else { FILE_HEAD_BYTES };
+            self.vfs.open(&found.path, OpenMode::Existing)?.set_len(len)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a batch: gives it the next seqno and copies it into the buffer. It is not durable
+    /// before `wait` says so. An error means that it got no seqno: `DiskFull` if there is no space for
+    /// it now, `ReadOnly` once the log has failed.
+    pub fn append(&self, batch: &BatchBuilder) -> Result<Appended> {
+        let fragments = Fragments::new(batch.bytes(), self.fragment_bytes);
+        loop {
+            let mut appender = self.appender();
+            if self.latched.load(Ordering::Relaxed) {
+                drop(appender);
+                return Err(self.read_only());
+            }
+            if appender.buffer.len() >= self.options.buffer_bytes {
+                let lsn = appender.next_lsn;
+                drop(appender);
+                self.reach(lsn, false)?;
+                continue;
+            }
+            let switches = appender.switches_for(&fragments);
+            if switches > appender.spares {
+                drop(appender);
+                self.make_spares(switches)?;
+                continue;
+            }
+            let seqno = appender.push(&fragments, self.durable.load(Ordering::Relaxed));
+            self.last_seqno.store(seqno, Ordering::Release);
+            return Ok(Appended { seqno, lsn: Lsn(appender.next_lsn) });
+        }
+    }
+
+    /// Waits until the log up to `lsn` is as safe as `mode` asks, leading the write and sync if
+    /// nobody else does. `ReadOnly` if the log failed before that.
+    pub fn wait(&self, lsn: Lsn, mode: FlushMode) -> Result<()> {
+        match mode {
+            FlushMode::Commit => self.reach(lsn.0, true),
+            FlushMode::Write => self.reach(lsn.0, false),
+            FlushMode::Lazy if self.latched.load(Ordering::Relaxed) => Err(self.read_only()),
+            FlushMode::Lazy => Ok(()),
+        }
+    }
+
+    /// Returns when every batch up to `seqno` is durable: before a superblock names it (I7).
+    pub fn sync_up_to_seqno(&self, seqno: Seqno) -> Result<()> {
+        if self.durable_seqno.load(Ordering::Acquire) >= seqno {
+            return Ok(());
+        }
+        self.sync_all()
+    }
+
+    /// Returns when everything appended before is durable.
+    pub fn sync_all(&self) -> Result<()> {
+        let lsn = self.appender().next_lsn;
+        self.reach(lsn, true)
+    }
+
+    /// To be called about once a second: writes and syncs what the lazy modes left, marks an idle
+    /// log as durable, and keeps a spare ready. A full disk is not an error here: whoever needs the
+    /// space is told.
+    pub fn tick(&self) -> Result<()> {
+        self.sync_all()?;
+        let mut appender = self.appender();
+        if appender.push_mark(self.durable.load(Ordering::Relaxed)) {
+            let lsn = appender.next_lsn;
+            drop(appender);
+            self.reach(lsn, false)?;
+        } else {
+            drop(appender);
+        }
+        match self.make_spares(1) {
+            Err(error) if !error.is_transient() => return Err(error),
+            _ => self.discard_spares()?,
+        }
+        self.publish_kept_bytes();
+        Ok(())
+    }
+
+    /// The last seqno given; before any, the one before the first that will be.
+    pub fn last_seqno(&self) -> Seqno {
+        self.last_seqno.load(Ordering::Acquire)
+    }
+
+    /// Why nothing is accepted any more, if so.
+    pub fn failed(&self) -> Option<Error> {
+        self.latched.load(Ordering::Acquire).then(|| self.read_only())
+    }
+
+    pub(crate) fn appender(&self) -> MappedMutexGuard<'_, Appender> {
+        MutexGuard::map(self.appender.lock(), |appender| {
+            appender.as_mut().expect("the log is started before it is used")
+        })
+    }
+}

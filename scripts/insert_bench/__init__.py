@@ -1,0 +1,1 @@
+"""Parts of bench-insert.py: the statements, the measurement, the chart."""

@@ -1,0 +1,1 @@
+"""Parts of bad_input.py: damaged files, and a full disk."""

@@ -1,0 +1,149 @@
+"""A full disk: the data directory is a small file system in memory, filled by inserts."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from sqlkit import agreement, engines
+from sqlkit.client import SqlError
+
+DATABASE = "full_disk"
+_MIB = 1 << 20
+_ROOM, _BALLAST = 160 * _MIB, 48 * _MIB
+_ROWS_PER_INSERT, _ROW_BYTES = 200, 2000
+# 3 error writing file, 1021 disk full, 1026 error on write, 1030 error from the engine, 1114 table full,
+# 1296 engine's own message.
+_CLEAR_ERRORS = {3, 1021, 1026, 1030, 1114, 1296}
+_SECONDS_TO_GO_ON = 15
+
+
+class Inserts:
+    """Inserts rows that do not compress and counts the acknowledged ones."""
+
+    def __init__(self, server):
+        self._server, self.acknowledged, self._next = server, 0, 1
+        self.longest = 0.0
+
+    def until_error(self):
+        """Returns the error. A statement that hangs ends in ConnectionLost."""
+        with self._server.connect(DATABASE, timeout=90) as session:
+            while True:
+                try:
+                    self.once(session)
+                except SqlError as error:
+                    return error
+
+    def once(self, session):
+        rows = ", ".join(f"({number}, {number * 7919 % 1000003}, '{os.urandom(_ROW_BYTES // 2).hex()}')"
+                         for number in range(self._next, self._next + _ROWS_PER_INSERT))
+        self._next += _ROWS_PER_INSERT
+        begin = time.monotonic()
+        try:
+            session.query(f"INSERT INTO filler VALUES {rows}")
+        finally:
+            self.longest = max(self.longest, time.monotonic() - begin)
+        self.acknowledged += _ROWS_PER_INSERT
+
+
+def run(server, engine, checks):
+    """`server` has been started and stopped once, so its data directory is there."""
+    with _MemoryDisk(server) as disk:
+        server.start()
+        with server.connect() as session:
+            session.query(f"CREATE DATABASE {DATABASE}")
+            session.query(f"USE {DATABASE}")
+            session.query(f"CREATE TABLE filler (id INT PRIMARY KEY, other INT NOT NULL, text VARCHAR({_ROW_BYTES}) "
+                          f"NOT NULL, KEY other (other)) ENGINE={engine} DEFAULT CHARSET latin1")
+            session.query(f"CREATE TABLE bystander (id INT PRIMARY KEY, text CHAR(32), KEY (text)) ENGINE={engine}")
+            session.query("INSERT INTO bystander SELECT seq, MD5(seq) FROM seq_1_to_10000")
+        disk.limit(_ROOM)
+        disk.put_ballast("first", _BALLAST)
+        disk.put_ballast("second", _BALLAST)
+        inserts = Inserts(server)
+        _fill(server, engine, inserts, checks)
+        disk.drop_ballast("first")
+        _goes_on(server, inserts, checks)
+        _fill(server, engine, inserts, checks)
+        server.kill()
+        disk.drop_ballast("second")
+        server.start()
+        _nothing_is_lost(server, engine, inserts, checks, "after kill -9 on the full disk and a restart with room")
+        _goes_on(server, inserts, checks)
+        _nothing_is_lost(server, engine, inserts, checks, "at the end")
+        server.kill()
+
+
+def _fill(server, engine, inserts, checks):
+    pid, since = server.pid(), server.log_size()
+    error = inserts.until_error()
+    checks.check(error.number in _CLEAR_ERRORS and re.search(r"full|space|errno: 28|Error 28", error.message),
+                 f"the disk is full after {inserts.acknowledged} rows: a clear error ({error})", str(error))
+    checks.check(server.is_running() and server.pid() == pid, "the server goes on")
+    if engine.upper() == "PANDO":
+        log = server.log_text(since)
+        checks.check(re.search(r"no space left.*(pando).*offset \d+", log), "the log names file and offset", log[-1500:])
+    _nothing_is_lost(server, engine, inserts, checks, "on the full disk")
+
+
+def _nothing_is_lost(server, engine, inserts, checks, when):
+    with server.connect(DATABASE, timeout=90) as session:
+        found = session.number("SELECT COUNT(*) FROM filler")
+        checks.check(found == inserts.acknowledged, f"{when}: exactly the {inserts.acknowledged} acknowledged rows "
+                     "are there", f"{found} are")
+        right = session.number("SELECT SUM(text = MD5(id)) FROM bystander")
+        checks.check(right == 10000, f"{when}: the other table is complete", str(right))
+        for table in ("filler", "bystander"):
+            said = engines.check_table(session, engine, table)
+            differences = agreement.compare(session, DATABASE, table).differences
+            checks.check(not said and not differences, f"{when}: {table} is sound", f"{said} {differences}")
+
+
+def _goes_on(server, inserts, checks):
+    """With room again, inserts work without a restart, at once or within seconds."""
+    before, error = inserts.acknowledged, None
+    deadline = time.monotonic() + _SECONDS_TO_GO_ON
+    with server.connect(DATABASE, timeout=90) as session:
+        while inserts.acknowledged < before + 2000 and time.monotonic() < deadline:
+            try:
+                inserts.once(session)
+            except SqlError as now:
+                error = now
+                time.sleep(0.2)
+    checks.check(inserts.acknowledged >= before + 2000, "with room again, inserts go on", f"last error: {error}")
+
+
+class _MemoryDisk:
+    """Replaces the data directory by a file system in memory that holds the same files."""
+
+    def __init__(self, server):
+        self._server = server
+        self._place = server.data_dir
+        self._aside = server.dir / "data.disk"
+
+    def __enter__(self):
+        self._place.rename(self._aside)
+        self._place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1G,mode=0700", "pando-full-disk", self._place], check=True)
+        # Holes stay holes: most of an empty InnoDB log is one.
+        subprocess.run(["cp", "-a", "--sparse=always", f"{self._aside}/.", self._place], check=True)
+        return self
+
+    def __exit__(self, *_):
+        self._server.kill()
+        subprocess.run(["umount", "--lazy", self._place], check=False)
+        self._place.rmdir()
+        self._aside.rename(self._place)
+
+    def limit(self, room):
+        """From now on there are `room` bytes more than are in use."""
+        used = shutil.disk_usage(self._place).used
+        subprocess.run(["mount", "-o", f"remount,size={used + room}", self._place], check=True)
+
+    def put_ballast(self, name, size):
+        with open(self._place / f"ballast-{name}", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+
+    def drop_ballast(self, name):
+        (self._place / f"ballast-{name}").unlink()
