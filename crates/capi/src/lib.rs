@@ -1,1 +1,35 @@
-//! stub
+//! The C interface of Pando: what `ha_pando.so` calls. Nothing here decides anything; every function
+//! converts its arguments, calls [`pandodb`], and converts the answer.
+//!
+//! `include/pando.h` is generated from this crate and committed; a test (`tests/header.rs`) fails when
+//! the two differ, and rewrites the header when `PANDO_UPDATE_HEADER` is set.
+//!
+//! Rules of the boundary, for both sides:
+//! - All types have fixed widths. Byte strings are [`PandoBytes`], borrowed for the duration of the
+//!   call unless a function says how long what it returns stays valid.
+//! - Objects (`PandoDb`, `PandoTable`, `PandoTxn`, `PandoCursor`, `PandoBuffer`) are made and freed by
+//!   this side. A transaction, and cursors used with it, belong to one thread at a time; databases
+//!   and tables may be shared.
+//! - Functions that can fail return a [`PandoStatus`]; its text for people is
+//!   [`pando_error_text`], valid on the same thread until the next call.
+//! - Panics do not cross: a panic is a bug, the state after it is not trusted. It is logged with
+//!   its backtrace and the process stops ([`guard`]).
+
+mod batch;
+mod buffer;
+mod bytes;
+mod cursor;
+mod database;
+mod guard;
+mod status;
+mod table;
+mod transaction;
+
+pub use batch::PandoBatch;
+pub use buffer::*;
+pub use bytes::PandoBytes;
+pub use cursor::*;
+pub use database::*;
+pub use status::*;
+pub use table::*;
+pub use transaction::*;

@@ -1,3 +1,119 @@
-//! stub
+//! `pando`: looks into the files of a Pando database without a server.
+//!
+//! Exit status: 0 all is well, 1 damage was found, 2 the request could not be carried out.
 
-fn main() {}
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use pandodb::offline::{open_directory, print_log, OfflineDict};
+
+#[derive(Parser)]
+#[command(name = "pando", version, about = "Looks into the files of a Pando database, server down or up")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the superblocks, figures and trees of a table (a directory NAME.pando)
+    Inspect {
+        /// The table's directory
+        table: PathBuf,
+        /// Print every node and run
+        #[arg(long)]
+        shape: bool,
+    },
+    /// Read every block of a table and check checksums, order and counts; the server must be down,
+    /// or have checkpointed and be idle
+    Verify {
+        /// The tables' directories
+        #[arg(required = true)]
+        tables: Vec<PathBuf>,
+    },
+    /// Print the transactions in a log file
+    Log {
+        /// A file pando-NNNNNN.log
+        file: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "pando: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+type Outcome = Result<bool, Box<dyn std::error::Error>>;
+
+fn run(command: &Command) -> Outcome {
+    match command {
+        Command::Inspect { table, shape } => inspect(table, *shape),
+        Command::Verify { tables } => {
+            let mut sound = true;
+            for table in tables {
+                sound &= verify(table)?;
+            }
+            Ok(sound)
+        }
+        Command::Log { file } => {
+            let mut text = String::new();
+            print_log(file, &mut text)??;
+            io::stdout().write_all(text.as_bytes())?;
+            Ok(true)
+        }
+    }
+}
+
+fn inspect(table: &Path, shape: bool) -> Outcome {
+    let mut sound = true;
+    let mut out = io::stdout().lock();
+    for (file, opened) in open_directory(table)? {
+        match opened {
+            Ok(dict) => describe(&mut out, &file, &dict, shape)?,
+            Err(error) => {
+                sound = false;
+                writeln!(out, "{file}: {error}")?;
+            }
+        }
+    }
+    Ok(sound)
+}
+
+fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: bool) -> io::Result<()> {
+    let (sb, stats) = (&dict.superblock, dict.tree.stats());
+    writeln!(out, "{file}: dictionary {} ({})", sb.dict, dict.name)?;
+    writeln!(out, "  checkpoint      epoch {}, durable up to seqno {}", sb.epoch, sb.durable_seqno)?;
+    writeln!(out, "  auto-increment  {}", sb.auto_increment)?;
+    writeln!(out, "  records         {} ({} tombstones), {} bytes raw", stats.rows, stats.tombstones, stats.raw_bytes)?;
+    writeln!(out, "  tree            {} nodes, {} leaves, {} runs, height {}", stats.nodes, stats.leaves, stats.runs, stats.height)?;
+    writeln!(out, "  in buffers      {} bytes raw", stats.buffered_bytes)?;
+    writeln!(out, "  on disk         {} bytes in use, {} in the file", stats.disk_bytes, sb.file_bytes)?;
+    if shape {
+        writeln!(out, "{}", dict.tree.shape())?;
+    }
+    Ok(())
+}
+
+fn verify(table: &Path) -> Outcome {
+    let mut sound = true;
+    let mut out = io::stdout().lock();
+    for (file, opened) in open_directory(table)? {
+        let checked = opened.and_then(|dict| dict.tree.verify());
+        match checked {
+            Ok(()) => writeln!(out, "{}: ok", table.join(&file).display())?,
+            Err(error) => {
+                sound = false;
+                writeln!(out, "{}: {error}", table.join(&file).display())?;
+            }
+        }
+    }
+    Ok(sound)
+}

@@ -70,7 +70,9 @@ impl Segment {
 
         let values = keep_values(body, header.value_bytes);
         let starts = rows.starts.into_boxed_slice();
-        let segment = Segment { keys, values, starts, seqnos, rows: header.rows };
+        let stride = header.same_length(KEY_LENGTH_SAME, header.key_bytes, "segment key bytes")?.unwrap_or(0);
+        assert!(stride == 0 || keys.len() == header.rows * stride);
+        let segment = Segment { keys, values, starts, seqnos, rows: header.rows, stride };
         for row in rows.repeats {
             let (newer, older) = (segment.seqno(row - 1), segment.seqno(row));
             if newer <= older {

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use pando_base::{compare_versions, Kind, RecordRef, Seqno};
+use pando_base::{Kind, RecordRef, Seqno};
 
 /// Where a row's key and value start; those of the next row are where they end. The top bit of
 /// `value` says that the row is a Delete.
@@ -27,7 +27,7 @@ pub(crate) enum Seqnos {
 /// A decoded segment. Made by [`Segment::decode`] only, which verifies what the accessors rely on:
 /// `starts` has one entry more than there are rows, `starts[i].key` and `starts[i].value` (without
 /// the Delete bit) ascend and the last ones are at most the lengths of `keys` and `values`, and
-/// `seqnos` has as many entries as there are rows. Nothing changes afterwards.
+/// `seqnos` has as many entries as there are rows; and `stride`. Nothing changes afterwards.
 #[derive(Debug)]
 pub struct Segment {
     pub(crate) keys: Box<[u8]>,
@@ -36,6 +36,9 @@ pub struct Segment {
     pub(crate) seqnos: Seqnos,
     /// `starts.len() - 1`, so that the row check needs no subtraction.
     pub(crate) rows: usize,
+    /// Length of every key if that is the same, `keys.len() == rows * stride`; otherwise 0. Lets a
+    /// search do without `starts`: half the memory touched.
+    pub(crate) stride: usize,
 }
 
 impl Segment {
@@ -110,14 +113,16 @@ impl Segment {
 
     /// First row whose key is `key` or greater; `rows()` if there is none.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.partition(|row| self.key(row) < key)
+        self.partition(|_, other| other < key)
     }
 
     /// First row not before version (`key`, `snapshot`): the newest version of `key` that `snapshot`
     /// sees if there is one, else what follows; `rows()` if nothing does.
     pub fn lower_bound_version(&self, key: &[u8], snapshot: Seqno) -> usize {
-        self.partition(|row| {
-            compare_versions((self.key(row), self.seqno(row)), (key, snapshot)) == Ordering::Less
+        self.partition(|row, other| match other.cmp(key) {
+            Ordering::Less => true,
+            Ordering::Equal => self.seqno(row) > snapshot,
+            Ordering::Greater => false,
         })
     }
 
@@ -137,20 +142,33 @@ impl Segment {
         self.keys.len() + self.values.len() + size_of_val(&*self.starts) + seqnos
     }
 
-    /// First row for which `before` is false; it must not be true again after it.
+    /// First row for which `before` (of row and key) is false; it must not be true again after it.
     #[inline]
-    fn partition(&self, before: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.rows);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if before(middle) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+    fn partition(&self, before: impl Fn(usize, &[u8]) -> bool) -> usize {
+        match self.stride {
+            0 => first_false(self.rows, |row| before(row, self.key(row))),
+            stride => first_false(self.rows, |row| {
+                debug_assert!((row + 1) * stride <= self.keys.len());
+                // SAFETY: row < rows, and `keys` has rows * stride bytes.
+                before(row, unsafe { self.keys.get_unchecked(row * stride..(row + 1) * stride) })
+            }),
         }
-        low
     }
+}
+
+/// First of `rows` for which `before` is false.
+#[inline(always)]
+fn first_false(rows: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, rows);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 #[inline(always)]

@@ -33,7 +33,7 @@ use crate::options::LogLevel;
 use crate::table::{Dict, Table};
 
 /// The copy of the descriptor in a table's directory.
-const STATUS_FILE: &str = "status.pando";
+pub(crate) const STATUS_FILE: &str = "status.pando";
 
 impl Db {
     /// Whether there is a table at this path.

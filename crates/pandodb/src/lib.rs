@@ -23,6 +23,7 @@ mod ddl;
 mod descriptor;
 mod error;
 mod horizon;
+pub mod offline;
 mod options;
 mod recovery;
 mod rows;

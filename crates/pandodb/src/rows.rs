@@ -71,7 +71,7 @@ impl Txn {
 
     /// Locks the unique keys that a row gives up, so that nobody takes them before the commit.
     /// The row's own key is locked whether or not the table has a primary key.
-    fn lock_old(&self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
+    fn lock_old(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
         for (index, entry) in old.iter().enumerate() {
             if index == 0 || entry.unique {
                 self.lock(&table.dicts[index], entry.key, LockMode::Exclusive, LockWait::Default)?;
@@ -81,7 +81,7 @@ impl Txn {
     }
 
     /// Locks a key that is about to be inserted and makes sure that it is free.
-    fn claim(&self, dict: &Arc<Dict>, index: usize, key: &[u8]) -> Result<()> {
+    fn claim(&mut self, dict: &Arc<Dict>, index: usize, key: &[u8]) -> Result<()> {
         self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
         match self.newest_locked(dict, key)? {
             Some(existing) => Err(Error::Duplicate { index, existing }),

@@ -50,6 +50,7 @@ pub struct Txn {
     touched: Vec<Arc<Dict>>,
     snapshot: Option<Snapshot>,
     lock_wait: Duration,
+    just_locked: bool,
 }
 
 impl Txn {
@@ -61,6 +62,7 @@ impl Txn {
             touched: Vec::new(),
             snapshot: None,
             lock_wait,
+            just_locked: false,
         }
     }
 
@@ -168,14 +170,21 @@ impl Txn {
         Ok(self.newest_locked(dict, key)?.map_or(LockedRead::Absent, LockedRead::Row))
     }
 
+    /// Whether the newest lock (or its upgrade to exclusive) was not held before it was asked for,
+    /// so that [`Txn::unlock`] may give it back if the row does not match.
+    pub fn just_locked(&self) -> bool {
+        self.just_locked
+    }
+
     /// Locks a key. `None`: it is held by another and SKIP LOCKED was asked for.
     pub(crate) fn lock(
-        &self,
+        &mut self,
         dict: &Dict,
         key: &[u8],
         mode: LockMode,
         wait: LockWait,
     ) -> Result<Option<LockOutcome>> {
+        self.just_locked = false;
         let wait = match wait {
             LockWait::Default => Wait::Timeout(self.lock_wait),
             LockWait::Seconds(0) | LockWait::NoWait => Wait::NoWait,
@@ -183,7 +192,10 @@ impl Txn {
             LockWait::SkipLocked => Wait::SkipLocked,
         };
         match self.db.locks.lock(&self.handle, dict.id, key, mode, wait) {
-            Ok(outcome) => Ok(Some(outcome)),
+            Ok(outcome) => {
+                self.just_locked = matches!(outcome, LockOutcome::Granted { .. });
+                Ok(Some(outcome))
+            }
             Err(LockError::WouldBlock) if wait == Wait::SkipLocked => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -290,6 +302,7 @@ impl Txn {
         self.touched.clear();
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);
+        self.handle.clear_kill();
         self.handle.set_weight(0);
     }
 }

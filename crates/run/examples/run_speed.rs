@@ -37,15 +37,13 @@ fn value(i: u64, out: &mut Vec<u8>) {
 fn write(
     context: &RunContext,
     id: u64,
-    rows: u64,
+    values: &[u8],
     options: RunOptions,
     pick: impl Fn(u64) -> bool,
 ) -> Result<Arc<Run>> {
     let mut writer = RunWriter::new(context, RunId(id), options);
-    let mut buffer = Vec::new();
-    for i in (0..rows).filter(|i| pick(*i)) {
-        value(i, &mut buffer);
-        writer.add(RecordRef { key: &(i * 2).to_be_bytes(), seqno: id, kind: Kind::Put, value: &buffer })?;
+    for (i, value) in (0..).zip(values.chunks(VALUE_BYTES)).filter(|(i, _)| pick(*i)) {
+        writer.add(RecordRef { key: &(i * 2u64).to_be_bytes(), seqno: id, kind: Kind::Put, value })?;
     }
     Ok(writer.finish()?.expect("there are rows"))
 }
@@ -135,13 +133,19 @@ fn main() -> Result<()> {
     let context = RunContext { file, cache, metrics };
     let options = RunOptions::default();
 
-    for compression in [Compression::Lz4, Compression::Zstd(3)] {
+    let mut values = Vec::new();
+    let mut one = Vec::new();
+    for i in 0..rows {
+        value(i, &mut one);
+        values.extend_from_slice(&one);
+    }
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd(3)] {
         let start = Instant::now();
-        let run = write(&context, 1, rows, RunOptions { compression, ..options }, |_| true)?;
+        let run = write(&context, 1, &values, RunOptions { compression, ..options }, |_| true)?;
         report(&format!("write a run, {compression:?}"), rows, start);
         println!("{:44} {} raw, {} on disk", "", run.meta().raw_bytes, run.meta().disk_bytes);
     }
-    let run = write(&context, 2, rows, options, |_| true)?;
+    let run = write(&context, 2, &values, options, |_| true)?;
     scan("scan, cold, past the cache", &run, rows, true)?;
     scan("scan, cold, into the cache", &run, rows, false)?;
     scan("scan, cached", &run, rows, false)?;
@@ -152,7 +156,7 @@ fn main() -> Result<()> {
     report("verify", rows, start);
 
     for count in [2, 8] {
-        let part = |id: u64| write(&context, 10 * count + id, rows, options, |i| i * 7 / 3 % count == id);
+        let part = |id: u64| write(&context, 10 * count + id, &values, options, |i| i * 7 / 3 % count == id);
         let runs = (0..count).map(part).collect::<Result<Vec<_>>>()?;
         merge(&format!("merge {count} runs, cold, past the cache"), &runs, rows, true)?;
         merge(&format!("merge {count} runs, cold, into the cache"), &runs, rows, false)?;

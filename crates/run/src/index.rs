@@ -45,7 +45,6 @@ pub(crate) struct Entry {
     pub(crate) max_seqno: Seqno,
     /// Number of the filter page that covers it.
     pub(crate) filter: Option<u32>,
-    key_start: u32,
     rows: u32,
     flags: u8,
 }
@@ -67,8 +66,10 @@ impl Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     entries: Vec<Entry>,
-    /// First keys, one after another.
+    /// First keys, one after another, and where each starts: apart from `entries`, so that a search
+    /// touches little memory.
     keys: Vec<u8>,
+    key_starts: Vec<u32>,
     filters: Vec<Place>,
     totals: Totals,
 }
@@ -89,14 +90,19 @@ impl Index {
             min_seqno: segment.min_seqno,
             max_seqno: segment.max_seqno,
             filter,
-            key_start: u32::try_from(self.keys.len()).unwrap_or_else(|_| panic!("first keys over 4 GiB")),
             rows: segment.rows,
             flags: flag(segment.single_version, SINGLE_VERSION) | flag(continues, CONTINUES),
         });
-        self.keys.extend_from_slice(&segment.first_key);
+        self.push_key(&segment.first_key);
         self.totals.rows += u64::from(segment.rows);
         self.totals.tombstones += u64::from(segment.tombstones);
         self.totals.raw_bytes += segment.raw_bytes;
+    }
+
+    fn push_key(&mut self, key: &[u8]) {
+        let start = u32::try_from(self.keys.len()).unwrap_or_else(|_| panic!("first keys over 4 GiB"));
+        self.key_starts.push(start);
+        self.keys.extend_from_slice(key);
     }
 
     /// Adds a filter page (writer).
@@ -140,8 +146,8 @@ impl Index {
         reason = "starts ascend within `keys` by construction in push and decode"
     )]
     pub(crate) fn first_key(&self, number: usize) -> &[u8] {
-        let start = self.entry(number).key_start as usize;
-        let end = self.entries.get(number + 1).map_or(self.keys.len(), |e| e.key_start as usize);
+        let start = self.key_starts[number] as usize;
+        let end = self.key_starts.get(number + 1).map_or(self.keys.len(), |end| *end as usize);
         &self.keys[start..end]
     }
 
@@ -222,7 +228,11 @@ impl Index {
         if segments == 0 || segments > most as u64 {
             return Err(DecodeError::new("index segments", format_args!("1 to {most}"), segments));
         }
+        if payload.len() as u64 > u64::from(u32::MAX) {
+            return Err(DecodeError::new("index length", u32::MAX, payload.len()));
+        }
         index.entries.reserve_exact(segments as usize);
+        index.key_starts.reserve_exact(segments as usize);
         for _ in 0..segments {
             index.read_entry(&mut reader, extents)?;
         }
@@ -275,12 +285,10 @@ impl Index {
             min_seqno,
             max_seqno,
             filter: filter.checked_sub(1).map(|f| f as u32),
-            // Below 4 GiB: a block's payload was.
-            key_start: self.keys.len() as u32,
             rows: small_rows,
             flags,
         });
-        self.keys.extend_from_slice(key);
+        self.push_key(key);
         self.totals = Totals { rows: all_rows, tombstones: all_tombstones, raw_bytes: all_bytes };
         Ok(())
     }
@@ -289,6 +297,7 @@ impl Index {
     pub(crate) fn heap_bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry>()
             + self.keys.capacity()
+            + self.key_starts.capacity() * size_of::<u32>()
             + self.filters.capacity() * size_of::<Place>()
     }
 }

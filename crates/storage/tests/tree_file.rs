@@ -176,6 +176,39 @@ fn a_superblock_write_interrupted_anywhere_leaves_the_old_or_the_new_one() {
 }
 
 #[test]
+fn a_superblock_torn_at_any_byte_is_passed_over_for_the_one_before() {
+    let (vfs, file) = create(1);
+    let raw = vfs.open(path(), OpenMode::Existing).unwrap();
+    let slots = || {
+        let mut pages = vec![0; 2 * PAGE as usize];
+        raw.read_exact_at(&mut pages, 0).unwrap();
+        pages
+    };
+    checkpoint(&file, 1, None).unwrap();
+    let old = slots();
+    checkpoint(&file, 2, None).unwrap();
+    let new = slots();
+    assert_eq!(open(&vfs).unwrap().1.durable_seqno, 2);
+    for slot in [0..4096, 4096..8192] {
+        let range = slot.clone();
+        let check = |torn: &[u8]| {
+            let mut pages = old.clone();
+            pages[range.clone()].copy_from_slice(torn);
+            raw.write_at(&pages, 0).unwrap();
+            let expected = if torn == &new[range.clone()] { 2 } else { 1 };
+            assert_eq!(open(&vfs).unwrap().1.durable_seqno, expected);
+        };
+        let (old, new) = (&old[slot.clone()], &new[slot.clone()]);
+        for cut in (0..200).chain((512..=4096).step_by(512)) {
+            check(&[&new[..cut], &old[cut..]].concat());
+            check(&[&old[..cut], &new[cut..]].concat());
+            check(&[&new[..cut], &vec![0; 4096 - cut]].concat());
+            check(&[&vec![0xff; cut], &new[cut..]].concat());
+        }
+    }
+}
+
+#[test]
 fn rot_in_either_superblock_of_an_idle_file_is_survived_without_going_back() {
     for slot in [0, PAGE] {
         for checkpoints in 1..=3 {
@@ -298,6 +331,23 @@ fn reclaim_cuts_the_free_tail_and_punches_large_holes() {
     let (after, sb) = open(&vfs.crash()).unwrap();
     assert_eq!(sb.root, Some(middle.place()));
     assert!(after.adopt(middle.place()).is_ok());
+}
+
+#[test]
+fn a_file_is_not_cut_below_what_its_superblock_says() {
+    let (vfs, file) = create(1);
+    let root = file.allocate(PAGE).unwrap();
+    for in_flight_bytes in [100 * PAGE, 10 * MIB] {
+        // Being written while the checkpoint is taken, and given up after it.
+        let in_flight = file.allocate(in_flight_bytes).unwrap();
+        file.sync().unwrap();
+        checkpoint(&file, 1, Some(&root)).unwrap();
+        drop(in_flight);
+        file.reclaim().unwrap();
+        let sb = open(&vfs).unwrap().1;
+        assert_eq!((sb.durable_seqno, sb.root), (1, Some(root.place())));
+    }
+    assert_eq!(file.file_bytes(), root.place().end(), "much space is worth another superblock");
 }
 
 #[test]

@@ -56,14 +56,12 @@ impl Tree {
     /// Whether the last durable checkpoint lacks something: commits, or changes of structure that
     /// would free space.
     pub fn is_dirty(&self) -> bool {
-        self.oldest_unwritten().is_some() || {
-            let durable = self.durable.lock();
-            self.is_restructured(&durable)
-        }
+        self.oldest_unwritten().is_some() || self.is_restructured()
     }
 
-    fn is_restructured(&self, durable: &Durable) -> bool {
+    fn is_restructured(&self) -> bool {
         let version = self.version.load();
+        let durable = self.durable.lock();
         match &durable.root {
             Some(root) => !Arc::ptr_eq(root, &version.root),
             // An empty tree may stay without a block.
@@ -73,7 +71,7 @@ impl Tree {
 
     /// Makes everything up to the newest assigned seqno durable. `last_assigned` is asked as in
     /// [`Tree::seal`]; `sync_log` makes the log durable up to a seqno; `auto_increment` is asked
-    /// after the seal, so that it covers all sealed records. Several calls at once take turns.
+    /// after the version is taken, so that it covers all its records. Several calls at once take turns.
     ///
     /// # Errors
     /// Those of the file and of `sync_log`; the previous checkpoint stays in force.
@@ -83,17 +81,18 @@ impl Tree {
         sync_log: impl Fn(Seqno) -> Result<()>,
         auto_increment: impl Fn() -> u64,
     ) -> Result<CheckpointStats> {
-        let mut durable = self.durable.lock();
+        let _turn = self.checkpoint_turn.lock();
         // 1.
         let (_, target) = self.seal_when(|_| true, last_assigned);
         // 2.
         self.write_sealed_up_to(target)?;
         // 3.
-        let auto_increment = auto_increment();
         let version = self.version.load_full();
+        let auto_increment = auto_increment();
         let mut stats = CheckpointStats { durable_seqno: version.flushed, ..CheckpointStats::default() };
         let is_covered = self.coverage.lock().first().is_none_or(|first| first > version.flushed);
-        if is_covered && !self.is_restructured(&durable) && durable.auto_increment == auto_increment {
+        let is_told = self.durable.lock().auto_increment == auto_increment;
+        if is_covered && is_told && !self.is_restructured() {
             return Ok(stats);
         }
         let root = version.root.clone();
@@ -117,7 +116,8 @@ impl Tree {
         };
         self.ctx.file.write_superblock(&superblock)?;
         // 8.
-        let old = std::mem::replace(&mut *durable, Durable { root: Some(root), auto_increment });
+        let new = Durable { root: Some(root), auto_increment };
+        let old = std::mem::replace(&mut *self.durable.lock(), new);
         self.coverage.lock().made_durable(version.flushed);
         drop(old);
         drop(version);

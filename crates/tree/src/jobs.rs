@@ -116,9 +116,13 @@ impl Tree {
             return false;
         }
         let oldest = self.oldest_snapshot();
-        let structure = self.structure.lock();
+        let mut structure = self.structure.lock();
         let version = self.version.load_full();
-        self.pick(&structure, &version, oldest).is_some()
+        let found = self.pick(&structure, &version, oldest).is_some();
+        if !found {
+            self.drop_dead_hints(&mut structure, &version, oldest);
+        }
+        found
     }
 
     /// Does the most urgent job that conflicts with none running; false if there is none. Several
@@ -266,12 +270,22 @@ impl Tree {
 
     /// Files a hint unless one for the same leaf waits already.
     pub(crate) fn add_hint(&self, key: &[u8], after: Seqno) {
-        let mut structure = self.structure.lock();
-        if structure.hints.len() >= HINTS_MAX || structure.hints.iter().any(|hint| hint.key == key) {
-            return;
+        self.file_hint(&mut self.structure.lock(), key, after);
+    }
+
+    /// Files a cursor's hint; a reader does not wait for it.
+    pub(crate) fn try_hint(&self, key: &[u8]) {
+        if let Some(mut structure) = self.structure.try_lock() {
+            self.file_hint(&mut structure, key, 0);
         }
-        structure.hints.push_back(Hint { key: key.to_vec(), after, steps: 0 });
-        self.count_hints(&structure);
+    }
+
+    fn file_hint(&self, structure: &mut Structure, key: &[u8], after: Seqno) {
+        let hints = &mut structure.hints;
+        if hints.len() < HINTS_MAX && !hints.iter().any(|hint| hint.key == key) {
+            hints.push_back(Hint { key: key.to_vec(), after, steps: 0 });
+        }
+        self.count_hints(structure);
     }
 
     fn count_hints(&self, structure: &Structure) {

@@ -1,186 +1,83 @@
-//! stub
-#![allow(missing_docs, dead_code, unused_variables)]
-use std::sync::Arc;
+//! The tree: memtables over a B-epsilon tree of immutable runs, in one file.
+//!
+//! # Structure
+//!
+//! ```text
+//!   active memtable                    takes inserts
+//!   sealed memtables                   wait to be written
+//!   root      pivots, children,        buffer: runs over its whole range, newest first
+//!     node    pivots, children,        buffer
+//!       leaf  (a slot of its parent)   one run, few for a moment
+//! ```
+//!
+//! Nodes are immutable and shared; an edit copies the path from the changed node to the root
+//! (`edit`). A `TreeVersion` (memtables and root) is what a reader takes once and keeps as long as
+//! it likes. Only internal nodes have blocks on disk, written by checkpoints; a leaf stands inside
+//! its parent.
+//!
+//! # Invariants
+//!
+//! * **I1** Only committed versions are inserted; a version is visible if `seqno <= snapshot`.
+//! * **I2** Runs never change; a run and its space live as long as a version, a cursor or the durable
+//!   checkpoint holds it.
+//! * **I3** On a path from the memtables to a leaf, for one key, everything higher up is newer:
+//!   memtables are sealed with the gate closed and written in order, a buffer's runs are ordered, and
+//!   a flush gives a child everything it has not been given, up to one order.
+//! * **I4** A reader loads the version once. It waits for nobody, and no I/O happens under a lock.
+//! * **I7** A superblock names only what is synced, after the log up to its seqno is (`checkpoint`).
+//!
+//! # Locks, in the order they are taken
+//!
+//! 1. `checkpoint_turn`: one checkpoint at a time; the only one held during I/O, and nobody else
+//!    needs it.
+//! 2. `gate`: shared by a commit from before its seqno is assigned until its records are in,
+//!    exclusive to swap the active memtable. Several trees: in the order of their dictionaries' ids.
+//! 3. `structure`: every swap of the version, the table of running jobs, the hints.
+//! 4. `coverage`, `durable`: a few fields each, nothing is called with them held (but `coverage` is
+//!    held over the swap of the version, so that no commit is missed by `oldest_unwritten`).
+//!
+//! # Life of a record
+//!
+//! 1. Its commit enters the gate, gets a seqno, inserts it into the active memtable (`memtable`).
+//! 2. The memtable is full and sealed (`tree`); a job writes it as the newest run of the root's
+//!    buffer (`flush`).
+//! 3. When enough waits for a child, a flush merges the child's share of the buffer into one run on
+//!    top of the child's buffer, and so on down; at the leaf with the leaf's own run, dropping what no
+//!    snapshot sees (`jobs` for the policy, `flush`, `merging`). Runs pile up in a buffer only so
+//!    far: they are merged (`compact`).
+//! 4. A checkpoint makes durable whatever the tree then is (`checkpoint`); after a restart it is
+//!    read back (`open`, `node_format`), and the log brings what came later.
+//! 5. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
+//!    places (`cursor`).
 
-use pando_base::{Kind, Result, Seqno};
-use pando_run::{Compression, RunContext, RunOptions};
+mod busy;
+mod checkpoint;
+mod compact;
+mod config;
+mod coverage;
+mod cursor;
+mod edit;
+mod estimate;
+mod flush;
+mod get;
+mod jobs;
+mod memtable;
+mod memtable_cursor;
+mod merging;
+mod node;
+mod node_format;
+mod open;
+mod shape;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod verify;
+mod version;
+
+pub use checkpoint::CheckpointStats;
+pub use config::{Horizon, TreeConfig};
+pub use cursor::Cursor;
+pub use estimate::TreeStats;
 pub use pando_run::Estimate;
-use pando_storage::Superblock;
-
-#[derive(Clone, Copy, Debug)]
-pub struct TreeConfig {
-    pub memtable_bytes: usize,
-    pub leaf_raw_bytes: u64,
-    pub fanout_max: usize,
-    pub buffer_runs_max: usize,
-    pub run: RunOptions,
-    pub buffer_compression: Compression,
-}
-impl Default for TreeConfig {
-    fn default() -> Self {
-        todo!()
-    }
-}
-pub trait Horizon: Send + Sync {
-    fn snapshots(&self) -> Vec<Seqno>;
-}
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Debt {
-    pub sealed_bytes: u64,
-    pub overdue_bytes: u64,
-}
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CheckpointStats {
-    pub durable_seqno: Seqno,
-    pub nodes_written: u64,
-    pub bytes_written: u64,
-}
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeStats {
-    pub rows: u64,
-    pub raw_bytes: u64,
-    pub tombstones: u64,
-    pub runs: u64,
-    pub leaves: u64,
-    pub nodes: u64,
-    pub height: u64,
-    pub buffered_bytes: u64,
-    pub disk_bytes: u64,
-}
-pub struct Tree;
-impl std::fmt::Debug for Tree {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tree").finish_non_exhaustive()
-    }
-}
-pub struct WriteGuard<'a>(std::marker::PhantomData<&'a ()>);
-impl WriteGuard<'_> {
-    pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
-        todo!()
-    }
-}
-impl Tree {
-    pub fn create(ctx: RunContext, config: TreeConfig, horizon: Arc<dyn Horizon>) -> Arc<Tree> {
-        todo!()
-    }
-    pub fn open(
-        ctx: RunContext,
-        sb: &Superblock,
-        config: TreeConfig,
-        horizon: Arc<dyn Horizon>,
-    ) -> Result<Arc<Tree>> {
-        todo!()
-    }
-    pub fn gate(&self) -> WriteGuard<'_> {
-        todo!()
-    }
-    pub fn truncate(&self, seqno: Seqno) {
-        todo!()
-    }
-    pub fn last_write(&self) -> Seqno {
-        todo!()
-    }
-    pub fn get(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Vec<u8>>> {
-        todo!()
-    }
-    pub fn newest(&self, key: &[u8]) -> Result<Option<(Seqno, Kind)>> {
-        todo!()
-    }
-    pub fn cursor(self: &Arc<Self>, snapshot: Seqno) -> Cursor {
-        todo!()
-    }
-    pub fn estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
-        todo!()
-    }
-    pub fn rows_estimate(&self) -> u64 {
-        todo!()
-    }
-    pub fn raw_bytes(&self) -> u64 {
-        todo!()
-    }
-    pub fn has_work(&self) -> bool {
-        todo!()
-    }
-    pub fn run_job(&self) -> Result<bool> {
-        todo!()
-    }
-    pub fn debt(&self) -> Debt {
-        todo!()
-    }
-    pub fn seal_if_full(&self, last_assigned: impl Fn() -> Seqno) -> bool {
-        todo!()
-    }
-    pub fn seal(&self, last_assigned: impl Fn() -> Seqno) -> bool {
-        todo!()
-    }
-    pub fn memtable_bytes(&self) -> u64 {
-        todo!()
-    }
-    pub fn is_dirty(&self) -> bool {
-        todo!()
-    }
-    pub fn oldest_unwritten(&self) -> Option<Seqno> {
-        todo!()
-    }
-    pub fn checkpoint(
-        &self,
-        last_assigned: impl Fn() -> Seqno,
-        sync_log: impl Fn(Seqno) -> Result<()>,
-        auto_increment: impl Fn() -> u64,
-    ) -> Result<CheckpointStats> {
-        todo!()
-    }
-    pub fn verify(&self) -> Result<()> {
-        todo!()
-    }
-    pub fn compact_all(&self) -> Result<()> {
-        todo!()
-    }
-    pub fn shape(&self) -> String {
-        todo!()
-    }
-    pub fn stats(&self) -> TreeStats {
-        todo!()
-    }
-}
-pub struct Cursor;
-impl std::fmt::Debug for Cursor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cursor").finish_non_exhaustive()
-    }
-}
-impl Cursor {
-    pub fn seek(&mut self, key: &[u8]) -> Result<()> {
-        todo!()
-    }
-    pub fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        todo!()
-    }
-    pub fn seek_first(&mut self) -> Result<()> {
-        todo!()
-    }
-    pub fn seek_last(&mut self) -> Result<()> {
-        todo!()
-    }
-    pub fn next(&mut self) -> Result<()> {
-        todo!()
-    }
-    pub fn prev(&mut self) -> Result<()> {
-        todo!()
-    }
-    pub fn valid(&self) -> bool {
-        todo!()
-    }
-    pub fn key(&self) -> &[u8] {
-        todo!()
-    }
-    pub fn value(&self) -> &[u8] {
-        todo!()
-    }
-    pub fn seqno(&self) -> Seqno {
-        todo!()
-    }
-    pub fn refresh(&mut self, snapshot: Seqno) {
-        todo!()
-    }
-}
+pub use tree::{ClosedGate, Debt, Tree, WriteGuard};

@@ -33,7 +33,8 @@ pub struct Tree {
     /// A job has ended.
     pub(crate) job_ended: Condvar,
     pub(crate) coverage: Mutex<Coverage>,
-    /// Held through a checkpoint.
+    /// Held through a checkpoint: one at a time.
+    pub(crate) checkpoint_turn: Mutex<()>,
     pub(crate) durable: Mutex<Durable>,
     next_run: AtomicU64,
     next_node: AtomicU64,
@@ -176,6 +177,7 @@ impl Tree {
             structure: Mutex::default(),
             job_ended: Condvar::new(),
             coverage: Mutex::default(),
+            checkpoint_turn: Mutex::new(()),
             durable: Mutex::new(start.durable),
             next_run: AtomicU64::new(start.next_run),
             next_node: AtomicU64::new(start.next_node),

@@ -258,3 +258,94 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<F> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{payload_checksum, FrameHead};
+    use pando_storage::vfs::SimVfs;
+    use proptest::prelude::*;
+
+    /// A frame as it might stand in a file that something wrong has written.
+    #[derive(Clone, Debug)]
+    struct Odd {
+        part: u8,
+        payload: Vec<u8>,
+        seqno: Seqno,
+        durable_lsn: u64,
+        broken: bool,
+    }
+
+    fn odd_frame() -> impl Strategy<Value = Odd> {
+        let lsn = prop_oneof![4 => 0u64..5000, 1 => any::<u64>()];
+        let seqno = prop_oneof![9 => 1u64..4, 1 => any::<u64>()];
+        (0u8..5, proptest::collection::vec(any::<u8>(), 0..40), seqno, lsn, prop::bool::weighted(0.1))
+            .prop_map(|(part, payload, seqno, durable_lsn, broken)| Odd {
+                part,
+                payload,
+                seqno,
+                durable_lsn,
+                broken,
+            })
+    }
+
+    fn bytes_of(head: &LogFileHead, frames: &[Odd], garbage: &[u8]) -> Vec<u8> {
+        let mut bytes = head.encode();
+        for odd in frames {
+            let part =
+                [Part::Middle, Part::First, Part::Last, Part::Whole, Part::Mark][usize::from(odd.part)];
+            let frame = FrameHead {
+                part,
+                payload_len: odd.payload.len() as u32,
+                payload_checksum: payload_checksum(&odd.payload) ^ u64::from(odd.broken),
+                seqno: odd.seqno,
+                durable_lsn: odd.durable_lsn,
+            };
+            bytes.extend_from_slice(&frame.encode(head.salt, head.lsn_at(bytes.len() as u64)));
+            bytes.extend_from_slice(&odd.payload);
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+        }
+        bytes.extend_from_slice(garbage);
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn files_of_any_frames_in_any_order_give_batches_or_corruption(
+            files in proptest::collection::vec(
+                (
+                    proptest::collection::vec(odd_frame(), 0..6),
+                    prop_oneof![9 => 0u64..600, 1 => any::<u64>()],
+                    prop_oneof![9 => 0u64..4, 1 => any::<u64>()],
+                    any::<bool>(),
+                    proptest::collection::vec(any::<u8>(), 0..80),
+                ),
+                0..4,
+            ),
+        ) {
+            let vfs: Arc<dyn Vfs> = SimVfs::new(1);
+            let dir = Path::new("/log");
+            vfs.create_dir_all(dir)?;
+            for (i, (frames, start_lsn, first_seqno, continues, garbage)) in files.into_iter().enumerate() {
+                let number = 1 + i as u64;
+                let head = LogFileHead { number, salt: 5, start_lsn, first_seqno, continues };
+                let path = files::log_path(dir, number);
+                vfs.open(&path, OpenMode::Create)?.write_at(&bytes_of(&head, &frames, &garbage), 0)?;
+                let mut text = String::new();
+                if let Err(error) = crate::print(&*vfs, &path, &mut text) {
+                    prop_assert!(matches!(error, Error::Corruption { .. }), "{error}");
+                }
+            }
+            let mut last = 0;
+            let pass = Replay::open(vfs, dir)?.for_each(|seqno, entries| {
+                assert!(seqno > last);
+                last = seqno;
+                entries.into_iter().try_for_each(|entry| entry.map(|_| ()))
+            });
+            if let Err(error) = pass {
+                prop_assert!(matches!(error, Error::Corruption { .. }), "{error}");
+            }
+        }
+    }
+}

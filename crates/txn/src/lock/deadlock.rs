@@ -23,6 +23,7 @@
 //! Lock order: detector, then shards ascending (all others hold one shard at a time), then a
 //! transaction's wait state.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -55,7 +56,7 @@ impl LockManager {
         }
         let _one_detector = self.detector.lock();
         while let Some(cycle) = self.find_cycle(start) {
-            self.break_cycle(start, &cycle);
+            self.break_cycle(&cycle);
         }
     }
 
@@ -98,7 +99,7 @@ impl LockManager {
     }
 
     /// Looks at every edge again with all shards locked; if the cycle is real, ends one wait in it.
-    fn break_cycle(&self, start: &Arc<TxnState>, cycle: &[Edge]) {
+    fn break_cycle(&self, cycle: &[Edge]) {
         let mut numbers: Vec<u32> = cycle.iter().map(|edge| edge.place.shard).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -110,7 +111,7 @@ impl LockManager {
         if !real {
             return;
         }
-        let (victim, place) = choose_victim(start, cycle);
+        let (victim, place) = choose_victim(cycle);
         let text = report(cycle, &victim, |place| &shards[position(place)].1);
         *self.last_deadlock.lock() = Some(text);
         self.metrics.deadlocks.add(1);
@@ -170,14 +171,14 @@ fn path_back(reached: &[Reached], mut edges: Vec<(usize, Edge)>) -> Vec<Edge> {
     path
 }
 
-/// The member with the smallest weight; among equals the one whose wait closed the cycle, then the
-/// first after it.
-fn choose_victim(start: &Arc<TxnState>, cycle: &[Edge]) -> (Arc<TxnState>, Place) {
+/// The member with the smallest weight; among equals the one whose wait closed the cycle, which is the
+/// last that began (not always the one that searches: a thread may come to its search late).
+fn choose_victim(cycle: &[Edge]) -> (Arc<TxnState>, Place) {
     let members = cycle.iter().flat_map(|edge| {
         std::iter::once(&edge.waiter).chain(&edge.via).map(move |member| (member, edge.place))
     });
     let (victim, place) = members
-        .min_by_key(|(member, _)| (member.weight(), !Arc::ptr_eq(member, start)))
+        .min_by_key(|(member, _)| (member.weight(), Reverse(member.wait_number())))
         .expect("a cycle has members");
     (Arc::clone(victim), place)
 }

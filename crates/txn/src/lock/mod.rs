@@ -33,7 +33,7 @@ mod txn;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -142,6 +142,7 @@ pub struct LockManager {
     registry: [Mutex<Registry>; REGISTRY_SHARDS],
     /// Held by the one who looks for deadlocks.
     detector: Mutex<()>,
+    waits_begun: AtomicU64,
     last_deadlock: Mutex<Option<String>>,
     metrics: Arc<Metrics>,
 }
@@ -153,6 +154,7 @@ impl LockManager {
             shards: (0..SHARDS).map(|_| PaddedShard::default()).collect(),
             registry: Default::default(),
             detector: Mutex::new(()),
+            waits_begun: AtomicU64::new(0),
             last_deadlock: Mutex::new(None),
             metrics,
         })
@@ -185,8 +187,8 @@ impl LockManager {
         let (hash, number) = hash_of(dict, key);
         let mut held = state.held.lock();
         let mut shard = self.shards[number as usize].lock();
-        let (slot, answer) = shard
-            .request(hash, (dict, key), state, mode, |slot| held.note(Place { shard: number, slot }));
+        let (slot, answer) =
+            shard.request(hash, (dict, key), state, mode, |slot| held.note(Place { shard: number, slot }));
         let upgrade = match answer {
             Answer::AlreadyHeld => return Ok(LockOutcome::AlreadyHeld),
             Answer::Upgraded => return Ok(LockOutcome::Granted { waited: false }),
@@ -202,7 +204,8 @@ impl LockManager {
         let place = Place { shard: number, slot };
         let held_position = upgrade.unwrap_or_else(|| held.note(place));
         let txn = Arc::clone(state);
-        shard.enqueue(place, Waiter { txn, held_position, mode, upgrade: upgrade.is_some() });
+        let number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
+        shard.enqueue(place, Waiter { txn, held_position, mode, upgrade: upgrade.is_some() }, number);
         drop(shard);
         let end = self.wait(state, timeout);
         match (end, upgrade) {
@@ -226,8 +229,7 @@ impl LockManager {
         let (hash, number) = hash_of(dict, key);
         let mut woken = Woken::new();
         let mut held = state.held.lock();
-        let given_back =
-            self.shards[number as usize].lock().give_back(hash, (dict, key), state, &mut woken);
+        let given_back = self.shards[number as usize].lock().give_back(hash, (dict, key), state, &mut woken);
         woken.iter().for_each(|txn| txn.wake());
         match given_back {
             GivenBack::NotHeld => return false,

@@ -105,7 +105,9 @@ pub(crate) enum Answer {
     Upgraded,
     AlreadyHeld,
     /// Not without waiting; `upgrade` if it is held shared.
-    Blocked { upgrade: Option<u32> },
+    Blocked {
+        upgrade: Option<u32>,
+    },
 }
 
 /// What giving a lock back came to.
@@ -235,9 +237,11 @@ impl Shard {
         held_position: impl FnOnce(u32) -> u32,
     ) -> (u32, Answer) {
         let locks = &mut self.locks;
-        let entry = self.by_key.entry(hash, |slot| locks[*slot as usize].is(hash, dict, key), |slot| {
-            locks[*slot as usize].hash
-        });
+        let entry = self.by_key.entry(
+            hash,
+            |slot| locks[*slot as usize].is(hash, dict, key),
+            |slot| locks[*slot as usize].hash,
+        );
         match entry {
             Entry::Vacant(entry) => {
                 let slot = self.vacant.pop().unwrap_or_else(|| {
@@ -258,10 +262,10 @@ impl Shard {
         }
     }
 
-    /// Puts a request that was `Blocked` into the queue.
-    pub(crate) fn enqueue(&mut self, place: Place, waiter: Waiter) {
+    /// Puts a request that was `Blocked` into the queue; `wait_number` is the number of its wait.
+    pub(crate) fn enqueue(&mut self, place: Place, waiter: Waiter, wait_number: u64) {
         let lock = &mut self.locks[place.slot as usize];
-        waiter.txn.begin_wait(place);
+        waiter.txn.begin_wait(place, wait_number);
         let queue = &mut lock.company.get_or_insert_default().queue;
         let position = match waiter.upgrade {
             true => queue.iter().take_while(|other| other.upgrade).count(),

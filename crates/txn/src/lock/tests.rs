@@ -4,7 +4,7 @@ use std::thread;
 use super::*;
 
 const DICT: DictId = DictId(3);
-const LONG: Wait = Wait::Timeout(Duration::from_secs(60));
+const LONG: Wait = Wait::Timeout(Duration::from_secs(5));
 const GRANTED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: false });
 const WAITED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: true });
 const HELD: Result<LockOutcome, LockError> = Ok(LockOutcome::AlreadyHeld);
@@ -137,8 +137,7 @@ fn a_released_lock_is_handed_to_the_first_in_the_queue() {
         assert_eq!(locks.rows().iter().filter(|row| row.waiting).count(), 2);
         a.release();
         // b owns it before its thread has run; nobody can come between.
-        let holders: Vec<TxnId> =
-            locks.rows().iter().filter(|row| !row.waiting).map(|row| row.txn).collect();
+        let holders: Vec<TxnId> = locks.rows().iter().filter(|row| !row.waiting).map(|row| row.txn).collect();
         assert_eq!(holders, [b.id()]);
         assert_eq!(d.ask("k", Shared, Wait::NoWait), Err(LockError::WouldBlock));
         let mut in_turn = in_turn.into_iter();

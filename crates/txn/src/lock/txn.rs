@@ -71,6 +71,8 @@ pub(crate) struct TxnState {
     /// Taken by the transaction's own thread only, for the whole of one request.
     pub(crate) held: Mutex<HeldLocks>,
     wait: Mutex<WaitState>,
+    /// Number of the last wait begun, in the order in which all transactions' waits began.
+    wait_number: AtomicU64,
     woken: Condvar,
 }
 
@@ -83,6 +85,7 @@ impl TxnState {
             held_count: AtomicUsize::new(0),
             held: Mutex::default(),
             wait: Mutex::new(WaitState::Idle),
+            wait_number: AtomicU64::new(0),
             woken: Condvar::new(),
         }
     }
@@ -99,8 +102,13 @@ impl TxnState {
         self.weight.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn wait_number(&self) -> u64 {
+        self.wait_number.load(Ordering::Relaxed)
+    }
+
     /// Requires the shard's mutex.
-    pub(crate) fn begin_wait(&self, place: Place) {
+    pub(crate) fn begin_wait(&self, place: Place, number: u64) {
+        self.wait_number.store(number, Ordering::Relaxed);
         let mut wait = self.wait.lock();
         assert!(matches!(*wait, WaitState::Idle), "a transaction waits for one lock at a time");
         *wait = WaitState::Waiting(place);

@@ -42,10 +42,7 @@ fn a_read_with_a_mark_does_not_see_later_writes() {
     assert_eq!(writes.next_ge(MAIN, all.0, all.1), Some((&b"a"[..], Some(&b"1"[..]))));
     assert_eq!(writes.next_ge(MAIN, Bound::Excluded(b"a"), mark), None);
     assert_eq!(writes.next_le(MAIN, all.0, all.1), Some((&b"a"[..], Some(&b"1"[..]))));
-    assert_eq!(
-        writes.next_le(MAIN, Bound::Unbounded, Mark::LATEST),
-        Some((&b"b"[..], Some(&b"3"[..])))
-    );
+    assert_eq!(writes.next_le(MAIN, Bound::Unbounded, Mark::LATEST), Some((&b"b"[..], Some(&b"3"[..]))));
 }
 
 #[test]

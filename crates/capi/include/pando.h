@@ -1,0 +1,1323 @@
+/* The C interface of Pando. Generated from crates/capi by cbindgen: change it there. */
+
+#ifndef PANDO_H
+#define PANDO_H
+
+#include <stdint.h>
+
+/**
+ * `wait_s` of locking reads: as the transaction says.
+ */
+#define PANDO_WAIT_DEFAULT -1
+
+/**
+ * `wait_s` of locking reads: pass locked rows by. 0 fails at once, other numbers are seconds.
+ */
+#define PANDO_WAIT_SKIP -2
+
+/**
+ * The answer of a function. The first three are ordinary outcomes, the others are told to clients
+ * (the plugin's table `error_map` has the server's number for each).
+ */
+enum PandoStatus
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Done.
+   */
+  PANDO_STATUS_OK = 0,
+  /**
+   * No such row, or no more rows.
+   */
+  PANDO_STATUS_NOT_FOUND = 1,
+  /**
+   * The row is locked by another transaction and SKIP LOCKED was asked for.
+   */
+  PANDO_STATUS_SKIPPED = 2,
+  /**
+   * A unique key exists already; see `pando_txn_duplicate`.
+   */
+  PANDO_STATUS_DUPLICATE = 3,
+  /**
+   * Chosen as the victim of a deadlock: the transaction must be rolled back.
+   */
+  PANDO_STATUS_DEADLOCK = 4,
+  /**
+   * A lock was not granted in time.
+   */
+  PANDO_STATUS_LOCK_TIMEOUT = 5,
+  /**
+   * The connection was killed.
+   */
+  PANDO_STATUS_KILLED = 6,
+  /**
+   * NOWAIT, and the lock is held by another transaction.
+   */
+  PANDO_STATUS_WOULD_BLOCK = 7,
+  /**
+   * No space left on the device; goes on when there is space.
+   */
+  PANDO_STATUS_DISK_FULL = 8,
+  /**
+   * Bytes on disk are not what was written.
+   */
+  PANDO_STATUS_CORRUPTION = 9,
+  /**
+   * The database accepts no writes since a failed write or sync of its log.
+   */
+  PANDO_STATUS_READ_ONLY = 10,
+  /**
+   * The operating system refused an operation.
+   */
+  PANDO_STATUS_IO = 11,
+  /**
+   * A key or row is beyond the limits.
+   */
+  PANDO_STATUS_TOO_LONG = 12,
+  /**
+   * There is no such table.
+   */
+  PANDO_STATUS_NO_SUCH_TABLE = 13,
+  /**
+   * There is such a table (or its directory) already.
+   */
+  PANDO_STATUS_TABLE_EXISTS = 14,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoStatus PandoStatus;
+#else
+typedef int32_t PandoStatus;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Where a fetch begins; the first and third go up from there, the others down.
+ */
+enum PandoMove
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The first row whose key is at or after the key given.
+   */
+  PANDO_MOVE_AT_OR_AFTER = 0,
+  /**
+   * The last row whose key is before the key given.
+   */
+  PANDO_MOVE_BEFORE = 1,
+  /**
+   * The first row.
+   */
+  PANDO_MOVE_FIRST = 2,
+  /**
+   * The last row.
+   */
+  PANDO_MOVE_LAST = 3,
+  /**
+   * The row after the last one fetched; the fetch before went up.
+   */
+  PANDO_MOVE_NEXT = 4,
+  /**
+   * The row before the last one fetched; the fetch before went down.
+   */
+  PANDO_MOVE_PREVIOUS = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoMove PandoMove;
+#else
+typedef uint32_t PandoMove;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a read sees, and whether it locks.
+ */
+enum PandoRead
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The transaction's snapshot.
+   */
+  PANDO_READ_SNAPSHOT = 0,
+  /**
+   * The newest committed version; no lock.
+   */
+  PANDO_READ_LATEST = 1,
+  /**
+   * The newest version, under a shared row lock.
+   */
+  PANDO_READ_SHARED = 2,
+  /**
+   * The newest version, under an exclusive row lock.
+   */
+  PANDO_READ_EXCLUSIVE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoRead PandoRead;
+#else
+typedef uint32_t PandoRead;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Severity of a line for the server's error log.
+ */
+enum PandoLogLevel
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * News.
+   */
+  PANDO_LOG_LEVEL_NOTE = 0,
+  /**
+   * Something to look at.
+   */
+  PANDO_LOG_LEVEL_WARNING = 1,
+  /**
+   * Data or durability are in danger.
+   */
+  PANDO_LOG_LEVEL_ERROR = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoLogLevel PandoLogLevel;
+#else
+typedef uint32_t PandoLogLevel;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How what is written to leaves is compressed.
+ */
+enum PandoCompression
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * zstd at the level given.
+   */
+  PANDO_COMPRESSION_ZSTD = 0,
+  /**
+   * lz4.
+   */
+  PANDO_COMPRESSION_LZ4 = 1,
+  /**
+   * Not at all.
+   */
+  PANDO_COMPRESSION_NONE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoCompression PandoCompression;
+#else
+typedef uint32_t PandoCompression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * A growing byte buffer. What it held is gone with the next call that fills it.
+ */
+typedef struct PandoBuffer PandoBuffer;
+
+/**
+ * A cursor over one dictionary of a table.
+ */
+typedef struct PandoCursor PandoCursor;
+
+/**
+ * An open database.
+ */
+typedef struct PandoDb PandoDb;
+
+/**
+ * An open table.
+ */
+typedef struct PandoTable PandoTable;
+
+/**
+ * A transaction of one connection; after commit or rollback it serves the next.
+ */
+typedef struct PandoTxn PandoTxn;
+
+/**
+ * A byte string that belongs to someone else. `data` may be null where a function says what that
+ * means; otherwise null is the empty string.
+ */
+typedef struct PandoBytes {
+  /**
+   * First byte.
+   */
+  const uint8_t *data;
+  /**
+   * Number of bytes.
+   */
+  uint64_t len;
+} PandoBytes;
+
+/**
+ * What a fetch is asked for.
+ */
+typedef struct PandoFetch {
+  /**
+   * Where to begin.
+   */
+  PandoMove start;
+  /**
+   * What is seen. Locking reads are for dictionary 0.
+   */
+  PandoRead read;
+  /**
+   * How long locks are waited for (`PANDO_WAIT_*`).
+   */
+  int64_t wait_s;
+  /**
+   * The key of `AtOrAfter` and `Before`.
+   */
+  struct PandoBytes key;
+  /**
+   * Going up, the first key that is not wanted; going down, the last that is. Null: no bound.
+   */
+  struct PandoBytes stop;
+  /**
+   * Most rows.
+   */
+  uint32_t rows_max;
+  /**
+   * The fetch ends with the row that passes this size.
+   */
+  uint32_t bytes_max;
+} PandoFetch;
+
+/**
+ * Rows of one fetch, in `rows` one after the other, each as
+ *
+ * ```text
+ * key length u32 | value length u32 | key | value        (lengths in native byte order)
+ * ```
+ *
+ * valid until the next fetch of the same cursor.
+ */
+typedef struct PandoBatch {
+  /**
+   * The rows.
+   */
+  struct PandoBytes rows;
+  /**
+   * How many.
+   */
+  uint32_t count;
+  /**
+   * 1 when the cursor has nothing after them in this direction (or before the stop key).
+   */
+  uint8_t ended;
+  /**
+   * 1 when the lock of the last row was not held before this fetch.
+   */
+  uint8_t just_locked;
+} PandoBatch;
+
+/**
+ * Takes a line for the server's error log; called from any thread.
+ */
+typedef void (*PandoLog)(PandoLogLevel level, const char *line);
+
+/**
+ * What a database is opened with.
+ */
+typedef struct PandoOptions {
+  /**
+   * Directory below which relative table paths lie.
+   */
+  struct PandoBytes base_dir;
+  /**
+   * Directory of the log and the catalog.
+   */
+  struct PandoBytes engine_dir;
+  /**
+   * Limit of the block cache.
+   */
+  uint64_t cache_bytes;
+  /**
+   * 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
+   */
+  uint32_t flush_mode;
+  /**
+   * Threads for flushes, compactions and checkpoints.
+   */
+  uint32_t background_threads;
+  /**
+   * Age at which a changed dictionary is checkpointed.
+   */
+  uint64_t checkpoint_period_s;
+  /**
+   * How long row locks are waited for.
+   */
+  uint64_t lock_wait_s;
+  /**
+   * Size of a log file.
+   */
+  uint64_t log_file_bytes;
+  /**
+   * 1: bypass the operating system's page cache.
+   */
+  uint8_t direct_io;
+  /**
+   * Where lines for the operator go.
+   */
+  PandoLog log;
+} PandoOptions;
+
+/**
+ * What a table is created with.
+ */
+typedef struct PandoTableSpec {
+  /**
+   * `./database/table` as the server names it, or an absolute path for temporary tables.
+   */
+  struct PandoBytes path;
+  /**
+   * Names of the secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
+   */
+  const struct PandoBytes *indexes;
+  /**
+   * How many indexes.
+   */
+  uint32_t index_count;
+  /**
+   * Compression.
+   */
+  PandoCompression compression;
+  /**
+   * Level for zstd.
+   */
+  int32_t compression_level;
+  /**
+   * 1: gone after a restart.
+   */
+  uint8_t temporary;
+  /**
+   * First auto-increment value, 0 for none.
+   */
+  uint64_t auto_increment;
+} PandoTableSpec;
+
+/**
+ * Figures of a table.
+ */
+typedef struct PandoTableInfo {
+  /**
+   * Rows, estimated.
+   */
+  uint64_t rows;
+  /**
+   * Bytes of the rows before compression.
+   */
+  uint64_t raw_bytes;
+  /**
+   * Bytes the rows' file takes on disk.
+   */
+  uint64_t data_bytes;
+  /**
+   * Bytes the index files take on disk.
+   */
+  uint64_t index_bytes;
+  /**
+   * Bytes inside the files that are free.
+   */
+  uint64_t free_bytes;
+  /**
+   * Creation, in seconds since 1970.
+   */
+  uint64_t created;
+  /**
+   * Next auto-increment value, 0 for none yet.
+   */
+  uint64_t auto_increment;
+} PandoTableInfo;
+
+/**
+ * What one row is in one dictionary.
+ */
+typedef struct PandoEntry {
+  /**
+   * The key.
+   */
+  struct PandoBytes key;
+  /**
+   * The value.
+   */
+  struct PandoBytes value;
+  /**
+   * 1: no other row may have this key.
+   */
+  uint8_t unique;
+} PandoEntry;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Makes an empty buffer; free it with [`pando_buffer_free`].
+ */
+struct PandoBuffer *pando_buffer_new(void);
+
+/**
+ * Frees a buffer. Null is allowed.
+ *
+ * # Safety
+ * `buffer` came from [`pando_buffer_new`] and is not used any more.
+ */
+void pando_buffer_free(struct PandoBuffer *buffer);
+
+/**
+ * What the buffer holds, valid until it is filled again or freed.
+ *
+ * # Safety
+ * `buffer` is a living buffer.
+ */
+struct PandoBytes pando_buffer_bytes(const struct PandoBuffer *buffer);
+
+/**
+ * Makes a cursor over dictionary `index`; free it with [`pando_cursor_free`].
+ *
+ * # Safety
+ * Both objects are alive.
+ */
+struct PandoCursor *pando_cursor_new(const struct PandoTxn *txn,
+                                     const struct PandoTable *table,
+                                     uint32_t index);
+
+/**
+ * Frees a cursor. Null is allowed.
+ *
+ * # Safety
+ * The cursor is not used any more.
+ */
+void pando_cursor_free(struct PandoCursor *cursor);
+
+/**
+ * Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again.
+ *
+ * # Safety
+ * `cursor` and `txn` are alive and belong to this thread, `fetch` and `batch` are valid.
+ */
+PandoStatus pando_cursor_fetch(struct PandoCursor *cursor,
+                               struct PandoTxn *txn,
+                               const struct PandoFetch *fetch,
+                               struct PandoBatch *batch);
+
+/**
+ * Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
+ *
+ * # Safety
+ * The options and what they point to are valid for the call, the log function until the close,
+ * `out` is valid.
+ */
+PandoStatus pando_db_open(const struct PandoOptions *options, struct PandoDb **out);
+
+/**
+ * Closes the database cleanly and frees it, whatever comes back.
+ *
+ * # Safety
+ * Neither the database nor anything made from it is used any more.
+ */
+PandoStatus pando_db_close(struct PandoDb *db);
+
+/**
+ * Changes the limit of the block cache.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_cache_bytes(const struct PandoDb *db, uint64_t bytes);
+
+/**
+ * Changes when commits reach the disk.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_flush_mode(const struct PandoDb *db, uint32_t mode);
+
+/**
+ * Changes the age at which dictionaries are checkpointed.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_checkpoint_period(const struct PandoDb *db, uint64_t seconds);
+
+/**
+ * Writes and syncs the log.
+ *
+ * # Safety
+ * `db` is open.
+ */
+PandoStatus pando_db_flush_logs(const struct PandoDb *db);
+
+/**
+ * Wakes a transaction that waits for a lock; it gets `Killed`.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_kill(const struct PandoDb *db, uint64_t txn);
+
+/**
+ * The text of SHOW ENGINE PANDO STATUS.
+ *
+ * # Safety
+ * `db` is open, `buffer` is alive.
+ */
+void pando_db_status_text(const struct PandoDb *db, struct PandoBuffer *buffer);
+
+/**
+ * How many counters there are.
+ */
+uint32_t pando_metric_count(void);
+
+/**
+ * Name of a counter; valid for ever. Null beyond the last.
+ */
+const char *pando_metric_name(uint32_t position);
+
+/**
+ * Writes the values of the first `count` counters.
+ *
+ * # Safety
+ * `db` is open, `values` has room for `count` numbers.
+ */
+void pando_db_metrics(const struct PandoDb *db, uint64_t *values, uint32_t count);
+
+/**
+ * Text of the last failed call on this thread, valid until the next call on it.
+ */
+struct PandoBytes pando_error_text(void);
+
+/**
+ * Creates a table.
+ *
+ * # Safety
+ * `db` is open; the spec and all it points to are valid for the call.
+ */
+PandoStatus pando_table_create(const struct PandoDb *db, const struct PandoTableSpec *spec);
+
+/**
+ * Drops a table that nobody uses.
+ *
+ * # Safety
+ * `db` is open, `path` is valid for the call.
+ */
+PandoStatus pando_table_drop(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Renames a table, also into another database.
+ *
+ * # Safety
+ * `db` is open, the paths are valid for the call.
+ */
+PandoStatus pando_table_rename(const struct PandoDb *db, struct PandoBytes from, struct PandoBytes to);
+
+/**
+ * Removes all rows and the auto-increment value of a table that nobody else uses.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_table_truncate(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Drops what tables a database still has in the engine (DROP DATABASE).
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_drop_database(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Opens a table; give it back with [`pando_table_close`].
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call, `out` is valid.
+ */
+PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, struct PandoTable **out);
+
+/**
+ * Gives an open table back. Null is allowed.
+ *
+ * # Safety
+ * The object is not used any more.
+ */
+void pando_table_close(struct PandoTable *table);
+
+/**
+ * Figures of a table.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableInfo *out);
+
+/**
+ * Reads all of a table and checks it (CHECK TABLE).
+ *
+ * # Safety
+ * Both objects are alive.
+ */
+PandoStatus pando_table_check(const struct PandoDb *db, const struct PandoTable *table);
+
+/**
+ * Rewrites a table compactly (OPTIMIZE TABLE).
+ *
+ * # Safety
+ * The table is open.
+ */
+PandoStatus pando_table_compact(const struct PandoTable *table);
+
+/**
+ * Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
+ *
+ * # Safety
+ * The table is open, the keys are valid for the call, `rows` is valid.
+ */
+PandoStatus pando_table_estimate(const struct PandoTable *table,
+                                 uint32_t index,
+                                 struct PandoBytes from,
+                                 struct PandoBytes to,
+                                 uint64_t *rows);
+
+/**
+ * A new key for a row of a table without a primary key.
+ *
+ * # Safety
+ * The table is open, `key` is valid.
+ */
+PandoStatus pando_table_next_hidden_key(const struct PandoTable *table, uint64_t *key);
+
+/**
+ * Takes `count` auto-increment values: the first is the smallest at or after the counter that
+ * equals `offset` modulo `step`. `NotFound`: there is none below 2^64.
+ *
+ * # Safety
+ * The table is open, `first` is valid.
+ */
+PandoStatus pando_table_reserve_auto_increment(const struct PandoTable *table,
+                                               uint64_t step,
+                                               uint64_t offset,
+                                               uint64_t count,
+                                               uint64_t *first);
+
+/**
+ * Begins a transaction (without a snapshot); free it with [`pando_txn_free`].
+ *
+ * # Safety
+ * `db` is open and stays so for the life of the transaction.
+ */
+struct PandoTxn *pando_txn_new(const struct PandoDb *db);
+
+/**
+ * Rolls back what is not committed and frees the transaction. Null is allowed.
+ *
+ * # Safety
+ * The transaction is not used any more.
+ */
+void pando_txn_free(struct PandoTxn *txn);
+
+/**
+ * The transaction's id, for `pando_db_kill`.
+ *
+ * # Safety
+ * The transaction is alive.
+ */
+uint64_t pando_txn_id(const struct PandoTxn *txn);
+
+/**
+ * How long row locks are waited for from now on, in seconds.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_set_lock_wait(struct PandoTxn *txn, uint64_t seconds);
+
+/**
+ * Takes the snapshot of consistent reads unless there is one.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_open_snapshot(struct PandoTxn *txn);
+
+/**
+ * Gives the snapshot back; the next consistent read takes a new one.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_close_snapshot(struct PandoTxn *txn);
+
+/**
+ * 1 when a commit would write something.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint8_t pando_txn_has_writes(const struct PandoTxn *txn);
+
+/**
+ * Bytes of uncommitted writes.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint64_t pando_txn_write_bytes(const struct PandoTxn *txn);
+
+/**
+ * A number for the place in the transaction's writes where it is now, for [`pando_txn_rollback_to`].
+ * Valid until the transaction ends or is rolled back to an earlier mark.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint64_t pando_txn_mark(struct PandoTxn *txn);
+
+/**
+ * Undoes the writes made since the mark. Locks stay.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread; the mark is valid.
+ */
+void pando_txn_rollback_to(struct PandoTxn *txn, uint64_t mark);
+
+/**
+ * Commits. Whatever comes back, the transaction is over.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+PandoStatus pando_txn_commit(struct PandoTxn *txn);
+
+/**
+ * Rolls back.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_rollback(struct PandoTxn *txn);
+
+/**
+ * Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`.
+ *
+ * # Safety
+ * All objects are alive, the transaction and the buffer belong to this thread.
+ */
+PandoStatus pando_txn_get(struct PandoTxn *txn,
+                          const struct PandoTable *table,
+                          uint32_t index,
+                          struct PandoBytes key,
+                          PandoRead read,
+                          int64_t wait_s,
+                          struct PandoBuffer *buffer);
+
+/**
+ * Gives back the lock of a row that was read and does not match (READ COMMITTED).
+ *
+ * # Safety
+ * All objects are alive, the transaction belongs to this thread.
+ */
+void pando_txn_unlock(struct PandoTxn *txn,
+                      const struct PandoTable *table,
+                      uint32_t index,
+                      struct PandoBytes key);
+
+/**
+ * Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written.
+ *
+ * # Safety
+ * All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
+ */
+PandoStatus pando_txn_insert_row(struct PandoTxn *txn,
+                                 const struct PandoTable *table,
+                                 const struct PandoEntry *new_entries,
+                                 uint32_t count);
+
+/**
+ * Replaces a row that was read under its lock. Errors leave nothing written.
+ *
+ * # Safety
+ * As [`pando_txn_insert_row`], for both lists.
+ */
+PandoStatus pando_txn_update_row(struct PandoTxn *txn,
+                                 const struct PandoTable *table,
+                                 const struct PandoEntry *old_entries,
+                                 const struct PandoEntry *new_entries,
+                                 uint32_t count);
+
+/**
+ * Deletes a row that was read under its lock.
+ *
+ * # Safety
+ * As [`pando_txn_insert_row`].
+ */
+PandoStatus pando_txn_delete_row(struct PandoTxn *txn,
+                                 const struct PandoTable *table,
+                                 const struct PandoEntry *old_entries,
+                                 uint32_t count);
+
+/**
+ * After `Duplicate`: the dictionary that has the key already, and the value stored there, valid until
+ * the next change through this transaction.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread, `existing` is valid or null.
+ */
+uint32_t pando_txn_duplicate(const struct PandoTxn *txn, struct PandoBytes *existing);
+
+/**
+ * Auto-increment values below `next` are used; logged with the commit.
+ *
+ * # Safety
+ * Both objects are alive, the transaction belongs to this thread.
+ */
+void pando_txn_raise_auto_increment(struct PandoTxn *txn, const struct PandoTable *table, uint64_t next);
+
+/**
+ * Makes an empty buffer; free it with [`pando_buffer_free`].
+ */
+struct PandoBuffer *pando_buffer_new(void);
+
+/**
+ * Frees a buffer. Null is allowed.
+ *
+ * # Safety
+ * `buffer` came from [`pando_buffer_new`] and is not used any more.
+ */
+void pando_buffer_free(struct PandoBuffer *buffer);
+
+/**
+ * What the buffer holds, valid until it is filled again or freed.
+ *
+ * # Safety
+ * `buffer` is a living buffer.
+ */
+struct PandoBytes pando_buffer_bytes(const struct PandoBuffer *buffer);
+
+/**
+ * Makes a cursor over dictionary `index`; free it with [`pando_cursor_free`].
+ *
+ * # Safety
+ * Both objects are alive.
+ */
+struct PandoCursor *pando_cursor_new(const struct PandoTxn *txn,
+                                     const struct PandoTable *table,
+                                     uint32_t index);
+
+/**
+ * Frees a cursor. Null is allowed.
+ *
+ * # Safety
+ * The cursor is not used any more.
+ */
+void pando_cursor_free(struct PandoCursor *cursor);
+
+/**
+ * Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again.
+ *
+ * # Safety
+ * `cursor` and `txn` are alive and belong to this thread, `fetch` and `batch` are valid.
+ */
+PandoStatus pando_cursor_fetch(struct PandoCursor *cursor,
+                               struct PandoTxn *txn,
+                               const struct PandoFetch *fetch,
+                               struct PandoBatch *batch);
+
+/**
+ * Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
+ *
+ * # Safety
+ * The options and what they point to are valid for the call, the log function until the close,
+ * `out` is valid.
+ */
+PandoStatus pando_db_open(const struct PandoOptions *options, struct PandoDb **out);
+
+/**
+ * Closes the database cleanly and frees it, whatever comes back.
+ *
+ * # Safety
+ * Neither the database nor anything made from it is used any more.
+ */
+PandoStatus pando_db_close(struct PandoDb *db);
+
+/**
+ * Changes the limit of the block cache.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_cache_bytes(const struct PandoDb *db, uint64_t bytes);
+
+/**
+ * Changes when commits reach the disk.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_flush_mode(const struct PandoDb *db, uint32_t mode);
+
+/**
+ * Changes the age at which dictionaries are checkpointed.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_checkpoint_period(const struct PandoDb *db, uint64_t seconds);
+
+/**
+ * Writes and syncs the log.
+ *
+ * # Safety
+ * `db` is open.
+ */
+PandoStatus pando_db_flush_logs(const struct PandoDb *db);
+
+/**
+ * Wakes a transaction that waits for a lock; it gets `Killed`.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_kill(const struct PandoDb *db, uint64_t txn);
+
+/**
+ * The text of SHOW ENGINE PANDO STATUS.
+ *
+ * # Safety
+ * `db` is open, `buffer` is alive.
+ */
+void pando_db_status_text(const struct PandoDb *db, struct PandoBuffer *buffer);
+
+/**
+ * How many counters there are.
+ */
+uint32_t pando_metric_count(void);
+
+/**
+ * Name of a counter; valid for ever. Null beyond the last.
+ */
+const char *pando_metric_name(uint32_t position);
+
+/**
+ * Writes the values of the first `count` counters.
+ *
+ * # Safety
+ * `db` is open, `values` has room for `count` numbers.
+ */
+void pando_db_metrics(const struct PandoDb *db, uint64_t *values, uint32_t count);
+
+/**
+ * Text of the last failed call on this thread, valid until the next call on it.
+ */
+struct PandoBytes pando_error_text(void);
+
+/**
+ * Creates a table.
+ *
+ * # Safety
+ * `db` is open; the spec and all it points to are valid for the call.
+ */
+PandoStatus pando_table_create(const struct PandoDb *db, const struct PandoTableSpec *spec);
+
+/**
+ * Drops a table that nobody uses.
+ *
+ * # Safety
+ * `db` is open, `path` is valid for the call.
+ */
+PandoStatus pando_table_drop(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Renames a table, also into another database.
+ *
+ * # Safety
+ * `db` is open, the paths are valid for the call.
+ */
+PandoStatus pando_table_rename(const struct PandoDb *db, struct PandoBytes from, struct PandoBytes to);
+
+/**
+ * Removes all rows and the auto-increment value of a table that nobody else uses.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_table_truncate(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Drops what tables a database still has in the engine (DROP DATABASE).
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_drop_database(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Opens a table; give it back with [`pando_table_close`].
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call, `out` is valid.
+ */
+PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, struct PandoTable **out);
+
+/**
+ * Gives an open table back. Null is allowed.
+ *
+ * # Safety
+ * The object is not used any more.
+ */
+void pando_table_close(struct PandoTable *table);
+
+/**
+ * Figures of a table.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableInfo *out);
+
+/**
+ * Reads all of a table and checks it (CHECK TABLE).
+ *
+ * # Safety
+ * Both objects are alive.
+ */
+PandoStatus pando_table_check(const struct PandoDb *db, const struct PandoTable *table);
+
+/**
+ * Rewrites a table compactly (OPTIMIZE TABLE).
+ *
+ * # Safety
+ * The table is open.
+ */
+PandoStatus pando_table_compact(const struct PandoTable *table);
+
+/**
+ * Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
+ *
+ * # Safety
+ * The table is open, the keys are valid for the call, `rows` is valid.
+ */
+PandoStatus pando_table_estimate(const struct PandoTable *table,
+                                 uint32_t index,
+                                 struct PandoBytes from,
+                                 struct PandoBytes to,
+                                 uint64_t *rows);
+
+/**
+ * A new key for a row of a table without a primary key.
+ *
+ * # Safety
+ * The table is open, `key` is valid.
+ */
+PandoStatus pando_table_next_hidden_key(const struct PandoTable *table, uint64_t *key);
+
+/**
+ * Takes `count` auto-increment values: the first is the smallest at or after the counter that
+ * equals `offset` modulo `step`. `NotFound`: there is none below 2^64.
+ *
+ * # Safety
+ * The table is open, `first` is valid.
+ */
+PandoStatus pando_table_reserve_auto_increment(const struct PandoTable *table,
+                                               uint64_t step,
+                                               uint64_t offset,
+                                               uint64_t count,
+                                               uint64_t *first);
+
+/**
+ * Begins a transaction (without a snapshot); free it with [`pando_txn_free`].
+ *
+ * # Safety
+ * `db` is open and stays so for the life of the transaction.
+ */
+struct PandoTxn *pando_txn_new(const struct PandoDb *db);
+
+/**
+ * Rolls back what is not committed and frees the transaction. Null is allowed.
+ *
+ * # Safety
+ * The transaction is not used any more.
+ */
+void pando_txn_free(struct PandoTxn *txn);
+
+/**
+ * The transaction's id, for `pando_db_kill`.
+ *
+ * # Safety
+ * The transaction is alive.
+ */
+uint64_t pando_txn_id(const struct PandoTxn *txn);
+
+/**
+ * How long row locks are waited for from now on, in seconds.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_set_lock_wait(struct PandoTxn *txn, uint64_t seconds);
+
+/**
+ * Takes the snapshot of consistent reads unless there is one.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_open_snapshot(struct PandoTxn *txn);
+
+/**
+ * Gives the snapshot back; the next consistent read takes a new one.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_close_snapshot(struct PandoTxn *txn);
+
+/**
+ * 1 when a commit would write something.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint8_t pando_txn_has_writes(const struct PandoTxn *txn);
+
+/**
+ * Bytes of uncommitted writes.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint64_t pando_txn_write_bytes(const struct PandoTxn *txn);
+
+/**
+ * A number for the place in the transaction's writes where it is now, for [`pando_txn_rollback_to`].
+ * Valid until the transaction ends or is rolled back to an earlier mark.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint64_t pando_txn_mark(struct PandoTxn *txn);
+
+/**
+ * Undoes the writes made since the mark. Locks stay.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread; the mark is valid.
+ */
+void pando_txn_rollback_to(struct PandoTxn *txn, uint64_t mark);
+
+/**
+ * Commits. Whatever comes back, the transaction is over.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+PandoStatus pando_txn_commit(struct PandoTxn *txn);
+
+/**
+ * Rolls back.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_rollback(struct PandoTxn *txn);
+
+/**
+ * Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`.
+ *
+ * # Safety
+ * All objects are alive, the transaction and the buffer belong to this thread.
+ */
+PandoStatus pando_txn_get(struct PandoTxn *txn,
+                          const struct PandoTable *table,
+                          uint32_t index,
+                          struct PandoBytes key,
+                          PandoRead read,
+                          int64_t wait_s,
+                          struct PandoBuffer *buffer);
+
+/**
+ * Gives back the lock of a row that was read and does not match (READ COMMITTED).
+ *
+ * # Safety
+ * All objects are alive, the transaction belongs to this thread.
+ */
+void pando_txn_unlock(struct PandoTxn *txn,
+                      const struct PandoTable *table,
+                      uint32_t index,
+                      struct PandoBytes key);
+
+/**
+ * Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written.
+ *
+ * # Safety
+ * All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
+ */
+PandoStatus pando_txn_insert_row(struct PandoTxn *txn,
+                                 const struct PandoTable *table,
+                                 const struct PandoEntry *new_entries,
+                                 uint32_t count);
+
+/**
+ * Replaces a row that was read under its lock. Errors leave nothing written.
+ *
+ * # Safety
+ * As [`pando_txn_insert_row`], for both lists.
+ */
+PandoStatus pando_txn_update_row(struct PandoTxn *txn,
+                                 const struct PandoTable *table,
+                                 const struct PandoEntry *old_entries,
+                                 const struct PandoEntry *new_entries,
+                                 uint32_t count);
+
+/**
+ * Deletes a row that was read under its lock.
+ *
+ * # Safety
+ * As [`pando_txn_insert_row`].
+ */
+PandoStatus pando_txn_delete_row(struct PandoTxn *txn,
+                                 const struct PandoTable *table,
+                                 const struct PandoEntry *old_entries,
+                                 uint32_t count);
+
+/**
+ * After `Duplicate`: the dictionary that has the key already, and the value stored there, valid until
+ * the next change through this transaction.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread, `existing` is valid or null.
+ */
+uint32_t pando_txn_duplicate(const struct PandoTxn *txn, struct PandoBytes *existing);
+
+/**
+ * Auto-increment values below `next` are used; logged with the commit.
+ *
+ * # Safety
+ * Both objects are alive, the transaction belongs to this thread.
+ */
+void pando_txn_raise_auto_increment(struct PandoTxn *txn, const struct PandoTable *table, uint64_t next);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* PANDO_H */

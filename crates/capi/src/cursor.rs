@@ -1,0 +1,206 @@
+//! Cursors: fetches of batches of rows.
+
+use std::sync::Arc;
+
+use pandodb::{Cursor, LockMode, LockWait, ReadMode, Table, Txn};
+
+use crate::batch::{Arena, PandoBatch};
+use crate::bytes::PandoBytes;
+use crate::guard::guard;
+use crate::status::{run, PandoStatus};
+use crate::table::PandoTable;
+use crate::transaction::PandoTxn;
+
+/// What a read sees, and whether it locks.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoRead {
+    /// The transaction's snapshot.
+    Snapshot = 0,
+    /// The newest committed version; no lock.
+    Latest = 1,
+    /// The newest version, under a shared row lock.
+    Shared = 2,
+    /// The newest version, under an exclusive row lock.
+    Exclusive = 3,
+}
+
+/// `wait_s` of locking reads: as the transaction says.
+pub const PANDO_WAIT_DEFAULT: i64 = -1;
+/// `wait_s` of locking reads: pass locked rows by. 0 fails at once, other numbers are seconds.
+pub const PANDO_WAIT_SKIP: i64 = -2;
+
+/// Where a fetch begins; the first and third go up from there, the others down.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoMove {
+    /// The first row whose key is at or after the key given.
+    AtOrAfter = 0,
+    /// The last row whose key is before the key given.
+    Before = 1,
+    /// The first row.
+    First = 2,
+    /// The last row.
+    Last = 3,
+    /// The row after the last one fetched; the fetch before went up.
+    Next = 4,
+    /// The row before the last one fetched; the fetch before went down.
+    Previous = 5,
+}
+
+impl PandoMove {
+    fn is_forward(self) -> bool {
+        matches!(self, PandoMove::AtOrAfter | PandoMove::First | PandoMove::Next)
+    }
+}
+
+pub(crate) fn lock_wait(wait_s: i64) -> LockWait {
+    match wait_s {
+        PANDO_WAIT_SKIP => LockWait::SkipLocked,
+        0 => LockWait::NoWait,
+        seconds if seconds > 0 => LockWait::Seconds(seconds as u64),
+        _ => LockWait::Default,
+    }
+}
+
+fn read_mode(read: PandoRead, wait_s: i64) -> ReadMode {
+    match read {
+        PandoRead::Snapshot => ReadMode::Snapshot,
+        PandoRead::Latest => ReadMode::Latest,
+        PandoRead::Shared => ReadMode::Locked(LockMode::Shared, lock_wait(wait_s)),
+        PandoRead::Exclusive => ReadMode::Locked(LockMode::Exclusive, lock_wait(wait_s)),
+    }
+}
+
+/// What a fetch is asked for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoFetch {
+    /// Where to begin.
+    pub start: PandoMove,
+    /// What is seen. Locking reads are for dictionary 0.
+    pub read: PandoRead,
+    /// How long locks are waited for (`PANDO_WAIT_*`).
+    pub wait_s: i64,
+    /// The key of `AtOrAfter` and `Before`.
+    pub key: PandoBytes,
+    /// Going up, the first key that is not wanted; going down, the last that is. Null: no bound.
+    pub stop: PandoBytes,
+    /// Most rows.
+    pub rows_max: u32,
+    /// The fetch ends with the row that passes this size.
+    pub bytes_max: u32,
+}
+
+/// A cursor over one dictionary of a table.
+#[derive(Debug)]
+pub struct PandoCursor {
+    cursor: Cursor,
+    arena: Arena,
+}
+
+/// Makes a cursor over dictionary `index`; free it with [`pando_cursor_free`].
+///
+/// # Safety
+/// Both objects are alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_cursor_new(
+    txn: *const PandoTxn,
+    table: *const PandoTable,
+    index: u32,
+) -> *mut PandoCursor {
+    guard(|| {
+        // SAFETY: the caller vouches for both.
+        let (txn, table): (&Txn, &Arc<Table>) = unsafe { (&(*txn).txn, &(*table).table) };
+        Box::into_raw(Box::new(PandoCursor {
+            cursor: txn.cursor(table, index as usize),
+            arena: Arena::default(),
+        }))
+    })
+}
+
+/// Frees a cursor. Null is allowed.
+///
+/// # Safety
+/// The cursor is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_cursor_free(cursor: *mut PandoCursor) {
+    guard(|| {
+        if !cursor.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(cursor) });
+        }
+    });
+}
+
+/// Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again.
+///
+/// # Safety
+/// `cursor` and `txn` are alive and belong to this thread, `fetch` and `batch` are valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_cursor_fetch(
+    cursor: *mut PandoCursor,
+    txn: *mut PandoTxn,
+    fetch: *const PandoFetch,
+    batch: *mut PandoBatch,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all four.
+    let (cursor, txn, fetch, batch) = unsafe { (&mut *cursor, &mut (*txn).txn, &*fetch, &mut *batch) };
+    run(|| {
+        cursor.arena.clear();
+        // SAFETY: the caller's bytes stay for the call.
+        let (key, stop) = unsafe { (fetch.key.as_slice(), fetch.stop.as_option()) };
+        position(&mut cursor.cursor, txn, fetch, key)?;
+        let ended = cursor.fill(txn, fetch, stop)?;
+        *batch = PandoBatch {
+            rows: cursor.arena.bytes(),
+            count: cursor.arena.count(),
+            ended: u8::from(ended),
+            just_locked: u8::from(cursor.cursor.valid() && cursor.cursor.just_locked()),
+        };
+        Ok(if batch.count == 0 { PandoStatus::NotFound } else { PandoStatus::Ok })
+    })
+}
+
+fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) -> pandodb::Result<()> {
+    let mode = read_mode(fetch.read, fetch.wait_s);
+    match fetch.start {
+        PandoMove::AtOrAfter => cursor.seek(txn, key, mode),
+        PandoMove::Before => cursor.seek_before(txn, key, mode),
+        PandoMove::First => cursor.seek_first(txn, mode),
+        PandoMove::Last => cursor.seek_last(txn, mode),
+        PandoMove::Next if cursor.valid() => cursor.next(txn),
+        PandoMove::Previous if cursor.valid() => cursor.prev(txn),
+        PandoMove::Next | PandoMove::Previous => Ok(()),
+    }
+}
+
+impl PandoCursor {
+    /// Collects rows from where the cursor is, which stays at the last one collected. True: there
+    /// are no more.
+    fn fill(&mut self, txn: &mut Txn, fetch: &PandoFetch, stop: Option<&[u8]>) -> pandodb::Result<bool> {
+        let forward = fetch.start.is_forward();
+        loop {
+            if !self.cursor.valid() || is_beyond(self.cursor.key(), stop, forward) {
+                return Ok(true);
+            }
+            self.arena.push(self.cursor.key(), self.cursor.value());
+            if self.arena.count() >= fetch.rows_max || self.arena.len() >= fetch.bytes_max as usize {
+                return Ok(false);
+            }
+            if forward {
+                self.cursor.next(txn)?;
+            } else {
+                self.cursor.prev(txn)?;
+            }
+        }
+    }
+}
+
+fn is_beyond(key: &[u8], stop: Option<&[u8]>, forward: bool) -> bool {
+    match stop {
+        None => false,
+        Some(stop) if forward => key >= stop,
+        Some(stop) => key < stop,
+    }
+}

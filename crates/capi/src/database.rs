@@ -1,0 +1,228 @@
+//! The database: opening, closing, settings, counters.
+
+use std::ffi::{c_char, CString};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pandodb::{Db, FlushMode, LogLevel, LogSink, Metrics, Options, TxnId};
+
+use crate::buffer::PandoBuffer;
+use crate::bytes::PandoBytes;
+use crate::guard::{guard, report_panics_to};
+use crate::status::{run, PandoStatus};
+
+/// An open database.
+#[derive(Debug)]
+pub struct PandoDb {
+    pub(crate) db: Arc<Db>,
+}
+
+/// Severity of a line for the server's error log.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoLogLevel {
+    /// News.
+    Note = 0,
+    /// Something to look at.
+    Warning = 1,
+    /// Data or durability are in danger.
+    Error = 2,
+}
+
+/// Takes a line for the server's error log; called from any thread.
+pub type PandoLog = Option<unsafe extern "C" fn(level: PandoLogLevel, line: *const c_char)>;
+
+/// What a database is opened with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoOptions {
+    /// Directory below which relative table paths lie.
+    pub base_dir: PandoBytes,
+    /// Directory of the log and the catalog.
+    pub engine_dir: PandoBytes,
+    /// Limit of the block cache.
+    pub cache_bytes: u64,
+    /// 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
+    pub flush_mode: u32,
+    /// Threads for flushes, compactions and checkpoints.
+    pub background_threads: u32,
+    /// Age at which a changed dictionary is checkpointed.
+    pub checkpoint_period_s: u64,
+    /// How long row locks are waited for.
+    pub lock_wait_s: u64,
+    /// Size of a log file.
+    pub log_file_bytes: u64,
+    /// 1: bypass the operating system's page cache.
+    pub direct_io: u8,
+    /// Where lines for the operator go.
+    pub log: PandoLog,
+}
+
+fn flush_mode(number: u32) -> FlushMode {
+    match number {
+        0 => FlushMode::Lazy,
+        2 => FlushMode::Write,
+        _ => FlushMode::Commit,
+    }
+}
+
+fn log_sink(log: PandoLog) -> LogSink {
+    Arc::new(move |level, text| {
+        let Some(log) = log else { return };
+        let level = match level {
+            LogLevel::Note => PandoLogLevel::Note,
+            LogLevel::Warning => PandoLogLevel::Warning,
+            LogLevel::Error => PandoLogLevel::Error,
+        };
+        let line = CString::new(text.replace('\0', " ")).unwrap_or_default();
+        // SAFETY: the function was given for this purpose, the line lives for the call.
+        unsafe { log(level, line.as_ptr()) }
+    })
+}
+
+/// Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
+///
+/// # Safety
+/// The options and what they point to are valid for the call, the log function until the close,
+/// `out` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *mut PandoDb) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (given, out) = unsafe { (&*options, &mut *out) };
+    let sink = log_sink(given.log);
+    report_panics_to(sink.clone());
+    run(|| {
+        // SAFETY: as above.
+        let (base_dir, engine_dir) = unsafe { (given.base_dir.to_path(), given.engine_dir.to_path()) };
+        let db = Db::open(Options {
+            engine_dir,
+            cache_bytes: given.cache_bytes,
+            flush_mode: flush_mode(given.flush_mode),
+            checkpoint_period_s: given.checkpoint_period_s,
+            lock_wait_timeout: Duration::from_secs(given.lock_wait_s),
+            background_threads: given.background_threads as usize,
+            direct_io: given.direct_io != 0,
+            log_file_bytes: given.log_file_bytes,
+            log: sink,
+            ..Options::new(base_dir)
+        })?;
+        *out = Box::into_raw(Box::new(PandoDb { db }));
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Closes the database cleanly and frees it, whatever comes back.
+///
+/// # Safety
+/// Neither the database nor anything made from it is used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_close(db: *mut PandoDb) -> PandoStatus {
+    run(|| {
+        // SAFETY: made by Box::into_raw, and the caller gives it up.
+        let db = unsafe { Box::from_raw(db) };
+        db.db.close()?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Changes the limit of the block cache.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_cache_bytes(db: *const PandoDb, bytes: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_cache_bytes(bytes) });
+}
+
+/// Changes when commits reach the disk.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_flush_mode(db: *const PandoDb, mode: u32) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_flush_mode(flush_mode(mode)) });
+}
+
+/// Changes the age at which dictionaries are checkpointed.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_checkpoint_period(db: *const PandoDb, seconds: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_checkpoint_period(seconds) });
+}
+
+/// Writes and syncs the log.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_flush_logs(db: *const PandoDb) -> PandoStatus {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    run(|| {
+        db.flush_logs()?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Wakes a transaction that waits for a lock; it gets `Killed`.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_kill(db: *const PandoDb, txn: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.kill(TxnId(txn)) });
+}
+
+/// The text of SHOW ENGINE PANDO STATUS.
+///
+/// # Safety
+/// `db` is open, `buffer` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_status_text(db: *const PandoDb, buffer: *mut PandoBuffer) {
+    guard(|| {
+        // SAFETY: the caller vouches for both.
+        let (db, buffer) = unsafe { (&(*db).db, &mut *buffer) };
+        buffer.bytes = db.status_text().into_bytes();
+    });
+}
+
+/// Names as C strings, made once.
+fn metric_names() -> &'static [CString] {
+    static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        Metrics::TABLE.iter().map(|(name, _)| CString::new(*name).unwrap_or_default()).collect()
+    })
+}
+
+/// How many counters there are.
+#[no_mangle]
+pub extern "C" fn pando_metric_count() -> u32 {
+    Metrics::TABLE.len() as u32
+}
+
+/// Name of a counter; valid for ever. Null beyond the last.
+#[no_mangle]
+pub extern "C" fn pando_metric_name(position: u32) -> *const c_char {
+    guard(|| metric_names().get(position as usize).map_or(std::ptr::null(), |name| name.as_ptr()))
+}
+
+/// Writes the values of the first `count` counters.
+///
+/// # Safety
+/// `db` is open, `values` has room for `count` numbers.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_metrics(db: *const PandoDb, values: *mut u64, count: u32) {
+    guard(|| {
+        // SAFETY: the caller vouches for both.
+        let (db, out) = unsafe { (&(*db).db, std::slice::from_raw_parts_mut(values, count as usize)) };
+        for (place, value) in out.iter_mut().zip(db.metrics().values()) {
+            *place = value;
+        }
+    });
+}

@@ -1,0 +1,142 @@
+//! What functions answer, and the one place where the engine's errors become numbers.
+
+use std::cell::RefCell;
+
+use pandodb::{EngineError, Error};
+
+use crate::bytes::PandoBytes;
+use crate::guard::guard;
+
+/// The answer of a function. The first three are ordinary outcomes, the others are told to clients
+/// (the plugin's table `error_map` has the server's number for each).
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PandoStatus {
+    /// Done.
+    Ok = 0,
+    /// No such row, or no more rows.
+    NotFound = 1,
+    /// The row is locked by another transaction and SKIP LOCKED was asked for.
+    Skipped = 2,
+    /// A unique key exists already; see `pando_txn_duplicate`.
+    Duplicate = 3,
+    /// Chosen as the victim of a deadlock: the transaction must be rolled back.
+    Deadlock = 4,
+    /// A lock was not granted in time.
+    LockTimeout = 5,
+    /// The connection was killed.
+    Killed = 6,
+    /// NOWAIT, and the lock is held by another transaction.
+    WouldBlock = 7,
+    /// No space left on the device; goes on when there is space.
+    DiskFull = 8,
+    /// Bytes on disk are not what was written.
+    Corruption = 9,
+    /// The database accepts no writes since a failed write or sync of its log.
+    ReadOnly = 10,
+    /// The operating system refused an operation.
+    Io = 11,
+    /// A key or row is beyond the limits.
+    TooLong = 12,
+    /// There is no such table.
+    NoSuchTable = 13,
+    /// There is such a table (or its directory) already.
+    TableExists = 14,
+}
+
+/// Every status, for tables that have to be complete.
+pub const STATUSES: &[PandoStatus] = &[
+    PandoStatus::Ok,
+    PandoStatus::NotFound,
+    PandoStatus::Skipped,
+    PandoStatus::Duplicate,
+    PandoStatus::Deadlock,
+    PandoStatus::LockTimeout,
+    PandoStatus::Killed,
+    PandoStatus::WouldBlock,
+    PandoStatus::DiskFull,
+    PandoStatus::Corruption,
+    PandoStatus::ReadOnly,
+    PandoStatus::Io,
+    PandoStatus::TooLong,
+    PandoStatus::NoSuchTable,
+    PandoStatus::TableExists,
+];
+
+thread_local! {
+    static ERROR_TEXT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Text of the last failed call on this thread, valid until the next call on it.
+#[no_mangle]
+pub extern "C" fn pando_error_text() -> PandoBytes {
+    guard(|| ERROR_TEXT.with_borrow(|text| PandoBytes::from_slice(text.as_bytes())))
+}
+
+/// The status of an error; its text is kept for [`pando_error_text`].
+pub(crate) fn fail(error: &Error) -> PandoStatus {
+    ERROR_TEXT.set(error.to_string());
+    match error {
+        Error::Engine(error) => engine_status(error),
+        Error::Deadlock => PandoStatus::Deadlock,
+        Error::LockTimeout => PandoStatus::LockTimeout,
+        Error::Killed => PandoStatus::Killed,
+        Error::WouldBlock => PandoStatus::WouldBlock,
+        Error::Duplicate { .. } => PandoStatus::Duplicate,
+    }
+}
+
+fn engine_status(error: &EngineError) -> PandoStatus {
+    match error {
+        EngineError::Io { .. } => PandoStatus::Io,
+        EngineError::DiskFull { .. } => PandoStatus::DiskFull,
+        EngineError::Corruption { .. } => PandoStatus::Corruption,
+        EngineError::ReadOnly { .. } => PandoStatus::ReadOnly,
+        EngineError::TooLong { .. } => PandoStatus::TooLong,
+        EngineError::NotFound { .. } => PandoStatus::NoSuchTable,
+        EngineError::Exists { .. } => PandoStatus::TableExists,
+    }
+}
+
+/// Runs the body of a function that answers with a status.
+pub(crate) fn run(body: impl FnOnce() -> pandodb::Result<PandoStatus>) -> PandoStatus {
+    guard(|| body().unwrap_or_else(|error| fail(&error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    fn one_of_each() -> Vec<Error> {
+        let path = Path::new("/t/main.pando");
+        vec![
+            Error::Duplicate { index: 0, existing: Vec::new() },
+            Error::Deadlock,
+            Error::LockTimeout,
+            Error::Killed,
+            Error::WouldBlock,
+            EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(28)).into(),
+            EngineError::corruption(path, 0, "block checksum", 1, 2).into(),
+            EngineError::ReadOnly { reason: "a sync failed".into() }.into(),
+            EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(5)).into(),
+            EngineError::TooLong { what: "key", size: 2, limit: 1 }.into(),
+            EngineError::NotFound { what: "table t".into() }.into(),
+            EngineError::Exists { what: "table t".into() }.into(),
+        ]
+    }
+
+    #[test]
+    fn every_error_has_a_status_of_its_own_and_a_text() {
+        let mut seen = HashSet::new();
+        for error in one_of_each() {
+            assert!(seen.insert(fail(&error)), "{error}");
+            // SAFETY: no call on this thread since the text was set.
+            let text = unsafe { pando_error_text().to_text() };
+            assert_eq!(text, error.to_string());
+        }
+        let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped];
+        assert_eq!(seen.len() + outcomes.len(), STATUSES.len());
+    }
+}

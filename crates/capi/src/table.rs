@@ -1,0 +1,297 @@
+//! Tables: DDL, opening, statistics, auto-increment.
+
+use std::sync::Arc;
+
+use pandodb::{Compression, Table, TableSpec};
+
+use crate::bytes::PandoBytes;
+use crate::database::PandoDb;
+use crate::guard::guard;
+use crate::status::{run, PandoStatus};
+
+/// An open table.
+#[derive(Debug)]
+pub struct PandoTable {
+    pub(crate) table: Arc<Table>,
+}
+
+/// How what is written to leaves is compressed.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoCompression {
+    /// zstd at the level given.
+    Zstd = 0,
+    /// lz4.
+    Lz4 = 1,
+    /// Not at all.
+    None = 2,
+}
+
+/// What a table is created with.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoTableSpec {
+    /// `./database/table` as the server names it, or an absolute path for temporary tables.
+    pub path: PandoBytes,
+    /// Names of the secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
+    pub indexes: *const PandoBytes,
+    /// How many indexes.
+    pub index_count: u32,
+    /// Compression.
+    pub compression: PandoCompression,
+    /// Level for zstd.
+    pub compression_level: i32,
+    /// 1: gone after a restart.
+    pub temporary: u8,
+    /// First auto-increment value, 0 for none.
+    pub auto_increment: u64,
+}
+
+/// Figures of a table.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PandoTableInfo {
+    /// Rows, estimated.
+    pub rows: u64,
+    /// Bytes of the rows before compression.
+    pub raw_bytes: u64,
+    /// Bytes the rows' file takes on disk.
+    pub data_bytes: u64,
+    /// Bytes the index files take on disk.
+    pub index_bytes: u64,
+    /// Bytes inside the files that are free.
+    pub free_bytes: u64,
+    /// Creation, in seconds since 1970.
+    pub created: u64,
+    /// Next auto-increment value, 0 for none yet.
+    pub auto_increment: u64,
+}
+
+/// Creates a table.
+///
+/// # Safety
+/// `db` is open; the spec and all it points to are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const PandoTableSpec) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, spec) = unsafe { (&(*db).db, &*spec) };
+    run(|| {
+        let mut indexes = Vec::with_capacity(spec.index_count as usize);
+        for position in 0..spec.index_count as usize {
+            // SAFETY: the caller vouches for the list.
+            indexes.push(unsafe { (*spec.indexes.add(position)).to_text() });
+        }
+        let compression = match spec.compression {
+            PandoCompression::Zstd => Compression::Zstd(spec.compression_level),
+            PandoCompression::Lz4 => Compression::Lz4,
+            PandoCompression::None => Compression::None,
+        };
+        db.create_table(&TableSpec {
+            // SAFETY: as above.
+            path: unsafe { spec.path.to_text() },
+            indexes,
+            compression,
+            temporary: spec.temporary != 0,
+            auto_increment: spec.auto_increment,
+        })?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Drops a table that nobody uses.
+///
+/// # Safety
+/// `db` is open, `path` is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run(|| {
+        db.drop_table(&path)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Renames a table, also into another database.
+///
+/// # Safety
+/// `db` is open, the paths are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_rename(db: *const PandoDb, from: PandoBytes, to: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
+    run(|| {
+        db.rename_table(&from, &to)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Removes all rows and the auto-increment value of a table that nobody else uses.
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_truncate(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run(|| {
+        db.truncate_table(&path)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Drops what tables a database still has in the engine (DROP DATABASE).
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_drop_database(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run(|| {
+        db.drop_database(&path)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Opens a table; give it back with [`pando_table_close`].
+///
+/// # Safety
+/// `db` is open, the path is valid for the call, `out` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_open(
+    db: *const PandoDb,
+    path: PandoBytes,
+    out: *mut *mut PandoTable,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, path, out) = unsafe { (&(*db).db, path.to_text(), &mut *out) };
+    run(|| {
+        let table = db.open_table(&path)?;
+        *out = Box::into_raw(Box::new(PandoTable { table }));
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Gives an open table back. Null is allowed.
+///
+/// # Safety
+/// The object is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_close(table: *mut PandoTable) {
+    guard(|| {
+        if !table.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(table) });
+        }
+    });
+}
+
+/// Figures of a table.
+///
+/// # Safety
+/// The table is open, `out` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_info(table: *const PandoTable, out: *mut PandoTableInfo) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, out) = unsafe { (&(*table).table, &mut *out) };
+    run(|| {
+        let info = table.info()?;
+        *out = PandoTableInfo {
+            rows: info.rows,
+            raw_bytes: info.raw_bytes,
+            data_bytes: info.data_bytes,
+            index_bytes: info.index_bytes,
+            free_bytes: info.free_bytes,
+            created: info.created,
+            auto_increment: table.auto_increment(),
+        };
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Reads all of a table and checks it (CHECK TABLE).
+///
+/// # Safety
+/// Both objects are alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_check(db: *const PandoDb, table: *const PandoTable) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    run(|| {
+        db.check_table(table)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Rewrites a table compactly (OPTIMIZE TABLE).
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_compact(table: *const PandoTable) -> PandoStatus {
+    // SAFETY: the caller vouches for it.
+    let table = unsafe { &(*table).table };
+    run(|| {
+        table.compact()?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
+///
+/// # Safety
+/// The table is open, the keys are valid for the call, `rows` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_estimate(
+    table: *const PandoTable,
+    index: u32,
+    from: PandoBytes,
+    to: PandoBytes,
+    rows: *mut u64,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (table, from, to, rows) = unsafe { (&(*table).table, from.as_option(), to.as_option(), &mut *rows) };
+    run(|| {
+        *rows = table.estimate(index as usize, from, to)?.rows;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// A new key for a row of a table without a primary key.
+///
+/// # Safety
+/// The table is open, `key` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_next_hidden_key(table: *const PandoTable, key: *mut u64) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, key) = unsafe { (&(*table).table, &mut *key) };
+    run(|| {
+        *key = table.next_hidden_key()?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Takes `count` auto-increment values: the first is the smallest at or after the counter that
+/// equals `offset` modulo `step`. `NotFound`: there is none below 2^64.
+///
+/// # Safety
+/// The table is open, `first` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_reserve_auto_increment(
+    table: *const PandoTable,
+    step: u64,
+    offset: u64,
+    count: u64,
+    first: *mut u64,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, first) = unsafe { (&(*table).table, &mut *first) };
+    run(|| match table.auto_increment_reserve(1, step, offset, count) {
+        Some(value) => {
+            *first = value;
+            Ok(PandoStatus::Ok)
+        }
+        None => Ok(PandoStatus::NotFound),
+    })
+}

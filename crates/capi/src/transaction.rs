@@ -1,0 +1,357 @@
+//! Transactions: rows in, rows out by key, marks, commit and rollback.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pandodb::{Entry, Error, LockMode, LockedRead, Mark, Txn};
+
+use crate::buffer::PandoBuffer;
+use crate::bytes::PandoBytes;
+use crate::cursor::{lock_wait, PandoRead};
+use crate::database::PandoDb;
+use crate::guard::guard;
+use crate::status::{run, PandoStatus};
+use crate::table::PandoTable;
+
+/// A transaction of one connection; after commit or rollback it serves the next.
+#[derive(Debug)]
+pub struct PandoTxn {
+    pub(crate) txn: Txn,
+    /// Marks given out in this transaction; their numbers are positions here.
+    marks: Vec<Mark>,
+    /// Dictionary and value of the last duplicate key.
+    duplicate: (u32, Vec<u8>),
+}
+
+/// What one row is in one dictionary.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoEntry {
+    /// The key.
+    pub key: PandoBytes,
+    /// The value.
+    pub value: PandoBytes,
+    /// 1: no other row may have this key.
+    pub unique: u8,
+}
+
+/// Begins a transaction (without a snapshot); free it with [`pando_txn_free`].
+///
+/// # Safety
+/// `db` is open and stays so for the life of the transaction.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_new(db: *const PandoDb) -> *mut PandoTxn {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let db = unsafe { &(*db).db };
+        Box::into_raw(Box::new(PandoTxn { txn: db.begin(), marks: Vec::new(), duplicate: (0, Vec::new()) }))
+    })
+}
+
+/// Rolls back what is not committed and frees the transaction. Null is allowed.
+///
+/// # Safety
+/// The transaction is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_free(txn: *mut PandoTxn) {
+    guard(|| {
+        if !txn.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(txn) });
+        }
+    });
+}
+
+/// The transaction's id, for `pando_db_kill`.
+///
+/// # Safety
+/// The transaction is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_id(txn: *const PandoTxn) -> u64 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.id().0 })
+}
+
+/// How long row locks are waited for from now on, in seconds.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_set_lock_wait(txn: *mut PandoTxn, seconds: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.set_lock_wait(Duration::from_secs(seconds)) });
+}
+
+/// Takes the snapshot of consistent reads unless there is one.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_open_snapshot(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.open_snapshot() });
+}
+
+/// Gives the snapshot back; the next consistent read takes a new one.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_close_snapshot(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.close_snapshot() });
+}
+
+/// 1 when a commit would write something.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_has_writes(txn: *const PandoTxn) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { (*txn).txn.has_writes() }))
+}
+
+/// Bytes of uncommitted writes.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_write_bytes(txn: *const PandoTxn) -> u64 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.write_bytes() })
+}
+
+/// A number for the place in the transaction's writes where it is now, for [`pando_txn_rollback_to`].
+/// Valid until the transaction ends or is rolled back to an earlier mark.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_mark(txn: *mut PandoTxn) -> u64 {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &mut *txn };
+    guard(|| {
+        let mark = txn.txn.mark();
+        if txn.marks.last() != Some(&mark) {
+            txn.marks.push(mark);
+        }
+        txn.marks.len() as u64 - 1
+    })
+}
+
+/// Undoes the writes made since the mark. Locks stay.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread; the mark is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &mut *txn };
+    guard(|| {
+        let mark_count = mark as usize + 1;
+        let place = txn.marks[mark as usize];
+        txn.marks.truncate(mark_count);
+        txn.txn.rollback_to(place);
+    });
+}
+
+/// Commits. Whatever comes back, the transaction is over.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_commit(txn: *mut PandoTxn) -> PandoStatus {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &mut *txn };
+    run(|| {
+        txn.marks.clear();
+        txn.txn.commit()?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Rolls back.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_rollback(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &mut *txn };
+    guard(|| {
+        txn.marks.clear();
+        txn.txn.rollback();
+    });
+}
+
+/// Reads one key of dictionary `index` into `buffer`: `Ok`, `NotFound` or `Skipped`.
+///
+/// # Safety
+/// All objects are alive, the transaction and the buffer belong to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_get(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    index: u32,
+    key: PandoBytes,
+    read: PandoRead,
+    wait_s: i64,
+    buffer: *mut PandoBuffer,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, key, buffer) =
+        unsafe { (&mut (*txn).txn, &(*table).table, key.as_slice(), &mut (*buffer).bytes) };
+    run(|| {
+        let index = index as usize;
+        let found = match read {
+            PandoRead::Snapshot => txn.get(table, index, key)?,
+            PandoRead::Latest => txn.get_latest(table, index, key)?,
+            PandoRead::Shared | PandoRead::Exclusive => {
+                let mode =
+                    if read == PandoRead::Shared { LockMode::Shared } else { LockMode::Exclusive };
+                match txn.get_locked(table, index, key, mode, lock_wait(wait_s))? {
+                    LockedRead::Row(value) => Some(value),
+                    LockedRead::Absent => None,
+                    LockedRead::Skipped => return Ok(PandoStatus::Skipped),
+                }
+            }
+        };
+        Ok(match found {
+            Some(value) => {
+                *buffer = value;
+                PandoStatus::Ok
+            }
+            None => PandoStatus::NotFound,
+        })
+    })
+}
+
+/// Gives back the lock of a row that was read and does not match (READ COMMITTED).
+///
+/// # Safety
+/// All objects are alive, the transaction belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_unlock(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    index: u32,
+    key: PandoBytes,
+) {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, key) = unsafe { (&mut (*txn).txn, &(*table).table, key.as_slice()) };
+    guard(|| txn.unlock(table, index as usize, key));
+}
+
+/// # Safety
+/// `entries` points to `count` entries whose bytes stay for the call.
+unsafe fn entries<'a>(entries: *const PandoEntry, count: u32) -> Vec<Entry<'a>> {
+    // SAFETY: the caller vouches for it.
+    let entries = unsafe { std::slice::from_raw_parts(entries, count as usize) };
+    entries
+        .iter()
+        .map(|entry| Entry {
+            // SAFETY: as above.
+            key: unsafe { entry.key.as_slice() },
+            // SAFETY: as above.
+            value: unsafe { entry.value.as_slice() },
+            unique: entry.unique != 0,
+        })
+        .collect()
+}
+
+/// Runs a change of a row; a duplicate key is kept for [`pando_txn_duplicate`].
+fn change(
+    txn: &mut PandoTxn,
+    work: impl FnOnce(&mut Txn) -> pandodb::Result<()>,
+) -> PandoStatus {
+    run(|| match work(&mut txn.txn) {
+        Err(Error::Duplicate { index, existing }) => {
+            let error = Error::Duplicate { index, existing: Vec::new() };
+            txn.duplicate = (index as u32, existing);
+            Err(error)
+        }
+        other => other.map(|()| PandoStatus::Ok),
+    })
+}
+
+/// Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written.
+///
+/// # Safety
+/// All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_insert_row(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    new_entries: *const PandoEntry,
+    count: u32,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, new) = unsafe { (&mut *txn, &(*table).table, entries(new_entries, count)) };
+    change(txn, |txn| txn.insert_row(table, &new))
+}
+
+/// Replaces a row that was read under its lock. Errors leave nothing written.
+///
+/// # Safety
+/// As [`pando_txn_insert_row`], for both lists.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_update_row(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    old_entries: *const PandoEntry,
+    new_entries: *const PandoEntry,
+    count: u32,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, old, new) =
+        unsafe { (&mut *txn, &(*table).table, entries(old_entries, count), entries(new_entries, count)) };
+    change(txn, |txn| txn.update_row(table, &old, &new))
+}
+
+/// Deletes a row that was read under its lock.
+///
+/// # Safety
+/// As [`pando_txn_insert_row`].
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_delete_row(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    old_entries: *const PandoEntry,
+    count: u32,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, old) = unsafe { (&mut *txn, &(*table).table, entries(old_entries, count)) };
+    change(txn, |txn| txn.delete_row(table, &old))
+}
+
+/// After `Duplicate`: the dictionary that has the key already, and the value stored there, valid until
+/// the next change through this transaction.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread, `existing` is valid or null.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_duplicate(txn: *const PandoTxn, existing: *mut PandoBytes) -> u32 {
+    // SAFETY: the caller vouches for both.
+    unsafe {
+        if let Some(existing) = existing.as_mut() {
+            *existing = PandoBytes::from_slice(&(*txn).duplicate.1);
+        }
+        (*txn).duplicate.0
+    }
+}
+
+/// Auto-increment values below `next` are used; logged with the commit.
+///
+/// # Safety
+/// Both objects are alive, the transaction belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_raise_auto_increment(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    next: u64,
+) {
+    // SAFETY: the caller vouches for both.
+    let (txn, table): (_, &Arc<_>) = unsafe { (&mut (*txn).txn, &(*table).table) };
+    guard(|| txn.raise_auto_increment(table, next));
+}

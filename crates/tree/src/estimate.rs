@@ -1,0 +1,236 @@
+//! Row and byte estimates, from counts in the nodes.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use pando_base::{Kind, Result};
+use pando_run::{Estimate, Run};
+
+use crate::memtable::Memtable;
+use crate::node::{add, Body, KeyRange, Node};
+use crate::tree::Tree;
+use crate::version::TreeVersion;
+
+/// Records of a memtable looked at before the rest is guessed.
+const MEMTABLE_SAMPLE: u64 = 500;
+
+/// What a tree consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeStats {
+    /// Rows, estimated.
+    pub rows: u64,
+    /// Raw bytes of all records, those in memtables included.
+    pub raw_bytes: u64,
+    /// Tombstones in leaves, buffers and memtables.
+    pub tombstones: u64,
+    /// Distinct runs.
+    pub runs: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Internal nodes.
+    pub nodes: u64,
+    /// Levels of internal nodes.
+    pub height: u64,
+    /// Raw bytes waiting in buffers.
+    pub buffered_bytes: u64,
+    /// Bytes of the runs and node blocks that this state or the durable checkpoint refers to.
+    pub disk_bytes: u64,
+    /// Dead versions that cursors had to step over since the tree was opened.
+    pub dead_skipped: u64,
+}
+
+impl Tree {
+    /// About how many records lie in [`lo`, `hi`): dead versions and tombstones count as well.
+    pub fn estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
+        let wanted = KeyRange { lo: lo.map(|key| key.into()), hi: hi.map(|key| key.into()) };
+        let mut sum = Estimate::default();
+        if hi.is_some_and(|hi| hi <= wanted.low()) {
+            return Ok(sum);
+        }
+        let version = self.version.load();
+        for memtable in version.memtables() {
+            add(&mut sum, &in_memtable(memtable, &wanted));
+        }
+        in_node(&version.root, &KeyRange::default(), &wanted, &mut sum)?;
+        Ok(sum)
+    }
+
+    /// About how many rows there are.
+    pub fn rows_estimate(&self) -> u64 {
+        let all = self.all_records();
+        // A tombstone is no row and takes one away.
+        all.rows.saturating_sub(2 * all.tombstones)
+    }
+
+    /// Raw bytes of all records.
+    pub fn raw_bytes(&self) -> u64 {
+        self.all_records().bytes
+    }
+
+    fn all_records(&self) -> Estimate {
+        let version = self.version.load();
+        let mut all = version.root.totals.held;
+        add(&mut all, &version.root.totals.waiting);
+        for memtable in version.memtables() {
+            add(&mut all, &whole(memtable));
+        }
+        all
+    }
+
+    /// What the tree consists of now.
+    pub fn stats(&self) -> TreeStats {
+        let version = self.version.load_full();
+        let durable = self.durable.lock().root.clone();
+        let all = self.all_records();
+        let mut seen = Seen::default();
+        seen.node(&version.root);
+        let runs = seen.runs.len() as u64;
+        if let Some(root) = &durable {
+            seen.node(root);
+        }
+        let totals = &version.root.totals;
+        TreeStats {
+            rows: self.rows_estimate(),
+            raw_bytes: all.bytes,
+            tombstones: all.tombstones,
+            runs,
+            leaves: totals.leaves,
+            nodes: totals.nodes,
+            height: totals.height,
+            buffered_bytes: totals.waiting.bytes,
+            disk_bytes: seen.runs.values().sum::<u64>() + seen.nodes.values().sum::<u64>(),
+            dead_skipped: self.dead_skipped.load(std::sync::atomic::Ordering::Relaxed),
+        }
+    }
+}
+
+/// Runs by id and node blocks by place, with their space on disk.
+#[derive(Default)]
+struct Seen {
+    runs: HashMap<u64, u64>,
+    nodes: HashMap<u64, u64>,
+}
+
+impl Seen {
+    fn node(&mut self, node: &Node) {
+        if let Some(extent) = node.place.get() {
+            let place = extent.place();
+            if self.nodes.insert(place.offset, place.len).is_some() {
+                return;
+            }
+        }
+        node.buffer.iter().for_each(|entry| self.run(&entry.run));
+        for child in &node.children {
+            match &child.body {
+                Body::Leaf(leaf) => leaf.runs.iter().for_each(|run| self.run(run)),
+                Body::Node(below) => self.node(below),
+            }
+        }
+    }
+
+    fn run(&mut self, run: &Run) {
+        let meta = run.meta();
+        self.runs.insert(meta.id.0, meta.extents.iter().map(|place| place.len).sum());
+    }
+}
+
+fn whole(memtable: &Memtable) -> Estimate {
+    Estimate { rows: memtable.rows(), bytes: memtable.bytes(), tombstones: memtable.tombstones() }
+}
+
+fn in_memtable(memtable: &Memtable, wanted: &KeyRange) -> Estimate {
+    let all = whole(memtable);
+    if wanted == &KeyRange::default() {
+        return all;
+    }
+    let mut sum = Estimate::default();
+    let mut is_exact = true;
+    memtable.ascend(Bound::Included(wanted.low()), |r| {
+        if !wanted.contains(r.key) {
+            return false;
+        }
+        sum.rows += 1;
+        sum.bytes += (r.key.len() + r.value.len()) as u64;
+        sum.tombstones += u64::from(r.kind == Kind::Delete);
+        is_exact = sum.rows < MEMTABLE_SAMPLE;
+        is_exact
+    });
+    if is_exact {
+        return sum;
+    }
+    // Many: somewhere between the sample and all.
+    let guess = sum.rows.max(all.rows / 3);
+    Estimate {
+        rows: guess,
+        bytes: all.bytes / all.rows.max(1) * guess,
+        tombstones: all.tombstones * guess / all.rows.max(1),
+    }
+}
+
+fn in_node(node: &Node, range: &KeyRange, wanted: &KeyRange, sum: &mut Estimate) -> Result<()> {
+    let first = node.child_at(wanted.low());
+    let last = node.child_before(wanted.hi());
+    for index in first..=last {
+        let below = node.child_range(index, range);
+        let child = &node.children[index];
+        let is_inside = wanted.low() <= below.low()
+            && match (below.hi(), wanted.hi()) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(inner), Some(outer)) => inner <= outer,
+            };
+        if is_inside {
+            add(sum, &child.pending);
+            match &child.body {
+                Body::Leaf(leaf) => add(sum, &leaf.held),
+                Body::Node(node) => {
+                    add(sum, &node.totals.held);
+                    add(sum, &node.totals.waiting);
+                }
+            }
+            continue;
+        }
+        // The wanted part of a child only in part inside.
+        let lo = wanted.lo.as_deref().max(below.lo.as_deref());
+        let hi = match (wanted.hi(), below.hi()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        for entry in node.unpassed(index).filter(|entry| below.overlaps(&entry.run)) {
+            add(sum, &entry.run.estimate(lo, hi)?);
+        }
+        match &child.body {
+            Body::Node(node) => in_node(node, &below, wanted, sum)?,
+            Body::Leaf(leaf) => {
+                for run in &leaf.runs {
+                    add(sum, &run.estimate(lo, hi)?);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Distinct runs of a version, for whoever walks them all.
+pub(crate) fn distinct_runs(version: &TreeVersion) -> Vec<std::sync::Arc<Run>> {
+    fn walk(node: &Node, out: &mut HashMap<u64, std::sync::Arc<Run>>) {
+        for entry in &node.buffer {
+            out.insert(entry.run.meta().id.0, entry.run.clone());
+        }
+        for child in &node.children {
+            match &child.body {
+                Body::Leaf(leaf) => {
+                    for run in &leaf.runs {
+                        out.insert(run.meta().id.0, run.clone());
+                    }
+                }
+                Body::Node(below) => walk(below, out),
+            }
+        }
+    }
+    let mut runs = HashMap::new();
+    walk(&version.root, &mut runs);
+    let mut runs: Vec<_> = runs.into_values().collect();
+    runs.sort_by_key(|run| run.meta().id);
+    runs
+}

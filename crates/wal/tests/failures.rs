@@ -1,0 +1,190 @@
+//! Failing disks, full disks and rotten bits (I8).
+
+mod common;
+
+use common::{batch, collect, dir, is_read_only, open_with, owned, recover, seqnos, small};
+use pando_base::Error;
+use pando_storage::vfs::{FaultKind, SimVfs, Vfs};
+use pando_wal::{FlushMode, WalOptions};
+
+const HEAD_BYTES: u64 = 4096;
+
+#[test]
+fn a_failing_sync_latches_the_log_and_everything_after_it_says_why() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, metrics) = recover(&vfs).unwrap();
+    let durable = wal.append(&batch(1, 100)).unwrap();
+    wal.wait(durable.lsn, FlushMode::Commit).unwrap();
+    let doubtful = wal.append(&batch(2, 100)).unwrap();
+    wal.wait(doubtful.lsn, FlushMode::Write).unwrap();
+    vfs.fail_io_after(1, FaultKind::Error);
+    let error = wal.wait(doubtful.lsn, FlushMode::Commit).unwrap_err();
+    assert!(
+        is_read_only(&error) && error.to_string().contains("sync of /data/#pando/pando-000001.log"),
+        "{error}"
+    );
+    // The disk works again, and still nothing is believed.
+    assert!(is_read_only(&wal.wait(doubtful.lsn, FlushMode::Commit).unwrap_err()));
+    assert!(is_read_only(&wal.wait(doubtful.lsn, FlushMode::Lazy).unwrap_err()));
+    assert!(is_read_only(&wal.append(&batch(3, 1)).unwrap_err()));
+    assert!(is_read_only(&wal.tick().unwrap_err()));
+    assert!(is_read_only(&wal.sync_up_to_seqno(2).unwrap_err()));
+    assert!(wal.failed().is_some_and(|error| is_read_only(&error)));
+    assert_eq!(metrics.read_only_latched.get(), 1);
+    // What was durable before stays durable.
+    wal.wait(durable.lsn, FlushMode::Commit).unwrap();
+    wal.sync_up_to_seqno(1).unwrap();
+}
+
+#[test]
+fn a_failing_write_latches_the_log() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    let got = wal.append(&batch(1, 100)).unwrap();
+    vfs.fail_io_after(1, FaultKind::Error);
+    let error = wal.wait(got.lsn, FlushMode::Write).unwrap_err();
+    assert!(is_read_only(&error) && error.to_string().contains("write of"), "{error}");
+    assert!(wal.failed().is_some());
+}
+
+#[test]
+fn a_full_disk_is_an_ordinary_error_and_the_log_goes_on_once_there_is_space() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, metrics) = recover(&vfs).unwrap();
+    vfs.set_capacity(Some(vfs.used_bytes() + 20_000));
+    let mut written = 0;
+    let error = loop {
+        match wal.append(&batch(written + 1, 1000)) {
+            Ok(got) => {
+                wal.wait(got.lsn, FlushMode::Commit).unwrap();
+                written = got.seqno;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+    assert!(written >= 20, "the space that was there was used: {written}");
+    assert!(wal.failed().is_none() && wal.last_seqno() == written && metrics.read_only_latched.get() == 0);
+    // A batch of several files leaves nothing behind when there is no space for all of them.
+    let used = vfs.used_bytes();
+    assert!(matches!(wal.append(&batch(0, 100_000)), Err(Error::DiskFull { .. })));
+    assert!(vfs.used_bytes() <= used + 2 * small().file_bytes);
+    wal.tick().unwrap();
+    // Space by trimming, then by a bigger disk.
+    wal.trim(written).unwrap();
+    let got = wal.append(&batch(written + 1, 1000)).unwrap();
+    vfs.set_capacity(None);
+    wal.append(&batch(written + 2, 100_000)).unwrap();
+    wal.sync_all().unwrap();
+    let (_, survivors, _) = recover(&vfs.crash()).unwrap();
+    assert_eq!(survivors.last().unwrap(), &(got.seqno + 1, owned(written + 2, 100_000)));
+}
+
+#[test]
+fn a_flipped_bit_in_the_durable_middle_is_corruption_with_file_and_offset() {
+    // Each batch is 32 + 8 * 14 bytes: the third begins at 4096 + 2 * 144.
+    for (bit_at, bit) in [(HEAD_BYTES + 288 + 1, 3), (HEAD_BYTES + 288 + 17, 0), (HEAD_BYTES + 288 + 60, 7)] {
+        let vfs = SimVfs::new(1);
+        let (wal, _, _) = recover(&vfs).unwrap();
+        for i in 1..=6 {
+            let got = wal.append(&batch(i, 100)).unwrap();
+            wal.wait(got.lsn, FlushMode::Commit).unwrap();
+        }
+        drop(wal);
+        let path = dir().join("pando-000001.log");
+        vfs.flip_bit(&path, bit_at, bit);
+        let (_, mut replay, _) = open_with(vfs, &dir(), small()).unwrap();
+        match collect(&mut replay).unwrap_err() {
+            Error::Corruption { path: found, offset, .. } => {
+                assert_eq!((found, offset), (path, HEAD_BYTES + 288), "bit at {bit_at}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_batch_of_an_idle_log_is_corruption_because_of_the_mark() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    let got = wal.append(&batch(1, 100)).unwrap();
+    wal.wait(got.lsn, FlushMode::Commit).unwrap();
+    wal.tick().unwrap();
+    let (written, io) = (wal.kept_bytes(), vfs.io_count());
+    wal.tick().unwrap();
+    assert_eq!(vfs.io_count(), io + 1, "one sync of the mark");
+    wal.tick().unwrap();
+    assert_eq!((wal.kept_bytes(), vfs.io_count()), (written, io + 1), "an idle log is left alone");
+    vfs.flip_bit(&dir().join("pando-000001.log"), HEAD_BYTES + 50, 1);
+    let (_, mut replay, _) = open_with(vfs, &dir(), small()).unwrap();
+    assert!(matches!(collect(&mut replay), Err(Error::Corruption { offset: HEAD_BYTES, .. })));
+}
+
+#[test]
+fn every_flipped_bit_of_a_log_of_several_files_is_found_or_harmless() {
+    let options = || WalOptions { file_bytes: 16 << 10, ..small() };
+    let build = || {
+        let vfs = SimVfs::new(3);
+        let (wal, _, _) = recover(&vfs).unwrap();
+        for i in 1..=20 {
+            let got = wal.append(&batch(i, 1500)).unwrap();
+            wal.wait(got.lsn, FlushMode::Commit).unwrap();
+        }
+        wal.tick().unwrap();
+        vfs
+    };
+    let whole: Vec<u64> = (1..=20).collect();
+    let vfs = build();
+    for file in 1..=3u64 {
+        let path = dir().join(format!("pando-{file:06}.log"));
+        for at in (0..16 << 10).step_by(7) {
+            let bit = (at % 8) as u8;
+            vfs.flip_bit(&path, at, bit);
+            let result =
+                open_with(vfs.clone(), &dir(), options()).and_then(|(_, mut replay, _)| collect(&mut replay));
+            match result {
+                Ok((batches, _)) => assert_eq!(seqnos(&batches), whole, "file {file}, byte {at}"),
+                Err(Error::Corruption { path: found, .. }) => assert_eq!(found, path, "byte {at}"),
+                Err(other) => panic!("{other}"),
+            }
+            vfs.flip_bit(&path, at, bit);
+        }
+    }
+}
+
+#[test]
+fn a_read_that_lies_is_never_taken_for_the_end_of_the_log() {
+    let vfs = SimVfs::new(5);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    for i in 1..=20 {
+        wal.append(&batch(i, 1500)).unwrap();
+    }
+    wal.tick().unwrap();
+    for kind in [FaultKind::ShortRead, FaultKind::FlippedRead, FaultKind::Error] {
+        for n in 1..20 {
+            vfs.fail_io_after(n, kind);
+            let result =
+                open_with(vfs.clone(), &dir(), small()).and_then(|(_, mut replay, _)| collect(&mut replay));
+            vfs.clear_faults();
+            if let Ok((batches, _)) = result {
+                assert_eq!(batches.len(), 20, "{kind:?} at I/O {n}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_in_the_middle_is_corruption() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    for i in 1..=40 {
+        wal.append(&batch(i, 1000)).unwrap();
+    }
+    wal.sync_all().unwrap();
+    vfs.remove_file(&dir().join("pando-000002.log")).unwrap();
+    let error = open_with(vfs, &dir(), small()).map(|_| ()).unwrap_err();
+    assert!(
+        matches!(error, Error::Corruption { .. }) && error.to_string().contains("pando-000003"),
+        "{error}"
+    );
+}
