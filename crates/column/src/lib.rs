@@ -14,7 +14,7 @@
 //! * Arbitrary bytes give a [`DecodeError`], never a panic; memory taken is bounded by the size of
 //!   the input (times the best ratio of the compression) plus [`SEGMENT_KEY_BYTES_MAX`].
 //!
-//! The format is drawn at [`format`].
+//! The format is drawn at [`mod@format`].
 
 mod builder;
 mod compression;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pando_base::{limits, DictId, Metrics, Seqno, TxnId};
 use pando_run::BlockCache;
-use pando_storage::vfs::{RealVfs, Vfs};
+use pando_storage::vfs::{LockFile, RealVfs, Vfs};
 use pando_tree::TreeConfig;
 use pando_txn::{LockManager, Snapshots};
 use pando_wal::{FlushMode, Wal};
@@ -51,6 +51,8 @@ pub struct Db {
     flush_mode: AtomicU8,
     next_txn: AtomicU64,
     sink: LogSink,
+    /// Keeps other processes out of the directory.
+    _lock: LockFile,
 }
 
 /// What recovery hands over to make a [`Db`].
@@ -64,6 +66,7 @@ pub(crate) struct Parts {
     pub catalog: Catalog,
     pub dicts: HashMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Seqno>,
+    pub lock: LockFile,
 }
 
 impl Db {
@@ -102,6 +105,7 @@ impl Db {
             flush_mode: AtomicU8::new(options.flush_mode as u8),
             next_txn: AtomicU64::new(1),
             sink: options.log,
+            _lock: parts.lock,
         });
         db.finish_intents()?;
         db.background.start(&db, options.background_threads);
@@ -124,6 +128,12 @@ impl Db {
         }
         self.trim_log();
         first_error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Ends background work and leaves the files as they are, as a crash would: what is in the log
+    /// is recovered at the next open. For tests, and for giving up.
+    pub fn abandon(&self) {
+        self.background.stop();
     }
 
     /// Starts a transaction. It takes its snapshot when it first reads.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_base::{DictId, Error, Metrics, Result, Seqno};
+use pando_base::{DictId, Metrics, Result, Seqno};
 use pando_run::{BlockCache, RunContext};
 use pando_storage::vfs::{OpenMode, RealVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
@@ -59,7 +59,7 @@ fn open_one(
     path: &Path,
     id: DictId,
     cache: &Arc<BlockCache>,
-) -> Result<(Superblock, Arc<Tree>), Error> {
+) -> Result<(Superblock, Arc<Tree>)> {
     let (file, superblock) = TreeFile::open(vfs, path, id)?;
     let context = RunContext { file, cache: cache.clone(), metrics: Arc::new(Metrics::default()) };
     let tree = Tree::open(context, &superblock, TreeConfig::default(), Arc::new(Nobody))?;

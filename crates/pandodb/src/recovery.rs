@@ -64,6 +64,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     let metrics = Arc::new(Metrics::default());
     vfs.create_dir_all(&options.engine_dir)?;
     sync_parent(&*vfs, &options.engine_dir)?;
+    let lock = vfs.lock(&options.engine_dir.join("lock"))?;
     let started = vfs.now_micros();
     let wal_options = WalOptions { file_bytes: options.log_file_bytes, ..WalOptions::default() };
     let (wal, mut replay) = Wal::create_or_open(log_vfs, &options.engine_dir, wal_options, metrics.clone())?;
@@ -104,6 +105,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         catalog: Catalog::new(catalog, content),
         dicts: dicts.into_iter().map(|(id, opened)| (id, opened.dict)).collect(),
         held_log,
+        lock,
     })
 }
 
@@ -199,6 +201,7 @@ impl Recovery<'_> {
         selected: impl Fn(DictId) -> bool,
     ) -> Result<()> {
         self.horizon.replayed(seqno);
+        let mut touched = Vec::new();
         for entry in batch {
             let entry = entry?;
             let id = match entry {
@@ -206,6 +209,20 @@ impl Recovery<'_> {
             };
             if selected(id) {
                 self.replay_entry(seqno, id, entry)?;
+                if touched.last() != Some(&id) {
+                    touched.push(id);
+                }
+            }
+        }
+        self.make_room(seqno, &touched)
+    }
+
+    /// Seals and writes memtables that are full: only between batches, because a sealed memtable
+    /// claims to hold whole commits.
+    fn make_room(&self, seqno: Seqno, touched: &[DictId]) -> Result<()> {
+        for opened in touched.iter().filter_map(|id| self.dicts.get(id)) {
+            if opened.dict.tree.seal_if_full(|| seqno) {
+                while opened.dict.tree.run_job()? {}
             }
         }
         Ok(())
@@ -226,9 +243,6 @@ impl Recovery<'_> {
             Entry::Record { kind, key, value, .. } => {
                 dict.tree.gate().insert(key, seqno, kind, value);
                 self.records += 1;
-                if dict.tree.seal_if_full(|| seqno) {
-                    while dict.tree.run_job()? {}
-                }
             }
             Entry::Truncate { .. } => {
                 dict.tree.truncate(seqno);

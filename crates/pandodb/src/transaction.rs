@@ -260,7 +260,8 @@ impl Txn {
         self.handle.set_weight(self.writes.ops() as u64 + 1);
     }
 
-    /// Records that auto-increment values below `next` are used; logged with the commit.
+    /// Records that auto-increment values below `next` are used; logged with the rows that use
+    /// them.
     pub fn raise_auto_increment(&mut self, table: &Table, next: u64) {
         let rows = table.rows();
         self.touch(rows);

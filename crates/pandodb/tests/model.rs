@@ -61,13 +61,54 @@ struct Driver {
     txns: Vec<Option<OpenTxn>>,
     keys: u32,
     ops: u64,
+    work: Work,
+}
+
+/// Background work that the databases of a run did; a test that never flushes proves nothing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    flushes: u64,
+    leaf_splits: u64,
+    node_splits: u64,
+    compactions: u64,
+    checkpoints: u64,
+    dropped: u64,
+    commits: u64,
+    reopens: u64,
+}
+
+impl Work {
+    fn add(&mut self, other: Work) {
+        self.flushes += other.flushes;
+        self.leaf_splits += other.leaf_splits;
+        self.node_splits += other.node_splits;
+        self.compactions += other.compactions;
+        self.checkpoints += other.checkpoints;
+        self.dropped += other.dropped;
+        self.commits += other.commits;
+        self.reopens += other.reopens;
+    }
+
+    fn of(db: &Db) -> Work {
+        let m = db.metrics();
+        Work {
+            flushes: m.flushes.get(),
+            leaf_splits: m.leaf_splits.get(),
+            node_splits: m.node_splits.get(),
+            compactions: m.compactions.get(),
+            checkpoints: m.checkpoints.get(),
+            dropped: m.versions_dropped.get(),
+            commits: m.commits.get(),
+            reopens: 0,
+        }
+    }
 }
 
 fn tiny_trees(rng: &mut ChaCha8Rng) -> TreeConfig {
     let mut config = TreeConfig::default();
     config.memtable_bytes = rng.random_range(1..8) * 1024;
-    config.leaf_raw_bytes = rng.random_range(1..8) * 2048;
-    config.fanout_max = rng.random_range(3..8);
+    config.leaf_raw_bytes = rng.random_range(1..6) * 1024;
+    config.fanout_max = rng.random_range(2..6);
     config.buffer_runs_max = rng.random_range(2..8);
     config.run.segment_raw_bytes = rng.random_range(128..1024);
     config
@@ -103,9 +144,9 @@ impl Driver {
         };
         db.create_table(&spec).unwrap();
         let table = db.open_table("./db/t").unwrap();
-        let keys = [16, 200, 3000][rng.random_range(0..3)];
+        let keys = [16, 300, 5000, 1_000_000][rng.random_range(0..4)];
         let txns = (0..TXNS).map(|_| None).collect();
-        Driver { rng, vfs, db, table, committed: Rc::default(), txns, keys, ops: 0 }
+        Driver { rng, vfs, db, table, committed: Rc::default(), txns, keys, ops: 0, work: Work::default() }
     }
 
     fn key(&mut self) -> Key {
@@ -145,7 +186,12 @@ impl Driver {
             });
         }
         match self.rng.random_range(0..1000) {
-            0..=449 => self.write(slot),
+            0..=399 => self.write(slot),
+            400..=449 => {
+                let burst = self.rng.random_range(10..100);
+                self.ops += burst - 1;
+                (0..burst).for_each(|_| self.write(slot));
+            }
             450..=649 => self.get(slot),
             650..=719 => self.get_locked(slot),
             720..=769 => self.scan(slot),
@@ -156,10 +202,11 @@ impl Driver {
             940..=979 => self.db.run_jobs().unwrap(),
             980..=989 => self.db.tick(),
             990..=993 => self.db.checkpoint().unwrap(),
-            994 => self.truncate_if_idle(),
-            995..=996 => self.check(),
+            994 if self.rng.random_ratio(1, 5) => self.truncate_if_idle(),
+            994..=996 => self.check(),
             997 => self.reopen(false),
-            _ => self.reopen(true),
+            998 => self.reopen(true),
+            _ => self.db.run_jobs().unwrap(),
         }
     }
 
@@ -338,6 +385,7 @@ impl Driver {
     /// Closes the database, cleanly or by a power cut, and opens it with other parameters.
     fn reopen(&mut self, crash: bool) {
         self.txns.iter_mut().for_each(|slot| *slot = None);
+        self.work.add(Work { reopens: 1, ..Work::of(&self.db) });
         if crash {
             self.vfs = self.vfs.crash();
         } else {
@@ -359,9 +407,10 @@ fn a_million_random_operations_agree_with_the_model() {
     let total = number("PANDO_MODEL_OPS", 1_000_000);
     let first = number("PANDO_MODEL_SEED", 1);
     let threads = std::thread::available_parallelism().map_or(2, usize::from) as u64;
-    let per_seed = 10_000;
+    let per_seed = 20_000;
     let next = std::sync::atomic::AtomicU64::new(first);
     let end = first + total.div_ceil(per_seed);
+    let work = std::sync::Mutex::new(Work::default());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| loop {
@@ -371,14 +420,24 @@ fn a_million_random_operations_agree_with_the_model() {
                 }
                 let told = Told(seed);
                 let mut driver = Driver::new(seed);
-                for _ in 0..per_seed {
+                while driver.ops < per_seed {
                     driver.step();
                 }
                 driver.check();
+                driver.work.add(Work::of(&driver.db));
+                work.lock().unwrap().add(driver.work);
                 std::mem::forget(told);
             });
         }
     });
+    let work = work.into_inner().unwrap();
+    println!("{total} operations: {work:?}");
+    if total >= 1_000_000 {
+        let Work { flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens } = work;
+        for done in [flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens] {
+            assert!(done > 100, "the run did not exercise the engine: {work:?}");
+        }
+    }
 }
 
 /// Says which seed a panic belongs to.

@@ -313,3 +313,85 @@ fn read_block_place(
     }
     Err(DecodeError::new(what, "within the run's extents", format_args!("{place:?}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_base::{Kind, RecordRef};
+    use pando_column::{Compression, SegmentBuilder};
+    use proptest::prelude::*;
+
+    const EXTENTS: [Place; 1] = [Place { offset: 16_384, len: 1 << 20 }];
+
+    fn place(number: u64) -> Place {
+        Place { offset: 16_384 + number * 100, len: 100 }
+    }
+
+    /// Three segments: keys a and b, then b and c, then d.
+    fn sample() -> Index {
+        let mut index = Index::default();
+        let segments: [&[(&[u8], Seqno)]; 3] =
+            [&[(b"a", 4), (b"b", 9)], &[(b"b", 3), (b"c", 4)], &[(b"d", 1)]];
+        for (number, rows) in (0..).zip(segments) {
+            let mut builder = SegmentBuilder::new();
+            for (key, seqno) in rows {
+                builder.push(RecordRef { key, seqno: *seqno, kind: Kind::Put, value: b"v" });
+            }
+            index.push(&builder.finish(Compression::None), place(number), number == 1, Some(0));
+        }
+        index.push_filter(place(9));
+        index
+    }
+
+    fn encoded() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        sample().encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn an_index_comes_back() {
+        let (before, after) = (sample(), Index::decode(CODEC, &encoded(), &EXTENTS).unwrap());
+        assert_eq!(after.entries(), before.entries());
+        assert_eq!(after.filters(), before.filters());
+        assert_eq!(after.totals(), before.totals());
+        assert!((0..3).all(|number| after.first_key(number) == before.first_key(number)));
+        let each = size_of::<Entry>() + size_of::<u32>() + 1;
+        assert_eq!(after.heap_bytes(), 3 * each + size_of::<Place>());
+    }
+
+    #[test]
+    fn a_search_begins_where_the_first_version_of_the_key_may_be() {
+        let index = sample();
+        let found =
+            [&b""[..], b"a", b"ab", b"b", b"ba", b"c", b"cc", b"d", b"e"].map(|key| index.segment_for(key));
+        assert_eq!(found, [0, 0, 0, 0, 1, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn places_outside_the_run_and_unknown_codecs_are_refused() {
+        let elsewhere = [Place { offset: 16_384, len: 250 }];
+        assert!(Index::decode(CODEC, &encoded(), &elsewhere).is_err());
+        assert!(Index::decode(CODEC + 1, &encoded(), &EXTENTS).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_and_arbitrary_bytes_never_panic(
+            damage in proptest::collection::vec((0usize..120, any::<u8>()), 0..6), cut in 0usize..120,
+            noise in proptest::collection::vec(any::<u8>(), 0..80),
+        ) {
+            let mut bytes = encoded();
+            for (at, byte) in damage {
+                if let Some(b) = bytes.get_mut(at) {
+                    *b = byte;
+                }
+            }
+            for bytes in [&bytes[..], bytes.get(..cut).unwrap_or_default(), &noise] {
+                if let Ok(index) = Index::decode(CODEC, bytes, &EXTENTS) {
+                    prop_assert!(index.segment_for(b"b") < index.len());
+                }
+            }
+        }
+    }
+}

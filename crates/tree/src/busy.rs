@@ -98,6 +98,7 @@ impl BusyTable {
         });
     }
 
+    #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {
         self.holds.is_empty() && self.memtable.is_none()
     }

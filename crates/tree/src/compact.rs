@@ -171,7 +171,12 @@ impl Tree {
                     return None;
                 }
                 let free = busy.is_shareable(step.node.id) && busy.is_free(child.id());
-                Some(free.then_some(FlushPlan { parent: step.node, index: step.index, range, rewrite: true }))
+                Some(free.then(|| {
+                    let plan = FlushPlan::one(step.node, step.index, range, true);
+                    let plan = plan.join(busy, &step.range, self.config.leaf_raw_bytes);
+                    end = plan.range.hi.clone();
+                    plan
+                }))
             })?;
             match end {
                 Some(end) => position = end.to_vec(),
@@ -214,7 +219,7 @@ fn next_flush(busy: &BusyTable, root: &Arc<Node>, key: &[u8]) -> Option<Option<F
     let nobody = BusyTable::default();
     // Nothing to rewrite for a snapshot older than all: only what waits is looked for.
     let wanted = follow(&nobody, root, key, Some(0))?;
-    let child = &wanted.parent.children[wanted.index];
+    let child = &wanted.parent.children[wanted.first];
     if matches!(child.body, Body::Leaf(_)) {
         return None;
     }

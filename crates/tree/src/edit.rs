@@ -291,10 +291,6 @@ impl RangeCounts {
         add(&mut self.counts[index], count);
     }
 
-    pub(crate) fn counts(&self) -> &[Estimate] {
-        &self.counts
-    }
-
     /// Adds the counts to what waits for the children of `parts`.
     pub(crate) fn spread(&self, parts: &mut NodeParts) {
         for (index, count) in self.counts.iter().enumerate().filter(|(_, count)| count.rows > 0) {

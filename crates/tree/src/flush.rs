@@ -5,13 +5,14 @@
 //! 2. What it becomes, all read and written outside locks: for an internal child one new run on top
 //!    of its buffer, for a leaf new leaves merged from the share and the leaf's own run. A run that
 //!    lies wholly in the child's range is handed over by reference where no merge is needed; at a
-//!    leaf that is so for runs beyond all its keys (inserts in key order).
+//!    leaf that is so for runs beyond all its keys (inserts in key order). Leaves that have become
+//!    small are flushed to together and become one.
 //! 3. The edit: child replaced, `passed` raised to the newest order of step 1. What was pushed onto
 //!    the buffer meanwhile keeps waiting.
 
 use std::sync::Arc;
 
-use pando_base::Result;
+use pando_base::{NodeId, Result};
 use pando_run::merge::VersionFilter;
 use pando_run::{Estimate, Run, RunWriter};
 
@@ -95,12 +96,11 @@ impl Tree {
 
     /// See the head of this file.
     pub(crate) fn flush(&self, task: &Task<'_>, plan: &FlushPlan) -> Result<()> {
-        let share: Vec<BufferRun> =
-            plan.parent.unpassed(plan.index).filter(|run| plan.range.overlaps(&run.run)).cloned().collect();
         self.ctx.metrics.flushes.add(1);
-        match &plan.parent.children[plan.index].body {
-            Body::Node(child) => self.flush_to_node(task, plan, child, share),
-            Body::Leaf(leaf) => self.flush_to_leaf(task, plan, leaf, share),
+        match plan.children() {
+            [Child { body: Body::Node(child), .. }] => self.flush_to_node(task, plan, child),
+            [Child { body: Body::Leaf(leaf), .. }] => self.flush_to_leaf(task, plan, leaf),
+            _ => self.join_leaves(task, plan),
         }
     }
 
@@ -109,8 +109,8 @@ impl Tree {
         task: &Task<'_>,
         plan: &FlushPlan,
         child: &Arc<Node>,
-        share: Vec<BufferRun>,
     ) -> Result<()> {
+        let share = plan.share(0);
         let (pushes, counts) = if lies_apart(&share, &plan.range) {
             self.ctx.metrics.flush_by_reference.add(share.len() as u64);
             let counts = estimate_per_child(child, &plan.range, &share)?;
@@ -134,7 +134,7 @@ impl Tree {
                     counts.spread(parts);
                 },
                 |parent, slots| {
-                    let before = share_of(&plan.pending_before(), slots.len());
+                    let before = share_of(&plan.children()[0].pending, slots.len());
                     for child in &mut parent.children[slots] {
                         child.passed = plan.parent.newest_order();
                         child.pending = subtract(&child.pending, &before);
@@ -173,22 +173,51 @@ impl Tree {
         task: &Task<'_>,
         plan: &FlushPlan,
         leaf: &Arc<Leaf>,
-        share: Vec<BufferRun>,
     ) -> Result<()> {
+        let share = plan.share(0);
         if share.is_empty() && !plan.rewrite {
-            self.apply_to_leaf(task, plan, vec![leaf.clone()], Vec::new());
+            self.apply_to_leaves(task, plan, vec![leaf.clone()], Vec::new());
             return Ok(());
         }
         let beyond = lies_beyond(&share, leaf, &plan.range);
         let is_big = leaf.held.bytes >= self.config.leaf_raw_bytes / 2;
         let keep = !plan.rewrite && beyond && is_big;
-        let built = if !plan.rewrite && (keep || leaf.runs.is_empty()) && self.are_leaves(&share, &plan.range) {
+        let is_room = keep || leaf.runs.is_empty();
+        let built = if !plan.rewrite && is_room && self.are_leaves(&share, &plan.range) {
             self.adopt_as_leaves(&share, leaf, keep)
         } else {
+            let first_id = if keep { self.new_node() } else { leaf.id };
+            let mut merge = self.leaf_merge(first_id);
             let own: &[Arc<Run>] = if keep { &[] } else { &leaf.runs };
-            self.merge_for_leaf(plan, leaf, &share, own, keep)?
+            merge.add(&share, own, &plan.range)?;
+            merge.finish()?
         };
-        let kept: Vec<(Vec<u8>, u64)> = built
+        let kept = keep.then(|| leaf.clone());
+        self.install_leaves(task, plan, kept, built);
+        Ok(())
+    }
+
+    /// Flushes to several small leaves, which become one.
+    fn join_leaves(&self, task: &Task<'_>, plan: &FlushPlan) -> Result<()> {
+        let mut merge = self.leaf_merge(plan.children()[0].id());
+        for (n, child) in plan.children().iter().enumerate() {
+            let Body::Leaf(leaf) = &child.body else { unreachable!("only leaves are joined") };
+            merge.add(&plan.share(n), &leaf.runs, &plan.range_of(n))?;
+        }
+        let built = merge.finish()?;
+        self.install_leaves(task, plan, None, built);
+        Ok(())
+    }
+
+    /// Replaces the plan's leaves by `kept` (the old one, if it stays) and `built`.
+    fn install_leaves(
+        &self,
+        task: &Task<'_>,
+        plan: &FlushPlan,
+        kept: Option<Arc<Leaf>>,
+        built: Vec<BuiltLeaf>,
+    ) {
+        let stale: Vec<(Vec<u8>, u64)> = built
             .iter()
             .filter(|b| b.leaf.held.tombstones >= KEPT_TOMBSTONES_MIN.max(b.leaf.held.rows / 8))
             .map(|b| (b.first_key.clone(), b.max_seqno))
@@ -196,9 +225,9 @@ impl Tree {
         let mut leaves = Vec::with_capacity(built.len() + 1);
         let mut pivots: Vec<Key> = Vec::with_capacity(built.len());
         let mut last_key: Option<Vec<u8>> = None;
-        if keep {
-            leaves.push(leaf.clone());
+        if let Some(leaf) = kept {
             last_key = leaf.runs.iter().map(|run| run.meta().max_key.clone()).max();
+            leaves.push(leaf);
         }
         for part in built {
             if let Some(last_key) = &last_key {
@@ -208,14 +237,13 @@ impl Tree {
             leaves.push(Arc::new(part.leaf));
         }
         if leaves.is_empty() {
-            let empty = Leaf { id: leaf.id, runs: Vec::new(), held: Estimate::default(), horizon: 0 };
-            leaves.push(Arc::new(empty));
+            let id = plan.children()[0].id();
+            leaves.push(Arc::new(Leaf { id, runs: Vec::new(), held: Estimate::default(), horizon: 0 }));
         }
-        self.ctx.metrics.leaf_splits.add(leaves.len() as u64 - 1);
-        if self.apply_to_leaf(task, plan, leaves, pivots) {
-            kept.iter().for_each(|(key, after)| self.add_hint(key, *after));
+        self.ctx.metrics.leaf_splits.add((leaves.len() as u64).saturating_sub(plan.count as u64));
+        if self.apply_to_leaves(task, plan, leaves, pivots) {
+            stale.iter().for_each(|(key, after)| self.add_hint(key, *after));
         }
-        Ok(())
     }
 
     /// Whether each run can be a leaf as it is: written for it, apart from the others, of good
@@ -225,7 +253,8 @@ impl Tree {
             && lies_apart(share, range)
             && share.iter().all(|run| {
                 let meta = run.run.meta();
-                run.leaf_ready && meta.tombstones == 0 && meta.raw_bytes >= self.config.leaf_raw_bytes / 2
+                let size = self.config.leaf_raw_bytes / 2..=self.config.leaf_raw_bytes * 3;
+                run.leaf_ready && meta.tombstones == 0 && size.contains(&meta.raw_bytes)
             })
     }
 
@@ -243,60 +272,90 @@ impl Tree {
         built.collect()
     }
 
-    fn merge_for_leaf(
-        &self,
-        plan: &FlushPlan,
-        leaf: &Leaf,
-        share: &[BufferRun],
-        own: &[Arc<Run>],
-        keep: bool,
-    ) -> Result<Vec<BuiltLeaf>> {
-        let snapshots = self.snapshots();
-        let mut input = if keep { Estimate::default() } else { leaf.held };
-        for run in share {
-            add(&mut input, &run.run.estimate(plan.range.lo.as_deref(), plan.range.hi())?);
-        }
-        let first_id = if keep { self.new_node() } else { leaf.id };
-        let mut sink = LeafSink::new(self, input.bytes, first_id, snapshots[0]);
-        let mut filter = VersionFilter::new(snapshots, true);
-        let runs = share.iter().map(|run| &run.run).chain(own);
-        self.merge_into(runs, &plan.range, &mut filter, &mut sink)?;
-        self.ctx.metrics.flush_read_bytes.add(sink.read_bytes);
-        self.ctx.metrics.versions_dropped.add(filter.dropped());
-        let built = sink.finish()?;
-        let written = built.iter().flat_map(|b| &b.leaf.runs).map(|run| run.meta().disk_bytes).sum();
-        self.ctx.metrics.flush_written_bytes.add(written);
-        Ok(built)
+    fn leaf_merge(&self, first_id: NodeId) -> LeafMerge<'_> {
+        LeafMerge { tree: self, first_id, parts: Vec::new(), input_bytes: 0 }
     }
 
-    /// Replaces the plan's leaf by `leaves`, with `pivots` between them.
-    fn apply_to_leaf(
+    /// Replaces the plan's leaves by `leaves`, with `pivots` between them; false if that cannot be
+    /// done any more.
+    fn apply_to_leaves(
         &self,
         task: &Task<'_>,
         plan: &FlushPlan,
         leaves: Vec<Arc<Leaf>>,
         pivots: Vec<Key>,
     ) -> bool {
+        let old = plan.children();
+        let mut is_done = false;
         task.apply(|editor, now| {
-            let id = plan.parent.children[plan.index].id();
-            let path = path_to_parent_of(&now.root, plan.range.low(), id).expect("a busy leaf stays");
+            let path = path_to_parent_of(&now.root, plan.range.low(), old[0].id()).expect("a busy leaf stays");
+            let step = path.last()?;
+            let now_there = step.node.children.get(step.index..step.index + old.len())?;
+            if !now_there.iter().zip(old).all(|(now, old)| now.id() == old.id()) {
+                // Their parent was split between them.
+                return None;
+            }
+            is_done = true;
             let root = editor.edit(path, |parts, index, _| {
-                let arrived = subtract(&parts.children[index].pending, &plan.pending_before());
+                let end = index + old.len();
+                let mut arrived = Estimate::default();
+                for (now, old) in parts.children[index..end].iter().zip(old) {
+                    add(&mut arrived, &subtract(&now.pending, &old.pending));
+                }
                 let pending = share_of(&arrived, leaves.len());
                 let passed = plan.parent.newest_order();
                 let slots = leaves.into_iter().map(|leaf| Child { body: Body::Leaf(leaf), passed, pending });
-                parts.children.splice(index..=index, slots);
-                parts.pivots.splice(index..index, pivots);
+                parts.children.splice(index..end, slots);
+                parts.pivots.splice(index..end - 1, pivots);
             });
             Some(now.with_root(root))
-        })
+        });
+        is_done
+    }
+}
+
+/// A merge into new leaves: of one leaf with its share, or of several side by side.
+struct LeafMerge<'a> {
+    tree: &'a Tree,
+    first_id: NodeId,
+    parts: Vec<(Vec<Arc<Run>>, KeyRange)>,
+    input_bytes: u64,
+}
+
+impl LeafMerge<'_> {
+    /// Takes in a share and a leaf's own runs within `range`; ranges ascend.
+    fn add(&mut self, share: &[BufferRun], own: &[Arc<Run>], range: &KeyRange) -> Result<()> {
+        let runs: Vec<Arc<Run>> = share.iter().map(|run| &run.run).chain(own).cloned().collect();
+        for run in &runs {
+            self.input_bytes += run.estimate(range.lo.as_deref(), range.hi())?.bytes;
+        }
+        self.parts.push((runs, range.clone()));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<BuiltLeaf>> {
+        let tree = self.tree;
+        let snapshots = tree.snapshots();
+        let mut sink = LeafSink::new(tree, self.input_bytes, self.first_id, snapshots[0]);
+        let mut filter = VersionFilter::new(snapshots, true);
+        for (runs, range) in &self.parts {
+            tree.merge_into(runs.iter(), range, &mut filter, &mut sink)?;
+        }
+        tree.ctx.metrics.flush_read_bytes.add(sink.read_bytes);
+        tree.ctx.metrics.versions_dropped.add(filter.dropped());
+        let built = sink.finish()?;
+        let written = built.iter().flat_map(|b| &b.leaf.runs).map(|run| run.meta().disk_bytes).sum();
+        tree.ctx.metrics.flush_written_bytes.add(written);
+        Ok(built)
     }
 }
 
 impl FlushPlan {
-    /// What was known to wait for the child when the flush was picked.
-    fn pending_before(&self) -> Estimate {
-        self.parent.children[self.index].pending
+    /// What waits for the `n`-th of its children, newest first.
+    fn share(&self, n: usize) -> Vec<BufferRun> {
+        let range = self.range_of(n);
+        let unpassed = self.parent.unpassed(self.first + n);
+        unpassed.filter(|run| range.overlaps(&run.run)).cloned().collect()
     }
 }
 

@@ -20,7 +20,7 @@ use crate::busy::{BusyTable, JobId};
 use crate::compact::merge_window;
 use crate::edit::{path_to, Editor};
 use crate::memtable::Memtable;
-use crate::node::{is_wasteful, Body, KeyRange, Node, SCORE_DUE, SCORE_WORTHWHILE};
+use crate::node::{child_range, is_wasteful, Body, Child, KeyRange, Node, SCORE_DUE, SCORE_WORTHWHILE};
 use crate::tree::{Structure, Tree};
 use crate::version::TreeVersion;
 
@@ -39,14 +39,54 @@ pub(crate) struct Hint {
     pub steps: u32,
 }
 
-/// A flush of what waits in `parent` for its child `index`, whose range is `range`.
+/// A flush of what waits in `parent` for one child, or for several small leaves side by side that
+/// become one.
 #[derive(Debug)]
 pub(crate) struct FlushPlan {
     pub parent: Arc<Node>,
-    pub index: usize,
+    /// The child; the first of several.
+    pub first: usize,
+    /// How many: more than one only for leaves.
+    pub count: usize,
+    /// Range of the children together.
     pub range: KeyRange,
     /// Rewrite the leaf even if nothing waits for it.
     pub rewrite: bool,
+}
+
+impl FlushPlan {
+    /// The flush to child `index`, whose range is `range`.
+    pub(crate) fn one(parent: Arc<Node>, index: usize, range: KeyRange, rewrite: bool) -> FlushPlan {
+        FlushPlan { parent, first: index, count: 1, range, rewrite }
+    }
+
+    pub(crate) fn children(&self) -> &[Child] {
+        &self.parent.children[self.first..self.first + self.count]
+    }
+
+    /// Range of the `n`-th of its children.
+    pub(crate) fn range_of(&self, n: usize) -> KeyRange {
+        child_range(&self.parent.pivots[self.first..self.first + self.count - 1], n, &self.range)
+    }
+
+    /// Takes in free neighbours to the right while all together stay within `limit` bytes;
+    /// `outer` is the range of the parent.
+    pub(crate) fn join(mut self, busy: &BusyTable, outer: &KeyRange, limit: u64) -> FlushPlan {
+        let size = |child: &Child| match &child.body {
+            Body::Leaf(leaf) => leaf.held.bytes.saturating_add(child.pending.bytes),
+            Body::Node(_) => u64::MAX,
+        };
+        let mut sum: u64 = size(&self.parent.children[self.first]);
+        while let Some(next) = self.parent.children.get(self.first + self.count) {
+            sum = sum.saturating_add(size(next));
+            if sum > limit || !busy.is_free(next.id()) {
+                break;
+            }
+            self.count += 1;
+        }
+        self.range.hi = self.parent.child_range(self.first + self.count - 1, outer).hi;
+        self
+    }
 }
 
 /// A merge of the runs `window` of the buffer of `node`, which covers `range`.
@@ -173,7 +213,7 @@ impl Tree {
             Plan::WriteMemtable(_) => busy.hold_memtable(job),
             Plan::Flush(flush) => {
                 busy.hold_shared(job, flush.parent.id);
-                busy.hold_exclusive(job, flush.parent.children[flush.index].id());
+                flush.children().iter().for_each(|child| busy.hold_exclusive(job, child.id()));
             }
             Plan::Compact(compact) => busy.hold_exclusive(job, compact.node.id),
         }
@@ -235,8 +275,10 @@ impl Tree {
             }
         }
         let flush = |index: usize| {
-            let range = node.child_range(index, range);
-            Plan::Flush(FlushPlan { parent: node.clone(), index, range, rewrite: false })
+            let below = node.child_range(index, range);
+            let plan = FlushPlan::one(node.clone(), index, below, false);
+            // Leaves that have become small are made one.
+            Plan::Flush(plan.join(busy, range, self.config.leaf_raw_bytes / 2))
         };
         let crowded = node.buffer_score(&self.config);
         let (fullness, index) = fullest.unwrap_or((0, 0));
@@ -339,12 +381,7 @@ pub(crate) fn follow(
             };
         if waiting || rewrite {
             let free = busy.is_shareable(step.node.id) && busy.is_free(child.id());
-            return free.then_some(FlushPlan {
-                parent: step.node,
-                index: step.index,
-                range,
-                rewrite: level == last,
-            });
+            return free.then(|| FlushPlan::one(step.node, step.index, range, level == last));
         }
     }
     None

@@ -36,7 +36,7 @@ fn appends(dir: &Path) {
         let start = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..threads {
-                scope.spawn(|| (0..each).for_each(|_| drop(wal.append(&batch).expect("append"))));
+                scope.spawn(|| (0..each).for_each(|_| _ = wal.append(&batch).expect("append")));
             }
         });
         let total = start.elapsed();
@@ -49,14 +49,14 @@ fn appends(dir: &Path) {
     let batch = batch(100);
     for round in 0..2 {
         let start = Instant::now();
-        (0..APPENDS / 4).for_each(|_| drop(wal.append(&batch).expect("append")));
+        (0..APPENDS / 4).for_each(|_| _ = wal.append(&batch).expect("append"));
         let ns = start.elapsed().as_nanos() as u64 / (APPENDS / 4);
         println!("append to the buffer alone, round {round}: {ns} ns");
     }
 }
 
 fn commits(dir: &Path) {
-    for threads in [1, 2, 8, 32, 128] {
+    for threads in [1, 1, 2, 8, 32, 128] {
         let (wal, metrics) = open(dir, 8 << 20);
         let batch = batch(100);
         let start = Instant::now();

@@ -169,3 +169,53 @@ impl Appender {
 pub(crate) fn next_salt(before: u64, number: u64) -> u64 {
     xxh3_64_with_seed(&number.to_le_bytes(), before)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn appender(spares: usize) -> Appender {
+        let head = LogFileHead { number: 1, salt: 9, start_lsn: 0, first_seqno: 1, continues: false };
+        Appender::new(head, spares, 16 << 10)
+    }
+
+    #[test]
+    fn the_switches_planned_for_are_the_switches_made() {
+        for len in (0..60_000).step_by(777) {
+            let payload = vec![1; len];
+            let mut appender = appender(100);
+            let batch = Fragments::new(&payload, Appender::fragment_bytes(16 << 10));
+            for seqno in 1..5 {
+                let (planned, before) = (appender.switches_for(&batch), appender.switches.len());
+                assert_eq!(appender.push(&batch, 0), seqno);
+                assert_eq!(appender.switches.len() - before, planned, "{len} bytes");
+            }
+            assert_eq!(appender.buffer.len() as u64, appender.next_lsn);
+            assert_eq!(appender.spares, 100 - appender.switches.len());
+        }
+    }
+
+    #[test]
+    fn no_two_files_of_a_life_share_a_salt_and_only_a_cut_batch_continues() {
+        let mut appender = appender(100);
+        let short = Fragments::new(&[1; 3000], Appender::fragment_bytes(16 << 10));
+        (0..100).for_each(|_| _ = appender.push(&short, 0));
+        let mut salts: Vec<u64> = appender.switches.iter().map(|switch| switch.head.salt).collect();
+        assert!(salts.len() > 20 && appender.switches.iter().all(|switch| !switch.head.continues));
+        salts.sort_unstable();
+        salts.dedup();
+        assert_eq!(salts.len(), appender.switches.len());
+    }
+
+    #[test]
+    fn a_mark_comes_once_and_only_where_it_fits() {
+        let mut appender = appender(1);
+        assert!(!appender.push_mark(0), "nothing to prove yet");
+        let batch = Fragments::new(&[1; 100], 1000);
+        appender.push(&batch, 0);
+        assert!(appender.push_mark(136) && !appender.push_mark(136));
+        let filler = vec![1; (16 << 10) - 4096 - 2 * FRAME_HEAD_BYTES - 136];
+        appender.push(&Fragments::new(&filler, 1 << 20), 0);
+        assert!(appender.switches.is_empty() && !appender.push_mark(136));
+    }
+}

@@ -45,7 +45,8 @@ fn list(vfs: &dyn Vfs, dir: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)>> 
 
 /// Creates a directory and makes every name it needed durable.
 pub(crate) fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-    let mut parents = Vec::new();
+    // The directory itself in any case: who made it may have ended before it was durable.
+    let mut parents: Vec<&Path> = dir.parent().into_iter().collect();
     for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
         if vfs.exists(path)? {
             break;

@@ -50,8 +50,9 @@
 //! # Recovery
 //!
 //! [`Wal::create_or_open`] gives a [`Replay`], which goes over the log as often as wanted and
-//! changes nothing. [`Wal::start`] then cuts the torn tail and begins a new file, whose start lsn
-//! bounds the files before it.
+//! changes nothing. [`Wal::start`] then makes durable what was replayed (writing back what a failed
+//! sync of the life before may have left only in memory), begins a new file whose start lsn bounds
+//! the files before it, and only then cuts the torn tail.
 
 mod appender;
 mod assemble;

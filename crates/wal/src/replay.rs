@@ -58,6 +58,8 @@ pub(crate) struct End {
     pub(crate) place: Option<(usize, u64)>,
     pub(crate) lsn: u64,
     pub(crate) last_seqno: Seqno,
+    /// The log up to here was synced, say its frames.
+    pub(crate) durable_lsn: u64,
 }
 
 /// The batches of the log found at open. Passes over it come before [`crate::Wal::start`].
@@ -121,6 +123,7 @@ impl Replay {
             last_seqno: 0,
             end: None,
             end_lsn: self.files.first().map_or(0, |file| file.head.start_lsn),
+            durable_lsn: 0,
             batches: 0,
             bytes: 0,
         };
@@ -130,7 +133,12 @@ impl Replay {
                 torn = pass.file(&*self.vfs, index, file)?;
             }
         }
-        let end = End { place: pass.end, lsn: pass.end_lsn, last_seqno: pass.last_seqno };
+        let end = End {
+            place: pass.end,
+            lsn: pass.end_lsn,
+            last_seqno: pass.last_seqno,
+            durable_lsn: pass.durable_lsn,
+        };
         *self.end.lock() = Some(end);
         Ok(ReplayEnd {
             last_seqno: pass.last_seqno,
@@ -152,6 +160,7 @@ struct Pass<F> {
     last_seqno: Seqno,
     end: Option<(usize, u64)>,
     end_lsn: u64,
+    durable_lsn: u64,
     batches: u64,
     bytes: u64,
 }
@@ -168,6 +177,7 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<F> {
                 Step::Frame(frame) => frame,
                 Step::End(torn) => return Ok(self.end_of_file(known, torn)),
             };
+            self.durable_lsn = self.durable_lsn.max(frame.head.durable_lsn);
             match frame.head.part {
                 // The begin of this batch was trimmed, so it is durable in the tree files.
                 Part::Middle | Part::Last if self.skip => {

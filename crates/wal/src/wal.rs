@@ -20,6 +20,9 @@ use crate::trim::KeptFile;
 /// Smallest log file: a few frames.
 const FILE_BYTES_MIN: u64 = 16 << 10;
 
+/// Bytes of the old log's end that are written back at once.
+const WRITE_BACK_BYTES: usize = 1 << 20;
+
 /// When a commit waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -151,7 +154,7 @@ impl Wal {
         if self.spares.len() == 0 {
             self.spares.create()?;
         }
-        let kept = self.sync_found(&end)?;
+        self.sync_found(&end)?;
         let last = self.found.last().map(|file| file.head);
         let number = last.map_or(1, |head| head.number + 1);
         let head = LogFileHead {
@@ -161,7 +164,7 @@ impl Wal {
             first_seqno: next_seqno,
             continues: false,
         };
-        *self.files.lock() = kept;
+        *self.files.lock() = self.kept_files(&end);
         let current = self.begin_file(head)?;
         self.cut_tail(&end)?;
         writer.current = Some(current);
@@ -176,22 +179,34 @@ impl Wal {
         Ok(())
     }
 
-    /// Makes durable what was replayed, which the head of the next file will say; the files found.
-    fn sync_found(&self, end: &End) -> Result<Vec<KeptFile>> {
-        let mut kept = Vec::new();
-        for (index, found) in self.found.iter().enumerate() {
-            let (place, offset) = end.place.unwrap_or((0, FILE_HEAD_BYTES));
-            let end_lsn = match index.cmp(&place) {
-                std::cmp::Ordering::Less => found.bound.unwrap_or(0).max(found.head.start_lsn),
-                std::cmp::Ordering::Equal => found.head.lsn_at(offset),
-                std::cmp::Ordering::Greater => found.head.start_lsn,
-            };
-            if index == place {
-                self.vfs.open(&found.path, OpenMode::Existing)?.sync()?;
+    /// Makes durable what was replayed, which the head of the next file will say. The process before
+    /// may have ended by a failed sync: then the system may show bytes that the disk does not have,
+    /// and a sync alone would not write them again. So what no frame calls durable is written back.
+    fn sync_found(&self, end: &End) -> Result<()> {
+        if let Some((found, offset)) = end.place.and_then(|(i, offset)| Some((self.found.get(i)?, offset))) {
+            let file = self.vfs.open(&found.path, OpenMode::Existing)?;
+            let mut bytes = vec![0; WRITE_BACK_BYTES];
+            let mut at = found.head.offset_of(end.durable_lsn.clamp(found.head.start_lsn, end.lsn));
+            while at < offset {
+                let part = bytes.len().min((offset - at) as usize);
+                file.read_exact_at(&mut bytes[..part], at)?;
+                file.write_at(&bytes[..part], at)?;
+                at += part as u64;
             }
-            kept.push(KeptFile { path: found.path.clone(), head: found.head, end_lsn });
+            file.sync()?;
         }
-        Ok(kept)
+        // Names too: a spare may not be used again while its old name could come back.
+        self.vfs.sync_dir(&self.dir)
+    }
+
+    fn kept_files(&self, end: &End) -> Vec<KeptFile> {
+        let (place, _) = end.place.unwrap_or_default();
+        let kept = |(index, found): (usize, &KnownFile)| {
+            let next_lsn = if index < place { found.bound.unwrap_or(end.lsn) } else { end.lsn };
+            let end_lsn = next_lsn.max(found.head.start_lsn);
+            KeptFile { path: found.path.clone(), head: found.head, end_lsn }
+        };
+        self.found.iter().enumerate().map(kept).collect()
     }
 
     /// Gives back the space behind the end of the old log. Only once the new file's head bounds the

@@ -99,7 +99,7 @@ fn live(wal: &Wal, vfs: &SimVfs, model: &mut Model, rng: &mut ChaCha8Rng, story:
             }
             60..85 if !appended.is_empty() => {
                 let got = appended[rng.random_range(0..appended.len())];
-                let mode = FlushMode::from_number(rng.random_range(0..3)).unwrap();
+                let mode = FlushMode::from_number(rng.random_range(0..3)).expect("a mode");
                 wal.wait(got.lsn, mode).map(|()| {
                     if mode == FlushMode::Commit {
                         model.durable = model.durable.max(got.seqno);
@@ -137,7 +137,7 @@ fn run(seed: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut vfs = SimVfs::new(seed);
     let mut model = Model::default();
-    for life in 0..6 {
+    for life in 0..8 {
         let story = format!("seed {seed}, life {life}");
         let (wal, mut replay, _) = open_with(vfs.clone(), &dir(), small()).expect(&story);
         let (survivors, end) = collect(&mut replay).expect(&story);
@@ -154,7 +154,10 @@ fn run(seed: u64) {
             live(&wal, &vfs, &mut model, &mut rng, &story);
         }
         vfs.clear_faults();
-        vfs = vfs.crash();
+        // The machine loses power, or only the process ends and the system keeps what it was given.
+        if rng.random_bool(0.6) {
+            vfs = vfs.crash();
+        }
     }
 }
 
@@ -222,6 +225,46 @@ fn a_torn_tail_ends_the_log_silently_and_the_next_life_goes_on_behind_it() {
         assert_eq!(later.len(), survivors.len() + 1);
     }
     assert!(torn > 5, "torn tails were hardly tested: {torn}");
+}
+
+#[test]
+fn what_a_failed_sync_left_in_doubt_is_made_durable_before_it_is_built_upon() {
+    for seed in 0..100 {
+        let vfs = SimVfs::new(seed);
+        let (wal, _, _) = recover(&vfs).unwrap();
+        for i in 1..=10 {
+            let got = wal.append(&batch(i, 1000)).unwrap();
+            wal.wait(got.lsn, FlushMode::Write).unwrap();
+        }
+        vfs.fail_io_after(1, FaultKind::Error);
+        assert!(wal.sync_all().is_err());
+        // The process ends; the system still shows what it failed to write.
+        let (wal, survivors, _) = recover(&vfs).unwrap();
+        let got = wal.append(&batch(11, 10)).unwrap();
+        wal.wait(got.lsn, FlushMode::Commit).unwrap();
+        let (_, later, _) = recover(&vfs.crash()).unwrap();
+        assert_eq!(later.len(), survivors.len() + 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_file_whose_recycling_was_never_durable_is_not_overwritten() {
+    for n in 1..200 {
+        let vfs = SimVfs::new(n);
+        let (wal, _, _) = recover(&vfs).unwrap();
+        (1..=40).for_each(|i| _ = wal.append(&batch(i, 1000)).unwrap());
+        wal.sync_all().unwrap();
+        // The rename to a spare works, the sync of the directory does not, and the process ends.
+        vfs.fail_io_after(2, FaultKind::Error);
+        assert!(wal.trim(20).is_err());
+        let (wal, mut replay, _) = open_with(vfs.clone(), &dir(), small()).unwrap();
+        let (_, end) = collect(&mut replay).unwrap();
+        vfs.fail_io_after(1 + n % 20, FaultKind::Sticky);
+        let _ = wal.start(end.last_seqno + 1);
+        vfs.clear_faults();
+        let (_, survivors, _) = recover(&vfs.crash()).unwrap();
+        assert_eq!(survivors.last().unwrap().0, 40);
+    }
 }
 
 #[test]

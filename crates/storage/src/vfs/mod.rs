@@ -62,8 +62,18 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>>;
     /// Whether there is a file or directory of that name.
     fn exists(&self, path: &Path) -> Result<bool>;
+    /// Takes the lock file at `path` (created if missing) until the answer is dropped. Errors:
+    /// [`Error::Exists`](pando_base::Error::Exists) while another, in this process or another, has it.
+    fn lock(&self, path: &Path) -> Result<LockFile>;
     /// A monotonic clock in microseconds, from an arbitrary start.
     fn now_micros(&self) -> u64;
+}
+
+/// Holds a lock file taken by [`Vfs::lock`].
+#[derive(Debug)]
+pub struct LockFile {
+    /// Closed by dropping it, which gives up the lock.
+    _file: Option<std::fs::File>,
 }
 
 /// An open file. All calls may be made from several threads at once.

@@ -2,7 +2,7 @@
 //! may call `std::fs`.
 
 use super::real_file::RealFile;
-use super::{DirEntry, File, OpenMode, Vfs};
+use super::{DirEntry, File, LockFile, OpenMode, Vfs};
 use pando_base::{Error, Result};
 use std::fs;
 use std::io;
@@ -90,6 +90,19 @@ impl Vfs for RealVfs {
         path.try_exists().map_err(|e| Error::io("look up", path, 0, e))
     }
 
+    fn lock(&self, path: &Path) -> Result<LockFile> {
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|e| name_error("open", path, e))?;
+        match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(LockFile { _file: Some(file) }),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(Error::Exists { what: format!("the lock of another process on {}", path.display()) })
+            }
+            Err(errno) => Err(Error::io("lock", path, 0, errno.into())),
+        }
+    }
+
     fn now_micros(&self) -> u64 {
         self.start.elapsed().as_micros() as u64
     }
@@ -98,6 +111,18 @@ impl Vfs for RealVfs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_file_is_had_by_one_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let vfs = RealVfs::new(false);
+        let path = dir.path().join("lock");
+        let held = vfs.lock(&path).unwrap();
+        let refused = vfs.lock(&path).unwrap_err();
+        assert!(refused.to_string().contains("lock of another process"), "{refused}");
+        drop(held);
+        vfs.lock(&path).unwrap();
+    }
 
     #[test]
     fn names_can_be_created_renamed_listed_and_removed() {

@@ -99,12 +99,12 @@ const _: () = assert!(size_of::<Lock>() == 64);
 /// What a request comes to without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Granted, with the position it was given for the list of held locks.
+    /// New to the transaction.
     Granted,
     /// Held shared, now exclusive.
     Upgraded,
     AlreadyHeld,
-    /// Not without waiting; `upgrade` if it is held shared.
+    /// Not without waiting. `upgrade`: held shared, noted at this position of the list of held locks.
     Blocked {
         upgrade: Option<u32>,
     },

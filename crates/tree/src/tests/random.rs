@@ -1,0 +1,274 @@
+//! Long random histories against the model.
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::world::{tiny, World};
+use crate::TreeConfig;
+
+/// How keys are drawn.
+#[derive(Clone, Copy, Debug)]
+enum Keys {
+    Uniform(u32),
+    /// Ever larger, now and then an old one.
+    Ascending,
+    /// A queue: inserted at the end, deleted at the front.
+    Queue,
+    /// Some keys far more often than others.
+    Hot(u32),
+}
+
+struct Run {
+    world: World,
+    rng: ChaCha8Rng,
+    keys: Keys,
+    front: u32,
+    end: u32,
+}
+
+impl Run {
+    fn key_of(&mut self, n: u32) -> Vec<u8> {
+        // Lengths differ, some keys are prefixes of others.
+        let mut key = format!("{n:05}").into_bytes();
+        if n % 7 == 0 {
+            key.extend(std::iter::repeat_n(0, (n % 3) as usize));
+        }
+        if n % 11 == 0 {
+            key.truncate(4);
+        }
+        key
+    }
+
+    fn any_key(&mut self) -> Vec<u8> {
+        let n = match self.keys {
+            Keys::Uniform(n) => self.rng.random_range(0..n),
+            Keys::Hot(n) => {
+                let power = self.rng.random::<f64>().powi(4);
+                (power * f64::from(n)) as u32
+            }
+            Keys::Ascending | Keys::Queue => self.rng.random_range(self.front..=self.end + 1),
+        };
+        self.key_of(n)
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let len = if self.rng.random_ratio(1, 200) { 3000 } else { self.rng.random_range(0..60) };
+        let byte = self.rng.random();
+        let mut value = vec![byte; len];
+        self.rng.fill(&mut value[..len.min(8)]);
+        value
+    }
+
+    fn write(&mut self) -> (Vec<u8>, Option<Vec<u8>>) {
+        match self.keys {
+            Keys::Ascending if !self.rng.random_ratio(1, 10) => {
+                self.end += 1;
+                (self.key_of(self.end), Some(self.value()))
+            }
+            Keys::Queue => {
+                if self.front < self.end && self.rng.random_bool(0.48) {
+                    self.front += 1;
+                    (self.key_of(self.front), None)
+                } else {
+                    self.end += 1;
+                    (self.key_of(self.end), Some(self.value()))
+                }
+            }
+            _ => {
+                let value = self.rng.random_ratio(7, 10).then(|| self.value());
+                (self.any_key(), value)
+            }
+        }
+    }
+
+    fn snapshot(&mut self) -> u64 {
+        let live = &self.world.snapshots;
+        if live.is_empty() || self.rng.random_bool(0.5) {
+            return self.world.last;
+        }
+        live[self.rng.random_range(0..live.len())]
+    }
+
+    fn check_get(&mut self) {
+        let (key, snapshot) = (self.any_key(), self.snapshot());
+        let expected = self.world.model.get(&key, snapshot);
+        let found = self.world.tree.get(&key, snapshot).unwrap();
+        assert_eq!(found.as_deref(), expected, "get {key:?} at {snapshot}");
+    }
+
+    /// A cursor goes a random way and is compared at each step.
+    fn check_walk(&mut self) {
+        let snapshot = self.snapshot();
+        let mut cursor = self.world.tree.cursor(snapshot);
+        for _ in 0..self.rng.random_range(1..4) {
+            let key = self.any_key();
+            let model = &self.world.model;
+            let mut expected = match self.rng.random_range(0..6) {
+                0 => {
+                    cursor.seek_first().unwrap();
+                    model.at_or_after(b"", snapshot)
+                }
+                1 => {
+                    cursor.seek_last().unwrap();
+                    model.before(None, snapshot)
+                }
+                2 | 3 => {
+                    cursor.seek(&key).unwrap();
+                    model.at_or_after(&key, snapshot)
+                }
+                _ => {
+                    cursor.seek_before(&key).unwrap();
+                    model.before(Some(&key), snapshot)
+                }
+            };
+            let mut forward = self.rng.random::<bool>();
+            for _ in 0..self.rng.random_range(0..60) {
+                let found = cursor.valid().then(|| (cursor.key(), cursor.value()));
+                assert_eq!(found, expected, "cursor at {snapshot} after {key:?}");
+                let Some((here, _)) = expected else { break };
+                if self.rng.random_ratio(1, 8) {
+                    forward = !forward;
+                }
+                if forward {
+                    let mut after = here.to_vec();
+                    after.push(0);
+                    expected = model.at_or_after(&after, snapshot);
+                    cursor.next().unwrap();
+                } else {
+                    expected = model.before(Some(here), snapshot);
+                    cursor.prev().unwrap();
+                }
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        match self.rng.random_range(0..10_000) {
+            0..7000 => {
+                let count = if self.rng.random_ratio(1, 10) { self.rng.random_range(2..9) } else { 1 };
+                let writes = (0..count).map(|_| self.write()).collect();
+                self.world.commit(writes);
+                let last = self.world.last;
+                self.world.tree.seal_if_full(|| last);
+            }
+            7000..8000 => self.check_get(),
+            8000..8300 => self.check_walk(),
+            8300..9700 => {
+                self.world.tree.run_job().unwrap();
+            }
+            9700..9800 if self.world.snapshots.len() < 6 => {
+                let snapshot = self.world.horizon.take();
+                self.world.snapshots.push(snapshot);
+            }
+            9700..9900 if !self.world.snapshots.is_empty() => {
+                let at = self.rng.random_range(0..self.world.snapshots.len());
+                let snapshot = self.world.snapshots.swap_remove(at);
+                self.world.horizon.release(snapshot);
+            }
+            9900..9930 => {
+                self.world.seal();
+            }
+            9930..9960 => {
+                self.world.auto_increment += self.rng.random_range(0..2);
+                self.world.checkpoint().unwrap();
+            }
+            9960..9966 => self.reopen(),
+            9966..9968 => {
+                self.world.truncate();
+                self.front = self.end;
+            }
+            9968..9973 => self.check_estimate(),
+            9973..9980 => {
+                self.world.check_all();
+            }
+            9980..9982 => {
+                self.world.tree.compact_all().unwrap();
+                self.world.check_all();
+            }
+            _ => {}
+        }
+    }
+
+    fn reopen(&mut self) {
+        if self.rng.random() {
+            self.world.crash();
+        } else {
+            self.world.checkpoint().unwrap();
+            assert_eq!(self.world.tree.oldest_unwritten(), None);
+            let vfs = self.world.vfs.power_cycle_clean();
+            let sb = self.world.reopen_on(vfs).unwrap();
+            assert_eq!(sb.auto_increment, self.world.auto_increment);
+            assert!(!self.world.tree.is_dirty());
+        }
+        let last = self.world.last;
+        self.world.check_scan(last);
+    }
+
+    fn check_estimate(&mut self) {
+        let (a, b) = (self.any_key(), self.any_key());
+        self.world.tree.estimate(Some(&a), Some(&b)).unwrap();
+        let rows = self.world.model.rows(self.world.last).len() as u64;
+        let all = self.world.tree.estimate(None, None).unwrap().rows;
+        assert!(all >= rows.saturating_sub(20), "{all} records estimated, {rows} rows");
+    }
+}
+
+fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) {
+    let mut run =
+        Run { world: World::new(seed, config), rng: ChaCha8Rng::seed_from_u64(seed), keys, front: 0, end: 0 };
+    for _ in 0..steps {
+        run.step();
+    }
+    run.world.seal();
+    run.world.run_jobs();
+    run.world.check_all();
+    run.world.checkpoint().unwrap();
+    run.world.check_space();
+    eprintln!("seed {seed}: {:?} {:?}", run.world.tree.stats(), run.world.metrics);
+    run.world.tree.compact_all().unwrap();
+    run.world.check_all();
+    run.world.crash();
+    run.world.check_all();
+}
+
+const STEPS: usize = 60_000;
+
+#[test]
+fn uniform_keys_agree_with_the_model() {
+    history(1, STEPS, tiny(), Keys::Uniform(1500));
+}
+
+#[test]
+fn few_keys_with_many_versions_agree_with_the_model() {
+    history(2, STEPS, tiny(), Keys::Uniform(40));
+}
+
+#[test]
+fn ascending_keys_agree_with_the_model() {
+    history(3, STEPS, tiny(), Keys::Ascending);
+}
+
+#[test]
+fn a_queue_agrees_with_the_model() {
+    history(4, STEPS, tiny(), Keys::Queue);
+}
+
+#[test]
+fn hot_keys_agree_with_the_model() {
+    history(5, STEPS, tiny(), Keys::Hot(3000));
+}
+
+#[test]
+fn runs_that_may_become_leaves_unrewritten_agree_with_the_model() {
+    let mut config = tiny();
+    config.buffer_compression = config.run.compression;
+    history(6, STEPS, TreeConfig { memtable_bytes: 6000, ..config }, Keys::Ascending);
+}
+
+#[test]
+fn other_sizes_agree_with_the_model() {
+    let config = TreeConfig { memtable_bytes: 700, leaf_raw_bytes: 9000, fanout_max: 2, buffer_runs_max: 1, ..tiny() };
+    history(7, STEPS / 3, config, Keys::Uniform(2000));
+    let config = TreeConfig { memtable_bytes: 9000, leaf_raw_bytes: 2000, fanout_max: 9, buffer_runs_max: 9, ..tiny() };
+    history(8, STEPS / 3, config, Keys::Hot(2000));
+}

@@ -1,0 +1,261 @@
+//! A tree on a simulated disk, with a log and a model beside it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use pando_base::{DictId, Kind, Metrics, Result, Seqno};
+use pando_run::{BlockCache, Compression, RunContext, RunOptions};
+use pando_storage::vfs::{SimVfs, Vfs};
+use pando_storage::{Superblock, TreeFile};
+use parking_lot::Mutex;
+
+use super::model::Model;
+use crate::{CheckpointStats, Horizon, Tree, TreeConfig};
+
+pub(crate) const DICT: DictId = DictId(7);
+pub(crate) const PATH: &str = "/t/main.pando";
+
+#[derive(Debug, Default)]
+pub(crate) struct TestHorizon {
+    pub visible: AtomicU64,
+    pub live: Mutex<BTreeMap<Seqno, usize>>,
+}
+
+impl TestHorizon {
+    pub(crate) fn take(&self) -> Seqno {
+        let mut live = self.live.lock();
+        let seqno = self.visible.load(Ordering::SeqCst);
+        *live.entry(seqno).or_insert(0) += 1;
+        seqno
+    }
+
+    pub(crate) fn release(&self, seqno: Seqno) {
+        let mut live = self.live.lock();
+        let count = live.get_mut(&seqno).expect("the snapshot is live");
+        *count -= 1;
+        if *count == 0 {
+            live.remove(&seqno);
+        }
+    }
+}
+
+impl Horizon for TestHorizon {
+    fn snapshots(&self) -> Vec<Seqno> {
+        let live = self.live.lock();
+        let visible = self.visible.load(Ordering::SeqCst);
+        let mut all: Vec<Seqno> = live.keys().copied().filter(|seqno| *seqno < visible).collect();
+        all.push(visible);
+        all
+    }
+}
+
+/// Tiny sizes, so that a few thousand rows make a deep tree.
+pub(crate) fn tiny() -> TreeConfig {
+    TreeConfig {
+        memtable_bytes: 2048,
+        leaf_raw_bytes: 4096,
+        fanout_max: 4,
+        buffer_runs_max: 4,
+        run: RunOptions { compression: Compression::Lz4, segment_raw_bytes: 256, filter: true },
+        buffer_compression: Compression::None,
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum LogEntry {
+    Write(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    Truncate,
+}
+
+pub(crate) struct World {
+    pub vfs: Arc<SimVfs>,
+    pub metrics: Arc<Metrics>,
+    pub file: Arc<TreeFile>,
+    pub tree: Arc<Tree>,
+    pub config: TreeConfig,
+    pub horizon: Arc<TestHorizon>,
+    pub model: Model,
+    /// The durable log, trimmed as far as the tree allows.
+    pub log: Vec<(Seqno, LogEntry)>,
+    pub last: Seqno,
+    pub snapshots: Vec<Seqno>,
+    pub auto_increment: u64,
+}
+
+pub(crate) fn context(file: &Arc<TreeFile>, metrics: &Arc<Metrics>) -> RunContext {
+    let cache = BlockCache::new(1 << 20, metrics.clone());
+    RunContext { file: file.clone(), cache, metrics: metrics.clone() }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, config: TreeConfig) -> World {
+        World::on(SimVfs::new(seed), config)
+    }
+
+    pub(crate) fn on(vfs: Arc<SimVfs>, config: TreeConfig) -> World {
+        let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+        vfs.create_dir_all(Path::new("/t")).unwrap();
+        let file = TreeFile::create(&dyn_vfs, Path::new(PATH), DICT).unwrap();
+        vfs.sync_dir(Path::new("/t")).unwrap();
+        vfs.sync_dir(Path::new("/")).unwrap();
+        let metrics = Arc::new(Metrics::default());
+        let horizon = Arc::new(TestHorizon::default());
+        let tree = Tree::create(context(&file, &metrics), config, horizon.clone());
+        World {
+            vfs,
+            metrics,
+            file,
+            tree,
+            config,
+            horizon,
+            model: Model::default(),
+            log: Vec::new(),
+            last: 0,
+            snapshots: Vec::new(),
+            auto_increment: 0,
+        }
+    }
+
+    /// One commit.
+    pub(crate) fn commit(&mut self, writes: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
+        let gate = self.tree.gate();
+        self.last += 1;
+        let mut distinct: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
+        distinct.extend(writes);
+        for (key, value) in &distinct {
+            insert(&gate, key, self.last, value.as_deref());
+            self.model.write(key, self.last, value.as_deref());
+        }
+        drop(gate);
+        self.log.push((self.last, LogEntry::Write(distinct.into_iter().collect())));
+        self.horizon.visible.store(self.last, Ordering::SeqCst);
+    }
+
+    pub(crate) fn put(&mut self, key: &str, value: &str) {
+        self.commit(vec![(key.as_bytes().to_vec(), Some(value.as_bytes().to_vec()))]);
+    }
+
+    pub(crate) fn delete(&mut self, key: &str) {
+        self.commit(vec![(key.as_bytes().to_vec(), None)]);
+    }
+
+    pub(crate) fn seal(&self) -> bool {
+        self.tree.seal(|| self.last)
+    }
+
+    pub(crate) fn run_jobs(&self) {
+        while self.tree.run_job().unwrap() {}
+        assert!(!self.tree.has_work());
+    }
+
+    pub(crate) fn checkpoint(&mut self) -> Result<CheckpointStats> {
+        let last = self.last;
+        let stats = self.tree.checkpoint(|| last, |seqno| { assert!(seqno <= last); Ok(()) }, || self.auto_increment)?;
+        // All of the log that the tree does not ask for goes.
+        let keep = self.tree.oldest_unwritten().unwrap_or(Seqno::MAX);
+        self.log.retain(|(seqno, _)| *seqno >= keep);
+        Ok(stats)
+    }
+
+    pub(crate) fn truncate(&mut self) {
+        self.release_all();
+        let gate = self.tree.close_gate();
+        self.last += 1;
+        gate.truncate(self.last);
+        self.model = Model::default();
+        self.log.push((self.last, LogEntry::Truncate));
+        self.horizon.visible.store(self.last, Ordering::SeqCst);
+    }
+
+    pub(crate) fn release_all(&mut self) {
+        for snapshot in self.snapshots.drain(..) {
+            self.horizon.release(snapshot);
+        }
+    }
+
+    /// Opens what is on `vfs` and replays the log, which is durable.
+    pub(crate) fn reopen_on(&mut self, vfs: Arc<SimVfs>) -> Result<Superblock> {
+        self.release_all();
+        let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+        let (file, sb) = TreeFile::open(&dyn_vfs, Path::new(PATH), DICT)?;
+        // As after a restart: the horizon knows what was replayed.
+        let tree = Tree::open(context(&file, &self.metrics), &sb, self.config, self.horizon.clone())?;
+        self.vfs = vfs;
+        self.file = file;
+        self.tree = tree;
+        for (seqno, entry) in &self.log {
+            if *seqno <= sb.durable_seqno {
+                continue;
+            }
+            match entry {
+                LogEntry::Write(writes) => {
+                    let gate = self.tree.gate();
+                    for (key, value) in writes {
+                        insert(&gate, key, *seqno, value.as_deref());
+                    }
+                }
+                LogEntry::Truncate => self.tree.close_gate().truncate(*seqno),
+            }
+        }
+        Ok(sb)
+    }
+
+    pub(crate) fn crash(&mut self) -> Superblock {
+        let vfs = self.vfs.crash();
+        self.reopen_on(vfs).unwrap()
+    }
+
+    /// The tree equals the model at `snapshot`, forwards and backwards.
+    pub(crate) fn check_scan(&self, snapshot: Seqno) {
+        let rows = self.model.rows(snapshot);
+        assert_eq!(scan(&self.tree, snapshot), rows, "forward at {snapshot}\n{}", self.tree.shape());
+        let mut back = scan_back(&self.tree, snapshot);
+        back.reverse();
+        assert_eq!(back, rows, "backward at {snapshot}\n{}", self.tree.shape());
+    }
+
+    /// Everything, thoroughly; nobody else is at work.
+    pub(crate) fn check_all(&self) {
+        self.tree.verify().unwrap();
+        self.check_scan(self.last);
+        for snapshot in &self.snapshots {
+            self.check_scan(*snapshot);
+        }
+    }
+
+    /// The file's used space is what the tree's nodes and runs take, no more.
+    pub(crate) fn check_space(&self) {
+        assert_eq!(self.file.used_bytes(), self.tree.stats().disk_bytes, "{}", self.tree.shape());
+    }
+}
+
+fn insert(gate: &crate::WriteGuard<'_>, key: &[u8], seqno: Seqno, value: Option<&[u8]>) {
+    match value {
+        Some(value) => gate.insert(key, seqno, Kind::Put, value),
+        None => gate.insert(key, seqno, Kind::Delete, b""),
+    }
+}
+
+pub(crate) fn scan(tree: &Arc<Tree>, snapshot: Seqno) -> super::model::Rows {
+    let mut rows = Vec::new();
+    let mut cursor = tree.cursor(snapshot);
+    cursor.seek_first().unwrap();
+    while cursor.valid() {
+        rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.next().unwrap();
+    }
+    rows
+}
+
+pub(crate) fn scan_back(tree: &Arc<Tree>, snapshot: Seqno) -> super::model::Rows {
+    let mut rows = Vec::new();
+    let mut cursor = tree.cursor(snapshot);
+    cursor.seek_last().unwrap();
+    while cursor.valid() {
+        rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.prev().unwrap();
+    }
+    rows
+}

@@ -1,0 +1,149 @@
+/* Growing byte strings. The server is built without exceptions in mind, so no std::string: when
+   memory runs out the process stops, as it does on the Rust side. */
+#ifndef PANDO_BYTES_H
+#define PANDO_BYTES_H
+
+#include "server.h"
+#include "pando.h"
+
+namespace pando {
+
+class Bytes
+{
+public:
+  Bytes() = default;
+  ~Bytes() { free(m_data); }
+  Bytes(const Bytes &) = delete;
+  Bytes &operator=(const Bytes &) = delete;
+
+  const uchar *data() const { return m_data; }
+  uchar *data() { return m_data; }
+  size_t size() const { return m_size; }
+  bool empty() const { return m_size == 0; }
+  void clear() { m_size= 0; }
+  void truncate(size_t size) { m_size= size; }
+
+  /* Makes room for `more` bytes behind the end and says where they go; `grown` makes them count. */
+  uchar *reserve(size_t more)
+  {
+    if (m_capacity - m_size < more)
+      grow(more);
+    return m_data + m_size;
+  }
+  void grown(size_t more) { m_size+= more; }
+
+  uchar *extend(size_t more)
+  {
+    uchar *at= reserve(more);
+    m_size+= more;
+    return at;
+  }
+  void append(const void *bytes, size_t size)
+  {
+    if (size)
+      memcpy(extend(size), bytes, size);
+  }
+  void append_byte(uchar byte) { *extend(1)= byte; }
+  void assign(const void *bytes, size_t size)
+  {
+    clear();
+    append(bytes, size);
+  }
+
+  /* Numbers below 128 in one byte: seven bits a byte, least significant first, high bit: more follow. */
+  void append_number(uint64_t number)
+  {
+    while (number >= 0x80)
+    {
+      append_byte(uchar(number | 0x80));
+      number>>= 7;
+    }
+    append_byte(uchar(number));
+  }
+
+  PandoBytes view() const { return PandoBytes{m_data, m_size}; }
+
+private:
+  void grow(size_t more)
+  {
+    size_t capacity= (m_size + more) * 2 + 64;
+    m_data= static_cast<uchar *>(realloc(m_data, capacity));
+    if (!m_data)
+      abort();
+    m_capacity= capacity;
+  }
+
+  uchar *m_data= nullptr;
+  size_t m_size= 0;
+  size_t m_capacity= 0;
+};
+
+/* Reads what Bytes wrote. Every read says whether it was within the bounds: what comes from disk is
+   checked, however well its checksum matched. */
+class Reader
+{
+public:
+  Reader(const uchar *data, size_t size) : m_at(data), m_end(data + size) {}
+  explicit Reader(PandoBytes bytes) : Reader(bytes.data, bytes.len) {}
+
+  const uchar *at() const { return m_at; }
+  size_t left() const { return size_t(m_end - m_at); }
+
+  bool take(size_t size, const uchar **bytes)
+  {
+    if (left() < size)
+      return false;
+    *bytes= m_at;
+    m_at+= size;
+    return true;
+  }
+  bool skip(size_t size)
+  {
+    if (left() < size)
+      return false;
+    m_at+= size;
+    return true;
+  }
+  bool take_number(uint64_t *number)
+  {
+    *number= 0;
+    for (uint shift= 0; m_at < m_end && shift < 64; shift+= 7)
+    {
+      uchar byte= *m_at++;
+      *number|= uint64_t(byte & 0x7f) << shift;
+      if (!(byte & 0x80))
+        return true;
+    }
+    return false;
+  }
+
+private:
+  const uchar *m_at;
+  const uchar *m_end;
+};
+
+/* A name or path for the Rust side. */
+inline PandoBytes text(const char *string)
+{
+  return PandoBytes{reinterpret_cast<const uint8_t *>(string), strlen(string)};
+}
+
+/* The first byte string after all that begin with `prefix`. False: there is none. */
+inline bool after_prefix(Bytes *prefix)
+{
+  while (!prefix->empty())
+  {
+    uchar *last= prefix->data() + prefix->size() - 1;
+    if (*last != 0xff)
+    {
+      ++*last;
+      return true;
+    }
+    prefix->truncate(prefix->size() - 1);
+  }
+  return false;
+}
+
+} // namespace pando
+
+#endif

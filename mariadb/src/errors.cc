@@ -1,0 +1,89 @@
+#include "errors.h"
+
+namespace pando {
+
+namespace {
+
+enum Consequence : uint
+{
+  NOTHING= 0,
+  ROLL_BACK= 1,     /* the whole transaction */
+  END_STATEMENT= 2, /* roll back the statement only */
+  WARN= 4,          /* the client gets the engine's text as a warning */
+  LOG= 8            /* the operator gets it in the error log */
+};
+
+struct Mapping
+{
+  PandoStatus status;
+  int error;
+  uint consequences;
+};
+
+constexpr Mapping MAPPINGS[]=
+{
+  {PANDO_STATUS_OK,            0,                         NOTHING},
+  {PANDO_STATUS_NOT_FOUND,     HA_ERR_KEY_NOT_FOUND,      NOTHING},
+  {PANDO_STATUS_SKIPPED,       HA_ERR_KEY_NOT_FOUND,      NOTHING},
+  {PANDO_STATUS_DUPLICATE,     HA_ERR_FOUND_DUPP_KEY,     NOTHING},
+  {PANDO_STATUS_DEADLOCK,      HA_ERR_LOCK_DEADLOCK,      ROLL_BACK},
+  {PANDO_STATUS_LOCK_TIMEOUT,  HA_ERR_LOCK_WAIT_TIMEOUT,  END_STATEMENT},
+  {PANDO_STATUS_KILLED,        HA_ERR_ABORTED_BY_USER,    NOTHING},
+  {PANDO_STATUS_WOULD_BLOCK,   HA_ERR_LOCK_WAIT_TIMEOUT,  END_STATEMENT},
+  {PANDO_STATUS_DISK_FULL,     HA_ERR_RECORD_FILE_FULL,   WARN | LOG},
+  {PANDO_STATUS_CORRUPTION,    HA_ERR_CRASHED,            WARN | LOG},
+  {PANDO_STATUS_READ_ONLY,     HA_ERR_TABLE_READONLY,     WARN},
+  {PANDO_STATUS_IO,            HA_ERR_PANDO_IO,           WARN | LOG},
+  {PANDO_STATUS_TOO_LONG,      HA_ERR_TO_BIG_ROW,         WARN},
+  {PANDO_STATUS_NO_SUCH_TABLE, HA_ERR_NO_SUCH_TABLE,      NOTHING},
+  {PANDO_STATUS_TABLE_EXISTS,  HA_ERR_TABLE_EXIST,        NOTHING},
+};
+
+constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
+
+/* Every status has one line, at its own place. */
+constexpr bool is_complete()
+{
+  for (size_t i= 0; i < MAPPING_COUNT; i++)
+    if (size_t(MAPPINGS[i].status) != i)
+      return false;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_TABLE_EXISTS) + 1;
+}
+static_assert(is_complete(), "a status without an error of the server, or out of order");
+
+} // namespace
+
+void error_text(String *text)
+{
+  PandoBytes bytes= pando_error_text();
+  text->copy(reinterpret_cast<const char *>(bytes.data), uint32(bytes.len), system_charset_info);
+}
+
+int error_of(PandoStatus status, THD *thd)
+{
+  const Mapping &mapping= MAPPINGS[size_t(status)];
+  if (mapping.consequences & (WARN | LOG))
+  {
+    String text;
+    error_text(&text);
+    if (mapping.consequences & LOG)
+      log_line(PANDO_LOG_LEVEL_ERROR, text.c_ptr_safe());
+    if (thd && (mapping.consequences & WARN))
+      push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text.c_ptr_safe());
+  }
+  if (thd && (mapping.consequences & (ROLL_BACK | END_STATEMENT)))
+    thd_mark_transaction_to_rollback(thd, (mapping.consequences & ROLL_BACK) != 0);
+  return mapping.error;
+}
+
+void log_line(PandoLogLevel level, const char *line)
+{
+  switch (level)
+  {
+  case PANDO_LOG_LEVEL_NOTE:    sql_print_information("PANDO: %s", line); break;
+  case PANDO_LOG_LEVEL_WARNING: sql_print_warning("PANDO: %s", line); break;
+  case PANDO_LOG_LEVEL_ERROR:   sql_print_error("PANDO: %s", line); break;
+  }
+}
+
+} // namespace pando

@@ -1,0 +1,25 @@
+/* From answers of the engine to errors of the server: one table (errors.cc). */
+#ifndef PANDO_ERRORS_H
+#define PANDO_ERRORS_H
+
+#include "server.h"
+#include "pando.h"
+
+namespace pando {
+
+/* Errors the server has no number for; their text comes from handler::get_error_message. */
+enum : int { HA_ERR_PANDO_IO= HA_ERR_LAST + 1 };
+
+/* The server's number for an answer; 0 for PANDO_STATUS_OK. Tells what the answer asks for: the
+   operator (error log), the client (a warning with the engine's text), the server (roll back). `thd` may be
+   null. Call it on the thread that got the answer, before any other call of the engine. */
+int error_of(PandoStatus status, THD *thd);
+
+/* Text of the last answer on this thread. */
+void error_text(String *text);
+
+void log_line(PandoLogLevel level, const char *line);
+
+} // namespace pando
+
+#endif

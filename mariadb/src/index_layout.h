@@ -1,0 +1,89 @@
+/* How a key of the server lies in its dictionary.
+
+     dictionary              key                                   value
+     rows, primary key       the key's parts                       the row (row_codec.h)
+     rows, no primary key    hidden number, 8 bytes, big-endian    the row
+     key, not unique         parts, suffix                         kept columns
+     key, unique             parts                                 length of suffix, suffix, kept columns
+     key, unique, a NULL     parts, suffix                         kept columns
+
+   The suffix is what makes an entry name its row: the parts of the primary key that the key does not
+   have itself (in full), in order; or the hidden number. So entries of keys that are not unique are ordered
+   by the extended key as the server's optimizer assumes, and rows that have a NULL in a unique key
+   do not collide.
+
+   Kept columns are those of the key, then those of the suffix, that cannot be had from the key bytes;
+   NULLs are not kept (the key says so), prefixes neither (the server does not read them from here). */
+#ifndef PANDO_INDEX_LAYOUT_H
+#define PANDO_INDEX_LAYOUT_H
+
+#include <memory>
+#include <vector>
+#include "key_part.h"
+
+namespace pando {
+
+static const uint HIDDEN_KEY_SIZE= 8;
+
+class Index_layout
+{
+public:
+  /* `primary`: the layout of the primary key, nullptr for itself and where there is none. */
+  void init(const TABLE *table, uint key_number, uint dictionary, Index_layout *primary);
+
+  uint dictionary() const { return m_dictionary; }
+  uint key_number() const { return m_key_number; }
+  bool is_unique() const { return m_is_unique; }
+  bool is_rows() const { return m_is_rows; }
+  uint part_count() const { return m_part_count; }
+  Key_part &part(uint i) { return m_parts[i]; }
+
+  /* The key bytes of a record. `row_key`: the record's key in dictionary 0 (unused for that one itself).
+     Says whether the entry must be the only one with these key bytes. */
+  bool encode_key(Bytes *out, const uchar *record, PandoBytes row_key);
+  /* The value of a secondary entry; `alone` is what encode_key said. */
+  void encode_value(Bytes *out, const uchar *record, PandoBytes row_key, bool alone);
+
+  /* Bytes of a search key: the parts that the map has, extended ones included. */
+  void encode_image(Bytes *out, const uchar *image, key_part_map map);
+
+  /* The row's key in dictionary 0 from a secondary entry. */
+  bool row_key_of(PandoBytes key, PandoBytes value, Bytes *out);
+
+  /* Puts the columns of an entry into a record: those of the key, and of the primary key. */
+  bool decode(PandoBytes key, PandoBytes value, uchar *record);
+
+  /* Length of the first `parts` user-defined parts in the key bytes; 0: damaged. */
+  size_t prefix_size(PandoBytes key, uint parts) const;
+
+  /* Whether two records have the same in all columns that take part. */
+  bool is_changed(const uchar *old_record, const uchar *new_record) const;
+
+private:
+  struct Row_key_source
+  {
+    bool in_suffix;
+    uint part;      /* of this key; unused for the suffix */
+    bool flipped;   /* descending in one of them only */
+  };
+
+  void encode_suffix(Bytes *out, const uchar *record, PandoBytes row_key);
+  bool split(PandoBytes key, PandoBytes value, PandoBytes *suffix, Reader *kept) const;
+
+  std::unique_ptr<Key_part[]> m_parts;
+  uint m_part_count= 0;
+  /* Of a secondary key: the parts of the primary key that its suffix has. */
+  std::vector<uint> m_suffix_parts;
+  std::vector<Row_key_source> m_row_key_sources;
+  Index_layout *m_primary= nullptr;
+  uint m_key_number= MAX_KEY;
+  uint m_dictionary= 0;
+  uint m_suffix_fixed_size= 0;
+  bool m_is_unique= false;
+  bool m_is_rows= false;
+  bool m_suffix_is_row_key= true;
+};
+
+} // namespace pando
+
+#endif

@@ -1,0 +1,73 @@
+/* One part of a key as bytes that memcmp orders as the server orders the column.
+
+   nullable columns: 0 for NULL, else 1 and the value. Then
+     integers (also YEAR, ENUM, SET, dates of old)   most significant byte first, sign flipped
+     DECIMAL, TIME, DATETIME, TIMESTAMP, BINARY,
+     UUID, INET6                                     as they are: the server compares their bytes
+     FLOAT, DOUBLE                                   as the server sorts them (-0 is 0)
+     BIT                                             odd bits, then the bytes
+     CHAR, VARCHAR, TEXT, VARBINARY, BLOB            see text_order.h
+   Of a part that sorts descending all bytes are complemented.
+
+   What the key loses (the case of letters, trailing spaces, the sign of -0) is kept in the entry's
+   value; see index_layout.h. */
+#ifndef PANDO_KEY_PART_H
+#define PANDO_KEY_PART_H
+
+#include "column.h"
+#include "text_order.h"
+
+namespace pando {
+
+class Key_part
+{
+public:
+  void init(const TABLE *table, const KEY_PART_INFO *part);
+
+  const Column &column() const { return m_column; }
+  bool is_reverse() const { return m_mask != 0; }
+  /* The key holds only the beginning of the column. */
+  bool is_prefix() const { return m_is_prefix; }
+  /* The column's value can be had from the key alone. */
+  bool is_lossless() const { return m_is_lossless; }
+  /* Bytes in the key, if always the same number, else 0. */
+  uint fixed_size() const { return m_fixed_size; }
+
+  void encode(Bytes *out, const uchar *record);
+  /* From the server's image of a key; says how long the part's image is. */
+  uint encode_image(Bytes *out, const uchar *image);
+
+  /* Passes the part; says whether it is NULL. False: the bytes are not those of a key. */
+  bool skip(Reader *reader, bool *is_null) const;
+  /* Passes the part and puts its value into the record (null bit included) if it is lossless. Bytes of
+     strings go to `strings`, which the record may point into. */
+  bool decode(Reader *reader, uchar *record, bool *is_null);
+
+private:
+  enum class Kind : uint8_t { INTEGER, BYTES, REAL, BIT, STRING };
+
+  void init_string(const KEY_PART_INFO *part);
+  void encode_value(Bytes *out, const uchar *value);
+  void encode_string(Bytes *out, const uchar *bytes, size_t size);
+  void encode_real(uchar *to, const uchar *value) const;
+  void complement(Bytes *out, size_t from) const;
+
+  Column m_column;
+  Field *m_field= nullptr;
+  Text_order m_order;
+  Bytes m_decoded;
+  uint m_size= 0;            /* bytes of the value in key images and records */
+  uint m_image_size= 0;      /* with null byte and length bytes */
+  uint m_fixed_size= 0;
+  uint m_chars_max= 0;       /* of a string: characters that take part, 0: bytes count */
+  uchar m_mask= 0;
+  Kind m_kind= Kind::BYTES;
+  bool m_is_signed= false;
+  bool m_is_prefix= false;
+  bool m_is_lossless= true;
+  CHARSET_INFO *m_collation= nullptr;
+};
+
+} // namespace pando
+
+#endif

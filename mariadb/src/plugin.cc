@@ -1,0 +1,104 @@
+/* The plugin: its declaration, start and stop, and the handlerton. */
+#include "plugin.h"
+#include "ha_pando.h"
+#include "transaction.h"
+#include "variables.h"
+
+namespace pando {
+
+handlerton *hton;
+PandoDb *db;
+
+static const char *extensions[]= {".pando", NullS};
+
+static handler *create_handler(handlerton *engine, TABLE_SHARE *share, MEM_ROOT *mem_root)
+{
+  return new (mem_root) ha_pando(engine, share);
+}
+
+static bool flush_logs(handlerton *)
+{
+  return error_of(pando_db_flush_logs(db), nullptr) != 0;
+}
+
+static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type type)
+{
+  if (type != HA_ENGINE_STATUS)
+    return false;
+  PandoBuffer *buffer= pando_buffer_new();
+  pando_db_status_text(db, buffer);
+  PandoBytes text= pando_buffer_bytes(buffer);
+  bool failed= print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""),
+                     reinterpret_cast<const char *>(text.data), text.len);
+  pando_buffer_free(buffer);
+  return failed;
+}
+
+/* The server has dropped the tables it knows; what is left are tables whose definition was lost. */
+static void drop_database(handlerton *, char *path)
+{
+  error_of(pando_drop_database(db, text(path)), nullptr);
+}
+
+static int start(void *plugin)
+{
+  hton= static_cast<handlerton *>(plugin);
+  hton->flags= HTON_SUPPORTS_EXTENDED_KEYS;
+  hton->tablefile_extensions= extensions;
+  hton->table_options= table_options;
+  hton->create= create_handler;
+  hton->flush_logs= flush_logs;
+  hton->show_status= show_status;
+  hton->drop_database= drop_database;
+  set_transaction_functions(hton);
+
+  Bytes engine_dir;
+  static const char NAME[]= "/.pando";
+  engine_dir.append(mysql_real_data_home, strlen(mysql_real_data_home));
+  engine_dir.append(NAME, sizeof(NAME) - 1);
+  PandoOptions options= {};
+  options.base_dir= text(mysql_real_data_home);
+  options.engine_dir= engine_dir.view();
+  fill_options(&options);
+  if (PandoStatus status= pando_db_open(&options, &db))
+  {
+    if (!error_of(status, nullptr))
+      return 0;
+    String reason;
+    error_text(&reason);
+    sql_print_error("PANDO: cannot open the database: %s", reason.c_ptr_safe());
+    return HA_ERR_INITIALIZATION;
+  }
+  return 0;
+}
+
+static int stop(void *)
+{
+  if (!db)
+    return 0;
+  PandoDb *open= db;
+  db= nullptr;
+  return error_of(pando_db_close(open), nullptr) != 0;
+}
+
+static struct st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+} // namespace pando
+
+maria_declare_plugin(pando)
+{
+  MYSQL_STORAGE_ENGINE_PLUGIN,
+  &pando::storage_engine,
+  "PANDO",
+  "The Pando developers",
+  "Write-optimised trees: fast inserts at any size, compression, transactions, row-level locking",
+  PLUGIN_LICENSE_GPL,
+  pando::start,
+  pando::stop,
+  0x0001,
+  pando::status_variables,
+  pando::system_variables,
+  "0.1",
+  MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
+}
+maria_declare_plugin_end;

@@ -1,0 +1,84 @@
+/* Strings as bytes that memcmp orders as their collation does.
+
+   A collation gives each string its weights (strnxfrm), for some collations on several levels, of
+   which the first that differs decides. Levels are encoded one after the other, each so that it ends
+   by itself: nothing that follows can change an order that is already decided, and no encoding is a
+   prefix of another.
+
+   PAD SPACE compares as if both strings went on with spaces for ever. Let S be the weight of the space
+   and r the weights that remain after some place:
+
+     weight other than S     as it is
+     S within the string     S, then 1 if r is below S S S ..., 3 if above
+     end of the string       S, then 2                    (trailing spaces are dropped before)
+
+   Where two strings first differ, either their weights differ, the end counting as S, or both have S
+   and the byte after it says how the rests compare with spaces.
+
+   NO PAD, and bytes: a string that is the beginning of another comes first.
+
+     0x00        0x00 0xff
+     other       as it is
+     end         0x00 0x01
+
+   Weights are handled byte by byte where the space's weight has one byte; else in units of its size,
+   which is the size of all weights of that collation. */
+#ifndef PANDO_TEXT_ORDER_H
+#define PANDO_TEXT_ORDER_H
+
+#include "bytes.h"
+
+namespace pando {
+
+class Text_order
+{
+public:
+  /* For a column of this collation. `is_char`: a CHAR(n), which compares as if filled up to n characters
+     with spaces even where the collation is NO PAD. */
+  void init(CHARSET_INFO *collation, bool is_char);
+
+  void encode(Bytes *out, const uchar *text, size_t size);
+
+  /* The bytes of the string itself are the weights, so that `decode` can give them back (without
+     trailing spaces where those are dropped). */
+  bool is_bytes() const { return m_bytes; }
+  bool drops_spaces() const { return m_levels[0].padded || m_trim; }
+
+  /* CHAR(n) in a NO PAD collation where characters and weights do not correspond one to one: the
+     spaces up to n characters take part. */
+  bool wants_filled_char() const { return m_filled_char; }
+
+  /* Skips one encoding whose bytes are XORed with `mask`; with `out`, appends the decoded bytes. */
+  bool decode(Reader *reader, uchar mask, Bytes *out) const;
+
+private:
+  static const uint LEVELS_MAX= 6;
+  static const uint SPACE_MAX= 8;
+
+  struct Level
+  {
+    uint flag= 0;          /* for strnxfrm, 0: all levels in one */
+    bool padded= false;    /* PAD SPACE */
+    uint space_size= 1;
+    uchar space[SPACE_MAX]= {' '};
+  };
+
+  void add_level(uint flag, bool padded);
+  size_t weights(const Level &level, const uchar *text, size_t size);
+  static void encode_padded(Bytes *out, const Level &level, const uchar *weights, size_t size);
+  static void encode_ended(Bytes *out, const uchar *weights, size_t size);
+  static bool decode_padded(Reader *reader, uchar mask, const Level &level, Bytes *out);
+  static bool decode_ended(Reader *reader, uchar mask, Bytes *out);
+
+  CHARSET_INFO *m_collation= nullptr;
+  bool m_bytes= false;
+  bool m_trim= false;
+  bool m_filled_char= false;
+  uint m_level_count= 0;
+  Level m_levels[LEVELS_MAX];
+  Bytes m_weights;
+};
+
+} // namespace pando
+
+#endif

@@ -1,0 +1,199 @@
+#include "transaction.h"
+#include "variables.h"
+
+namespace pando {
+
+Transaction *Transaction::if_any(THD *thd)
+{
+  return static_cast<Transaction *>(thd_get_ha_data(thd, hton));
+}
+
+Transaction *Transaction::of(THD *thd)
+{
+  Transaction *transaction= if_any(thd);
+  if (!transaction)
+  {
+    transaction= new Transaction(thd);
+    thd_set_ha_data(thd, hton, transaction);
+  }
+  return transaction;
+}
+
+/* SELECT ... NOWAIT and WAIT n come as a value of lock_wait_timeout for this statement. */
+static bool statement_sets_wait(THD *thd)
+{
+  List_iterator_fast<set_var_base> assignments(thd->lex->stmt_var_list);
+  while (set_var_base *assignment= assignments++)
+  {
+    set_var *variable= static_cast<set_var *>(assignment);
+    if (variable->var && !strcmp(variable->var->name.str, "lock_wait_timeout"))
+      return true;
+  }
+  return false;
+}
+
+void Transaction::prepare_statement()
+{
+  if (m_tables_in_use)
+    return;
+  m_isolation= enum_tx_isolation(thd_tx_isolation(m_thd));
+  if (m_isolation <= ISO_READ_COMMITTED)
+    pando_txn_close_snapshot(m_txn);
+  pando_txn_set_lock_wait(m_txn, statement_sets_wait(m_thd) ? m_thd->variables.lock_wait_timeout
+                                                            : lock_wait_timeout(m_thd));
+}
+
+void Transaction::register_with_server()
+{
+  trans_register_ha(m_thd, false, hton, 0);
+  if (is_multi_statement())
+    trans_register_ha(m_thd, true, hton, 0);
+  if (!m_has_statement_mark)
+  {
+    m_statement_mark= mark();
+    m_has_statement_mark= true;
+  }
+}
+
+void Transaction::begin_table()
+{
+  register_with_server();
+  m_tables_in_use++;
+}
+
+void Transaction::end_table()
+{
+  if (!m_tables_in_use || --m_tables_in_use)
+    return;
+  if (!is_multi_statement())
+  {
+    /* With writes, or before a failure is known, the server calls commit or rollback itself. */
+    if (!pando_txn_has_writes(m_txn))
+    {
+      pando_txn_rollback(m_txn);
+      over();
+    }
+  }
+  else if (m_isolation <= ISO_READ_COMMITTED)
+    pando_txn_close_snapshot(m_txn);
+}
+
+void Transaction::over()
+{
+  m_has_statement_mark= false;
+}
+
+int Transaction::commit(bool whole)
+{
+  if (!whole && is_multi_statement())
+  {
+    m_statement_mark= mark();
+    m_has_statement_mark= true;
+    return 0;
+  }
+  over();
+  return error_of(pando_txn_commit(m_txn), m_thd);
+}
+
+void Transaction::rollback(bool whole)
+{
+  if (!whole && is_multi_statement())
+  {
+    if (m_has_statement_mark)
+      pando_txn_rollback_to(m_txn, m_statement_mark);
+    return;
+  }
+  over();
+  pando_txn_rollback(m_txn);
+}
+
+void Transaction::rollback_to(uint64_t mark)
+{
+  pando_txn_rollback_to(m_txn, mark);
+  m_statement_mark= mark;
+  m_has_statement_mark= true;
+}
+
+/* --- the handlerton's functions ------------------------------------------------------------- */
+
+static int commit(handlerton *, THD *thd, bool all)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  return transaction ? transaction->commit(all) : 0;
+}
+
+static int rollback(handlerton *, THD *thd, bool all)
+{
+  if (Transaction *transaction= Transaction::if_any(thd))
+    transaction->rollback(all);
+  return 0;
+}
+
+static int savepoint_set(handlerton *, THD *thd, void *savepoint)
+{
+  *static_cast<uint64_t *>(savepoint)= Transaction::of(thd)->mark();
+  return 0;
+}
+
+static int savepoint_rollback(handlerton *, THD *thd, void *savepoint)
+{
+  Transaction::of(thd)->rollback_to(*static_cast<uint64_t *>(savepoint));
+  return 0;
+}
+
+static int savepoint_release(handlerton *, THD *, void *)
+{
+  return 0;
+}
+
+/* Locks stay after a rollback to a savepoint, so metadata locks may have to protect what they are on. */
+static bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  return !transaction || !pando_txn_has_writes(transaction->txn());
+}
+
+static int start_consistent_snapshot(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::of(thd);
+  transaction->prepare_statement();
+  if (transaction->isolation() == ISO_REPEATABLE_READ)
+    pando_txn_open_snapshot(transaction->txn());
+  else
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
+                        "PANDO: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be"
+                        " used with REPEATABLE READ isolation level.");
+  transaction->register_with_server();
+  return 0;
+}
+
+static int close_connection(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  thd_set_ha_data(thd, hton, nullptr);
+  delete transaction;
+  return 0;
+}
+
+/* Called by another connection, which keeps this one from going away. */
+static void kill_query(handlerton *, THD *thd, enum thd_kill_levels)
+{
+  if (Transaction *transaction= Transaction::if_any(thd))
+    pando_db_kill(db, transaction->id());
+}
+
+void set_transaction_functions(handlerton *engine)
+{
+  engine->savepoint_offset= sizeof(uint64_t);
+  engine->commit= commit;
+  engine->rollback= rollback;
+  engine->savepoint_set= savepoint_set;
+  engine->savepoint_rollback= savepoint_rollback;
+  engine->savepoint_rollback_can_release_mdl= savepoint_rollback_can_release_mdl;
+  engine->savepoint_release= savepoint_release;
+  engine->start_consistent_snapshot= start_consistent_snapshot;
+  engine->close_connection= close_connection;
+  engine->kill_query= kill_query;
+}
+
+} // namespace pando

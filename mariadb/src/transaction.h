@@ -1,0 +1,58 @@
+/* The transaction of a connection, and the part of the handlerton that ends it. */
+#ifndef PANDO_TRANSACTION_H
+#define PANDO_TRANSACTION_H
+
+#include "plugin.h"
+
+namespace pando {
+
+/* One for each connection that has used the engine; kept in the connection's ha_data. */
+class Transaction
+{
+public:
+  explicit Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)) {}
+  ~Transaction() { pando_txn_free(m_txn); }
+  Transaction(const Transaction &) = delete;
+  Transaction &operator=(const Transaction &) = delete;
+
+  /* The connection's; made on first use. */
+  static Transaction *of(THD *thd);
+  static Transaction *if_any(THD *thd);
+
+  PandoTxn *txn() { return m_txn; }
+  uint64_t id() const { return m_id; }
+  enum_tx_isolation isolation() const { return m_isolation; }
+
+  /* A table is taken into use by a statement: tells the server that this engine takes part. */
+  void begin_table();
+  /* A table of a statement inside LOCK TABLES or a function, which has been taken before. */
+  void register_with_server();
+  /* The last of these ends the statement for reads: in READ COMMITTED its snapshot goes. Outside of a
+     transaction a statement that only read is over. */
+  void end_table();
+  /* Before the first table of a statement: its isolation level and lock wait timeout. */
+  void prepare_statement();
+
+  int commit(bool whole);
+  void rollback(bool whole);
+  uint64_t mark() { return pando_txn_mark(m_txn); }
+  void rollback_to(uint64_t mark);
+
+private:
+  bool is_multi_statement() const { return thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+  void over();
+
+  THD *m_thd;
+  PandoTxn *m_txn;
+  const uint64_t m_id;
+  uint64_t m_statement_mark= 0;
+  uint m_tables_in_use= 0;
+  bool m_has_statement_mark= false;
+  enum_tx_isolation m_isolation= ISO_REPEATABLE_READ;
+};
+
+void set_transaction_functions(handlerton *engine);
+
+} // namespace pando
+
+#endif

@@ -1,0 +1,136 @@
+#include "variables.h"
+#include "plugin.h"
+
+#include <vector>
+
+namespace pando {
+
+static ulonglong cache_size;
+static ulong flush_log_at_trx_commit;
+static ulonglong checkpoint_period;
+static my_bool direct_io;
+static uint background_threads;
+static ulonglong log_file_size;
+
+static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
+
+static ulonglong half_of_memory()
+{
+  long pages= sysconf(_SC_PHYS_PAGES), page_size= sysconf(_SC_PAGESIZE);
+  ulonglong bytes= pages > 0 && page_size > 0 ? ulonglong(pages) * ulonglong(page_size) / 2 : 1ULL << 30;
+  return MY_MAX(bytes & ~((1ULL << 20) - 1), CACHE_SIZE_MIN);
+}
+
+static uint default_threads()
+{
+  long cores= sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < 2 ? 2 : cores > 8 ? 8 : uint(cores);
+}
+
+static void update_cache_size(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_cache_bytes(db, cache_size);
+}
+
+static void update_flush_mode(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulong *>(to)= *static_cast<const ulong *>(from);
+  pando_db_set_flush_mode(db, uint32_t(flush_log_at_trx_commit));
+}
+
+static void update_checkpoint_period(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_checkpoint_period(db, checkpoint_period);
+}
+
+static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
+  "The size of the memory cache that PANDO keeps blocks of tables and indexes in, decompressed."
+  " Memory for recent changes that are not in the tables' files yet comes on top."
+  " By default half of the memory of the machine",
+  nullptr, update_cache_size, half_of_memory(), CACHE_SIZE_MIN, ULONGLONG_MAX, 1 << 20);
+
+static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
+  "Controls the durability/speed trade-off for commits."
+  " Set to 0 (write and sync the log only once per second), 1 (sync it at each commit)"
+  " or 2 (write it at each commit but sync only once per second)."
+  " 1 guarantees that after a crash, committed transactions will not be lost",
+  nullptr, update_flush_mode, 1, 0, 2, 0);
+
+static MYSQL_SYSVAR_ULONGLONG(checkpoint_period, checkpoint_period, PLUGIN_VAR_RQCMDARG,
+  "Seconds after which a changed table is written to its files, so that the log before can go."
+  " A longer period writes less, a shorter one makes recovery after a crash quicker",
+  nullptr, update_checkpoint_period, 60, 1, 86400, 0);
+
+static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
+  "Timeout in seconds a PANDO transaction may wait for a row lock before being rolled back"
+  " to where its statement began. 0 does not wait",
+  nullptr, nullptr, 50, 0, 100000000, 0);
+
+static MYSQL_SYSVAR_BOOL(direct_io, direct_io, PLUGIN_VAR_NOCMDARG | PLUGIN_VAR_READONLY,
+  "Read and write tables' files past the operating system's cache (O_DIRECT), where the file system"
+  " can do that",
+  nullptr, nullptr, FALSE);
+
+static MYSQL_SYSVAR_UINT(background_threads, background_threads, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+  "Number of threads that move changes down the trees, merge and write checkpoints",
+  nullptr, nullptr, default_threads(), 1, 64, 0);
+
+static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+  "Size of each file of the log",
+  nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30, 4096);
+
+struct st_mysql_sys_var *system_variables[]=
+{
+  MYSQL_SYSVAR(cache_size),
+  MYSQL_SYSVAR(flush_log_at_trx_commit),
+  MYSQL_SYSVAR(checkpoint_period),
+  MYSQL_SYSVAR(lock_wait_timeout),
+  MYSQL_SYSVAR(direct_io),
+  MYSQL_SYSVAR(background_threads),
+  MYSQL_SYSVAR(log_file_size),
+  nullptr
+};
+
+ulong lock_wait_timeout(THD *thd)
+{
+  return THDVAR(thd, lock_wait_timeout);
+}
+
+void fill_options(PandoOptions *options)
+{
+  options->cache_bytes= cache_size;
+  options->flush_mode= uint32_t(flush_log_at_trx_commit);
+  options->background_threads= background_threads;
+  options->checkpoint_period_s= checkpoint_period;
+  options->lock_wait_s= THDVAR(static_cast<THD *>(nullptr), lock_wait_timeout);
+  options->log_file_bytes= log_file_size;
+  options->direct_io= direct_io;
+  options->log= log_line;
+}
+
+/* The counters' values, taken anew each time somebody asks; the server holds LOCK_status meanwhile. */
+static int show_counters(THD *, st_mysql_show_var *variable, char *)
+{
+  static std::vector<uint64_t> values(pando_metric_count());
+  static std::vector<st_mysql_show_var> counters;
+  if (counters.empty())
+  {
+    for (uint i= 0; i < values.size(); i++)
+      counters.push_back({pando_metric_name(i), &values[i], SHOW_ULONGLONG});
+    counters.push_back({nullptr, nullptr, SHOW_UNDEF});
+  }
+  pando_db_metrics(db, values.data(), uint32_t(values.size()));
+  variable->type= SHOW_ARRAY;
+  variable->value= counters.data();
+  return 0;
+}
+
+struct st_mysql_show_var status_variables[]=
+{
+  {"Pando", reinterpret_cast<void *>(show_counters), SHOW_FUNC},
+  {nullptr, nullptr, SHOW_UNDEF}
+};
+
+} // namespace pando

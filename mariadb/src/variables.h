@@ -1,0 +1,21 @@
+/* System variables and status counters. */
+#ifndef PANDO_VARIABLES_H
+#define PANDO_VARIABLES_H
+
+#include "server.h"
+#include "pando.h"
+
+namespace pando {
+
+extern struct st_mysql_sys_var *system_variables[];
+extern struct st_mysql_show_var status_variables[];
+
+/* The options of this server's start for the engine. */
+void fill_options(PandoOptions *options);
+
+/* pando_lock_wait_timeout of a connection, in seconds. */
+ulong lock_wait_timeout(THD *thd);
+
+} // namespace pando
+
+#endif

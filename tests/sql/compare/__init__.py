@@ -1,0 +1,1 @@
+"""Parts of compare_engines.py: random tables, statements and queries, and running them side by side."""
