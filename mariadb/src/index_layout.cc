@@ -20,7 +20,11 @@ void Index_layout::init(const TABLE *table, uint key_number, uint dictionary, In
   m_parts.reset(new Key_part[key->user_defined_key_parts]);
   m_part_count= key->user_defined_key_parts;
   for (uint i= 0; i < key->user_defined_key_parts; i++)
+  {
     m_parts[i].init(table, &key->key_part[i]);
+    if (!table->field[key->key_part[i].fieldnr - 1]->stored_in_db())
+      m_has_virtual= true;
+  }
   if (m_is_rows)
     return;
   if (!primary)

@@ -35,6 +35,7 @@ public:
   uint key_number() const { return m_key_number; }
   bool is_unique() const { return m_is_unique; }
   bool is_rows() const { return m_is_rows; }
+  bool has_virtual() const { return m_has_virtual; }
   uint part_count() const { return m_part_count; }
   Key_part &part(uint i) { return m_parts[i]; }
 
@@ -81,6 +82,7 @@ private:
   uint m_suffix_fixed_size= 0;
   bool m_is_unique= false;
   bool m_is_rows= false;
+  bool m_has_virtual= false;
   bool m_suffix_is_row_key= true;
 };
 

@@ -41,8 +41,10 @@ def _arguments():
 def _options(engine, part):
     options = engines.options(engine, 32)
     if part == "full-disk":
-        # InnoDB's log is part of every server; keep it small.
+        # InnoDB's log is part of every server; keep it small, and ours too.
         options.append("--innodb-log-file-size=8M")
+        if engine.upper() == "PANDO":
+            options.append("--pando-log-file-size=8M")
     return options
 
 

@@ -51,7 +51,9 @@ def _options(engine, rng):
     """Small caches and frequent checkpoints, so that the kill meets every kind of work."""
     options = engines.options(engine, rng.choice([16, 64]))
     if engine.upper() == "PANDO":
-        options.append(f"--pando-checkpoint-period={rng.choice([1, 2, 30])}")
+        options += [f"--pando-checkpoint-period={rng.choice([1, 2, 30])}",
+                    f"--pando-log-file-size={rng.choice([1, 4, 64])}M",
+                    f"--pando-background-threads={rng.choice([1, 2, 4])}"]
     return options
 
 

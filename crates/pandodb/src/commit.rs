@@ -53,7 +53,7 @@ impl Db {
         self.snapshots.publish(published.seqno);
         self.snapshots.wait_visible(published.seqno);
         for dict in dicts {
-            if dict.tree.seal_if_full(|| self.wal.last_seqno()) || dict.tree.has_work() {
+            if dict.tree.seal_if_full(|| self.wal.last_seqno()) {
                 self.background.request(dict);
             }
         }

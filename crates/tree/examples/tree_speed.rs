@@ -34,7 +34,9 @@ fn value(n: u64, out: &mut Vec<u8>) {
     out.clear();
     // Half of it compresses well, as rows do.
     out.extend_from_slice(&scatter(n).to_le_bytes());
-    out.extend_from_slice(format!("customer {:08} ordered {:04} of article ", n % 100_000, n % 97).as_bytes());
+    out.extend_from_slice(
+        format!("customer {:08} ordered {:04} of article ", n % 100_000, n % 97).as_bytes(),
+    );
     out.extend((0..5).flat_map(|i| scatter(n + i).to_le_bytes()));
     out.resize(92, b' ');
 }

@@ -159,8 +159,9 @@ impl Tree {
             // 2. The leaf is rewritten, unless it is empty.
             let mut end = None;
             self.run_forced(generation, |busy, root| {
-                let path =
-                    path_to(root, &position, |node, index| matches!(node.children[index].body, Body::Leaf(_)));
+                let path = path_to(root, &position, |node, index| {
+                    matches!(node.children[index].body, Body::Leaf(_))
+                });
                 let step = path.and_then(|mut path| path.pop())?;
                 let range = step.node.child_range(step.index, &step.range);
                 end = range.hi.clone();

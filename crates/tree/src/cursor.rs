@@ -303,7 +303,8 @@ impl Cursor {
         let top = self.heap[0];
         let input = &mut self.inputs[top];
         input.source.step(self.forward)?;
-        if !input.source.valid() || (input.reaches_beyond && !in_range(&self.range, &input.source, self.forward))
+        if !input.source.valid()
+            || (input.reaches_beyond && !in_range(&self.range, &input.source, self.forward))
         {
             self.heap.swap_remove(0);
         }

@@ -1,8 +1,8 @@
 //! Path-copying edits: from a changed node to a new root, in memory, under the structure mutex.
 //!
 //! An edit copies the changed node and its ancestors. On the way up it tidies each: children with
-//! nothing below them are removed by widening a neighbour, runs that every child has been given
-//! leave the buffer, and a node with too many children is split into even parts that share the
+//! nothing below them are removed by widening a neighbour, internal children with few children and
+//! empty buffers become one, runs that every child has been given leave the buffer, and a node with too many children is split into even parts that share the
 //! buffer's runs. A split root gets a new root above it; a root with a single child and an empty
 //! buffer is replaced by the child.
 
@@ -147,6 +147,7 @@ impl Editor<'_> {
     /// Tidies and builds a changed node that covers `range`.
     pub(crate) fn finish(&mut self, mut parts: NodeParts, range: &KeyRange) -> Pieces {
         self.remove_vacant(&mut parts, range);
+        self.merge_thin(&mut parts, range);
         parts.prune(range);
         let count = parts.children.len();
         if count <= self.config.fanout_max || self.busy.is_exclusive_to_other(self.job, parts.id) {
@@ -213,6 +214,46 @@ impl Editor<'_> {
         }
     }
 
+    /// Makes one of neighbouring internal children with few children, where nothing is in their
+    /// buffers: then their orders mean nothing any more and can begin anew.
+    fn merge_thin(&self, parts: &mut NodeParts, range: &KeyRange) {
+        let is_thin = |child: &Child| match &child.body {
+            Body::Leaf(_) => None,
+            Body::Node(node) => {
+                let is_free = node.buffer.is_empty() && !self.busy.is_held_by_other(self.job, node.id);
+                is_free.then_some(node.clone())
+            }
+        };
+        let mut index = 0;
+        while index + 1 < parts.children.len() {
+            let pair = (is_thin(&parts.children[index]), is_thin(&parts.children[index + 1]));
+            let (Some(left), Some(right)) = pair else {
+                index += 1;
+                continue;
+            };
+            let is_small = left.children.len() + right.children.len() <= self.config.fanout_max * 3 / 4;
+            if !is_small || !Self::passed_alike(parts, index, index + 1, range) {
+                index += 1;
+                continue;
+            }
+            let mut pivots = left.pivots.clone();
+            pivots.push(parts.pivots.remove(index));
+            pivots.extend(right.pivots.iter().cloned());
+            let children = left.children.iter().chain(&right.children);
+            let merged = NodeParts {
+                id: left.id,
+                pivots,
+                children: children.map(|child| Child { passed: 0, ..child.clone() }).collect(),
+                buffer: Vec::new(),
+                next_order: 1,
+            };
+            let gone = parts.children.remove(index + 1);
+            let heir = &mut parts.children[index];
+            add(&mut heir.pending, &gone.pending);
+            heir.body = Body::Node(merged.build(self.config));
+        }
+    }
+
     fn is_unheld(&self, child: &Child) -> bool {
         !self.busy.is_held_by_other(self.job, child.id())
             && match &child.body {
@@ -225,13 +266,16 @@ impl Editor<'_> {
     /// delivered to or dropped from the one may come back to life, and nothing waiting be lost.
     fn can_widen(&self, parts: &NodeParts, heir: usize, gone: usize, range: &KeyRange) -> bool {
         let gap = child_range(&parts.pivots, gone, range);
-        let (taken, left) = (parts.children[heir].passed, parts.children[gone].passed);
-        let same_runs_passed = parts
-            .buffer
-            .iter()
-            .filter(|run| gap.overlaps(&run.run))
-            .all(|run| (run.order <= taken) == (run.order <= left));
-        same_runs_passed && self.edge_is_clear(&parts.children[heir], heir < gone, &gap)
+        Self::passed_alike(parts, heir, gone, range)
+            && self.edge_is_clear(&parts.children[heir], heir < gone, &gap)
+    }
+
+    /// Whether `heir` was given just those runs that touch the range of `gone` which `gone` was given.
+    fn passed_alike(parts: &NodeParts, heir: usize, gone: usize, range: &KeyRange) -> bool {
+        let gap = child_range(&parts.pivots, gone, range);
+        let (heir, gone) = (parts.children[heir].passed, parts.children[gone].passed);
+        let mut touching = parts.buffer.iter().filter(|run| gap.overlaps(&run.run));
+        touching.all(|run| (run.order <= heir) == (run.order <= gone))
     }
 
     /// No run on the edge of `child` reaches into `gap`, and no job relies on the edge's range.
@@ -254,11 +298,8 @@ impl Editor<'_> {
 fn splice(parts: &mut NodeParts, index: usize, pieces: Pieces) {
     let old = parts.children[index].clone();
     let pending = share_of(&old.pending, pieces.nodes.len());
-    let slots = pieces.nodes.into_iter().map(|node| Child {
-        body: Body::Node(node),
-        passed: old.passed,
-        pending,
-    });
+    let slots =
+        pieces.nodes.into_iter().map(|node| Child { body: Body::Node(node), passed: old.passed, pending });
     parts.children.splice(index..=index, slots);
     parts.pivots.splice(index..index, pieces.pivots);
 }

@@ -104,12 +104,7 @@ impl Tree {
         }
     }
 
-    fn flush_to_node(
-        &self,
-        task: &Task<'_>,
-        plan: &FlushPlan,
-        child: &Arc<Node>,
-    ) -> Result<()> {
+    fn flush_to_node(&self, task: &Task<'_>, plan: &FlushPlan, child: &Arc<Node>) -> Result<()> {
         let share = plan.share(0);
         let (pushes, counts) = if lies_apart(&share, &plan.range) {
             self.ctx.metrics.flush_by_reference.add(share.len() as u64);
@@ -168,12 +163,7 @@ impl Tree {
         Ok((pushes, counts))
     }
 
-    fn flush_to_leaf(
-        &self,
-        task: &Task<'_>,
-        plan: &FlushPlan,
-        leaf: &Arc<Leaf>,
-    ) -> Result<()> {
+    fn flush_to_leaf(&self, task: &Task<'_>, plan: &FlushPlan, leaf: &Arc<Leaf>) -> Result<()> {
         let share = plan.share(0);
         if share.is_empty() && !plan.rewrite {
             self.apply_to_leaves(task, plan, vec![leaf.clone()], Vec::new());
@@ -288,7 +278,8 @@ impl Tree {
         let old = plan.children();
         let mut is_done = false;
         task.apply(|editor, now| {
-            let path = path_to_parent_of(&now.root, plan.range.low(), old[0].id()).expect("a busy leaf stays");
+            let path =
+                path_to_parent_of(&now.root, plan.range.low(), old[0].id()).expect("a busy leaf stays");
             let step = path.last()?;
             let now_there = step.node.children.get(step.index..step.index + old.len())?;
             if !now_there.iter().zip(old).all(|(now, old)| now.id() == old.id()) {

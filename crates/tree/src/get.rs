@@ -15,8 +15,7 @@ impl Tree {
     pub fn get(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Vec<u8>>> {
         let version = self.version.load();
         for memtable in version.memtables() {
-            let found =
-                memtable.get(key, snapshot, |r| (r.kind == Kind::Put).then(|| r.value.to_vec()));
+            let found = memtable.get(key, snapshot, |r| (r.kind == Kind::Put).then(|| r.value.to_vec()));
             if let Some(value) = found {
                 return Ok(value);
             }

@@ -132,12 +132,8 @@ impl Task<'_> {
             return false;
         }
         let new_node = || tree.new_node();
-        let mut editor = Editor {
-            config: &tree.config,
-            busy: &mut structure.busy,
-            job: self.job,
-            new_node: &new_node,
-        };
+        let mut editor =
+            Editor { config: &tree.config, busy: &mut structure.busy, job: self.job, new_node: &new_node };
         if let Some(next) = change(&mut editor, &now) {
             debug_assert_eq!(next.generation, now.generation);
             tree.version.store(Arc::new(next));
@@ -168,24 +164,28 @@ impl Tree {
     /// Does the most urgent job that conflicts with none running; false if there is none. Several
     /// threads may call it at once. After an error nothing has changed and the job is due again.
     pub fn run_job(&self) -> Result<bool> {
+        match self.start_job() {
+            Some((task, plan)) => self.execute(&task, plan).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Picks the most urgent job and marks what it relies on.
+    pub(crate) fn start_job(&self) -> Option<(Task<'_>, Plan)> {
         if self.is_quiet() {
-            return Ok(false);
+            return None;
         }
         let oldest = self.oldest_snapshot();
-        let (task, plan) = {
-            let mut structure = self.structure.lock();
-            let version = self.version.load_full();
-            let Some((plan, hint)) = self.pick(&structure, &version, oldest) else {
-                self.drop_dead_hints(&mut structure, &version, oldest);
-                return Ok(false);
-            };
-            if let Some(hint) = hint {
-                self.step_hint(&mut structure, hint, &plan);
-            }
-            (self.begin(&mut structure, &version, &plan), plan)
+        let mut structure = self.structure.lock();
+        let version = self.version.load_full();
+        let Some((plan, hint)) = self.pick(&structure, &version, oldest) else {
+            self.drop_dead_hints(&mut structure, &version, oldest);
+            return None;
         };
-        self.execute(&task, plan)?;
-        Ok(true)
+        if let Some(hint) = hint {
+            self.step_hint(&mut structure, hint, &plan);
+        }
+        Some((self.begin(&mut structure, &version, &plan), plan))
     }
 
     fn is_quiet(&self) -> bool {
@@ -296,13 +296,7 @@ impl Tree {
         self.search_below(busy, node, range, best);
     }
 
-    fn search_below(
-        &self,
-        busy: &BusyTable,
-        node: &Node,
-        range: &KeyRange,
-        best: &mut Option<(u64, Plan)>,
-    ) {
+    fn search_below(&self, busy: &BusyTable, node: &Node, range: &KeyRange, best: &mut Option<(u64, Plan)>) {
         for (index, child) in node.children.iter().enumerate() {
             if let Body::Node(below) = &child.body {
                 self.search(busy, below, &node.child_range(index, range), best);

@@ -81,10 +81,7 @@ trait Version {
 
 fn compare(a: &(impl Version + ?Sized), b: &(impl Version + ?Sized)) -> Order {
     // Different heads decide as the keys do; equal ones say nothing about padding.
-    a.head()
-        .cmp(&b.head())
-        .then_with(|| a.key().cmp(b.key()))
-        .then_with(|| b.seqno().cmp(&a.seqno()))
+    a.head().cmp(&b.head()).then_with(|| a.key().cmp(b.key())).then_with(|| b.seqno().cmp(&a.seqno()))
 }
 
 impl Version for Record {
@@ -199,8 +196,7 @@ impl Memtable {
     }
 
     fn transition(&self, from: MemtableState, to: MemtableState) {
-        let swapped =
-            self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
+        let swapped = self.state.compare_exchange(from as u8, to as u8, Ordering::AcqRel, Ordering::Acquire);
         assert!(swapped.is_ok(), "memtable goes {from:?} -> {to:?} but is {:?}", self.state());
     }
 

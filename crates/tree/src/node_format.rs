@@ -168,9 +168,10 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], DecodeError> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or_else(|| {
-            DecodeError::new(what, format!("{N} bytes"), format!("{} bytes", self.0.len()))
-        })?;
+        let (head, rest) = self
+            .0
+            .split_first_chunk::<N>()
+            .ok_or_else(|| DecodeError::new(what, format!("{N} bytes"), format!("{} bytes", self.0.len())))?;
         self.0 = rest;
         Ok(*head)
     }

@@ -83,8 +83,8 @@ impl fmt::Debug for WriteGuard<'_> {
 }
 
 impl WriteGuard<'_> {
-    /// Adds one version. Seqnos of later guards' commits are higher only if the caller assigns
-    /// them so; (key, seqno) must be new.
+    /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
+    /// key once.
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
         debug_assert!(kind == Kind::Put || value.is_empty(), "a delete has no value");
         self.memtable.insert(key, seqno, kind, value);

@@ -32,7 +32,12 @@ impl Tree {
         let mut check = Check { tree: self, version: &version, ids: HashSet::new() };
         if let Some(first) = version.memtables().filter_map(|memtable| memtable.first_seqno()).min() {
             if first <= version.flushed {
-                return Err(check.wrong(None, "memtable", format!("commits above {}", version.flushed), first));
+                return Err(check.wrong(
+                    None,
+                    "memtable",
+                    format!("commits above {}", version.flushed),
+                    first,
+                ));
             }
         }
         check.node(&version.root, &KeyRange::default(), None)
@@ -46,13 +51,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn wrong(
-        &self,
-        node: Option<&Node>,
-        what: &str,
-        expected: impl ToString,
-        found: impl ToString,
-    ) -> Error {
+    fn wrong(&self, node: Option<&Node>, what: &str, expected: impl ToString, found: impl ToString) -> Error {
         let offset = node.and_then(|node| node.place.get()).map_or(0, |extent| extent.place().offset);
         Error::corruption(&self.tree.ctx.file.path(), offset, what, expected, found)
     }
@@ -72,22 +71,43 @@ impl Check<'_> {
         }
         let bounds = range.lo.iter().chain(&node.pivots).chain(&range.hi);
         if !bounds.is_sorted_by(|a, b| a < b) {
-            return Err(self.wrong(Some(node), "pivots", "ascending within the node's range", format!("{:?}", node.pivots)));
+            return Err(self.wrong(
+                Some(node),
+                "pivots",
+                "ascending within the node's range",
+                format!("{:?}", node.pivots),
+            ));
         }
         let orders: Vec<u64> = node.buffer.iter().map(|entry| entry.order).collect();
-        if !orders.is_sorted_by(|a, b| a > b) || orders.first().is_some_and(|order| *order >= node.next_order) {
-            return Err(self.wrong(Some(node), "orders", format!("falling from below {}", node.next_order), format!("{orders:?}")));
+        if !orders.is_sorted_by(|a, b| a > b) || orders.first().is_some_and(|order| *order >= node.next_order)
+        {
+            return Err(self.wrong(
+                Some(node),
+                "orders",
+                format!("falling from below {}", node.next_order),
+                format!("{orders:?}"),
+            ));
         }
         for (index, child) in node.children.iter().enumerate() {
             let below = node.child_range(index, range);
             if child.passed >= node.next_order {
-                return Err(self.wrong(Some(node), "passed", format!("below {}", node.next_order), child.passed));
+                return Err(self.wrong(
+                    Some(node),
+                    "passed",
+                    format!("below {}", node.next_order),
+                    child.passed,
+                ));
             }
             match &child.body {
                 Body::Node(inner) => self.node(inner, &below, Some(node.totals.height - 1))?,
                 Body::Leaf(leaf) => {
                     if node.totals.height != 1 {
-                        return Err(self.wrong(Some(node), "height of a leaf's parent", 1, node.totals.height));
+                        return Err(self.wrong(
+                            Some(node),
+                            "height of a leaf's parent",
+                            1,
+                            node.totals.height,
+                        ));
                     }
                     self.id(node, leaf.id)?;
                     self.order(node, &below)?;

@@ -128,15 +128,15 @@ def _look(server, session, case, salt, checks):
     hint = "FORCE INDEX (other)" if case.key_only else "USE INDEX ()"
     where = "WHERE other >= 0" if case.key_only else ""
     error = _error_of(session, f"SELECT SUM(LENGTH(text)) FROM {case.table} {hint} {where}")
+    told = "; ".join(row[2].decode("utf-8", "replace") for row in session.query("SHOW WARNINGS").rows)
     checks.check(error is not None and error.number in _CLEAR_ERRORS, f"{case.title}: a clear error ({error})",
                  f"got {error or 'no error'}")
     said = _check_says(session, case.table)
     checks.check(said not in ("", "OK"), f"{case.title}: CHECK TABLE says so ({said[:100]})", said)
-    log = server.log_text() if case.needs_text else ""
-    line = _log_line(log, case)
     if case.needs_text:
-        checks.check(line is not None, f"{case.title}: the log names file, offset, expected and found",
+        checks.check(_log_line(server.log_text(), case) is not None, f"{case.title}: the log names file, offset, expected and found",
                      "new lines of the log: " + server.log_text(since)[-1500:])
+        checks.check(_log_line(told, case) is not None, f"{case.title}: SHOW WARNINGS does too", repr(told))
     if case.key_only:
         checks.check(rows.are_right(session, case.table, salt), f"{case.title}: all rows are there by table scan")
     if case.part_lost:

@@ -108,7 +108,6 @@ impl Shared {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test of real concurrency")]
 fn storm(seed: u64, commits: usize) {
     let world = World::new(seed, tiny());
     let shared = Shared {
@@ -129,13 +128,12 @@ fn storm(seed: u64, commits: usize) {
                 })
             })
             .collect();
-        for job in 0..3 {
-            scope.spawn(move || {
+        for _ in 0..3 {
+            scope.spawn(|| {
                 while !shared.stop.load(Ordering::SeqCst) {
                     if !shared.tree.run_job().unwrap() {
                         std::thread::yield_now();
                     }
-                    let _ = job;
                 }
             });
         }

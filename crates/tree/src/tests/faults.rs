@@ -185,10 +185,14 @@ fn rotten_bits_are_errors_and_never_wrong_answers() {
     }
     world.checkpoint().unwrap();
     let rows = world.model.rows(world.last);
+    let version = world.tree.version.load_full();
+    let runs = crate::estimate::distinct_runs(&version);
+    let mut extents: Vec<_> = runs.iter().flat_map(|run| run.meta().extents.clone()).collect();
+    extents.extend(version.root.place.get().map(|extent| extent.place()));
     let (mut refused, mut harmless) = (0, 0);
     for _ in 0..400 {
-        // Blocks are at the start of pages, and small here.
-        let offset = 4096 * rng.random_range(4..world.file.file_bytes() / 4096) + rng.random_range(0..500);
+        // Blocks are at the start of their extents, and small here.
+        let offset = extents[rng.random_range(0..extents.len())].offset + rng.random_range(0..600);
         let bit = rng.random_range(0..8);
         world.vfs.flip_bit(std::path::Path::new(super::world::PATH), offset, bit);
         let vfs = world.vfs.power_cycle_clean();

@@ -6,10 +6,12 @@ use pando_base::Seqno;
 
 pub(crate) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
+/// Versions of a key, oldest first; `None` is a delete.
+type Versions = Vec<(Seqno, Option<Vec<u8>>)>;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
-    /// Versions of a key, oldest first; `None` is a delete.
-    keys: BTreeMap<Vec<u8>, Vec<(Seqno, Option<Vec<u8>>)>>,
+    keys: BTreeMap<Vec<u8>, Versions>,
 }
 
 impl Model {
@@ -32,7 +34,8 @@ impl Model {
 
     /// First row with key >= `key`.
     pub(crate) fn at_or_after(&self, key: &[u8], snapshot: Seqno) -> Option<(&[u8], &[u8])> {
-        let mut range = self.keys.range::<[u8], _>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded));
+        let mut range =
+            self.keys.range::<[u8], _>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded));
         range.find_map(|(key, versions)| seen(versions, snapshot).map(|value| (&key[..], value)))
     }
 

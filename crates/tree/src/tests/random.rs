@@ -213,6 +213,64 @@ impl Run {
     }
 }
 
+/// Jobs are begun and end much later, in any order, while the tree changes under them; some outlive a
+/// truncation.
+fn interleaved(seed: u64, episodes: usize, config: TreeConfig, keys: Keys) {
+    let mut run =
+        Run { world: World::new(seed, config), rng: ChaCha8Rng::seed_from_u64(seed), keys, front: 0, end: 0 };
+    let mut most = 0;
+    for _ in 0..episodes {
+        let tree = run.world.tree.clone();
+        let mut tasks = Vec::new();
+        for _ in 0..run.rng.random_range(1..1500) {
+            match run.rng.random_range(0..1000) {
+                0..100 if tasks.len() < 6 => tasks.extend(tree.start_job()),
+                100..160 if !tasks.is_empty() => {
+                    let (task, plan) = tasks.swap_remove(run.rng.random_range(0..tasks.len()));
+                    tree.execute(&task, plan).unwrap();
+                }
+                160 => run.world.truncate(),
+                161..166 => {
+                    let last = run.world.last;
+                    run.world.check_scan(last);
+                }
+                166..400 => {
+                    run.check_get();
+                    run.check_walk();
+                }
+                _ => {
+                    let writes = vec![run.write(), run.write()];
+                    run.world.commit(writes);
+                    let last = run.world.last;
+                    tree.seal_if_full(|| last);
+                }
+            }
+            most = most.max(tasks.len());
+        }
+        for (task, plan) in tasks {
+            tree.execute(&task, plan).unwrap();
+        }
+        assert!(tree.structure.lock().busy.is_idle());
+        run.world.check_all();
+        run.world.checkpoint().unwrap();
+        run.world.check_space();
+        if run.rng.random() {
+            run.world.crash();
+        }
+    }
+    assert!(most >= 4, "{most} jobs at once");
+}
+
+#[test]
+fn jobs_that_take_long_fit_into_what_the_tree_became() {
+    interleaved(21, 25, tiny(), Keys::Uniform(4000));
+    interleaved(22, 25, tiny(), Keys::Hot(2000));
+    interleaved(23, 25, tiny(), Keys::Queue);
+    let mut config = tiny();
+    config.buffer_compression = config.run.compression;
+    interleaved(24, 25, TreeConfig { fanout_max: 3, ..config }, Keys::Ascending);
+}
+
 fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) {
     let mut run =
         Run { world: World::new(seed, config), rng: ChaCha8Rng::seed_from_u64(seed), keys, front: 0, end: 0 };
@@ -224,7 +282,6 @@ fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) {
     run.world.check_all();
     run.world.checkpoint().unwrap();
     run.world.check_space();
-    eprintln!("seed {seed}: {:?} {:?}", run.world.tree.stats(), run.world.metrics);
     run.world.tree.compact_all().unwrap();
     run.world.check_all();
     run.world.crash();
@@ -267,8 +324,15 @@ fn runs_that_may_become_leaves_unrewritten_agree_with_the_model() {
 
 #[test]
 fn other_sizes_agree_with_the_model() {
-    let config = TreeConfig { memtable_bytes: 700, leaf_raw_bytes: 9000, fanout_max: 2, buffer_runs_max: 1, ..tiny() };
+    let config =
+        TreeConfig { memtable_bytes: 700, leaf_raw_bytes: 9000, fanout_max: 2, buffer_runs_max: 1, ..tiny() };
     history(7, STEPS / 3, config, Keys::Uniform(2000));
-    let config = TreeConfig { memtable_bytes: 9000, leaf_raw_bytes: 2000, fanout_max: 9, buffer_runs_max: 9, ..tiny() };
+    let config = TreeConfig {
+        memtable_bytes: 9000,
+        leaf_raw_bytes: 2000,
+        fanout_max: 9,
+        buffer_runs_max: 9,
+        ..tiny()
+    };
     history(8, STEPS / 3, config, Keys::Hot(2000));
 }

@@ -152,7 +152,14 @@ impl World {
 
     pub(crate) fn checkpoint(&mut self) -> Result<CheckpointStats> {
         let last = self.last;
-        let stats = self.tree.checkpoint(|| last, |seqno| { assert!(seqno <= last); Ok(()) }, || self.auto_increment)?;
+        let stats = self.tree.checkpoint(
+            || last,
+            |seqno| {
+                assert!(seqno <= last);
+                Ok(())
+            },
+            || self.auto_increment,
+        )?;
         // All of the log that the tree does not ask for goes.
         let keep = self.tree.oldest_unwritten().unwrap_or(Seqno::MAX);
         self.log.retain(|(seqno, _)| *seqno >= keep);

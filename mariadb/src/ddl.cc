@@ -1,0 +1,59 @@
+/* Creating, dropping, renaming and emptying tables. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+struct ha_table_option_struct
+{
+  uint compression;
+  ulonglong compression_level;
+};
+
+namespace pando {
+
+/* COMPRESSION: in the order of PandoCompression. */
+ha_create_table_option table_options[]=
+{
+  HA_TOPTION_ENUM("COMPRESSION", compression, "ZSTD,LZ4,NONE", 0),
+  HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 3, 1, 19, 1),
+  HA_TOPTION_END
+};
+
+} // namespace pando
+
+int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
+{
+  const TABLE_SHARE *share= form->s;
+  std::vector<PandoBytes> indexes;
+  for (uint i= 0; i < share->keys; i++)
+    if (i != share->primary_key)
+      indexes.push_back(text(form->key_info[i].name.str));
+
+  const ha_table_option_struct *options= info->option_struct;
+  PandoTableSpec spec= {};
+  spec.path= text(name);
+  spec.indexes= indexes.data();
+  spec.index_count= uint32_t(indexes.size());
+  spec.compression= options ? PandoCompression(options->compression) : PANDO_COMPRESSION_ZSTD;
+  spec.compression_level= options ? int32_t(options->compression_level) : 3;
+  spec.temporary= info->tmp_table();
+  /* A statement that does not say AUTO_INCREMENT=n, but copies a table, keeps its counter. */
+  spec.auto_increment= info->auto_increment_value;
+  return fail(pando_table_create(db, &spec));
+}
+
+int ha_pando::delete_table(const char *name)
+{
+  return error_of(pando_table_drop(db, text(name)), ha_thd());
+}
+
+int ha_pando::rename_table(const char *from, const char *to)
+{
+  return error_of(pando_table_rename(db, text(from), text(to)), ha_thd());
+}
+
+int ha_pando::truncate()
+{
+  close_scan();
+  return fail(pando_table_truncate(db, text(m_name.c_str())));
+}

@@ -1,0 +1,205 @@
+/* One open table of one connection. Thin: it encodes, calls the engine, maps the answer. By topic:
+   open.cc, ddl.cc, locking.cc, scan.cc (where rows come from), read.cc (the server's calls), write.cc,
+   autoincrement.cc, information.cc, alter.cc. */
+#ifndef PANDO_HA_PANDO_H
+#define PANDO_HA_PANDO_H
+
+#include "plugin.h"
+#include "row_codec.h"
+#include "transaction.h"
+
+namespace pando {
+extern ha_create_table_option table_options[];
+}
+
+class ha_pando final : public handler
+{
+public:
+  ha_pando(handlerton *engine, TABLE_SHARE *share) : handler(engine, share) {}
+  ~ha_pando() override;
+
+  /* --- open.cc, ddl.cc --- */
+  int open(const char *name, int mode, uint test_if_locked) override;
+  int close() override;
+  handler *clone(const char *name, MEM_ROOT *mem_root) override;
+  int create(const char *name, TABLE *form, HA_CREATE_INFO *info) override;
+  int delete_table(const char *name) override;
+  int rename_table(const char *from, const char *to) override;
+  int truncate() override;
+
+  /* --- locking.cc --- */
+  uint lock_count() const override { return 0; }
+  THR_LOCK_DATA **store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type lock_type) override;
+  int external_lock(THD *thd, int lock_type) override;
+  int start_stmt(THD *thd, thr_lock_type lock_type) override;
+  void unlock_row() override;
+  int reset() override;
+  void column_bitmaps_signal() override { m_columns_prepared= false; }
+  int extra(ha_extra_function operation) override;
+
+  /* --- read.cc --- */
+  int rnd_init(bool scan) override;
+  int rnd_end() override;
+  int rnd_next(uchar *record) override;
+  int rnd_pos(uchar *record, uchar *position) override;
+  void position(const uchar *record) override;
+  int cmp_ref(const uchar *ref_1, const uchar *ref_2) override;
+  int index_init(uint index, bool sorted) override;
+  int index_end() override;
+  int index_read_map(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag) override;
+  int index_read_last_map(uchar *record, const uchar *key, key_part_map map) override;
+  int index_next(uchar *record) override;
+  int index_prev(uchar *record) override;
+  int index_first(uchar *record) override;
+  int index_last(uchar *record) override;
+  int index_next_same(uchar *record, const uchar *key, uint key_length) override;
+  int read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted) override;
+  Item *idx_cond_push(uint index, Item *condition) override;
+
+  /* --- write.cc, autoincrement.cc --- */
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *old_record, const uchar *new_record) override;
+  int delete_row(const uchar *record) override;
+  void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
+                          ulonglong *reserved) override;
+
+  /* --- information.cc --- */
+  int info(uint flag) override;
+  ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *pages) override;
+  double scan_time() override;
+  double read_time(uint index, uint ranges, ha_rows rows) override;
+  int analyze(THD *thd, HA_CHECK_OPT *options) override;
+  int check(THD *thd, HA_CHECK_OPT *options) override;
+  int optimize(THD *thd, HA_CHECK_OPT *options) override;
+  bool get_error_message(int error, String *text) override;
+  void update_create_info(HA_CREATE_INFO *info) override;
+  Table_flags table_flags() const override;
+  ulong index_flags(uint index, uint part, bool all_parts) const override;
+  const char *index_type(uint) override { return "BTREE"; }
+  uint max_supported_keys() const override { return MAX_KEY; }
+  uint max_supported_key_length() const override { return 3500; }
+  uint max_supported_key_part_length() const override { return 3072; }
+  uint8 table_cache_type() override { return HA_CACHE_TBL_TRANSACT; }
+
+  /* --- alter.cc --- */
+  bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
+
+private:
+  enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
+
+  /* What a row is in one dictionary: bytes that have to live until the engine has been called. */
+  struct Entry
+  {
+    pando::Bytes key;
+    pando::Bytes value;
+    bool unique= false;
+    bool present= true;
+    PandoEntry view() const { return PandoEntry{key.view(), value.view(), uint8_t(unique)}; }
+  };
+
+  bool has_primary_key() const { return table_share->primary_key < MAX_KEY; }
+  uint dictionary_of(uint index) const { return has_primary_key() ? index : index + 1; }
+  uint index_of_dictionary(uint dictionary) const
+  {
+    return has_primary_key() ? dictionary : dictionary == 0 ? MAX_KEY : dictionary - 1;
+  }
+  pando::Index_layout *primary() { return has_primary_key() ? &m_layouts[0] : nullptr; }
+  int fail(PandoStatus status);
+  int damaged(const char *what);
+
+  /* The transaction this statement works in. */
+  PandoTxn *txn();
+
+  /* --- locking.cc --- */
+  bool is_locking() const { return m_lock != Lock::NONE; }
+  PandoRead read_mode() const;
+  void lock_for(THD *thd, thr_lock_type lock_type);
+  int commit_piece();
+  int end_copy(bool keep);
+
+  /* --- scan.cc --- */
+  void prepare_columns();
+  void close_scan();
+  void begin_scan(uint dictionary);
+  int seek(PandoMove move, PandoBytes key, uchar *record);
+  int go_on(bool forward, uchar *record);
+  int go_on_by_key(bool forward);
+  int fetch(PandoMove move, PandoBytes key);
+  int step();
+  int take_entry();
+  int deliver(uchar *record);
+  int deliver_entry(uchar *record, bool *passed_by);
+  int read_through(uchar *record, bool *passed_by);
+  int get_row(PandoBytes row_key, uchar *record, bool *absent);
+  int get_exact(uchar *record);
+  int still_has_entry(const uchar *record, bool *still);
+  bool is_covering() const { return m_keyread && !is_locking(); }
+  int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
+  int check_condition(uchar *record, bool *passed_by);
+
+  /* --- read.cc --- */
+  int search(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag);
+  bool is_whole_unique_key(const uchar *key, key_part_map map);
+  void set_range_stop();
+
+  /* --- write.cc --- */
+  void encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries);
+  int new_row_key(const uchar *record, pando::Bytes *key);
+  int write_failed(PandoStatus status);
+  void note_auto_increment(Field *field);
+  static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
+
+  /* --- information.cc --- */
+  void sample_rec_per_key();
+
+  PandoTable *m_table= nullptr;
+  std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
+  pando::Row_codec m_row_codec;
+  std::string m_name;
+
+  /* The statement. */
+  Lock m_lock= Lock::NONE;
+  Lock m_stored_lock= Lock::NONE;
+  bool m_skip_locked= false;
+  bool m_read_latest= false;     /* whatever the statement reads: for auto-increment in a later key part */
+  bool m_columns_prepared= false;
+  bool m_keyread= false;
+  PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */
+
+  /* The scan. */
+  PandoCursor *m_cursor= nullptr;
+  uint m_cursor_dictionary= 0;
+  uint m_scan_dictionary= 0;
+  PandoBatch m_batch= {};
+  pando::Reader m_rows{nullptr, 0};
+  uint m_rows_left= 0;
+  uint m_rows_next= 1;
+  bool m_forward= true;
+  bool m_positioned= false;      /* the scan is at m_entry_key */
+  bool m_at_cursor= false;       /* and the cursor can go on from its last batch */
+  bool m_keep_same= false;       /* it ends where keys do not begin with m_same any more */
+  bool m_range_stop= false;      /* m_stop is the end of the server's range, not only of m_same */
+  PandoBytes m_entry_key= {};
+  PandoBytes m_entry_value= {};
+  pando::Bytes m_search;
+  pando::Bytes m_stop;
+  bool m_has_stop= false;
+  pando::Bytes m_same;           /* what index_next_same keeps to */
+  pando::Bytes m_resume;
+  const key_range *m_range_end= nullptr;
+
+  /* The current row. */
+  pando::Bytes m_row_key;
+  bool m_row_just_locked= false;
+  PandoBuffer *m_buffer= nullptr;
+  PandoBuffer *m_entry_buffer= nullptr;
+
+  /* Writing. */
+  std::vector<Entry> m_new, m_old;
+  std::vector<PandoEntry> m_new_views, m_old_views;
+  pando::Bytes m_new_row_key, m_old_row_key, m_encoded;
+  uint m_duplicate_index= MAX_KEY;
+  ulonglong m_auto_increment_noted= 0;
+};
+
+#endif

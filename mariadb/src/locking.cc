@@ -1,0 +1,182 @@
+/* What a statement may see, and what it locks: the decisions are InnoDB's, as its users know them.
+
+     statement                                     reads            isolation
+     SELECT                                        snapshot         REPEATABLE READ: the transaction's
+                                                                    READ COMMITTED: the statement's
+                                                   latest           READ UNCOMMITTED
+                                                   shared locks     SERIALIZABLE within a transaction
+     SELECT ... LOCK IN SHARE MODE                 shared locks
+     SELECT ... FOR UPDATE, UPDATE, DELETE,        exclusive locks
+     and tables that are written to
+     tables that writing statements only read      shared locks     REPEATABLE READ, SERIALIZABLE
+       (INSERT ... SELECT, UPDATE ... (SELECT))    snapshot         READ COMMITTED and below
+     CHECKSUM TABLE, ANALYZE TABLE                 snapshot
+
+   A locking read sees the newest committed version of the row it has locked, or the transaction's own. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+static const uint64_t COPY_PIECE_BYTES= 64ULL << 20;
+
+THR_LOCK_DATA **ha_pando::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type lock_type)
+{
+  if (lock_type != TL_IGNORE)
+    Transaction::of(thd)->prepare_statement();
+  lock_for(thd, lock_type);
+  return to;
+}
+
+void ha_pando::lock_for(THD *thd, thr_lock_type lock_type)
+{
+  const int command= thd_sql_command(thd);
+  const bool in_lock_tables= thd_in_lock_tables(thd);
+  /* Another connection may be calling, on its way to drop the table. */
+  if (command == SQLCOM_DROP_TABLE || command == SQLCOM_DROP_SEQUENCE)
+    return;
+  if (lock_type == TL_IGNORE)
+    return;
+  const bool lock= (lock_type == TL_READ && in_lock_tables) ||
+                   (lock_type == TL_READ_HIGH_PRIORITY && in_lock_tables) ||
+                   lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED ||
+                   lock_type == TL_READ_NO_INSERT || command != SQLCOM_SELECT;
+  const bool consistent=
+    command == SQLCOM_CHECKSUM || command == SQLCOM_CREATE_SEQUENCE ||
+    (command == SQLCOM_ANALYZE && lock_type == TL_READ) ||
+    (Transaction::of(thd)->isolation() <= ISO_READ_COMMITTED &&
+     (lock_type == TL_READ || lock_type == TL_READ_NO_INSERT) &&
+     (command == SQLCOM_INSERT_SELECT || command == SQLCOM_REPLACE_SELECT || command == SQLCOM_UPDATE ||
+      command == SQLCOM_CREATE_TABLE));
+  m_stored_lock= lock && !consistent ? Lock::SHARED : Lock::NONE;
+  m_lock= m_stored_lock;
+  m_skip_locked= lock_type == TL_WRITE_SKIP_LOCKED || lock_type == TL_READ_SKIP_LOCKED;
+}
+
+int ha_pando::external_lock(THD *thd, int lock_type)
+{
+  Transaction *transaction= Transaction::of(thd);
+  m_columns_prepared= false;
+  if (lock_type == F_UNLCK)
+  {
+    close_scan();
+    transaction->end_table();
+    return 0;
+  }
+  m_auto_increment_noted= 0;
+  /* A handler that is kept open across statements (HANDLER) goes on by key. */
+  m_at_cursor= false;
+  transaction->prepare_statement();
+  if (lock_type == F_WRLCK)
+    m_lock= m_stored_lock= Lock::EXCLUSIVE;
+  else if (m_lock == Lock::NONE && transaction->isolation() == ISO_SERIALIZABLE &&
+           thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
+    m_lock= m_stored_lock= Lock::SHARED;
+  transaction->begin_table();
+  return 0;
+}
+
+/* Within LOCK TABLES and stored functions, tables are taken once for many statements. */
+int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
+{
+  Transaction *transaction= Transaction::of(thd);
+  transaction->register_with_server();
+  m_columns_prepared= false;
+  m_at_cursor= false;
+  m_auto_increment_noted= 0;
+  if (table_share->tmp_table != NO_TMP_TABLE)
+    m_lock= Lock::EXCLUSIVE;
+  else if (thd_sql_command(thd) == SQLCOM_SELECT && lock_type == TL_READ &&
+           transaction->isolation() != ISO_SERIALIZABLE)
+    m_lock= Lock::NONE;
+  else
+    m_lock= m_stored_lock;
+  return 0;
+}
+
+PandoRead ha_pando::read_mode() const
+{
+  switch (m_lock)
+  {
+  case Lock::SHARED:    return PANDO_READ_SHARED;
+  case Lock::EXCLUSIVE: return PANDO_READ_EXCLUSIVE;
+  case Lock::NONE:      break;
+  }
+  if (m_read_latest || m_copy_txn)
+    return PANDO_READ_LATEST;
+  return Transaction::of(ha_thd())->isolation() == ISO_READ_UNCOMMITTED ? PANDO_READ_LATEST
+                                                                        : PANDO_READ_SNAPSHOT;
+}
+
+/* The server has found that the row it has just read does not match. */
+void ha_pando::unlock_row()
+{
+  if (!is_locking() || !m_row_just_locked || Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED)
+    return;
+  pando_txn_unlock(txn(), m_table, 0, m_row_key.view());
+  m_row_just_locked= false;
+}
+
+/* End of a statement. */
+int ha_pando::reset()
+{
+  close_scan();
+  m_columns_prepared= false;
+  m_keyread= false;
+  m_skip_locked= false;
+  m_range_end= nullptr;
+  pushed_idx_cond= nullptr;
+  pushed_idx_cond_keyno= MAX_KEY;
+  in_range_check_pushed_down= false;
+  return 0;
+}
+
+int ha_pando::extra(ha_extra_function operation)
+{
+  switch (operation)
+  {
+  case HA_EXTRA_KEYREAD:
+    m_keyread= true;
+    break;
+  case HA_EXTRA_NO_KEYREAD:
+    m_keyread= false;
+    break;
+  case HA_EXTRA_BEGIN_COPY:
+  case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
+    /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique
+       keys that the server checks itself are read through another handler, which would not see
+       uncommitted rows of ours. */
+    if (!m_copy_txn && !table_share->long_unique_table && !table_share->tmp_table &&
+        (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE ||
+         thd_sql_command(ha_thd()) == SQLCOM_CREATE_TABLE ||
+         thd_sql_command(ha_thd()) == SQLCOM_CREATE_INDEX || thd_sql_command(ha_thd()) == SQLCOM_DROP_INDEX ||
+         thd_sql_command(ha_thd()) == SQLCOM_OPTIMIZE || thd_sql_command(ha_thd()) == SQLCOM_REPAIR))
+      m_copy_txn= pando_txn_new(db);
+    break;
+  case HA_EXTRA_END_COPY:
+    return m_copy_txn ? end_copy(true) : 0;
+  case HA_EXTRA_ABORT_COPY:
+    return m_copy_txn ? end_copy(false) : 0;
+  default:
+    break;
+  }
+  return 0;
+}
+
+/* After a row of a copy: a piece that is big enough is committed, so that no copy has to fit into memory. */
+int ha_pando::commit_piece()
+{
+  if (pando_txn_write_bytes(m_copy_txn) < COPY_PIECE_BYTES)
+    return 0;
+  return fail(pando_txn_commit(m_copy_txn));
+}
+
+int ha_pando::end_copy(bool keep)
+{
+  close_scan();
+  int error= 0;
+  if (keep)
+    error= fail(pando_txn_commit(m_copy_txn));
+  pando_txn_free(m_copy_txn);
+  m_copy_txn= nullptr;
+  return error;
+}

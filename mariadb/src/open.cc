@@ -1,0 +1,76 @@
+/* Opening and closing a table for one connection. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+ha_pando::~ha_pando()
+{
+  pando_buffer_free(m_buffer);
+  pando_buffer_free(m_entry_buffer);
+}
+
+int ha_pando::open(const char *name, int, uint)
+{
+  m_name= name;
+  if (PandoStatus status= pando_table_open(db, text(name), &m_table))
+    return fail(status);
+  if (!m_buffer)
+  {
+    m_buffer= pando_buffer_new();
+    m_entry_buffer= pando_buffer_new();
+  }
+  m_layouts.reset(new Index_layout[table_share->keys]);
+  for (uint i= 0; i < table_share->keys; i++)
+  {
+    bool is_primary= i == table_share->primary_key;
+    m_layouts[i].init(table, i, dictionary_of(i), is_primary ? nullptr : primary());
+  }
+  m_row_codec.init(table, primary());
+  uint dictionaries= table_share->keys + (has_primary_key() ? 0 : 1);
+  m_new= std::vector<Entry>(dictionaries);
+  m_old= std::vector<Entry>(dictionaries);
+  ref_length= has_primary_key() ? table->key_info[0].key_length : HIDDEN_KEY_SIZE;
+  stats.block_size= 16384;
+  return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
+}
+
+int ha_pando::close()
+{
+  close_scan();
+  if (m_copy_txn)
+    end_copy(false);
+  pando_table_close(m_table);
+  m_table= nullptr;
+  return 0;
+}
+
+/* A second handler of the same statement: it reads as this one does. */
+handler *ha_pando::clone(const char *name, MEM_ROOT *mem_root)
+{
+  ha_pando *copy= static_cast<ha_pando *>(handler::clone(name, mem_root));
+  if (copy)
+  {
+    copy->m_lock= m_lock;
+    copy->m_stored_lock= m_stored_lock;
+    copy->m_skip_locked= m_skip_locked;
+  }
+  return copy;
+}
+
+int ha_pando::fail(PandoStatus status)
+{
+  return error_of(status, ha_thd());
+}
+
+/* An entry or row that is not one, though its block's checksum matched. */
+int ha_pando::damaged(const char *what)
+{
+  sql_print_error("PANDO: table %s: %s; CHECK TABLE tells more", m_name.c_str(), what);
+  push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "PANDO: %s", what);
+  return HA_ERR_CRASHED;
+}
+
+PandoTxn *ha_pando::txn()
+{
+  return m_copy_txn ? m_copy_txn : Transaction::of(ha_thd())->txn();
+}

@@ -1,0 +1,206 @@
+/* The server's calls for rows. How HA_READ_* become moves of a cursor is in mariadb/README.md. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+int ha_pando::rnd_init(bool)
+{
+  begin_scan(0);
+  m_columns_prepared= false;
+  return 0;
+}
+
+int ha_pando::rnd_end()
+{
+  begin_scan(0);
+  return 0;
+}
+
+int ha_pando::rnd_next(uchar *record)
+{
+  return m_positioned ? go_on(true, record) : seek(PANDO_MOVE_FIRST, PandoBytes{}, record);
+}
+
+/* A position is the key image of the primary key, or the hidden key. */
+void ha_pando::position(const uchar *record)
+{
+  if (has_primary_key())
+    key_copy(ref, record, &table->key_info[0], ref_length);
+  else
+    memcpy(ref, m_row_key.data(), HIDDEN_KEY_SIZE);
+}
+
+int ha_pando::rnd_pos(uchar *record, uchar *position)
+{
+  m_columns_prepared= m_columns_prepared && m_scan_dictionary == 0;
+  m_scan_dictionary= 0;
+  prepare_columns();
+  m_row_key.clear();
+  if (has_primary_key())
+    m_layouts[0].encode_image(&m_row_key, position, HA_WHOLE_KEY);
+  else
+    m_row_key.append(position, HIDDEN_KEY_SIZE);
+  bool absent;
+  int error= get_row(m_row_key.view(), record, &absent);
+  return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
+}
+
+/* In the order of rows: the server merges scans by it. */
+int ha_pando::cmp_ref(const uchar *ref_1, const uchar *ref_2)
+{
+  if (!has_primary_key())
+    return memcmp(ref_1, ref_2, HIDDEN_KEY_SIZE);
+  Bytes key_1, key_2;
+  m_layouts[0].encode_image(&key_1, ref_1, HA_WHOLE_KEY);
+  m_layouts[0].encode_image(&key_2, ref_2, HA_WHOLE_KEY);
+  int order= memcmp(key_1.data(), key_2.data(), MY_MIN(key_1.size(), key_2.size()));
+  return order ? order : int(key_1.size() > key_2.size()) - int(key_1.size() < key_2.size());
+}
+
+int ha_pando::index_init(uint index, bool)
+{
+  active_index= index;
+  begin_scan(dictionary_of(index));
+  m_columns_prepared= false;
+  return 0;
+}
+
+int ha_pando::index_end()
+{
+  begin_scan(m_scan_dictionary);
+  active_index= MAX_KEY;
+  return 0;
+}
+
+/* Whether the search names all parts of a key that at most one row has. */
+bool ha_pando::is_whole_unique_key(const uchar *key, key_part_map map)
+{
+  Index_layout &layout= m_layouts[active_index];
+  const KEY *info= &table->key_info[active_index];
+  if (!layout.is_unique() && !layout.is_rows())
+    return false;
+  for (uint i= 0; i < layout.part_count(); i++)
+  {
+    if (!(map & (key_part_map(1) << i)))
+      return false;
+    if (layout.part(i).column().nullable() && *key)
+      return false;
+    key+= info->key_part[i].store_length;
+  }
+  return true;
+}
+
+/* Going up within a range of the server, rows beyond its end need not be fetched. */
+void ha_pando::set_range_stop()
+{
+  m_has_stop= false;
+  m_range_stop= false;
+  if (!m_range_end)
+    return;
+  m_stop.clear();
+  m_layouts[active_index].encode_image(&m_stop, m_range_end->key, m_range_end->keypart_map);
+  m_has_stop= m_range_end->flag == HA_READ_BEFORE_KEY || after_prefix(&m_stop);
+  m_range_stop= m_has_stop;
+}
+
+int ha_pando::search(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag)
+{
+  Index_layout &layout= m_layouts[active_index];
+  m_search.clear();
+  if (key)
+    layout.encode_image(&m_search, key, map);
+  m_same.assign(m_search.data(), m_search.size());
+  m_keep_same= false;
+  set_range_stop();
+  switch (flag)
+  {
+  case HA_READ_KEY_EXACT:
+  case HA_READ_PREFIX:
+    m_keep_same= true;
+    if (key && is_whole_unique_key(key, map))
+      return get_exact(record);
+    m_stop.assign(m_search.data(), m_search.size());
+    m_has_stop= after_prefix(&m_stop);
+    m_range_stop= false;
+    return seek(PANDO_MOVE_AT_OR_AFTER, m_search.view(), record);
+  case HA_READ_KEY_OR_NEXT:
+    return seek(PANDO_MOVE_AT_OR_AFTER, m_search.view(), record);
+  case HA_READ_AFTER_KEY:
+    if (!after_prefix(&m_search))
+      return HA_ERR_END_OF_FILE;
+    return seek(PANDO_MOVE_AT_OR_AFTER, m_search.view(), record);
+  case HA_READ_BEFORE_KEY:
+    m_has_stop= false;
+    return seek(PANDO_MOVE_BEFORE, m_search.view(), record);
+  case HA_READ_PREFIX_LAST:
+    m_keep_same= true;
+    /* fall through */
+  case HA_READ_KEY_OR_PREV:
+  case HA_READ_PREFIX_LAST_OR_PREV:
+    m_has_stop= false;
+    if (!after_prefix(&m_search))
+      return seek(PANDO_MOVE_LAST, PandoBytes{}, record);
+    return seek(PANDO_MOVE_BEFORE, m_search.view(), record);
+  default:
+    return HA_ERR_UNSUPPORTED;
+  }
+}
+
+int ha_pando::index_read_map(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag)
+{
+  int error= search(record, key, map, flag);
+  return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
+}
+
+int ha_pando::index_read_last_map(uchar *record, const uchar *key, key_part_map map)
+{
+  return index_read_map(record, key, map, HA_READ_PREFIX_LAST);
+}
+
+int ha_pando::index_next(uchar *record)
+{
+  m_keep_same= false;
+  return go_on(true, record);
+}
+
+int ha_pando::index_prev(uchar *record)
+{
+  m_keep_same= false;
+  return go_on(false, record);
+}
+
+int ha_pando::index_next_same(uchar *record, const uchar *, uint)
+{
+  m_keep_same= true;
+  return go_on(true, record);
+}
+
+int ha_pando::index_first(uchar *record)
+{
+  m_keep_same= false;
+  set_range_stop();
+  return seek(PANDO_MOVE_FIRST, PandoBytes{}, record);
+}
+
+int ha_pando::index_last(uchar *record)
+{
+  m_keep_same= false;
+  m_has_stop= false;
+  return seek(PANDO_MOVE_LAST, PandoBytes{}, record);
+}
+
+int ha_pando::read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted)
+{
+  m_range_end= end;
+  int error= handler::read_range_first(start, end, is_equal, sorted);
+  m_range_end= nullptr;
+  return error;
+}
+
+Item *ha_pando::idx_cond_push(uint index, Item *condition)
+{
+  pushed_idx_cond= condition;
+  pushed_idx_cond_keyno= index;
+  in_range_check_pushed_down= true;
+  return nullptr;
+}

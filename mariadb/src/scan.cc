@@ -1,0 +1,338 @@
+/* Where rows come from: entries of a dictionary in batches, and the rows they name.
+
+   A scan is at `m_entry_key`. While `m_at_cursor`, the engine's cursor stands at the last row of the batch
+   that `m_rows` is read from, and the scan goes on in the same direction; otherwise, and to turn round,
+   it seeks by the key. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup of one row does not pay
+   for more. Locking scans of rows fetch one at a time: to fetch is to lock.
+
+   Entries of a secondary key are read from the snapshot, or for locking statements from the newest state;
+   there the row is locked and read, and what matters is whether it still has that entry. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+static const uint BATCH_ROWS_MAX= 256;
+static const uint BATCH_BYTES_MAX= 256 << 10;
+
+void ha_pando::begin_scan(uint dictionary)
+{
+  m_scan_dictionary= dictionary;
+  m_positioned= false;
+  m_at_cursor= false;
+  m_has_stop= false;
+  m_range_stop= false;
+  m_keep_same= false;
+}
+
+void ha_pando::close_scan()
+{
+  pando_cursor_free(m_cursor);
+  m_cursor= nullptr;
+  m_at_cursor= false;
+}
+
+/* Which columns rows are decoded to. Writing statements may need any; checks of an entry need its
+   columns. */
+void ha_pando::prepare_columns()
+{
+  if (m_columns_prepared)
+    return;
+  m_columns_prepared= true;
+  if (m_lock == Lock::EXCLUSIVE)
+  {
+    m_row_codec.want_all();
+    return;
+  }
+  uint index= index_of_dictionary(m_scan_dictionary);
+  if (m_scan_dictionary == 0 || index >= table_share->keys)
+  {
+    m_row_codec.want(table->read_set);
+    return;
+  }
+  my_bitmap_map bits[(MAX_FIELDS + 63) / 64 + 1];
+  MY_BITMAP wanted;
+  my_bitmap_init(&wanted, bits, table_share->fields);
+  bitmap_copy(&wanted, table->read_set);
+  for (uint i= 0; i < m_layouts[index].part_count(); i++)
+    bitmap_set_bit(&wanted, m_layouts[index].part(i).column().index());
+  m_row_codec.want(&wanted);
+}
+
+int ha_pando::fetch(PandoMove move, PandoBytes key)
+{
+  if (!m_cursor || m_cursor_dictionary != m_scan_dictionary)
+  {
+    close_scan();
+    m_cursor= pando_cursor_new(txn(), m_table, m_scan_dictionary);
+    m_cursor_dictionary= m_scan_dictionary;
+  }
+  PandoFetch wanted= {};
+  wanted.start= move;
+  wanted.read= read_mode();
+  wanted.wait_s= wait_s();
+  wanted.key= key;
+  if (m_has_stop)
+    wanted.stop= m_stop.view();
+  wanted.rows_max= m_rows_next;
+  wanted.bytes_max= BATCH_BYTES_MAX;
+  if (is_locking())
+  {
+    if (m_scan_dictionary == 0)
+      wanted.rows_max= 1;
+    else
+      wanted.read= PANDO_READ_LATEST;
+  }
+  m_rows_left= 0;
+  m_at_cursor= false;
+  PandoStatus status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
+  if (status && status != PANDO_STATUS_NOT_FOUND)
+    return fail(status);
+  m_at_cursor= true;
+  m_rows= Reader(m_batch.rows);
+  m_rows_left= m_batch.count;
+  m_rows_next= MY_MIN(m_rows_next * 4, BATCH_ROWS_MAX);
+  return m_rows_left ? 0 : HA_ERR_END_OF_FILE;
+}
+
+/* The next entry of the batch. */
+int ha_pando::take_entry()
+{
+  const uchar *lengths, *bytes;
+  uint32 key_size, value_size;
+  if (!m_rows.take(sizeof(key_size) + sizeof(value_size), &lengths))
+    return damaged("a batch of rows is cut short");
+  memcpy(&key_size, lengths, sizeof(key_size));
+  memcpy(&value_size, lengths + sizeof(key_size), sizeof(value_size));
+  if (!m_rows.take(size_t(key_size) + value_size, &bytes))
+    return damaged("a batch of rows is cut short");
+  m_rows_left--;
+  m_entry_key= PandoBytes{bytes, key_size};
+  m_entry_value= PandoBytes{bytes + key_size, value_size};
+  m_positioned= true;
+  if (m_keep_same && (key_size < m_same.size() || memcmp(bytes, m_same.data(), m_same.size())))
+    return HA_ERR_END_OF_FILE;
+  return 0;
+}
+
+/* Goes on in the direction the scan has. */
+int ha_pando::step()
+{
+  if (!m_rows_left)
+  {
+    if (m_batch.ended)
+    {
+      if (!m_has_stop || m_range_stop || m_keep_same)
+        return HA_ERR_END_OF_FILE;
+      /* The stop was where equal keys end, and the server wants to go beyond. */
+      m_has_stop= false;
+      return go_on_by_key(m_forward);
+    }
+    if (int error= fetch(m_forward ? PANDO_MOVE_NEXT : PANDO_MOVE_PREVIOUS, PandoBytes{}))
+      return error;
+  }
+  return take_entry();
+}
+
+/* Seeks the entry after or before the current one. */
+int ha_pando::go_on_by_key(bool forward)
+{
+  m_resume.assign(m_entry_key.data, m_entry_key.len);
+  m_entry_key= m_resume.view();
+  m_forward= forward;
+  m_rows_next= 1;
+  Bytes key;
+  key.append(m_resume.data(), m_resume.size());
+  if (forward)
+    key.append_byte(0);
+  if (int error= fetch(forward ? PANDO_MOVE_AT_OR_AFTER : PANDO_MOVE_BEFORE, key.view()))
+    return error;
+  return take_entry();
+}
+
+/* Begins a scan. The stop, and whether keys have to stay the same, have been set. */
+int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
+{
+  prepare_columns();
+  m_forward= move == PANDO_MOVE_AT_OR_AFTER || move == PANDO_MOVE_FIRST;
+  m_rows_next= 1;
+  int error= fetch(move, key);
+  if (!error)
+    error= take_entry();
+  return error ? error : deliver(record);
+}
+
+int ha_pando::go_on(bool forward, uchar *record)
+{
+  if (!m_positioned)
+    return HA_ERR_END_OF_FILE;
+  prepare_columns();
+  int error;
+  if (m_at_cursor && forward == m_forward)
+    error= step();
+  else
+  {
+    if (forward != m_forward)
+      m_has_stop= false;
+    error= go_on_by_key(forward);
+  }
+  return error ? error : deliver(record);
+}
+
+/* Gives the server the row of the current entry, or of the first after it that counts. */
+int ha_pando::deliver(uchar *record)
+{
+  while (true)
+  {
+    bool passed_by= false;
+    if (int error= deliver_entry(record, &passed_by))
+      return error;
+    if (!passed_by)
+      return 0;
+    if (thd_killed(ha_thd()))
+      return HA_ERR_ABORTED_BY_USER;
+    if (int error= step())
+      return error;
+  }
+}
+
+int ha_pando::deliver_entry(uchar *record, bool *passed_by)
+{
+  if (m_scan_dictionary == 0)
+  {
+    m_row_key.assign(m_entry_key.data, m_entry_key.len);
+    m_row_just_locked= m_batch.just_locked;
+    if (!m_row_codec.decode(m_entry_key, m_entry_value, record))
+      return damaged("a row cannot be decoded");
+    return 0;
+  }
+  if (int error= check_condition(record, passed_by))
+    return error;
+  if (*passed_by)
+    return 0;
+  Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
+  if (!is_covering())
+    return read_through(record, passed_by);
+  if (!layout.decode(m_entry_key, m_entry_value, record) ||
+      (!has_primary_key() && !layout.row_key_of(m_entry_key, m_entry_value, &m_row_key)))
+    return damaged("an index entry cannot be decoded");
+  return 0;
+}
+
+/* The index condition of the server, on the columns of the entry. */
+int ha_pando::check_condition(uchar *record, bool *passed_by)
+{
+  uint index= index_of_dictionary(m_scan_dictionary);
+  if (!pushed_idx_cond || pushed_idx_cond_keyno != index || record != table->record[0])
+    return 0;
+  if (!m_layouts[index].decode(m_entry_key, m_entry_value, record))
+    return damaged("an index entry cannot be decoded");
+  switch (handler_index_cond_check(this))
+  {
+  case CHECK_POS:             return 0;
+  case CHECK_NEG:             *passed_by= true; return 0;
+  case CHECK_OUT_OF_RANGE:    return HA_ERR_END_OF_FILE;
+  case CHECK_ABORTED_BY_USER: return HA_ERR_ABORTED_BY_USER;
+  case CHECK_ERROR:           break;
+  }
+  return HA_ERR_INTERNAL_ERROR;
+}
+
+/* Reads the row that the current entry of a secondary key names. */
+int ha_pando::read_through(uchar *record, bool *passed_by)
+{
+  Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
+  if (!layout.row_key_of(m_entry_key, m_entry_value, &m_row_key))
+    return damaged("an index entry cannot be decoded");
+  bool absent;
+  if (int error= get_row(m_row_key.view(), record, &absent))
+    return error;
+  const bool is_snapshot= read_mode() == PANDO_READ_SNAPSHOT && !pando_txn_has_writes(txn());
+  if (is_snapshot)
+    return absent ? damaged("an index entry names a row that is not there") : 0;
+  bool still= false;
+  if (!absent)
+    if (int error= still_has_entry(record, &still))
+      return error;
+  if (!still)
+  {
+    *passed_by= true;
+    if (!absent)
+      unlock_row();
+  }
+  return 0;
+}
+
+/* Whether the row that was read has the current entry: it may have changed since the entry was read. */
+int ha_pando::still_has_entry(const uchar *record, bool *still)
+{
+  Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
+  if (!layout.has_virtual())
+  {
+    m_encoded.clear();
+    layout.encode_key(&m_encoded, record, m_row_key.view());
+    *still= m_encoded.size() == m_entry_key.len && !memcmp(m_encoded.data(), m_entry_key.data, m_entry_key.len);
+    return 0;
+  }
+  /* What virtual columns would be now, only the server can tell: look for the entry. */
+  PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key, PANDO_READ_LATEST,
+                                    PANDO_WAIT_DEFAULT, m_entry_buffer);
+  *still= false;
+  if (status == PANDO_STATUS_NOT_FOUND)
+    return 0;
+  if (status)
+    return fail(status);
+  if (!layout.row_key_of(m_entry_key, pando_buffer_bytes(m_entry_buffer), &m_encoded))
+    return damaged("an index entry cannot be decoded");
+  *still= m_encoded.size() == m_row_key.size() && !memcmp(m_encoded.data(), m_row_key.data(), m_row_key.size());
+  return 0;
+}
+
+int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent)
+{
+  PandoStatus status= pando_txn_get(txn(), m_table, 0, row_key, read_mode(), wait_s(), m_buffer);
+  *absent= status == PANDO_STATUS_NOT_FOUND || status == PANDO_STATUS_SKIPPED;
+  m_row_just_locked= is_locking() && !status && pando_txn_just_locked(txn());
+  if (*absent)
+    return 0;
+  if (status)
+    return fail(status);
+  if (!m_row_codec.decode(row_key, pando_buffer_bytes(m_buffer), record))
+    return damaged("a row cannot be decoded");
+  return 0;
+}
+
+/* The one row with the key m_search, of the primary key or a unique one. */
+int ha_pando::get_exact(uchar *record)
+{
+  prepare_columns();
+  m_at_cursor= false;
+  m_has_stop= false;
+  m_resume.assign(m_search.data(), m_search.size());
+  m_entry_key= m_resume.view();
+  m_positioned= true;
+  if (m_scan_dictionary == 0)
+  {
+    bool absent;
+    m_row_key.assign(m_search.data(), m_search.size());
+    int error= get_row(m_row_key.view(), record, &absent);
+    return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
+  }
+  while (true)
+  {
+    PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key,
+                                      is_locking() ? PANDO_READ_LATEST : read_mode(), PANDO_WAIT_DEFAULT,
+                                      m_entry_buffer);
+    if (status)
+      return fail(status);
+    m_entry_value= pando_buffer_bytes(m_entry_buffer);
+    bool passed_by= false;
+    int error= deliver_entry(record, &passed_by);
+    if (error || !passed_by)
+      return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
+    /* While the row's lock was waited for, the key may have gone to another row. */
+    if (!is_locking() || m_skip_locked || pushed_idx_cond)
+      return HA_ERR_KEY_NOT_FOUND;
+    if (thd_killed(ha_thd()))
+      return HA_ERR_ABORTED_BY_USER;
+  }
+}
