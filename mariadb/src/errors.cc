@@ -72,7 +72,7 @@ int error_of(PandoStatus status, THD *thd)
       push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text.c_ptr_safe());
   }
   if (thd && (mapping.consequences & (ROLL_BACK | END_STATEMENT)))
-    thd_mark_transaction_to_rollback(thd, (mapping.consequences & ROLL_BACK) != 0);
+    thd->mark_transaction_to_rollback((mapping.consequences & ROLL_BACK) != 0);
   return mapping.error;
 }
 

@@ -6,6 +6,7 @@
 
 #include "plugin.h"
 #include "row_codec.h"
+#include <string>
 #include "transaction.h"
 
 namespace pando {
@@ -150,7 +151,7 @@ private:
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
 
   /* --- information.cc --- */
-  void sample_rec_per_key();
+  void sample_rec_per_key(ha_rows rows);
 
   PandoTable *m_table= nullptr;
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
@@ -200,6 +201,8 @@ private:
   pando::Bytes m_new_row_key, m_old_row_key, m_encoded;
   uint m_duplicate_index= MAX_KEY;
   ulonglong m_auto_increment_noted= 0;
+
+  uint64_t m_raw_bytes= 0;
 };
 
 #endif

@@ -199,6 +199,9 @@ int ha_pando::read_range_first(const key_range *start, const key_range *end, boo
 
 Item *ha_pando::idx_cond_push(uint index, Item *condition)
 {
+  /* Their values in the entry may not be what a changed row has now. */
+  if (m_layouts[index].has_virtual())
+    return condition;
   pushed_idx_cond= condition;
   pushed_idx_cond_keyno= index;
   in_range_check_pushed_down= true;

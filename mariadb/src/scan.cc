@@ -127,6 +127,8 @@ int ha_pando::step()
       m_has_stop= false;
       return go_on_by_key(m_forward);
     }
+    m_resume.assign(m_entry_key.data, m_entry_key.len);
+    m_entry_key= m_resume.view();
     if (int error= fetch(m_forward ? PANDO_MOVE_NEXT : PANDO_MOVE_PREVIOUS, PandoBytes{}))
       return error;
   }
@@ -153,6 +155,7 @@ int ha_pando::go_on_by_key(bool forward)
 int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
 {
   prepare_columns();
+  m_positioned= false;
   m_forward= move == PANDO_MOVE_AT_OR_AFTER || move == PANDO_MOVE_FIRST;
   m_rows_next= 1;
   int error= fetch(move, key);

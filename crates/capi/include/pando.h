@@ -744,12 +744,13 @@ void pando_txn_free(struct PandoTxn *txn);
 uint64_t pando_txn_id(const struct PandoTxn *txn);
 
 /**
- * How long row locks are waited for from now on, in seconds.
+ * A statement begins: row locks are waited for this many seconds from now on, and a kill of an
+ * earlier statement is forgotten.
  *
  * # Safety
  * The transaction is alive and belongs to this thread.
  */
-void pando_txn_set_lock_wait(struct PandoTxn *txn, uint64_t seconds);
+void pando_txn_begin_statement(struct PandoTxn *txn, uint64_t lock_wait_s);
 
 /**
  * Takes the snapshot of consistent reads unless there is one.
@@ -829,6 +830,14 @@ PandoStatus pando_txn_get(struct PandoTxn *txn,
                           PandoRead read,
                           int64_t wait_s,
                           struct PandoBuffer *buffer);
+
+/**
+ * 1 when the lock of the last locking read was not held before it.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint8_t pando_txn_just_locked(const struct PandoTxn *txn);
 
 /**
  * Gives back the lock of a row that was read and does not match (READ COMMITTED).
@@ -1168,12 +1177,13 @@ void pando_txn_free(struct PandoTxn *txn);
 uint64_t pando_txn_id(const struct PandoTxn *txn);
 
 /**
- * How long row locks are waited for from now on, in seconds.
+ * A statement begins: row locks are waited for this many seconds from now on, and a kill of an
+ * earlier statement is forgotten.
  *
  * # Safety
  * The transaction is alive and belongs to this thread.
  */
-void pando_txn_set_lock_wait(struct PandoTxn *txn, uint64_t seconds);
+void pando_txn_begin_statement(struct PandoTxn *txn, uint64_t lock_wait_s);
 
 /**
  * Takes the snapshot of consistent reads unless there is one.
@@ -1253,6 +1263,14 @@ PandoStatus pando_txn_get(struct PandoTxn *txn,
                           PandoRead read,
                           int64_t wait_s,
                           struct PandoBuffer *buffer);
+
+/**
+ * 1 when the lock of the last locking read was not held before it.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint8_t pando_txn_just_locked(const struct PandoTxn *txn);
 
 /**
  * Gives back the lock of a row that was read and does not match (READ COMMITTED).

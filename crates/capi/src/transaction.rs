@@ -72,14 +72,19 @@ pub unsafe extern "C" fn pando_txn_id(txn: *const PandoTxn) -> u64 {
     guard(|| unsafe { (*txn).txn.id().0 })
 }
 
-/// How long row locks are waited for from now on, in seconds.
+/// A statement begins: row locks are waited for this many seconds from now on, and a kill of an
+/// earlier statement is forgotten.
 ///
 /// # Safety
 /// The transaction is alive and belongs to this thread.
 #[no_mangle]
-pub unsafe extern "C" fn pando_txn_set_lock_wait(txn: *mut PandoTxn, seconds: u64) {
+pub unsafe extern "C" fn pando_txn_begin_statement(txn: *mut PandoTxn, lock_wait_s: u64) {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { (*txn).txn.set_lock_wait(Duration::from_secs(seconds)) });
+    let txn = unsafe { &mut (*txn).txn };
+    guard(|| {
+        txn.clear_kill();
+        txn.set_lock_wait(Duration::from_secs(lock_wait_s));
+    });
 }
 
 /// Takes the snapshot of consistent reads unless there is one.
@@ -225,6 +230,16 @@ pub unsafe extern "C" fn pando_txn_get(
             None => PandoStatus::NotFound,
         })
     })
+}
+
+/// 1 when the lock of the last locking read was not held before it.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_just_locked(txn: *const PandoTxn) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { (*txn).txn.just_locked() }))
 }
 
 /// Gives back the lock of a row that was read and does not match (READ COMMITTED).

@@ -76,6 +76,11 @@ impl Txn {
         &self.db
     }
 
+    /// A new statement begins: a kill of the one before is over ([`Db::kill`] holds until then).
+    pub fn clear_kill(&self) {
+        self.handle.clear_kill();
+    }
+
     /// Changes how long [`LockWait::Default`] waits.
     pub fn set_lock_wait(&mut self, wait: Duration) {
         self.lock_wait = wait;

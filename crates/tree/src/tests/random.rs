@@ -24,6 +24,15 @@ struct Run {
     keys: Keys,
     front: u32,
     end: u32,
+    /// Of ten writes, how many put.
+    puts: u32,
+}
+
+impl Run {
+    fn new(seed: u64, config: TreeConfig, keys: Keys) -> Run {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Run { world: World::new(seed, config), rng, keys, front: 0, end: 0, puts: 7 }
+    }
 }
 
 impl Run {
@@ -75,7 +84,7 @@ impl Run {
                 }
             }
             _ => {
-                let value = self.rng.random_ratio(7, 10).then(|| self.value());
+                let value = self.rng.random_ratio(self.puts, 10).then(|| self.value());
                 (self.any_key(), value)
             }
         }
@@ -215,21 +224,22 @@ impl Run {
 
 /// Jobs are begun and end much later, in any order, while the tree changes under them; some outlive a
 /// truncation.
-fn interleaved(seed: u64, episodes: usize, config: TreeConfig, keys: Keys) {
-    let mut run =
-        Run { world: World::new(seed, config), rng: ChaCha8Rng::seed_from_u64(seed), keys, front: 0, end: 0 };
+fn interleaved(seed: u64, episodes: usize, truncates: bool, config: TreeConfig, keys: Keys) {
+    let mut run = Run::new(seed, config, keys);
     let mut most = 0;
     for _ in 0..episodes {
         let tree = run.world.tree.clone();
         let mut tasks = Vec::new();
+        // Now the tree grows, now it shrinks.
+        run.puts = [9, 8, 5, 1][run.rng.random_range(0..4)];
         for _ in 0..run.rng.random_range(1..1500) {
             match run.rng.random_range(0..1000) {
-                0..100 if tasks.len() < 6 => tasks.extend(tree.start_job()),
+                0..100 if tasks.len() < 8 => tasks.extend(tree.start_job()),
                 100..160 if !tasks.is_empty() => {
                     let (task, plan) = tasks.swap_remove(run.rng.random_range(0..tasks.len()));
                     tree.execute(&task, plan).unwrap();
                 }
-                160 => run.world.truncate(),
+                160 if truncates => run.world.truncate(),
                 161..166 => {
                     let last = run.world.last;
                     run.world.check_scan(last);
@@ -263,17 +273,24 @@ fn interleaved(seed: u64, episodes: usize, config: TreeConfig, keys: Keys) {
 
 #[test]
 fn jobs_that_take_long_fit_into_what_the_tree_became() {
-    interleaved(21, 25, tiny(), Keys::Uniform(4000));
-    interleaved(22, 25, tiny(), Keys::Hot(2000));
-    interleaved(23, 25, tiny(), Keys::Queue);
-    let mut config = tiny();
-    config.buffer_compression = config.run.compression;
-    interleaved(24, 25, TreeConfig { fanout_max: 3, ..config }, Keys::Ascending);
+    interleaved(21, 25, true, tiny(), Keys::Uniform(4000));
+    interleaved(22, 25, false, tiny(), Keys::Hot(2000));
+    interleaved(23, 25, false, TreeConfig { fanout_max: 8, ..tiny() }, Keys::Queue);
+    let mut alike = tiny();
+    alike.buffer_compression = alike.run.compression;
+    interleaved(24, 25, true, TreeConfig { fanout_max: 3, ..alike }, Keys::Ascending);
+}
+
+#[test]
+fn jobs_that_take_long_fit_into_a_deep_tree_that_grows_and_shrinks() {
+    let config = TreeConfig { memtable_bytes: 1000, leaf_raw_bytes: 800, fanout_max: 3, ..tiny() };
+    interleaved(25, 30, false, config, Keys::Uniform(6000));
+    let config = TreeConfig { memtable_bytes: 1000, leaf_raw_bytes: 1500, fanout_max: 6, ..tiny() };
+    interleaved(26, 30, false, config, Keys::Uniform(3000));
 }
 
 fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) {
-    let mut run =
-        Run { world: World::new(seed, config), rng: ChaCha8Rng::seed_from_u64(seed), keys, front: 0, end: 0 };
+    let mut run = Run::new(seed, config, keys);
     for _ in 0..steps {
         run.step();
     }

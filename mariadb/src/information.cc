@@ -1,0 +1,167 @@
+/* Statistics, costs, CHECK, ANALYZE and OPTIMIZE, and what the engine can do. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+static const uint PAGE_BYTES= 16384; /* what costs are counted in, as InnoDB's */
+
+handler::Table_flags ha_pando::table_flags() const
+{
+  /* No ranges are locked, so statements cannot be replayed in the order of commits: the binary log
+     needs rows. */
+  return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS |
+         HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
+         HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
+         HA_TABLE_SCAN_ON_INDEX | HA_CAN_BIT_FIELD | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CHECK_UNIQUE_AFTER_WRITE;
+}
+
+ulong ha_pando::index_flags(uint index, uint, bool) const
+{
+  ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
+  if (index == table_share->primary_key)
+    return flags | HA_CLUSTERED_INDEX;
+  return flags | HA_DO_INDEX_COND_PUSHDOWN;
+}
+
+int ha_pando::info(uint flag)
+{
+  if (flag & HA_STATUS_ERRKEY)
+    errkey= m_duplicate_index;
+  if (!(flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)))
+    return 0;
+  PandoTableInfo figures;
+  if (PandoStatus status= pando_table_info(m_table, &figures))
+    return fail(status);
+  if (flag & HA_STATUS_AUTO)
+    stats.auto_increment_value= MY_MAX(figures.auto_increment, 1ULL);
+  if (flag & HA_STATUS_VARIABLE)
+  {
+    /* 0 would be taken for a fact by the optimizer, but is an estimate. */
+    stats.records= figures.rows ? figures.rows : flag & HA_STATUS_TIME ? 0 : 1;
+    stats.deleted= 0;
+    stats.data_file_length= figures.data_bytes;
+    stats.index_file_length= figures.index_bytes;
+    stats.delete_length= figures.free_bytes;
+    stats.mean_rec_length= figures.rows ? ulong(figures.raw_bytes / figures.rows) : 0;
+    m_raw_bytes= figures.raw_bytes;
+  }
+  if (flag & HA_STATUS_CONST)
+  {
+    stats.block_size= PAGE_BYTES;
+    stats.create_time= time_t(figures.created);
+    sample_rec_per_key(figures.rows);
+  }
+  return 0;
+}
+
+/* Guesses for keys without statistics of the server (ANALYZE TABLE makes those): one row for a whole unique
+   key, fewer and fewer rows the more parts are given. */
+void ha_pando::sample_rec_per_key(ha_rows rows)
+{
+  for (uint i= 0; i < table_share->keys; i++)
+  {
+    KEY *key= &table->key_info[i];
+    const uint user= key->user_defined_key_parts;
+    const bool unique= m_layouts[i].is_unique();
+    for (uint part= 0; part < key->ext_key_parts; part++)
+    {
+      double share= 1;
+      if (unique ? part + 1 < user : part < user)
+      {
+        /* The whole of a key that is not unique: a hundredth of its square root, as a rule of thumb. */
+        double whole= unique ? 1 : MY_MIN(double(rows), 10);
+        double first= MY_MAX(whole, double(rows) / 100);
+        share= user <= 1 ? whole : first * pow(whole / first, double(part) / double(user - 1));
+      }
+      key->rec_per_key[part]= ulong(MY_MAX(share, 1));
+    }
+  }
+}
+
+ha_rows ha_pando::records_in_range(uint index, const key_range *min, const key_range *max, page_range *)
+{
+  Index_layout &layout= m_layouts[index];
+  Bytes from, to;
+  bool has_from= min != nullptr, has_to= max != nullptr;
+  if (min)
+  {
+    layout.encode_image(&from, min->key, min->keypart_map);
+    if (min->flag == HA_READ_AFTER_KEY && !after_prefix(&from))
+      return 1;
+  }
+  if (max)
+  {
+    layout.encode_image(&to, max->key, max->keypart_map);
+    if (max->flag == HA_READ_AFTER_KEY)
+      has_to= after_prefix(&to);
+  }
+  uint64_t rows;
+  PandoBytes none= {};
+  if (PandoStatus status= pando_table_estimate(m_table, layout.dictionary(), has_from ? from.view() : none,
+                                               has_to ? to.view() : none, &rows))
+  {
+    fail(status);
+    return HA_POS_ERROR;
+  }
+  /* 0 means "certainly none" to the server. */
+  return MY_MAX(rows, 1ULL);
+}
+
+/* Blocks are compressed on disk, but it is decompressed ones that rows are taken from. */
+double ha_pando::scan_time()
+{
+  return double(m_raw_bytes) / PAGE_BYTES + 1;
+}
+
+double ha_pando::read_time(uint index, uint ranges, ha_rows rows)
+{
+  if (index != table_share->primary_key)
+    return handler::read_time(index, ranges, rows);
+  const double all= scan_time();
+  if (stats.records <= rows)
+    return all;
+  return ranges + double(rows) / double(stats.records) * all;
+}
+
+int ha_pando::analyze(THD *, HA_CHECK_OPT *)
+{
+  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE) ? HA_ADMIN_FAILED : HA_ADMIN_OK;
+}
+
+int ha_pando::check(THD *thd, HA_CHECK_OPT *)
+{
+  const char *old_stage= thd_proc_info(thd, "Checking table");
+  PandoStatus status= pando_table_check(db, m_table);
+  thd_proc_info(thd, old_stage);
+  if (!status)
+    return HA_ADMIN_OK;
+  fail(status);
+  return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+}
+
+int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
+{
+  const char *old_stage= thd_proc_info(thd, "Optimizing table");
+  PandoStatus status= pando_table_compact(m_table);
+  thd_proc_info(thd, old_stage);
+  if (!status)
+    return HA_ADMIN_OK;
+  fail(status);
+  return HA_ADMIN_FAILED;
+}
+
+bool ha_pando::get_error_message(int error, String *text)
+{
+  if (error == HA_ERR_PANDO_IO)
+    error_text(text);
+  return false;
+}
+
+void ha_pando::update_create_info(HA_CREATE_INFO *info)
+{
+  if (info->used_fields & HA_CREATE_USED_AUTO)
+    return;
+  this->info(HA_STATUS_AUTO);
+  info->auto_increment_value= stats.auto_increment_value;
+}

@@ -1,0 +1,128 @@
+/* Inserting, changing and deleting rows: an entry for each dictionary, then one call. */
+#include "ha_pando.h"
+
+using namespace pando;
+
+void ha_pando::views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out)
+{
+  out->clear();
+  for (const Entry &entry : entries)
+    out->push_back(entry.view());
+}
+
+/* Encodes what a record is in every dictionary that is `present`; the others get an empty entry. */
+void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries)
+{
+  for (uint dictionary= 0; dictionary < entries->size(); dictionary++)
+  {
+    Entry &entry= (*entries)[dictionary];
+    entry.key.clear();
+    entry.value.clear();
+    entry.unique= false;
+    if (!entry.present)
+      continue;
+    if (dictionary == 0)
+    {
+      entry.key.append(row_key.data, row_key.len);
+      m_row_codec.encode(&entry.value, record);
+      entry.unique= has_primary_key();
+      continue;
+    }
+    Index_layout &layout= m_layouts[index_of_dictionary(dictionary)];
+    entry.unique= layout.encode_key(&entry.key, record, row_key);
+    layout.encode_value(&entry.value, record, row_key, entry.unique);
+  }
+}
+
+int ha_pando::new_row_key(const uchar *record, Bytes *key)
+{
+  key->clear();
+  if (has_primary_key())
+  {
+    m_layouts[0].encode_key(key, record, PandoBytes{});
+    return 0;
+  }
+  uint64_t hidden;
+  if (PandoStatus status= pando_table_next_hidden_key(m_table, &hidden))
+    return fail(status);
+  mi_int8store(key->extend(HIDDEN_KEY_SIZE), hidden);
+  return 0;
+}
+
+int ha_pando::write_failed(PandoStatus status)
+{
+  if (status == PANDO_STATUS_DUPLICATE)
+    m_duplicate_index= index_of_dictionary(pando_txn_duplicate(txn(), nullptr));
+  return fail(status);
+}
+
+int ha_pando::write_row(const uchar *record)
+{
+  if (table->next_number_field && record == table->record[0])
+    if (int error= update_auto_increment())
+      return error;
+  if (int error= new_row_key(record, &m_new_row_key))
+    return error;
+  for (Entry &entry : m_new)
+    entry.present= true;
+  encode_row(record, m_new_row_key.view(), &m_new);
+  views(m_new, &m_new_views);
+  if (PandoStatus status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size())))
+    return write_failed(status);
+  if (!has_primary_key())
+    m_row_key.assign(m_new_row_key.data(), m_new_row_key.size());
+  if (table->found_next_number_field && record == table->record[0])
+    note_auto_increment(table->found_next_number_field);
+  return m_copy_txn ? commit_piece() : 0;
+}
+
+int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
+{
+  if (has_primary_key())
+  {
+    m_old_row_key.clear();
+    m_layouts[0].encode_key(&m_old_row_key, old_record, PandoBytes{});
+    m_new_row_key.clear();
+    m_layouts[0].encode_key(&m_new_row_key, new_record, PandoBytes{});
+  }
+  else
+  {
+    m_old_row_key.assign(m_row_key.data(), m_row_key.size());
+    m_new_row_key.assign(m_row_key.data(), m_row_key.size());
+  }
+  /* A primary key that changes only in what its bytes do not show (case) may still be kept in entries. */
+  const bool row_key_changed= has_primary_key() && m_layouts[0].is_changed(old_record, new_record);
+  for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
+  {
+    bool present= dictionary == 0 || row_key_changed ||
+                  m_layouts[index_of_dictionary(dictionary)].is_changed(old_record, new_record);
+    m_new[dictionary].present= m_old[dictionary].present= present;
+  }
+  encode_row(old_record, m_old_row_key.view(), &m_old);
+  encode_row(new_record, m_new_row_key.view(), &m_new);
+  views(m_old, &m_old_views);
+  views(m_new, &m_new_views);
+  if (PandoStatus status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(),
+                                               uint32_t(m_new_views.size())))
+    return write_failed(status);
+  if (table->found_next_number_field && new_record == table->record[0] &&
+      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+    note_auto_increment(table->found_next_number_field);
+  return 0;
+}
+
+int ha_pando::delete_row(const uchar *record)
+{
+  if (has_primary_key())
+  {
+    m_old_row_key.clear();
+    m_layouts[0].encode_key(&m_old_row_key, record, PandoBytes{});
+  }
+  else
+    m_old_row_key.assign(m_row_key.data(), m_row_key.size());
+  for (Entry &entry : m_old)
+    entry.present= true;
+  encode_row(record, m_old_row_key.view(), &m_old);
+  views(m_old, &m_old_views);
+  return fail(pando_txn_delete_row(txn(), m_table, m_old_views.data(), uint32_t(m_old_views.size())));
+}
