@@ -20,6 +20,10 @@ public:
   uchar *data() { return m_data; }
   size_t size() const { return m_size; }
   bool empty() const { return m_size == 0; }
+  bool operator==(const Bytes &other) const
+  {
+    return m_size == other.m_size && (!m_size || !memcmp(m_data, other.m_data, m_size));
+  }
   void clear() { m_size= 0; }
   void truncate(size_t size) { m_size= size; }
 

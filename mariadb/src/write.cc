@@ -100,6 +100,8 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   }
   encode_row(old_record, m_old_row_key.view(), &m_old);
   encode_row(new_record, m_new_row_key.view(), &m_new);
+  if (m_old[0].key == m_new[0].key && m_old[0].value == m_new[0].value)
+    return HA_ERR_RECORD_IS_THE_SAME;
   views(m_old, &m_old_views);
   views(m_new, &m_new_views);
   if (PandoStatus status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(),
