@@ -45,7 +45,8 @@ int ha_pando::new_row_key(const uchar *record, Bytes *key)
   uint64_t hidden;
   if (PandoStatus status= pando_table_next_hidden_key(m_table, &hidden))
     return fail(status);
-  mi_int8store(key->extend(HIDDEN_KEY_SIZE), hidden);
+  uchar *bytes= key->extend(HIDDEN_KEY_SIZE);
+  mi_int8store(bytes, hidden);
   return 0;
 }
 

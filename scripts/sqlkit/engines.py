@@ -24,11 +24,10 @@ def options(engine, cache_mb, flush_at_commit=1):
 
 
 def table_files(data_dir, database, table):
-    """The files of one table, whatever its engine: DATADIR/db/t.ext and DATADIR/db/t/*."""
+    """The files of one table, whatever its engine: DATADIR/db/t.ext and DATADIR/db/t.pando/*."""
     directory = pathlib.Path(data_dir) / database
-    files = [path for path in directory.glob(f"{table}.*") if path.suffix != ".frm"]
-    files += [path for path in (directory / table).glob("**/*") if path.is_file()]
-    return sorted(files)
+    return sorted(path for pattern in (f"{table}.*", f"{table}.*/**/*") for path in directory.glob(pattern)
+                  if path.is_file() and path.suffix != ".frm")
 
 
 def disk_bytes(files):

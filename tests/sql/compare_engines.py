@@ -136,7 +136,8 @@ def _explain(failure, arguments, server, sides):
         print(f"the server went away: {failure.cause}\n--- the end of its log\n{server.log_text()[-4000:]}---")
     else:
         _show_difference(failure.cause, sides)
-    shrinker = Shrinker(server, sides, Planter(arguments.plant), arguments.shrink_seconds)
+    shrinker = Shrinker(server, sides, Planter(arguments.plant), failure.cause,
+                        arguments.shrink_seconds)
     steps, again = shrinker.shrink(failure.steps)
     print(f"--- {len(steps)} steps " + ("that are enough" if again else "(it did not fail again)"))
     for step in steps:

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from crash import schema, verify
+from crash import ddl, schema, verify
 from crash.client import Client
 from sqlkit import engines
 from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
@@ -43,6 +43,7 @@ def _arguments():
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
+    parser.add_argument("--ddl", action="store_true", help="one more client creates, alters and drops tables")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 
@@ -71,24 +72,27 @@ def _start_again(server, engine, rng):
     return kills
 
 
-def _round(number, server, clients, arguments, rng):
+def _round(number, server, clients, ddl_client, arguments, rng):
     """One round. Returns the problems found."""
     before = sum(client.commits for client in clients)
-    for client in clients:
+    everybody = clients + ([ddl_client] if ddl_client else [])
+    for client in everybody:
         client.start(server)
     load = rng.uniform(*_LOAD_SECONDS)
     time.sleep(load)
     server.kill()
-    for client in clients:
+    for client in everybody:
         client.join()
     on_the_way = sum(client.in_flight is not None for client in clients)
-    errors = [f"client {client.number}: {client.error}" for client in clients if client.error]
+    errors = [f"client {client.number}: {client.error}" for client in everybody if client.error]
     begin = time.monotonic()
     kills = _start_again(server, arguments.engine, rng)
     recovered = time.monotonic() - begin
     with server.connect(schema.DATABASE) as session:
         problems = (errors + verify.rows_hold(session, clients)
                     + verify.tables_hold(session, arguments.engine))
+        if ddl_client:
+            problems += ddl.holds(server, session, ddl_client, arguments.engine)
         rows = session.number("SELECT (SELECT COUNT(*) FROM items) + (SELECT COUNT(*) FROM parts)")
     again = f", killed {kills}x while recovering" if kills else ""
     print(f"round {number:2}: killed after {load:.2f} s, {sum(c.commits for c in clients) - before:5} commits "
@@ -114,8 +118,9 @@ def _run(server, arguments):
     with server.connect() as session:
         schema.create(session, arguments.engine)
     clients = [Client(number, arguments.seed) for number in range(arguments.clients)]
+    ddl_client = ddl.DdlClient(arguments.engine, arguments.seed) if arguments.ddl else None
     for number in range(1, arguments.rounds + 1):
-        problems = _round(number, server, clients, arguments, rng)
+        problems = _round(number, server, clients, ddl_client, arguments, rng)
         if problems:
             return problems
     with server.connect(schema.DATABASE) as session:
@@ -123,6 +128,7 @@ def _run(server, arguments):
     if not problems:
         print(f"all held: {arguments.rounds} rounds, {sum(c.commits for c in clients)} acknowledged commits, "
               f"{sum(c.rollbacks for c in clients)} rollbacks, {sum(c.deadlocks for c in clients)} deadlocks; "
+              f"{ddl_client.commits if ddl_client else 0} DDL client's statements; "
               f"damage of {len(_DAMAGE)} kinds was noticed")
     return problems
 

@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn corruption_names_file_offset_expected_and_found() {
-        let text = Error::corruption(Path::new("/t/main.pando"), 8192, "block checksum", "1", "2").to_string();
+        let text =
+            Error::corruption(Path::new("/t/main.pando"), 8192, "block checksum", "1", "2").to_string();
         for part in ["/t/main.pando", "8192", "block checksum", "expected 1", "found 2"] {
             assert!(text.contains(part), "{text}");
         }

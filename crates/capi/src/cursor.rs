@@ -152,6 +152,7 @@ pub unsafe extern "C" fn pando_cursor_fetch(
         let (key, stop) = unsafe { (fetch.key.as_slice(), fetch.stop.as_option()) };
         position(&mut cursor.cursor, txn, fetch, key)?;
         let ended = cursor.fill(txn, fetch, stop)?;
+        txn.note_rows_read(u64::from(cursor.arena.count()));
         *batch = PandoBatch {
             rows: cursor.arena.bytes(),
             count: cursor.arena.count(),

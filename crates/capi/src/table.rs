@@ -117,7 +117,11 @@ pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) 
 /// # Safety
 /// `db` is open, the paths are valid for the call.
 #[no_mangle]
-pub unsafe extern "C" fn pando_table_rename(db: *const PandoDb, from: PandoBytes, to: PandoBytes) -> PandoStatus {
+pub unsafe extern "C" fn pando_table_rename(
+    db: *const PandoDb,
+    from: PandoBytes,
+    to: PandoBytes,
+) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
     run(|| {

@@ -213,8 +213,7 @@ pub unsafe extern "C" fn pando_txn_get(
             PandoRead::Snapshot => txn.get(table, index, key)?,
             PandoRead::Latest => txn.get_latest(table, index, key)?,
             PandoRead::Shared | PandoRead::Exclusive => {
-                let mode =
-                    if read == PandoRead::Shared { LockMode::Shared } else { LockMode::Exclusive };
+                let mode = if read == PandoRead::Shared { LockMode::Shared } else { LockMode::Exclusive };
                 match txn.get_locked(table, index, key, mode, lock_wait(wait_s))? {
                     LockedRead::Row(value) => Some(value),
                     LockedRead::Absent => None,
@@ -222,6 +221,7 @@ pub unsafe extern "C" fn pando_txn_get(
                 }
             }
         };
+        txn.note_rows_read(u64::from(found.is_some()));
         Ok(match found {
             Some(value) => {
                 *buffer = value;
@@ -276,10 +276,7 @@ unsafe fn entries<'a>(entries: *const PandoEntry, count: u32) -> Vec<Entry<'a>> 
 }
 
 /// Runs a change of a row; a duplicate key is kept for [`pando_txn_duplicate`].
-fn change(
-    txn: &mut PandoTxn,
-    work: impl FnOnce(&mut Txn) -> pandodb::Result<()>,
-) -> PandoStatus {
+fn change(txn: &mut PandoTxn, work: impl FnOnce(&mut Txn) -> pandodb::Result<()>) -> PandoStatus {
     run(|| match work(&mut txn.txn) {
         Err(Error::Duplicate { index, existing }) => {
             let error = Error::Duplicate { index, existing: Vec::new() };

@@ -92,8 +92,16 @@ fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: boo
     writeln!(out, "{file}: dictionary {} ({})", sb.dict, dict.name)?;
     writeln!(out, "  checkpoint      epoch {}, durable up to seqno {}", sb.epoch, sb.durable_seqno)?;
     writeln!(out, "  auto-increment  {}", sb.auto_increment)?;
-    writeln!(out, "  records         {} ({} tombstones), {} bytes raw", stats.rows, stats.tombstones, stats.raw_bytes)?;
-    writeln!(out, "  tree            {} nodes, {} leaves, {} runs, height {}", stats.nodes, stats.leaves, stats.runs, stats.height)?;
+    writeln!(
+        out,
+        "  records         {} ({} tombstones), {} bytes raw",
+        stats.rows, stats.tombstones, stats.raw_bytes
+    )?;
+    writeln!(
+        out,
+        "  tree            {} nodes, {} leaves, {} runs, height {}",
+        stats.nodes, stats.leaves, stats.runs, stats.height
+    )?;
     writeln!(out, "  in buffers      {} bytes raw", stats.buffered_bytes)?;
     writeln!(out, "  on disk         {} bytes in use, {} in the file", stats.disk_bytes, sb.file_bytes)?;
     if shape {

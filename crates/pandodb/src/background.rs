@@ -179,6 +179,10 @@ impl Db {
         let age_micros = self.background.period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
         for dict in self.open_dicts() {
             let since = dict.dirty_since.load(Ordering::Acquire);
+            if since == 0 && dict.tree.is_dirty() {
+                // Jobs alone have changed the tree: what they replaced is free after a checkpoint.
+                self.mark_dirty(std::slice::from_ref(&dict));
+            }
             if since != 0 && now.saturating_sub(since) >= age_micros {
                 self.checkpoint_or_note(&dict);
             } else if dict.tree.has_work() {
@@ -220,7 +224,7 @@ impl Db {
             .iter()
             .filter(|dict| !dict.is_dropped())
             .filter_map(|dict| dict.tree.oldest_unwritten())
-            .chain(self.held_log.lock().values().copied())
+            .chain(self.held_log.lock().values().map(|held| held.needs_from))
             .fold(visible + 1, u64::min);
         if let Err(error) = self.wal.trim(keep_from) {
             self.note_failure("log trim", &error);
@@ -243,17 +247,20 @@ impl Db {
             return Ok(());
         }
         let since = dict.dirty_since.swap(0, Ordering::AcqRel);
+        let started = self.vfs.now_micros();
         let result = dict.tree.checkpoint(
             || self.wal.last_seqno(),
             |seqno| self.wal.sync_up_to_seqno(seqno),
             || dict.auto_increment.load(Ordering::Acquire),
         );
+        self.metrics.checkpoint_time.add(self.vfs.now_micros().saturating_sub(started));
         match result {
             Ok(_) => Ok(()),
             // The table went away under the checkpoint: its file may be gone as well.
             Err(_) if dict.is_dropped() => Ok(()),
             Err(error) => {
-                let _ = dict.dirty_since.compare_exchange(0, since.max(1), Ordering::AcqRel, Ordering::Acquire);
+                let _ =
+                    dict.dirty_since.compare_exchange(0, since.max(1), Ordering::AcqRel, Ordering::Acquire);
                 Err(error)
             }
         }

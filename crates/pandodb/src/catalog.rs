@@ -57,8 +57,9 @@ impl Content {
 }
 
 fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
-    let array: [u8; 8] =
-        bytes.try_into().map_err(|_| Error::corruption(path, 0, "id in the catalog", "8 bytes", bytes.len()))?;
+    let array: [u8; 8] = bytes
+        .try_into()
+        .map_err(|_| Error::corruption(path, 0, "id in the catalog", "8 bytes", bytes.len()))?;
     Ok(u64::from_be_bytes(array))
 }
 

@@ -239,7 +239,11 @@ impl Cursor {
     fn step_tree(&mut self) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         let tree = self.tree_mut();
-        if forward { tree.next()? } else { tree.prev()? }
+        if forward {
+            tree.next()?
+        } else {
+            tree.prev()?
+        }
         Ok(())
     }
 

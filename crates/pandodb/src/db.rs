@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pando_base::{limits, DictId, Metrics, Seqno, TxnId};
+use pando_base::{limits, DictId, Metrics, TxnId};
 use pando_run::BlockCache;
 use pando_storage::vfs::{LockFile, RealVfs, Vfs};
 use pando_tree::TreeConfig;
@@ -19,7 +19,7 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::horizon::EngineHorizon;
 use crate::options::{LogLevel, LogSink, Options};
-use crate::recovery;
+use crate::recovery::{self, Unrecovered};
 use crate::table::{Dict, Table};
 use crate::transaction::Txn;
 
@@ -41,9 +41,9 @@ pub struct Db {
     pub(crate) dicts: RwLock<HashMap<DictId, Arc<Dict>>>,
     /// Open tables by normalized path.
     pub(crate) tables: RwLock<HashMap<String, Arc<Table>>>,
-    /// Damaged dictionaries, and the first seqno of the log that each would need: that log is kept
-    /// until the table is dropped or found whole at a later start.
-    pub(crate) held_log: Mutex<HashMap<DictId, Seqno>>,
+    /// Dictionaries that recovery could not bring up to date. They are not opened, and the log that
+    /// they need is kept, until the table is dropped or found whole at a later start.
+    pub(crate) held_log: Mutex<HashMap<DictId, Unrecovered>>,
     pub(crate) tree_config: TreeConfig,
     pub(crate) memtable_bytes: usize,
     pub(crate) log_kept_bytes_max: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Parts {
     pub horizon: Arc<EngineHorizon>,
     pub catalog: Catalog,
     pub dicts: HashMap<DictId, Arc<Dict>>,
-    pub held_log: HashMap<DictId, Seqno>,
+    pub held_log: HashMap<DictId, Unrecovered>,
     pub lock: LockFile,
 }
 

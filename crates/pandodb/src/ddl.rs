@@ -30,6 +30,7 @@ use crate::descriptor::{
     key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
 use crate::options::LogLevel;
+use crate::recovery::check_durable;
 use crate::table::{Dict, Table};
 
 /// The copy of the descriptor in a table's directory.
@@ -211,7 +212,8 @@ impl Db {
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let (from, to) = (normalize(from), normalize(to));
-        let old = self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
+        let old =
+            self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
         let dir = table_dir(&self.base_dir, &to);
         if self.table_exists(&to) || self.vfs.exists(&dir)? {
             return Err(Error::Exists { what: format!("table directory {}", dir.display()) });
@@ -294,10 +296,10 @@ impl Db {
                 Intent::Rename { .. } => Ok(()),
             };
             match result {
-                Ok(()) => self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })?,
-                Err(error) => {
-                    self.log(LogLevel::Warning, &format!("cannot finish {intent:?} now: {error}"))
+                Ok(()) => {
+                    self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })?
                 }
+                Err(error) => self.log(LogLevel::Warning, &format!("cannot finish {intent:?} now: {error}")),
             }
         }
         for descriptor in self.catalog.tables(|t| t.temporary) {
@@ -307,7 +309,13 @@ impl Db {
     }
 
     fn open_dict(&self, path: &Path, id: DictId, config: TreeConfig) -> Result<Dict> {
+        // Whatever it was that recovery stumbled on, without the log's records there would be wrong
+        // answers, and the next checkpoint would lose them for ever.
+        if let Some(held) = self.held_log.lock().get(&id) {
+            return Err(held.error.clone());
+        }
         let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
+        check_durable(path, superblock.durable_seqno, self.wal.last_seqno())?;
         let tree = Tree::open(self.run_context(&file), &superblock, config, self.horizon.clone())?;
         Ok(Dict::new(id, tree, file, superblock.auto_increment))
     }

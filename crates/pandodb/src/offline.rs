@@ -48,7 +48,8 @@ pub fn open_directory(dir: &Path) -> Result<Vec<(String, Result<OfflineDict>)>> 
     let dicts = descriptor.dictionaries.iter().map(|dictionary| {
         let path = dir.join(&dictionary.file);
         let opened = open_one(&vfs, &path, DictId(dictionary.id), &cache);
-        let opened = opened.map(|(superblock, tree)| OfflineDict { name: dictionary.name.clone(), superblock, tree });
+        let opened =
+            opened.map(|(superblock, tree)| OfflineDict { name: dictionary.name.clone(), superblock, tree });
         (dictionary.file.clone(), opened)
     });
     Ok(dicts.collect())

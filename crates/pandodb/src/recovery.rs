@@ -9,14 +9,16 @@
 //! 5. publish the last seqno, start a new log file.
 //!
 //! A dictionary whose file is damaged does not stop recovery (I8): its records stay in the log
-//! (`held_log`) and whoever opens its table gets the error.
+//! (`held_log`), and whoever opens its table gets the error until a later start has replayed them.
+//! The log and the files must belong together: a catalog without a log, a log without a catalog and
+//! a dictionary that holds commits from behind the log's end are damage, too.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{limits, DictId, Metrics, Result, Seqno};
+use pando_base::{limits, DictId, Error, Metrics, Result, Seqno};
 use pando_run::{BlockCache, RunContext};
 use pando_storage::vfs::Vfs;
 use pando_storage::TreeFile;
@@ -41,6 +43,15 @@ struct Known {
     config: TreeConfig,
 }
 
+/// A dictionary that recovery could not bring up to date.
+#[derive(Clone, Debug)]
+pub(crate) struct Unrecovered {
+    /// The log from here on is kept for it.
+    pub needs_from: Seqno,
+    /// Why; what is in its file must not be read without what is in the log.
+    pub error: Error,
+}
+
 struct Recovery<'a> {
     options: &'a Options,
     vfs: Arc<dyn Vfs>,
@@ -49,7 +60,7 @@ struct Recovery<'a> {
     horizon: Arc<EngineHorizon>,
     known: HashMap<DictId, Known>,
     dicts: HashMap<DictId, Opened>,
-    held_log: HashMap<DictId, Seqno>,
+    held_log: HashMap<DictId, Unrecovered>,
     batches: u64,
     records: u64,
 }
@@ -57,6 +68,8 @@ struct Recovery<'a> {
 struct Opened {
     dict: Arc<Dict>,
     durable_seqno: Seqno,
+    /// A job has failed: its memtables stay in memory for the background to write.
+    is_stuck: bool,
 }
 
 /// Recovers the database that the options name.
@@ -80,19 +93,23 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         batches: 0,
         records: 0,
     };
-    let catalog = recovery.open_catalog()?;
+    let catalog = recovery.open_catalog(&replay)?;
     recovery.replay_catalog(&mut replay)?;
     let content = Content::load(&catalog)?;
     recovery.finish_renames(&content)?;
     recovery.know_tables(&content);
-    let last_seqno = recovery.replay_tables(&mut replay)?.max(recovery.newest_durable());
+    let last_seqno = recovery.replay_tables(&mut replay)?;
+    recovery.check_durable(last_seqno)?;
     wal.start(last_seqno + 1)?;
     let snapshots = Snapshots::new(last_seqno);
     recovery.horizon.open_for(snapshots.clone());
     if recovery.batches > 0 {
         let ms = vfs.now_micros().saturating_sub(started) / 1000;
         let (batches, records) = (recovery.batches, recovery.records);
-        say(&options.log, &format!("recovery replayed {records} records of {batches} transactions in {ms} ms"));
+        say(
+            &options.log,
+            &format!("recovery replayed {records} records of {batches} transactions in {ms} ms"),
+        );
     }
     let Recovery { cache, horizon, dicts, held_log, .. } = recovery;
     Ok(Parts {
@@ -115,9 +132,15 @@ fn say(log: &LogSink, text: &str) {
 
 impl Recovery<'_> {
     /// The catalog's dictionary, made new in a new database.
-    fn open_catalog(&mut self) -> Result<Arc<Dict>> {
+    fn open_catalog(&mut self, replay: &Replay) -> Result<Arc<Dict>> {
         let path = Db::catalog_path(&self.options.engine_dir);
+        // The first log file is begun when the catalog is durable.
+        let has_log = replay.oldest_seqno().is_some();
         if !self.vfs.exists(&path)? {
+            if has_log {
+                let found = "log files without it";
+                return Err(Error::corruption(&path, 0, "catalog", "the file", found));
+            }
             // Renamed into place when whole, so that a crash leaves no half-made catalog.
             let new = path.with_extension("new");
             if self.vfs.exists(&new)? {
@@ -128,22 +151,41 @@ impl Recovery<'_> {
             self.vfs.sync_dir(&self.options.engine_dir)?;
         }
         let opened = self.open_dict(CATALOG, &path, self.options.tree)?;
+        if opened.durable_seqno > 0 && !has_log {
+            let expected = format!("files with the commits up to {} at least", opened.durable_seqno);
+            return Err(Error::corruption(&self.options.engine_dir, 0, "log", expected, "no log file"));
+        }
         let dict = opened.dict.clone();
         self.dicts.insert(CATALOG, opened);
         Ok(dict)
     }
 
-    fn open_dict(&self, id: DictId, path: &std::path::Path, config: TreeConfig) -> Result<Opened> {
+    fn open_dict(&self, id: DictId, path: &Path, config: TreeConfig) -> Result<Opened> {
         let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
         let context =
             RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
         let tree = Tree::open(context, &superblock, config, self.horizon.clone())?;
         let dict = Arc::new(Dict::new(id, tree, file, superblock.auto_increment));
-        Ok(Opened { dict, durable_seqno: superblock.durable_seqno })
+        Ok(Opened { dict, durable_seqno: superblock.durable_seqno, is_stuck: false })
     }
 
-    fn newest_durable(&self) -> Seqno {
-        self.dicts.values().map(|opened| opened.durable_seqno).max().unwrap_or(0)
+    /// No file holds commits that the log does not know (I7). If one does, the log has lost its end or
+    /// is another one: seqnos would be given again that the file has already.
+    fn check_durable(&mut self, last_seqno: Seqno) -> Result<()> {
+        let newer: Vec<(DictId, Error)> = (self.dicts.iter())
+            .filter_map(|(id, opened)| {
+                let checked = check_durable(&opened.dict.file.path(), opened.durable_seqno, last_seqno);
+                Some((*id, checked.err()?))
+            })
+            .collect();
+        for (id, error) in newer {
+            if id == CATALOG {
+                return Err(error);
+            }
+            self.dicts.remove(&id);
+            self.hold_log(id, last_seqno + 1, error);
+        }
+        Ok(())
     }
 
     fn replay_catalog(&mut self, replay: &mut Replay) -> Result<()> {
@@ -205,7 +247,9 @@ impl Recovery<'_> {
         for entry in batch {
             let entry = entry?;
             let id = match entry {
-                Entry::Record { dict, .. } | Entry::Truncate { dict } | Entry::AutoIncrement { dict, .. } => dict,
+                Entry::Record { dict, .. } | Entry::Truncate { dict } | Entry::AutoIncrement { dict, .. } => {
+                    dict
+                }
             };
             if selected(id) {
                 self.replay_entry(seqno, id, entry)?;
@@ -214,18 +258,29 @@ impl Recovery<'_> {
                 }
             }
         }
-        self.make_room(seqno, &touched)
+        self.make_room(seqno, &touched);
+        Ok(())
     }
 
     /// Seals and writes memtables that are full: only between batches, because a sealed memtable
-    /// claims to hold whole commits.
-    fn make_room(&self, seqno: Seqno, touched: &[DictId]) -> Result<()> {
-        for opened in touched.iter().filter_map(|id| self.dicts.get(id)) {
-            if opened.dict.tree.seal_if_full(|| seqno) {
-                while opened.dict.tree.run_job()? {}
+    /// claims to hold whole commits. What cannot be written (a full disk, a damaged block in the way)
+    /// stays in memory: no more than the log has.
+    fn make_room(&mut self, seqno: Seqno, touched: &[DictId]) {
+        for id in touched {
+            let Some(opened) = self.dicts.get_mut(id) else { continue };
+            let is_sealed = opened.dict.tree.seal_if_full(|| seqno);
+            while is_sealed && !opened.is_stuck {
+                match opened.dict.tree.run_job() {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        opened.is_stuck = true;
+                        let text = format!("background job during recovery failed: {error}");
+                        (self.options.log)(LogLevel::Error, &text);
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     fn replay_entry(&mut self, seqno: Seqno, id: DictId, entry: Entry<'_>) -> Result<()> {
@@ -267,11 +322,24 @@ impl Recovery<'_> {
                 true
             }
             Err(error) => {
-                let text = format!("a table cannot be recovered; its part of the log is kept: {error}");
-                (self.options.log)(LogLevel::Error, &text);
-                self.held_log.insert(id, seqno);
+                self.hold_log(id, seqno, error);
                 false
             }
         }
     }
+
+    fn hold_log(&mut self, id: DictId, needs_from: Seqno, error: Error) {
+        let text = format!("a table cannot be recovered; its part of the log is kept: {error}");
+        (self.options.log)(LogLevel::Error, &text);
+        self.held_log.insert(id, Unrecovered { needs_from, error });
+    }
+}
+
+/// Refuses a tree file with commits from behind the end of the log.
+pub(crate) fn check_durable(path: &Path, durable_seqno: Seqno, last_seqno: Seqno) -> Result<()> {
+    if durable_seqno <= last_seqno {
+        return Ok(());
+    }
+    let expected = format!("at most {last_seqno}, where the log ends");
+    Err(Error::corruption(path, 0, "durable seqno of the superblock", expected, durable_seqno))
 }

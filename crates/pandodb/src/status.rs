@@ -11,7 +11,10 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("CACHE", &["cache_"]),
     ("LOG", &["log_"]),
     ("MEMTABLES", &["memtable_"]),
-    ("FLUSH AND COMPACTION", &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"]),
+    (
+        "FLUSH AND COMPACTION",
+        &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"],
+    ),
     ("CHECKPOINTS", &["checkpoint"]),
     ("LOCKS", &["row_lock", "deadlocks"]),
     ("TRANSACTIONS", &["commits", "rollbacks", "statement_", "rows_", "tables_", "read_only"]),
@@ -30,8 +33,17 @@ impl Db {
                 }
             }
         }
-        let _ = writeln!(text, "SNAPSHOTS\n  visible {}, live {:?}", self.snapshots.visible(), self.snapshots.live());
-        let _ = writeln!(text, "LATEST DETECTED DEADLOCK\n{}", self.locks.last_deadlock().unwrap_or_else(|| "  none".into()));
+        let _ = writeln!(
+            text,
+            "SNAPSHOTS\n  visible {}, live {:?}",
+            self.snapshots.visible(),
+            self.snapshots.live()
+        );
+        let _ = writeln!(
+            text,
+            "LATEST DETECTED DEADLOCK\n{}",
+            self.locks.last_deadlock().unwrap_or_else(|| "  none".into())
+        );
         text
     }
 }

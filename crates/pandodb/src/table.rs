@@ -148,7 +148,10 @@ impl Table {
         let mut current = counter.load(Ordering::Acquire);
         loop {
             let first = align_up(current.max(start).max(1), step, offset)?;
-            let next = (count - 1).checked_mul(step).and_then(|span| first.checked_add(span)).map(|l| l.saturating_add(1));
+            let next = (count - 1)
+                .checked_mul(step)
+                .and_then(|span| first.checked_add(span))
+                .map(|l| l.saturating_add(1));
             // At the very top only one value is left.
             let next = next.unwrap_or(u64::MAX);
             match counter.compare_exchange_weak(current, next, Ordering::AcqRel, Ordering::Acquire) {

@@ -175,6 +175,11 @@ impl Txn {
         Ok(self.newest_locked(dict, key)?.map_or(LockedRead::Absent, LockedRead::Row))
     }
 
+    /// Counts rows handed to a caller (`rows_read`); those of cursors are counted by the batch.
+    pub fn note_rows_read(&self, rows: u64) {
+        self.db.metrics.rows_read.add(rows);
+    }
+
     /// Whether the newest lock (or its upgrade to exclusive) was not held before it was asked for,
     /// so that [`Txn::unlock`] may give it back if the row does not match.
     pub fn just_locked(&self) -> bool {
@@ -231,7 +236,14 @@ impl Txn {
     }
 
     /// Sets one key of one dictionary, whatever it held: locks it, then writes.
-    pub fn put(&mut self, table: &Table, index: usize, key: &[u8], value: &[u8], wait: LockWait) -> Result<()> {
+    pub fn put(
+        &mut self,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        value: &[u8],
+        wait: LockWait,
+    ) -> Result<()> {
         let dict = &table.dicts[index];
         self.lock(dict, key, LockMode::Exclusive, wait)?;
         self.write_put(dict, key, value)
@@ -321,7 +333,11 @@ impl Drop for Txn {
 
 fn check_length(what: &'static str, size: usize, limit: usize) -> Result<()> {
     if size > limit {
-        return Err(Error::Engine(pando_base::Error::TooLong { what, size: size as u64, limit: limit as u64 }));
+        return Err(Error::Engine(pando_base::Error::TooLong {
+            what,
+            size: size as u64,
+            limit: limit as u64,
+        }));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Threads that move money between accounts while others add it all up, over tiny trees with
 //! background jobs and checkpoints running: a snapshot sees whole transactions or nothing of them.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 mod common;
 
@@ -7,7 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use common::{options, Lines};
-use pandodb::{Compression, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, TableSpec, Txn};
+use pandodb::{
+    Compression, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, TableSpec, Txn,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -42,8 +45,14 @@ fn set(txn: &mut Txn, table: &Table, account: u32, old: i64, new: i64) -> pandod
     let (old_key, new_key) = (index_key(old, account), index_key(new, account));
     txn.update_row(
         table,
-        &[Entry { key: &id, value: &old_value, unique: true }, Entry { key: &old_key, value: b"", unique: false }],
-        &[Entry { key: &id, value: &new_value, unique: true }, Entry { key: &new_key, value: b"", unique: false }],
+        &[
+            Entry { key: &id, value: &old_value, unique: true },
+            Entry { key: &old_key, value: b"", unique: false },
+        ],
+        &[
+            Entry { key: &id, value: &new_value, unique: true },
+            Entry { key: &new_key, value: b"", unique: false },
+        ],
     )
 }
 

@@ -1,12 +1,13 @@
 //! DDL is all or nothing, wherever the power fails and whichever I/O does.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 mod common;
 
 use std::sync::Arc;
 
 use common::{count, directories, disk, fill, open, spec};
-use pandodb::{Db, EngineError, Error, SimVfs};
 use pando_storage::vfs::FaultKind;
+use pandodb::{Db, EngineError, Error, SimVfs};
 
 const ROWS: u32 = 300;
 

@@ -1,4 +1,5 @@
 //! Damage and failures: a clear error, the other tables go on, nothing else is lost (I8).
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 mod common;
 
@@ -25,7 +26,10 @@ fn two_tables() -> Arc<SimVfs> {
 }
 
 fn rows_file_bytes(vfs: &Arc<SimVfs>) -> u64 {
-    vfs.open(Path::new("/data/db/a.pando/main.pando"), pando_storage::vfs::OpenMode::Existing).unwrap().len().unwrap()
+    vfs.open(Path::new("/data/db/a.pando/main.pando"), pando_storage::vfs::OpenMode::Existing)
+        .unwrap()
+        .len()
+        .unwrap()
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! scans in both directions, lock outcomes, and after each reopen the whole content.
 //! `PANDO_MODEL_OPS` sets the number of operations (a seed and the commit reproduce a run),
 //! `PANDO_MODEL_SEED` the first seed.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,8 +13,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pandodb::{
-    Compression, Cursor, Db, Error, FlushMode, LockMode, LockWait, LockedRead, Mark, Options, ReadMode, SimVfs,
-    Table, TableSpec, TreeConfig, Txn, Vfs,
+    Compression, Cursor, Db, Error, FlushMode, LockMode, LockWait, LockedRead, Mark, Options, ReadMode,
+    SimVfs, Table, TableSpec, TreeConfig, Txn, Vfs,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -105,11 +106,13 @@ impl Work {
 }
 
 fn tiny_trees(rng: &mut ChaCha8Rng) -> TreeConfig {
-    let mut config = TreeConfig::default();
-    config.memtable_bytes = rng.random_range(1..8) * 1024;
-    config.leaf_raw_bytes = rng.random_range(1..6) * 1024;
-    config.fanout_max = rng.random_range(2..6);
-    config.buffer_runs_max = rng.random_range(2..8);
+    let mut config = TreeConfig {
+        memtable_bytes: rng.random_range(1..8) * 1024,
+        leaf_raw_bytes: rng.random_range(1..6) * 1024,
+        fanout_max: rng.random_range(2..6),
+        buffer_runs_max: rng.random_range(2..8),
+        ..TreeConfig::default()
+    };
     config.run.segment_raw_bytes = rng.random_range(128..1024);
     config
 }
@@ -166,9 +169,10 @@ impl Driver {
     fn held_by_other(&self, me: usize, key: &Key, mode: LockMode) -> bool {
         self.txns.iter().enumerate().any(|(i, other)| {
             i != me
-                && other.as_ref().and_then(|o| o.locks.get(key)).is_some_and(|held| {
-                    mode == LockMode::Exclusive || *held == LockMode::Exclusive
-                })
+                && other
+                    .as_ref()
+                    .and_then(|o| o.locks.get(key))
+                    .is_some_and(|held| mode == LockMode::Exclusive || *held == LockMode::Exclusive)
         })
     }
 
@@ -433,7 +437,8 @@ fn a_million_random_operations_agree_with_the_model() {
     let work = work.into_inner().unwrap();
     println!("{total} operations: {work:?}");
     if total >= 1_000_000 {
-        let Work { flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens } = work;
+        let Work { flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens } =
+            work;
         for done in [flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens] {
             assert!(done > 100, "the run did not exercise the engine: {work:?}");
         }

@@ -10,7 +10,7 @@
 //!    records of a leaf are gone.
 //! 3. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
 //!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
-//!    merges runs.
+//!    merges runs. A leaf that has become small is flushed to together with small neighbours.
 
 use std::sync::Arc;
 

@@ -43,12 +43,10 @@ class Program:
         for session in (WRITER, READER):
             for setting in (f"optimizer_switch = '{rng.choice(_SWITCHES)}'", f"sql_mode = '{rng.choice(_MODES)}'",
                             f"join_cache_level = {rng.randint(0, 8)}", "timestamp = 1200000000",
-                            "time_zone = '+00:00'", "max_sort_length = 8192", "lock_wait_timeout = 3"):
+                            "time_zone = '+00:00'", "max_sort_length = 8192"):
                 yield Step(f"SET SESSION {setting}", Mode.NUMBER, session)
-        yield Step(f"SET SESSION tx_isolation = '{rng.choice(['REPEATABLE-READ', 'READ-COMMITTED'])}'",
-                   Mode.NUMBER, READER)
-        yield Step(f"SET SESSION tx_isolation = '{rng.choice(['REPEATABLE-READ', 'REPEATABLE-READ', 'READ-COMMITTED'])}'",
-                   Mode.NUMBER, WRITER)
+            level = rng.choice(["REPEATABLE-READ", "REPEATABLE-READ", "READ-COMMITTED"])
+            yield Step(f"SET SESSION tx_isolation = '{level}'", Mode.NUMBER, session)
 
     def _create(self):
         for number in itertools.count():

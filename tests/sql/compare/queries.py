@@ -2,7 +2,7 @@
 rows, which of several equal strings stands for a group, the order of a floating sum."""
 
 from compare.conditions import condition
-from compare.steps import Mode, Step
+from compare.steps import WRITER, Mode, Step
 
 
 def random_query(rng, tables, session):
@@ -10,6 +10,8 @@ def random_query(rng, tables, session):
              (_covering, 3)]
     kind = rng.choices([one for one, _ in kinds], [weight for _, weight in kinds])[0]
     sql, mode = kind(rng, rng.choice(tables), tables)
+    if session == WRITER and kind in (_rows, _covering, _ordered) and rng.random() < 0.15:
+        sql += rng.choice([" FOR UPDATE", " LOCK IN SHARE MODE", " FOR UPDATE SKIP LOCKED", " FOR UPDATE NOWAIT"])
     return Step(sql, mode, session)
 
 

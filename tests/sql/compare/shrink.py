@@ -9,8 +9,8 @@ from sqlkit.client import ConnectionLost
 class Shrinker:
     """Replays on empty databases of the same server, which is restarted when it dies."""
 
-    def __init__(self, server, sides, plant, seconds):
-        self._server, self._sides, self._plant = server, sides, plant
+    def __init__(self, server, sides, plant, cause, seconds):
+        self._server, self._sides, self._plant, self._cause = server, sides, plant, cause
         self._deadline = time.monotonic() + seconds
 
     def shrink(self, steps):
@@ -38,10 +38,11 @@ class Shrinker:
         return None
 
     def _fails(self, steps):
+        """Whether they fail in the same manner: by a difference, or by a dead server."""
         try:
-            return self.replay(steps) is not None
+            return self.replay(steps) is not None and isinstance(self._cause, Difference)
         except ConnectionLost:
-            return True
+            return isinstance(self._cause, ConnectionLost)
 
     def replay(self, steps):
         """The difference the steps lead to, or None."""

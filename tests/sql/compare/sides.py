@@ -34,7 +34,7 @@ class Side:
             session.query(f"CREATE DATABASE {self.database} CHARACTER SET utf8mb4")
         for number in (WRITER, READER):
             session = self._server.connect(self.database, timeout=_SECONDS_MAX)
-            session.query(f"SET SESSION default_storage_engine = {self.engine}")
+            session.query(f"SET SESSION default_storage_engine = {self.engine}, lock_wait_timeout = 2")
             self._sessions[number] = session
 
     def close(self):

@@ -13,11 +13,13 @@ pub type Lines = Arc<Mutex<Vec<(LogLevel, String)>>>;
 
 /// Options with tiny trees and no threads.
 pub fn options(lines: &Lines) -> Options {
-    let mut tree = TreeConfig::default();
-    tree.memtable_bytes = 4096;
-    tree.leaf_raw_bytes = 8192;
-    tree.fanout_max = 4;
-    tree.buffer_runs_max = 4;
+    let mut tree = TreeConfig {
+        memtable_bytes: 4096,
+        leaf_raw_bytes: 8192,
+        fanout_max: 4,
+        buffer_runs_max: 4,
+        ..TreeConfig::default()
+    };
     tree.run.segment_raw_bytes = 512;
     let mut options = Options::new("/data");
     options.background_threads = 0;

@@ -268,7 +268,7 @@ fn interleaved(seed: u64, episodes: usize, truncates: bool, config: TreeConfig, 
             run.world.crash();
         }
     }
-    assert!(most >= 4, "{most} jobs at once");
+    assert!(most >= 4 || episodes < 20, "{most} jobs at once");
 }
 
 #[test]
@@ -352,4 +352,34 @@ fn other_sizes_agree_with_the_model() {
         ..tiny()
     };
     history(8, STEPS / 3, config, Keys::Hot(2000));
+}
+
+/// `cargo test --release -p pando-tree -- --ignored soak`, with `SOAK_SEEDS=from..to`.
+#[test]
+#[ignore = "runs for minutes"]
+fn soak() {
+    let seeds = std::env::var("SOAK_SEEDS").unwrap_or_else(|_| "1000..1020".to_owned());
+    let (from, to) = seeds.split_once("..").expect("from..to");
+    for seed in from.parse::<u64>().unwrap()..to.parse().unwrap() {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut config = TreeConfig {
+            memtable_bytes: rng.random_range(300..8000),
+            leaf_raw_bytes: rng.random_range(500..9000),
+            fanout_max: rng.random_range(2..10),
+            buffer_runs_max: rng.random_range(1..10),
+            ..tiny()
+        };
+        if rng.random() {
+            config.buffer_compression = config.run.compression;
+        }
+        let keys = match rng.random_range(0..4) {
+            0 => Keys::Uniform(rng.random_range(10..8000)),
+            1 => Keys::Hot(rng.random_range(10..8000)),
+            2 => Keys::Ascending,
+            _ => Keys::Queue,
+        };
+        println!("seed {seed}: {keys:?} {config:?}");
+        history(seed, 20_000, config, keys);
+        interleaved(seed, 8, rng.random(), config, keys);
+    }
 }

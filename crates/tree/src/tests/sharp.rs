@@ -218,3 +218,26 @@ fn a_cursor_goes_on_in_its_version_and_refresh_brings_the_new_one() {
     cursor.prev().unwrap();
     assert!(!cursor.valid());
 }
+
+#[test]
+fn a_node_survives_its_encoding_and_damage_to_it_never_panics() {
+    let mut world = filled(tiny(), 300);
+    world.put("k00100", "buffered");
+    world.checkpoint().unwrap();
+    let bytes = crate::node_format::encode(&world.tree.version.load().root);
+    let image = crate::node_format::decode(&bytes).unwrap();
+    assert_eq!(image.id, world.tree.version.load().root.id);
+    assert_eq!(image.children.len(), world.tree.version.load().root.children.len());
+    assert_eq!(image.buffer.len(), world.tree.version.load().root.buffer.len());
+    assert!(!image.buffer.is_empty());
+    for cut in 0..bytes.len() {
+        assert!(crate::node_format::decode(&bytes[..cut]).is_err());
+    }
+    for at in 0..bytes.len() {
+        for bit in [1, 0x80, 0xff] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= bit;
+            let _ = crate::node_format::decode(&damaged);
+        }
+    }
+}
