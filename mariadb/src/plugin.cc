@@ -4,6 +4,9 @@
 #include "transaction.h"
 #include "variables.h"
 
+/* The server's; no header has it. */
+void ignore_db_dirs_append(const char *directory);
+
 namespace pando {
 
 handlerton *hton;
@@ -52,9 +55,12 @@ static int start(void *plugin)
   hton->drop_database= drop_database;
   set_transaction_functions(hton);
 
+  /* The engine's own directory is not a database. */
+  static const char NAME[]= ".pando";
+  ignore_db_dirs_append(NAME);
   Bytes engine_dir;
-  static const char NAME[]= "/.pando";
   engine_dir.append(mysql_real_data_home, strlen(mysql_real_data_home));
+  engine_dir.append_byte('/');
   engine_dir.append(NAME, sizeof(NAME) - 1);
   PandoOptions options= {};
   options.base_dir= text(mysql_real_data_home);

@@ -17,8 +17,10 @@ pub const SEGMENT_RAW_BYTES: usize = 64 * 1024;
 /// Keys per page of a run's filter: a page is about 37 KiB at 9 bits a key.
 pub const FILTER_PAGE_KEYS: usize = 32 * 1024;
 
-/// Bytes after which the active memtable is sealed.
-pub const MEMTABLE_BYTES: usize = 32 << 20;
+/// Bytes after which the active memtable is sealed. Larger ones would be written less often, but a
+/// random insert then leaves the processor's caches: with four dictionaries 16 MiB takes 180,000 rows a
+/// second where 32 MiB takes 100,000 (`insert_speed`, docs/benchmarks.md).
+pub const MEMTABLE_BYTES: usize = 16 << 20;
 
 /// Raw bytes a leaf is built to; at twice this it is split.
 pub const LEAF_RAW_BYTES: u64 = 16 << 20;

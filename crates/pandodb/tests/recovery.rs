@@ -135,4 +135,3 @@ fn a_lost_catalog_is_an_error_and_not_an_empty_database() {
     let error = open(&vfs).unwrap_err().to_string();
     assert!(error.contains("/data/.pando/catalog.pando"), "{error}");
 }
-

@@ -74,6 +74,8 @@ pub(crate) struct Editor<'a> {
     pub busy: &'a mut BusyTable,
     pub job: JobId,
     pub new_node: &'a dyn Fn() -> NodeId,
+    /// Nodes made by splits.
+    pub splits: u64,
 }
 
 impl Editor<'_> {
@@ -160,6 +162,7 @@ impl Editor<'_> {
         let count = parts.children.len();
         let each_max = (self.config.fanout_max * 3 / 4).max(2);
         let pieces = count.div_ceil(each_max);
+        self.splits += pieces as u64 - 1;
         let mut out = Pieces { nodes: Vec::new(), pivots: Vec::new() };
         let mut start = 0;
         for piece in 0..pieces {

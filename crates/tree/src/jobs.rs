@@ -132,11 +132,17 @@ impl Task<'_> {
             return false;
         }
         let new_node = || tree.new_node();
-        let mut editor =
-            Editor { config: &tree.config, busy: &mut structure.busy, job: self.job, new_node: &new_node };
+        let mut editor = Editor {
+            config: &tree.config,
+            busy: &mut structure.busy,
+            job: self.job,
+            new_node: &new_node,
+            splits: 0,
+        };
         if let Some(next) = change(&mut editor, &now) {
             debug_assert_eq!(next.generation, now.generation);
             tree.version.store(Arc::new(next));
+            tree.ctx.metrics.node_splits.add(editor.splits);
         }
         drop(structure);
         // What only the old version held goes here, outside the lock.

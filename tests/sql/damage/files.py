@@ -57,6 +57,7 @@ class Case:
     key_only: bool = False    # only reading through the key named `other` is
     opens: bool = True        # as long as that key is not used, the table works
     needs_text: bool = True   # the log must say what was expected and what was found
+    harmless: bool = False    # the file is for people and tools; the engine does not need it
 
 
 PANDO_CASES = [
@@ -68,7 +69,7 @@ PANDO_CASES = [
     Case("zeroed", "the superblocks zeroed", "main.pando", _zero_the_start),
     Case("exchanged", "the file of another table", "main.pando", _put_another_there),
     Case("gone", "the file of the rows gone", "main.pando", os.unlink, needs_text=False),
-    Case("scribbled", "the descriptor damaged", "status.pando", _flip),
+    Case("scribbled", "a damaged status.pando", "status.pando", _flip, harmless=True),
 ]
 # For the development of this test only: that engine is not what is tested.
 INNODB_CASES = [
@@ -125,6 +126,11 @@ def _bystander_goes_on(session, engine, checks, when):
 
 def _look(server, session, case, salt, checks):
     """The damage is told clearly to client and log; what it does not reach is still there."""
+    if case.harmless:
+        error = _error_of(session, f"SELECT * FROM {case.table} LIMIT 1")
+        checks.check(error is None and rows.are_right(session, case.table, salt), f"{case.title}: the table works",
+                     str(error))
+        return
     since = server.log_size()
     hint = "FORCE INDEX (other)" if case.key_only else "USE INDEX ()"
     where = "WHERE other >= 0" if case.key_only else ""
