@@ -84,7 +84,8 @@ def _print(results):
     for title, show in (
             ("time", lambda one: report.seconds(one["seconds"])),
             ("rows per second", lambda one: f"{one['rows_per_second']:,.0f}"),
-            ("last tenth / first tenth", lambda one: f"{one['last_rows_per_second'] / one['first_rows_per_second']:.2f}"),
+            ("last tenth / first tenth",
+             lambda one: f"{one['last_rows_per_second'] / one['first_rows_per_second']:.2f}"),
             ("longest statement", lambda one: report.seconds(one["longest_seconds"])),
             ("99th percentile of statements", lambda one: report.seconds(one["p99_seconds"])),
             ("bytes written", lambda one: report.size(one["written_bytes"])),

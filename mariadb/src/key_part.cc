@@ -60,7 +60,7 @@ void Key_part::init_string(const KEY_PART_INFO *part)
   m_kind= Kind::STRING;
   m_collation= m_field->charset();
   bool is_char= m_column.layout() == Layout::CHAR;
-  m_order.init(m_collation, is_char);
+  m_order.init(m_collation);
   if (m_column.layout() == Layout::BLOB)
     m_is_prefix= true;
   else
@@ -96,8 +96,6 @@ void Key_part::encode(Bytes *out, const uchar *record)
     const uchar *bytes;
     size_t size;
     m_column.value(record, &bytes, &size);
-    if (m_order.wants_filled_char())
-      size= m_column.size();
     encode_string(out, bytes, size);
   }
   else if (m_kind == Kind::BIT)
@@ -123,7 +121,7 @@ uint Key_part::encode_image(Bytes *out, const uchar *image)
   if (m_kind != Kind::STRING)
     encode_value(out, image);
   else if (m_column.layout() == Layout::CHAR)
-    encode_string(out, image, m_size);
+    encode_string(out, image, my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(image), m_size));
   else
     encode_string(out, image + HA_KEY_BLOB_LENGTH, uint2korr(image));
   complement(out, from);
@@ -140,6 +138,9 @@ void Key_part::encode_string(Bytes *out, const uchar *bytes, size_t size)
   }
   else
     size= MY_MIN(size, size_t(m_size));
+  /* The beginning of a CHAR is a CHAR again. */
+  if (m_column.layout() == Layout::CHAR)
+    size= my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(bytes), size);
   m_order.encode(out, bytes, size);
 }
 

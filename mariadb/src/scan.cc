@@ -26,6 +26,12 @@ void ha_pando::begin_scan(uint dictionary)
 
 void ha_pando::close_scan()
 {
+  /* Where the scan is stays known: HANDLER goes on in another statement. */
+  if (m_positioned && m_entry_key.data != m_resume.data())
+  {
+    m_resume.assign(m_entry_key.data, m_entry_key.len);
+    m_entry_key= m_resume.view();
+  }
   pando_cursor_free(m_cursor);
   m_cursor= nullptr;
   m_at_cursor= false;
@@ -213,7 +219,9 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
   if (*passed_by)
     return 0;
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
-  if (!is_covering())
+  /* A row that this transaction has changed may still have an entry in the snapshot that it had before
+     somebody else's change, so entries have to be checked. */
+  if (!is_covering() || pando_txn_has_writes(txn()))
     return read_through(record, passed_by);
   if (!layout.decode(m_entry_key, m_entry_value, record) ||
       (!has_primary_key() && !layout.row_key_of(m_entry_key, m_entry_value, &m_row_key)))
@@ -250,10 +258,10 @@ int ha_pando::read_through(uchar *record, bool *passed_by)
   if (int error= get_row(m_row_key.view(), record, &absent))
     return error;
   const bool is_snapshot= read_mode() == PANDO_READ_SNAPSHOT && !pando_txn_has_writes(txn());
-  if (is_snapshot)
-    return absent ? damaged("an index entry names a row that is not there") : 0;
-  bool still= false;
-  if (!absent)
+  if (is_snapshot && absent)
+    return damaged("an index entry names a row that is not there");
+  bool still= is_snapshot;
+  if (!is_snapshot && !absent)
     if (int error= still_has_entry(record, &still))
       return error;
   if (!still)
@@ -261,7 +269,11 @@ int ha_pando::read_through(uchar *record, bool *passed_by)
     *passed_by= true;
     if (!absent)
       unlock_row();
+    return 0;
   }
+  /* Where the server thinks that it reads the key only, it does not compute virtual columns. */
+  if (m_keyread && layout.has_virtual() && !layout.decode(m_entry_key, m_entry_value, record))
+    return damaged("an index entry cannot be decoded");
   return 0;
 }
 

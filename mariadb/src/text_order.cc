@@ -19,17 +19,16 @@ static bool compares_bytes(CHARSET_INFO *collation)
   return collation->mbmaxlen == 1 || (collation->state & MY_CS_UNICODE);
 }
 
-void Text_order::init(CHARSET_INFO *collation, bool is_char)
+void Text_order::init(CHARSET_INFO *collation)
 {
   m_collation= collation;
   m_bytes= compares_bytes(collation);
   m_level_count= 0;
-  bool no_pad= collation == &my_charset_bin || (collation->state & MY_CS_NOPAD);
-  if (no_pad && is_char && collation != &my_charset_bin)
-  {
-    m_filled_char= collation->state & MY_CS_NON1TO1;
-    no_pad= m_filled_char;
-  }
+  /* These compare codes, but their strnxfrm gives the order of strokes. */
+  m_is_big5= !(collation->state & MY_CS_BINSORT) && !strcmp(collation->cs_name.str, "big5");
+  /* And this one compares only up to the first zero. */
+  m_ends_at_zero= (collation->state & MY_CS_NOPAD) && !m_bytes && !strcmp(collation->cs_name.str, "tis620");
+  const bool no_pad= collation == &my_charset_bin || (collation->state & MY_CS_NOPAD);
   if (collation->state & MY_CS_STRNXFRM_BAD_NWEIGHTS)
   {
     /* The two Czech collations of old: they drop trailing spaces, then compare all passes to the end. */
@@ -64,11 +63,31 @@ void Text_order::add_level(uint flag, bool padded)
   DBUG_ASSERT(level->space_size > 0);
 }
 
+/* Characters of two bytes as they are, others by the collation's table. */
+size_t Text_order::weights_by_code(const uchar *text, size_t size, uchar *to) const
+{
+  const char *at= reinterpret_cast<const char *>(text), *end= at + size;
+  uchar *begin= to;
+  while (at < end)
+  {
+    if (my_ismbchar(m_collation, at, end))
+    {
+      *to++= uchar(*at++);
+      *to++= uchar(*at++);
+    }
+    else
+      *to++= m_collation->sort_order[uchar(*at++)];
+  }
+  return size_t(to - begin);
+}
+
 /* The weights are in m_weights until the next call. */
 size_t Text_order::weights(const Level &level, const uchar *text, size_t size)
 {
   size_t room= size * WEIGHT_BYTES_PER_BYTE + 64;
   m_weights.clear();
+  if (m_is_big5)
+    return weights_by_code(text, size, m_weights.reserve(room));
   return m_collation->coll->strnxfrm(m_collation, m_weights.reserve(room), room, NO_LIMIT, text, size,
                                      level.flag);
 }
@@ -77,6 +96,8 @@ void Text_order::encode(Bytes *out, const uchar *text, size_t size)
 {
   if (m_trim || (m_levels[0].padded && m_level_count == 1))
     size= my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(text), size);
+  if (m_ends_at_zero)
+    size= strnlen(reinterpret_cast<const char *>(text), size);
   for (uint i= 0; i < m_level_count; i++)
   {
     const Level &level= m_levels[i];

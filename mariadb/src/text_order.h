@@ -21,6 +21,9 @@
      other       as it is
      end         0x00 0x01
 
+   CHAR columns are compared without their filling, also where the collation is NO PAD: that is how the
+   server compares them in expressions, so a lookup by key finds what a scan finds.
+
    Weights are handled byte by byte where the space's weight has one byte; else in units of its size,
    which is the size of all weights of that collation. */
 #ifndef PANDO_TEXT_ORDER_H
@@ -33,9 +36,7 @@ namespace pando {
 class Text_order
 {
 public:
-  /* For a column of this collation. `is_char`: a CHAR(n), which compares as if filled up to n characters
-     with spaces even where the collation is NO PAD. */
-  void init(CHARSET_INFO *collation, bool is_char);
+  void init(CHARSET_INFO *collation);
 
   void encode(Bytes *out, const uchar *text, size_t size);
 
@@ -43,10 +44,6 @@ public:
      trailing spaces where those are dropped). */
   bool is_bytes() const { return m_bytes; }
   bool drops_spaces() const { return m_levels[0].padded || m_trim; }
-
-  /* CHAR(n) in a NO PAD collation where characters and weights do not correspond one to one: the
-     spaces up to n characters take part. */
-  bool wants_filled_char() const { return m_filled_char; }
 
   /* Skips one encoding whose bytes are XORed with `mask`; with `out`, appends the decoded bytes. */
   bool decode(Reader *reader, uchar mask, Bytes *out) const;
@@ -64,6 +61,7 @@ private:
   };
 
   void add_level(uint flag, bool padded);
+  size_t weights_by_code(const uchar *text, size_t size, uchar *to) const;
   size_t weights(const Level &level, const uchar *text, size_t size);
   static void encode_padded(Bytes *out, const Level &level, const uchar *weights, size_t size);
   static void encode_ended(Bytes *out, const uchar *weights, size_t size);
@@ -73,7 +71,8 @@ private:
   CHARSET_INFO *m_collation= nullptr;
   bool m_bytes= false;
   bool m_trim= false;
-  bool m_filled_char= false;
+  bool m_is_big5= false;
+  bool m_ends_at_zero= false;
   uint m_level_count= 0;
   Level m_levels[LEVELS_MAX];
   Bytes m_weights;

@@ -3,11 +3,12 @@
 
     tests/sql/kill9.sh [--rounds 8] [--clients 6] [--seed N] [--engine PANDO]
 
-Clients run multi-row, multi-table transactions, each commit durable. Each round the server is killed
-at a random moment, now and then a second time while it recovers, and restarted on the same data. Then:
-no acknowledged commit is lost, no transaction is there in part, one that was not acknowledged is there
-as a whole or not at all, CHECK TABLE is clean, every index holds the same rows as its table. The full
-run is --rounds 50. At the end damage is done on purpose, to see that the checks would find it.
+Clients run multi-row, multi-table transactions, each commit durable; one more client runs DDL. Each round
+the server is killed at a random moment, now and then a second time while it recovers, and restarted on
+the same data. Then: no acknowledged commit is lost, no transaction is there in part, one that was not
+acknowledged is there as a whole or not at all (DDL too), CHECK TABLE is clean, every index holds the
+same rows as its table. The full run is --rounds 50. At the end damage is done on purpose, to see that
+the checks would find it.
 """
 
 import argparse
@@ -43,7 +44,7 @@ def _arguments():
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
-    parser.add_argument("--ddl", action="store_true", help="one more client creates, alters and drops tables")
+    parser.add_argument("--no-ddl", action="store_true", help="without the client that creates, alters, drops tables")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 
@@ -118,7 +119,7 @@ def _run(server, arguments):
     with server.connect() as session:
         schema.create(session, arguments.engine)
     clients = [Client(number, arguments.seed) for number in range(arguments.clients)]
-    ddl_client = ddl.DdlClient(arguments.engine, arguments.seed) if arguments.ddl else None
+    ddl_client = None if arguments.no_ddl else ddl.DdlClient(arguments.engine, arguments.seed)
     for number in range(1, arguments.rounds + 1):
         problems = _round(number, server, clients, ddl_client, arguments, rng)
         if problems:

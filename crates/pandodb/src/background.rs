@@ -3,8 +3,12 @@
 //!
 //! Workers take dictionaries from a queue and run the most urgent job of each tree; a dictionary
 //! is in the queue at most once and goes to its end while it has more to do, so a busy table does
-//! not starve the others. One ticker thread syncs the log for the lazy flush modes, checkpoints
-//! dictionaries by age and by the log they hold back (one at a time: rolling), and trims the log.
+//! not starve the others. One thread ticks for the log (the lazy flush modes promise about a second),
+//! another checkpoints dictionaries by age and by the log they hold back (one at a time: rolling) and
+//! trims the log.
+//!
+//! A job that fails is tried again at the next tick, and its dictionary remembers the failure
+//! (`failure`): its own writers are refused before memory fills up, those of others are not.
 //!
 //! **Backpressure is pay-as-you-go**: before its commit holds anything, a writer sleeps in
 //! proportion to its own bytes and to how far the touched trees are behind ([`price_micros`]).
@@ -22,15 +26,16 @@ use pando_tree::Debt;
 use parking_lot::{Condvar, Mutex};
 
 use crate::db::Db;
+use crate::failure::Failure;
 use crate::options::LogLevel;
 use crate::table::Dict;
 
-/// How often the ticker looks around.
+/// How often the tickers look around.
 const TICK: Duration = Duration::from_millis(500);
-/// Pause of a worker after a failed job: a full disk does not become free in a microsecond.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Longest delay of one commit, however large the debt.
 const DELAY_MAX_MICROS: u64 = 50_000;
+/// Pressure beyond which writes are refused while the dictionary's jobs fail.
+const REFUSAL_PRESSURE: f64 = 2.0;
 /// Price per byte, in nanoseconds, at the point where a tree's debt reaches its soft limit twice.
 const PRICE_NANOS_PER_BYTE: f64 = 60.0;
 
@@ -41,8 +46,8 @@ pub(crate) struct Background {
     wake: Condvar,
     stop: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// The newest failure of a job, cleared by the next success.
-    failure: Mutex<Option<Error>>,
+    log_failure: Failure,
+    trim_failure: Failure,
     period_s: AtomicU64,
 }
 
@@ -81,15 +86,17 @@ impl Background {
 
     /// Starts the threads. They hold no strong reference, so that a forgotten database ends.
     #[expect(clippy::disallowed_methods, reason = "this is the runtime that owns the threads")]
-    pub(crate) fn start(&self, db: &Arc<Db>, workers: usize) {
+    pub(crate) fn start(self: &Arc<Self>, db: &Arc<Db>, workers: usize) {
         let mut threads = self.threads.lock();
         for _ in 0..workers {
-            let weak = Arc::downgrade(db);
-            threads.push(std::thread::spawn(move || worker(&weak)));
+            let (weak, background) = (Arc::downgrade(db), self.clone());
+            threads.push(std::thread::spawn(move || worker(&weak, &background)));
         }
         if workers > 0 {
-            let weak = Arc::downgrade(db);
-            threads.push(std::thread::spawn(move || ticker(&weak)));
+            for tick in [Db::tick_log, Db::tick_tables] {
+                let (weak, background) = (Arc::downgrade(db), self.clone());
+                threads.push(std::thread::spawn(move || ticker(&weak, &background, tick)));
+            }
         }
     }
 
@@ -100,64 +107,51 @@ impl Background {
         let threads = std::mem::take(&mut *self.threads.lock());
         let me = std::thread::current().id();
         for thread in threads {
+            thread.thread().unpark();
             // The last reference may be dropped by one of the threads themselves.
             if thread.thread().id() != me {
                 let _ = thread.join();
             }
         }
     }
-
-    fn failed(&self) -> Option<Error> {
-        self.failure.lock().clone()
-    }
 }
 
-fn worker(db: &Weak<Db>) {
-    loop {
+fn worker(db: &Weak<Db>, background: &Background) {
+    while !background.stopping() {
+        let Some(dict) = background.take(TICK) else { continue };
         let Some(db) = db.upgrade() else { return };
-        if db.background.stopping() {
-            return;
-        }
-        let Some(dict) = db.background.take(TICK) else { continue };
-        if db.run_one_job(&dict).is_err() {
-            drop(db);
-            std::thread::sleep(RETRY_PAUSE);
-        }
+        db.run_one_job(&dict);
     }
 }
 
-fn ticker(db: &Weak<Db>) {
+fn ticker(db: &Weak<Db>, background: &Background, tick: fn(&Db)) {
     loop {
         std::thread::park_timeout(TICK);
-        let Some(db) = db.upgrade() else { return };
-        if db.background.stopping() {
+        if background.stopping() {
             return;
         }
-        db.tick();
+        let Some(db) = db.upgrade() else { return };
+        tick(&db);
     }
 }
 
 impl Db {
-    /// Runs one job of a dictionary and asks for the next.
-    fn run_one_job(&self, dict: &Arc<Dict>) -> Result<(), Error> {
+    /// Runs one job of a dictionary and asks for the next. After a failure the ticker asks: a full
+    /// disk does not become free in a microsecond, and the worker has others to serve.
+    fn run_one_job(&self, dict: &Arc<Dict>) {
         if dict.is_dropped() {
-            return Ok(());
+            return;
         }
         match dict.tree.run_job() {
             Ok(did) => {
                 if did {
-                    *self.background.failure.lock() = None;
+                    dict.job_failure.clear();
                 }
                 if dict.tree.has_work() {
                     self.background.request(dict);
                 }
-                Ok(())
             }
-            Err(error) => {
-                self.note_failure("background job", &error);
-                self.background.request(dict);
-                Err(error)
-            }
+            Err(error) => self.note_failure(&dict.job_failure, "background job", &error),
         }
     }
 
@@ -170,11 +164,20 @@ impl Db {
         Ok(())
     }
 
-    /// What the ticker does each time: log upkeep, due checkpoints, trim.
+    /// What the tickers do each time: log upkeep, due checkpoints, trim.
     pub fn tick(&self) {
-        if let Err(error) = self.wal.tick() {
-            self.note_failure("log write", &error);
+        self.tick_log();
+        self.tick_tables();
+    }
+
+    fn tick_log(&self) {
+        match self.wal.tick() {
+            Ok(()) => self.background.log_failure.clear(),
+            Err(error) => self.note_failure(&self.background.log_failure, "log write", &error),
         }
+    }
+
+    fn tick_tables(&self) {
         let now = self.vfs.now_micros();
         let age_micros = self.background.period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
         for dict in self.open_dicts() {
@@ -198,6 +201,8 @@ impl Db {
 
     /// While too much log is kept, checkpoints the dictionary that holds most of it back.
     fn relieve_log(&self) {
+        // No checkpoint helps beyond what is kept for a damaged table.
+        let held = self.held_log.lock().values().map(|held| held.needs_from).min();
         let mut tried = 0;
         while self.wal.kept_bytes() > self.log_kept_bytes_max && tried < 64 {
             let oldest = self
@@ -205,7 +210,10 @@ impl Db {
                 .into_iter()
                 .filter_map(|dict| dict.tree.oldest_unwritten().map(|seqno| (seqno, dict)))
                 .min_by_key(|(seqno, _)| *seqno);
-            let Some((_, dict)) = oldest else { return };
+            let Some((seqno, dict)) = oldest else { return };
+            if held.is_some_and(|held| held <= seqno) {
+                return;
+            }
             if !self.checkpoint_or_note(&dict) || self.background.stopping() {
                 return;
             }
@@ -226,16 +234,20 @@ impl Db {
             .filter_map(|dict| dict.tree.oldest_unwritten())
             .chain(self.held_log.lock().values().map(|held| held.needs_from))
             .fold(visible + 1, u64::min);
-        if let Err(error) = self.wal.trim(keep_from) {
-            self.note_failure("log trim", &error);
+        match self.wal.trim(keep_from) {
+            Ok(()) => self.background.trim_failure.clear(),
+            Err(error) => self.note_failure(&self.background.trim_failure, "log trim", &error),
         }
     }
 
     fn checkpoint_or_note(&self, dict: &Arc<Dict>) -> bool {
         match self.checkpoint_dict(dict) {
-            Ok(()) => true,
+            Ok(()) => {
+                dict.checkpoint_failure.clear();
+                true
+            }
             Err(error) => {
-                self.note_failure("checkpoint", &error);
+                self.note_failure(&dict.checkpoint_failure, "checkpoint", &error);
                 false
             }
         }
@@ -280,16 +292,20 @@ impl Db {
     /// would fill up.
     pub(crate) fn pay_for_debt(&self, dicts: &[Arc<Dict>], bytes: u64) -> Result<(), Error> {
         let unit = self.memtable_bytes as u64;
-        let pressure = dicts.iter().map(|dict| pressure(dict.tree.debt(), unit)).fold(0.0, f64::max);
-        if pressure <= 0.0 {
+        let mut most = 0.0;
+        for dict in dicts {
+            let pressure = pressure(dict.tree.debt(), unit);
+            if pressure > REFUSAL_PRESSURE {
+                if let Some(error) = dict.job_failure.get() {
+                    return Err(error);
+                }
+            }
+            most = f64::max(most, pressure);
+        }
+        if most <= 0.0 {
             return Ok(());
         }
-        if pressure > 2.0 {
-            if let Some(error) = self.background.failed() {
-                return Err(error);
-            }
-        }
-        let micros = price_micros(pressure, bytes);
+        let micros = price_micros(most, bytes);
         if micros > 0 {
             self.metrics.backpressure_waits.add(1);
             self.metrics.backpressure_time.add(micros);
@@ -300,14 +316,9 @@ impl Db {
     }
 
     /// Remembers and logs a failure, the same one only once until something succeeds.
-    fn note_failure(&self, what: &str, error: &Error) {
-        let mut failure = self.background.failure.lock();
-        let text = error.to_string();
-        let news = failure.as_ref().map(Error::to_string) != Some(text.clone());
-        *failure = Some(error.clone());
-        drop(failure);
-        if news {
-            self.log(LogLevel::Error, &format!("{what} failed: {text}"));
+    fn note_failure(&self, failure: &Failure, what: &str, error: &Error) {
+        if failure.note(error) {
+            self.log(LogLevel::Error, &format!("{what} failed: {error}"));
         }
     }
 }

@@ -82,6 +82,16 @@ impl Catalog {
         self.content.lock().intents.clone()
     }
 
+    /// The intent of an operation that left a directory at this path.
+    pub(crate) fn leftover(&self, path: &str) -> Option<u64> {
+        let content = self.content.lock();
+        let found = content.intents.iter().find(|(_, intent)| match intent {
+            Intent::Create { path: left } | Intent::Drop { path: left } => left == path,
+            Intent::Rename { .. } => false,
+        });
+        found.map(|(id, _)| *id)
+    }
+
     /// Ids never given out before. They are recorded by the next change of the catalog, so the
     /// caller makes one before it uses them.
     pub(crate) fn take_ids(&self, count: u64) -> u64 {

@@ -33,7 +33,7 @@ pub struct Db {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) locks: Arc<LockManager>,
     pub(crate) horizon: Arc<EngineHorizon>,
-    pub(crate) background: Background,
+    pub(crate) background: Arc<Background>,
     pub(crate) catalog: Catalog,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
@@ -92,7 +92,7 @@ impl Db {
             wal: parts.wal,
             snapshots: parts.snapshots,
             horizon: parts.horizon,
-            background: Background::new(options.checkpoint_period_s),
+            background: Arc::new(Background::new(options.checkpoint_period_s)),
             catalog: parts.catalog,
             ddl: Mutex::new(()),
             dicts: RwLock::new(parts.dicts),
@@ -107,7 +107,7 @@ impl Db {
             sink: options.log,
             _lock: parts.lock,
         });
-        db.finish_intents()?;
+        db.finish_intents();
         db.background.start(&db, options.background_threads);
         Ok(db)
     }

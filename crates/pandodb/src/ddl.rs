@@ -11,6 +11,12 @@
 //!
 //! Recovery finishes or undoes what the intents name (`finish_intents`). Truncation needs no files:
 //! it is one record of the log that empties all dictionaries of the table.
+//!
+//! **What the caller is told is what has happened.** The durable change of the catalog decides; once
+//! it and the directory agree, whatever else fails is a warning: the intent stays, and the next start
+//! does the rest. While the log has failed nobody knows what it holds, so nothing is undone then. An
+//! intent may be older than what lies at its path now: what belongs to a table of the catalog is
+//! never removed.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -56,7 +62,10 @@ impl Db {
         let done = Change { put: Some(descriptor.clone()), fulfil: Some(id), ..Change::default() };
         if let Err(error) = self.change_catalog(done) {
             self.forget(&descriptor);
-            self.undo_create(id, &descriptor.path);
+            // A failed log may have the descriptor: the files stay, for recovery to decide.
+            if self.wal.failed().is_none() {
+                self.undo_create(id, &descriptor.path);
+            }
             return Err(error);
         }
         Ok(())
@@ -64,10 +73,7 @@ impl Db {
 
     fn describe(&self, spec: &TableSpec) -> Result<TableDescriptor> {
         let path = normalize(&spec.path);
-        let dir = table_dir(&self.base_dir, &path);
-        if self.table_exists(&path) || self.vfs.exists(&dir)? {
-            return Err(Error::Exists { what: format!("table directory {}", dir.display()) });
-        }
+        self.claim_name(&path)?;
         let id = self.catalog.take_ids(2 + spec.indexes.len() as u64);
         let mut dictionaries =
             vec![DictDescriptor { id: id + 1, name: "main".into(), file: "main.pando".into() }];
@@ -88,9 +94,32 @@ impl Db {
         })
     }
 
+    /// Makes sure that a table can get this name. Errors: there is one, or a directory that is not ours.
+    fn claim_name(&self, path: &str) -> Result<()> {
+        let dir = table_dir(&self.base_dir, path);
+        if !self.table_exists(path) {
+            if !self.vfs.exists(&dir)? {
+                return Ok(());
+            }
+            if let Some(id) = self.catalog.leftover(path) {
+                remove_dir(&*self.vfs, &dir)?;
+                self.fulfil(id);
+                return Ok(());
+            }
+        }
+        Err(Error::Exists { what: format!("table directory {}", dir.display()) })
+    }
+
+    /// The work that an intent names is done. If that cannot be recorded, the next start looks again.
+    fn fulfil(&self, id: u64) {
+        if let Err(error) = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() }) {
+            self.log(LogLevel::Warning, &format!("cannot record that a change of table {id} is done: {error}"));
+        }
+    }
+
     fn create_files(&self, descriptor: &TableDescriptor, auto_increment: u64) -> Result<()> {
         let dir = table_dir(&self.base_dir, &descriptor.path);
-        self.vfs.create_dir_all(&dir)?;
+        create_dir(&*self.vfs, &dir)?;
         let config = self.tree_config_for(descriptor.compression());
         for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
             let id = DictId(dictionary.id);
@@ -100,9 +129,8 @@ impl Db {
             let dict = Arc::new(Dict::new(id, tree, file, counter));
             self.dicts.write().insert(id, dict);
         }
+        // Syncs the directory, too.
         self.write_status(&dir, descriptor)?;
-        self.vfs.sync_dir(&dir)?;
-        sync_parent(&*self.vfs, &dir)?;
         if auto_increment > 0 {
             // The counter lives in the superblock; make the first one hold it.
             if let Some(dict) = self.dict(DictId(descriptor.dictionaries[0].id)) {
@@ -123,9 +151,7 @@ impl Db {
         }
         let dir = table_dir(&self.base_dir, path);
         match remove_dir(&*self.vfs, &dir) {
-            Ok(()) => {
-                let _ = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() });
-            }
+            Ok(()) => self.fulfil(id),
             Err(error) => {
                 self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display()))
             }
@@ -189,13 +215,11 @@ impl Db {
         self.forget(descriptor);
         let dir = table_dir(&self.base_dir, &path);
         match remove_dir(&*self.vfs, &dir) {
-            Ok(()) => self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() }),
-            Err(error) => {
-                // The table is gone for its users; the next start removes the files.
-                self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display()));
-                Ok(())
-            }
+            Ok(()) => self.fulfil(id),
+            // The table is gone for its users; the next start removes the files.
+            Err(error) => self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display())),
         }
+        Ok(())
     }
 
     /// Drops the tables of a database that the server has no more names for (DROP DATABASE).
@@ -214,10 +238,7 @@ impl Db {
         let (from, to) = (normalize(from), normalize(to));
         let old =
             self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
-        let dir = table_dir(&self.base_dir, &to);
-        if self.table_exists(&to) || self.vfs.exists(&dir)? {
-            return Err(Error::Exists { what: format!("table directory {}", dir.display()) });
-        }
+        self.claim_name(&to)?;
         let new = TableDescriptor { path: to.clone(), ..old.clone() };
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
@@ -226,24 +247,28 @@ impl Db {
             intend: Some((id, intent)),
             ..Change::default()
         })?;
-        if let Err(error) = self.move_dir(&from, &to) {
+        let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
+        if let Err(error) = self.vfs.rename(&old_dir, &dir) {
             self.change_catalog(Change { put: Some(old), fulfil: Some(id), ..Change::default() })?;
             return Err(error);
         }
-        self.write_status(&dir, &new)?;
-        self.follow_rename(&from, new, &dir);
-        self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })
-    }
-
-    fn move_dir(&self, from: &str, to: &str) -> Result<()> {
-        let (old, new) = (table_dir(&self.base_dir, from), table_dir(&self.base_dir, to));
-        self.vfs.rename(&old, &new)?;
-        sync_parent(&*self.vfs, &new)?;
-        sync_parent(&*self.vfs, &old)
+        // From here on the table has its new name, whatever fails.
+        self.follow_rename(&from, &new, &dir);
+        match sync_parent(&*self.vfs, &dir).and_then(|()| sync_parent(&*self.vfs, &old_dir)) {
+            Ok(()) => self.fulfil(id),
+            Err(error) => {
+                let text = format!("the move to {} may have to be repeated: {error}", dir.display());
+                self.log(LogLevel::Warning, &text);
+            }
+        }
+        if let Err(error) = self.write_status(&dir, &new) {
+            self.log(LogLevel::Warning, &format!("{} has the old name: {error}", dir.join(STATUS_FILE).display()));
+        }
+        Ok(())
     }
 
     /// Tells the open table and its files their new place.
-    fn follow_rename(&self, from: &str, new: TableDescriptor, dir: &Path) {
+    fn follow_rename(&self, from: &str, new: &TableDescriptor, dir: &Path) {
         for dictionary in &new.dictionaries {
             if let Some(dict) = self.dict(DictId(dictionary.id)) {
                 dict.file.set_path(&dir.join(&dictionary.file));
@@ -252,7 +277,7 @@ impl Db {
         let mut tables = self.tables.write();
         if let Some(table) = tables.remove(from) {
             *table.path.lock() = new.path.clone();
-            tables.insert(new.path, table);
+            tables.insert(new.path.clone(), table);
         }
     }
 
@@ -284,28 +309,41 @@ impl Db {
         }
     }
 
-    /// After recovery: carries out what the intents left in the catalog name.
-    pub(crate) fn finish_intents(&self) -> Result<()> {
+    /// After recovery: carries out what the intents left in the catalog name. What cannot be done now
+    /// does not keep the database from opening.
+    pub(crate) fn finish_intents(&self) {
         let _one_ddl = self.ddl.lock();
         for (id, intent) in self.catalog.intents() {
-            let result = match &intent {
-                Intent::Create { path } | Intent::Drop { path } => {
-                    remove_dir(&*self.vfs, &table_dir(&self.base_dir, path))
-                }
-                // The directory was moved before the files were opened.
-                Intent::Rename { .. } => Ok(()),
-            };
-            match result {
-                Ok(()) => {
-                    self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })?
-                }
+            match self.finish_intent(&intent) {
+                Ok(()) => self.fulfil(id),
                 Err(error) => self.log(LogLevel::Warning, &format!("cannot finish {intent:?} now: {error}")),
             }
         }
         for descriptor in self.catalog.tables(|t| t.temporary) {
-            self.drop_described(&descriptor)?;
+            if let Err(error) = self.drop_described(&descriptor) {
+                self.log(LogLevel::Warning, &format!("cannot drop {} now: {error}", descriptor.path));
+            }
         }
-        Ok(())
+    }
+
+    fn finish_intent(&self, intent: &Intent) -> Result<()> {
+        match intent {
+            Intent::Create { path } | Intent::Drop { path } => {
+                if self.table_exists(path) {
+                    // Another one: it got the name when the directory was gone.
+                    return Ok(());
+                }
+                remove_dir(&*self.vfs, &table_dir(&self.base_dir, path))
+            }
+            Intent::Rename { to, .. } => {
+                // Recovery has moved the directory before it opened files, if it could.
+                let dir = table_dir(&self.base_dir, to);
+                if self.table_exists(to) && !self.vfs.exists(&dir)? {
+                    return Err(Error::NotFound { what: dir.display().to_string() });
+                }
+                Ok(())
+            }
+        }
     }
 
     fn open_dict(&self, path: &Path, id: DictId, config: TreeConfig) -> Result<Dict> {
@@ -349,6 +387,19 @@ pub(crate) fn with_compression(config: &TreeConfig, compression: Compression) ->
         config.buffer_compression = Compression::None;
     }
     config
+}
+
+/// Creates a directory, and makes its name and those of missing ones above it durable.
+fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    let mut missing = Vec::new();
+    for path in dir.ancestors() {
+        if vfs.exists(path)? {
+            break;
+        }
+        missing.push(path);
+    }
+    vfs.create_dir_all(dir)?;
+    missing.into_iter().try_for_each(|path| sync_parent(vfs, path))
 }
 
 /// Removes a directory that may be gone already, and makes that durable.

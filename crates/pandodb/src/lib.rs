@@ -22,6 +22,7 @@ mod db;
 mod ddl;
 mod descriptor;
 mod error;
+mod failure;
 mod horizon;
 pub mod offline;
 mod options;

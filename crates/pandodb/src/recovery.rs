@@ -96,7 +96,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     let catalog = recovery.open_catalog(&replay)?;
     recovery.replay_catalog(&mut replay)?;
     let content = Content::load(&catalog)?;
-    recovery.finish_renames(&content)?;
+    recovery.finish_renames(&content);
     recovery.know_tables(&content);
     let last_seqno = recovery.replay_tables(&mut replay)?;
     recovery.check_durable(last_seqno)?;
@@ -196,20 +196,30 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Moves directories whose rename the catalog recorded but a crash prevented.
-    fn finish_renames(&self, content: &Content) -> Result<()> {
+    /// Moves directories whose rename the catalog recorded but a crash prevented. One that cannot be
+    /// moved is the trouble of its table.
+    fn finish_renames(&self, content: &Content) {
         for (_, intent) in &content.intents {
             let Intent::Rename { from, to } = intent else { continue };
-            let (old, new) = (table_dir(&self.options.base_dir, from), table_dir(&self.options.base_dir, to));
             // Only if the table still has the name: it may have been dropped or renamed again.
-            let wanted = content.tables.contains_key(to) && !content.tables.contains_key(from);
-            if wanted && !self.vfs.exists(&new)? && self.vfs.exists(&old)? {
-                self.vfs.rename(&old, &new)?;
-                sync_parent(&*self.vfs, &new)?;
-                sync_parent(&*self.vfs, &old)?;
+            if !content.tables.contains_key(to) || content.tables.contains_key(from) {
+                continue;
+            }
+            let (old, new) = (table_dir(&self.options.base_dir, from), table_dir(&self.options.base_dir, to));
+            if let Err(error) = self.move_dir(&old, &new) {
+                let text = format!("cannot move {} to {} now: {error}", old.display(), new.display());
+                (self.options.log)(LogLevel::Error, &text);
             }
         }
-        Ok(())
+    }
+
+    fn move_dir(&self, old: &Path, new: &Path) -> Result<()> {
+        if self.vfs.exists(new)? || !self.vfs.exists(old)? {
+            return Ok(());
+        }
+        self.vfs.rename(old, new)?;
+        sync_parent(&*self.vfs, new)?;
+        sync_parent(&*self.vfs, old)
     }
 
     fn know_tables(&mut self, content: &Content) {

@@ -8,6 +8,8 @@ use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
 
+use crate::failure::Failure;
+
 /// One ordered map: a tree in a file of its own.
 #[derive(Debug)]
 pub struct Dict {
@@ -25,6 +27,10 @@ pub struct Dict {
     /// Engine time in microseconds at which the oldest change not yet checkpointed was made; 0 if
     /// clean.
     pub(crate) dirty_since: AtomicU64,
+    /// Why its jobs fail, if they do.
+    pub(crate) job_failure: Failure,
+    /// Why its checkpoints fail, if they do.
+    pub(crate) checkpoint_failure: Failure,
 }
 
 impl Dict {
@@ -37,6 +43,8 @@ impl Dict {
             queued: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             dirty_since: AtomicU64::new(0),
+            job_failure: Failure::default(),
+            checkpoint_failure: Failure::default(),
         }
     }
 

@@ -113,6 +113,18 @@ fn a_truncate_that_was_interrupted_leaves_all_rows_or_none() {
 }
 
 #[test]
+fn a_table_in_a_new_directory_survives_a_power_cut() {
+    for seed in 0..10 {
+        let (vfs, db) = with_table(seed);
+        db.create_table(&spec("./new/db/b")).unwrap();
+        fill(&db, "./new/db/b", 0..10).unwrap();
+        drop(db);
+        let db = open(&vfs.crash()).unwrap();
+        assert_eq!(count(&db, "./new/db/b").unwrap(), 10);
+    }
+}
+
+#[test]
 fn names_are_checked() {
     let (_, db) = with_table(1);
     let taken = db.create_table(&spec("./db/a")).unwrap_err();

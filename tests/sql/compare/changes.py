@@ -15,19 +15,19 @@ def random_change(rng, tables):
 
 def _insert(rng, table, _tables):
     verb, tail = rng.choice([("INSERT", False)] * 4 + [("INSERT IGNORE", False), ("REPLACE", False), ("INSERT", True)])
-    columns = [column for column in table.columns if rng.random() > _omitted_share(column)] or table.columns
+    columns = [column for column in table.writable() if rng.random() > _omitted_share(column)] or table.writable()
     count = rng.choice([1, 1, 1, 2, 3, 6, 30])
     automatic = table.auto_increment()
     if automatic and verb == "INSERT" and not tail and rng.random() < 0.7:
         # Only one row at a time: how many numbers a longer statement uses up is the engine's business.
-        columns, count = [column for column in columns if column is not automatic] or table.columns, 1
+        columns, count = [column for column in columns if column is not automatic] or table.writable(), 1
     elif automatic and automatic not in columns:
         columns = [automatic] + columns
     rows = ", ".join(_row(rng, columns) for _ in range(count))
     names = ", ".join(f"`{column.name}`" for column in columns)
     sql = f"{verb} INTO `{table.name}` ({names}) VALUES {rows}"
     if tail:
-        column = rng.choice(table.columns)
+        column = rng.choice(table.writable())
         value = rng.choice([f"VALUES(`{column.name}`)", _assigned(rng, column)])
         sql += f" ON DUPLICATE KEY UPDATE `{column.name}` = {value}"
     return sql
@@ -55,7 +55,8 @@ def _where(rng, table, share=0.9):
 
 
 def _update(rng, table, _tables):
-    columns = rng.sample(table.columns, min(len(table.columns), rng.choice([1, 1, 2, 3])))
+    writable = table.writable()
+    columns = rng.sample(writable, min(len(writable), rng.choice([1, 1, 2, 3])))
     sets = ", ".join(f"`{column.name}` = {_assigned(rng, column)}" for column in columns)
     ignore = rng.random() < 0.12
     sql = f"UPDATE {'IGNORE ' if ignore else ''}`{table.name}` SET {sets}{_where(rng, table)}"
@@ -75,7 +76,7 @@ def _delete(rng, table, _tables):
 def fill(rng, table, count):
     """Many rows at once, the same whenever it runs: each value is picked by a hash of the row's number."""
     values = []
-    for column in table.columns:
+    for column in table.writable():
         if column.type.family in ("integer", "decimal", "float") and rng.random() < 0.7:
             number = f"seq % {rng.choice([3, 20, 100, 10000, 10000])}"
             values.append(number if not column.auto_increment else "60 + seq")
@@ -83,7 +84,7 @@ def fill(rng, table, count):
             picks = ", ".join(column.literal(rng) for _ in range(12))
             values.append(f"ELT(1 + CRC32(CONCAT(seq, '{column.name}')) % 12, {picks})"
                           if not column.auto_increment else "60 + seq")
-    names = ", ".join(f"`{column.name}`" for column in table.columns)
+    names = ", ".join(f"`{column.name}`" for column in table.writable())
     return (f"INSERT IGNORE INTO `{table.name}` ({names}) SELECT {', '.join(values)} "
             f"FROM seq_1_to_{count} ORDER BY seq")
 
@@ -95,10 +96,10 @@ def _fill(rng, table, _tables):
 def _insert_select(rng, table, tables):
     source = rng.choice(tables)
     values = []
-    for column in table.columns:
+    for column in table.writable():
         same = [one for one in source.columns if one.type.family == column.type.family]
         values.append(f"`{rng.choice(same).name}`" if same and not column.auto_increment else column.literal(rng))
-    names = ", ".join(f"`{column.name}`" for column in table.columns)
+    names = ", ".join(f"`{column.name}`" for column in table.writable())
     return (f"{rng.choice(['INSERT', 'INSERT IGNORE', 'REPLACE'])} INTO `{table.name}` ({names}) "
             f"SELECT {', '.join(values)} FROM `{source.name}`{_where(rng, source)} "
             f"ORDER BY {source.total_order()} LIMIT {rng.randint(1, 12)}")
@@ -114,7 +115,7 @@ def _join_change(rng, table, tables):
     mine, its = rng.choice(pairs)
     join = f"`{table.name}` JOIN `{other.name}` ON `{table.name}`.`{mine}` = `{other.name}`.`{its}`"
     where = f" WHERE {condition(rng, other, prefix=f'`{other.name}`.')}"
-    free = [column for column in table.columns if not table.in_unique_key(column.name)]
+    free = [column for column in table.writable() if not table.in_unique_key(column.name)]
     if free and rng.random() < 0.6:
         column = rng.choice(free)
         return f"UPDATE {join} SET `{table.name}`.`{column.name}` = {column.literal(rng)}{where}"

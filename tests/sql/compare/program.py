@@ -111,9 +111,11 @@ class Program:
         yield from self._stop_reading()
         steps, on_success = random_schema_change(self._rng, self._tables)
         self._in_transaction = False
+        all_ok = True
         for step in steps:
             yield step
-        if self._ok:
+            all_ok = all_ok and self._ok
+        if all_ok:
             on_success()
 
     def _look(self):

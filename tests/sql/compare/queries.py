@@ -79,7 +79,7 @@ def _aggregates(rng, table, prefix=""):
     for column in rng.sample(table.columns, min(3, len(table.columns))):
         name = f"{prefix}`{column.name}`"
         choices = [f"COUNT({name})", f"COUNT(DISTINCT {name})"]
-        if column.type.exact and column.type.family != "bit":  # the server shows MIN(BIT) in two ways
+        if column.type.exact and column.type.family not in ("bit", "year"):  # the server shows their MIN in two ways
             choices += [f"MIN({name})", f"MAX({name})"]
         if column.type.summable:
             choices.append(f"SUM({name})")

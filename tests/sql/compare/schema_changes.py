@@ -2,12 +2,12 @@
 accepted it."""
 
 from compare.steps import Mode, Step
-from compare.tables import random_column, random_key, random_table
+from compare.tables import generated_column, random_column, random_key, random_table
 from compare.types import Type
 
 
 def random_schema_change(rng, tables):
-    """Steps, and a function to call when the last of them succeeded."""
+    """Steps, and a function to call when all of them succeeded."""
     table = rng.choice(tables)
     kinds = [(_add_column, 4), (_drop_column, 2), (_add_key, 4), (_drop_key, 2), (_rename_column, 1), (_widen, 2),
              (_truncate, 2), (_maintain, 3), (_other_engine, 1), (_rename_table, 1), (_new_table, 2)]
@@ -29,6 +29,8 @@ def _nothing():
 
 def _add_column(rng, table, _tables):
     column = random_column(rng, f"c{table.fresh_number()}")
+    if rng.random() < 0.15:
+        column = generated_column(rng, table.columns, column.name) or column
     if column.type.family == "json":
         # Whether '' in old rows is checked to be JSON depends on whether the rows are copied.
         column.nullable = True
@@ -56,7 +58,8 @@ def _add_key(rng, table, tables):
     name = f"k{table.fresh_number()}"
     if rng.random() < 0.2 and not any(key.name == "PRIMARY" for key in table.keys):
         name = "PRIMARY"
-    key = random_key(rng, table.columns, name, unique=True if name == "PRIMARY" else None)
+    primary = name == "PRIMARY"
+    key = random_key(rng, table.writable() if primary else table.columns, name, unique=True if primary else None)
     if key is None or len(table.keys) > 5:
         return _drop_key(rng, table, tables)
 
@@ -66,8 +69,13 @@ def _add_key(rng, table, tables):
             for part in key.parts:
                 table.column(part[0]).nullable = False
     if name == "PRIMARY" or rng.random() < 0.7:
-        return [f"ALTER TABLE `{table.name}` ADD {key.sql()}"], on_success
-    return [f"CREATE {key.sql().replace('KEY', 'INDEX', 1).replace(' (', f' ON `{table.name}` (', 1)}"], on_success
+        sql = f"ALTER TABLE `{table.name}` ADD {key.sql()}"
+    else:
+        sql = f"CREATE {key.sql().replace('KEY', 'INDEX', 1).replace(' (', f' ON `{table.name}` (', 1)}"
+    if not key.unique:
+        return [sql], on_success
+    # InnoDB checks unique keys in the order in which they were made, until the table is rebuilt.
+    return [sql, f"ALTER TABLE `{table.name}` FORCE"], on_success
 
 
 def _drop_key(rng, table, tables):
@@ -96,7 +104,7 @@ _WIDER = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "MEDIUMINT": "INT", "INT": "
 
 def _widen(rng, table, tables):
     wider = [(column, old, new) for column in table.columns for old, new in _WIDER.items()
-             if column.type.sql.split(" ")[0] == old and not column.auto_increment]
+             if column.type.sql.split(" ")[0] == old and not column.auto_increment and column.generated is None]
     if not wider:
         return _add_column(rng, table, tables)
     column, old, new = rng.choice(wider)

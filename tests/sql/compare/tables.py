@@ -16,8 +16,11 @@ class Column:
     auto_increment: bool = False
     default: typing.Optional[str] = None
     on_update: bool = False
+    generated: typing.Optional[str] = None  # expression and where its value is kept
 
     def sql(self):
+        if self.generated is not None:
+            return f"`{self.name}` {self.type.sql} GENERATED ALWAYS AS {self.generated}"
         text = f"`{self.name}` {self.type.sql}{' NULL' if self.nullable else ' NOT NULL'}"
         if self.auto_increment:
             return text + " AUTO_INCREMENT"
@@ -68,6 +71,10 @@ class Table:
         self.next_number += 1
         return self.next_number
 
+    def writable(self):
+        """The columns that a statement may give values to."""
+        return [column for column in self.columns if column.generated is None]
+
     def auto_increment(self):
         return next((column for column in self.columns if column.auto_increment), None)
 
@@ -99,6 +106,22 @@ def random_column(rng, name):
     return column
 
 
+_NUMBER = Type("INT", "integer", ("0", "1", "2", "5", "2008", "-1"), lambda rng: str(rng.randint(-6, 12)),
+               summable=True)
+
+
+def generated_column(rng, table_columns, name):
+    """A column computed from another one; None when there is none to compute from."""
+    expressions = {"integer": "`{}` % 7", "date": "YEAR(`{}`)", "datetime": "HOUR(`{}`)", "decimal": "FLOOR(`{}`) % 5"}
+    usable = [column for column in table_columns if not column.auto_increment and column.generated is None
+              and (column.type.family in expressions or column.type.sql.startswith(("VARCHAR", "TEXT")))]
+    if not usable:
+        return None
+    source = rng.choice(usable)
+    expression = expressions.get(source.type.family, "CHAR_LENGTH(`{}`)").format(source.name)
+    return Column(name, _NUMBER, True, generated=f"({expression}) {rng.choice(['VIRTUAL', 'VIRTUAL', 'STORED'])}")
+
+
 def random_key(rng, table_columns, name, unique=None):
     """A key over one to three columns that can be in one; None when there are none."""
     usable = [column for column in table_columns if column.type.key or column.type.prefix_max]
@@ -115,6 +138,8 @@ def random_key(rng, table_columns, name, unique=None):
 
 def random_table(rng, name):
     columns = [random_column(rng, f"c{number}") for number in range(rng.randint(1, 7))]
+    if rng.random() < 0.25:
+        columns.insert(rng.randint(0, len(columns)), generated_column(rng, columns, "g0") or random_column(rng, "g0"))
     table = Table(name, columns, [], next_number=100)
     _add_primary_key(rng, table)
     for number in range(rng.choice([0, 1, 1, 2, 2, 3, 4])):
@@ -134,7 +159,7 @@ def _add_primary_key(rng, table):
         table.columns.insert(0, Column("id", small, False, auto_increment=True))
         table.keys.append(Key("PRIMARY", [("id", 0, False)], True))
     elif choice < 0.8:
-        key = random_key(rng, table.columns, "PRIMARY", unique=True)
+        key = random_key(rng, table.writable(), "PRIMARY", unique=True)
         if key is not None:
             for part in key.parts:
                 table.column(part[0]).nullable = False

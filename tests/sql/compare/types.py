@@ -78,6 +78,9 @@ def _string(rng):
         literals += _ACCENTS
     if charset.startswith(("utf", "ucs")):
         literals += _WIDE
+    if "nopad" in collation:
+        # Whether 'A' and 'a\0' are equal depends on whether the server sorts or an index does.
+        literals = tuple(literal for literal in literals if "\\0" not in literal)
     name, prefix, key = rng.choice([("CHAR(1)", 0, True), ("CHAR(12)", 5, True), ("VARCHAR(24)", 10, True),
                                     ("VARCHAR(200)", 20, True), ("VARCHAR(3)", 2, True), ("TINYTEXT", 10, False),
                                     ("TEXT", 10, False), ("MEDIUMTEXT", 30, False)])
@@ -116,7 +119,7 @@ def _temporals():
 
 def _others():
     return [
-        Type("ENUM('red','Green','blue','')", "enum", ("'red'", "'GREEN'", "'blue'", "''", "'pink'"), exact=False),
+        Type("ENUM('red','Green','blue')", "enum", ("'red'", "'GREEN'", "'blue'", "''", "'pink'"), exact=False),
         Type("SET('x','y','z')", "set", ("''", "'x'", "'x,y'", "'z,x'", "'x,y,z'", "'w'"), exact=False),
         Type("INET6", "inet6", ("'::'", "'::1'", "'2001:db8::ff00:42'", "'::ffff:192.0.2.1'", "'nonsense'")),
         Type("INET4", "inet4", ("'0.0.0.0'", "'192.0.2.1'", "'255.255.255.255'", "'nonsense'")),

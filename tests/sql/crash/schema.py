@@ -1,7 +1,7 @@
 """The tables of the crash test and their first rows."""
 
 DATABASE = "crash"
-ACCOUNTS = 64
+ACCOUNTS = 12
 BALANCE = 1_000_000
 
 TABLES = {

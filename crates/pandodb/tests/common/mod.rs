@@ -1,6 +1,8 @@
 //! What the engine's tests share: a database on a simulated disk, driven by hand.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod slow;
+
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
