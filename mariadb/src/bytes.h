@@ -126,6 +126,14 @@ private:
   const uchar *m_end;
 };
 
+/* Order of keys. */
+inline int compare(PandoBytes a, PandoBytes b)
+{
+  size_t size= MY_MIN(a.len, b.len);
+  int order= size ? memcmp(a.data, b.data, size) : 0;
+  return order ? order : int(a.len > b.len) - int(a.len < b.len);
+}
+
 /* A name or path for the Rust side. */
 inline PandoBytes text(const char *string)
 {

@@ -33,7 +33,7 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_DISK_FULL,     HA_ERR_RECORD_FILE_FULL,   WARN | LOG},
   {PANDO_STATUS_CORRUPTION,    HA_ERR_CRASHED,            WARN | LOG},
   {PANDO_STATUS_READ_ONLY,     HA_ERR_TABLE_READONLY,     WARN},
-  {PANDO_STATUS_IO,            HA_ERR_PANDO_IO,           WARN | LOG},
+  {PANDO_STATUS_IO,            HA_ERR_INTERNAL_ERROR,     WARN | LOG},
   {PANDO_STATUS_TOO_LONG,      HA_ERR_TO_BIG_ROW,         WARN},
   {PANDO_STATUS_NO_SUCH_TABLE, HA_ERR_NO_SUCH_TABLE,      NOTHING},
   {PANDO_STATUS_TABLE_EXISTS,  HA_ERR_TABLE_EXIST,        NOTHING},
@@ -73,6 +73,8 @@ int error_of(PandoStatus status, THD *thd)
   }
   if (thd && (mapping.consequences & (ROLL_BACK | END_STATEMENT)))
     thd->mark_transaction_to_rollback((mapping.consequences & ROLL_BACK) != 0);
+  if (status == PANDO_STATUS_IO && pando_error_os())
+    return pando_error_os();
   return mapping.error;
 }
 

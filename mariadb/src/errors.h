@@ -7,10 +7,7 @@
 
 namespace pando {
 
-/* Errors the server has no number for; their text comes from handler::get_error_message. */
-enum : int { HA_ERR_PANDO_IO= HA_ERR_LAST + 1 };
-
-/* The server's number for an answer; 0 for PANDO_STATUS_OK. Tells what the answer asks for: the
+/* The server's number for an answer (the operating system's for an I/O error); 0 for PANDO_STATUS_OK. Tells what the answer asks for: the
    operator (error log), the client (a warning with the engine's text), the server (roll back). `thd` may be
    null. Call it on the thread that got the answer, before any other call of the engine. */
 int error_of(PandoStatus status, THD *thd);

@@ -110,6 +110,7 @@ private:
 
   /* The transaction this statement works in. */
   PandoTxn *txn();
+  uint row_key_max() const;
 
   /* --- locking.cc --- */
   bool is_locking() const { return m_lock != Lock::NONE; }
@@ -133,7 +134,10 @@ private:
   int read_through(uchar *record, bool *passed_by);
   int get_row(PandoBytes row_key, uchar *record, bool *absent);
   int get_exact(uchar *record);
-  int still_has_entry(const uchar *record, bool *still);
+  int still_belongs(const uchar *record, bool *belongs);
+  int still_has_entry(pando::Index_layout *layout, bool *still);
+  bool is_within(PandoBytes key) const;
+  bool find_row_key();
   bool is_covering() const { return m_keyread && !is_locking(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
@@ -146,12 +150,13 @@ private:
   /* --- write.cc --- */
   void encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries);
   int new_row_key(const uchar *record, pando::Bytes *key);
+  void set_row_key(const pando::Bytes &key);
   int write_failed(PandoStatus status);
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
 
   /* --- information.cc --- */
-  void sample_rec_per_key(ha_rows rows);
+  void guess_rec_per_key(ha_rows rows);
 
   PandoTable *m_table= nullptr;
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
@@ -185,12 +190,14 @@ private:
   pando::Bytes m_search;
   pando::Bytes m_stop;
   bool m_has_stop= false;
+  bool m_has_start= false;       /* it began at or before m_search */
   pando::Bytes m_same;           /* what index_next_same keeps to */
   pando::Bytes m_resume;
   const key_range *m_range_end= nullptr;
 
   /* The current row. */
-  pando::Bytes m_row_key;
+  pando::Bytes m_row_key;         /* its key in dictionary 0 */
+  bool m_row_key_in_entry= false; /* not yet: the current entry has it */
   bool m_row_just_locked= false;
   PandoBuffer *m_buffer= nullptr;
   PandoBuffer *m_entry_buffer= nullptr;
@@ -203,6 +210,8 @@ private:
   ulonglong m_auto_increment_noted= 0;
 
   uint64_t m_raw_bytes= 0;
+  int m_last_error= 0;
+  String m_last_error_text;
 };
 
 #endif

@@ -24,6 +24,8 @@ void Index_layout::init(const TABLE *table, uint key_number, uint dictionary, In
     m_parts[i].init(table, &key->key_part[i]);
     if (!table->field[key->key_part[i].fieldnr - 1]->stored_in_db())
       m_has_virtual= true;
+    if (m_parts[i].is_prefix())
+      m_has_prefix= true;
   }
   if (m_is_rows)
     return;

@@ -24,6 +24,7 @@
 namespace pando {
 
 static const uint HIDDEN_KEY_SIZE= 8;
+static const uint POSITION_LENGTH_BYTES= 2;
 
 class Index_layout
 {
@@ -36,8 +37,10 @@ public:
   bool is_unique() const { return m_is_unique; }
   bool is_rows() const { return m_is_rows; }
   bool has_virtual() const { return m_has_virtual; }
+  bool has_prefix() const { return m_has_prefix; }
   uint part_count() const { return m_part_count; }
   Key_part &part(uint i) { return m_parts[i]; }
+  const Key_part &part(uint i) const { return m_parts[i]; }
 
   /* The key bytes of a record. `row_key`: the record's key in dictionary 0 (unused for that one itself).
      Says whether the entry must be the only one with these key bytes. */
@@ -83,6 +86,7 @@ private:
   bool m_is_unique= false;
   bool m_is_rows= false;
   bool m_has_virtual= false;
+  bool m_has_prefix= false;
   bool m_suffix_is_row_key= true;
 };
 

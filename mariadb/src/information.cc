@@ -10,9 +10,9 @@ handler::Table_flags ha_pando::table_flags() const
   /* No ranges are locked, so statements cannot be replayed in the order of commits: the binary log
      needs rows. */
   return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS |
-         HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE | HA_PRIMARY_KEY_REQUIRED_FOR_POSITION |
+         HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
-         HA_TABLE_SCAN_ON_INDEX | HA_CAN_BIT_FIELD | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
+         HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
          HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CHECK_UNIQUE_AFTER_WRITE;
 }
 
@@ -50,14 +50,15 @@ int ha_pando::info(uint flag)
   {
     stats.block_size= PAGE_BYTES;
     stats.create_time= time_t(figures.created);
-    sample_rec_per_key(figures.rows);
+    guess_rec_per_key(figures.rows);
   }
   return 0;
 }
 
-/* Guesses for keys without statistics of the server (ANALYZE TABLE makes those): one row for a whole unique
-   key, fewer and fewer rows the more parts are given. */
-void ha_pando::sample_rec_per_key(ha_rows rows)
+/* Guesses for keys without statistics of the server (ANALYZE TABLE makes those). One row for a whole unique
+   key, ten for the whole of another, a hundredth of the table for a first part alone, and for the parts
+   between a geometric series from there. */
+void ha_pando::guess_rec_per_key(ha_rows rows)
 {
   for (uint i= 0; i < table_share->keys; i++)
   {
@@ -69,7 +70,6 @@ void ha_pando::sample_rec_per_key(ha_rows rows)
       double share= 1;
       if (unique ? part + 1 < user : part < user)
       {
-        /* The whole of a key that is not unique: a hundredth of its square root, as a rule of thumb. */
         double whole= unique ? 1 : MY_MIN(double(rows), 10);
         double first= MY_MAX(whole, double(rows) / 100);
         share= user <= 1 ? whole : first * pow(whole / first, double(part) / double(user - 1));
@@ -153,8 +153,8 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
-  if (error == HA_ERR_PANDO_IO)
-    error_text(text);
+  if (error == m_last_error)
+    text->copy(m_last_error_text);
   return false;
 }
 

@@ -33,6 +33,12 @@ public:
   /* Bytes in the key, if always the same number, else 0. */
   uint fixed_size() const { return m_fixed_size; }
 
+  /* Most bytes in the key (see Text_order::encoded_max). */
+  size_t encoded_max() const
+  {
+    return (m_column.nullable() ? 1 : 0) + (m_kind == Kind::STRING ? m_order.encoded_max(m_size) : m_size);
+  }
+
   void encode(Bytes *out, const uchar *record);
   /* From the server's image of a key; says how long the part's image is. */
   uint encode_image(Bytes *out, const uchar *image);

@@ -2,8 +2,8 @@
 
      statement                                     reads            isolation
      SELECT                                        snapshot         REPEATABLE READ: the transaction's
-                                                                    READ COMMITTED: the statement's
-                                                   latest           READ UNCOMMITTED
+                                                                    READ COMMITTED, READ UNCOMMITTED:
+                                                                    the statement's
                                                    shared locks     SERIALIZABLE within a transaction
      SELECT ... LOCK IN SHARE MODE                 shared locks
      SELECT ... FOR UPDATE, UPDATE, DELETE,        exclusive locks
@@ -101,10 +101,7 @@ PandoRead ha_pando::read_mode() const
   case Lock::EXCLUSIVE: return PANDO_READ_EXCLUSIVE;
   case Lock::NONE:      break;
   }
-  if (m_read_latest || m_copy_txn)
-    return PANDO_READ_LATEST;
-  return Transaction::of(ha_thd())->isolation() == ISO_READ_UNCOMMITTED ? PANDO_READ_LATEST
-                                                                        : PANDO_READ_SNAPSHOT;
+  return m_read_latest || m_copy_txn ? PANDO_READ_LATEST : PANDO_READ_SNAPSHOT;
 }
 
 /* The server has found that the row it has just read does not match. */

@@ -29,9 +29,20 @@ int ha_pando::open(const char *name, int, uint)
   uint dictionaries= table_share->keys + (has_primary_key() ? 0 : 1);
   m_new= std::vector<Entry>(dictionaries);
   m_old= std::vector<Entry>(dictionaries);
-  ref_length= has_primary_key() ? table->key_info[0].key_length : HIDDEN_KEY_SIZE;
+  ref_length= POSITION_LENGTH_BYTES + row_key_max();
   stats.block_size= 16384;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
+}
+
+/* Most bytes of a row's key in dictionary 0. Rows with longer ones are refused. */
+uint ha_pando::row_key_max() const
+{
+  if (!has_primary_key())
+    return HIDDEN_KEY_SIZE;
+  size_t size= 0;
+  for (uint i= 0; i < m_layouts[0].part_count(); i++)
+    size+= m_layouts[0].part(i).encoded_max();
+  return uint(MY_MIN(size, size_t(UINT_MAX16)));
 }
 
 int ha_pando::close()
@@ -59,7 +70,13 @@ handler *ha_pando::clone(const char *name, MEM_ROOT *mem_root)
 
 int ha_pando::fail(PandoStatus status)
 {
-  return error_of(status, ha_thd());
+  int error= error_of(status, ha_thd());
+  if (status > PANDO_STATUS_SKIPPED)
+  {
+    m_last_error= error;
+    error_text(&m_last_error_text);
+  }
+  return error;
 }
 
 /* An entry or row that is not one, though its block's checksum matched. */

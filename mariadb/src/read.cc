@@ -21,13 +21,21 @@ int ha_pando::rnd_next(uchar *record)
   return m_positioned ? go_on(true, record) : seek(PANDO_MOVE_FIRST, PandoBytes{}, record);
 }
 
-/* A position is the key image of the primary key, or the hidden key. */
-void ha_pando::position(const uchar *record)
+/* A position is the row's key in dictionary 0: two bytes of length, then the key, filled with zeros. */
+void ha_pando::position(const uchar *)
 {
-  if (has_primary_key())
-    key_copy(ref, record, &table->key_info[0], ref_length);
-  else
-    memcpy(ref, m_row_key.data(), HIDDEN_KEY_SIZE);
+  if (m_row_key_in_entry)
+    find_row_key();
+  DBUG_ASSERT(m_row_key.size() + POSITION_LENGTH_BYTES <= ref_length);
+  int2store(ref, uint16(m_row_key.size()));
+  memcpy(ref + POSITION_LENGTH_BYTES, m_row_key.data(), m_row_key.size());
+  memset(ref + POSITION_LENGTH_BYTES + m_row_key.size(), 0,
+         ref_length - POSITION_LENGTH_BYTES - m_row_key.size());
+}
+
+static PandoBytes row_key_at(const uchar *position)
+{
+  return PandoBytes{position + POSITION_LENGTH_BYTES, uint2korr(position)};
 }
 
 int ha_pando::rnd_pos(uchar *record, uchar *position)
@@ -35,11 +43,9 @@ int ha_pando::rnd_pos(uchar *record, uchar *position)
   m_columns_prepared= m_columns_prepared && m_scan_dictionary == 0;
   m_scan_dictionary= 0;
   prepare_columns();
-  m_row_key.clear();
-  if (has_primary_key())
-    m_layouts[0].encode_image(&m_row_key, position, HA_WHOLE_KEY);
-  else
-    m_row_key.append(position, HIDDEN_KEY_SIZE);
+  PandoBytes row_key= row_key_at(position);
+  m_row_key.assign(row_key.data, row_key.len);
+  m_row_key_in_entry= false;
   bool absent;
   int error= get_row(m_row_key.view(), record, &absent);
   return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
@@ -48,13 +54,7 @@ int ha_pando::rnd_pos(uchar *record, uchar *position)
 /* In the order of rows: the server merges scans by it. */
 int ha_pando::cmp_ref(const uchar *ref_1, const uchar *ref_2)
 {
-  if (!has_primary_key())
-    return memcmp(ref_1, ref_2, HIDDEN_KEY_SIZE);
-  Bytes key_1, key_2;
-  m_layouts[0].encode_image(&key_1, ref_1, HA_WHOLE_KEY);
-  m_layouts[0].encode_image(&key_2, ref_2, HA_WHOLE_KEY);
-  int order= memcmp(key_1.data(), key_2.data(), MY_MIN(key_1.size(), key_2.size()));
-  return order ? order : int(key_1.size() > key_2.size()) - int(key_1.size() < key_2.size());
+  return compare(row_key_at(ref_1), row_key_at(ref_2));
 }
 
 int ha_pando::index_init(uint index, bool)
@@ -199,8 +199,9 @@ int ha_pando::read_range_first(const key_range *start, const key_range *end, boo
 
 Item *ha_pando::idx_cond_push(uint index, Item *condition)
 {
-  /* Their values in the entry may not be what a changed row has now. */
-  if (m_layouts[index].has_virtual())
+  /* Virtual columns in the entry may not be what a changed row has now; and the server compares the key's
+     columns with the end of its range, but the beginning of a string is not the column. */
+  if (m_layouts[index].has_virtual() || m_layouts[index].has_prefix())
     return condition;
   pushed_idx_cond= condition;
   pushed_idx_cond_keyno= index;

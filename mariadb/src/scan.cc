@@ -5,8 +5,10 @@
    it seeks by the key. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup of one row does not pay
    for more. Locking scans of rows fetch one at a time: to fetch is to lock.
 
-   Entries of a secondary key are read from the snapshot, or for locking statements from the newest state;
-   there the row is locked and read, and what matters is whether it still has that entry. */
+   Entries of a secondary key are read from the snapshot, or for locking statements from the newest state when
+   the scan began. There each row is locked and read as it is by then; that its entry may have moved
+   does not matter as long as it is within what the scan looks for. So a locking scan gives every row
+   once: neither twice nor not at all when others move rows about in the key. */
 #include "ha_pando.h"
 
 using namespace pando;
@@ -26,6 +28,8 @@ void ha_pando::begin_scan(uint dictionary)
 
 void ha_pando::close_scan()
 {
+  if (m_row_key_in_entry)
+    find_row_key();
   /* Where the scan is stays known: HANDLER goes on in another statement. */
   if (m_positioned && m_entry_key.data != m_resume.data())
   {
@@ -162,6 +166,7 @@ int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
 {
   prepare_columns();
   m_positioned= false;
+  m_has_start= key.data != nullptr;
   m_forward= move == PANDO_MOVE_AT_OR_AFTER || move == PANDO_MOVE_FIRST;
   m_rows_next= 1;
   int error= fetch(move, key);
@@ -209,33 +214,35 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
   if (m_scan_dictionary == 0)
   {
     m_row_key.assign(m_entry_key.data, m_entry_key.len);
+    m_row_key_in_entry= false;
     m_row_just_locked= m_batch.just_locked;
     if (!m_row_codec.decode(m_entry_key, m_entry_value, record))
       return damaged("a row cannot be decoded");
     return 0;
   }
-  if (int error= check_condition(record, passed_by))
-    return error;
-  if (*passed_by)
-    return 0;
+  /* A locking scan checks it on the row as it is when it is locked. */
+  if (!is_locking())
+  {
+    int error= check_condition(record, passed_by);
+    if (error || *passed_by)
+      return error;
+  }
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
   /* A row that this transaction has changed may still have an entry in the snapshot that it had before
      somebody else's change, so entries have to be checked. */
   if (!is_covering() || pando_txn_has_writes(txn()))
     return read_through(record, passed_by);
-  if (!layout.decode(m_entry_key, m_entry_value, record) ||
-      (!has_primary_key() && !layout.row_key_of(m_entry_key, m_entry_value, &m_row_key)))
-    return damaged("an index entry cannot be decoded");
-  return 0;
+  m_row_key_in_entry= true;
+  return layout.decode(m_entry_key, m_entry_value, record) ? 0 : damaged("an index entry cannot be decoded");
 }
 
-/* The index condition of the server, on the columns of the entry. */
+/* The index condition of the server, on the columns of the entry, or of a row that was read already. */
 int ha_pando::check_condition(uchar *record, bool *passed_by)
 {
   uint index= index_of_dictionary(m_scan_dictionary);
   if (!pushed_idx_cond || pushed_idx_cond_keyno != index || record != table->record[0])
     return 0;
-  if (!m_layouts[index].decode(m_entry_key, m_entry_value, record))
+  if (!is_locking() && !m_layouts[index].decode(m_entry_key, m_entry_value, record))
     return damaged("an index entry cannot be decoded");
   switch (handler_index_cond_check(this))
   {
@@ -248,27 +255,42 @@ int ha_pando::check_condition(uchar *record, bool *passed_by)
   return HA_ERR_INTERNAL_ERROR;
 }
 
+/* The key of the row that the current entry names. */
+bool ha_pando::find_row_key()
+{
+  m_row_key_in_entry= false;
+  return m_layouts[index_of_dictionary(m_scan_dictionary)].row_key_of(m_entry_key, m_entry_value, &m_row_key);
+}
+
 /* Reads the row that the current entry of a secondary key names. */
 int ha_pando::read_through(uchar *record, bool *passed_by)
 {
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
-  if (!layout.row_key_of(m_entry_key, m_entry_value, &m_row_key))
+  if (!find_row_key())
     return damaged("an index entry cannot be decoded");
   bool absent;
   if (int error= get_row(m_row_key.view(), record, &absent))
     return error;
-  const bool is_snapshot= read_mode() == PANDO_READ_SNAPSHOT && !pando_txn_has_writes(txn());
-  if (is_snapshot && absent)
-    return damaged("an index entry names a row that is not there");
-  bool still= is_snapshot;
-  if (!is_snapshot && !absent)
-    if (int error= still_has_entry(record, &still))
-      return error;
-  if (!still)
+  const bool is_snapshot= !is_locking() && read_mode() == PANDO_READ_SNAPSHOT &&
+                          !pando_txn_has_writes(txn());
+  if (absent)
   {
     *passed_by= true;
-    if (!absent)
-      unlock_row();
+    return is_snapshot ? damaged("an index entry names a row that is not there") : 0;
+  }
+  if (!is_snapshot)
+  {
+    bool belongs;
+    if (int error= still_belongs(record, &belongs))
+      return error;
+    *passed_by= !belongs;
+  }
+  if (!*passed_by && is_locking())
+    if (int error= check_condition(record, passed_by))
+      return error;
+  if (*passed_by)
+  {
+    unlock_row();
     return 0;
   }
   /* Where the server thinks that it reads the key only, it does not compute virtual columns. */
@@ -277,18 +299,33 @@ int ha_pando::read_through(uchar *record, bool *passed_by)
   return 0;
 }
 
-/* Whether the row that was read has the current entry: it may have changed since the entry was read. */
-int ha_pando::still_has_entry(const uchar *record, bool *still)
+/* Whether the row that was read is one of the scan: it may have changed since the entry was read. */
+int ha_pando::still_belongs(const uchar *record, bool *belongs)
 {
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
-  if (!layout.has_virtual())
-  {
-    m_encoded.clear();
-    layout.encode_key(&m_encoded, record, m_row_key.view());
-    *still= m_encoded.size() == m_entry_key.len && !memcmp(m_encoded.data(), m_entry_key.data, m_entry_key.len);
-    return 0;
-  }
-  /* What virtual columns would be now, only the server can tell: look for the entry. */
+  if (layout.has_virtual())
+    return still_has_entry(&layout, belongs);
+  m_encoded.clear();
+  layout.encode_key(&m_encoded, record, m_row_key.view());
+  *belongs= compare(m_encoded.view(), m_entry_key) == 0 || (is_locking() && is_within(m_encoded.view()));
+  return 0;
+}
+
+/* Whether a key is within what the scan looks for, as far as is known here: going down, the server
+   does not say where its range ends, so a key that moved down may be beyond. */
+bool ha_pando::is_within(PandoBytes key) const
+{
+  if (m_keep_same && (key.len < m_same.size() || memcmp(key.data, m_same.data(), m_same.size())))
+    return false;
+  if (m_forward)
+    return (!m_has_start || compare(key, m_search.view()) >= 0) &&
+           (!m_range_stop || compare(key, m_stop.view()) < 0);
+  return !m_has_start || (compare(key, m_search.view()) < 0 && compare(key, m_entry_key) >= 0);
+}
+
+/* What virtual columns would be now, only the server can tell: looks for the entry. */
+int ha_pando::still_has_entry(Index_layout *layout, bool *still)
+{
   PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key, PANDO_READ_LATEST,
                                     PANDO_WAIT_DEFAULT, m_entry_buffer);
   *still= false;
@@ -296,9 +333,9 @@ int ha_pando::still_has_entry(const uchar *record, bool *still)
     return 0;
   if (status)
     return fail(status);
-  if (!layout.row_key_of(m_entry_key, pando_buffer_bytes(m_entry_buffer), &m_encoded))
+  if (!layout->row_key_of(m_entry_key, pando_buffer_bytes(m_entry_buffer), &m_encoded))
     return damaged("an index entry cannot be decoded");
-  *still= m_encoded.size() == m_row_key.size() && !memcmp(m_encoded.data(), m_row_key.data(), m_row_key.size());
+  *still= compare(m_encoded.view(), m_row_key.view()) == 0;
   return 0;
 }
 
@@ -329,6 +366,7 @@ int ha_pando::get_exact(uchar *record)
   {
     bool absent;
     m_row_key.assign(m_search.data(), m_search.size());
+    m_row_key_in_entry= false;
     int error= get_row(m_row_key.view(), record, &absent);
     return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
   }

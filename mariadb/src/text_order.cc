@@ -115,6 +115,27 @@ void Text_order::encode(Bytes *out, const uchar *text, size_t size)
   }
 }
 
+size_t Text_order::encoded_max(size_t size) const
+{
+  static const size_t WEIGHTS_OF_CHARACTER= 4;
+  const size_t chars= size / m_collation->mbmaxlen + 1;
+  size_t all= 0;
+  for (uint i= 0; i < m_level_count; i++)
+  {
+    const Level &level= m_levels[i];
+    const size_t unit= level.space_size;
+    size_t weights= size;
+    if (m_trim)
+      weights= 4 * size + 4;
+    else if (!m_bytes && (m_collation->state & MY_CS_NON1TO1))
+      weights= chars * WEIGHTS_OF_CHARACTER * MY_MAX(unit, 2);
+    else if (!m_bytes)
+      weights= MY_MAX(size, chars * unit);
+    all+= level.padded ? weights + weights / unit + unit + 1 : 2 * weights + 2;
+  }
+  return all;
+}
+
 /* How `weights` compares with spaces without end: 1 below, 3 above. Not all of them are spaces. */
 static uchar compare_with_spaces(const uchar *weights, const uchar *end, const uchar *space, uint space_size)
 {

@@ -40,6 +40,10 @@ public:
 
   void encode(Bytes *out, const uchar *text, size_t size);
 
+  /* Most bytes that a string of so many bytes is encoded to. For collations that expand characters to
+     several weights it is what has room in practice, not the theoretical maximum. */
+  size_t encoded_max(size_t size) const;
+
   /* The bytes of the string itself are the weights, so that `decode` can give them back (without
      trailing spaces where those are dropped). */
   bool is_bytes() const { return m_bytes; }

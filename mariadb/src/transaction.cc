@@ -92,7 +92,9 @@ int Transaction::commit(bool whole)
     return 0;
   }
   over();
-  return error_of(pando_txn_commit(m_txn), m_thd);
+  int error= error_of(pando_txn_commit(m_txn), m_thd);
+  /* Of a commit the server can only tell the number. */
+  return error == HA_ERR_RECORD_FILE_FULL ? ENOSPC : error;
 }
 
 void Transaction::rollback(bool whole)

@@ -40,7 +40,7 @@ int ha_pando::new_row_key(const uchar *record, Bytes *key)
   if (has_primary_key())
   {
     m_layouts[0].encode_key(key, record, PandoBytes{});
-    return 0;
+    return key->size() > ref_length - POSITION_LENGTH_BYTES ? HA_ERR_TO_BIG_ROW : 0;
   }
   uint64_t hidden;
   if (PandoStatus status= pando_table_next_hidden_key(m_table, &hidden))
@@ -48,6 +48,13 @@ int ha_pando::new_row_key(const uchar *record, Bytes *key)
   uchar *bytes= key->extend(HIDDEN_KEY_SIZE);
   mi_int8store(bytes, hidden);
   return 0;
+}
+
+/* The row that was written is the current one. */
+void ha_pando::set_row_key(const Bytes &key)
+{
+  m_row_key.assign(key.data(), key.size());
+  m_row_key_in_entry= false;
 }
 
 int ha_pando::write_failed(PandoStatus status)
@@ -70,8 +77,7 @@ int ha_pando::write_row(const uchar *record)
   views(m_new, &m_new_views);
   if (PandoStatus status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size())))
     return write_failed(status);
-  if (!has_primary_key())
-    m_row_key.assign(m_new_row_key.data(), m_new_row_key.size());
+  set_row_key(m_new_row_key);
   if (table->found_next_number_field && record == table->record[0])
     note_auto_increment(table->found_next_number_field);
   return m_copy_txn ? commit_piece() : 0;
@@ -83,8 +89,8 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   {
     m_old_row_key.clear();
     m_layouts[0].encode_key(&m_old_row_key, old_record, PandoBytes{});
-    m_new_row_key.clear();
-    m_layouts[0].encode_key(&m_new_row_key, new_record, PandoBytes{});
+    if (int error= new_row_key(new_record, &m_new_row_key))
+      return error;
   }
   else
   {
@@ -108,6 +114,7 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   if (PandoStatus status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(),
                                                uint32_t(m_new_views.size())))
     return write_failed(status);
+  set_row_key(m_new_row_key);
   if (table->found_next_number_field && new_record == table->record[0] &&
       bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
     note_auto_increment(table->found_next_number_field);

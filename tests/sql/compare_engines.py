@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same random SQL for two engines; every answer must be the same.
 
-    tests/sql/compare_engines.sh [--engine PANDO] [--peer InnoDB] [--rounds 50] [--steps 250]
+    tests/sql/compare_engines.sh [--engine PANDO] [--peer InnoDB] [--rounds 40] [--steps 250]
                                  [--seconds N] [--seed N] [--round N] [--plant]
 
 Each round makes random tables (all column types, many collations, keys of every kind) and runs inserts,
@@ -38,7 +38,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--peer", default="InnoDB")
-    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--seconds", type=float, help="go on for so long, whatever --rounds says")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))

@@ -4,6 +4,6 @@
 set -euo pipefail
 here=$(dirname "$0")
 if [ $# = 0 ]; then
-    python3 "$here/compare_engines.py" --plant --rounds 3
+    python3 "$here/compare_engines.py" --engine InnoDB --plant --rounds 3
 fi
 exec python3 "$here/compare_engines.py" "$@"

@@ -607,6 +607,11 @@ void pando_db_metrics(const struct PandoDb *db, uint64_t *values, uint32_t count
 struct PandoBytes pando_error_text(void);
 
 /**
+ * Number of the operating system's error behind the last `Io` on this thread, 0 if it has none.
+ */
+int32_t pando_error_os(void);
+
+/**
  * Creates a table.
  *
  * # Safety
@@ -1038,6 +1043,11 @@ void pando_db_metrics(const struct PandoDb *db, uint64_t *values, uint32_t count
  * Text of the last failed call on this thread, valid until the next call on it.
  */
 struct PandoBytes pando_error_text(void);
+
+/**
+ * Number of the operating system's error behind the last `Io` on this thread, 0 if it has none.
+ */
+int32_t pando_error_os(void);
 
 /**
  * Creates a table.

@@ -1,6 +1,6 @@
 //! What functions answer, and the one place where the engine's errors become numbers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use pandodb::{EngineError, Error};
 
@@ -65,12 +65,19 @@ pub const STATUSES: &[PandoStatus] = &[
 
 thread_local! {
     static ERROR_TEXT: RefCell<String> = const { RefCell::new(String::new()) };
+    static ERROR_OS: Cell<i32> = const { Cell::new(0) };
 }
 
 /// Text of the last failed call on this thread, valid until the next call on it.
 #[no_mangle]
 pub extern "C" fn pando_error_text() -> PandoBytes {
     guard(|| ERROR_TEXT.with_borrow(|text| PandoBytes::from_slice(text.as_bytes())))
+}
+
+/// Number of the operating system's error behind the last `Io` on this thread, 0 if it has none.
+#[no_mangle]
+pub extern "C" fn pando_error_os() -> i32 {
+    ERROR_OS.get()
 }
 
 /// The status of an error; its text is kept for [`pando_error_text`].
@@ -88,7 +95,10 @@ pub(crate) fn fail(error: &Error) -> PandoStatus {
 
 fn engine_status(error: &EngineError) -> PandoStatus {
     match error {
-        EngineError::Io { .. } => PandoStatus::Io,
+        EngineError::Io { source, .. } => {
+            ERROR_OS.set(source.raw_os_error().unwrap_or(0));
+            PandoStatus::Io
+        }
         EngineError::DiskFull { .. } => PandoStatus::DiskFull,
         EngineError::Corruption { .. } => PandoStatus::Corruption,
         EngineError::ReadOnly { .. } => PandoStatus::ReadOnly,
@@ -136,6 +146,8 @@ mod tests {
             let text = unsafe { pando_error_text().to_text() };
             assert_eq!(text, error.to_string());
         }
+        fail(&EngineError::io("read", Path::new("f"), 0, std::io::Error::from_raw_os_error(24)).into());
+        assert_eq!(pando_error_os(), 24);
         let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped];
         assert_eq!(seen.len() + outcomes.len(), STATUSES.len());
     }

@@ -13,6 +13,7 @@
 //! memtable (exclusively) knows that every seqno assigned so far is in it (I7).
 //! Lock order: gates by dictionary id, then the log's mutex, then the publication's.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::{Kind, Result, Seqno};
@@ -71,21 +72,25 @@ impl Db {
         // with the old content.
         let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.close_gate()).collect();
         let appended = self.wal.append(&batch)?;
-        for (dict, gate) in dicts.iter().zip(gates) {
-            dict.auto_increment.store(0, std::sync::atomic::Ordering::Release);
+        for gate in gates {
             gate.truncate(appended.seqno);
         }
         self.mark_dirty(dicts);
         self.snapshots.publish(appended.seqno);
         self.snapshots.wait_visible(appended.seqno);
         self.wal.sync_up_to_seqno(appended.seqno)?;
+        // Only now: a checkpoint that took the old content must not make durable that its values are free,
+        // as long as a power cut could bring the content back.
+        for dict in dicts {
+            dict.auto_increment.store(0, Ordering::Release);
+        }
         Ok(appended.seqno)
     }
 
     fn raise_counters(&self, writes: &WriteSet) {
         writes.for_each_auto_increment(|id, next| {
             if let Some(dict) = self.dict(id) {
-                dict.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
+                dict.auto_increment.fetch_max(next, Ordering::AcqRel);
             }
         });
     }

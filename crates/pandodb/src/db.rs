@@ -1,6 +1,6 @@
 //! The database: everything that is open, tied together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
@@ -37,8 +37,8 @@ pub struct Db {
     pub(crate) catalog: Catalog,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
-    /// Open dictionaries, the catalog's included.
-    pub(crate) dicts: RwLock<HashMap<DictId, Arc<Dict>>>,
+    /// Open dictionaries, the catalog's included; in order, so that a simulated run repeats exactly.
+    pub(crate) dicts: RwLock<BTreeMap<DictId, Arc<Dict>>>,
     /// Open tables by normalized path.
     pub(crate) tables: RwLock<HashMap<String, Arc<Table>>>,
     /// Dictionaries that recovery could not bring up to date. They are not opened, and the log that
@@ -64,7 +64,7 @@ pub(crate) struct Parts {
     pub snapshots: Arc<Snapshots>,
     pub horizon: Arc<EngineHorizon>,
     pub catalog: Catalog,
-    pub dicts: HashMap<DictId, Arc<Dict>>,
+    pub dicts: BTreeMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Unrecovered>,
     pub lock: LockFile,
 }

@@ -112,8 +112,12 @@ impl Db {
 
     /// The work that an intent names is done. If that cannot be recorded, the next start looks again.
     fn fulfil(&self, id: u64) {
-        if let Err(error) = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() }) {
-            self.log(LogLevel::Warning, &format!("cannot record that a change of table {id} is done: {error}"));
+        if let Err(error) = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })
+        {
+            self.log(
+                LogLevel::Warning,
+                &format!("cannot record that a change of table {id} is done: {error}"),
+            );
         }
     }
 
@@ -217,7 +221,9 @@ impl Db {
         match remove_dir(&*self.vfs, &dir) {
             Ok(()) => self.fulfil(id),
             // The table is gone for its users; the next start removes the files.
-            Err(error) => self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display())),
+            Err(error) => {
+                self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display()))
+            }
         }
         Ok(())
     }
@@ -262,7 +268,10 @@ impl Db {
             }
         }
         if let Err(error) = self.write_status(&dir, &new) {
-            self.log(LogLevel::Warning, &format!("{} has the old name: {error}", dir.join(STATUS_FILE).display()));
+            self.log(
+                LogLevel::Warning,
+                &format!("{} has the old name: {error}", dir.join(STATUS_FILE).display()),
+            );
         }
         Ok(())
     }

@@ -13,7 +13,7 @@
 //! The log and the files must belong together: a catalog without a log, a log without a catalog and
 //! a dictionary that holds commits from behind the log's end are damage, too.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ struct Recovery<'a> {
     metrics: Arc<Metrics>,
     horizon: Arc<EngineHorizon>,
     known: HashMap<DictId, Known>,
-    dicts: HashMap<DictId, Opened>,
+    dicts: BTreeMap<DictId, Opened>,
     held_log: HashMap<DictId, Unrecovered>,
     batches: u64,
     records: u64,
@@ -88,7 +88,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         horizon: Arc::new(EngineHorizon::default()),
         vfs: vfs.clone(),
         known: HashMap::new(),
-        dicts: HashMap::new(),
+        dicts: BTreeMap::new(),
         held_log: HashMap::new(),
         batches: 0,
         records: 0,

@@ -6,7 +6,7 @@ use pando_txn::LockMode;
 
 use crate::error::{Error, Result};
 use crate::table::{Dict, Table};
-use crate::transaction::{LockWait, Txn};
+use crate::transaction::{check_lengths, LockWait, Txn};
 
 /// What one row is in one dictionary.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +21,10 @@ pub struct Entry<'a> {
 
 impl Txn {
     /// Inserts a row: `entries[i]` goes to the table's dictionary `i`.
-    /// Errors: [`Error::Duplicate`] and lock errors leave nothing written.
+    /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
         assert_eq!(entries.len(), table.dicts.len(), "a row has an entry in every dictionary");
+        entries.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
         for (index, entry) in entries.iter().enumerate() {
             if entry.unique {
                 self.claim(&table.dicts[index], index, entry.key)?;
@@ -40,6 +41,7 @@ impl Txn {
     /// Errors as [`Txn::insert_row`].
     pub fn update_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
         assert!(old.len() == table.dicts.len() && new.len() == old.len());
+        new.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
         self.lock_old(table, old)?;
         for (index, (before, after)) in old.iter().zip(new).enumerate() {
             if after.unique && after.key != before.key {

@@ -245,21 +245,28 @@ impl Txn {
         wait: LockWait,
     ) -> Result<()> {
         let dict = &table.dicts[index];
-        self.lock(dict, key, LockMode::Exclusive, wait)?;
+        self.lock_to_write(dict, key, wait)?;
         self.write_put(dict, key, value)
     }
 
     /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
     pub fn delete(&mut self, table: &Table, index: usize, key: &[u8], wait: LockWait) -> Result<()> {
         let dict = &table.dicts[index];
-        self.lock(dict, key, LockMode::Exclusive, wait)?;
+        self.lock_to_write(dict, key, wait)?;
         self.write_delete(dict, key);
         Ok(())
     }
 
+    /// A write cannot pass a locked key by.
+    fn lock_to_write(&mut self, dict: &Dict, key: &[u8], wait: LockWait) -> Result<()> {
+        match self.lock(dict, key, LockMode::Exclusive, wait)? {
+            Some(_) => Ok(()),
+            None => Err(Error::WouldBlock),
+        }
+    }
+
     pub(crate) fn write_put(&mut self, dict: &Arc<Dict>, key: &[u8], value: &[u8]) -> Result<()> {
-        check_length("key", key.len(), limits::KEY_BYTES_MAX)?;
-        check_length("row", value.len(), limits::VALUE_BYTES_MAX)?;
+        check_lengths(key, value)?;
         self.touch(dict);
         self.writes.put(dict.id, key, value);
         Ok(())
@@ -329,6 +336,12 @@ impl Drop for Txn {
     fn drop(&mut self) {
         self.rollback();
     }
+}
+
+/// Refuses what no dictionary takes.
+pub(crate) fn check_lengths(key: &[u8], value: &[u8]) -> Result<()> {
+    check_length("key", key.len(), limits::KEY_BYTES_MAX)?;
+    check_length("row", value.len(), limits::VALUE_BYTES_MAX)
 }
 
 fn check_length(what: &'static str, size: usize, limit: usize) -> Result<()> {

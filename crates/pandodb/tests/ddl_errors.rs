@@ -97,7 +97,11 @@ fn is_gone(db: &Arc<Db>, path: &str) -> Result<(), String> {
 
 fn are_directories(vfs: &Arc<SimVfs>, expected: &[&str]) -> Result<(), String> {
     let found = directories(vfs);
-    if found == expected { Ok(()) } else { Err(format!("directories {found:?}")) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("directories {found:?}"))
+    }
 }
 
 #[test]
@@ -178,7 +182,9 @@ fn what_an_operation_on_a_full_disk_left_to_do_never_touches_a_later_table_of_th
         |db| Ok(db.rename_table("./db/a", "./db/b")?),
     ];
     let (_, _, most) = full(u32::MAX);
-    for (operation, room) in operations.iter().flat_map(|operation| (0..10).map(move |room| (operation, room))) {
+    for (operation, room) in
+        operations.iter().flat_map(|operation| (0..10).map(move |room| (operation, room)))
+    {
         let (vfs, db, _) = full(most - room);
         let _ = operation(&db);
         vfs.set_capacity(None);
@@ -194,7 +200,8 @@ fn what_an_operation_on_a_full_disk_left_to_do_never_touches_a_later_table_of_th
         drop(db);
         let db = open(&vfs).unwrap();
         for path in ["./db/a", "./db/b"] {
-            let rows = count(&db, path).unwrap_or_else(|e| panic!("with room for {room} commits: {path}: {e}"));
+            let rows =
+                count(&db, path).unwrap_or_else(|e| panic!("with room for {room} commits: {path}: {e}"));
             assert_eq!(rows, 20);
         }
         assert_eq!(directories(&vfs), ["a.pando", "b.pando"], "with room for {room} commits");

@@ -157,11 +157,16 @@ impl Appender {
     }
 
     fn push_frame(&mut self, head: &FrameHead, payload: &[u8]) {
-        self.buffer.extend_from_slice(&head.encode(self.head.salt, self.next_lsn));
-        self.buffer.extend_from_slice(payload);
-        self.buffer.extend_from_slice(&[0; 8][..payload.len().next_multiple_of(8) - payload.len()]);
+        push_frame(&mut self.buffer, head, self.head.salt, self.next_lsn, payload);
         self.next_lsn += head.frame_bytes();
     }
+}
+
+/// Adds the bytes of a frame as they stand in a file with that salt.
+pub(crate) fn push_frame(bytes: &mut Vec<u8>, head: &FrameHead, salt: u64, lsn: u64, payload: &[u8]) {
+    bytes.extend_from_slice(&head.encode(salt, lsn));
+    bytes.extend_from_slice(payload);
+    bytes.extend_from_slice(&[0; 8][..payload.len().next_multiple_of(8) - payload.len()]);
 }
 
 /// A salt that no earlier use of a file had: numbers are never used twice, and the first salt of a

@@ -93,6 +93,11 @@ impl FileScan {
         self.offset
     }
 
+    /// Goes on at the frame at `offset`.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        self.offset = offset;
+    }
+
     pub(crate) fn payload(&self, frame: &FoundFrame) -> &[u8] {
         self.window.get(frame.payload.clone()).unwrap_or(&[])
     }

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::{limits, Error, Metrics, Result, Seqno};
-use pando_storage::vfs::{OpenMode, Vfs};
+use pando_storage::vfs::{File, OpenMode, Vfs};
 use parking_lot::{Condvar, MappedMutexGuard, Mutex, MutexGuard};
 
-use crate::appender::{next_salt, Appender, Fragments};
+use crate::appender::{next_salt, push_frame, Appender, Fragments};
 use crate::batch::BatchBuilder;
 use crate::files;
 use crate::header::{LogFileHead, FILE_HEAD_BYTES};
 use crate::leader::{Group, Writer};
 use crate::replay::{End, KnownFile, Replay};
+use crate::scan::{FileScan, Step};
 use crate::spares::Spares;
 use crate::trim::KeptFile;
 
@@ -185,18 +186,32 @@ impl Wal {
     fn sync_found(&self, end: &End) -> Result<()> {
         if let Some((found, offset)) = end.place.and_then(|(i, offset)| Some((self.found.get(i)?, offset))) {
             let file = self.vfs.open(&found.path, OpenMode::Existing)?;
-            let mut bytes = vec![0; WRITE_BACK_BYTES];
-            let mut at = found.head.offset_of(end.durable_lsn.clamp(found.head.start_lsn, end.lsn));
-            while at < offset {
-                let part = bytes.len().min((offset - at) as usize);
-                file.read_exact_at(&mut bytes[..part], at)?;
-                file.write_at(&bytes[..part], at)?;
-                at += part as u64;
-            }
+            let from = found.head.offset_of(end.durable_lsn.clamp(found.head.start_lsn, end.lsn));
+            self.write_back(found, &*file, from, offset)?;
             file.sync()?;
         }
         // Names too: a spare may not be used again while its old name could come back.
         self.vfs.sync_dir(&self.dir)
+    }
+
+    /// Writes the frames between two offsets where they stand. They are read as replay reads them, each
+    /// with its checksums: a bad read must not become bad bytes on the disk.
+    fn write_back(&self, found: &KnownFile, file: &dyn File, from: u64, end: u64) -> Result<()> {
+        let mut scan = FileScan::open(&*self.vfs, &found.path, Some(found.head.lsn_at(end)))?;
+        scan.skip_to(from);
+        let (mut bytes, mut start) = (Vec::new(), from);
+        while let Step::Frame(frame) = scan.step()? {
+            push_frame(&mut bytes, &frame.head, found.head.salt, frame.lsn, scan.payload(&frame));
+            if bytes.len() >= WRITE_BACK_BYTES {
+                file.write_at(&bytes, start)?;
+                start += bytes.len() as u64;
+                bytes.clear();
+            }
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        file.write_at(&bytes, start)
     }
 
     fn kept_files(&self, end: &End) -> Vec<KeptFile> {

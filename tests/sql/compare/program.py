@@ -42,8 +42,7 @@ class Program:
         rng = self._rng
         for session in (WRITER, READER):
             for setting in (f"optimizer_switch = '{rng.choice(_SWITCHES)}'", f"sql_mode = '{rng.choice(_MODES)}'",
-                            f"join_cache_level = {rng.randint(0, 8)}", "timestamp = 1200000000",
-                            "time_zone = '+00:00'", "max_sort_length = 8192"):
+                            f"join_cache_level = {rng.randint(0, 8)}"):
                 yield Step(f"SET SESSION {setting}", Mode.NUMBER, session)
             level = rng.choice(["REPEATABLE-READ", "REPEATABLE-READ", "READ-COMMITTED"])
             yield Step(f"SET SESSION tx_isolation = '{level}'", Mode.NUMBER, session)

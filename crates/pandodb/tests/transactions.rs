@@ -1,0 +1,167 @@
+//! What one transaction may rely on: locks that are really held, rows written whole or not at all, cursors
+//! that do not meet their own writes, unique keys that stay unique whoever comes at the same time.
+
+mod common;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier};
+
+use common::{count, disk, open, options, spec, Lines};
+use pandodb::{Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table};
+
+fn database() -> (Arc<Db>, Arc<Table>) {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    (db, table)
+}
+
+fn entry<'a>(key: &'a [u8], value: &'a [u8], unique: bool) -> Entry<'a> {
+    Entry { key, value, unique }
+}
+
+#[test]
+fn a_write_that_passes_locked_rows_by_is_refused_and_not_done_without_the_lock() {
+    let (db, table) = database();
+    let (mut one, mut two) = (db.begin(), db.begin());
+    one.put(&table, 0, b"k", b"one", LockWait::NoWait).unwrap();
+    for result in [
+        two.put(&table, 0, b"k", b"two", LockWait::SkipLocked),
+        two.delete(&table, 0, b"k", LockWait::SkipLocked),
+    ] {
+        assert!(matches!(result, Err(Error::WouldBlock)), "{result:?}");
+    }
+    assert!(!two.has_writes());
+    one.commit().unwrap();
+    assert_eq!(two.get(&table, 0, b"k").unwrap().as_deref(), Some(&b"one"[..]));
+}
+
+#[test]
+fn a_row_with_an_entry_that_is_too_long_leaves_none_of_its_entries() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    let long = vec![b'x'; 100_000];
+    let refused = txn.insert_row(&table, &[entry(b"k", b"v", true), entry(&long, b"", false)]);
+    assert!(matches!(refused, Err(Error::Engine(_))), "{refused:?}");
+    assert!(!txn.has_writes(), "half a row is left");
+    let old = [entry(b"k", b"v", true), entry(b"i", b"", false)];
+    txn.insert_row(&table, &old).unwrap();
+    let refused = txn.update_row(&table, &old, &[entry(b"l", b"v", true), entry(&long, b"", false)]);
+    assert!(matches!(refused, Err(Error::Engine(_))), "{refused:?}");
+    txn.commit().unwrap();
+    assert_eq!(count(&db, "./db/a").unwrap(), 1);
+    assert_eq!(db.begin().get(&table, 0, b"k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn a_scan_that_moves_the_rows_it_reads_meets_each_once() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    for n in 0..500u32 {
+        let (id, place) = (n.to_be_bytes(), n.to_be_bytes());
+        txn.insert_row(&table, &[entry(&id, &place, true), entry(&place, &id, false)]).unwrap();
+        if n == 250 {
+            txn.commit().unwrap();
+        }
+    }
+    for forward in [true, false] {
+        let mut cursor = txn.cursor(&table, 1);
+        if forward {
+            cursor.seek_first(&mut txn, ReadMode::Latest).unwrap();
+        } else {
+            cursor.seek_last(&mut txn, ReadMode::Latest).unwrap();
+        }
+        let mut met = 0;
+        while cursor.valid() {
+            let (place, id) = (cursor.key().to_vec(), cursor.value().to_vec());
+            let number = u32::from_be_bytes(place[..4].try_into().unwrap());
+            let to = if forward { number + 777 } else { number - 777 }.to_be_bytes();
+            let old = [entry(&id, &place, true), entry(&place, &id, false)];
+            txn.update_row(&table, &old, &[entry(&id, &to, true), entry(&to, &id, false)]).unwrap();
+            met += 1;
+            if forward {
+                cursor.next(&mut txn).unwrap();
+            } else {
+                cursor.prev(&mut txn).unwrap();
+            }
+        }
+        assert_eq!(met, 500);
+    }
+    txn.commit().unwrap();
+    assert_eq!(count(&db, "./db/a").unwrap(), 500);
+}
+
+#[test]
+fn an_unlocked_row_is_free_unless_it_was_locked_before_or_written() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    for key in [b"a", b"b", b"c"] {
+        txn.put(&table, 0, key, b"v", LockWait::NoWait).unwrap();
+    }
+    txn.commit().unwrap();
+    let free = |key: &[u8], mode| {
+        let read = db.begin().get_locked(&table, 0, key, mode, LockWait::NoWait);
+        assert!(matches!(read, Ok(LockedRead::Row(_)) | Err(Error::WouldBlock)));
+        read.is_ok()
+    };
+    txn.get_locked(&table, 0, b"a", LockMode::Exclusive, LockWait::NoWait).unwrap();
+    assert!(txn.just_locked());
+    txn.unlock(&table, 0, b"a");
+    assert!(free(b"a", LockMode::Exclusive));
+
+    // Shared by an earlier statement; this one's upgrade alone is undone.
+    txn.get_locked(&table, 0, b"b", LockMode::Shared, LockWait::NoWait).unwrap();
+    txn.get_locked(&table, 0, b"b", LockMode::Exclusive, LockWait::NoWait).unwrap();
+    assert!(txn.just_locked());
+    txn.unlock(&table, 0, b"b");
+    assert!(free(b"b", LockMode::Shared) && !free(b"b", LockMode::Exclusive));
+
+    // A write that a rollback to a mark has undone leaves the lock (as in InnoDB).
+    let mark = txn.mark();
+    txn.put(&table, 0, b"c", b"w", LockWait::NoWait).unwrap();
+    txn.rollback_to(mark);
+    txn.get_locked(&table, 0, b"c", LockMode::Exclusive, LockWait::NoWait).unwrap();
+    assert!(!txn.just_locked());
+    assert!(!free(b"c", LockMode::Shared));
+}
+
+#[test]
+fn of_many_that_insert_the_same_unique_key_one_wins() {
+    const THREADS: u32 = 32;
+    const KEYS: u32 = 100;
+    let vfs = disk(1);
+    let mut options = options(&Lines::default());
+    options.background_threads = 2;
+    let db = Db::open_with_vfs(options, vfs.clone(), vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    let (start, inserted) = (Barrier::new(THREADS as usize), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (db, table, start, inserted) = (&db, &table, &start, &inserted);
+            scope.spawn(move || {
+                let mut txn = db.begin();
+                start.wait();
+                for n in 0..KEYS {
+                    // Row keys differ, the unique key of the index is the same.
+                    let (id, unique) = ((n * THREADS + thread).to_be_bytes(), n.to_be_bytes());
+                    match txn.insert_row(table, &[entry(&id, b"v", true), entry(&unique, &id, true)]) {
+                        Ok(()) => {
+                            txn.commit().unwrap();
+                            inserted.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(Error::Duplicate { index: 1, existing }) => {
+                            assert_eq!(u32::from_be_bytes(existing.try_into().unwrap()) / THREADS, n);
+                            txn.rollback();
+                        }
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(inserted.load(Ordering::Relaxed), KEYS);
+    assert_eq!(count(&db, "./db/a").unwrap(), KEYS);
+    db.abandon();
+}
