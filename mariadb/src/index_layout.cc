@@ -66,17 +66,28 @@ bool Index_layout::encode_key(Bytes *out, const uchar *record, PandoBytes row_ke
       alone= false;
   }
   if (!m_is_rows && !alone)
-    encode_suffix(out, record, row_key);
+    encode_suffix(out, row_key);
   return alone;
 }
 
-void Index_layout::encode_suffix(Bytes *out, const uchar *record, PandoBytes row_key)
+/* From the row's key, not from the record, which may not have all columns. */
+void Index_layout::encode_suffix(Bytes *out, PandoBytes row_key) const
 {
   if (m_suffix_is_row_key)
+  {
     out->append(row_key.data, row_key.len);
-  else
-    for (uint part : m_suffix_parts)
-      m_primary->m_parts[part].encode(out, record);
+    return;
+  }
+  Reader reader(row_key);
+  for (uint i= 0; i < m_row_key_sources.size(); i++)
+  {
+    const uchar *from= reader.at();
+    bool is_null;
+    if (!m_primary->m_parts[i].skip(&reader, &is_null))
+      return;
+    if (m_row_key_sources[i].in_suffix)
+      out->append(from, size_t(reader.at() - from));
+  }
 }
 
 void Index_layout::encode_value(Bytes *out, const uchar *record, PandoBytes row_key, bool alone)
@@ -84,7 +95,7 @@ void Index_layout::encode_value(Bytes *out, const uchar *record, PandoBytes row_
   if (alone)
   {
     Bytes suffix;
-    encode_suffix(&suffix, record, row_key);
+    encode_suffix(&suffix, row_key);
     out->append_number(suffix.size());
     out->append(suffix.data(), suffix.size());
   }

@@ -71,7 +71,7 @@ private:
     bool flipped;   /* descending in one of them only */
   };
 
-  void encode_suffix(Bytes *out, const uchar *record, PandoBytes row_key);
+  void encode_suffix(Bytes *out, PandoBytes row_key) const;
   bool split(PandoBytes key, PandoBytes value, PandoBytes *suffix, Reader *kept) const;
 
   std::unique_ptr<Key_part[]> m_parts;

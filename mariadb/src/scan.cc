@@ -18,6 +18,9 @@ static const uint BATCH_BYTES_MAX= 256 << 10;
 
 void ha_pando::begin_scan(uint dictionary)
 {
+  /* The server may still ask for the position of the last row. */
+  if (m_row_key_in_entry)
+    find_row_key();
   m_scan_dictionary= dictionary;
   m_positioned= false;
   m_at_cursor= false;
@@ -94,6 +97,7 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   }
   m_rows_left= 0;
   m_at_cursor= false;
+  m_row_key_in_entry= false;
   PandoStatus status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
   if (status && status != PANDO_STATUS_NOT_FOUND)
     return fail(status);
@@ -359,6 +363,7 @@ int ha_pando::get_exact(uchar *record)
   prepare_columns();
   m_at_cursor= false;
   m_has_stop= false;
+  m_row_key_in_entry= false;
   m_resume.assign(m_search.data(), m_search.size());
   m_entry_key= m_resume.view();
   m_positioned= true;

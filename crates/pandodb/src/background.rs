@@ -46,14 +46,16 @@ pub(crate) struct Background {
     wake: Condvar,
     stop: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// How many threads run jobs. Without any, nobody works off a debt while a writer sleeps.
+    workers: usize,
     log_failure: Failure,
     trim_failure: Failure,
     period_s: AtomicU64,
 }
 
 impl Background {
-    pub(crate) fn new(checkpoint_period_s: u64) -> Background {
-        Background { period_s: AtomicU64::new(checkpoint_period_s), ..Background::default() }
+    pub(crate) fn new(workers: usize, checkpoint_period_s: u64) -> Background {
+        Background { workers, period_s: AtomicU64::new(checkpoint_period_s), ..Background::default() }
     }
 
     pub(crate) fn set_checkpoint_period(&self, seconds: u64) {
@@ -86,13 +88,13 @@ impl Background {
 
     /// Starts the threads. They hold no strong reference, so that a forgotten database ends.
     #[expect(clippy::disallowed_methods, reason = "this is the runtime that owns the threads")]
-    pub(crate) fn start(self: &Arc<Self>, db: &Arc<Db>, workers: usize) {
+    pub(crate) fn start(self: &Arc<Self>, db: &Arc<Db>) {
         let mut threads = self.threads.lock();
-        for _ in 0..workers {
+        for _ in 0..self.workers {
             let (weak, background) = (Arc::downgrade(db), self.clone());
             threads.push(std::thread::spawn(move || worker(&weak, &background)));
         }
-        if workers > 0 {
+        if self.workers > 0 {
             for tick in [Db::tick_log, Db::tick_tables] {
                 let (weak, background) = (Arc::downgrade(db), self.clone());
                 threads.push(std::thread::spawn(move || ticker(&weak, &background, tick)));
@@ -302,7 +304,7 @@ impl Db {
             }
             most = f64::max(most, pressure);
         }
-        if most <= 0.0 {
+        if most <= 0.0 || self.background.workers == 0 {
             return Ok(());
         }
         let micros = price_micros(most, bytes);

@@ -92,7 +92,7 @@ impl Db {
             wal: parts.wal,
             snapshots: parts.snapshots,
             horizon: parts.horizon,
-            background: Arc::new(Background::new(options.checkpoint_period_s)),
+            background: Arc::new(Background::new(options.background_threads, options.checkpoint_period_s)),
             catalog: parts.catalog,
             ddl: Mutex::new(()),
             dicts: RwLock::new(parts.dicts),
@@ -108,7 +108,7 @@ impl Db {
             _lock: parts.lock,
         });
         db.finish_intents();
-        db.background.start(&db, options.background_threads);
+        db.background.start(&db);
         Ok(db)
     }
 

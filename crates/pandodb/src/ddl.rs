@@ -415,9 +415,12 @@ fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
 fn remove_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     if vfs.exists(dir)? {
         vfs.remove_dir_all(dir)?;
-        sync_parent(vfs, dir)?;
     }
-    Ok(())
+    // Also when it was removed before: perhaps by a process that came no further.
+    match dir.parent() {
+        Some(parent) if vfs.exists(parent)? => vfs.sync_dir(parent),
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {

@@ -96,7 +96,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     let catalog = recovery.open_catalog(&replay)?;
     recovery.replay_catalog(&mut replay)?;
     let content = Content::load(&catalog)?;
-    recovery.finish_renames(&content);
+    recovery.finish_renames(&content, &wal)?;
     recovery.know_tables(&content);
     let last_seqno = recovery.replay_tables(&mut replay)?;
     recovery.check_durable(last_seqno)?;
@@ -165,6 +165,8 @@ impl Recovery<'_> {
         let context =
             RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
         let tree = Tree::open(context, &superblock, config, self.horizon.clone())?;
+        // What it has needs no log from now on.
+        file.secure()?;
         let dict = Arc::new(Dict::new(id, tree, file, superblock.auto_increment));
         Ok(Opened { dict, durable_seqno: superblock.durable_seqno, is_stuck: false })
     }
@@ -198,12 +200,18 @@ impl Recovery<'_> {
 
     /// Moves directories whose rename the catalog recorded but a crash prevented. One that cannot be
     /// moved is the trouble of its table.
-    fn finish_renames(&self, content: &Content) {
+    fn finish_renames(&self, content: &Content, wal: &Wal) -> Result<()> {
+        let mut is_secure = false;
         for (_, intent) in &content.intents {
             let Intent::Rename { from, to } = intent else { continue };
             // Only if the table still has the name: it may have been dropped or renamed again.
             if !content.tables.contains_key(to) || content.tables.contains_key(from) {
                 continue;
+            }
+            if !is_secure {
+                // What the catalog says may come from a log that is not durable yet.
+                wal.secure()?;
+                is_secure = true;
             }
             let (old, new) = (table_dir(&self.options.base_dir, from), table_dir(&self.options.base_dir, to));
             if let Err(error) = self.move_dir(&old, &new) {
@@ -211,13 +219,14 @@ impl Recovery<'_> {
                 (self.options.log)(LogLevel::Error, &text);
             }
         }
+        Ok(())
     }
 
     fn move_dir(&self, old: &Path, new: &Path) -> Result<()> {
-        if self.vfs.exists(new)? || !self.vfs.exists(old)? {
-            return Ok(());
+        if self.vfs.exists(old)? && !self.vfs.exists(new)? {
+            self.vfs.rename(old, new)?;
         }
-        self.vfs.rename(old, new)?;
+        // Also when it was moved before: perhaps by a process that came no further.
         sync_parent(&*self.vfs, new)?;
         sync_parent(&*self.vfs, old)
     }

@@ -1,5 +1,6 @@
 //! What one transaction may rely on: locks that are really held, rows written whole or not at all, cursors
 //! that do not meet their own writes, unique keys that stay unique whoever comes at the same time.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 mod common;
 

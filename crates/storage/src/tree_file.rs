@@ -25,7 +25,8 @@
 //! `write_superblock`; the owner drops the extents only the previous checkpoint needed; `reclaim`.
 //!
 //! **Opening**: `open` gives the newest superblock; the tree reads its nodes and `adopt`s what they
-//! refer to; `finish_open` makes the rest free. The free map is never stored.
+//! refer to; `finish_open` makes the rest free. The free map is never stored. Recovery calls `secure`:
+//! a superblock that can be read need not be durable yet.
 //!
 //! Locks: `superblocks`, `sync_failed`, then those of `space`. Reading and writing take none.
 
@@ -146,6 +147,21 @@ impl TreeFile {
             // A read error is not a torn superblock: the other slot might be the older one.
             (Err(error), _) | (_, Err(error)) => Err(error),
         }
+    }
+
+    /// Makes durable what [`TreeFile::open`] gave. The process before may have ended before it had synced
+    /// its superblock, or because that sync failed: then the system may show what the disk does not have,
+    /// and a sync alone would not write it again. To be called before the log is given up for what the
+    /// superblock says.
+    ///
+    /// # Errors
+    /// The system's; a crash may then leave an older superblock.
+    pub fn secure(&self) -> Result<()> {
+        let slots = self.superblocks.lock();
+        // Into its own slot: whatever the other one holds is what there is until this is durable.
+        let offset = SLOT_OFFSETS[slots.durable_slot];
+        self.file.write_at(&slots.durable.to_page(offset), offset).map_err(|e| self.named(e))?;
+        self.sync()
     }
 
     /// A number no other tree file opened by this process has: for keys of caches.

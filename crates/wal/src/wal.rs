@@ -143,6 +143,13 @@ impl Wal {
         Ok((wal, replay))
     }
 
+    /// Makes durable what a complete pass of [`Replay::for_each`] has given: before anything is done to
+    /// other files because of it. [`Wal::start`] does so itself.
+    pub fn secure(&self) -> Result<()> {
+        let end = self.end.lock().clone();
+        self.sync_found(&end.expect("a complete replay pass comes first"))
+    }
+
     /// Begins appending, to a new file, with this seqno, which must be higher than any that replay
     /// saw. Once, and after a complete pass of [`Replay::for_each`]. Makes durable what was replayed
     /// and cuts what was not. After a `DiskFull` it may be tried again.
