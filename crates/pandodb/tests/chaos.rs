@@ -311,7 +311,7 @@ impl Chaos {
                     db.tick();
                 }
                 if self.rng.random() {
-                    let c = db.close();
+                    let _ = db.close();
                 }
             }
             Err(_) => self.seen.failed_starts += 1,
