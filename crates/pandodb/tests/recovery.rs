@@ -209,11 +209,12 @@ fn a_start_that_is_cut_off_leaves_each_table_whole_under_one_name() {
         let vfs = vfs.crash();
         let db = open(&vfs).unwrap();
         let state = state(&db);
-        let is_right = match state[..] {
-            [Some(40 | 80), Some(40), None, None] | [None, Some(40), Some(80), None] => true,
-            [None, None, Some(80), None | Some(0 | 40)] => true,
-            _ => false,
-        };
+        let is_right = matches!(
+            state[..],
+            [Some(40 | 80), Some(40), None, None]
+                | [None, Some(40), Some(80), None]
+                | [None, None, Some(80), None | Some(0 | 40)]
+        );
         assert!(is_right, "killed at I/O {n}, and then at {m} of the start: {state:?}");
         let names = ["a", "b", "c", "d"].iter().zip(&state).filter(|(_, rows)| rows.is_some());
         let expected: Vec<String> = names.map(|(name, _)| format!("{name}.pando")).collect();
