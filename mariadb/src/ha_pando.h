@@ -200,7 +200,8 @@ private:
   bool m_row_key_in_entry= false; /* not yet: the current entry has it */
   bool m_row_just_locked= false;
   PandoBuffer *m_buffer= nullptr;
-  PandoBuffer *m_entry_buffer= nullptr;
+  PandoBuffer *m_entry_buffer= nullptr; /* m_entry_value of a unique key looked up */
+  PandoBuffer *m_check_buffer= nullptr;
 
   /* Writing. */
   std::vector<Entry> m_new, m_old;

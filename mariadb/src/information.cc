@@ -153,7 +153,8 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
-  if (error == m_last_error)
+  /* To its own text of a deadlock the server appends this one. */
+  if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
     text->copy(m_last_error_text);
   return false;
 }

@@ -7,6 +7,7 @@ ha_pando::~ha_pando()
 {
   pando_buffer_free(m_buffer);
   pando_buffer_free(m_entry_buffer);
+  pando_buffer_free(m_check_buffer);
 }
 
 int ha_pando::open(const char *name, int, uint)
@@ -18,6 +19,7 @@ int ha_pando::open(const char *name, int, uint)
   {
     m_buffer= pando_buffer_new();
     m_entry_buffer= pando_buffer_new();
+    m_check_buffer= pando_buffer_new();
   }
   m_layouts.reset(new Index_layout[table_share->keys]);
   for (uint i= 0; i < table_share->keys; i++)

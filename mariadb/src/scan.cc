@@ -331,13 +331,13 @@ bool ha_pando::is_within(PandoBytes key) const
 int ha_pando::still_has_entry(Index_layout *layout, bool *still)
 {
   PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key, PANDO_READ_LATEST,
-                                    PANDO_WAIT_DEFAULT, m_entry_buffer);
+                                    PANDO_WAIT_DEFAULT, m_check_buffer);
   *still= false;
   if (status == PANDO_STATUS_NOT_FOUND)
     return 0;
   if (status)
     return fail(status);
-  if (!layout->row_key_of(m_entry_key, pando_buffer_bytes(m_entry_buffer), &m_encoded))
+  if (!layout->row_key_of(m_entry_key, pando_buffer_bytes(m_check_buffer), &m_encoded))
     return damaged("an index entry cannot be decoded");
   *still= compare(m_encoded.view(), m_row_key.view()) == 0;
   return 0;
