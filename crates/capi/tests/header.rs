@@ -6,19 +6,8 @@ use std::path::Path;
 fn the_header_is_the_one_generated_from_this_crate() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();
-    let bindings = cbindgen::Builder::new()
-        .with_config(config)
-        .with_src(root.join("src/lib.rs"))
-        .with_src(root.join("src/batch.rs"))
-        .with_src(root.join("src/buffer.rs"))
-        .with_src(root.join("src/bytes.rs"))
-        .with_src(root.join("src/cursor.rs"))
-        .with_src(root.join("src/database.rs"))
-        .with_src(root.join("src/status.rs"))
-        .with_src(root.join("src/table.rs"))
-        .with_src(root.join("src/transaction.rs"))
-        .generate()
-        .unwrap();
+    let bindings =
+        cbindgen::Builder::new().with_config(config).with_src(root.join("src/lib.rs")).generate().unwrap();
     let mut generated = Vec::new();
     bindings.write(&mut generated);
     let generated = String::from_utf8(generated).unwrap();
