@@ -45,7 +45,7 @@ enum At {
 /// An entry of the write set: `None` is a delete.
 type OwnEntry = (Vec<u8>, Option<Vec<u8>>);
 
-/// A cursor. Not valid until its first seek.
+/// A cursor. Not valid until its first seek, and after an error not until the next.
 #[derive(Debug)]
 pub struct Cursor {
     table: Arc<Table>,
@@ -172,6 +172,7 @@ impl Cursor {
     /// Decides what is seen from this seek on.
     fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) {
         debug_assert!(self.index == 0 || !matches!(mode, ReadMode::Locked(..)));
+        self.at = At::Nothing;
         self.mode = mode;
         self.seqno = match mode {
             ReadMode::Snapshot => {
@@ -208,6 +209,7 @@ impl Cursor {
     /// Changes direction, keeping the view of the last seek.
     fn turn(&mut self, txn: &mut Txn) -> Result<()> {
         let key = self.key().to_vec();
+        self.at = At::Nothing;
         match self.direction {
             Direction::Forward => {
                 self.tree_mut().seek_before(&key)?;
@@ -226,7 +228,7 @@ impl Cursor {
 
     /// Moves off the current row on the side it came from.
     fn leave(&mut self, txn: &Txn) -> Result<()> {
-        match self.at {
+        match std::mem::replace(&mut self.at, At::Nothing) {
             At::Nothing => panic!("a cursor that is at no row cannot be moved"),
             At::Tree => self.step_tree(),
             At::Own => {
@@ -260,10 +262,17 @@ impl Cursor {
         loop {
             self.newer = None;
             self.at = self.nearer(txn)?;
-            if self.at == At::Nothing || self.admit(txn)? {
+            if self.at == At::Nothing {
                 return Ok(());
             }
-            self.leave(txn)?;
+            match self.admit(txn) {
+                Ok(true) => return Ok(()),
+                Ok(false) => self.leave(txn)?,
+                Err(error) => {
+                    self.at = At::Nothing;
+                    return Err(error);
+                }
+            }
         }
     }
 
