@@ -16,11 +16,22 @@ handler::Table_flags ha_pando::table_flags() const
          HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CHECK_UNIQUE_AFTER_WRITE;
 }
 
+/* Whether a key has only the beginning of some column. */
+static bool has_prefix_part(const KEY *key)
+{
+  for (uint i= 0; i < key->user_defined_key_parts; i++)
+    if (key->key_part[i].field && key->key_part[i].field->key_length() != key->key_part[i].length)
+      return true;
+  return false;
+}
+
 ulong ha_pando::index_flags(uint index, uint, bool) const
 {
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
+  /* Of a clustered key the server expects the columns in every read of a key, to see whether a row is
+     within a range of it; entries do not have what the primary key has only the beginning of. */
   if (index == table_share->primary_key)
-    return flags | HA_CLUSTERED_INDEX;
+    return has_prefix_part(&table_share->key_info[index]) ? flags : flags | HA_CLUSTERED_INDEX;
   return flags | HA_DO_INDEX_COND_PUSHDOWN;
 }
 

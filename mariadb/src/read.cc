@@ -191,6 +191,9 @@ int ha_pando::index_last(uchar *record)
 
 int ha_pando::read_range_first(const key_range *start, const key_range *end, bool is_equal, bool sorted)
 {
+  /* The scan ends where the range does. The server could not tell where a key has only the beginning of a
+     string, or the row has changed since its entry was read. */
+  in_range_check_pushed_down= true;
   m_range_end= end;
   int error= handler::read_range_first(start, end, is_equal, sorted);
   m_range_end= nullptr;

@@ -45,6 +45,13 @@ pub const LOG_FILE_BYTES: u64 = 64 << 20;
 /// Log kept beyond which the dictionaries that hold it back are checkpointed.
 pub const LOG_KEPT_BYTES_MAX: u64 = 512 << 20;
 
+/// Tree files that stay open though nobody uses them: a small part of what a server may open (some
+/// 32,000), each of a few kilobytes of memory.
+pub const FILES_OPEN_MAX: usize = 4096;
+
+/// As many may stay open whatever the system allows.
+pub const FILES_OPEN_MIN: usize = 64;
+
 /// Default age, in seconds, at which a dirty dictionary is checkpointed.
 pub const CHECKPOINT_PERIOD_S: u64 = 60;
 

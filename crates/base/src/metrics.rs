@@ -97,6 +97,7 @@ metrics! {
     rows_updated: "rows updated",
     rows_deleted: "rows deleted",
     tables_open: "tables open now",
+    files_open: "tree files open now",
     read_only_latched: "1 after a failed log write or sync",
 }
 

@@ -10,8 +10,9 @@
 //! A job that fails is tried again at the next tick, and its dictionary remembers the failure
 //! (`failure`): its own writers are refused before memory fills up, those of others are not.
 //!
-//! **Backpressure is pay-as-you-go**: before its commit holds anything, a writer sleeps in
-//! proportion to its own bytes and to how far the touched trees are behind ([`price_micros`]).
+//! **Backpressure is pay-as-you-go**: before its commit holds a gate, a writer sleeps in proportion to
+//! its own bytes and to how far the touched trees are behind ([`price_micros`]). A long transaction pays
+//! for each piece as it writes it, so that the price holds for it, too, without a long sleep.
 //!
 //! Lock order: the queue's mutex is a leaf; nothing is called with it held.
 
@@ -21,7 +22,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pando_base::Error;
+use pando_base::{DictId, Error};
 use pando_tree::Debt;
 use parking_lot::{Condvar, Mutex};
 
@@ -32,8 +33,12 @@ use crate::table::Dict;
 
 /// How often the tickers look around.
 const TICK: Duration = Duration::from_millis(500);
-/// Longest delay of one commit, however large the debt.
+/// Bytes after which a transaction pays before it goes on.
+pub(crate) const PAID_AT_ONCE_BYTES: u64 = 64 << 10;
+/// Longest delay for [`PAID_AT_ONCE_BYTES`] or less, however large the debt.
 const DELAY_MAX_MICROS: u64 = 50_000;
+/// Longest delay for a single row, however long.
+const DELAY_OF_ROW_MAX_MICROS: u64 = 900_000;
 /// Pressure beyond which writes are refused while the dictionary's jobs fail.
 const REFUSAL_PRESSURE: f64 = 2.0;
 /// Price per byte, in nanoseconds, at the point where a tree's debt reaches its soft limit twice.
@@ -62,15 +67,15 @@ impl Background {
         self.period_s.store(seconds, Ordering::Relaxed);
     }
 
-    /// Puts the dictionary into the queue unless it is there.
+    /// Puts the dictionary into the queue unless it is there. Without workers nobody would take it out.
     pub(crate) fn request(&self, dict: &Arc<Dict>) {
-        if !dict.queued.swap(true, Ordering::AcqRel) {
+        if self.workers > 0 && !dict.queued.swap(true, Ordering::AcqRel) {
             self.queue.lock().push_back(dict.clone());
             self.wake.notify_one();
         }
     }
 
-    fn stopping(&self) -> bool {
+    pub(crate) fn stopping(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
@@ -182,7 +187,8 @@ impl Db {
     fn tick_tables(&self) {
         let now = self.vfs.now_micros();
         let age_micros = self.background.period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
-        for dict in self.open_dicts() {
+        let ids: Vec<DictId> = self.dicts.read().keys().copied().collect();
+        for dict in ids.into_iter().filter_map(|id| self.dict(id)) {
             let since = dict.dirty_since.load(Ordering::Acquire);
             if since == 0 && dict.tree.is_dirty() {
                 // Jobs alone have changed the tree: what they replaced is free after a checkpoint.
@@ -193,12 +199,14 @@ impl Db {
             } else if dict.tree.has_work() {
                 self.background.request(&dict);
             }
+            self.secure_or_note(&dict);
             if self.background.stopping() {
                 return;
             }
         }
         self.relieve_log();
         self.trim_log();
+        self.close_idle_tables();
     }
 
     /// While too much log is kept, checkpoints the dictionary that holds most of it back.
@@ -229,10 +237,13 @@ impl Db {
         // Read first: every commit up to here is in the memtables looked at below; later ones
         // may be in the log but not in a memtable yet, and are kept.
         let visible = self.snapshots.visible();
-        let keep_from = self
-            .open_dicts()
+        let mut dicts = self.open_dicts();
+        dicts.retain(|dict| !dict.is_dropped());
+        if dicts.iter().any(|dict| !dict.is_secure.load(Ordering::Acquire)) {
+            return;
+        }
+        let keep_from = dicts
             .iter()
-            .filter(|dict| !dict.is_dropped())
             .filter_map(|dict| dict.tree.oldest_unwritten())
             .chain(self.held_log.lock().values().map(|held| held.needs_from))
             .fold(visible + 1, u64::min);
@@ -242,7 +253,16 @@ impl Db {
         }
     }
 
-    fn checkpoint_or_note(&self, dict: &Arc<Dict>) -> bool {
+    /// As [`Dict::secure`]; a table that was dropped needs nothing.
+    pub(crate) fn secure_or_note(&self, dict: &Dict) {
+        if let Err(error) = dict.secure() {
+            if !dict.is_dropped() {
+                self.note_failure(&dict.checkpoint_failure, "sync after recovery", &error);
+            }
+        }
+    }
+
+    pub(crate) fn checkpoint_or_note(&self, dict: &Arc<Dict>) -> bool {
         match self.checkpoint_dict(dict) {
             Ok(()) => {
                 dict.checkpoint_failure.clear();
@@ -332,10 +352,11 @@ fn pressure(debt: Debt, unit: u64) -> f64 {
     behind(debt.sealed_bytes, 2 * unit).max(behind(debt.overdue_bytes, 8 * unit)).max(0.0)
 }
 
-/// The delay, in microseconds, of a commit of `bytes`.
+/// The delay, in microseconds, of a writer of `bytes`.
 fn price_micros(pressure: f64, bytes: u64) -> u64 {
     let micros = bytes as f64 * PRICE_NANOS_PER_BYTE * pressure * pressure / 1000.0;
-    (micros as u64).min(DELAY_MAX_MICROS)
+    let pieces = (bytes / PAID_AT_ONCE_BYTES).clamp(1, DELAY_OF_ROW_MAX_MICROS / DELAY_MAX_MICROS);
+    (micros as u64).min(pieces * DELAY_MAX_MICROS)
 }
 
 #[cfg(test)]
@@ -360,7 +381,9 @@ mod tests {
         assert!(0.0 < little && little < much);
         assert!(price_micros(little, 100_000) < price_micros(much, 100_000));
         assert!(price_micros(much, 100_000) < price_micros(much, 200_000));
-        assert_eq!(price_micros(100.0, u64::MAX), DELAY_MAX_MICROS);
+        assert_eq!(price_micros(100.0, PAID_AT_ONCE_BYTES), DELAY_MAX_MICROS);
+        assert_eq!(price_micros(100.0, 2 * PAID_AT_ONCE_BYTES), 2 * DELAY_MAX_MICROS);
+        assert_eq!(price_micros(100.0, u64::MAX), DELAY_OF_ROW_MAX_MICROS);
         assert!(price_micros(much, 200) < 100, "a single row pays microseconds");
     }
 }

@@ -132,7 +132,7 @@ impl Db {
         if let Some(id) = change.fulfil {
             writes.delete(CATALOG, &Intent::key(id));
         }
-        let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict))?;
+        let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 
         let mut content = self.catalog.content.lock();

@@ -1,6 +1,7 @@
 //! The commit pipeline: how a write set becomes visible and durable.
 //!
-//! 1. pay for flush debt (`backpressure`), before anything is held;
+//! 1. pay for flush debt (`background`) that the transaction has not paid for as it wrote, before a gate
+//!    is held;
 //! 2. enter the gates of the touched trees, in the order of their ids;
 //! 3. append the batch to the log, which gives the transaction its seqno: the order of seqnos is
 //!    the order of the log;
@@ -31,11 +32,16 @@ pub(crate) struct Published {
 
 impl Db {
     /// Steps 1 to 5 for the final state of `writes`. `dicts` are the dictionaries it touches,
-    /// ascending by id. Errors leave nothing behind.
-    pub(crate) fn publish(&self, writes: &WriteSet, dicts: &[Arc<Dict>]) -> Result<Published> {
+    /// ascending by id; `unpaid_bytes` is what of it was not paid for before. Errors leave nothing behind.
+    pub(crate) fn publish(
+        &self,
+        writes: &WriteSet,
+        dicts: &[Arc<Dict>],
+        unpaid_bytes: u64,
+    ) -> Result<Published> {
         debug_assert!(dicts.windows(2).all(|pair| pair[0].id < pair[1].id));
+        self.pay_for_debt(dicts, unpaid_bytes)?;
         let batch = encode(writes);
-        self.pay_for_debt(dicts, batch.bytes_len() as u64)?;
         let published = {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
             let appended = self.wal.append(&batch)?;

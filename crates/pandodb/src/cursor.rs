@@ -3,7 +3,8 @@
 //! A seek fixes what the cursor sees: a seqno, and a **mark** in the write set. Own writes made
 //! before the mark are seen, later ones are not, so a statement never meets the rows it has just
 //! written (the Halloween problem). Rows that a locking cursor stops at are locked first and then
-//! given in their newest version: one that was deleted meanwhile is passed by.
+//! given in their newest version. One that is gone by then may have got another key, so from there on
+//! the cursor sees the newest committed state: a row that moves ahead of it is met there.
 //!
 //! `own` is the neighbour in the write set not yet passed in the current direction. When both
 //! sides have a key, the write set wins and the tree is moved past it.
@@ -40,6 +41,17 @@ enum At {
     Nothing,
     Tree,
     Own,
+}
+
+/// What becomes of a row that a cursor has come to.
+#[derive(Debug)]
+enum Admission {
+    /// It is given.
+    Row,
+    /// It is not to be seen.
+    PassedBy,
+    /// It was there in the cursor's view and is not any more.
+    Gone(Vec<u8>),
 }
 
 /// An entry of the write set: `None` is a delete.
@@ -266,8 +278,9 @@ impl Cursor {
                 return Ok(());
             }
             match self.admit(txn) {
-                Ok(true) => return Ok(()),
-                Ok(false) => self.leave(txn)?,
+                Ok(Admission::Row) => return Ok(()),
+                Ok(Admission::PassedBy) => self.leave(txn)?,
+                Ok(Admission::Gone(key)) => self.catch_up(txn, &key)?,
                 Err(error) => {
                     self.at = At::Nothing;
                     return Err(error);
@@ -303,24 +316,45 @@ impl Cursor {
         }
     }
 
-    /// Locks the row if the mode says so. False: it is not to be seen.
-    fn admit(&mut self, txn: &mut Txn) -> Result<bool> {
-        let ReadMode::Locked(mode, wait) = self.mode else { return Ok(true) };
+    /// Sees the newest committed state from here on, the tree's side behind `key`. What is seen of the
+    /// own writes stays.
+    fn catch_up(&mut self, txn: &Txn, key: &[u8]) -> Result<()> {
+        self.at = At::Nothing;
+        let newest = txn.db.snapshots.take();
+        self.seqno = newest.seqno();
+        self.held = Some(newest);
+        let (seqno, forward) = (self.seqno, self.direction == Direction::Forward);
+        let tree = self.tree_mut();
+        tree.refresh(seqno);
+        // The key itself is locked, and nothing is there.
+        if forward {
+            tree.seek(key)?
+        } else {
+            tree.seek_before(key)?
+        }
+        Ok(())
+    }
+
+    /// Locks the row if the mode says so.
+    fn admit(&mut self, txn: &mut Txn) -> Result<Admission> {
+        let ReadMode::Locked(mode, wait) = self.mode else { return Ok(Admission::Row) };
         let dict = self.dict().clone();
         let key = self.key().to_vec();
-        let Some(outcome) = txn.lock(&dict, &key, mode, wait)? else { return Ok(false) };
+        let Some(outcome) = txn.lock(&dict, &key, mode, wait)? else { return Ok(Admission::PassedBy) };
         self.just_locked = !matches!(outcome, LockOutcome::AlreadyHeld);
         // Written by this transaction, perhaps by this very statement: its newest state counts,
         // or the indexes would be changed from a state that no longer is.
         if let Some(own) = txn.writes().get(dict.id, &key) {
             self.newer = own.map(<[u8]>::to_vec);
-            return Ok(self.newer.is_some());
+            return Ok(if self.newer.is_some() { Admission::Row } else { Admission::PassedBy });
         }
         if dict.tree.last_write() > self.seqno {
             self.newer = txn.newest_locked(&dict, &key)?;
-            return Ok(self.newer.is_some());
+            if self.newer.is_none() {
+                return Ok(Admission::Gone(key));
+            }
         }
-        Ok(true)
+        Ok(Admission::Row)
     }
 }
 

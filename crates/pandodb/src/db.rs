@@ -47,6 +47,7 @@ pub struct Db {
     pub(crate) tree_config: TreeConfig,
     pub(crate) memtable_bytes: usize,
     pub(crate) log_kept_bytes_max: u64,
+    pub(crate) files_open_max: usize,
     lock_wait_timeout: Duration,
     flush_mode: AtomicU8,
     next_txn: AtomicU64,
@@ -101,6 +102,7 @@ impl Db {
             memtable_bytes: options.tree.memtable_bytes,
             tree_config: options.tree,
             log_kept_bytes_max: options.log_kept_bytes_max,
+            files_open_max: options.files_open_max,
             lock_wait_timeout: options.lock_wait_timeout,
             flush_mode: AtomicU8::new(options.flush_mode as u8),
             next_txn: AtomicU64::new(1),
@@ -125,6 +127,7 @@ impl Db {
                     first_error.get_or_insert(error);
                 }
             }
+            self.secure_or_note(&dict);
         }
         self.trim_log();
         first_error.map_or(Ok(()), |error| Err(error.into()))
@@ -153,6 +156,7 @@ impl Db {
             if dict.tree.is_dirty() {
                 self.checkpoint_dict(&dict)?;
             }
+            self.secure_or_note(&dict);
         }
         self.trim_log();
         Ok(())
@@ -189,6 +193,7 @@ impl Db {
         self.metrics.log_kept_bytes.set(self.wal.kept_bytes());
         self.metrics.memtable_bytes.set(self.open_dicts().iter().map(|d| d.tree.memtable_bytes()).sum());
         self.metrics.tables_open.set(self.tables.read().len() as u64);
+        self.metrics.files_open.set(self.dicts.read().len() as u64);
         &self.metrics
     }
 

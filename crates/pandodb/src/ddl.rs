@@ -68,6 +68,7 @@ impl Db {
             }
             return Err(error);
         }
+        self.close_clean_tables();
         Ok(())
     }
 
@@ -197,6 +198,7 @@ impl Db {
             hidden_key: Mutex::new(0),
         });
         self.tables.write().insert(path, table.clone());
+        self.close_clean_tables();
         Ok(table)
     }
 

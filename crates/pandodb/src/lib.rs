@@ -10,8 +10,9 @@
 //! of the log. After a crash, `recovery` replays what the files lack.
 //!
 //! Lock order, outermost first: the DDL mutex; the gates of trees by dictionary id; the log's
-//! mutexes; the publication's; the maps of open tables and dictionaries, the catalog's content and
-//! the scheduler's queue, which are leaves: nothing is called with them held.
+//! mutexes; the publication's; the maps of open tables and of dictionaries, in this order, the catalog's
+//! content and the scheduler's queue, which are leaves: nothing is called with them held (but `idle`
+//! asks trees whether they are clean).
 
 mod background;
 mod catalog;
@@ -24,6 +25,7 @@ mod descriptor;
 mod error;
 mod failure;
 mod horizon;
+mod idle;
 pub mod offline;
 mod options;
 mod recovery;

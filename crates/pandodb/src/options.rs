@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::limits;
+use pando_storage::vfs::open_files_max;
 use pando_tree::TreeConfig;
 use pando_wal::FlushMode;
 
@@ -47,6 +48,8 @@ pub struct Options {
     pub log_file_bytes: u64,
     /// Log kept in bytes beyond which checkpoints are hurried.
     pub log_kept_bytes_max: u64,
+    /// Tree files open beyond which tables that nobody uses are closed.
+    pub files_open_max: usize,
     /// Shape of the trees.
     pub tree: TreeConfig,
     /// Where lines for the operator go.
@@ -70,10 +73,16 @@ impl Options {
             direct_io: false,
             log_file_bytes: limits::LOG_FILE_BYTES,
             log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
+            files_open_max: files_open_max(),
             tree: TreeConfig::default(),
             log: Arc::new(|_, _| {}),
         }
     }
+}
+
+/// The server needs most of what the process may open; and past the page cache a file takes two.
+fn files_open_max() -> usize {
+    (open_files_max() / 8).clamp(limits::FILES_OPEN_MIN as u64, limits::FILES_OPEN_MAX as u64) as usize
 }
 
 impl fmt::Debug for Options {

@@ -2,10 +2,11 @@
 //!
 //! 1. open the log and the catalog's tree (newest valid superblock);
 //! 2. first pass over the log: replay the catalog's own records, so that it names the tables as
-//!    they were at the end;
+//!    they were at the end, and note which dictionaries the log is about;
 //! 3. finish interrupted renames of directories, so that files are where the catalog says;
-//! 4. second pass: each record above its dictionary's `durable_seqno` goes into a memtable;
-//!    dictionaries are opened as the log names them, so time follows the log, not the data;
+//! 4. second pass: each record above its dictionary's `durable_seqno` goes into a memtable; only the
+//!    dictionaries that the log names are opened, so time follows the log, not the data. If they are
+//!    more than may be open, a pass for each so many, which are checkpointed and closed before the next;
 //! 5. publish the last seqno, start a new log file.
 //!
 //! A dictionary whose file is damaged does not stop recovery (I8): its records stay in the log
@@ -13,7 +14,8 @@
 //! The log and the files must belong together: a catalog without a log, a log without a catalog and
 //! a dictionary that holds commits from behind the log's end are damage, too.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -94,11 +96,11 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         records: 0,
     };
     let catalog = recovery.open_catalog(&replay)?;
-    recovery.replay_catalog(&mut replay)?;
+    let (last_seqno, named) = recovery.replay_catalog(&mut replay)?;
     let content = Content::load(&catalog)?;
     recovery.finish_renames(&content, &wal)?;
     recovery.know_tables(&content);
-    let last_seqno = recovery.replay_tables(&mut replay)?;
+    recovery.replay_tables(&mut replay, &wal, &named, last_seqno)?;
     recovery.check_durable(last_seqno)?;
     wal.start(last_seqno + 1)?;
     let snapshots = Snapshots::new(last_seqno);
@@ -165,9 +167,9 @@ impl Recovery<'_> {
         let context =
             RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
         let tree = Tree::open(context, &superblock, config, self.horizon.clone())?;
-        // What it has needs no log from now on.
-        file.secure()?;
         let dict = Arc::new(Dict::new(id, tree, file, superblock.auto_increment));
+        // Checked by the first tick: a start has no time to sync thousands of files.
+        dict.is_secure.store(false, Ordering::Relaxed);
         Ok(Opened { dict, durable_seqno: superblock.durable_seqno, is_stuck: false })
     }
 
@@ -190,12 +192,21 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    fn replay_catalog(&mut self, replay: &mut Replay) -> Result<()> {
-        replay.for_each(|seqno, batch| {
-            self.replay_batch(seqno, batch, |id| id == CATALOG)?;
-            Ok(())
+    /// The first pass. Gives the log's last seqno, and the dictionaries it names.
+    fn replay_catalog(&mut self, replay: &mut Replay) -> Result<(Seqno, BTreeSet<DictId>)> {
+        let mut named = BTreeSet::new();
+        let mut recent = CATALOG;
+        let end = replay.for_each(|seqno, batch| {
+            self.replay_batch(seqno, batch, |id| {
+                if id != recent {
+                    named.insert(id);
+                    recent = id;
+                }
+                id == CATALOG
+            })
         })?;
-        Ok(())
+        self.batches = end.batches;
+        Ok((end.last_seqno, named))
     }
 
     /// Moves directories whose rename the catalog recorded but a crash prevented. One that cannot be
@@ -242,34 +253,72 @@ impl Recovery<'_> {
         }
     }
 
-    fn replay_tables(&mut self, replay: &mut Replay) -> Result<Seqno> {
-        let end = replay.for_each(|seqno, batch| {
-            self.replay_batch(seqno, batch, |id| id != CATALOG)?;
-            self.batches += 1;
-            if self.batches % PROGRESS_BATCHES == 0 {
-                let text = format!("recovery has replayed {} transactions so far", self.batches);
+    /// The other passes, each for as many dictionaries as may be open.
+    fn replay_tables(
+        &mut self,
+        replay: &mut Replay,
+        wal: &Wal,
+        named: &BTreeSet<DictId>,
+        last_seqno: Seqno,
+    ) -> Result<()> {
+        let wanted: Vec<DictId> = named.iter().filter(|id| self.known.contains_key(id)).copied().collect();
+        let mut groups = wanted.chunks(self.options.files_open_max.max(1)).peekable();
+        while let Some(group) = groups.next() {
+            let group = group[0]..=group[group.len() - 1];
+            self.replay_group(replay, &group)?;
+            if groups.peek().is_some() {
+                self.check_durable(last_seqno)?;
+                wal.secure()?;
+                self.close_group(&group, last_seqno);
+            }
+        }
+        Ok(())
+    }
+
+    fn replay_group(&mut self, replay: &mut Replay, group: &RangeInclusive<DictId>) -> Result<()> {
+        let mut batches = 0u64;
+        replay.for_each(|seqno, batch| {
+            batches += 1;
+            if batches % PROGRESS_BATCHES == 0 {
+                let text = format!("recovery has replayed {batches} transactions of {}", self.batches);
                 say(&self.options.log, &text);
             }
-            Ok(())
+            self.replay_batch(seqno, batch, |id| group.contains(&id))
         })?;
-        Ok(end.last_seqno)
+        Ok(())
+    }
+
+    /// Makes durable what a pass has brought back, and closes the files. What cannot be written stays
+    /// open.
+    fn close_group(&mut self, group: &RangeInclusive<DictId>, last_seqno: Seqno) {
+        let ids: Vec<DictId> = self.dicts.range(group.clone()).map(|(id, _)| *id).collect();
+        for id in ids {
+            let Some(opened) = self.dicts.get(&id) else { continue };
+            let dict = &opened.dict;
+            let counter = || dict.auto_increment.load(Ordering::Relaxed);
+            // The log is durable up to there.
+            let checkpoint = dict.tree.checkpoint(|| last_seqno, |_| Ok(()), counter);
+            match checkpoint.and_then(|_| dict.secure()) {
+                Ok(()) => _ = self.dicts.remove(&id),
+                Err(error) => {
+                    let text = format!("checkpoint during recovery failed: {error}");
+                    (self.options.log)(LogLevel::Error, &text);
+                }
+            }
+        }
     }
 
     fn replay_batch(
         &mut self,
         seqno: Seqno,
         batch: BatchReader<'_>,
-        selected: impl Fn(DictId) -> bool,
+        mut selected: impl FnMut(DictId) -> bool,
     ) -> Result<()> {
         self.horizon.replayed(seqno);
         let mut touched = Vec::new();
         for entry in batch {
             let entry = entry?;
-            let id = match entry {
-                Entry::Record { dict, .. } | Entry::Truncate { dict } | Entry::AutoIncrement { dict, .. } => {
-                    dict
-                }
-            };
+            let id = entry.dict();
             if selected(id) {
                 self.replay_entry(seqno, id, entry)?;
                 if touched.last() != Some(&id) {
@@ -311,7 +360,7 @@ impl Recovery<'_> {
             return Ok(());
         }
         let dict = &opened.dict;
-        // As old as can be: checkpointed at the first tick, so that the next recovery is short.
+        // As old as can be: among the first to be checkpointed.
         dict.dirty_since.store(1, Ordering::Relaxed);
         match entry {
             Entry::Record { kind, key, value, .. } => {

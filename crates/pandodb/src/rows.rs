@@ -24,7 +24,7 @@ impl Txn {
     /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
         assert_eq!(entries.len(), table.dicts.len(), "a row has an entry in every dictionary");
-        entries.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
+        self.begin_row(entries)?;
         for (index, entry) in entries.iter().enumerate() {
             if entry.unique {
                 self.claim(&table.dicts[index], index, entry.key)?;
@@ -41,7 +41,7 @@ impl Txn {
     /// Errors as [`Txn::insert_row`].
     pub fn update_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
         assert!(old.len() == table.dicts.len() && new.len() == old.len());
-        new.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
+        self.begin_row(new)?;
         self.lock_old(table, old)?;
         for (index, (before, after)) in old.iter().zip(new).enumerate() {
             if after.unique && after.key != before.key {
@@ -63,12 +63,19 @@ impl Txn {
     /// Deletes a row that was read under its lock.
     pub fn delete_row(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
         assert_eq!(old.len(), table.dicts.len());
+        self.pay_along(old.iter().map(|entry| entry.key.len()).sum())?;
         self.lock_old(table, old)?;
         for (dict, entry) in table.dicts.iter().zip(old) {
             self.write_delete(dict, entry.key);
         }
         self.db.metrics.rows_deleted.add(1);
         Ok(())
+    }
+
+    /// What may refuse a row before anything of it is written.
+    fn begin_row(&mut self, entries: &[Entry<'_>]) -> Result<()> {
+        entries.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
+        self.pay_along(entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum())
     }
 
     /// Locks the unique keys that a row gives up, so that nobody takes them before the commit.

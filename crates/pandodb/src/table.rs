@@ -27,6 +27,9 @@ pub struct Dict {
     /// Engine time in microseconds at which the oldest change not yet checkpointed was made; 0 if
     /// clean.
     pub(crate) dirty_since: AtomicU64,
+    /// What its superblock says is durable. Not so after a recovery, which has read what an earlier
+    /// process may not have synced: until then the log stays whole.
+    pub(crate) is_secure: AtomicBool,
     /// Why its jobs fail, if they do.
     pub(crate) job_failure: Failure,
     /// Why its checkpoints fail, if they do.
@@ -43,6 +46,7 @@ impl Dict {
             queued: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             dirty_since: AtomicU64::new(0),
+            is_secure: AtomicBool::new(true),
             job_failure: Failure::default(),
             checkpoint_failure: Failure::default(),
         }
@@ -56,6 +60,15 @@ impl Dict {
     /// The tree, for statistics and tools.
     pub fn tree(&self) -> &Arc<Tree> {
         &self.tree
+    }
+
+    /// Makes durable what its file was opened with.
+    pub(crate) fn secure(&self) -> Result<()> {
+        if !self.is_secure.load(Ordering::Acquire) {
+            self.file.secure()?;
+            self.is_secure.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

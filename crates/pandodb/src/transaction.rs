@@ -11,6 +11,7 @@ use std::time::Duration;
 use pando_base::{limits, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait, WriteSet};
 
+use crate::background::PAID_AT_ONCE_BYTES;
 use crate::cursor::Cursor;
 use crate::db::Db;
 use crate::error::{Error, Result};
@@ -51,6 +52,8 @@ pub struct Txn {
     snapshot: Option<Snapshot>,
     lock_wait: Duration,
     just_locked: bool,
+    /// Bytes written for which no background work was paid for yet.
+    unpaid_bytes: u64,
 }
 
 impl Txn {
@@ -63,6 +66,7 @@ impl Txn {
             snapshot: None,
             lock_wait,
             just_locked: false,
+            unpaid_bytes: 0,
         }
     }
 
@@ -245,6 +249,7 @@ impl Txn {
         wait: LockWait,
     ) -> Result<()> {
         let dict = &table.dicts[index];
+        self.pay_along(key.len() + value.len())?;
         self.lock_to_write(dict, key, wait)?;
         self.write_put(dict, key, value)
     }
@@ -252,6 +257,7 @@ impl Txn {
     /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
     pub fn delete(&mut self, table: &Table, index: usize, key: &[u8], wait: LockWait) -> Result<()> {
         let dict = &table.dicts[index];
+        self.pay_along(key.len())?;
         self.lock_to_write(dict, key, wait)?;
         self.write_delete(dict, key);
         Ok(())
@@ -263,6 +269,17 @@ impl Txn {
             Some(_) => Ok(()),
             None => Err(Error::WouldBlock),
         }
+    }
+
+    /// Counts bytes that are about to be written. A long transaction pays for background work as it goes,
+    /// often and shortly; a short one when it commits. Errors: as for a commit, nothing was written.
+    pub(crate) fn pay_along(&mut self, bytes: usize) -> Result<()> {
+        self.unpaid_bytes += bytes as u64;
+        if self.unpaid_bytes >= PAID_AT_ONCE_BYTES {
+            let bytes = std::mem::take(&mut self.unpaid_bytes);
+            self.db.pay_for_debt(&self.touched, bytes)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn write_put(&mut self, dict: &Arc<Dict>, key: &[u8], value: &[u8]) -> Result<()> {
@@ -301,7 +318,7 @@ impl Txn {
             self.end();
             return Ok(());
         }
-        let published = match self.db.publish(&self.writes, &self.touched) {
+        let published = match self.db.publish(&self.writes, &self.touched, self.unpaid_bytes) {
             Ok(published) => published,
             Err(error) => {
                 self.rollback();
@@ -324,6 +341,7 @@ impl Txn {
 
     fn end(&mut self) {
         self.writes.clear();
+        self.unpaid_bytes = 0;
         self.touched.clear();
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);

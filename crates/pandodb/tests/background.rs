@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::slow::{Barrier, SlowVfs};
+use common::slow::{Barrier, Held, SlowVfs};
 use common::{count, disk, fill, open, options, spec, Lines};
-use pandodb::{Db, EngineError, Error, FlushMode, LogLevel, SimVfs, Table, Vfs};
+use pandodb::{Db, EngineError, Error, FlushMode, LockWait, LogLevel, SimVfs, Table, Vfs};
 
 /// Opens the database with background threads.
 fn open_with_threads(vfs: &Arc<SimVfs>, lines: &Lines) -> Arc<Db> {
@@ -85,7 +85,7 @@ fn a_lazy_commit_is_durable_after_about_a_second_however_long_a_checkpoint_takes
     let (db, barrier) = slow(&vfs, 1);
     db.create_table(&spec("./db/a")).unwrap();
     db.set_flush_mode(FlushMode::Lazy);
-    barrier.close();
+    barrier.close(Held::Syncs);
     fill(&db, "./db/a", 0..100).unwrap();
     barrier.wait_for_one();
     fill(&db, "./db/a", 100..200).unwrap();
@@ -100,6 +100,30 @@ fn a_lazy_commit_is_durable_after_about_a_second_however_long_a_checkpoint_takes
     assert_eq!(count(&open(&cut_off).unwrap(), "./db/a").unwrap(), 200);
 }
 
+#[test]
+fn a_long_transaction_pays_for_background_work_as_it_goes() {
+    let vfs = disk(1);
+    let (db, barrier) = slow(&vfs, 1);
+    db.create_table(&spec("./db/a")).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    barrier.close(Held::Writes);
+    // A worker is stuck, and memtables pile up.
+    for commit in 0..10 {
+        fill(&db, "./db/a", commit * 100..(commit + 1) * 100).unwrap();
+    }
+    assert!(sealed_bytes(&table) > 0);
+    let waits = || db.metrics().backpressure_waits.get();
+    let (before, mut txn, value) = (waits(), db.begin(), vec![b'x'; 1000]);
+    for n in 0..300u32 {
+        txn.put(&table, 0, &n.to_be_bytes(), &value, LockWait::NoWait).unwrap();
+    }
+    assert!(waits() - before >= 4, "{} waits for 300 KB", waits() - before);
+    txn.rollback();
+    barrier.open();
+    assert!(caught_up(&table));
+    db.abandon();
+}
+
 /// Runs `act` while a checkpoint of `db/a` waits for the disk, lets the checkpoint go on, and gives the
 /// database to `check`: at once, and after a power cut.
 fn during_a_checkpoint(act: fn(&Arc<Db>), check: fn(&Arc<Db>)) {
@@ -110,7 +134,7 @@ fn during_a_checkpoint(act: fn(&Arc<Db>), check: fn(&Arc<Db>)) {
         fill(&db, "./db/a", 0..300).unwrap();
         let is_cut = seed % 2 == 0;
         std::thread::scope(|scope| {
-            barrier.close();
+            barrier.close(Held::Syncs);
             let checkpoint = scope.spawn(|| db.checkpoint());
             barrier.wait_for_one();
             let acting = scope.spawn(|| act(&db));

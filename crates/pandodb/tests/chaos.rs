@@ -63,6 +63,7 @@ fn open(vfs: &Arc<SimVfs>, rng: &mut ChaCha8Rng) -> pandodb::Result<Arc<Db>> {
     options.tree.buffer_runs_max = rng.random_range(2..8);
     options.log_file_bytes = rng.random_range(16..64) << 10;
     options.log_kept_bytes_max = rng.random_range(64..512) << 10;
+    options.files_open_max = rng.random_range(1..12);
     options.checkpoint_period_s = if rng.random() { 0 } else { 1_000_000 };
     let files: Arc<dyn Vfs> = vfs.clone();
     Db::open_with_vfs(options, files.clone(), files)

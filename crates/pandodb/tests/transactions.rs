@@ -7,8 +7,9 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 
-use common::{count, disk, open, options, spec, Lines};
-use pandodb::{Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table};
+use common::{count, disk, fill, open, options, spec, Lines};
+use pando_storage::vfs::FaultKind;
+use pandodb::{Cursor, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn};
 
 fn database() -> (Arc<Db>, Arc<Table>) {
     let vfs = disk(1);
@@ -125,6 +126,91 @@ fn an_unlocked_row_is_free_unless_it_was_locked_before_or_written() {
     txn.get_locked(&table, 0, b"c", LockMode::Exclusive, LockWait::NoWait).unwrap();
     assert!(!txn.just_locked());
     assert!(!free(b"c", LockMode::Shared));
+}
+
+#[test]
+fn a_cursor_that_met_an_error_is_at_no_row_until_it_seeks_again() {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    fill(&db, "./db/a", 0..3000).unwrap();
+    db.run_jobs().unwrap();
+    db.close().unwrap();
+    drop(db);
+    for forward in [true, false] {
+        let db = open(&vfs).unwrap();
+        let table = db.open_table("./db/a").unwrap();
+        let mut txn = db.begin();
+        let mut cursor = txn.cursor(&table, 0);
+        let seek = |cursor: &mut Cursor, txn: &mut Txn| match forward {
+            true => cursor.seek_first(txn, ReadMode::Snapshot),
+            false => cursor.seek_last(txn, ReadMode::Snapshot),
+        };
+        seek(&mut cursor, &mut txn).unwrap();
+        vfs.fail_io_after(1, FaultKind::Error);
+        let error = loop {
+            assert!(cursor.valid(), "the fault was not met");
+            let moved = if forward { cursor.next(&mut txn) } else { cursor.prev(&mut txn) };
+            if let Err(error) = moved {
+                break error;
+            }
+        };
+        assert!(matches!(error, Error::Engine(_)), "{error}");
+        assert!(!cursor.valid());
+        seek(&mut cursor, &mut txn).unwrap();
+        let mut rows = 0;
+        while cursor.valid() {
+            rows += 1;
+            if forward {
+                cursor.next(&mut txn).unwrap()
+            } else {
+                cursor.prev(&mut txn).unwrap()
+            }
+        }
+        assert_eq!(rows, 3000);
+    }
+}
+
+#[test]
+fn a_locking_scan_meets_a_row_that_was_moved_ahead_of_it() {
+    for forward in [true, false] {
+        let (db, table) = database();
+        let mut txn = db.begin();
+        let row = |n: u32| (n.to_be_bytes(), format!("row {n}").into_bytes());
+        for n in 100..110 {
+            let (key, value) = row(n);
+            txn.insert_row(&table, &[entry(&key, &value, true), entry(&key, b"", false)]).unwrap();
+        }
+        txn.commit().unwrap();
+
+        let mut scan = db.begin();
+        let mode = ReadMode::Locked(LockMode::Exclusive, LockWait::NoWait);
+        let mut cursor = scan.cursor(&table, 0);
+        if forward {
+            cursor.seek_first(&mut scan, mode).unwrap();
+        } else {
+            cursor.seek_last(&mut scan, mode).unwrap();
+        }
+        // Another moves a row from before the scan's eyes to behind the last one.
+        let (from, to) = if forward { (105, 200) } else { (105, 50) };
+        let ((old, value), (new, _)) = (row(from), row(to));
+        let index = [entry(&old, &value, true), entry(&old, b"", false)];
+        txn.update_row(&table, &index, &[entry(&new, &value, true), entry(&new, b"", false)]).unwrap();
+        txn.commit().unwrap();
+
+        let mut met = Vec::new();
+        while cursor.valid() {
+            met.push(String::from_utf8(cursor.value().to_vec()).unwrap());
+            if forward {
+                cursor.next(&mut scan).unwrap()
+            } else {
+                cursor.prev(&mut scan).unwrap()
+            }
+        }
+        met.sort();
+        let all: Vec<String> = (100..110).map(|n| format!("row {n}")).collect();
+        assert_eq!(met, all, "forward: {forward}");
+    }
 }
 
 #[test]

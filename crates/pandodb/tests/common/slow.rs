@@ -1,5 +1,5 @@
-//! A disk whose syncs of the files of rows can be held up, so that a test can act in the middle of a
-//! checkpoint.
+//! A disk whose syncs, or writes, of the files of rows can be held up, so that a test can act in the middle
+//! of a checkpoint or of a job.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,26 +10,35 @@ use parking_lot::{Condvar, Mutex};
 
 type Result<T> = std::result::Result<T, EngineError>;
 
-/// Whether syncs are held up, and how many wait.
+/// What is held up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Held {
+    #[default]
+    Nothing,
+    Syncs,
+    Writes,
+}
+
+/// What is held up, and how many wait.
 #[derive(Debug, Default)]
 pub struct Barrier {
-    state: Mutex<(bool, u32)>,
+    state: Mutex<(Held, u32)>,
     changed: Condvar,
 }
 
 impl Barrier {
-    /// Syncs that begin from now on wait.
-    pub fn close(&self) {
-        self.state.lock().0 = true;
+    /// What begins from now on waits.
+    pub fn close(&self, held: Held) {
+        self.state.lock().0 = held;
     }
 
-    /// All syncs go on.
+    /// All go on.
     pub fn open(&self) {
-        self.state.lock().0 = false;
+        self.state.lock().0 = Held::Nothing;
         self.changed.notify_all();
     }
 
-    /// Returns once a sync waits.
+    /// Returns once one waits.
     pub fn wait_for_one(&self) {
         let mut state = self.state.lock();
         while state.1 == 0 {
@@ -37,11 +46,17 @@ impl Barrier {
         }
     }
 
-    fn pass(&self) {
+    fn pass(&self, path: &Path, what: Held) {
+        if !path.ends_with("main.pando") {
+            return;
+        }
         let mut state = self.state.lock();
+        if state.0 != what {
+            return;
+        }
         state.1 += 1;
         self.changed.notify_all();
-        while state.0 {
+        while state.0 == what {
             self.changed.wait(&mut state);
         }
         state.1 -= 1;
@@ -103,12 +118,11 @@ impl File for SlowFile {
         self.file.read_at(buf, offset)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.barrier.pass(self.path(), Held::Writes);
         self.file.write_at(buf, offset)
     }
     fn sync(&self) -> Result<()> {
-        if self.file.path().ends_with("main.pando") {
-            self.barrier.pass();
-        }
+        self.barrier.pass(self.path(), Held::Syncs);
         self.file.sync()
     }
     fn len(&self) -> Result<u64> {

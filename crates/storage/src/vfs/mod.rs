@@ -16,7 +16,7 @@ mod real;
 mod real_file;
 mod sim;
 
-pub use real::RealVfs;
+pub use real::{open_files_max, RealVfs};
 pub use sim::{FaultKind, SimVfs};
 
 use pando_base::{Error, Result};

@@ -29,6 +29,11 @@ impl RealVfs {
     }
 }
 
+/// How many files this process may have open at once.
+pub fn open_files_max() -> u64 {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Maps what the system says about a name: there, not there, or trouble.
 fn name_error(op: &'static str, path: &Path, error: io::Error) -> Error {
     match error.kind() {
