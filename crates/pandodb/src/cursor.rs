@@ -344,8 +344,8 @@ impl Cursor {
         self.just_locked = !matches!(outcome, LockOutcome::AlreadyHeld);
         // Written by this transaction, perhaps by this very statement: its newest state counts,
         // or the indexes would be changed from a state that no longer is.
-        if let Some(own) = txn.writes().get(dict.id, &key) {
-            self.newer = own.map(<[u8]>::to_vec);
+        if let Some(own) = txn.own(&dict, &key) {
+            self.newer = own;
             return Ok(if self.newer.is_some() { Admission::Row } else { Admission::PassedBy });
         }
         if dict.tree.last_write() > self.seqno {
@@ -359,9 +359,9 @@ impl Cursor {
 }
 
 fn own_at_or_after(txn: &Txn, dict: &Dict, from: Bound<&[u8]>, mark: Mark) -> Option<OwnEntry> {
-    txn.writes().next_ge(dict.id, from, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
+    txn.writes().read().next_ge(dict.id, from, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
 }
 
 fn own_at_or_before(txn: &Txn, dict: &Dict, to: Bound<&[u8]>, mark: Mark) -> Option<OwnEntry> {
-    txn.writes().next_le(dict.id, to, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
+    txn.writes().read().next_le(dict.id, to, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
 }

@@ -33,6 +33,7 @@ mod rows;
 mod status;
 mod table;
 mod transaction;
+mod writes;
 
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;

@@ -9,6 +9,7 @@ use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
 
 use crate::failure::Failure;
+use crate::writes::Writers;
 
 /// One ordered map: a tree in a file of its own.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Dict {
     /// `fetch_max` before the record that used the value is in the tree, so a checkpoint that
     /// holds the record holds the counter too.
     pub(crate) auto_increment: AtomicU64,
+    /// Transactions with uncommitted writes in it.
+    pub(crate) writers: Writers,
     /// Waiting in the scheduler's queue (see `background`).
     pub(crate) queued: AtomicBool,
     /// Dropped: background work passes it by.
@@ -43,6 +46,7 @@ impl Dict {
             tree,
             file,
             auto_increment: AtomicU64::new(auto_increment),
+            writers: Writers::default(),
             queued: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             dirty_since: AtomicU64::new(0),

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::{limits, Seqno, TxnId};
-use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait, WriteSet};
+use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::background::PAID_AT_ONCE_BYTES;
 use crate::cursor::Cursor;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::table::{Dict, Table};
+use crate::writes::Writes;
 
 /// How long a locking read waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +47,9 @@ pub enum LockedRead {
 pub struct Txn {
     pub(crate) db: Arc<Db>,
     handle: TxnHandle,
-    writes: WriteSet,
-    /// Dictionaries with writes, ascending by id.
+    /// Shared with the lists of the touched dictionaries.
+    writes: Arc<Writes>,
+    /// Dictionaries with writes, ascending by id; each has `writes` on its list of writers.
     touched: Vec<Arc<Dict>>,
     snapshot: Option<Snapshot>,
     lock_wait: Duration,
@@ -61,7 +63,7 @@ impl Txn {
         Txn {
             handle: db.locks.register(id),
             db,
-            writes: WriteSet::new(),
+            writes: Writes::new(id),
             touched: Vec::new(),
             snapshot: None,
             lock_wait,
@@ -115,12 +117,12 @@ impl Txn {
 
     /// Whether a commit would write something.
     pub fn has_writes(&self) -> bool {
-        !self.writes.is_empty()
+        !self.writes.read().is_empty()
     }
 
     /// Bytes the write set holds.
     pub fn write_bytes(&self) -> u64 {
-        self.writes.bytes() as u64
+        self.writes.read().bytes() as u64
     }
 
     /// Whether the write set may hold something for this dictionary.
@@ -128,26 +130,31 @@ impl Txn {
         self.touched.binary_search_by_key(&dict.id, |d| d.id).is_ok()
     }
 
-    pub(crate) fn writes(&self) -> &WriteSet {
+    /// What the transaction itself has written to a key: `Some(None)` is a delete.
+    pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Option<Option<Vec<u8>>> {
+        self.writes.read().get(dict.id, key).map(|own| own.map(<[u8]>::to_vec))
+    }
+
+    pub(crate) fn writes(&self) -> &Arc<Writes> {
         &self.writes
     }
 
     /// Where the write set is now, for [`Txn::rollback_to`].
     pub fn mark(&self) -> Mark {
-        self.writes.mark()
+        self.writes.read().mark()
     }
 
     /// Undoes the writes made since the mark: a statement or a savepoint. Locks stay (I6).
     pub fn rollback_to(&mut self, mark: Mark) {
-        self.writes.rollback_to(mark);
+        self.writes.write().rollback_to(mark);
         self.db.metrics.statement_rollbacks.add(1);
     }
 
     /// Consistent read of one key: own writes, else the snapshot.
     pub fn get(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let dict = &table.dicts[index];
-        if let Some(own) = self.writes.get(dict.id, key) {
-            return Ok(own.map(<[u8]>::to_vec));
+        if let Some(own) = self.own(dict, key) {
+            return Ok(own);
         }
         let seqno = self.snapshot_seqno();
         Ok(dict.tree.get(key, seqno)?)
@@ -156,8 +163,8 @@ impl Txn {
     /// Newest committed version of one key, or the transaction's own; locks nothing.
     pub fn get_latest(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let dict = &table.dicts[index];
-        if let Some(own) = self.writes.get(dict.id, key) {
-            return Ok(own.map(<[u8]>::to_vec));
+        if let Some(own) = self.own(dict, key) {
+            return Ok(own);
         }
         let newest = self.db.snapshots.take();
         Ok(dict.tree.get(key, newest.seqno())?)
@@ -217,8 +224,8 @@ impl Txn {
 
     /// The newest version of a key that this transaction holds a lock on.
     pub(crate) fn newest_locked(&self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if let Some(own) = self.writes.get(dict.id, key) {
-            return Ok(own.map(<[u8]>::to_vec));
+        if let Some(own) = self.own(dict, key) {
+            return Ok(own);
         }
         // The lock keeps others from committing this key now, so the newest version is committed
         // and visible, whatever else is being published.
@@ -229,7 +236,7 @@ impl Txn {
     /// Locks on rows the transaction has written stay.
     pub fn unlock(&mut self, table: &Table, index: usize, key: &[u8]) {
         let dict = &table.dicts[index];
-        if self.writes.get(dict.id, key).is_none() {
+        if self.writes.read().get(dict.id, key).is_none() {
             self.db.locks.unlock(&self.handle, dict.id, key);
         }
     }
@@ -285,20 +292,21 @@ impl Txn {
     pub(crate) fn write_put(&mut self, dict: &Arc<Dict>, key: &[u8], value: &[u8]) -> Result<()> {
         check_lengths(key, value)?;
         self.touch(dict);
-        self.writes.put(dict.id, key, value);
+        self.writes.write().put(dict.id, key, value);
         Ok(())
     }
 
     pub(crate) fn write_delete(&mut self, dict: &Arc<Dict>, key: &[u8]) {
         self.touch(dict);
-        self.writes.delete(dict.id, key);
+        self.writes.write().delete(dict.id, key);
     }
 
     fn touch(&mut self, dict: &Arc<Dict>) {
         if let Err(place) = self.touched.binary_search_by_key(&dict.id, |d: &Arc<Dict>| d.id) {
+            dict.writers.add(&self.writes);
             self.touched.insert(place, dict.clone());
         }
-        self.handle.set_weight(self.writes.ops() as u64 + 1);
+        self.handle.set_weight(self.writes.read().ops() as u64 + 1);
     }
 
     /// Records that auto-increment values below `next` are used; logged with the rows that use
@@ -306,7 +314,7 @@ impl Txn {
     pub fn raise_auto_increment(&mut self, table: &Table, next: u64) {
         let rows = table.rows();
         self.touch(rows);
-        self.writes.auto_increment(rows.id, next);
+        self.writes.write().auto_increment(rows.id, next);
         rows.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
     }
 
@@ -314,11 +322,12 @@ impl Txn {
     /// back, the transaction is over: an error before the log took the batch rolls back, an error
     /// of the log's write or sync latches the database (I8).
     pub fn commit(&mut self) -> Result<()> {
-        if self.writes.is_empty() {
+        if !self.has_writes() {
             self.end();
             return Ok(());
         }
-        let published = match self.db.publish(&self.writes, &self.touched, self.unpaid_bytes) {
+        let published = self.db.publish(&self.writes.read(), &self.touched, self.unpaid_bytes);
+        let published = match published {
             Ok(published) => published,
             Err(error) => {
                 self.rollback();
@@ -333,16 +342,19 @@ impl Txn {
     /// Forgets all writes and gives back the locks: O(writes of this transaction) in memory, the
     /// trees are not touched (I6).
     pub fn rollback(&mut self) {
-        if !self.writes.is_empty() {
+        if self.has_writes() {
             self.db.metrics.rollbacks.add(1);
         }
         self.end();
     }
 
     fn end(&mut self) {
-        self.writes.clear();
+        // Before the locks go: see `writes`.
+        self.writes.end();
+        for dict in self.touched.drain(..) {
+            dict.writers.remove(&self.writes);
+        }
         self.unpaid_bytes = 0;
-        self.touched.clear();
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);
         self.handle.clear_kill();
