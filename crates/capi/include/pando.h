@@ -333,6 +333,18 @@ typedef struct PandoBatch {
 typedef void (*PandoLog)(PandoLogLevel level, const char *line);
 
 /**
+ * Is told that `waiter` waits until all of `count` transactions from `blockers` on are out of its way: called by
+ * the waiter's thread before it sleeps; those named may have ended meanwhile.
+ */
+typedef void (*PandoWaits)(uint64_t waiter, const uint64_t *blockers, uint32_t count);
+
+/**
+ * Says which of two transactions that are members of a deadlock should rather be its victim: below 0 the
+ * first, above 0 the second, 0 whichever loses less. It must not call the engine.
+ */
+typedef int32_t (*PandoVictim)(uint64_t first, uint64_t second);
+
+/**
  * What a database is opened with.
  */
 typedef struct PandoOptions {
@@ -376,6 +388,14 @@ typedef struct PandoOptions {
    * Where lines for the operator go.
    */
   PandoLog log;
+  /**
+   * Who is told of waits for row locks.
+   */
+  PandoWaits waits;
+  /**
+   * Who is asked for the victims of deadlocks.
+   */
+  PandoVictim victim;
 } PandoOptions;
 
 /**
@@ -522,7 +542,7 @@ PandoStatus pando_cursor_fetch(struct PandoCursor *cursor,
  * Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
  *
  * # Safety
- * The options and what they point to are valid for the call, the log function until the close,
+ * The options and what they point to are valid for the call, the functions until the close,
  * `out` is valid.
  */
 PandoStatus pando_db_open(const struct PandoOptions *options, struct PandoDb **out);

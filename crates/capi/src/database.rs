@@ -1,10 +1,11 @@
 //! The database: opening, closing, settings, counters.
 
+use std::cmp::Ordering;
 use std::ffi::{c_char, CString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pandodb::{Db, FlushMode, LogLevel, LogSink, Metrics, Options, TxnId};
+use pandodb::{Db, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, TxnId};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
@@ -32,6 +33,14 @@ pub enum PandoLogLevel {
 /// Takes a line for the server's error log; called from any thread.
 pub type PandoLog = Option<unsafe extern "C" fn(level: PandoLogLevel, line: *const c_char)>;
 
+/// Is told that `waiter` waits until all of `count` transactions from `blockers` on are out of its way: called by
+/// the waiter's thread before it sleeps; those named may have ended meanwhile.
+pub type PandoWaits = Option<unsafe extern "C" fn(waiter: u64, blockers: *const u64, count: u32)>;
+
+/// Says which of two transactions that are members of a deadlock should rather be its victim: below 0 the
+/// first, above 0 the second, 0 whichever loses less. It must not call the engine.
+pub type PandoVictim = Option<unsafe extern "C" fn(first: u64, second: u64) -> i32>;
+
 /// What a database is opened with.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +65,31 @@ pub struct PandoOptions {
     pub direct_io: u8,
     /// Where lines for the operator go.
     pub log: PandoLog,
+    /// Who is told of waits for row locks.
+    pub waits: PandoWaits,
+    /// Who is asked for the victims of deadlocks.
+    pub victim: PandoVictim,
+}
+
+/// The server's functions as the engine's listener.
+#[derive(Debug)]
+struct Watch {
+    waits: PandoWaits,
+    victim: PandoVictim,
+}
+
+impl LockWatch for Watch {
+    fn waits(&self, waiter: TxnId, blockers: &[TxnId]) {
+        let Some(waits) = self.waits else { return };
+        let blockers: Vec<u64> = blockers.iter().map(|id| id.0).collect();
+        // SAFETY: the function was given for this purpose, the numbers live for the call.
+        unsafe { waits(waiter.0, blockers.as_ptr(), blockers.len() as u32) }
+    }
+
+    fn victim(&self, first: TxnId, second: TxnId) -> Ordering {
+        // SAFETY: the function was given for this purpose.
+        self.victim.map_or(Ordering::Equal, |victim| unsafe { victim(first.0, second.0) }.cmp(&0))
+    }
 }
 
 fn flush_mode(number: u32) -> FlushMode {
@@ -83,7 +117,7 @@ fn log_sink(log: PandoLog) -> LogSink {
 /// Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
 ///
 /// # Safety
-/// The options and what they point to are valid for the call, the log function until the close,
+/// The options and what they point to are valid for the call, the functions until the close,
 /// `out` is valid.
 #[no_mangle]
 pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *mut PandoDb) -> PandoStatus {
@@ -103,6 +137,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             background_threads: given.background_threads as usize,
             direct_io: given.direct_io != 0,
             log_file_bytes: given.log_file_bytes,
+            lock_watch: Some(Arc::new(Watch { waits: given.waits, victim: given.victim })),
             log: sink,
             ..Options::new(base_dir)
         })?;

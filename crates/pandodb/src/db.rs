@@ -86,7 +86,7 @@ impl Db {
         let parts = recovery::recover(&options, vfs, log_vfs)?;
         let db = Arc::new(Db {
             base_dir: options.base_dir.clone(),
-            locks: LockManager::new(parts.metrics.clone()),
+            locks: LockManager::watched(parts.metrics.clone(), options.lock_watch.clone()),
             vfs: parts.vfs,
             metrics: parts.metrics,
             cache: parts.cache,

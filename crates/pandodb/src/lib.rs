@@ -44,7 +44,7 @@ pub use pando_base::{Error as EngineError, Metrics, TxnId};
 pub use pando_column::Compression;
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};
-pub use pando_txn::{LockMode, Mark, TxnHandle};
+pub use pando_txn::{LockMode, LockWatch, Mark, TxnHandle};
 pub use pando_wal::FlushMode;
 pub use rows::Entry;
 pub use table::{Dict, Table, TableInfo};

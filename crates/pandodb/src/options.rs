@@ -8,6 +8,7 @@ use std::time::Duration;
 use pando_base::limits;
 use pando_storage::vfs::open_files_max;
 use pando_tree::TreeConfig;
+use pando_txn::LockWatch;
 use pando_wal::FlushMode;
 
 /// Severity of a line for the operator's log.
@@ -52,6 +53,8 @@ pub struct Options {
     pub files_open_max: usize,
     /// Shape of the trees.
     pub tree: TreeConfig,
+    /// Who is told which transaction waits for which, and asked for the victims of deadlocks.
+    pub lock_watch: Option<Arc<dyn LockWatch>>,
     /// Where lines for the operator go.
     pub log: LogSink,
 }
@@ -75,6 +78,7 @@ impl Options {
             log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
             files_open_max: files_open_max(),
             tree: TreeConfig::default(),
+            lock_watch: None,
             log: Arc::new(|_, _| {}),
         }
     }

@@ -12,6 +12,6 @@ mod lock;
 mod snapshot;
 mod write_set;
 
-pub use lock::{LockError, LockManager, LockMode, LockOutcome, LockRow, TxnHandle, Wait};
+pub use lock::{LockError, LockManager, LockMode, LockOutcome, LockRow, LockWatch, TxnHandle, Wait};
 pub use snapshot::{Snapshot, Snapshots};
 pub use write_set::{Mark, WriteSet, Written};

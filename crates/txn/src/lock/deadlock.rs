@@ -23,7 +23,7 @@
 //! Lock order: detector, then shards ascending (all others hold one shard at a time), then a
 //! transaction's wait state.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -104,6 +104,8 @@ impl LockManager {
 
     /// Looks at every edge again with all shards locked; if the cycle is real, ends one wait in it.
     fn break_cycle(&self, cycle: &[Edge]) {
+        // Before the shards are locked: the listener is asked, and knows nothing of them.
+        let (victim, place) = self.choose_victim(cycle);
         let mut numbers: Vec<u32> = cycle.iter().map(|edge| edge.place.shard).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -115,7 +117,6 @@ impl LockManager {
         if !real {
             return;
         }
-        let (victim, place) = choose_victim(cycle);
         let text = report(cycle, &victim, |place| &shards[position(place)].1);
         *self.last_deadlock.lock() = Some(text);
         self.metrics.deadlocks.add(1);
@@ -124,6 +125,25 @@ impl LockManager {
         shards[position(place)].1.withdraw(place.slot, &victim, WaitEnd::Deadlock, &mut woken);
         drop(shards);
         woken.iter().for_each(|txn| txn.wake());
+    }
+
+    /// The one that the layer above would rather lose; without such a wish the member with the smallest
+    /// weight; among equals the one whose wait closed the cycle, which is the last that began (not
+    /// always the one that searches: a thread may come to its search late).
+    fn choose_victim(&self, cycle: &[Edge]) -> (Arc<TxnState>, Place) {
+        let weight = |txn: &TxnState| (txn.weight(), Reverse(txn.wait_number()));
+        let members = cycle.iter().flat_map(|edge| {
+            std::iter::once(&edge.waiter).chain(&edge.via).map(move |member| (member, edge.place))
+        });
+        let (victim, place) = members
+            .reduce(|victim, next| match self.preferred_victim(victim.0.id, next.0.id) {
+                Ordering::Less => victim,
+                Ordering::Greater => next,
+                Ordering::Equal if weight(next.0) < weight(victim.0) => next,
+                Ordering::Equal => victim,
+            })
+            .expect("a cycle has members");
+        (Arc::clone(victim), place)
     }
 }
 
@@ -173,18 +193,6 @@ fn path_back(reached: &[Reached], mut edges: Vec<(usize, Edge)>) -> Vec<Edge> {
     }
     path.reverse();
     path
-}
-
-/// The member with the smallest weight; among equals the one whose wait closed the cycle, which is the
-/// last that began (not always the one that searches: a thread may come to its search late).
-fn choose_victim(cycle: &[Edge]) -> (Arc<TxnState>, Place) {
-    let members = cycle.iter().flat_map(|edge| {
-        std::iter::once(&edge.waiter).chain(&edge.via).map(move |member| (member, edge.place))
-    });
-    let (victim, place) = members
-        .min_by_key(|(member, _)| (member.weight(), Reverse(member.wait_number())))
-        .expect("a cycle has members");
-    (Arc::clone(victim), place)
 }
 
 /// Bytes of a key that are printed.

@@ -17,7 +17,7 @@
 //!
 //! Life of a request: hash (dictionary, key) to a shard; under its mutex, grant at once (a new lock,
 //! or beside the holders of one without a queue) or enter the queue. Having entered, outside the
-//! mutex: look for a kill, look for deadlocks, sleep on the transaction's own condition variable.
+//! mutex: look for a kill, look for deadlocks, tell who listens (`watch.rs`), sleep on the transaction's own condition variable.
 //! `release_all` goes through the list of places held, without hashing or comparing a key.
 //!
 //! Lock order: the list of held locks (own thread only), detector, shards (one at a time; the
@@ -30,6 +30,7 @@
 mod deadlock;
 mod table;
 mod txn;
+mod watch;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -44,6 +45,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use table::{Answer, GivenBack, Place, Shard, Waiter, Woken};
 pub use txn::TxnHandle;
 use txn::{TxnState, WaitEnd};
+pub use watch::LockWatch;
 
 /// Shards of the lock table: enough that a hundred busy threads rarely meet. A power of two.
 const SHARDS: usize = 128;
@@ -144,18 +146,25 @@ pub struct LockManager {
     detector: Mutex<()>,
     waits_begun: AtomicU64,
     last_deadlock: Mutex<Option<String>>,
+    watch: Option<Arc<dyn LockWatch>>,
     metrics: Arc<Metrics>,
 }
 
 impl LockManager {
     /// A manager without locks.
     pub fn new(metrics: Arc<Metrics>) -> Arc<LockManager> {
+        LockManager::watched(metrics, None)
+    }
+
+    /// A manager without locks that tells `watch` of waits.
+    pub fn watched(metrics: Arc<Metrics>, watch: Option<Arc<dyn LockWatch>>) -> Arc<LockManager> {
         Arc::new(LockManager {
             shards: (0..SHARDS).map(|_| PaddedShard::default()).collect(),
             registry: Default::default(),
             detector: Mutex::new(()),
             waits_begun: AtomicU64::new(0),
             last_deadlock: Mutex::new(None),
+            watch,
             metrics,
         })
     }
@@ -305,6 +314,7 @@ impl LockManager {
             self.cancel(state, WaitEnd::Killed);
         }
         self.resolve_deadlocks(state);
+        self.report_wait(state);
         // A time beyond the clock's range is for ever.
         let end = state.sleep(begun.checked_add(timeout)).unwrap_or_else(|| {
             self.cancel(state, WaitEnd::TimedOut);
