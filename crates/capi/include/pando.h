@@ -197,6 +197,39 @@ typedef uint32_t PandoLogLevel;
 #endif // __cplusplus
 
 /**
+ * What is locked.
+ */
+enum PandoLockKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * One key.
+   */
+  PANDO_LOCK_KIND_KEY = 0,
+  /**
+   * A range in which others may not insert.
+   */
+  PANDO_LOCK_KIND_GAP = 1,
+  /**
+   * A range that stands for locks on all keys in it.
+   */
+  PANDO_LOCK_KIND_STRETCH = 2,
+  /**
+   * The wish to insert a key into gaps of others; only waited for.
+   */
+  PANDO_LOCK_KIND_INSERT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoLockKind PandoLockKind;
+#else
+typedef uint32_t PandoLockKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * How what is written to leaves is compressed.
  */
 enum PandoCompression
@@ -239,6 +272,11 @@ typedef struct PandoCursor PandoCursor;
  * An open database.
  */
 typedef struct PandoDb PandoDb;
+
+/**
+ * The transactions and locks of one moment, more or less: parts are looked at one after the other.
+ */
+typedef struct PandoLockReport PandoLockReport;
 
 /**
  * An open table.
@@ -397,6 +435,86 @@ typedef struct PandoOptions {
    */
   PandoVictim victim;
 } PandoOptions;
+
+/**
+ * A transaction that has taken a lock or a snapshot.
+ */
+typedef struct PandoTxnRow {
+  /**
+   * Its id, as of `pando_txn_id`.
+   */
+  uint64_t id;
+  /**
+   * Microseconds since its first lock or snapshot.
+   */
+  uint64_t age_us;
+  /**
+   * Microseconds since it began to wait for a lock; -1 if it does not wait.
+   */
+  int64_t waiting_us;
+  /**
+   * Locks on single keys that it holds.
+   */
+  uint64_t key_locks;
+  /**
+   * Ranges that it holds.
+   */
+  uint64_t range_locks;
+  /**
+   * Writes it has done.
+   */
+  uint64_t writes;
+  /**
+   * Bytes of keys and values that it has written.
+   */
+  uint64_t write_bytes;
+} PandoTxnRow;
+
+/**
+ * A lock held or waited for. Its pointers are valid as long as the report.
+ */
+typedef struct PandoLockRow {
+  /**
+   * Who holds or waits.
+   */
+  uint64_t txn;
+  /**
+   * `database/table`; empty if the table is not open any more.
+   */
+  struct PandoBytes table;
+  /**
+   * Position among the table's dictionaries: 0 is the rows.
+   */
+  uint32_t index;
+  /**
+   * What is locked.
+   */
+  PandoLockKind kind;
+  /**
+   * The key, or the first key of the range.
+   */
+  struct PandoBytes from;
+  /**
+   * The first key after the range. Null: it has no end, or is a key.
+   */
+  struct PandoBytes to;
+  /**
+   * 1: exclusive.
+   */
+  uint8_t exclusive;
+  /**
+   * 1: waited for.
+   */
+  uint8_t waiting;
+  /**
+   * Number of transactions in its way, if it waits.
+   */
+  uint32_t blocker_count;
+  /**
+   * Their ids.
+   */
+  const uint64_t *blockers;
+} PandoLockRow;
 
 /**
  * What a table is created with.
@@ -620,6 +738,54 @@ const char *pando_metric_name(uint32_t position);
  * `db` is open, `values` has room for `count` numbers.
  */
 void pando_db_metrics(const struct PandoDb *db, uint64_t *values, uint32_t count);
+
+/**
+ * Looks at all transactions and locks; free it with [`pando_lock_report_free`].
+ *
+ * # Safety
+ * `db` is open.
+ */
+struct PandoLockReport *pando_db_lock_report(const struct PandoDb *db);
+
+/**
+ * Frees a report. Null is allowed.
+ *
+ * # Safety
+ * The report is not used any more.
+ */
+void pando_lock_report_free(struct PandoLockReport *report);
+
+/**
+ * Number of transactions in the report.
+ *
+ * # Safety
+ * The report is alive.
+ */
+uint32_t pando_lock_report_txn_count(const struct PandoLockReport *report);
+
+/**
+ * The transaction at `position`, which is below the count.
+ *
+ * # Safety
+ * The report is alive.
+ */
+struct PandoTxnRow pando_lock_report_txn(const struct PandoLockReport *report, uint32_t position);
+
+/**
+ * Number of locks in the report.
+ *
+ * # Safety
+ * The report is alive.
+ */
+uint32_t pando_lock_report_lock_count(const struct PandoLockReport *report);
+
+/**
+ * The lock at `position`, which is below the count.
+ *
+ * # Safety
+ * The report is alive.
+ */
+struct PandoLockRow pando_lock_report_lock(const struct PandoLockReport *report, uint32_t position);
 
 /**
  * Text of the last failed call on this thread, valid until the next call on it.

@@ -95,6 +95,7 @@ impl Txn {
     /// Takes the snapshot that consistent reads use, unless there is one.
     pub fn open_snapshot(&mut self) {
         if self.snapshot.is_none() {
+            self.handle.note_begun();
             self.snapshot = Some(self.db.snapshots.take());
         }
     }
@@ -282,6 +283,7 @@ impl Txn {
     /// often and shortly; a short one when it commits. Errors: as for a commit, nothing was written.
     pub(crate) fn pay_along(&mut self, bytes: usize) -> Result<()> {
         self.unpaid_bytes += bytes as u64;
+        self.handle.add_write_bytes(bytes as u64);
         if self.unpaid_bytes >= PAID_AT_ONCE_BYTES {
             let bytes = std::mem::take(&mut self.unpaid_bytes);
             self.db.pay_for_debt(&self.touched, bytes)?;
@@ -357,8 +359,7 @@ impl Txn {
         self.unpaid_bytes = 0;
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);
-        self.handle.clear_kill();
-        self.handle.set_weight(0);
+        self.handle.note_ended();
     }
 }
 

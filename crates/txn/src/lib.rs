@@ -12,6 +12,8 @@ mod lock;
 mod snapshot;
 mod write_set;
 
-pub use lock::{LockError, LockManager, LockMode, LockOutcome, LockRow, LockWatch, TxnHandle, Wait};
+pub use lock::{
+    LockError, LockKind, LockManager, LockMode, LockOutcome, LockRow, LockWatch, TxnHandle, TxnRow, Wait,
+};
 pub use snapshot::{Snapshot, Snapshots};
 pub use write_set::{Mark, WriteSet, Written};

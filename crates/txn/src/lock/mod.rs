@@ -28,6 +28,7 @@
 //! works: their place is a check in `LockManager::lock` before the shard is asked.
 
 mod deadlock;
+mod report;
 mod table;
 mod txn;
 mod watch;
@@ -42,6 +43,7 @@ use pando_base::{DictId, Metrics, TxnId};
 use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+pub use report::{LockKind, LockRow, TxnRow};
 use table::{Answer, GivenBack, Place, Shard, Waiter, Woken};
 pub use txn::TxnHandle;
 use txn::{TxnState, WaitEnd};
@@ -116,21 +118,6 @@ pub enum LockError {
     WouldBlock,
 }
 
-/// A lock held or waited for, for reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockRow {
-    /// Who holds or waits.
-    pub txn: TxnId,
-    /// The lock's dictionary.
-    pub dict: DictId,
-    /// The lock's key.
-    pub key: Vec<u8>,
-    /// Mode held or waited for.
-    pub mode: LockMode,
-    /// Whether it waits. An upgrader has two rows: the shared lock it holds, the exclusive it waits for.
-    pub waiting: bool,
-}
-
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct PaddedShard(Mutex<Shard>);
@@ -190,6 +177,7 @@ impl LockManager {
     ) -> Result<LockOutcome, LockError> {
         let state = &txn.state;
         self.metrics.row_lock_requests.add(1);
+        state.note_begun();
         if state.is_killed() {
             return Err(LockError::Killed);
         }
@@ -279,22 +267,6 @@ impl LockManager {
         }
     }
 
-    /// All locks held and waited for; of each shard at one moment.
-    pub fn rows(&self) -> Vec<LockRow> {
-        let mut rows = Vec::new();
-        for shard in &self.shards {
-            for lock in shard.lock().locks() {
-                let row = |txn: &TxnState, mode, waiting| {
-                    let (dict, key) = (lock.dict, lock.key().to_vec());
-                    LockRow { txn: txn.id, dict, key, mode, waiting }
-                };
-                rows.extend(lock.holders().map(|holder| row(&holder.txn, holder.mode, false)));
-                rows.extend(lock.queue().map(|waiter| row(&waiter.txn, waiter.mode, true)));
-            }
-        }
-        rows
-    }
-
     /// The last deadlock in words: who waited for what held by whom, and the victim.
     pub fn last_deadlock(&self) -> Option<String> {
         self.last_deadlock.lock().clone()
@@ -368,5 +340,7 @@ fn hash_of(dict: DictId, key: &[u8]) -> (u64, u32) {
     (hash, (hash >> 40) as u32 & (SHARDS as u32 - 1))
 }
 
+#[cfg(test)]
+mod report_tests;
 #[cfg(test)]
 mod tests;

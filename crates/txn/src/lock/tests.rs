@@ -5,38 +5,38 @@ use super::LockMode::{Exclusive, Shared};
 use super::*;
 
 const DICT: DictId = DictId(3);
-const LONG: Wait = Wait::Timeout(Duration::from_secs(30));
+pub(super) const LONG: Wait = Wait::Timeout(Duration::from_secs(30));
 const GRANTED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: false });
 const WAITED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: true });
 const HELD: Result<LockOutcome, LockError> = Ok(LockOutcome::AlreadyHeld);
 
-fn manager() -> (Arc<LockManager>, Arc<Metrics>) {
+pub(super) fn manager() -> (Arc<LockManager>, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::default());
     (LockManager::new(Arc::clone(&metrics)), metrics)
 }
 
 impl TxnHandle {
-    fn ask(&self, key: &str, mode: LockMode, wait: Wait) -> Result<LockOutcome, LockError> {
+    pub(super) fn ask(&self, key: &str, mode: LockMode, wait: Wait) -> Result<LockOutcome, LockError> {
         self.manager.lock(self, DICT, key.as_bytes(), mode, wait)
     }
 
-    fn give_back(&self, key: &str) -> bool {
+    pub(super) fn give_back(&self, key: &str) -> bool {
         self.manager.unlock(self, DICT, key.as_bytes())
     }
 
-    fn release(&self) {
+    pub(super) fn release(&self) {
         self.manager.release_all(self);
     }
 
     /// Lets another thread come to where it waits.
-    fn until_it_waits(&self) {
+    pub(super) fn until_it_waits(&self) {
         while self.state.waits_at().is_none() {
             thread::yield_now();
         }
     }
 }
 
-fn txns<const N: usize>(locks: &Arc<LockManager>) -> [TxnHandle; N] {
+pub(super) fn txns<const N: usize>(locks: &Arc<LockManager>) -> [TxnHandle; N] {
     std::array::from_fn(|i| locks.register(TxnId(i as u64 + 1)))
 }
 

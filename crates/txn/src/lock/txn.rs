@@ -1,8 +1,8 @@
 //! A transaction as the lock manager knows it: what it holds, whether it waits, how it is woken.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use pando_base::TxnId;
 use parking_lot::{Condvar, Mutex};
@@ -73,7 +73,23 @@ pub(crate) struct TxnState {
     wait: Mutex<WaitState>,
     /// Number of the last wait begun, in the order in which all transactions' waits began.
     wait_number: AtomicU64,
+    /// When that was, and when the transaction took its first lock or snapshot (0: not yet), in
+    /// microseconds of `clock_start`. For reports.
+    waits_since: AtomicU64,
+    begun: AtomicU64,
+    write_bytes: AtomicU64,
     woken: Condvar,
+}
+
+/// Where the clock of reports begins.
+fn clock_start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
+/// Now on the clock of reports, never 0.
+fn clock() -> u64 {
+    clock_start().elapsed().as_micros() as u64 + 1
 }
 
 impl TxnState {
@@ -86,6 +102,9 @@ impl TxnState {
             held: Mutex::default(),
             wait: Mutex::new(WaitState::Idle),
             wait_number: AtomicU64::new(0),
+            waits_since: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            write_bytes: AtomicU64::new(0),
             woken: Condvar::new(),
         }
     }
@@ -106,9 +125,35 @@ impl TxnState {
         self.wait_number.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn write_bytes(&self) -> u64 {
+        self.write_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Of the transaction's own thread.
+    pub(crate) fn note_begun(&self) {
+        if self.begun.load(Ordering::Relaxed) == 0 {
+            self.begun.store(clock(), Ordering::Relaxed);
+        }
+    }
+
+    /// When it took its first lock or snapshot, if it did.
+    pub(crate) fn begun(&self) -> Option<Instant> {
+        match self.begun.load(Ordering::Relaxed) {
+            0 => None,
+            micros => Some(clock_start() + Duration::from_micros(micros)),
+        }
+    }
+
+    /// Since when it waits, if it does.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        self.waits_at()?;
+        Some(clock_start() + Duration::from_micros(self.waits_since.load(Ordering::Relaxed)))
+    }
+
     /// Requires the shard's mutex.
     pub(crate) fn begin_wait(&self, place: Place, number: u64) {
         self.wait_number.store(number, Ordering::Relaxed);
+        self.waits_since.store(clock(), Ordering::Relaxed);
         let mut wait = self.wait.lock();
         assert!(matches!(*wait, WaitState::Idle), "a transaction waits for one lock at a time");
         *wait = WaitState::Waiting(place);
@@ -188,6 +233,26 @@ impl TxnHandle {
 
     /// The killed statement is over, the transaction goes on.
     pub fn clear_kill(&self) {
+        self.state.set_killed(false);
+    }
+
+    /// The transaction does its first work: from now on it is in reports.
+    pub fn note_begun(&self) {
+        self.state.note_begun();
+    }
+
+    /// Counts bytes written, for reports.
+    pub fn add_write_bytes(&self, bytes: u64) {
+        // Only its own thread writes it.
+        let before = self.state.write_bytes();
+        self.state.write_bytes.store(before + bytes, Ordering::Relaxed);
+    }
+
+    /// The transaction is over, and the next one of this handle has not begun.
+    pub fn note_ended(&self) {
+        self.state.begun.store(0, Ordering::Relaxed);
+        self.state.write_bytes.store(0, Ordering::Relaxed);
+        self.state.weight.store(0, Ordering::Relaxed);
         self.state.set_killed(false);
     }
 
