@@ -274,6 +274,11 @@ typedef struct PandoCursor PandoCursor;
 typedef struct PandoDb PandoDb;
 
 /**
+ * The last deadlock.
+ */
+typedef struct PandoDeadlock PandoDeadlock;
+
+/**
  * The transactions and locks of one moment, more or less: parts are looked at one after the other.
  */
 typedef struct PandoLockReport PandoLockReport;
@@ -515,6 +520,32 @@ typedef struct PandoLockRow {
    */
   const uint64_t *blockers;
 } PandoLockRow;
+
+/**
+ * One wait that was part of a deadlock: each member waited for the next, the last for the first.
+ */
+typedef struct PandoDeadlockRow {
+  /**
+   * What was waited for; its only blocker is the next member. Its pointers are valid as long as the report.
+   */
+  struct PandoLockRow lock;
+  /**
+   * Writes that would have been lost with the waiter.
+   */
+  uint64_t weight;
+  /**
+   * 1: the waiter held the lock shared already.
+   */
+  uint8_t upgrade;
+  /**
+   * How the next member held the lock: 0 shared, 1 exclusive, 2: it stood before the waiter in the queue.
+   */
+  uint8_t held;
+  /**
+   * 1: this one was the victim.
+   */
+  uint8_t victim;
+} PandoDeadlockRow;
 
 /**
  * What a table is created with.
@@ -786,6 +817,38 @@ uint32_t pando_lock_report_lock_count(const struct PandoLockReport *report);
  * The report is alive.
  */
 struct PandoLockRow pando_lock_report_lock(const struct PandoLockReport *report, uint32_t position);
+
+/**
+ * The last deadlock, null if there was none; free it with [`pando_deadlock_free`].
+ *
+ * # Safety
+ * `db` is open.
+ */
+struct PandoDeadlock *pando_db_last_deadlock(const struct PandoDb *db);
+
+/**
+ * Frees it. Null is allowed.
+ *
+ * # Safety
+ * It is not used any more.
+ */
+void pando_deadlock_free(struct PandoDeadlock *deadlock);
+
+/**
+ * Number of its members.
+ *
+ * # Safety
+ * It is alive.
+ */
+uint32_t pando_deadlock_count(const struct PandoDeadlock *deadlock);
+
+/**
+ * The member at `position`, which is below the count.
+ *
+ * # Safety
+ * It is alive.
+ */
+struct PandoDeadlockRow pando_deadlock_row(const struct PandoDeadlock *deadlock, uint32_t position);
 
 /**
  * Text of the last failed call on this thread, valid until the next call on it.

@@ -1,6 +1,6 @@
 //! Transactions and locks, for the server's information schema.
 
-use pandodb::{LockKind, LockMode, PlacedLock, TxnRow};
+use pandodb::{LockKind, LockMode, PlacedDeadlock, PlacedLock, TxnRow};
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
@@ -112,7 +112,8 @@ pub unsafe extern "C" fn pando_lock_report_free(report: *mut PandoLockReport) {
 #[no_mangle]
 pub unsafe extern "C" fn pando_lock_report_txn_count(report: *const PandoLockReport) -> u32 {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { (&(*report).txns).len() } as u32)
+    let report = unsafe { &*report };
+    guard(|| report.txns.len() as u32)
 }
 
 /// The transaction at `position`, which is below the count.
@@ -143,7 +144,8 @@ pub unsafe extern "C" fn pando_lock_report_txn(report: *const PandoLockReport, p
 #[no_mangle]
 pub unsafe extern "C" fn pando_lock_report_lock_count(report: *const PandoLockReport) -> u32 {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { (&(*report).locks).len() } as u32)
+    let report = unsafe { &*report };
+    guard(|| report.locks.len() as u32)
 }
 
 /// The lock at `position`, which is below the count.
@@ -158,25 +160,114 @@ pub unsafe extern "C" fn pando_lock_report_lock(
     guard(|| {
         // SAFETY: the caller vouches for it.
         let report = unsafe { &*report };
-        let row = &report.locks[position as usize];
-        let blockers = &report.blockers[position as usize];
-        let no_end = PandoBytes { data: std::ptr::null(), len: 0 };
-        PandoLockRow {
-            txn: row.lock.txn.0,
-            table: PandoBytes::from_slice(row.table.as_bytes()),
-            index: row.index as u32,
-            kind: match row.lock.kind {
-                LockKind::Key => PandoLockKind::Key,
-                LockKind::Gap => PandoLockKind::Gap,
-                LockKind::Stretch => PandoLockKind::Stretch,
-                LockKind::Insert => PandoLockKind::Insert,
-            },
-            from: PandoBytes::from_slice(&row.lock.from),
-            to: row.lock.to.as_deref().map_or(no_end, PandoBytes::from_slice),
-            exclusive: u8::from(row.lock.mode == LockMode::Exclusive),
-            waiting: u8::from(row.lock.waiting),
-            blocker_count: blockers.len() as u32,
-            blockers: blockers.as_ptr(),
+        lock_row(&report.locks[position as usize], &report.blockers[position as usize])
+    })
+}
+
+fn lock_row(row: &PlacedLock, blockers: &[u64]) -> PandoLockRow {
+    let no_end = PandoBytes { data: std::ptr::null(), len: 0 };
+    PandoLockRow {
+        txn: row.lock.txn.0,
+        table: PandoBytes::from_slice(row.table.as_bytes()),
+        index: row.index as u32,
+        kind: match row.lock.kind {
+            LockKind::Key => PandoLockKind::Key,
+            LockKind::Gap => PandoLockKind::Gap,
+            LockKind::Stretch => PandoLockKind::Stretch,
+            LockKind::Insert => PandoLockKind::Insert,
+        },
+        from: PandoBytes::from_slice(&row.lock.from),
+        to: row.lock.to.as_deref().map_or(no_end, PandoBytes::from_slice),
+        exclusive: u8::from(row.lock.mode == LockMode::Exclusive),
+        waiting: u8::from(row.lock.waiting),
+        blocker_count: blockers.len() as u32,
+        blockers: blockers.as_ptr(),
+    }
+}
+
+/// The last deadlock.
+#[derive(Debug)]
+pub struct PandoDeadlock {
+    deadlock: PlacedDeadlock,
+    blockers: Vec<u64>,
+}
+
+/// One wait that was part of a deadlock: each member waited for the next, the last for the first.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoDeadlockRow {
+    /// What was waited for; its only blocker is the next member. Its pointers are valid as long as the report.
+    pub lock: PandoLockRow,
+    /// Writes that would have been lost with the waiter.
+    pub weight: u64,
+    /// 1: the waiter held the lock shared already.
+    pub upgrade: u8,
+    /// How the next member held the lock: 0 shared, 1 exclusive, 2: it stood before the waiter in the queue.
+    pub held: u8,
+    /// 1: this one was the victim.
+    pub victim: u8,
+}
+
+/// The last deadlock, null if there was none; free it with [`pando_deadlock_free`].
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_last_deadlock(db: *const PandoDb) -> *mut PandoDeadlock {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let Some(deadlock) = (unsafe { (*db).db.last_deadlock() }) else { return std::ptr::null_mut() };
+        let first = |lock: &PlacedLock| lock.lock.blockers.first().map_or(0, |id| id.0);
+        let blockers = deadlock.waits.iter().map(|(_, lock)| first(lock)).collect();
+        Box::into_raw(Box::new(PandoDeadlock { deadlock, blockers }))
+    })
+}
+
+/// Frees it. Null is allowed.
+///
+/// # Safety
+/// It is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_deadlock_free(deadlock: *mut PandoDeadlock) {
+    guard(|| {
+        if !deadlock.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(deadlock) });
+        }
+    });
+}
+
+/// Number of its members.
+///
+/// # Safety
+/// It is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_deadlock_count(deadlock: *const PandoDeadlock) -> u32 {
+    // SAFETY: the caller vouches for it.
+    let deadlock = unsafe { &*deadlock };
+    guard(|| deadlock.blockers.len() as u32)
+}
+
+/// The member at `position`, which is below the count.
+///
+/// # Safety
+/// It is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_deadlock_row(
+    deadlock: *const PandoDeadlock,
+    position: u32,
+) -> PandoDeadlockRow {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let PandoDeadlock { deadlock, blockers } = unsafe { &*deadlock };
+        let position = position as usize;
+        let (wait, lock) = &deadlock.waits[position];
+        PandoDeadlockRow {
+            lock: lock_row(lock, &blockers[position..=position]),
+            weight: wait.weight,
+            upgrade: u8::from(wait.upgrade),
+            held: wait.held.map_or(2, |mode| u8::from(mode == LockMode::Exclusive)),
+            victim: u8::from(lock.lock.txn == deadlock.victim),
         }
     })
 }

@@ -40,13 +40,15 @@ pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
 pub use descriptor::TableSpec;
 pub use error::{Error, Result};
-pub use lock_report::PlacedLock;
+pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};
 pub use pando_column::Compression;
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};
-pub use pando_txn::{LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow};
+pub use pando_txn::{
+    Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,
+};
 pub use pando_wal::FlushMode;
 pub use rows::Entry;
 pub use table::{Dict, Table, TableInfo};

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 
-use pando_base::DictId;
-use pando_txn::{LockRow, TxnRow};
+use pando_base::{DictId, TxnId};
+use pando_txn::{DeadlockWait, LockRow, TxnRow};
 
 use crate::db::Db;
+
+type Places = HashMap<DictId, (String, usize)>;
 
 /// A lock held or waited for, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,15 @@ pub struct PlacedLock {
     pub index: usize,
 }
 
+/// The last deadlock, and where its locks were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedDeadlock {
+    /// Each waited for the next, the last for the first.
+    pub waits: Vec<(DeadlockWait, PlacedLock)>,
+    /// The one whose wait failed.
+    pub victim: TxnId,
+}
+
 impl Db {
     /// The transactions that have taken a lock or a snapshot, oldest first.
     pub fn transactions(&self) -> Vec<TxnRow> {
@@ -28,11 +39,19 @@ impl Db {
     /// All locks held and waited for.
     pub fn locks(&self) -> Vec<PlacedLock> {
         let places = self.dict_places();
-        let placed = |lock: LockRow| {
-            let (table, index) = places.get(&lock.dict).cloned().unwrap_or_default();
-            PlacedLock { lock, table, index }
+        self.locks.rows().into_iter().map(|lock| placed(&places, lock)).collect()
+    }
+
+    /// The last deadlock that was found, if its tables are still open with their places.
+    pub fn last_deadlock(&self) -> Option<PlacedDeadlock> {
+        let deadlock = self.locks.last_deadlock()?;
+        let places = self.dict_places();
+        let with_place = |wait: DeadlockWait| {
+            let lock = placed(&places, wait.lock.clone());
+            (wait, lock)
         };
-        self.locks.rows().into_iter().map(placed).collect()
+        let waits = deadlock.waits.into_iter().map(with_place).collect();
+        Some(PlacedDeadlock { waits, victim: deadlock.victim })
     }
 
     /// The table and the position in it of a dictionary of an open table.
@@ -40,7 +59,7 @@ impl Db {
         self.dict_places().remove(&dict)
     }
 
-    fn dict_places(&self) -> HashMap<DictId, (String, usize)> {
+    fn dict_places(&self) -> Places {
         let mut places = HashMap::new();
         for table in self.tables.read().values() {
             let path = table.path();
@@ -50,4 +69,9 @@ impl Db {
         }
         places
     }
+}
+
+fn placed(places: &Places, lock: LockRow) -> PlacedLock {
+    let (table, index) = places.get(&lock.dict).cloned().unwrap_or_default();
+    PlacedLock { lock, table, index }
 }

@@ -42,7 +42,7 @@ impl Db {
         let _ = writeln!(
             text,
             "LATEST DETECTED DEADLOCK\n{}",
-            self.locks.last_deadlock().unwrap_or_else(|| "  none".into())
+            self.locks.last_deadlock().map_or_else(|| "  none".into(), |deadlock| deadlock.to_string())
         );
         text
     }

@@ -13,7 +13,8 @@ mod snapshot;
 mod write_set;
 
 pub use lock::{
-    LockError, LockKind, LockManager, LockMode, LockOutcome, LockRow, LockWatch, TxnHandle, TxnRow, Wait,
+    Deadlock, DeadlockWait, LockError, LockKind, LockManager, LockMode, LockOutcome, LockRow, LockWatch,
+    TxnHandle, TxnRow, Wait,
 };
 pub use snapshot::{Snapshot, Snapshots};
 pub use write_set::{Mark, WriteSet, Written};

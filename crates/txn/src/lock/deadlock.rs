@@ -27,8 +27,10 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use pando_base::TxnId;
 use parking_lot::MutexGuard;
 
+use super::report::{key_row, Deadlock, DeadlockWait, LockRow};
 use super::table::{Place, Shard, Woken};
 use super::txn::{TxnState, WaitEnd};
 use super::{LockManager, LockMode};
@@ -117,8 +119,8 @@ impl LockManager {
         if !real {
             return;
         }
-        let text = report(cycle, &victim, |place| &shards[position(place)].1);
-        *self.last_deadlock.lock() = Some(text);
+        let deadlock = describe(cycle, &victim, |place| &shards[position(place)].1);
+        *self.last_deadlock.lock() = Some(deadlock);
         self.metrics.deadlocks.add(1);
 
         let mut woken = Woken::new();
@@ -195,51 +197,26 @@ fn path_back(reached: &[Reached], mut edges: Vec<(usize, Edge)>) -> Vec<Edge> {
     path
 }
 
-/// Bytes of a key that are printed.
-const PRINTED_KEY_BYTES_MAX: usize = 64;
-
-/// The text for `SHOW ENGINE STATUS`.
-fn report<'a>(cycle: &[Edge], victim: &Arc<TxnState>, shard: impl Fn(Place) -> &'a Shard) -> String {
-    use std::fmt::Write;
-
-    let members = cycle.iter().map(|edge| 1 + usize::from(edge.via.is_some())).sum::<usize>();
-    let mut text = format!("deadlock of {members} transactions\n");
+/// What is kept of a cycle for reports. Requires: all its shards are locked.
+fn describe<'a>(cycle: &[Edge], victim: &Arc<TxnState>, shard: impl Fn(Place) -> &'a Shard) -> Deadlock {
+    let mut waits = Vec::new();
     for edge in cycle {
         let lock = shard(edge.place).lock(edge.place.slot);
-        let (dict, key) = (lock.dict, hex(lock.key()));
-        let waiting = |txn: &Arc<TxnState>| {
+        let holder = lock.holders().find(|holder| Arc::ptr_eq(&holder.txn, &edge.holder));
+        let mut wait = |txn: &Arc<TxnState>, blocker: TxnId, held| {
             let waiter = lock.queue().find(|waiter| Arc::ptr_eq(&waiter.txn, txn));
             let (mode, upgrade) = waiter.map_or((LockMode::Exclusive, false), |w| (w.mode, w.upgrade));
-            let upgrade = if upgrade { ", held shared" } else { "" };
-            format!("transaction {} (weight {}) waits for the {mode} lock{upgrade}", txn.id, txn.weight())
+            let lock = LockRow { waiting: true, blockers: vec![blocker], ..key_row(lock, txn, mode) };
+            waits.push(DeadlockWait { lock, weight: txn.weight(), upgrade, held });
         };
-        let on = format!("on dictionary {dict} key {key}");
-        let holder_mode = lock.holders().find(|holder| Arc::ptr_eq(&holder.txn, &edge.holder));
-        let held = match holder_mode.map(|holder| holder.mode) {
-            Some(mode) => format!("held {mode} by transaction {}", edge.holder.id),
-            None => format!("held by transaction {}", edge.holder.id),
+        let last = match &edge.via {
+            None => &edge.waiter,
+            Some(via) => {
+                wait(&edge.waiter, via.id, None);
+                via
+            }
         };
-        // Writing to a string does not fail.
-        let _ = match &edge.via {
-            None => writeln!(text, "{} {on}, {held}", waiting(&edge.waiter)),
-            Some(via) => writeln!(
-                text,
-                "{} {on}, behind transaction {}\n{} {on}, {held}",
-                waiting(&edge.waiter),
-                via.id,
-                waiting(via)
-            ),
-        };
+        wait(last, edge.holder.id, holder.map(|holder| holder.mode));
     }
-    let _ = writeln!(text, "victim: transaction {}", victim.id);
-    text
-}
-
-fn hex(key: &[u8]) -> String {
-    let shown = &key[..key.len().min(PRINTED_KEY_BYTES_MAX)];
-    let mut text: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
-    if shown.len() < key.len() {
-        text.push_str(&format!("... ({} bytes)", key.len()));
-    }
-    text
+    Deadlock { waits, victim: victim.id }
 }

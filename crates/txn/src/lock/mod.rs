@@ -43,7 +43,7 @@ use pando_base::{DictId, Metrics, TxnId};
 use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-pub use report::{LockKind, LockRow, TxnRow};
+pub use report::{Deadlock, DeadlockWait, LockKind, LockRow, TxnRow};
 use table::{Answer, GivenBack, Place, Shard, Waiter, Woken};
 pub use txn::TxnHandle;
 use txn::{TxnState, WaitEnd};
@@ -132,7 +132,7 @@ pub struct LockManager {
     /// Held by the one who looks for deadlocks.
     detector: Mutex<()>,
     waits_begun: AtomicU64,
-    last_deadlock: Mutex<Option<String>>,
+    last_deadlock: Mutex<Option<Deadlock>>,
     watch: Option<Arc<dyn LockWatch>>,
     metrics: Arc<Metrics>,
 }
@@ -267,8 +267,8 @@ impl LockManager {
         }
     }
 
-    /// The last deadlock in words: who waited for what held by whom, and the victim.
-    pub fn last_deadlock(&self) -> Option<String> {
+    /// The last deadlock: who waited for what held by whom, and the victim.
+    pub fn last_deadlock(&self) -> Option<Deadlock> {
         self.last_deadlock.lock().clone()
     }
 

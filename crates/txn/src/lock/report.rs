@@ -2,6 +2,7 @@
 //! held up. Each shard is looked at for itself, so rows of one report may be of different moments; a
 //! waiter and those in its way are of the same.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,72 @@ pub struct TxnRow {
     pub write_bytes: u64,
 }
 
+/// One wait that was part of a deadlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadlockWait {
+    /// What was waited for, and the one other member that was in the way.
+    pub lock: LockRow,
+    /// What would have been lost with the waiter.
+    pub weight: u64,
+    /// The waiter held the lock shared already.
+    pub upgrade: bool,
+    /// How the other one held it; `None`: it stood before the waiter in the queue.
+    pub held: Option<LockMode>,
+}
+
+/// A deadlock that was broken: a cycle of waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadlock {
+    /// Each waited for the next, the last for the first.
+    pub waits: Vec<DeadlockWait>,
+    /// The one whose wait failed.
+    pub victim: TxnId,
+}
+
+impl fmt::Display for Deadlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "deadlock of {} transactions", self.waits.len())?;
+        for wait in &self.waits {
+            let lock = &wait.lock;
+            let (txn, weight, mode) = (lock.txn, wait.weight, lock.mode);
+            let upgrade = if wait.upgrade { ", held shared," } else { "" };
+            write!(f, "transaction {txn} (weight {weight}) waits for the {mode} lock{upgrade} on {lock}, ")?;
+            let other = lock.blockers.first().map_or(0, |id| id.0);
+            match wait.held {
+                Some(mode) => writeln!(f, "held {mode} by transaction {other}")?,
+                None => writeln!(f, "behind transaction {other}")?,
+            }
+        }
+        writeln!(f, "victim: transaction {}", self.victim)
+    }
+}
+
+/// What is locked, in few words.
+impl fmt::Display for LockRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (dict, from) = (self.dict, hex(&self.from));
+        match (self.kind, &self.to) {
+            (LockKind::Key | LockKind::Insert, _) => write!(f, "dictionary {dict} key {from}"),
+            (LockKind::Gap | LockKind::Stretch, None) => write!(f, "dictionary {dict} keys from {from} on"),
+            (LockKind::Gap | LockKind::Stretch, Some(to)) => {
+                write!(f, "dictionary {dict} keys from {from} to before {}", hex(to))
+            }
+        }
+    }
+}
+
+/// Bytes of a key that are printed.
+const PRINTED_KEY_BYTES_MAX: usize = 64;
+
+fn hex(key: &[u8]) -> String {
+    let shown = &key[..key.len().min(PRINTED_KEY_BYTES_MAX)];
+    let mut text: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    if shown.len() < key.len() {
+        text.push_str(&format!("... ({} bytes)", key.len()));
+    }
+    text
+}
+
 impl LockManager {
     /// All locks held and waited for.
     pub fn rows(&self) -> Vec<LockRow> {
@@ -92,7 +159,7 @@ impl LockManager {
     }
 }
 
-fn key_row(lock: &Lock, txn: &TxnState, mode: LockMode) -> LockRow {
+pub(crate) fn key_row(lock: &Lock, txn: &TxnState, mode: LockMode) -> LockRow {
     LockRow {
         txn: txn.id,
         dict: lock.dict,

@@ -262,7 +262,7 @@ fn two_who_wait_for_each_other_are_a_deadlock_and_the_lighter_one_is_the_victim(
             assert_eq!(results[1 - heavy], Err(LockError::Deadlock));
         });
         assert_eq!(metrics.deadlocks.get(), 1);
-        let text = locks.last_deadlock().unwrap();
+        let text = locks.last_deadlock().unwrap().to_string();
         let victim = format!("victim: transaction {}", 2 - heavy);
         for part in ["deadlock of 2", "dictionary 3 key 31", "dictionary 3 key 32", "weight 10", &victim] {
             assert!(text.contains(part), "{text}");
@@ -304,7 +304,7 @@ fn two_upgraders_of_one_lock_are_a_deadlock() {
         b.release();
         assert_eq!(first.join().unwrap(), WAITED);
     });
-    assert!(locks.last_deadlock().unwrap().contains("held shared"));
+    assert!(locks.last_deadlock().unwrap().to_string().contains("held shared"));
     drop((a, b));
     assert_nothing_is_left(&locks, &metrics);
 }
@@ -332,7 +332,7 @@ fn a_shared_request_behind_an_exclusive_one_closes_a_cycle_through_it() {
         assert_eq!(through.join().unwrap(), Err(LockError::Deadlock));
         assert_eq!(behind.join().unwrap(), WAITED);
     });
-    let text = locks.last_deadlock().unwrap();
+    let text = locks.last_deadlock().unwrap().to_string();
     assert!(text.contains("deadlock of 3") && text.contains("behind transaction 2"), "{text}");
     assert_eq!(metrics.deadlocks.get(), 1);
 }
