@@ -28,6 +28,9 @@
 //! works: their place is a check in `LockManager::lock` before the shard is asked.
 
 mod deadlock;
+mod intervals;
+mod range_table;
+mod ranges;
 mod report;
 mod table;
 mod txn;
@@ -43,10 +46,12 @@ use pando_base::{DictId, Metrics, TxnId};
 use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+pub use ranges::HeldKey;
+use ranges::{Beside, Patience, Ranges};
 pub use report::{Deadlock, DeadlockWait, LockKind, LockRow, TxnRow};
 use table::{Answer, GivenBack, Place, Shard, Waiter, Woken};
 pub use txn::TxnHandle;
-use txn::{TxnState, WaitEnd};
+use txn::{TxnState, WaitEnd, WaitPlace};
 pub use watch::LockWatch;
 
 /// Shards of the lock table: enough that a hundred busy threads rarely meet. A power of two.
@@ -128,6 +133,7 @@ type Registry = HashMap<TxnId, Arc<TxnState>>;
 #[derive(Debug)]
 pub struct LockManager {
     shards: Box<[PaddedShard]>,
+    ranges: Ranges,
     registry: [Mutex<Registry>; REGISTRY_SHARDS],
     /// Held by the one who looks for deadlocks.
     detector: Mutex<()>,
@@ -147,6 +153,7 @@ impl LockManager {
     pub fn watched(metrics: Arc<Metrics>, watch: Option<Arc<dyn LockWatch>>) -> Arc<LockManager> {
         Arc::new(LockManager {
             shards: (0..SHARDS).map(|_| PaddedShard::default()).collect(),
+            ranges: Ranges::new(),
             registry: Default::default(),
             detector: Mutex::new(()),
             waits_begun: AtomicU64::new(0),
@@ -183,26 +190,45 @@ impl LockManager {
         }
         let (hash, number) = hash_of(dict, key);
         let mut held = state.held.lock();
-        let mut shard = self.shards[number as usize].lock();
+        let mut patience = Patience::new(wait);
+        let mut shard = loop {
+            let shard = self.shards[number as usize].lock();
+            if !self.ranges.has_stretches(dict) {
+                break shard;
+            }
+            match self.beside_stretches(&shard, hash, (dict, key), state, mode) {
+                Beside::Free => break shard,
+                Beside::Held => return Ok(LockOutcome::AlreadyHeld),
+                Beside::Blocked(wish) => {
+                    let ranges = self.ranges.lock(dict);
+                    // They may have gone since they were asked.
+                    if ranges.is_blocked(state, dict, wish, key) {
+                        drop(shard);
+                        self.wait_for_ranges(ranges, state, dict, wish, key, &mut patience)?;
+                    }
+                }
+            }
+        };
         let (slot, answer) =
             shard.request(hash, (dict, key), state, mode, |slot| held.note(Place { shard: number, slot }));
+        let waited = patience.has_waited();
         let upgrade = match answer {
             Answer::AlreadyHeld => return Ok(LockOutcome::AlreadyHeld),
-            Answer::Upgraded => return Ok(LockOutcome::Granted { waited: false }),
+            Answer::Upgraded => return Ok(LockOutcome::Granted { waited }),
             Answer::Granted => {
                 drop(shard);
                 self.count_new(state);
-                return Ok(LockOutcome::Granted { waited: false });
+                return Ok(LockOutcome::Granted { waited });
             }
             Answer::Blocked { upgrade } => upgrade,
         };
-        let Wait::Timeout(timeout) = wait else { return Err(LockError::WouldBlock) };
+        let Some(timeout) = patience.left() else { return Err(LockError::WouldBlock) };
 
         let place = Place { shard: number, slot };
         let held_position = upgrade.unwrap_or_else(|| held.note(place));
         let txn = Arc::clone(state);
-        let number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
-        shard.enqueue(place, Waiter { txn, held_position, mode, upgrade: upgrade.is_some() }, number);
+        let wait_number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
+        shard.enqueue(place, Waiter { txn, held_position, mode, upgrade: upgrade.is_some() }, wait_number);
         drop(shard);
         let end = self.wait(state, timeout);
         match (end, upgrade) {
@@ -232,7 +258,7 @@ impl LockManager {
             GivenBack::NotHeld => return false,
             GivenBack::Downgraded => {}
             GivenBack::Released(position) => {
-                held.forget(position);
+                state.forget(&mut held, position);
                 state.held_count.fetch_sub(1, Ordering::Relaxed);
                 self.metrics.row_locks.sub(1);
             }
@@ -245,15 +271,17 @@ impl LockManager {
         let state = &txn.state;
         let mut held = state.held.lock();
         let count = state.held_count.swap(0, Ordering::Relaxed);
-        if count == 0 {
-            return;
+        if count > 0 {
+            self.metrics.row_locks.sub(count as u64);
+            let mut woken = Woken::new();
+            let mut converted = state.converted.lock();
+            for place in held.drain().chain(converted.drain()) {
+                self.shard(place).release(place.slot, state, &mut woken);
+                woken.drain(..).for_each(|txn| txn.wake());
+            }
         }
-        self.metrics.row_locks.sub(count as u64);
-        let mut woken = Woken::new();
-        for place in held.drain() {
-            self.shard(place).release(place.slot, state, &mut woken);
-            woken.drain(..).for_each(|txn| txn.wake());
-        }
+        drop(held);
+        self.release_ranges(state);
     }
 
     /// Makes `txn`'s wait, if it waits, and its further requests fail with `Killed`. Unknown ids are
@@ -304,12 +332,24 @@ impl LockManager {
         let Some(place) = state.waits_at() else { return };
         let mut woken = Woken::new();
         {
-            let mut shard = self.shard(place);
-            // Waits begin and end under the shard's mutex: only now it is certain.
-            if state.waits_at() != Some(place) {
-                return;
+            // Waits begin and end under the shard's mutex: only with it, it is certain.
+            let still = || state.waits_at() == Some(place);
+            match place {
+                WaitPlace::Lock(place) => {
+                    let mut shard = self.shard(place);
+                    if !still() {
+                        return;
+                    }
+                    shard.withdraw(place.slot, state, end, &mut woken);
+                }
+                WaitPlace::Ranges(dict) => {
+                    let mut shard = self.ranges.lock(dict);
+                    if !still() {
+                        return;
+                    }
+                    shard.withdraw(state, dict, end, &mut woken);
+                }
             }
-            shard.withdraw(place.slot, state, end, &mut woken);
         }
         woken.iter().for_each(|txn| txn.wake());
     }
@@ -340,6 +380,8 @@ fn hash_of(dict: DictId, key: &[u8]) -> (u64, u32) {
     (hash, (hash >> 40) as u32 & (SHARDS as u32 - 1))
 }
 
+#[cfg(test)]
+mod range_tests;
 #[cfg(test)]
 mod report_tests;
 #[cfg(test)]

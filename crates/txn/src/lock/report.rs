@@ -3,11 +3,13 @@
 //! waiter and those in its way are of the same.
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pando_base::{DictId, TxnId};
 
+use super::range_table::{Owner, RangeKind, RangeWaiter, Wish};
 use super::table::{Lock, Waiter};
 use super::txn::TxnState;
 use super::{LockManager, LockMode};
@@ -94,8 +96,13 @@ impl fmt::Display for Deadlock {
             let lock = &wait.lock;
             let (txn, weight, mode) = (lock.txn, wait.weight, lock.mode);
             let upgrade = if wait.upgrade { ", held shared," } else { "" };
-            write!(f, "transaction {txn} (weight {weight}) waits for the {mode} lock{upgrade} on {lock}, ")?;
             let other = lock.blockers.first().map_or(0, |id| id.0);
+            write!(f, "transaction {txn} (weight {weight}) waits ")?;
+            if lock.kind == LockKind::Insert {
+                writeln!(f, "to insert into {lock}, in a gap held by transaction {other}")?;
+                continue;
+            }
+            write!(f, "for the {mode} lock{upgrade} on {lock}, ")?;
             match wait.held {
                 Some(mode) => writeln!(f, "held {mode} by transaction {other}")?,
                 None => writeln!(f, "behind transaction {other}")?,
@@ -145,6 +152,15 @@ impl LockManager {
                 }));
             }
         }
+        for shard in self.ranges.each() {
+            for (dict, ranges) in shard.dicts() {
+                rows.extend(ranges.owners.iter().flat_map(|owner| owner_rows(dict, owner)));
+                rows.extend(ranges.queue.iter().map(|waiter| LockRow {
+                    blockers: ids(ranges.blockers(&waiter.txn, waiter.wish, &waiter.key)),
+                    ..wish_row(dict, waiter)
+                }));
+            }
+        }
         rows
     }
 
@@ -172,6 +188,44 @@ pub(crate) fn key_row(lock: &Lock, txn: &TxnState, mode: LockMode) -> LockRow {
     }
 }
 
+fn ids<'a>(txns: impl Iterator<Item = &'a Arc<TxnState>>) -> Vec<TxnId> {
+    txns.map(|txn| txn.id).collect()
+}
+
+fn owner_rows(dict: DictId, owner: &Owner) -> impl Iterator<Item = LockRow> + '_ {
+    RangeKind::ALL.into_iter().flat_map(move |kind| {
+        let (lock_kind, mode) = match kind {
+            // A gap is the same for all.
+            RangeKind::Gap => (LockKind::Gap, LockMode::Shared),
+            RangeKind::Stretch(mode) => (LockKind::Stretch, mode),
+        };
+        owner.set(kind).iter().map(move |(from, to)| LockRow {
+            txn: owner.txn.id,
+            dict,
+            kind: lock_kind,
+            from: from.to_vec(),
+            to: to.map(<[u8]>::to_vec),
+            mode,
+            waiting: false,
+            blockers: Vec::new(),
+        })
+    })
+}
+
+/// One who waits because of ranges; those in its way are left out.
+pub(crate) fn wish_row(dict: DictId, waiter: &RangeWaiter) -> LockRow {
+    LockRow {
+        txn: waiter.txn.id,
+        dict,
+        kind: if waiter.wish == Wish::Insert { LockKind::Insert } else { LockKind::Key },
+        from: waiter.key.clone(),
+        to: None,
+        mode: waiter.wish.mode(),
+        waiting: true,
+        blockers: Vec::new(),
+    }
+}
+
 /// Who is in the way of `waiter`, which is in the lock's queue.
 fn blockers(lock: &Lock, waiter: &Waiter) -> Vec<TxnId> {
     let holders = lock.holders().map(|holder| (&holder.txn, holder.mode));
@@ -195,8 +249,8 @@ fn txn_row(state: &TxnState, now: Instant) -> Option<TxnRow> {
         id: state.id,
         age: now.saturating_duration_since(begun),
         waiting: state.waiting_since().map(|since| now.saturating_duration_since(since)),
-        key_locks: state.held_count.load(std::sync::atomic::Ordering::Relaxed) as u64,
-        range_locks: 0,
+        key_locks: state.held_count.load(Relaxed) as u64,
+        range_locks: state.range_count.load(Relaxed) as u64,
         writes: state.weight().saturating_sub(1),
         write_bytes: state.write_bytes(),
     })

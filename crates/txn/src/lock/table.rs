@@ -17,11 +17,15 @@ use hashbrown::hash_table::Entry;
 use hashbrown::HashTable;
 use pando_base::DictId;
 
-use super::txn::{TxnState, WaitEnd};
+use super::txn::{TxnState, WaitEnd, WaitPlace};
 use super::LockMode;
 
 /// Slots a shard may keep when it holds no lock at all; a larger slab is given back.
 const IDLE_SLOTS_MAX: usize = 64;
+
+/// Set in the held position of a lock that another thread has given its holder: the position is one in the
+/// list of those.
+pub(crate) const GIVEN: u32 = 1 << 31;
 
 /// Where a lock lives: valid while one holds it, waits for it, or has its shard's mutex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +149,22 @@ impl Lock {
             .find(|holder| Arc::ptr_eq(&holder.txn, txn))
     }
 
+    /// How `txn` holds it, if it does.
+    pub(crate) fn mode_of(&self, txn: &Arc<TxnState>) -> Option<LockMode> {
+        self.holders().find(|holder| Arc::ptr_eq(&holder.txn, txn)).map(|holder| holder.mode)
+    }
+
+    /// How `txn` holds it, if it does, nobody else does, and nobody waits.
+    pub(crate) fn held_alone_by(&self, txn: &Arc<TxnState>) -> Option<LockMode> {
+        let alone = self.is_sole_holder(txn) && self.queue().next().is_none();
+        self.mode_of(txn).filter(|_| alone)
+    }
+
+    /// Whether `txn` could hold it in this mode beside all others that hold it.
+    pub(crate) fn others_admit(&self, txn: &Arc<TxnState>, mode: LockMode) -> bool {
+        self.holders().all(|holder| Arc::ptr_eq(&holder.txn, txn) || mode.admits(holder.mode))
+    }
+
     fn is_sole_holder(&self, txn: &Arc<TxnState>) -> bool {
         self.holders().all(|holder| Arc::ptr_eq(&holder.txn, txn))
     }
@@ -265,7 +285,7 @@ impl Shard {
     /// Puts a request that was `Blocked` into the queue; `wait_number` is the number of its wait.
     pub(crate) fn enqueue(&mut self, place: Place, waiter: Waiter, wait_number: u64) {
         let lock = &mut self.locks[place.slot as usize];
-        waiter.txn.begin_wait(place, wait_number);
+        waiter.txn.begin_wait(WaitPlace::Lock(place), wait_number);
         let queue = &mut lock.company.get_or_insert_default().queue;
         let position = match waiter.upgrade {
             true => queue.iter().take_while(|other| other.upgrade).count(),
@@ -329,6 +349,27 @@ impl Shard {
         if lock.holder.is_none() {
             self.remove(slot);
         }
+    }
+
+    /// Makes `txn` the exclusive holder of a lock, which nobody but itself can hold. True if it held
+    /// nothing: then `held_position` has noted the lock.
+    pub(crate) fn give(
+        &mut self,
+        hash: u64,
+        (dict, key): (DictId, &[u8]),
+        txn: &Arc<TxnState>,
+        held_position: impl FnOnce(u32) -> u32,
+    ) -> bool {
+        let mode = LockMode::Exclusive;
+        let (_, answer) = self.request(hash, (dict, key), txn, mode, |slot| held_position(slot) | GIVEN);
+        debug_assert!(!matches!(answer, Answer::Blocked { .. }), "who writes a key is alone with it");
+        matches!(answer, Answer::Granted)
+    }
+
+    /// The lock on a key, if there is one.
+    pub(crate) fn find(&self, hash: u64, dict: DictId, key: &[u8]) -> Option<&Lock> {
+        let slot = self.by_key.find(hash, |slot| self.locks[*slot as usize].is(hash, dict, key))?;
+        Some(&self.locks[*slot as usize])
     }
 
     /// The lock at `slot`.

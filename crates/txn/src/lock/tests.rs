@@ -6,9 +6,9 @@ use super::*;
 
 const DICT: DictId = DictId(3);
 pub(super) const LONG: Wait = Wait::Timeout(Duration::from_secs(30));
-const GRANTED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: false });
-const WAITED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: true });
-const HELD: Result<LockOutcome, LockError> = Ok(LockOutcome::AlreadyHeld);
+pub(super) const GRANTED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: false });
+pub(super) const WAITED: Result<LockOutcome, LockError> = Ok(LockOutcome::Granted { waited: true });
+pub(super) const HELD: Result<LockOutcome, LockError> = Ok(LockOutcome::AlreadyHeld);
 
 pub(super) fn manager() -> (Arc<LockManager>, Arc<Metrics>) {
     let metrics = Arc::new(Metrics::default());
@@ -40,7 +40,7 @@ pub(super) fn txns<const N: usize>(locks: &Arc<LockManager>) -> [TxnHandle; N] {
     std::array::from_fn(|i| locks.register(TxnId(i as u64 + 1)))
 }
 
-fn assert_nothing_is_left(locks: &LockManager, metrics: &Metrics) {
+pub(super) fn assert_nothing_is_left(locks: &LockManager, metrics: &Metrics) {
     assert_eq!(locks.rows(), []);
     assert_eq!(metrics.row_locks.get(), 0);
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use pando_base::TxnId;
+use pando_base::{DictId, TxnId};
 use parking_lot::{Condvar, Mutex};
 
-use super::table::Place;
+use super::table::{Place, GIVEN};
 use super::LockManager;
 
 /// How a wait ended.
@@ -19,6 +19,15 @@ pub(crate) enum WaitEnd {
     Killed,
 }
 
+/// Where a transaction waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitPlace {
+    /// In the queue of a lock.
+    Lock(Place),
+    /// In the queue of those whom ranges of a dictionary are in the way.
+    Ranges(DictId),
+}
+
 /// ```text
 /// Idle --enqueued--> Waiting --granted, victim, timed out, killed--> Ended --seen by its thread--> Idle
 /// ```
@@ -27,28 +36,54 @@ pub(crate) enum WaitEnd {
 #[derive(Clone, Copy, Debug)]
 enum WaitState {
     Idle,
-    Waiting(Place),
+    Waiting(WaitPlace),
     Ended(WaitEnd),
 }
 
 /// Locks held, by place, so that release needs no search. A lock given back early leaves a hole if it is
-/// not the last.
+/// not the last; holes are filled again.
 #[derive(Debug, Default)]
 pub(crate) struct HeldLocks {
     places: Vec<Option<Place>>,
+    /// Where holes were made; some may be filled or beyond the end by now.
+    holes: Vec<u32>,
 }
 
 impl HeldLocks {
     /// Notes a lock; the position is kept with the lock for `forget`.
     pub(crate) fn note(&mut self, place: Place) -> u32 {
+        while let Some(hole) = self.holes.pop() {
+            if let Some(vacant @ None) = self.places.get_mut(hole as usize) {
+                *vacant = Some(place);
+                return hole;
+            }
+        }
         self.places.push(Some(place));
         self.places.len() as u32 - 1
     }
 
-    /// The lock at `position` is not held any more.
+    /// The lock noted at `position`.
+    pub(crate) fn place(&self, position: u32) -> Place {
+        self.places[position as usize].expect("a lock that is held")
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// All, with their positions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Place)> + '_ {
+        self.places.iter().enumerate().filter_map(|(position, place)| Some((position as u32, (*place)?)))
+    }
+
+    /// The lock at `position` is not held any more. (Not for positions with `GIVEN`.)
     pub(crate) fn forget(&mut self, position: u32) {
         let place = self.places[position as usize].take();
         assert!(place.is_some(), "a lock is given back once");
+        if (position as usize) < self.places.len() - 1 {
+            self.holes.push(position);
+        }
         while let Some(None) = self.places.last() {
             self.places.pop();
         }
@@ -56,6 +91,7 @@ impl HeldLocks {
 
     /// Empties the list, giving each lock.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Place> + '_ {
+        self.holes.clear();
         self.places.drain(..).flatten()
     }
 }
@@ -70,6 +106,12 @@ pub(crate) struct TxnState {
     pub(crate) held_count: AtomicUsize,
     /// Taken by the transaction's own thread only, for the whole of one request.
     pub(crate) held: Mutex<HeldLocks>,
+    /// Locks that other threads have given it (`LockManager::lock_for_owner`), noted under the mutex of
+    /// the lock's shard.
+    pub(crate) converted: Mutex<HeldLocks>,
+    /// Number of ranges held, and the dictionaries they are in: of its own thread.
+    pub(crate) range_count: AtomicUsize,
+    pub(crate) range_dicts: Mutex<Vec<DictId>>,
     wait: Mutex<WaitState>,
     /// Number of the last wait begun, in the order in which all transactions' waits began.
     wait_number: AtomicU64,
@@ -100,6 +142,9 @@ impl TxnState {
             weight: AtomicU64::new(0),
             held_count: AtomicUsize::new(0),
             held: Mutex::default(),
+            converted: Mutex::default(),
+            range_count: AtomicUsize::new(0),
+            range_dicts: Mutex::default(),
             wait: Mutex::new(WaitState::Idle),
             wait_number: AtomicU64::new(0),
             waits_since: AtomicU64::new(0),
@@ -115,6 +160,14 @@ impl TxnState {
 
     pub(crate) fn set_killed(&self, killed: bool) {
         self.killed.store(killed, Ordering::SeqCst);
+    }
+
+    /// The lock noted at `position` is not held any more; `held` is the list of its own.
+    pub(crate) fn forget(&self, held: &mut HeldLocks, position: u32) {
+        match position & GIVEN {
+            0 => held.forget(position),
+            _ => self.converted.lock().forget(position & !GIVEN),
+        }
     }
 
     pub(crate) fn weight(&self) -> u64 {
@@ -151,7 +204,7 @@ impl TxnState {
     }
 
     /// Requires the shard's mutex.
-    pub(crate) fn begin_wait(&self, place: Place, number: u64) {
+    pub(crate) fn begin_wait(&self, place: WaitPlace, number: u64) {
         self.wait_number.store(number, Ordering::Relaxed);
         self.waits_since.store(clock(), Ordering::Relaxed);
         let mut wait = self.wait.lock();
@@ -172,7 +225,7 @@ impl TxnState {
     }
 
     /// Where it waits, if it does.
-    pub(crate) fn waits_at(&self) -> Option<Place> {
+    pub(crate) fn waits_at(&self) -> Option<WaitPlace> {
         match *self.wait.lock() {
             WaitState::Waiting(place) => Some(place),
             WaitState::Idle | WaitState::Ended(_) => None,
@@ -254,6 +307,16 @@ impl TxnHandle {
         self.state.write_bytes.store(0, Ordering::Relaxed);
         self.state.weight.store(0, Ordering::Relaxed);
         self.state.set_killed(false);
+    }
+
+    /// Number of locks held, ranges counted too.
+    pub fn locks_and_ranges_held(&self) -> usize {
+        self.locks_held() + self.ranges_held()
+    }
+
+    /// Number of ranges held.
+    pub fn ranges_held(&self) -> usize {
+        self.state.range_count.load(Ordering::Relaxed)
     }
 
     /// Number of row locks held.

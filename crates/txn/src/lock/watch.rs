@@ -9,8 +9,10 @@
 //!
 //! When: an edge is told once, after the waiter has entered the queue and before it sleeps. The edge may
 //! be gone by then, and the one who is in the way may have ended: whoever listens has to look again, on its
-//! side, whether that transaction still runs. No edge comes later: who is granted something while others
-//! wait was before them in the queue, or held it when they came (see `deadlock.rs`).
+//! side, whether that transaction still runs. One kind of edge comes later: ranges are taken without regard
+//! to those who wait to insert into them, and then the one who takes the range tells of it. Otherwise who is
+//! granted something while others wait was before them in the queue, or held it when they came (see
+//! `deadlock.rs`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -18,13 +20,13 @@ use std::sync::Arc;
 
 use pando_base::TxnId;
 
-use super::txn::TxnState;
+use super::txn::{TxnState, WaitPlace};
 use super::LockManager;
 
 /// One who listens to waits; see the head of this file.
 pub trait LockWatch: Send + Sync + fmt::Debug {
-    /// `waiter` is about to sleep until all of `blockers` are out of its way. No mutex is held; the calling
-    /// thread is the waiter's.
+    /// `waiter` is about to sleep until all of `blockers` are out of its way, or sleeps already and the one
+    /// blocker has come into its way. No mutex is held; the calling thread is the waiter's, or the blocker's.
     fn waits(&self, waiter: TxnId, blockers: &[TxnId]);
 
     /// Which of two members of a cycle should rather be its victim: `Less` the first, `Greater` the second,
@@ -42,22 +44,37 @@ impl LockManager {
         }
     }
 
+    /// Tells the listener of a range that was taken while `waiter` waited already.
+    pub(crate) fn report_edge(&self, waiter: TxnId, blocker: TxnId) {
+        if let Some(watch) = &self.watch {
+            watch.waits(waiter, &[blocker]);
+        }
+    }
+
     /// Everybody who has to be out of the way before `waiter` is granted what it waits for: holders and the
     /// requests before its own. Empty if it does not wait any more.
     fn blockers_of(&self, waiter: &Arc<TxnState>) -> Vec<TxnId> {
         let Some(place) = waiter.waits_at() else { return Vec::new() };
-        let shard = self.shard(place);
-        if waiter.waits_at() != Some(place) {
-            return Vec::new();
-        }
-        let lock = shard.lock(place.slot);
-        let before = lock.queue().take_while(|other| !Arc::ptr_eq(&other.txn, waiter));
-        let mut blockers: Vec<TxnId> = lock
-            .holders()
-            .map(|holder| &holder.txn)
-            .chain(before.map(|other| &other.txn))
-            .map(|txn| txn.id)
-            .collect();
+        let mut blockers: Vec<TxnId> = match place {
+            WaitPlace::Lock(at) => {
+                let shard = self.shard(at);
+                if waiter.waits_at() != Some(place) {
+                    return Vec::new();
+                }
+                let lock = shard.lock(at.slot);
+                let before = lock.queue().take_while(|other| !Arc::ptr_eq(&other.txn, waiter));
+                let in_the_way =
+                    lock.holders().map(|holder| &holder.txn).chain(before.map(|other| &other.txn));
+                in_the_way.map(|txn| txn.id).collect()
+            }
+            WaitPlace::Ranges(dict) => {
+                let shard = self.ranges.lock(dict);
+                if waiter.waits_at() != Some(place) {
+                    return Vec::new();
+                }
+                shard.blockers_of(waiter, dict).map(|txn| txn.id).collect()
+            }
+        };
         blockers.retain(|id| *id != waiter.id);
         blockers.sort_unstable();
         blockers.dedup();

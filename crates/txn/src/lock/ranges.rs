@@ -1,0 +1,315 @@
+//! Range locks: gaps, inserts that wait for them, and stretches that stand for many locks.
+//!
+//! **Gaps and inserts.** A locking scan holds the gaps it has looked at; nobody else inserts into
+//! them. Who inserts asks `may_insert` *while nobody can look at its writes*, and writes only on
+//! yes. A scan first holds its gap (`lock_gap`) and then looks at the others' writes. So of an insert and
+//! a scan that meet, either the insert sees the gap, or the scan sees the insert: there it asks for
+//! the key's lock, which `lock_for_owner` has given to the one who wrote it (locks of new keys in an
+//! index that is not unique are implicit until somebody asks).
+//!
+//! **Stretches.** A transaction over its lock budget replaces locks on neighbouring keys by a stretch.
+//! The stretch is there before the locks go, and requests look for stretches under the mutex of the key's
+//! shard, so there is no moment without either. Locks that others wait for or share are left as they are.
+//! A stretch may cover keys that others hold: it takes nothing from them, it only keeps new requests out.
+//!
+//! **Cost for those without ranges.** One atomic load per request or insert, of a count of the
+//! transactions that hold ranges in the dictionary (and in those that share its shard).
+//!
+//! **Fairness.** Who waits for ranges is woken when none of others is in its way, and asks again; ranges
+//! taken meanwhile are in its way again, as they are for who comes later. The time limit counts for
+//! all its waits together.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pando_base::{DictId, TxnId};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::range_table::{Added, RangeKind, RangeShard, RangeWaiter, Wish};
+use super::table::{Place, Shard, Woken};
+use super::txn::{TxnState, WaitEnd, WaitPlace};
+use super::{hash_of, LockError, LockManager, LockMode, TxnHandle, Wait};
+
+/// Shards of the table of ranges; dictionaries that share one disturb each other a little.
+const RANGE_SHARDS: u64 = 256;
+
+/// A shard and how many transactions hold gaps and stretches in its dictionaries.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct CountedShard {
+    gaps: AtomicUsize,
+    stretches: AtomicUsize,
+    shard: Mutex<RangeShard>,
+}
+
+/// All ranges.
+#[derive(Debug)]
+pub(crate) struct Ranges {
+    shards: Box<[CountedShard]>,
+}
+
+/// A lock on one key that its transaction alone holds and nobody waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldKey {
+    /// The dictionary.
+    pub dict: DictId,
+    /// How the key is locked.
+    pub mode: LockMode,
+    /// The key.
+    pub key: Vec<u8>,
+    /// Position in the list of held locks.
+    position: u32,
+}
+
+/// What stretches say to a request.
+pub(crate) enum Beside {
+    /// Nothing.
+    Free,
+    /// The transaction's own stands for the lock.
+    Held,
+    /// Others' are in the way; this is the wish that they block.
+    Blocked(Wish),
+}
+
+impl Ranges {
+    pub(crate) fn new() -> Ranges {
+        Ranges { shards: (0..RANGE_SHARDS).map(|_| CountedShard::default()).collect() }
+    }
+
+    fn at(&self, dict: DictId) -> &CountedShard {
+        &self.shards[(dict.0 % RANGE_SHARDS) as usize]
+    }
+
+    pub(crate) fn lock(&self, dict: DictId) -> MutexGuard<'_, RangeShard> {
+        self.at(dict).shard.lock()
+    }
+
+    /// Position of the dictionary's mutex in the lock order.
+    pub(crate) fn number(dict: DictId) -> u32 {
+        (dict.0 % RANGE_SHARDS) as u32
+    }
+
+    pub(crate) fn lock_number(&self, number: u32) -> MutexGuard<'_, RangeShard> {
+        self.shards[number as usize].shard.lock()
+    }
+
+    pub(crate) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, RangeShard>> {
+        let used = |shard: &&CountedShard| {
+            shard.gaps.load(Ordering::SeqCst) > 0 || shard.stretches.load(Ordering::SeqCst) > 0
+        };
+        self.shards.iter().filter(used).map(|shard| shard.shard.lock())
+    }
+
+    pub(crate) fn has_stretches(&self, dict: DictId) -> bool {
+        self.at(dict).stretches.load(Ordering::SeqCst) > 0
+    }
+}
+
+impl LockManager {
+    /// Whether anybody may hold gaps in the dictionary; false is certain.
+    pub fn has_gaps(&self, dict: DictId) -> bool {
+        self.ranges.at(dict).gaps.load(Ordering::SeqCst) > 0
+    }
+
+    /// Keeps others from inserting keys from `from` up to, but without, `to` (`None`: without end) until
+    /// `txn` ends. Never waits. What is there already, committed or not, is the caller's to look for after.
+    pub fn lock_gap(&self, txn: &TxnHandle, dict: DictId, from: &[u8], to: Option<&[u8]>) {
+        txn.state.note_begun();
+        self.add_range(&txn.state, dict, RangeKind::Gap, (from, to));
+    }
+
+    /// Whether no gap of another covers `key`. To be asked while others cannot look at the
+    /// transaction's writes, and the answer used before they can.
+    pub fn may_insert(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> bool {
+        !self.has_gaps(dict) || !self.ranges.lock(dict).is_blocked(&txn.state, dict, Wish::Insert, key)
+    }
+
+    /// Waits until no gap of another covers `key`; then it is to ask again (`may_insert`).
+    pub fn wait_to_insert(
+        &self,
+        txn: &TxnHandle,
+        dict: DictId,
+        key: &[u8],
+        wait: Wait,
+    ) -> Result<(), LockError> {
+        let mut patience = Patience::new(wait);
+        loop {
+            if txn.state.is_killed() {
+                return Err(LockError::Killed);
+            }
+            let shard = self.ranges.lock(dict);
+            if !shard.is_blocked(&txn.state, dict, Wish::Insert, key) {
+                return Ok(());
+            }
+            self.wait_for_ranges(shard, &txn.state, dict, Wish::Insert, key, &mut patience)?;
+        }
+    }
+
+    /// Gives `owner`, which has written `key` and not ended, its exclusive lock. The caller keeps the owner
+    /// from ending meanwhile. Unknown transactions have ended.
+    pub fn lock_for_owner(&self, owner: TxnId, dict: DictId, key: &[u8]) {
+        let Some(state) = self.registry_of(owner).get(&owner).cloned() else { return };
+        let (hash, number) = hash_of(dict, key);
+        let mut shard = self.shards[number as usize].lock();
+        let new = shard.give(hash, (dict, key), &state, |slot| {
+            state.converted.lock().note(Place { shard: number, slot })
+        });
+        if new {
+            self.count_new(&state);
+        }
+    }
+
+    /// The locks of `txn` that a stretch could replace.
+    pub fn held_keys(&self, txn: &TxnHandle) -> Vec<HeldKey> {
+        let held = txn.state.held.lock();
+        let locks = held.iter().filter_map(|(position, place)| {
+            let shard = self.shard(place);
+            let lock = shard.lock(place.slot);
+            let mode = lock.held_alone_by(&txn.state)?;
+            Some(HeldKey { dict: lock.dict, mode, key: lock.key().to_vec(), position })
+        });
+        locks.collect()
+    }
+
+    /// Replaces `keys`, locks of one dictionary and mode that `held_keys` has just told, ascending, by a
+    /// stretch from the first to the last. Those that others have come to wait for stay.
+    pub fn replace_by_stretch(&self, txn: &TxnHandle, keys: &[HeldKey]) {
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return };
+        let mut to = last.key.clone();
+        to.push(0);
+        let (dict, mode) = (first.dict, first.mode);
+        self.add_range(&txn.state, dict, RangeKind::Stretch(mode), (&first.key, Some(&to)));
+        let mut held = txn.state.held.lock();
+        let mut woken = Woken::new();
+        for key in keys {
+            let place = held.place(key.position);
+            let mut shard = self.shard(place);
+            if shard.lock(place.slot).held_alone_by(&txn.state) != Some(mode) {
+                continue;
+            }
+            shard.release(place.slot, &txn.state, &mut woken);
+            drop(shard);
+            held.forget(key.position);
+            txn.state.held_count.fetch_sub(1, Ordering::Relaxed);
+            self.metrics.row_locks.sub(1);
+        }
+        debug_assert!(woken.is_empty(), "nobody waited");
+    }
+
+    /// What stretches say to a request for a key. Requires the mutex of the key's shard.
+    pub(crate) fn beside_stretches(
+        &self,
+        shard: &Shard,
+        hash: u64,
+        (dict, key): (DictId, &[u8]),
+        txn: &Arc<TxnState>,
+        mode: LockMode,
+    ) -> Beside {
+        let ranges = self.ranges.lock(dict);
+        let lock = shard.find(hash, dict, key);
+        let held = lock.and_then(|lock| lock.mode_of(txn));
+        if held.is_some_and(|held| held == LockMode::Exclusive || mode == LockMode::Shared) {
+            return Beside::Free;
+        }
+        let others_admit = lock.is_none_or(|lock| lock.others_admit(txn, mode));
+        if others_admit && ranges.owns(txn, dict, mode, key) {
+            return Beside::Held;
+        }
+        let wish = if held.is_some() { Wish::Upgrade } else { Wish::Lock(mode) };
+        match ranges.is_blocked(txn, dict, wish, key) {
+            true => Beside::Blocked(wish),
+            false => Beside::Free,
+        }
+    }
+
+    /// Enters the queue and waits there. Requires: ranges of others block the wish.
+    pub(crate) fn wait_for_ranges(
+        &self,
+        mut shard: MutexGuard<'_, RangeShard>,
+        state: &Arc<TxnState>,
+        dict: DictId,
+        wish: Wish,
+        key: &[u8],
+        patience: &mut Patience,
+    ) -> Result<(), LockError> {
+        let Some(timeout) = patience.left() else { return Err(LockError::WouldBlock) };
+        let number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
+        state.begin_wait(WaitPlace::Ranges(dict), number);
+        shard.enqueue(dict, RangeWaiter { txn: Arc::clone(state), wish, key: key.to_vec() });
+        drop(shard);
+        match self.wait(state, timeout) {
+            WaitEnd::Granted => Ok(()),
+            WaitEnd::Deadlock => Err(LockError::Deadlock),
+            WaitEnd::TimedOut => Err(LockError::Timeout),
+            WaitEnd::Killed => Err(LockError::Killed),
+        }
+    }
+
+    /// Gives all ranges of a transaction back.
+    pub(crate) fn release_ranges(&self, state: &Arc<TxnState>) {
+        if state.range_count.swap(0, Ordering::Relaxed) == 0 {
+            return;
+        }
+        let mut woken = Woken::new();
+        for dict in state.range_dicts.lock().drain(..) {
+            let counted = self.ranges.at(dict);
+            let removed = counted.shard.lock().remove(state, dict, &mut woken);
+            counted.gaps.fetch_sub(usize::from(removed.gaps), Ordering::SeqCst);
+            counted.stretches.fetch_sub(usize::from(removed.stretches), Ordering::SeqCst);
+            woken.drain(..).for_each(|txn| txn.wake());
+        }
+    }
+
+    fn add_range(&self, state: &Arc<TxnState>, dict: DictId, kind: RangeKind, range: (&[u8], Option<&[u8]>)) {
+        let counted = self.ranges.at(dict);
+        let newly_blocked = {
+            let mut shard = counted.shard.lock();
+            let Added { before, after, first_of_kind, new_dict } = shard.add(state, dict, kind, range);
+            let count = if kind == RangeKind::Gap { &counted.gaps } else { &counted.stretches };
+            count.fetch_add(usize::from(first_of_kind), Ordering::SeqCst);
+            if new_dict {
+                state.range_dicts.lock().push(dict);
+            }
+            // Its own thread alone changes it.
+            let all = state.range_count.load(Ordering::Relaxed);
+            state.range_count.store(all + after - before, Ordering::Relaxed);
+            self.waiters_behind(&shard, state, dict)
+        };
+        for waiter in newly_blocked {
+            self.report_edge(waiter, state.id);
+        }
+    }
+
+    /// Those whom a range of `state` keeps waiting, for the listener.
+    fn waiters_behind(&self, shard: &RangeShard, state: &Arc<TxnState>, dict: DictId) -> Vec<TxnId> {
+        let Some(ranges) = shard.dict(dict).filter(|_| self.watch.is_some()) else { return Vec::new() };
+        let behind = |waiter: &&RangeWaiter| {
+            ranges.blockers(&waiter.txn, waiter.wish, &waiter.key).any(|txn| Arc::ptr_eq(txn, state))
+        };
+        ranges.queue.iter().filter(behind).map(|waiter| waiter.txn.id).collect()
+    }
+}
+
+/// How long one request may go on waiting, over several waits.
+pub(crate) struct Patience {
+    wait: Wait,
+    begun: Option<Instant>,
+}
+
+impl Patience {
+    pub(crate) fn new(wait: Wait) -> Patience {
+        Patience { wait, begun: None }
+    }
+
+    /// For the next wait. `None`: not to wait.
+    pub(crate) fn left(&mut self) -> Option<Duration> {
+        let Wait::Timeout(timeout) = self.wait else { return None };
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        Some(timeout.saturating_sub(begun.elapsed()))
+    }
+
+    pub(crate) fn has_waited(&self) -> bool {
+        self.begun.is_some()
+    }
+}
