@@ -42,3 +42,12 @@ void ha_pando::note_auto_increment(Field *field)
   m_auto_increment_noted= used == ULONGLONG_MAX ? used : used + 1;
   pando_txn_raise_auto_increment(txn(), m_table, m_auto_increment_noted);
 }
+
+/* A statement whose number of rows is known takes all its values at once, so that it can be replayed from its
+   first one. Another takes them in several pieces, between which others may take theirs: rows have to
+   go to the binary log. */
+bool ha_pando::autoinc_lock_mode_stmt_unsafe() const
+{
+  const int command= thd_sql_command(ha_thd());
+  return command != SQLCOM_INSERT && command != SQLCOM_REPLACE;
+}

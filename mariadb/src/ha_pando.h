@@ -63,6 +63,7 @@ public:
   int delete_row(const uchar *record) override;
   void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                           ulonglong *reserved) override;
+  bool autoinc_lock_mode_stmt_unsafe() const override;
 
   /* --- information.cc --- */
   int info(uint flag) override;

@@ -7,9 +7,11 @@ static const uint PAGE_BYTES= 16384; /* what costs are counted in, as InnoDB's *
 
 handler::Table_flags ha_pando::table_flags() const
 {
-  /* No ranges are locked, so statements cannot be replayed in the order of commits: the binary log
+  /* Statements can be replayed in the order of commits only if they exclude phantoms; else the binary log
      needs rows. */
-  return HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS |
+  const Table_flags statements=
+    thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED ? HA_BINLOG_STMT_CAPABLE : Table_flags(0);
+  return statements | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS |
          HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |

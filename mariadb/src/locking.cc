@@ -14,6 +14,7 @@
 
    A locking read sees the newest committed version of the row it has locked, or the transaction's own. */
 #include "ha_pando.h"
+#include "replication.h"
 
 using namespace pando;
 
@@ -62,6 +63,9 @@ int ha_pando::external_lock(THD *thd, int lock_type)
     transaction->end_table();
     return 0;
   }
+  if (lock_type == F_WRLCK && table_share->tmp_table == NO_TMP_TABLE &&
+      refuse_binlog_format(thd, table_flags() & HA_BINLOG_STMT_CAPABLE))
+    return HA_ERR_LOGGING_IMPOSSIBLE;
   m_auto_increment_noted= 0;
   /* A handler that is kept open across statements (HANDLER) goes on by key. */
   m_at_cursor= false;
@@ -71,6 +75,8 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   else if (m_lock == Lock::NONE && transaction->isolation() == ISO_SERIALIZABLE &&
            thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
     m_lock= m_stored_lock= Lock::SHARED;
+  if (is_locking())
+    transaction->will_lock();
   transaction->begin_table();
   return 0;
 }
@@ -90,6 +96,8 @@ int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
     m_lock= Lock::NONE;
   else
     m_lock= m_stored_lock;
+  if (is_locking())
+    transaction->will_lock();
   return 0;
 }
 

@@ -1,6 +1,7 @@
 /* The plugin: its declaration, start and stop, and the handlerton. */
 #include "plugin.h"
 #include "ha_pando.h"
+#include "replication.h"
 #include "transaction.h"
 #include "variables.h"
 
@@ -66,6 +67,7 @@ static int start(void *plugin)
   options.base_dir= text(mysql_real_data_home);
   options.engine_dir= engine_dir.view();
   fill_options(&options);
+  set_replication_functions(&options);
   if (PandoStatus status= pando_db_open(&options, &db))
   {
     if (!error_of(status, nullptr))

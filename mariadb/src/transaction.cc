@@ -70,8 +70,8 @@ void Transaction::end_table()
     /* With writes, or before a failure is known, the server calls commit or rollback itself. */
     if (!pando_txn_has_writes(m_txn))
     {
-      pando_txn_rollback(m_txn);
       over();
+      pando_txn_rollback(m_txn);
     }
   }
   else if (m_isolation <= ISO_READ_COMMITTED)
@@ -81,6 +81,7 @@ void Transaction::end_table()
 void Transaction::over()
 {
   m_has_statement_mark= false;
+  m_participant->leave();
 }
 
 int Transaction::commit(bool whole)

@@ -3,6 +3,7 @@
 #define PANDO_TRANSACTION_H
 
 #include "plugin.h"
+#include "replication.h"
 
 namespace pando {
 
@@ -10,8 +11,13 @@ namespace pando {
 class Transaction
 {
 public:
-  explicit Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)) {}
-  ~Transaction() { pando_txn_free(m_txn); }
+  explicit Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)),
+    m_participant(Participant::make(m_id, thd)) {}
+  ~Transaction()
+  {
+    m_participant->forget();
+    pando_txn_free(m_txn);
+  }
   Transaction(const Transaction &) = delete;
   Transaction &operator=(const Transaction &) = delete;
 
@@ -23,6 +29,8 @@ public:
   uint64_t id() const { return m_id; }
   enum_tx_isolation isolation() const { return m_isolation; }
 
+  /* Before a statement that locks rows. */
+  void will_lock() { m_participant->enter(); }
   /* A table is taken into use by a statement: tells the server that this engine takes part. */
   void begin_table();
   /* A table of a statement inside LOCK TABLES or a function, which has been taken before. */
@@ -40,11 +48,13 @@ public:
 
 private:
   bool is_multi_statement() const { return thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
+  /* Before the end: what was of the transaction only. */
   void over();
 
   THD *m_thd;
   PandoTxn *m_txn;
   const uint64_t m_id;
+  const std::shared_ptr<Participant> m_participant;
   uint64_t m_statement_mark= 0;
   uint m_tables_in_use= 0;
   bool m_has_statement_mark= false;
