@@ -25,12 +25,18 @@ class Client:
         self.commits = self.rollbacks = self.deadlocks = 0
         self.error = None
         self._session = self._thread = None
+        self._stop = False
 
     def start(self, server):
-        """Work in a thread until the server goes away."""
+        """Work in a thread until the server goes away, or `stop`."""
+        self._stop = False
         self._session = server.connect(DATABASE)
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
+
+    def stop(self):
+        """Let it end its transaction."""
+        self._stop = True
 
     def join(self):
         self._thread.join()
@@ -38,7 +44,7 @@ class Client:
 
     def _work(self):
         try:
-            while True:
+            while not self._stop:
                 self._transaction()
         except ConnectionLost:
             pass

@@ -1,0 +1,1 @@
+"""Parts of replication.py: servers that replicate, and what is done to them."""

@@ -1,0 +1,151 @@
+"""A server of a replicating set: its options, and the statements that make it primary or replica.
+
+The statements are those of docs/high-availability.md; `--show` prints each as it runs, with what was done
+to the servers from outside, so that the document can be checked against a run.
+"""
+
+import socket
+import time
+
+from sqlkit import engines
+from sqlkit.server import PrivateServer
+
+USER, PASSWORD = "repl", "secret"
+_CATCH_UP_SECONDS = 120
+show = False
+
+
+class NotReplicating(Exception):
+    """Replication stopped or did not catch up; the text says why."""
+
+
+def _free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def _options(engine, server_id, port, extra):
+    return engines.options(engine, 64) + [
+        "--skip-networking=0", "--bind-address=127.0.0.1", f"--port={port}", "--skip-name-resolve",
+        f"--server-id={server_id}", "--log-bin=binlog", "--log-slave-updates=ON", "--sync-binlog=1",
+        "--gtid-strict-mode=ON", "--slave-parallel-threads=4", "--slave-parallel-mode=optimistic",
+        "--relay-log-recovery=ON", "--slave-net-timeout=10", "--replicate-annotate-row-events=OFF",
+        f"--gtid-pos-auto-engines={engine}", *extra]
+
+
+class Member:
+    """One server. `with Member(...)`: runs until the block ends, whatever happens."""
+
+    def __init__(self, name, server_id, engine, extra=(), keep=False):
+        self.name, self.port, self._engine, self._id = name, _free_port(), engine, server_id
+        self.server = PrivateServer(f"repl-{name}", _options(engine, server_id, self.port, extra),
+                                    plugin=engines.needs_plugin([engine]), keep=keep)
+
+    def __enter__(self):
+        self.server.__enter__()
+        return self
+
+    def __exit__(self, *what):
+        self.server.__exit__(*what)
+
+    # --- from outside ---------------------------------------------------------------------
+
+    def say(self, text):
+        if show:
+            print(f"{self.name}> {text}", flush=True)
+
+    def kill(self):
+        self.say("# kill -9")
+        self.server.kill()
+
+    def start(self, *more):
+        """Start it again, with further options for this once."""
+        self.say("# starts" + "".join(f" {option}" for option in more))
+        kept = self.server.options
+        self.server.start(kept + list(more))
+        self.server.options = kept
+
+    def connect(self, database=None):
+        return self.server.connect(database)
+
+    # --- statements -----------------------------------------------------------------------
+
+    def run(self, *statements):
+        """Run statements, each in the same new session; the result of the last."""
+        result = None
+        with self.connect() as session:
+            for sql in statements:
+                self.say(f"{sql};")
+                result = session.query(sql)
+        return result
+
+    def value(self, sql):
+        with self.connect() as session:
+            return session.value(sql)
+
+    def allow_replicas(self):
+        self.run(f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'",
+                 f"GRANT REPLICATION SLAVE ON *.* TO {USER}@'127.0.0.1'")
+
+    def follow(self, primary, demote=False):
+        """Become a replica of another member, from the position that this one has reached; with `demote` that
+        includes what it wrote itself as a primary."""
+        more = ", MASTER_DEMOTE_TO_SLAVE=1" if demote else ""
+        self.run(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, "
+                 f"MASTER_USER='{USER}', MASTER_PASSWORD='{PASSWORD}', MASTER_CONNECT_RETRY=1, "
+                 f"MASTER_USE_GTID=slave_pos{more}",
+                 "SET GLOBAL read_only=1", "START SLAVE")
+
+    def promote(self):
+        """Apply what has been received, then take writes."""
+        self.wait_applied_relay_log()
+        self.run("STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only=0")
+
+    def slave_status(self):
+        with self.connect() as session:
+            result = session.query("SHOW SLAVE STATUS")
+        if not result.rows:
+            return {}
+        return {name: (cell or b"").decode("utf-8", "replace")
+                for name, cell in zip(result.columns, result.rows[0])}
+
+    def _must_replicate(self):
+        status = self.slave_status()
+        for what in ("Last_SQL_Error", "Last_IO_Error"):
+            # Losing the primary is no trouble: the thread tries again.
+            lost = what == "Last_IO_Error" and status.get("Last_IO_Errno") in ("2002", "2003", "2013", "2026", "1130")
+            if status.get(what) and not lost:
+                raise NotReplicating(f"{self.name}: {what}: {status[what]}")
+        return status
+
+    def wait_for(self, gtid):
+        """Until everything up to this position is applied."""
+        deadline = time.monotonic() + _CATCH_UP_SECONDS
+        while True:
+            with self.connect() as session:
+                # Short waits, so that an error is seen when it happens.
+                if session.number(f"SELECT MASTER_GTID_WAIT('{gtid}', 1)") == 0:
+                    return
+            self._must_replicate()
+            if time.monotonic() > deadline:
+                raise NotReplicating(f"{self.name}: at {self.applied()} it did not come to {gtid} in time: "
+                                     f"{self.slave_status()}")
+
+    def wait_applied_relay_log(self):
+        """Until everything that was received is applied; for when the primary is gone."""
+        received = self.value("SELECT @@gtid_slave_pos")
+        deadline = time.monotonic() + _CATCH_UP_SECONDS
+        while time.monotonic() < deadline:
+            status = self._must_replicate()
+            received = status["Gtid_IO_Pos"]
+            if not received or self.value(f"SELECT MASTER_GTID_WAIT('{received}', 5)") == "0":
+                return
+        raise NotReplicating(f"{self.name}: did not apply what it received, up to {received}")
+
+    def written(self):
+        """The position after the last transaction in this server's binary log."""
+        return self.value("SELECT @@gtid_binlog_pos")
+
+    def applied(self):
+        return self.value("SELECT @@gtid_slave_pos")
