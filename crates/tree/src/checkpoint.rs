@@ -2,7 +2,8 @@
 //!
 //! Life of a checkpoint (the numbers stand in the code):
 //! 1. Seal the active memtable: up to its seqno everything shall be durable.
-//! 2. Write the sealed memtables into the root's buffer, oldest first, as the jobs do.
+//! 2. Write the sealed memtables into the root's buffer, oldest first, as the jobs do (those before the
+//!    first that a deferred commit is still to insert into).
 //! 3. Take the version: its root and the seqno it holds everything up to.
 //! 4. Write the nodes that have no place yet, children before parents, to fresh extents.
 //! 5. Sync the file: runs and nodes are on disk.
@@ -128,7 +129,8 @@ impl Tree {
     }
 
     /// Writes sealed memtables, oldest first, until the tree holds everything up to `target`.
-    /// Waits for a job that is at it.
+    /// Waits for a job that is at it. Ends early at a memtable that deferred commits are still to insert
+    /// into.
     pub(crate) fn write_sealed_up_to(&self, target: Seqno) -> Result<()> {
         loop {
             let (task, plan) = {
@@ -138,6 +140,9 @@ impl Tree {
                     return Ok(());
                 }
                 let Some(memtable) = version.sealed.last() else { return Ok(()) };
+                if !memtable.is_settled() {
+                    return Ok(());
+                }
                 if structure.busy.is_memtable_busy() {
                     self.job_ended.wait(&mut structure);
                     continue;

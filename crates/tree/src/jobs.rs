@@ -243,7 +243,7 @@ impl Tree {
     ) -> Option<(Plan, Option<usize>)> {
         let busy = &structure.busy;
         if let Some(memtable) = version.sealed.last() {
-            if !busy.is_memtable_busy() {
+            if !busy.is_memtable_busy() && memtable.is_settled() {
                 return Some((Plan::WriteMemtable(memtable.clone()), None));
             }
         }

@@ -11,7 +11,7 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering as Order;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize, Ordering};
 
 use crossbeam_skiplist::SkipMap;
 use pando_base::{Kind, RecordRef, Seqno};
@@ -29,7 +29,8 @@ const RECORD_OVERHEAD_BYTES: u64 = 96;
 pub(crate) enum MemtableState {
     /// Takes inserts.
     Active = 0,
-    /// Frozen, waits to be written, or is being written.
+    /// Takes only what commits insert that were deferred into it (`deferred`); once they are done it is
+    /// frozen, waits to be written, or is being written.
     Sealed = 1,
     /// Its records are in the tree below; only old readers still look into it.
     Written = 2,
@@ -168,6 +169,10 @@ pub(crate) struct Memtable {
     bytes: AtomicU64,
     rows: AtomicU64,
     tombstones: AtomicU64,
+    /// Commits that will insert into it, even when it is sealed by then.
+    deferred: AtomicUsize,
+    /// Lowest seqno under which the log has what they insert; `u64::MAX` while there were none.
+    deferred_from: AtomicU64,
     /// Lowest seqno inserted; `u64::MAX` while empty.
     first_seqno: AtomicU64,
     /// Highest seqno assigned when it was sealed; 0 before.
@@ -182,6 +187,8 @@ impl Memtable {
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            deferred: AtomicUsize::new(0),
+            deferred_from: AtomicU64::new(u64::MAX),
             first_seqno: AtomicU64::new(u64::MAX),
             seal_seqno: AtomicU64::new(0),
         }
@@ -212,9 +219,30 @@ impl Memtable {
         self.transition(MemtableState::Sealed, MemtableState::Written);
     }
 
-    /// Adds one version. The caller holds the gate.
+    /// A commit will insert records which the log has from this seqno on. The caller holds the gate.
+    pub(crate) fn defer(&self, logged_from: Seqno) {
+        debug_assert_eq!(self.state(), MemtableState::Active, "a commit is deferred into a sealed memtable");
+        self.deferred.fetch_add(1, Ordering::AcqRel);
+        self.deferred_from.fetch_min(logged_from, Ordering::AcqRel);
+    }
+
+    /// That commit is done.
+    pub(crate) fn end_deferred(&self) {
+        let before = self.deferred.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "a deferred commit ends once");
+    }
+
+    /// Whether all commits deferred into it are done.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.deferred.load(Ordering::Acquire) == 0
+    }
+
+    /// Adds one version. The caller holds the gate, or its commit is deferred into this memtable.
     pub(crate) fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
-        debug_assert_eq!(self.state(), MemtableState::Active, "insert into a frozen memtable");
+        debug_assert!(
+            self.state() == MemtableState::Active || !self.is_settled(),
+            "insert into a frozen memtable"
+        );
         self.map.insert(Record::new(key, seqno, kind, value), ());
         let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD_BYTES;
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -241,6 +269,12 @@ impl Memtable {
 
     pub(crate) fn tombstones(&self) -> u64 {
         self.tombstones.load(Ordering::Relaxed)
+    }
+
+    /// The log is needed from here on for what is or will be in it; `None` while that is nothing.
+    pub(crate) fn needed_from(&self) -> Option<Seqno> {
+        let deferred_from = self.deferred_from.load(Ordering::Acquire);
+        Some(self.first_seqno.load(Ordering::Acquire).min(deferred_from)).filter(|seqno| *seqno != u64::MAX)
     }
 
     /// Lowest seqno in it; `None` while empty.
@@ -392,6 +426,12 @@ mod tests {
         memtable.insert(b"l", 4, Kind::Delete, b"");
         assert_eq!((memtable.rows(), memtable.tombstones()), (2, 1));
         assert_eq!(memtable.first_seqno(), Some(4));
+        assert_eq!(memtable.needed_from(), Some(4));
+        memtable.defer(2);
+        assert!(!memtable.is_settled());
+        memtable.end_deferred();
+        assert!(memtable.is_settled());
+        assert_eq!((memtable.first_seqno(), memtable.needed_from()), (Some(4), Some(2)));
         assert_eq!(memtable.bytes(), 2 * RECORD_OVERHEAD_BYTES + 6);
         assert_eq!(memtable.key_range(), Some((b"k".to_vec(), b"l".to_vec())));
     }

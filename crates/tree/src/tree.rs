@@ -83,6 +83,10 @@ impl fmt::Debug for WriteGuard<'_> {
 }
 
 impl WriteGuard<'_> {
+    pub(crate) fn memtable(&self) -> &Arc<Memtable> {
+        &self.memtable
+    }
+
     /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
     /// key once.
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
@@ -90,7 +94,7 @@ impl WriteGuard<'_> {
         self.memtable.insert(key, seqno, kind, value);
         if seqno > self.newest.get() {
             self.newest.set(seqno);
-            self.tree.last_write.fetch_max(seqno, Ordering::AcqRel);
+            self.tree.note_write(seqno);
         }
     }
 }
@@ -195,6 +199,10 @@ impl Tree {
         WriteGuard { tree: self, memtable, newest: Cell::new(0), _shared: shared }
     }
 
+    pub(crate) fn note_write(&self, seqno: Seqno) {
+        self.last_write.fetch_max(seqno, Ordering::AcqRel);
+    }
+
     /// Highest seqno inserted since the tree was opened; 0 if none.
     pub fn last_write(&self) -> Seqno {
         self.last_write.load(Ordering::Acquire)
@@ -228,7 +236,7 @@ impl Tree {
         if !wanted(&old) {
             return (false, 0);
         }
-        let Some(first) = old.active.first_seqno() else {
+        let Some(first) = old.active.needed_from() else {
             // Nothing to seal, but the tree knows now that there is nothing up to here.
             let sealed = old.sealed.first().map(|memtable| memtable.seal_seqno());
             let Some(sealed) = sealed else {
@@ -283,7 +291,7 @@ impl Tree {
     pub fn oldest_unwritten(&self) -> Option<Seqno> {
         // Under the mutex a memtable is either still active or already among the spans.
         let coverage = self.coverage.lock();
-        let active = self.version.load().active.first_seqno();
+        let active = self.version.load().active.needed_from();
         [coverage.first(), active].into_iter().flatten().min()
     }
 

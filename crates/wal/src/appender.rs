@@ -4,6 +4,7 @@
 use pando_base::Seqno;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::batch::RESOLUTION_BYTES_MAX;
 use crate::frame::{
     frame_bytes, payload_checksum, FrameHead, Part, FRAME_HEAD_BYTES, FRAME_PAYLOAD_BYTES_MAX,
 };
@@ -66,6 +67,8 @@ pub(crate) struct Appender {
     pub(crate) head: LogFileHead,
     /// Spares with disk space that no switch has taken yet.
     pub(crate) spares: usize,
+    /// Prepared batches whose resolution will need a frame.
+    pub(crate) unresolved: u64,
     /// The lsn behind the last mark.
     marked_lsn: u64,
     file_bytes: u64,
@@ -80,6 +83,7 @@ impl Appender {
             next_seqno: head.first_seqno,
             head,
             spares,
+            unresolved: 0,
             marked_lsn: head.start_lsn,
             file_bytes,
         }
@@ -91,8 +95,26 @@ impl Appender {
         FRAME_PAYLOAD_BYTES_MAX.min(quarter as usize) / 8 * 8
     }
 
-    /// Spares that the batch would take.
-    pub(crate) fn switches_for(&self, batch: &Fragments<'_>) -> usize {
+    /// Spares that the batch would take, and after it that many resolutions of prepared batches.
+    pub(crate) fn spares_for(&self, batch: &Fragments<'_>, unresolved: u64) -> usize {
+        let (switches, used) = self.switches_for(batch);
+        switches + self.switches_to_resolve(used, unresolved)
+    }
+
+    /// Spares that must stay for the resolutions of prepared batches.
+    pub(crate) fn spares_to_resolve(&self) -> usize {
+        self.switches_to_resolve(self.head.offset_of(self.next_lsn), self.unresolved)
+    }
+
+    /// Changes of the file that so many resolutions will make in a file filled up to `used`.
+    fn switches_to_resolve(&self, used: u64, unresolved: u64) -> usize {
+        let frames = |room: u64| room / frame_bytes(RESOLUTION_BYTES_MAX) as u64;
+        let beyond = unresolved.saturating_sub(frames(self.file_bytes - used));
+        beyond.div_ceil(frames(self.file_bytes - FILE_HEAD_BYTES)) as usize
+    }
+
+    /// Spares that the batch would take, and how full it leaves the last file.
+    fn switches_for(&self, batch: &Fragments<'_>) -> (usize, u64) {
         let mut used = self.head.offset_of(self.next_lsn);
         let mut switches = 0;
         for i in 0..batch.count() {
@@ -103,7 +125,7 @@ impl Appender {
             }
             used += bytes;
         }
-        switches
+        (switches, used)
     }
 
     /// Copies the batch into the buffer; its seqno. There must be spares for its switches.
@@ -128,7 +150,8 @@ impl Appender {
 
     /// Adds a mark, if something was appended since the last one and it fits without a switch.
     pub(crate) fn push_mark(&mut self, durable_lsn: u64) -> bool {
-        let room = self.head.offset_of(self.next_lsn) + FRAME_HEAD_BYTES as u64 <= self.file_bytes;
+        let used = self.head.offset_of(self.next_lsn) + FRAME_HEAD_BYTES as u64;
+        let room = used <= self.file_bytes && self.switches_to_resolve(used, self.unresolved) <= self.spares;
         if self.marked_lsn == self.next_lsn || !room {
             return false;
         }
@@ -191,7 +214,7 @@ mod tests {
             let mut appender = appender(100);
             let batch = Fragments::new(&payload, Appender::fragment_bytes(16 << 10));
             for seqno in 1..5 {
-                let (planned, before) = (appender.switches_for(&batch), appender.switches.len());
+                let (planned, before) = (appender.switches_for(&batch).0, appender.switches.len());
                 assert_eq!(appender.push(&batch, 0), seqno);
                 assert_eq!(appender.switches.len() - before, planned, "{len} bytes");
             }
@@ -210,6 +233,29 @@ mod tests {
         salts.sort_unstable();
         salts.dedup();
         assert_eq!(salts.len(), appender.switches.len());
+    }
+
+    #[test]
+    fn spares_kept_for_resolutions_are_enough_for_them() {
+        let fragment_bytes = Appender::fragment_bytes(16 << 10);
+        let resolution = [7; RESOLUTION_BYTES_MAX];
+        for len in (0..6_000).step_by(531) {
+            let mut appender = appender(100);
+            let payload = vec![1; len];
+            let batch = Fragments::new(&payload, fragment_bytes);
+            for unresolved in 0..700 {
+                let kept = appender.spares_for(&batch, unresolved);
+                let before = appender.switches.len();
+                appender.push(&batch, 0);
+                let mut rest =
+                    Appender::new(appender.head, kept - (appender.switches.len() - before), 16 << 10);
+                rest.next_lsn = appender.next_lsn;
+                (0..unresolved).for_each(|_| _ = rest.push(&Fragments::new(&resolution, fragment_bytes), 0));
+                if appender.spares < 20 {
+                    break;
+                }
+            }
+        }
     }
 
     #[test]

@@ -6,18 +6,53 @@
 //! truncate        03  dict
 //! auto-increment  04  dict  next
 //! ```
-//! Numbers are unsigned LEB128. Keys are the final bytes of the dictionary: recovery re-derives
+//! Of a batch that is not simply a commit, the first thing says what it is instead:
+//!
+//! ```text
+//! prepare           10  xid length  xid bytes   the entries wait for a batch that resolves them
+//! commit prepared   11  prepare's seqno         they are committed, with the seqno of this batch
+//! rollback prepared 12  prepare's seqno         they are not to be
+//! ```
+//! Numbers are unsigned LEB128, tags are hexadecimal. Keys are the final bytes of the dictionary: recovery re-derives
 //! nothing. The seqno is not in here: it stands in the frame, as it is assigned at append.
 #![deny(clippy::indexing_slicing)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use pando_base::{DictId, Error, Kind, Result};
+use pando_base::{DictId, Error, Kind, Result, Seqno};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const TRUNCATE: u8 = 3;
 const AUTO_INCREMENT: u8 = 4;
+const PREPARE: u8 = 0x10;
+const COMMIT_PREPARED: u8 = 0x11;
+const ROLLBACK_PREPARED: u8 = 0x12;
+
+/// Most bytes of a batch that only resolves a prepared one: a tag and a number.
+pub(crate) const RESOLUTION_BYTES_MAX: usize = 11;
+
+/// What a batch says about its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchKind<'a> {
+    /// They are committed.
+    Commit,
+    /// They wait for their resolution.
+    Prepare {
+        /// The transaction's name, the coordinator's to choose.
+        xid: &'a [u8],
+    },
+    /// Those of another batch are committed with this one's seqno; it has none of its own.
+    CommitPrepared {
+        /// Seqno of the batch that prepared them.
+        prepare: Seqno,
+    },
+    /// Those of another batch are void; it has none of its own.
+    RollbackPrepared {
+        /// Seqno of the batch that prepared them.
+        prepare: Seqno,
+    },
+}
 
 /// One change that a batch carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +135,31 @@ impl BatchBuilder {
         self.number(next);
     }
 
+    /// Begins a batch that prepares a transaction: before any entry.
+    pub fn prepare(&mut self, xid: &[u8]) {
+        assert!(self.is_empty(), "what a batch is stands at its begin");
+        self.bytes.push(PREPARE);
+        self.number(xid.len() as u64);
+        self.bytes.extend_from_slice(xid);
+    }
+
+    /// The batch that commits what the batch `prepare` has.
+    pub fn commit_prepared(prepare: Seqno) -> BatchBuilder {
+        BatchBuilder::resolution(COMMIT_PREPARED, prepare)
+    }
+
+    /// The batch that gives up what the batch `prepare` has.
+    pub fn rollback_prepared(prepare: Seqno) -> BatchBuilder {
+        BatchBuilder::resolution(ROLLBACK_PREPARED, prepare)
+    }
+
+    fn resolution(tag: u8, prepare: Seqno) -> BatchBuilder {
+        let mut batch = BatchBuilder { bytes: Vec::with_capacity(RESOLUTION_BYTES_MAX) };
+        batch.bytes.push(tag);
+        batch.number(prepare);
+        batch
+    }
+
     /// Whether nothing was added.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -131,6 +191,7 @@ impl BatchBuilder {
 /// Iterates over the entries of one batch. After an error it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchReader<'a> {
+    kind: BatchKind<'a>,
     rest: &'a [u8],
     whole_len: usize,
     path: &'a Path,
@@ -140,7 +201,33 @@ pub struct BatchReader<'a> {
 impl<'a> BatchReader<'a> {
     /// `path` and `offset` say where the batch begins, for errors.
     pub(crate) fn new(bytes: &'a [u8], path: &'a Path, offset: u64) -> BatchReader<'a> {
-        BatchReader { rest: bytes, whole_len: bytes.len(), path, offset }
+        let mut reader =
+            BatchReader { kind: BatchKind::Commit, rest: bytes, whole_len: bytes.len(), path, offset };
+        match reader.take_kind() {
+            Some(kind) => reader.kind = kind,
+            // An entry, or what the first step reports.
+            None => reader.rest = bytes,
+        }
+        reader
+    }
+
+    /// What the batch says about its entries.
+    pub fn kind(&self) -> BatchKind<'a> {
+        self.kind
+    }
+
+    /// The entries not yet read, to be kept.
+    pub fn to_batch(&self) -> OwnedBatch {
+        OwnedBatch { bytes: self.rest.to_vec(), path: self.path.to_owned(), offset: self.offset }
+    }
+
+    fn take_kind(&mut self) -> Option<BatchKind<'a>> {
+        match self.take(1)?.first().copied()? {
+            PREPARE => Some(BatchKind::Prepare { xid: self.prefixed()? }),
+            COMMIT_PREPARED => Some(BatchKind::CommitPrepared { prepare: self.number()? }),
+            ROLLBACK_PREPARED => Some(BatchKind::RollbackPrepared { prepare: self.number()? }),
+            _ => None,
+        }
     }
 
     /// Bytes of entries not yet read.
@@ -216,6 +303,27 @@ impl<'a> Iterator for BatchReader<'a> {
     }
 }
 
+/// The entries of a batch, kept beyond the pass that found it.
+#[derive(Clone, Debug, Default)]
+pub struct OwnedBatch {
+    bytes: Vec<u8>,
+    path: PathBuf,
+    offset: u64,
+}
+
+impl OwnedBatch {
+    /// Its entries.
+    pub fn entries(&self) -> BatchReader<'_> {
+        BatchReader {
+            kind: BatchKind::Commit,
+            rest: &self.bytes,
+            whole_len: self.bytes.len(),
+            path: &self.path,
+            offset: self.offset,
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::indexing_slicing, reason = "tests may panic")]
 mod tests {
@@ -242,6 +350,38 @@ mod tests {
         assert_eq!(read(batch.bytes()).unwrap(), expected);
         batch.clear();
         assert!(batch.is_empty() && batch.bytes_len() == 0);
+    }
+
+    #[test]
+    fn a_prepared_batch_says_so_and_its_entries_can_be_kept() {
+        let mut batch = BatchBuilder::new();
+        batch.prepare(b"xid 1");
+        batch.record(DictId(3), Kind::Put, b"key", b"value");
+        let reader = BatchReader::new(batch.bytes(), Path::new("/log/x"), 4096);
+        assert_eq!(reader.kind(), BatchKind::Prepare { xid: b"xid 1" });
+        let kept = reader.to_batch();
+        let entries: Vec<_> = kept.entries().map(Result::unwrap).collect();
+        assert_eq!(
+            entries,
+            [Entry::Record { dict: DictId(3), kind: Kind::Put, key: b"key", value: b"value" }]
+        );
+        assert_eq!(kept.entries().kind(), BatchKind::Commit);
+    }
+
+    #[test]
+    fn a_resolution_names_its_prepare_and_has_no_entries() {
+        for prepare in [1, u64::MAX] {
+            let batch = BatchBuilder::commit_prepared(prepare);
+            assert!(batch.bytes_len() <= RESOLUTION_BYTES_MAX);
+            let mut reader = BatchReader::new(batch.bytes(), Path::new("/log/x"), 0);
+            assert_eq!(reader.kind(), BatchKind::CommitPrepared { prepare });
+            assert!(reader.next().is_none());
+            let batch = BatchBuilder::rollback_prepared(prepare);
+            let reader = BatchReader::new(batch.bytes(), Path::new("/log/x"), 0);
+            assert_eq!(reader.kind(), BatchKind::RollbackPrepared { prepare });
+        }
+        assert!(read(&[COMMIT_PREPARED, 0x80]).is_err(), "half a resolution is damage");
+        assert!(read(&[PREPARE, 5, 1]).is_err(), "half a name is damage");
     }
 
     #[test]

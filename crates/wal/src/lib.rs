@@ -14,6 +14,9 @@
 //!   the pages is unknown, and a later sync that succeeds would say nothing about them (I8).
 //! - **A full disk does not latch.** The disk space of a batch is taken before it gets its seqno;
 //!   the commit fails with `DiskFull`, and the next one works once there is space.
+//! - **A prepared batch can always be resolved.** Space for the small batch that commits or rolls back
+//!   a prepared one is kept free from the prepare on ([`Wal::append_prepare`]): a full disk cannot
+//!   come between a coordinator's decision and its record.
 //!
 //! # Files
 //!
@@ -69,7 +72,7 @@ mod trim;
 mod wal;
 
 pub use assemble::Batch;
-pub use batch::{BatchBuilder, BatchReader, Entry};
+pub use batch::{BatchBuilder, BatchKind, BatchReader, Entry, OwnedBatch};
 pub use header::LogFileHead;
 pub use reader::{print, LogFileEnd, LogFileReader};
 pub use replay::{Replay, ReplayEnd};

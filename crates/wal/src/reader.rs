@@ -7,7 +7,7 @@ use pando_base::{Kind, Result};
 use pando_storage::vfs::Vfs;
 
 use crate::assemble::{Assembler, Batch};
-use crate::batch::Entry;
+use crate::batch::{BatchKind, Entry};
 use crate::frame::Part;
 use crate::header::LogFileHead;
 use crate::scan::{FileScan, Step, TornTail};
@@ -97,7 +97,11 @@ pub fn print(vfs: &dyn Vfs, path: &Path, out: &mut dyn fmt::Write) -> Result<fmt
     while let Some(batch) = reader.next_batch()? {
         written = written.and_then(|()| {
             let Batch { seqno, offset, lsn, frames, bytes, .. } = batch;
-            writeln!(out, "seqno {seqno} at offset {offset} (lsn {lsn}): {bytes} bytes in {frames} frames")
+            let what = What(batch.entries.kind());
+            writeln!(
+                out,
+                "seqno {seqno} at offset {offset} (lsn {lsn}): {bytes} bytes in {frames} frames{what}"
+            )
         });
         for entry in batch.entries {
             let entry = entry?;
@@ -124,6 +128,20 @@ fn print_entry(out: &mut dyn fmt::Write, entry: &Entry<'_>) -> fmt::Result {
         Entry::Record { kind: Kind::Delete, key, .. } => writeln!(out, "delete {}", Hex(key)),
         Entry::Truncate { .. } => writeln!(out, "truncate"),
         Entry::AutoIncrement { next, .. } => writeln!(out, "auto-increment {next}"),
+    }
+}
+
+/// What a batch is, if it is not simply a commit.
+struct What<'a>(BatchKind<'a>);
+
+impl fmt::Display for What<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            BatchKind::Commit => Ok(()),
+            BatchKind::Prepare { xid } => write!(f, ", prepares {}", Hex(xid)),
+            BatchKind::CommitPrepared { prepare } => write!(f, ", commits seqno {prepare}"),
+            BatchKind::RollbackPrepared { prepare } => write!(f, ", rolls back seqno {prepare}"),
+        }
     }
 }
 

@@ -113,7 +113,7 @@ impl Wal {
         loop {
             {
                 let mut appender = self.appender();
-                if appender.spares <= SPARES_KEPT_MAX {
+                if appender.spares <= SPARES_KEPT_MAX.max(appender.spares_to_resolve()) {
                     return Ok(());
                 }
                 appender.spares -= 1;

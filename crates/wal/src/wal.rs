@@ -246,6 +246,33 @@ impl Wal {
     /// before `wait` says so. An error means that it got no seqno: `DiskFull` if there is no space for
     /// it now, `ReadOnly` once the log has failed.
     pub fn append(&self, batch: &BatchBuilder) -> Result<Appended> {
+        self.append_leaving(batch, |unresolved| unresolved)
+    }
+
+    /// As [`Wal::append`] for a batch that prepares a transaction: space for its resolution is kept.
+    pub fn append_prepare(&self, batch: &BatchBuilder) -> Result<Appended> {
+        self.append_leaving(batch, |unresolved| unresolved + 1)
+    }
+
+    /// As [`Wal::append`] for the batch that resolves a prepared one, for which there is space: no
+    /// `DiskFull` (but for one that an earlier process prepared, see [`Wal::keep_for_resolutions`]).
+    pub fn append_resolution(&self, batch: &BatchBuilder) -> Result<Appended> {
+        self.append_leaving(batch, |unresolved| unresolved.saturating_sub(1))
+    }
+
+    /// Keeps space to resolve `count` batches that an earlier process prepared. `DiskFull`: there is
+    /// none now; what is appended later sees to it.
+    pub fn keep_for_resolutions(&self, count: u64) -> Result<()> {
+        let wanted = {
+            let mut appender = self.appender();
+            appender.unresolved += count;
+            appender.spares_to_resolve()
+        };
+        self.make_spares(wanted)
+    }
+
+    /// `left` says how many prepared batches are without a resolution once this one is in.
+    fn append_leaving(&self, batch: &BatchBuilder, left: impl Fn(u64) -> u64) -> Result<Appended> {
         let fragments = Fragments::new(batch.bytes(), self.fragment_bytes);
         loop {
             let mut appender = self.appender();
@@ -259,12 +286,14 @@ impl Wal {
                 self.reach(lsn, false)?;
                 continue;
             }
-            let switches = appender.switches_for(&fragments);
-            if switches > appender.spares {
+            let unresolved = left(appender.unresolved);
+            let wanted = appender.spares_for(&fragments, unresolved);
+            if wanted > appender.spares {
                 drop(appender);
-                self.make_spares(switches)?;
+                self.make_spares(wanted)?;
                 continue;
             }
+            appender.unresolved = unresolved;
             let seqno = appender.push(&fragments, self.durable.load(Ordering::Relaxed));
             self.last_seqno.store(seqno, Ordering::Release);
             return Ok(Appended { seqno, lsn: Lsn(appender.next_lsn) });

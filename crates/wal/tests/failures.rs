@@ -3,9 +3,9 @@
 mod common;
 
 use common::{batch, collect, dir, is_read_only, open_with, owned, recover, seqnos, small};
-use pando_base::Error;
+use pando_base::{DictId, Error, Kind};
 use pando_storage::vfs::{FaultKind, SimVfs, Vfs};
-use pando_wal::{FlushMode, WalOptions};
+use pando_wal::{BatchBuilder, BatchKind, FlushMode, WalOptions};
 
 const HEAD_BYTES: u64 = 4096;
 
@@ -45,6 +45,59 @@ fn a_failing_write_latches_the_log() {
     let error = wal.wait(got.lsn, FlushMode::Write).unwrap_err();
     assert!(is_read_only(&error) && error.to_string().contains("write of"), "{error}");
     assert!(wal.failed().is_some());
+}
+
+#[test]
+fn what_was_prepared_can_be_resolved_on_a_full_disk() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    let mut prepared = Vec::new();
+    let prepare = |n: u64| {
+        let mut batch = BatchBuilder::new();
+        batch.prepare(&n.to_be_bytes());
+        batch.record(DictId(1), Kind::Put, &n.to_be_bytes(), &[7; 40]);
+        wal.append_prepare(&batch)
+    };
+    for n in 0..500 {
+        prepared.push(prepare(n).unwrap().seqno);
+    }
+    vfs.set_capacity(Some(vfs.used_bytes() + 100_000));
+    let error = loop {
+        match prepare(0) {
+            Ok(got) => prepared.push(got.seqno),
+            Err(error) => break error,
+        }
+        wal.tick().unwrap();
+    };
+    assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+    assert!(prepared.len() > 700, "{}", prepared.len());
+    // Others fill what is left; the small batches that resolve find their place all the same.
+    let mut n = 0;
+    while wal.append(&batch(n, 20)).is_ok() {
+        n += 1;
+        wal.sync_all().unwrap();
+    }
+    let resolved = prepared.len() as u64;
+    for (i, seqno) in prepared.into_iter().enumerate() {
+        let batch = match i % 2 {
+            0 => BatchBuilder::commit_prepared(seqno),
+            _ => BatchBuilder::rollback_prepared(seqno),
+        };
+        wal.append_resolution(&batch).unwrap();
+        wal.tick().unwrap();
+    }
+    let last = wal.last_seqno();
+    let (_, mut replay, _) = open_with(vfs.crash(), &dir(), small()).unwrap();
+    let mut kinds = [0u64; 2];
+    let end = replay.for_each(|_, entries| {
+        match entries.kind() {
+            BatchKind::Prepare { .. } => kinds[0] += 1,
+            BatchKind::CommitPrepared { .. } | BatchKind::RollbackPrepared { .. } => kinds[1] += 1,
+            BatchKind::Commit => {}
+        }
+        Ok(())
+    });
+    assert_eq!((end.unwrap().last_seqno, kinds), (last, [resolved, resolved]));
 }
 
 #[test]
