@@ -70,6 +70,12 @@ pub enum Error {
         /// What was looked for.
         what: String,
     },
+    /// A prepared transaction without a connection has changed it.
+    #[error("{what} is in use by a prepared transaction")]
+    InUse {
+        /// What was to be taken away.
+        what: String,
+    },
     /// An object of that name is there already.
     #[error("{what} exists already")]
     Exists {

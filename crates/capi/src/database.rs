@@ -1,7 +1,7 @@
 //! The database: opening, closing, settings, counters.
 
 use std::cmp::Ordering;
-use std::ffi::{c_char, CString};
+use std::ffi::{c_char, c_void, CString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -260,4 +260,56 @@ pub unsafe extern "C" fn pando_db_metrics(db: *const PandoDb, values: *mut u64, 
             *place = value;
         }
     });
+}
+
+/// Takes the name of a prepared transaction; called on the caller's thread.
+pub type PandoXidSink = Option<unsafe extern "C" fn(context: *mut c_void, xid: PandoBytes)>;
+
+/// Tells the names of at most `max` prepared transactions without a connection, each once; after a call
+/// that told fewer the next begins anew. Returns how many.
+///
+/// # Safety
+/// `db` is open; `sink` can take `context`.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_report_prepared(
+    db: *const PandoDb,
+    max: u32,
+    sink: PandoXidSink,
+    context: *mut c_void,
+) -> u32 {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    guard(|| {
+        let xids = db.report_prepared(max as usize);
+        if let Some(sink) = sink {
+            for xid in &xids {
+                // SAFETY: the caller vouches for it.
+                unsafe { sink(context, PandoBytes::from_slice(xid)) };
+            }
+        }
+        xids.len() as u32
+    })
+}
+
+/// Commits a prepared transaction without a connection; `NotFound`: there is none of that name. After an
+/// error it is still prepared.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_commit_by_xid(db: *const PandoDb, xid: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, xid) = unsafe { (&(*db).db, xid.as_slice()) };
+    run(|| Ok(if db.commit_by_xid(xid)? { PandoStatus::Ok } else { PandoStatus::NotFound }))
+}
+
+/// Rolls back a prepared transaction without a connection; `NotFound`: there is none of that name.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_rollback_by_xid(db: *const PandoDb, xid: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, xid) = unsafe { (&(*db).db, xid.as_slice()) };
+    run(|| Ok(if db.rollback_by_xid(xid)? { PandoStatus::Ok } else { PandoStatus::NotFound }))
 }

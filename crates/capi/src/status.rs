@@ -42,6 +42,8 @@ pub enum PandoStatus {
     NoSuchTable = 13,
     /// There is such a table (or its directory) already.
     TableExists = 14,
+    /// A prepared transaction without a connection has changed the table.
+    InUse = 15,
 }
 
 /// Every status, for tables that have to be complete.
@@ -61,6 +63,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::TooLong,
     PandoStatus::NoSuchTable,
     PandoStatus::TableExists,
+    PandoStatus::InUse,
 ];
 
 thread_local! {
@@ -105,6 +108,7 @@ fn engine_status(error: &EngineError) -> PandoStatus {
         EngineError::TooLong { .. } => PandoStatus::TooLong,
         EngineError::NotFound { .. } => PandoStatus::NoSuchTable,
         EngineError::Exists { .. } => PandoStatus::TableExists,
+        EngineError::InUse { .. } => PandoStatus::InUse,
     }
 }
 
@@ -134,6 +138,7 @@ mod tests {
             EngineError::TooLong { what: "key", size: 2, limit: 1 }.into(),
             EngineError::NotFound { what: "table t".into() }.into(),
             EngineError::Exists { what: "table t".into() }.into(),
+            EngineError::InUse { what: "table t".into() }.into(),
         ]
     }
 

@@ -97,6 +97,17 @@ pub unsafe extern "C" fn pando_txn_open_snapshot(txn: *mut PandoTxn) {
     guard(|| unsafe { (*txn).txn.open_snapshot() });
 }
 
+/// As [`pando_txn_open_snapshot`], of every commit that has its place in the order now: to be called under
+/// the mutex that [`pando_txn_commit_ordered`] is called under. Waits for nobody.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_open_ordered_snapshot(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.open_ordered_snapshot() });
+}
+
 /// Gives the snapshot back; the next consistent read takes a new one.
 ///
 /// # Safety
@@ -161,7 +172,8 @@ pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) {
     });
 }
 
-/// Commits. Whatever comes back, the transaction is over.
+/// Commits. Whatever comes back, the transaction is over; but one that was prepared stays so after an error,
+/// without this object, which has a new id then.
 ///
 /// # Safety
 /// The transaction is alive and belongs to this thread.
@@ -174,6 +186,42 @@ pub unsafe extern "C" fn pando_txn_commit(txn: *mut PandoTxn) -> PandoStatus {
         txn.txn.commit()?;
         Ok(PandoStatus::Ok)
     })
+}
+
+/// First phase of a two-phase commit: durable but for the decision, under the coordinator's name for it.
+/// After an error it can only be rolled back. Without writes it does nothing.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_prepare(txn: *mut PandoTxn, xid: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (txn, xid) = unsafe { (&mut *txn, xid.as_slice()) };
+    run(|| {
+        txn.txn.prepare(xid)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// 1 while it is prepared and not resolved: freeing it then leaves it to `pando_db_commit_by_xid`.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_is_prepared(txn: *const PandoTxn) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { (*txn).txn.is_prepared() }))
+}
+
+/// Gives a prepared transaction its place in the order of commits; [`pando_txn_commit`] must follow, and
+/// tells what went wrong. Waits for no other transaction.
+///
+/// # Safety
+/// The transaction is alive, and the thread it belongs to waits for this call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_commit_ordered(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.commit_ordered() });
 }
 
 /// Rolls back.

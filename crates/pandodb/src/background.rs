@@ -131,7 +131,7 @@ fn worker(db: &Weak<Db>, background: &Background) {
     }
 }
 
-fn ticker(db: &Weak<Db>, background: &Background, tick: fn(&Db)) {
+fn ticker(db: &Weak<Db>, background: &Background, tick: fn(&Arc<Db>)) {
     loop {
         std::thread::park_timeout(TICK);
         if background.stopping() {
@@ -172,19 +172,20 @@ impl Db {
     }
 
     /// What the tickers do each time: log upkeep, due checkpoints, trim.
-    pub fn tick(&self) {
+    pub fn tick(self: &Arc<Self>) {
         self.tick_log();
         self.tick_tables();
     }
 
-    fn tick_log(&self) {
+    fn tick_log(self: &Arc<Self>) {
+        self.retry_rollbacks();
         match self.wal.tick() {
             Ok(()) => self.background.log_failure.clear(),
             Err(error) => self.note_failure(&self.background.log_failure, "log write", &error),
         }
     }
 
-    fn tick_tables(&self) {
+    fn tick_tables(self: &Arc<Self>) {
         let now = self.vfs.now_micros();
         let age_micros = self.background.period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
         let ids: Vec<DictId> = self.dicts.read().keys().copied().collect();
@@ -211,8 +212,14 @@ impl Db {
 
     /// While too much log is kept, checkpoints the dictionary that holds most of it back.
     fn relieve_log(&self) {
-        // No checkpoint helps beyond what is kept for a damaged table.
-        let held = self.held_log.lock().values().map(|held| held.needs_from).min();
+        // No checkpoint helps beyond what is kept for a damaged table or a prepared transaction.
+        let held = self
+            .held_log
+            .lock()
+            .values()
+            .map(|held| held.needs_from)
+            .chain(self.prepared.needed_from())
+            .min();
         let mut tried = 0;
         while self.wal.kept_bytes() > self.log_kept_bytes_max && tried < 64 {
             let oldest = self
@@ -237,6 +244,8 @@ impl Db {
         // Read first: every commit up to here is in the memtables looked at below; later ones
         // may be in the log but not in a memtable yet, and are kept.
         let visible = self.snapshots.visible();
+        // Second: a prepared transaction is known to the memtables before it leaves this set.
+        let prepared = self.prepared.needed_from();
         let mut dicts = self.open_dicts();
         dicts.retain(|dict| !dict.is_dropped());
         if dicts.iter().any(|dict| !dict.is_secure.load(Ordering::Acquire)) {
@@ -246,6 +255,7 @@ impl Db {
             .iter()
             .filter_map(|dict| dict.tree.oldest_unwritten())
             .chain(self.held_log.lock().values().map(|held| held.needs_from))
+            .chain(prepared)
             .fold(visible + 1, u64::min);
         match self.wal.trim(keep_from) {
             Ok(()) => self.background.trim_failure.clear(),

@@ -10,6 +10,8 @@
 //! 6. the caller releases its row locks;
 //! 7. wait for the log as the flush mode says, then acknowledge.
 //!
+//! A prepared transaction takes these steps in pieces: see `prepared`.
+//!
 //! A gate is held from before the seqno is assigned until the records are in, so whoever seals a
 //! memtable (exclusively) knows that every seqno assigned so far is in it (I7).
 //! Lock order: gates by dictionary id, then the log's mutex, then the publication's.
@@ -22,6 +24,7 @@ use pando_txn::WriteSet;
 use pando_wal::{BatchBuilder, Lsn};
 
 use crate::db::Db;
+use crate::prepared::Ordered;
 use crate::table::Dict;
 
 /// A published commit: what is left is to wait for its durability.
@@ -46,25 +49,45 @@ impl Db {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
             let appended = self.wal.append(&batch)?;
             self.raise_counters(writes);
-            let mut position = 0;
-            writes.for_each_final(|id, key, kind, value| {
-                while dicts[position].id != id {
-                    position += 1;
-                }
+            for_each_record(writes, dicts, |position, key, kind, value| {
                 gates[position].insert(key, appended.seqno, kind, value);
             });
             // Still inside the gates: a checkpoint that sees the records sees them as changes.
             self.mark_dirty(dicts);
             appended
         };
-        self.snapshots.publish(published.seqno);
-        self.snapshots.wait_visible(published.seqno);
+        self.make_visible(published.seqno, dicts);
+        Ok(Published { lsn: published.lsn })
+    }
+
+    /// Step 4 and 5 for a commit that has its seqno (`prepared`): inserts the records where they are
+    /// booked.
+    pub(crate) fn publish_ordered(&self, writes: &WriteSet, dicts: &[Arc<Dict>], ordered: Ordered) {
+        let Ordered { appended, deferred } = ordered;
+        self.raise_counters(writes);
+        for_each_record(writes, dicts, |position, key, kind, value| {
+            deferred[position].insert(key, appended.seqno, kind, value);
+        });
+        // Still booked: a checkpoint that sees the records sees them as changes.
+        self.mark_dirty(dicts);
+        drop(deferred);
+        self.make_visible(appended.seqno, dicts);
+        for dict in dicts {
+            // It may have been sealed meanwhile, and passed by because of us.
+            if dict.tree.debt().sealed_bytes > 0 {
+                self.background.request(dict);
+            }
+        }
+    }
+
+    fn make_visible(&self, seqno: Seqno, dicts: &[Arc<Dict>]) {
+        self.snapshots.publish(seqno);
+        self.snapshots.wait_visible(seqno);
         for dict in dicts {
             if dict.tree.seal_if_full(|| self.wal.last_seqno()) {
                 self.background.request(dict);
             }
         }
-        Ok(Published { lsn: published.lsn })
     }
 
     /// Logs and applies "everything in these dictionaries is gone". The caller has the tables for
@@ -102,12 +125,28 @@ impl Db {
     }
 }
 
+/// Calls `f` with each final record, and the position of its dictionary in `dicts`.
+fn for_each_record(writes: &WriteSet, dicts: &[Arc<Dict>], mut f: impl FnMut(usize, &[u8], Kind, &[u8])) {
+    let mut position = 0;
+    writes.for_each_final(|id, key, kind, value| {
+        while dicts[position].id != id {
+            position += 1;
+        }
+        f(position, key, kind, value);
+    });
+}
+
 fn encode(writes: &WriteSet) -> BatchBuilder {
     let mut batch = BatchBuilder::new();
+    encode_into(writes, &mut batch);
+    batch
+}
+
+/// Adds the entries of a write set to a batch.
+pub(crate) fn encode_into(writes: &WriteSet, batch: &mut BatchBuilder) {
     writes.for_each_final(|dict, key, kind, value| {
         debug_assert!(kind == Kind::Put || value.is_empty());
         batch.record(dict, kind, key, value);
     });
     writes.for_each_auto_increment(|dict, next| batch.auto_increment(dict, next));
-    batch
 }

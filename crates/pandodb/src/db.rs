@@ -19,6 +19,7 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::horizon::EngineHorizon;
 use crate::options::{LogLevel, LogSink, Options};
+use crate::prepared::{PreparedTxns, Unresolved};
 use crate::recovery::{self, Unrecovered};
 use crate::table::{Dict, Table};
 use crate::transaction::Txn;
@@ -35,6 +36,7 @@ pub struct Db {
     pub(crate) horizon: Arc<EngineHorizon>,
     pub(crate) background: Arc<Background>,
     pub(crate) catalog: Catalog,
+    pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
     /// Open dictionaries, the catalog's included; in order, so that a simulated run repeats exactly.
@@ -67,6 +69,7 @@ pub(crate) struct Parts {
     pub catalog: Catalog,
     pub dicts: BTreeMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Unrecovered>,
+    pub unresolved: Vec<Unresolved>,
     pub lock: LockFile,
 }
 
@@ -95,6 +98,7 @@ impl Db {
             horizon: parts.horizon,
             background: Arc::new(Background::new(options.background_threads, options.checkpoint_period_s)),
             catalog: parts.catalog,
+            prepared: PreparedTxns::new(&parts.unresolved),
             ddl: Mutex::new(()),
             dicts: RwLock::new(parts.dicts),
             tables: RwLock::new(HashMap::new()),
@@ -109,6 +113,7 @@ impl Db {
             sink: options.log,
             _lock: parts.lock,
         });
+        db.restore_prepared(parts.unresolved)?;
         db.finish_intents();
         db.background.start(&db);
         Ok(db)
@@ -141,8 +146,15 @@ impl Db {
 
     /// Starts a transaction. It takes its snapshot when it first reads.
     pub fn begin(self: &Arc<Self>) -> Txn {
-        let id = TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed));
-        Txn::new(self.clone(), id, self.lock_wait_timeout)
+        Txn::new(self.clone(), self.new_txn_id(), self.lock_wait_timeout)
+    }
+
+    pub(crate) fn new_txn_id(&self) -> TxnId {
+        TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    pub(crate) fn lock_wait_timeout(&self) -> Duration {
+        self.lock_wait_timeout
     }
 
     /// Writes and syncs the log whatever the flush mode (FLUSH LOGS).

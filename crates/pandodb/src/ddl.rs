@@ -208,6 +208,7 @@ impl Db {
         let path = normalize(path);
         let descriptor =
             self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
+        self.prepared.check_unused(&descriptor)?;
         self.drop_described(&descriptor)
     }
 
@@ -246,6 +247,7 @@ impl Db {
         let (from, to) = (normalize(from), normalize(to));
         let old =
             self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
+        self.prepared.check_unused(&old)?;
         self.claim_name(&to)?;
         let new = TableDescriptor { path: to.clone(), ..old.clone() };
         let id = old.id;
@@ -295,6 +297,9 @@ impl Db {
     /// Removes all rows, and the auto-increment value. The caller knows that nobody uses the table.
     pub fn truncate_table(&self, path: &str) -> Result<()> {
         let table = self.open_table(path)?;
+        if let Some(descriptor) = self.catalog.table(path) {
+            self.prepared.check_unused(&descriptor)?;
+        }
         let mut dicts = table.dicts.clone();
         dicts.sort_by_key(|dict| dict.id);
         self.publish_truncate(&dicts)?;
@@ -357,7 +362,7 @@ impl Db {
         }
     }
 
-    fn open_dict(&self, path: &Path, id: DictId, config: TreeConfig) -> Result<Dict> {
+    pub(crate) fn open_dict(&self, path: &Path, id: DictId, config: TreeConfig) -> Result<Dict> {
         // Whatever it was that recovery stumbled on, without the log's records there would be wrong
         // answers, and the next checkpoint would lose them for ever.
         if let Some(held) = self.held_log.lock().get(&id) {

@@ -29,6 +29,7 @@ mod idle;
 mod lock_report;
 pub mod offline;
 mod options;
+mod prepared;
 mod recovery;
 mod rows;
 mod status;

@@ -26,7 +26,7 @@ use pando_storage::vfs::Vfs;
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 use pando_txn::Snapshots;
-use pando_wal::{BatchReader, Entry, Replay, Wal, WalOptions};
+use pando_wal::{BatchKind, BatchReader, Entry, Replay, Wal, WalOptions};
 
 use crate::catalog::{Catalog, Content};
 use crate::db::{Db, Parts};
@@ -34,6 +34,7 @@ use crate::ddl::{sync_parent, with_compression};
 use crate::descriptor::{table_dir, Intent, CATALOG};
 use crate::horizon::EngineHorizon;
 use crate::options::{LogLevel, LogSink, Options};
+use crate::prepared::Unresolved;
 use crate::table::Dict;
 
 /// Batches between two lines of progress in the operator's log.
@@ -63,6 +64,8 @@ struct Recovery<'a> {
     known: HashMap<DictId, Known>,
     dicts: BTreeMap<DictId, Opened>,
     held_log: HashMap<DictId, Unrecovered>,
+    /// Prepared and not resolved, so far in this pass, by seqno.
+    prepared: BTreeMap<Seqno, Unresolved>,
     batches: u64,
     records: u64,
 }
@@ -92,11 +95,13 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         known: HashMap::new(),
         dicts: BTreeMap::new(),
         held_log: HashMap::new(),
+        prepared: BTreeMap::new(),
         batches: 0,
         records: 0,
     };
     let catalog = recovery.open_catalog(&replay)?;
     let (last_seqno, named) = recovery.replay_catalog(&mut replay)?;
+    let unresolved: Vec<Unresolved> = recovery.prepared.values().cloned().collect();
     let content = Content::load(&catalog)?;
     recovery.finish_renames(&content, &wal)?;
     recovery.know_tables(&content);
@@ -124,6 +129,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         catalog: Catalog::new(catalog, content),
         dicts: dicts.into_iter().map(|(id, opened)| (id, opened.dict)).collect(),
         held_log,
+        unresolved,
         lock,
     })
 }
@@ -196,6 +202,7 @@ impl Recovery<'_> {
     fn replay_catalog(&mut self, replay: &mut Replay) -> Result<(Seqno, BTreeSet<DictId>)> {
         let mut named = BTreeSet::new();
         let mut recent = CATALOG;
+        self.prepared.clear();
         let end = replay.for_each(|seqno, batch| {
             self.replay_batch(seqno, batch, |id| {
                 if id != recent {
@@ -277,6 +284,7 @@ impl Recovery<'_> {
 
     fn replay_group(&mut self, replay: &mut Replay, group: &RangeInclusive<DictId>) -> Result<()> {
         let mut batches = 0u64;
+        self.prepared.clear();
         replay.for_each(|seqno, batch| {
             batches += 1;
             if batches % PROGRESS_BATCHES == 0 {
@@ -308,19 +316,47 @@ impl Recovery<'_> {
         }
     }
 
+    /// Replays a commit, or keeps what is prepared until its resolution comes. (A resolution whose
+    /// prepare was trimmed is that of a transaction that is durable in the trees, or was rolled back.)
     fn replay_batch(
         &mut self,
         seqno: Seqno,
         batch: BatchReader<'_>,
-        mut selected: impl FnMut(DictId) -> bool,
+        selected: impl FnMut(DictId) -> bool,
     ) -> Result<()> {
         self.horizon.replayed(seqno);
+        match batch.kind() {
+            BatchKind::Commit => self.replay_commit(seqno, seqno, batch, selected),
+            BatchKind::Prepare { xid } => {
+                let unresolved = Unresolved { seqno, xid: xid.to_vec(), batch: batch.to_batch() };
+                self.prepared.insert(seqno, unresolved);
+                Ok(())
+            }
+            BatchKind::CommitPrepared { prepare } => match self.prepared.remove(&prepare) {
+                Some(found) => self.replay_commit(seqno, prepare, found.batch.entries(), selected),
+                None => Ok(()),
+            },
+            BatchKind::RollbackPrepared { prepare } => {
+                self.prepared.remove(&prepare);
+                Ok(())
+            }
+        }
+    }
+
+    /// `logged_from` is the seqno under which the log has the entries.
+    fn replay_commit(
+        &mut self,
+        seqno: Seqno,
+        logged_from: Seqno,
+        batch: BatchReader<'_>,
+        mut selected: impl FnMut(DictId) -> bool,
+    ) -> Result<()> {
         let mut touched = Vec::new();
         for entry in batch {
             let entry = entry?;
             let id = entry.dict();
             if selected(id) {
-                self.replay_entry(seqno, id, entry)?;
+                self.replay_entry(seqno, logged_from, id, entry)?;
                 if touched.last() != Some(&id) {
                     touched.push(id);
                 }
@@ -351,8 +387,8 @@ impl Recovery<'_> {
         }
     }
 
-    fn replay_entry(&mut self, seqno: Seqno, id: DictId, entry: Entry<'_>) -> Result<()> {
-        if !self.dicts.contains_key(&id) && !self.open_known(seqno, id) {
+    fn replay_entry(&mut self, seqno: Seqno, logged_from: Seqno, id: DictId, entry: Entry<'_>) -> Result<()> {
+        if !self.dicts.contains_key(&id) && !self.open_known(logged_from, id) {
             return Ok(());
         }
         let Some(opened) = self.dicts.get(&id) else { return Ok(()) };
@@ -364,7 +400,8 @@ impl Recovery<'_> {
         dict.dirty_since.store(1, Ordering::Relaxed);
         match entry {
             Entry::Record { kind, key, value, .. } => {
-                dict.tree.gate().insert(key, seqno, kind, value);
+                // Booked as when it was committed: the log is needed from the prepare on.
+                dict.tree.defer(logged_from).1.insert(key, seqno, kind, value);
                 self.records += 1;
             }
             Entry::Truncate { .. } => {
@@ -379,7 +416,7 @@ impl Recovery<'_> {
     }
 
     /// Opens a dictionary that the log names. False: it was dropped, or its file is damaged.
-    fn open_known(&mut self, seqno: Seqno, id: DictId) -> bool {
+    fn open_known(&mut self, needs_from: Seqno, id: DictId) -> bool {
         if self.held_log.contains_key(&id) {
             return false;
         }
@@ -390,7 +427,7 @@ impl Recovery<'_> {
                 true
             }
             Err(error) => {
-                self.hold_log(id, seqno, error);
+                self.hold_log(id, needs_from, error);
                 false
             }
         }

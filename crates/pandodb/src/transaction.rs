@@ -15,6 +15,8 @@ use crate::background::PAID_AT_ONCE_BYTES;
 use crate::cursor::Cursor;
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::options::LogLevel;
+use crate::prepared::Phase;
 use crate::table::{Dict, Table};
 use crate::writes::Writes;
 
@@ -56,6 +58,7 @@ pub struct Txn {
     just_locked: bool,
     /// Bytes written for which no background work was paid for yet.
     unpaid_bytes: u64,
+    pub(crate) phase: Phase,
 }
 
 impl Txn {
@@ -69,7 +72,39 @@ impl Txn {
             lock_wait,
             just_locked: false,
             unpaid_bytes: 0,
+            phase: Phase::Active,
         }
+    }
+
+    /// One that goes on with what [`Txn::take_parts`] gave.
+    pub(crate) fn from_parts(
+        db: Arc<Db>,
+        handle: TxnHandle,
+        writes: Arc<Writes>,
+        touched: Vec<Arc<Dict>>,
+        phase: Phase,
+    ) -> Txn {
+        Txn {
+            handle,
+            lock_wait: db.lock_wait_timeout(),
+            db,
+            writes,
+            touched,
+            snapshot: None,
+            just_locked: false,
+            unpaid_bytes: 0,
+            phase,
+        }
+    }
+
+    /// Gives away locks and writes; what stays is a new transaction with a new id.
+    pub(crate) fn take_parts(&mut self) -> (TxnHandle, Arc<Writes>, Vec<Arc<Dict>>) {
+        let id = self.db.new_txn_id();
+        let handle = std::mem::replace(&mut self.handle, self.db.locks.register(id));
+        let writes = std::mem::replace(&mut self.writes, Writes::new(id));
+        let touched = std::mem::take(&mut self.touched);
+        self.end();
+        (handle, writes, touched)
     }
 
     /// The transaction's id.
@@ -100,6 +135,15 @@ impl Txn {
         }
     }
 
+    /// Takes a snapshot of every commit that has its place in the order now, also of those that are still on
+    /// their way ([`Txn::commit_ordered`]). Does not wait for them; the first read does. So several engines
+    /// can be asked for a snapshot under the mutex of the server's commits, and all show the same commits.
+    pub fn open_ordered_snapshot(&mut self) {
+        if self.snapshot.is_none() {
+            self.snapshot = Some(self.db.snapshots.take_at_least(self.db.wal.last_seqno()));
+        }
+    }
+
     /// Gives the snapshot back: READ COMMITTED at the end of each statement.
     pub fn close_snapshot(&mut self) {
         self.snapshot = None;
@@ -113,7 +157,9 @@ impl Txn {
     /// Seqno of consistent reads; opens the snapshot if need be.
     pub(crate) fn snapshot_seqno(&mut self) -> Seqno {
         self.open_snapshot();
-        self.snapshot.as_ref().map_or(0, Snapshot::seqno)
+        let seqno = self.snapshot.as_ref().map_or(0, Snapshot::seqno);
+        self.db.snapshots.wait_visible(seqno);
+        seqno
     }
 
     /// Whether a commit would write something.
@@ -134,6 +180,14 @@ impl Txn {
     /// What the transaction itself has written to a key: `Some(None)` is a delete.
     pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Option<Option<Vec<u8>>> {
         self.writes.read().get(dict.id, key).map(|own| own.map(<[u8]>::to_vec))
+    }
+
+    pub(crate) fn touched(&self) -> &[Arc<Dict>] {
+        &self.touched
+    }
+
+    pub(crate) fn unpaid_bytes(&self) -> u64 {
+        self.unpaid_bytes
     }
 
     pub(crate) fn writes(&self) -> &Arc<Writes> {
@@ -271,6 +325,11 @@ impl Txn {
         Ok(())
     }
 
+    /// Locks a key that a transaction of an earlier life has written: nobody else can have it.
+    pub(crate) fn lock_restored(&mut self, dict: &Dict, key: &[u8]) -> Result<()> {
+        self.lock_to_write(dict, key, LockWait::NoWait)
+    }
+
     /// A write cannot pass a locked key by.
     fn lock_to_write(&mut self, dict: &Dict, key: &[u8], wait: LockWait) -> Result<()> {
         match self.lock(dict, key, LockMode::Exclusive, wait)? {
@@ -314,7 +373,10 @@ impl Txn {
     /// Records that auto-increment values below `next` are used; logged with the rows that use
     /// them.
     pub fn raise_auto_increment(&mut self, table: &Table, next: u64) {
-        let rows = table.rows();
+        self.raise_auto_increment_of(table.rows(), next);
+    }
+
+    pub(crate) fn raise_auto_increment_of(&mut self, rows: &Arc<Dict>, next: u64) {
         self.touch(rows);
         self.writes.write().auto_increment(rows.id, next);
         rows.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
@@ -322,8 +384,11 @@ impl Txn {
 
     /// Commits, and waits until the commit is as durable as the flush mode says. Whatever comes
     /// back, the transaction is over: an error before the log took the batch rolls back, an error
-    /// of the log's write or sync latches the database (I8).
+    /// of the log's write or sync latches the database (I8). (A prepared one stays prepared.)
     pub fn commit(&mut self) -> Result<()> {
+        if !matches!(self.phase, Phase::Active) {
+            return self.commit_prepared();
+        }
         if !self.has_writes() {
             self.end();
             return Ok(());
@@ -344,13 +409,23 @@ impl Txn {
     /// Forgets all writes and gives back the locks: O(writes of this transaction) in memory, the
     /// trees are not touched (I6).
     pub fn rollback(&mut self) {
+        match self.phase {
+            Phase::Active => {}
+            Phase::Prepared(_) => {
+                if let Err(error) = self.rollback_prepared() {
+                    self.db.log(LogLevel::Warning, &format!("rollback of a prepared transaction: {error}"));
+                }
+                return;
+            }
+            Phase::Ordered(_) => unreachable!("a commit that has its place in the order is not rolled back"),
+        }
         if self.has_writes() {
             self.db.metrics.rollbacks.add(1);
         }
         self.end();
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         // Before the locks go: see `writes`.
         self.writes.end();
         for dict in self.touched.drain(..) {
@@ -365,7 +440,12 @@ impl Txn {
 
 impl Drop for Txn {
     fn drop(&mut self) {
-        self.rollback();
+        match self.phase {
+            Phase::Active => self.rollback(),
+            Phase::Prepared(_) => self.detach(),
+            // Decided and logged; the coordinator should have come back for it.
+            Phase::Ordered(_) => _ = self.commit(),
+        }
     }
 }
 

@@ -348,7 +348,8 @@ impl TreeFile {
             Error::ReadOnly { .. }
             | Error::TooLong { .. }
             | Error::NotFound { .. }
-            | Error::Exists { .. } => {}
+            | Error::Exists { .. }
+            | Error::InUse { .. } => {}
         }
         error
     }

@@ -10,7 +10,8 @@
 //! *inside* its shard's mutex; `live` reads `visible` *before* it visits the shards. So of the two,
 //! for each shard: either `live` comes second and sees the registration, or it comes first and then
 //! the snapshot is at least the `visible` that `live` returns, and versions above that are never
-//! dropped. No snapshot is missed and there is no retry.
+//! dropped. No snapshot is missed and there is no retry. (One taken ahead of `visible` is above it, so the
+//! same holds.)
 //!
 //! **Publication.** One mutex around a heap of the numbers above the gap; the critical section is a
 //! few instructions. A committer waits (`wait_visible`) only while an earlier committer is between
@@ -35,8 +36,7 @@ const REGISTRY_SHARDS: usize = 64;
 /// Looks at `visible` before a committer parks: about the time an earlier one needs to finish.
 const SPINS_BEFORE_PARKING: usize = 64;
 
-/// Snapshots in use of one shard: `(seqno, how many)`, ascending. New ones never sort before the
-/// last, because `visible` only grows.
+/// Snapshots in use of one shard: `(seqno, how many)`, ascending.
 type InUse = Vec<(Seqno, u32)>;
 
 #[derive(Debug, Default)]
@@ -82,14 +82,22 @@ impl Snapshots {
 
     /// A snapshot of everything visible now, registered until its last clone is dropped.
     pub fn take(&self) -> Snapshot {
+        self.take_at_least(0)
+    }
+
+    /// A snapshot of every commit up to `seqno`, which has been assigned but need not be visible: before it
+    /// is read through, [`Snapshots::wait_visible`]. Of everything visible, if that is more.
+    pub fn take_at_least(&self, seqno: Seqno) -> Snapshot {
         let shard = Arc::clone(&self.shards[shard_of_this_thread()]);
         let mut in_use = shard.in_use.lock();
-        let seqno = self.visible();
-        match in_use.last_mut() {
-            Some((last, count)) if *last == seqno => *count += 1,
-            last => {
-                assert!(last.is_none_or(|(last, _)| *last < seqno), "visible never goes back");
-                in_use.push((seqno, 1));
+        let seqno = self.visible().max(seqno);
+        // Nearly always behind the last: only one ahead of what is visible may be before it.
+        let place = in_use.iter().rposition(|(other, _)| *other <= seqno);
+        match place.map(|place| (place, &mut in_use[place])) {
+            Some((_, (last, count))) if *last == seqno => *count += 1,
+            place => {
+                let place = place.map_or(0, |(place, _)| place + 1);
+                in_use.insert(place, (seqno, 1));
             }
         }
         drop(in_use);
@@ -268,6 +276,22 @@ mod tests {
         assert_eq!(snapshots.live(), [6, 7]);
         drop(c);
         assert_eq!(snapshots.live(), [7]);
+    }
+
+    #[test]
+    fn a_snapshot_ahead_of_what_is_visible_is_kept_once_it_is() {
+        let snapshots = Snapshots::new(5);
+        let ahead = snapshots.take_at_least(7);
+        let now = snapshots.take();
+        assert_eq!((ahead.seqno(), now.seqno()), (7, 5));
+        assert_eq!(snapshots.live(), [5]);
+        (6..=9).for_each(|seqno| snapshots.publish(seqno));
+        assert_eq!(snapshots.live(), [5, 7, 9]);
+        drop(now);
+        drop(snapshots.take_at_least(3));
+        assert_eq!(snapshots.live(), [7, 9], "never less than what is visible");
+        drop(ahead);
+        assert_eq!(snapshots.live(), [9]);
     }
 
     #[test]

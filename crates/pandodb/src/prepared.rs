@@ -1,0 +1,438 @@
+//! Prepared transactions: two-phase commit for a coordinator that has other resources, too.
+//!
+//! # Life
+//!
+//! ```text
+//!            prepare                commit_ordered             commit
+//!   Active ----------> Prepared ----------------> Ordered ----------------> over
+//!                       |    ^                                               ^
+//!                detach |    | by xid            rollback, commit            |
+//!                       v    |  ---------------------------------------------+
+//!                      Detached <---- recovery
+//! ```
+//!
+//! 1. **Prepare** appends the whole batch to the log, with the coordinator's name for it (its xid), and waits
+//!    until it is as durable as the flush mode says. The batch has a seqno of its own, `p`, at which
+//!    nothing becomes visible: it is published at once.
+//! 2. **Commit, ordered** appends a record of a few bytes that names `p`; its seqno `n` is the commit's. The
+//!    server calls this for a whole group of transactions, one after the other, holding a mutex over all
+//!    commits, from the thread that leads the group. So it does nothing else, and nothing that waits for
+//!    another transaction: the records come later, in the transaction's own thread
+//!    (`pando_tree::DeferredCommit` says why that is sound, and why nobody can get stuck on it).
+//! 3. **Commit** inserts the records with seqno `n`, publishes it, and gives the locks back. The order was
+//!    the coordinator's: its log says that this transaction is committed, and the prepare is durable, so
+//!    nobody waits for the log here. Without the coordinator's step 2 (the user's XA COMMIT) it is done
+//!    here, and waited for.
+//! 4. **Rollback** of a prepared transaction appends a record, too: without it a restart would bring the
+//!    transaction back. If the log takes it only later (a full disk), the transaction keeps its locks
+//!    until then, detached: a row changed by another in between would else be overwritten by what comes
+//!    back after a crash.
+//!
+//! A prepared transaction outlives its connection: it is **detached**, with its write set and its locks, and
+//! waits in [`PreparedTxns`] for someone who knows its xid. **Recovery** brings it back the same way: it
+//! finds the prepares without a resolution, fills write sets from their batches, and locks every key that
+//! is in them, exclusively.
+//!
+//! # What the log keeps
+//!
+//! From `p` on, as long as the transaction is unresolved (`unresolved`), and then until what it wrote is in
+//! every tree's checkpoint (the memtables know `p`: `Memtable::needed_from`). The transaction is in the set
+//! from before `p` is visible, and leaves it when the memtables know; `Db::trim_log` reads visible, set and
+//! memtables in this order, so it always sees it somewhere. Space for the resolution is kept in the log from
+//! the prepare on, so a full disk does not come between the coordinator's decision and ours.
+//!
+//! A latched log (I8) does: then the transaction stays prepared, `commit` gives the error, and the next
+//! start's recovery asks the coordinator again.
+//!
+//! Tables with changes of a detached transaction cannot be dropped, renamed or truncated. (Attached ones
+//! have their connection's metadata locks.)
+//!
+//! Lock order: `detached` comes after the DDL mutex and before everything else; `unresolved` is a leaf.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use pando_base::{DictId, Error as EngineError, Kind, Seqno};
+use pando_tree::DeferredCommit;
+use pando_txn::{TxnHandle, WriteSet};
+use pando_wal::{Appended, BatchBuilder, Entry, FlushMode, OwnedBatch};
+use parking_lot::Mutex;
+
+use crate::commit::encode_into;
+use crate::db::Db;
+use crate::descriptor::{table_dir, TableDescriptor};
+use crate::error::Result;
+use crate::options::LogLevel;
+use crate::table::Dict;
+use crate::transaction::Txn;
+use crate::writes::Writes;
+
+/// Where a transaction is; see the head of this file.
+#[derive(Debug, Default)]
+pub(crate) enum Phase {
+    /// It may write; nothing of it is in the log.
+    #[default]
+    Active,
+    /// Its batch is in the log.
+    Prepared(Prepared),
+    /// Its commit is, too; its records are not in the trees yet.
+    Ordered(Ordered),
+}
+
+/// A batch that waits in the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    /// Of the prepare.
+    seqno: Seqno,
+    xid: Vec<u8>,
+}
+
+/// A commit that has its place in the order.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    pub appended: Appended,
+    /// For each touched dictionary.
+    pub deferred: Vec<DeferredCommit>,
+}
+
+/// A prepared transaction without a connection.
+#[derive(Debug)]
+struct Detached {
+    handle: TxnHandle,
+    writes: Arc<Writes>,
+    touched: Vec<Arc<Dict>>,
+    prepared: Prepared,
+    /// Its rollback was decided, but the log had no space for it.
+    is_rolling_back: bool,
+    /// [`Db::report_prepared`] has told it.
+    is_reported: bool,
+    /// Why it cannot be committed: recovery could not open a table.
+    unusable: Option<EngineError>,
+}
+
+/// What recovery found prepared and not resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Unresolved {
+    pub seqno: Seqno,
+    pub xid: Vec<u8>,
+    pub batch: OwnedBatch,
+}
+
+/// The prepared transactions of a database.
+#[derive(Debug, Default)]
+pub(crate) struct PreparedTxns {
+    /// Seqnos of the prepares that the log must keep.
+    unresolved: Mutex<BTreeSet<Seqno>>,
+    /// In the order of their prepares.
+    detached: Mutex<Vec<Detached>>,
+}
+
+impl PreparedTxns {
+    pub(crate) fn new(found: &[Unresolved]) -> PreparedTxns {
+        let unresolved = found.iter().map(|found| found.seqno).collect();
+        PreparedTxns { unresolved: Mutex::new(unresolved), detached: Mutex::default() }
+    }
+
+    /// The log is needed from here on for prepared transactions.
+    pub(crate) fn needed_from(&self) -> Option<Seqno> {
+        self.unresolved.lock().first().copied()
+    }
+
+    /// Refuses to take away a table that a prepared transaction without a connection has changed.
+    pub(crate) fn check_unused(&self, table: &TableDescriptor) -> pando_base::Result<()> {
+        let is_its = |dict: &Arc<Dict>| table.dictionaries.iter().any(|its| its.id == dict.id.0);
+        match self.detached.lock().iter().any(|detached| detached.touched.iter().any(is_its)) {
+            true => Err(EngineError::InUse { what: format!("table {}", table.path) }),
+            false => Ok(()),
+        }
+    }
+
+    fn take(&self, xid: &[u8]) -> Option<Detached> {
+        let mut detached = self.detached.lock();
+        let found = detached.iter().position(|d| d.prepared.xid == xid && !d.is_rolling_back)?;
+        Some(detached.remove(found))
+    }
+
+    fn put(&self, new: Detached) {
+        let mut detached = self.detached.lock();
+        let place = detached.partition_point(|other| other.prepared.seqno < new.prepared.seqno);
+        detached.insert(place, new);
+    }
+}
+
+impl Txn {
+    /// First phase: makes everything durable but the decision, under the coordinator's name for it. Without
+    /// writes there is nothing to do, and a commit or rollback ends the transaction as any other. After an
+    /// error the transaction can only be rolled back.
+    pub fn prepare(&mut self, xid: &[u8]) -> Result<()> {
+        assert!(matches!(self.phase, Phase::Active), "a transaction is prepared once");
+        if !self.has_writes() {
+            return Ok(());
+        }
+        let appended =
+            self.db.publish_prepare(&self.writes().read(), xid, self.touched(), self.unpaid_bytes())?;
+        self.phase = Phase::Prepared(Prepared { seqno: appended.seqno, xid: xid.to_vec() });
+        Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
+    }
+
+    /// Whether it is prepared and not resolved.
+    pub fn is_prepared(&self) -> bool {
+        matches!(self.phase, Phase::Prepared(_))
+    }
+
+    /// Gives a prepared transaction its place in the order of commits, once the coordinator has decided; it
+    /// becomes visible by [`Txn::commit`], which must follow. From any thread, while the transaction's own
+    /// stands still. Does not wait for other transactions. What goes wrong is told by the commit.
+    pub fn commit_ordered(&mut self) {
+        let _ = self.order();
+    }
+
+    fn order(&mut self) -> Result<()> {
+        if let Phase::Prepared(prepared) = &self.phase {
+            let ordered = self.db.order_prepared(prepared.seqno, self.touched())?;
+            self.phase = Phase::Ordered(ordered);
+        }
+        Ok(())
+    }
+
+    /// Commit of a prepared transaction. Whatever comes back, its owner is rid of it: after an error it
+    /// stays prepared, detached.
+    pub(crate) fn commit_prepared(&mut self) -> Result<()> {
+        let is_coordinated = matches!(self.phase, Phase::Ordered(_));
+        if let Err(error) = self.order() {
+            self.detach();
+            return Err(error);
+        }
+        let Phase::Ordered(ordered) = std::mem::take(&mut self.phase) else {
+            unreachable!("a prepared transaction was ordered");
+        };
+        let lsn = ordered.appended.lsn;
+        self.db.publish_ordered(&self.writes().read(), self.touched(), ordered);
+        self.end();
+        self.db.metrics.commits.add(1);
+        let mode = self.db.flush_mode();
+        if is_coordinated && mode == FlushMode::Commit {
+            // The coordinator's log has the decision, and the prepare is durable.
+            return Ok(());
+        }
+        Ok(self.db.wal.wait(lsn, mode)?)
+    }
+
+    /// Rollback of a prepared transaction. After an error (a full disk) it is detached, and rolled back when
+    /// the log has space; its locks stay until then.
+    pub(crate) fn rollback_prepared(&mut self) -> Result<()> {
+        let Phase::Prepared(prepared) = &self.phase else { return Ok(()) };
+        let seqno = prepared.seqno;
+        match self.db.wal.append_resolution(&BatchBuilder::rollback_prepared(seqno)) {
+            Ok(appended) => {
+                self.db.prepared.unresolved.lock().remove(&seqno);
+                self.db.snapshots.publish(appended.seqno);
+                self.phase = Phase::Active;
+                self.rollback();
+                Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
+            }
+            Err(error @ EngineError::ReadOnly { .. }) => {
+                // Nobody can change its rows before the next start, which asks the coordinator again.
+                self.phase = Phase::Active;
+                self.rollback();
+                Err(error.into())
+            }
+            Err(error) => {
+                self.detach_as(true);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Leaves a prepared transaction to whoever knows its xid, with its locks. This object can be used for
+    /// the next, under a new id.
+    pub fn detach(&mut self) {
+        self.detach_as(false);
+    }
+
+    fn detach_as(&mut self, is_rolling_back: bool) {
+        let Phase::Prepared(prepared) = std::mem::take(&mut self.phase) else {
+            unreachable!("only a prepared transaction can be detached");
+        };
+        let (handle, writes, touched) = self.take_parts();
+        self.db.prepared.put(Detached {
+            handle,
+            writes,
+            touched,
+            prepared,
+            is_rolling_back,
+            is_reported: false,
+            unusable: None,
+        });
+    }
+
+    fn attach(db: &Arc<Db>, detached: Detached) -> Txn {
+        let Detached { handle, writes, touched, prepared, .. } = detached;
+        Txn::from_parts(db.clone(), handle, writes, touched, Phase::Prepared(prepared))
+    }
+}
+
+impl Db {
+    /// The names of at most `max` prepared transactions without a connection, each once; when there are
+    /// fewer, the next call begins anew.
+    pub fn report_prepared(&self, max: usize) -> Vec<Vec<u8>> {
+        let mut detached = self.prepared.detached.lock();
+        let untold = detached.iter_mut().filter(|d| !d.is_reported && !d.is_rolling_back);
+        let told: Vec<Vec<u8>> = untold
+            .take(max)
+            .map(|d| {
+                d.is_reported = true;
+                d.prepared.xid.clone()
+            })
+            .collect();
+        if told.len() < max {
+            detached.iter_mut().for_each(|d| d.is_reported = false);
+        }
+        told
+    }
+
+    /// Commits a prepared transaction that has no connection. False: there is none of that name. After an
+    /// error it is still prepared.
+    pub fn commit_by_xid(self: &Arc<Self>, xid: &[u8]) -> Result<bool> {
+        let Some(detached) = self.prepared.take(xid) else { return Ok(false) };
+        if let Some(error) = detached.unusable.clone() {
+            self.prepared.put(detached);
+            return Err(error.into());
+        }
+        Txn::attach(self, detached).commit()?;
+        Ok(true)
+    }
+
+    /// Rolls back a prepared transaction that has no connection. False: there is none of that name.
+    pub fn rollback_by_xid(self: &Arc<Self>, xid: &[u8]) -> Result<bool> {
+        let Some(detached) = self.prepared.take(xid) else { return Ok(false) };
+        Txn::attach(self, detached).rollback_prepared()?;
+        Ok(true)
+    }
+
+    /// Tries again to log rollbacks for which the log had no space.
+    pub(crate) fn retry_rollbacks(self: &Arc<Self>) {
+        let waiting: Vec<Detached> = {
+            let mut detached = self.prepared.detached.lock();
+            let (waiting, rest) = std::mem::take(&mut *detached).into_iter().partition(|d| d.is_rolling_back);
+            *detached = rest;
+            waiting
+        };
+        for detached in waiting {
+            // What fails is back in the list.
+            let _ = Txn::attach(self, detached).rollback_prepared();
+        }
+    }
+
+    /// Logs a batch that waits for its resolution. Errors leave nothing behind.
+    fn publish_prepare(
+        &self,
+        writes: &WriteSet,
+        xid: &[u8],
+        dicts: &[Arc<Dict>],
+        unpaid_bytes: u64,
+    ) -> pando_base::Result<Appended> {
+        self.pay_for_debt(dicts, unpaid_bytes)?;
+        let mut batch = BatchBuilder::new();
+        batch.prepare(xid);
+        encode_into(writes, &mut batch);
+        let appended = self.wal.append_prepare(&batch)?;
+        // Before it is visible: see "What the log keeps".
+        self.prepared.unresolved.lock().insert(appended.seqno);
+        self.snapshots.publish(appended.seqno);
+        Ok(appended)
+    }
+
+    /// Gives a prepared transaction its seqno, and books its records into the memtables.
+    fn order_prepared(&self, prepare: Seqno, dicts: &[Arc<Dict>]) -> pando_base::Result<Ordered> {
+        let batch = BatchBuilder::commit_prepared(prepare);
+        let (gates, deferred): (Vec<_>, Vec<_>) = dicts.iter().map(|dict| dict.tree.defer(prepare)).unzip();
+        let appended = self.wal.append_resolution(&batch)?;
+        drop(gates);
+        // The memtables know it now.
+        self.prepared.unresolved.lock().remove(&prepare);
+        Ok(Ordered { appended, deferred })
+    }
+
+    /// Brings back what recovery found prepared. Troubles with tables are those of the transaction.
+    pub(crate) fn restore_prepared(self: &Arc<Self>, found: Vec<Unresolved>) -> Result<()> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.wal.keep_for_resolutions(found.len() as u64) {
+            self.log(
+                LogLevel::Warning,
+                &format!("no space is kept to resolve prepared transactions: {error}"),
+            );
+        }
+        let count = found.len();
+        for unresolved in found {
+            self.restore_one(unresolved)?;
+        }
+        self.log(LogLevel::Note, &format!("{count} prepared transactions wait for their resolution"));
+        Ok(())
+    }
+
+    fn restore_one(self: &Arc<Self>, found: Unresolved) -> Result<()> {
+        let Unresolved { seqno, xid, batch } = found;
+        let mut txn = self.begin();
+        let mut unusable = None;
+        for entry in batch.entries() {
+            let entry = entry?;
+            let dict = match self.dict_of_prepared(entry.dict()) {
+                Ok(Some(dict)) => dict,
+                // Dropped since, or temporary.
+                Ok(None) => continue,
+                Err(error) => {
+                    unusable = Some(error);
+                    continue;
+                }
+            };
+            txn.restore(&dict, &entry)?;
+        }
+        txn.phase = Phase::Prepared(Prepared { seqno, xid });
+        txn.detach();
+        if let Some(last) = self.prepared.detached.lock().last_mut() {
+            last.unusable = unusable;
+        }
+        Ok(())
+    }
+
+    fn dict_of_prepared(&self, id: DictId) -> pando_base::Result<Option<Arc<Dict>>> {
+        if let Some(dict) = self.dict(id) {
+            return Ok(Some(dict));
+        }
+        let has_it = |t: &TableDescriptor| !t.temporary && t.dictionaries.iter().any(|d| d.id == id.0);
+        let Some(table) = self.catalog.tables(has_it).pop() else { return Ok(None) };
+        let Some(file) = table.dictionaries.iter().find(|d| d.id == id.0).map(|d| &d.file) else {
+            return Ok(None);
+        };
+        let path = table_dir(&self.base_dir, &table.path).join(file);
+        let dict = Arc::new(self.open_dict(&path, id, self.tree_config_for(table.compression()))?);
+        self.dicts.write().insert(id, dict.clone());
+        Ok(Some(dict))
+    }
+}
+
+impl Txn {
+    /// Takes an entry of a prepared batch into the write set, under an exclusive lock on its key.
+    fn restore(&mut self, dict: &Arc<Dict>, entry: &Entry<'_>) -> Result<()> {
+        match *entry {
+            Entry::Record { kind, key, value, .. } => {
+                self.lock_restored(dict, key)?;
+                match kind {
+                    Kind::Put => self.write_put(dict, key, value)?,
+                    Kind::Delete => self.write_delete(dict, key),
+                }
+            }
+            Entry::AutoIncrement { next, .. } => self.raise_auto_increment_of(dict, next),
+            Entry::Truncate { .. } => {
+                let path = dict.file.path();
+                return Err(
+                    EngineError::corruption(&path, 0, "prepared batch", "rows", "a truncation").into()
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,494 @@
+//! Prepared transactions: two-phase commit, through crashes.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{count, disk, fill, open, open_logging, options, spec, Lines};
+use pando_storage::vfs::FaultKind;
+use pandodb::{
+    Db, EngineError, Error, FlushMode, LockMode, LockWait, LockedRead, SimVfs, Table, TableSpec, Txn, Vfs,
+};
+
+const T: &str = "./db/t";
+
+fn world() -> (Arc<SimVfs>, Arc<Db>, Arc<Table>) {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    db.create_table(&spec(T)).unwrap();
+    let table = db.open_table(T).unwrap();
+    (vfs, db, table)
+}
+
+fn put(txn: &mut Txn, table: &Table, key: &str, value: &str) {
+    for dict in 0..2 {
+        txn.put(table, dict, key.as_bytes(), value.as_bytes(), LockWait::NoWait).unwrap();
+    }
+}
+
+fn read(db: &Arc<Db>, key: &str) -> Option<String> {
+    let table = db.open_table(T).unwrap();
+    let value = db.begin().get(&table, 0, key.as_bytes()).unwrap();
+    value.map(|value| String::from_utf8(value).unwrap())
+}
+
+/// What a locking read without waiting meets.
+fn is_locked(db: &Arc<Db>, dict: usize, key: &str) -> bool {
+    let table = db.open_table(T).unwrap();
+    let got = db.begin().get_locked(&table, dict, key.as_bytes(), LockMode::Shared, LockWait::NoWait);
+    match got {
+        Ok(LockedRead::Row(_) | LockedRead::Absent) => false,
+        Err(Error::WouldBlock) => true,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_prepared_transaction_is_unseen_and_locked_until_it_commits() {
+    let (_, db, table) = world();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"x").unwrap();
+    assert!(txn.is_prepared());
+    assert_eq!(read(&db, "a"), None);
+    assert!(is_locked(&db, 0, "a"));
+    txn.commit().unwrap();
+    assert_eq!(read(&db, "a").as_deref(), Some("1"));
+    assert!(!is_locked(&db, 0, "a"));
+    // The object serves the next one.
+    put(&mut txn, &table, "b", "2");
+    txn.commit().unwrap();
+    assert_eq!(count(&db, T).unwrap(), 2);
+}
+
+#[test]
+fn a_prepared_transaction_without_writes_leaves_no_trace() {
+    let (vfs, db, _) = world();
+    let before = db.metrics().log_written_bytes.get();
+    let mut txn = db.begin();
+    txn.prepare(b"x").unwrap();
+    assert!(!txn.is_prepared());
+    txn.commit_ordered();
+    txn.commit().unwrap();
+    assert_eq!(db.metrics().log_written_bytes.get(), before);
+    drop((txn, db));
+    assert!(open(&vfs.crash()).unwrap().report_prepared(9).is_empty());
+}
+
+#[test]
+fn the_order_of_commits_is_that_of_commit_ordered_whoever_comes_first() {
+    let (_, db, table) = world();
+    let mut first = db.begin();
+    let mut second = db.begin();
+    put(&mut first, &table, "a", "1");
+    put(&mut second, &table, "b", "2");
+    second.prepare(b"2").unwrap();
+    first.prepare(b"1").unwrap();
+    // One thread orders all.
+    first.commit_ordered();
+    second.commit_ordered();
+    let mut reader = db.begin();
+    reader.open_snapshot();
+    std::thread::scope(|scope| {
+        // The later one has to wait for the earlier one to become visible.
+        let second = scope.spawn(move || second.commit().unwrap());
+        assert_eq!((read(&db, "a"), read(&db, "b")), (None, None));
+        first.commit().unwrap();
+        second.join().unwrap();
+    });
+    assert_eq!((read(&db, "a").as_deref(), read(&db, "b").as_deref()), (Some("1"), Some("2")));
+    assert_eq!(reader.get(&table, 0, b"a").unwrap(), None, "an old snapshot stays old");
+}
+
+#[test]
+fn an_ordered_snapshot_has_what_is_on_its_way() {
+    let (_, db, table) = world();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    let mut before = db.begin();
+    before.open_ordered_snapshot();
+    txn.commit_ordered();
+    let (mut plain, mut ordered) = (db.begin(), db.begin());
+    plain.open_snapshot();
+    ordered.open_ordered_snapshot();
+    txn.commit().unwrap();
+    fill(&db, T, 0..500).unwrap();
+    put(&mut txn, &table, "a", "2");
+    txn.commit().unwrap();
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(before.get(&table, 0, b"a").unwrap(), None);
+    assert_eq!(plain.get(&table, 0, b"a").unwrap(), None);
+    assert_eq!(ordered.get(&table, 0, b"a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(count(&db, T).unwrap(), 501);
+}
+
+#[test]
+fn seals_jobs_and_checkpoints_between_order_and_commit_lose_nothing() {
+    // The power fails before any of them, then after some of them, is committed.
+    for committed in 0..=3 {
+        let (vfs, db, table) = world();
+        fill(&db, T, 0..50).unwrap();
+        // Each is booked in a memtable that a checkpoint seals before its records come.
+        let mut late: Vec<Txn> = (0..3).map(|_| db.begin()).collect();
+        for (n, txn) in late.iter_mut().enumerate() {
+            put(txn, &table, &format!("z{n}"), "late");
+            txn.prepare(b"1").unwrap();
+            txn.commit_ordered();
+            db.checkpoint().unwrap();
+        }
+        db.run_jobs().unwrap();
+        db.checkpoint().unwrap();
+        db.tick();
+        assert_eq!(read(&db, "z0"), None);
+        db.flush_logs().unwrap();
+        for (n, txn) in late.iter_mut().enumerate().take(committed) {
+            txn.commit().unwrap();
+            assert_eq!(read(&db, &format!("z{n}")).as_deref(), Some("late"));
+            db.run_jobs().unwrap();
+            db.checkpoint().unwrap();
+            db.tick();
+            db.check_table(&table).unwrap();
+        }
+        if committed == 3 {
+            fill(&db, T, 50..400).unwrap();
+            db.run_jobs().unwrap();
+            db.checkpoint().unwrap();
+            db.tick();
+            db.check_table(&table).unwrap();
+        }
+        let crashed = vfs.crash();
+        drop((late, table, db));
+        let db = open(&crashed).unwrap();
+        assert!(db.report_prepared(9).is_empty());
+        for n in 0..3 {
+            assert_eq!(read(&db, &format!("z{n}")).as_deref(), Some("late"), "{committed} committed");
+        }
+        db.check_table(&db.open_table(T).unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn what_is_prepared_survives_restarts_with_its_locks_and_can_be_resolved_then() {
+    for commit in [true, false] {
+        let (vfs, db, table) = world();
+        fill(&db, T, 0..10).unwrap();
+        let mut txn = db.begin();
+        put(&mut txn, &table, "a", "1");
+        txn.delete(&table, 0, b"00000003", LockWait::NoWait).unwrap();
+        txn.delete(&table, 1, b"00000003", LockWait::NoWait).unwrap();
+        txn.raise_auto_increment(&table, 77);
+        txn.prepare(b"the xid").unwrap();
+        drop((txn, table, db));
+        let mut vfs = vfs.crash();
+        for _ in 0..3 {
+            let db = open(&vfs).unwrap();
+            assert_eq!(db.report_prepared(9), [b"the xid"]);
+            assert!(is_locked(&db, 0, "a") && is_locked(&db, 1, "a") && is_locked(&db, 0, "00000003"));
+            assert!(!is_locked(&db, 0, "00000004"));
+            assert_eq!(read(&db, "a"), None);
+            assert_eq!(count(&db, T).unwrap(), 10);
+            // Work in between: the log is trimmed as far as can be.
+            fill(&db, T, 100..600).unwrap();
+            db.run_jobs().unwrap();
+            db.checkpoint().unwrap();
+            let table = db.open_table(T).unwrap();
+            let mut txn = db.begin();
+            for n in 100..600u32 {
+                for dict in 0..2 {
+                    txn.delete(&table, dict, format!("{n:08}").as_bytes(), LockWait::NoWait).unwrap();
+                }
+            }
+            txn.commit().unwrap();
+            drop((txn, table, db));
+            vfs = vfs.crash();
+        }
+        let db = open(&vfs).unwrap();
+        assert!(!db.commit_by_xid(b"another").unwrap());
+        let done = if commit { db.commit_by_xid(b"the xid") } else { db.rollback_by_xid(b"the xid") };
+        assert!(done.unwrap());
+        assert!(!db.rollback_by_xid(b"the xid").unwrap(), "once");
+        let check = |db: &Arc<Db>| {
+            assert!(db.report_prepared(9).is_empty());
+            assert!(!is_locked(db, 0, "a") && !is_locked(db, 0, "00000003"));
+            assert_eq!(read(db, "a").is_some(), commit);
+            assert_eq!(read(db, "00000003").is_none(), commit);
+            assert_eq!(count(db, T).unwrap(), 10);
+            if commit {
+                assert!(db.open_table(T).unwrap().auto_increment() >= 77);
+            }
+        };
+        check(&db);
+        drop(db);
+        let vfs = vfs.crash();
+        check(&open(&vfs).unwrap());
+        let db = open(&vfs).unwrap();
+        db.close().unwrap();
+        drop(db);
+        check(&open(&vfs.crash()).unwrap());
+    }
+}
+
+#[test]
+fn the_log_is_kept_for_what_is_prepared_and_for_what_was_until_it_is_in_the_trees() {
+    const OTHER: &str = "./db/other";
+    /// Fills log files with what is in the trees at once.
+    fn work_elsewhere(db: &Arc<Db>, from: u32) {
+        fill(db, OTHER, from..from + 2000).unwrap();
+        db.run_jobs().unwrap();
+        db.tick();
+    }
+    let (vfs, db, table) = world();
+    db.create_table(&spec(OTHER)).unwrap();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    work_elsewhere(&db, 0);
+    db.checkpoint().unwrap();
+    db.tick();
+    txn.commit_ordered();
+    txn.commit().unwrap();
+    // Committed, and in a memtable alone: a crash now needs the prepare's frame, and so does one after
+    // the recovery, which has it in a memtable again.
+    let mut vfs = vfs;
+    let mut owner = Some((txn, table, db));
+    for n in 1..4 {
+        let db = match &owner {
+            Some((_, _, db)) => db.clone(),
+            None => open(&vfs).unwrap(),
+        };
+        work_elsewhere(&db, n * 2000);
+        let crashed = vfs.crash();
+        owner = None;
+        drop(db);
+        vfs = crashed;
+        let db = open(&vfs).unwrap();
+        assert_eq!(read(&db, "a").as_deref(), Some("1"), "after restart {n}");
+        assert!(db.report_prepared(9).is_empty());
+    }
+    assert!(owner.is_none());
+    let db = open(&vfs).unwrap();
+    work_elsewhere(&db, 9000);
+    db.checkpoint().unwrap();
+    db.tick();
+    let kept = db.metrics().log_kept_bytes.get();
+    assert!(kept < 200_000, "once it is in the trees the log goes: {kept}");
+    drop(db);
+    assert_eq!(read(&open(&vfs.crash()).unwrap(), "a").as_deref(), Some("1"));
+}
+
+#[test]
+fn a_detached_transaction_keeps_its_locks_and_its_table() {
+    let (_, db, table) = world();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    let id = txn.id();
+    txn.detach();
+    assert!(txn.id() != id && !txn.is_prepared());
+    assert!(is_locked(&db, 0, "a"));
+    for refused in [db.drop_table(T), db.truncate_table(T), db.rename_table(T, "./db/u")] {
+        assert!(matches!(refused, Err(EngineError::InUse { .. })), "{refused:?}");
+    }
+    put(&mut txn, &table, "b", "2");
+    txn.commit().unwrap();
+    assert!(db.commit_by_xid(b"1").unwrap());
+    assert_eq!(count(&db, T).unwrap(), 2);
+    // A connection that goes away does the same.
+    put(&mut txn, &table, "c", "3");
+    txn.prepare(b"2").unwrap();
+    drop(txn);
+    assert!(is_locked(&db, 0, "c"));
+    assert!(db.rollback_by_xid(b"2").unwrap());
+    assert!(!is_locked(&db, 0, "c"));
+    db.truncate_table(T).unwrap();
+    db.rename_table(T, "./db/u").unwrap();
+    db.drop_table("./db/u").unwrap();
+}
+
+#[test]
+fn names_are_reported_in_pieces_each_once() {
+    let (_, db, table) = world();
+    for n in 0..5u8 {
+        let mut txn = db.begin();
+        put(&mut txn, &table, &n.to_string(), "v");
+        txn.prepare(&[n]).unwrap();
+    }
+    let name = |n: u8| vec![n];
+    assert_eq!(db.report_prepared(2), [name(0), name(1)]);
+    // The server resolves between two calls.
+    assert!(db.rollback_by_xid(&[0]).unwrap());
+    assert_eq!(db.report_prepared(2), [name(2), name(3)]);
+    assert_eq!(db.report_prepared(2), [name(4)]);
+    assert_eq!(db.report_prepared(9).len(), 4);
+}
+
+#[test]
+fn a_full_disk_refuses_a_prepare_but_never_a_resolution() {
+    let (vfs, db, table) = world();
+    let mut prepared = Vec::new();
+    let mut next = || {
+        let mut txn = db.begin();
+        put(&mut txn, &table, &format!("{:04}", prepared.len()), &"v".repeat(500));
+        txn.prepare(b"x")?;
+        prepared.push(txn);
+        Ok(())
+    };
+    vfs.set_capacity(Some(vfs.used_bytes() + 100_000));
+    let error: Error = loop {
+        if let Err(error) = next() {
+            break error;
+        }
+    };
+    assert!(matches!(error, Error::Engine(EngineError::DiskFull { .. })), "{error}");
+    assert!(prepared.len() > 20);
+    let committed = prepared.len() as u32 / 2;
+    for txn in prepared.split_off(prepared.len() / 2) {
+        drop(txn);
+        assert!(db.rollback_by_xid(b"x").unwrap());
+    }
+    for mut txn in prepared {
+        txn.commit_ordered();
+        txn.commit().unwrap();
+    }
+    assert_eq!(count(&db, T).unwrap(), committed);
+}
+
+#[test]
+fn a_latched_log_leaves_a_prepared_transaction_to_the_next_start() {
+    let (vfs, db, table) = world();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    vfs.fail_io_after(1, FaultKind::Error);
+    let mut other = db.begin();
+    put(&mut other, &table, "b", "1");
+    assert!(other.commit().is_err());
+    txn.commit_ordered();
+    let error = txn.commit().unwrap_err();
+    assert!(matches!(error, Error::Engine(EngineError::ReadOnly { .. })), "{error}");
+    assert!(!txn.is_prepared());
+    assert!(is_locked(&db, 0, "a"), "it waits for the next start");
+    let crashed = vfs.crash();
+    drop((txn, other, table, db));
+    let db = open(&crashed).unwrap();
+    assert!(db.commit_by_xid(b"1").unwrap());
+    assert_eq!(read(&db, "a").as_deref(), Some("1"));
+}
+
+/// What the coordinator has decided holds, whichever I/O the power fails at.
+#[test]
+fn a_crash_at_every_io_leaves_prepared_or_resolved_and_nothing_between() {
+    let trace = |vfs: &Arc<SimVfs>, decided: &mut Vec<(String, bool)>| -> pandodb::Result<()> {
+        let db = open(vfs)?;
+        let table = db.open_table(T)?;
+        for n in 0..6u32 {
+            let mut txn = db.begin();
+            for row in 0..3 {
+                let key = format!("{n}-{row}");
+                for dict in 0..2 {
+                    txn.put(&table, dict, key.as_bytes(), &[7; 300], LockWait::NoWait)?;
+                }
+            }
+            let xid = n.to_string();
+            txn.prepare(xid.as_bytes())?;
+            let commit = n % 3 != 2;
+            decided.push((xid.clone(), commit));
+            match n % 4 {
+                0 => txn.detach(),
+                _ if commit => {
+                    txn.commit_ordered();
+                    db.run_jobs()?;
+                    txn.commit()?;
+                }
+                _ => txn.rollback(),
+            }
+            if n % 4 == 0 {
+                let done = if commit {
+                    db.commit_by_xid(xid.as_bytes())
+                } else {
+                    db.rollback_by_xid(xid.as_bytes())
+                };
+                done?;
+            }
+            if n == 3 {
+                db.checkpoint()?;
+            }
+        }
+        db.flush_logs()?;
+        Ok(())
+    };
+    let start = || {
+        let vfs = disk(7);
+        let db = open(&vfs).unwrap();
+        db.create_table(&spec(T)).unwrap();
+        db.close().unwrap();
+        vfs
+    };
+    let mut ios = 0;
+    for at in 1.. {
+        let vfs = start();
+        let mut decided = Vec::new();
+        vfs.fail_io_after(at, FaultKind::Sticky);
+        let finished = trace(&vfs, &mut decided).is_ok();
+        let vfs = vfs.crash();
+        let db = open(&vfs).unwrap();
+        let open_xids = db.report_prepared(100);
+        for (xid, commit) in &decided {
+            // The coordinator resolves what is still open as it had decided.
+            if open_xids.contains(&xid.as_bytes().to_vec()) {
+                let done = if *commit {
+                    db.commit_by_xid(xid.as_bytes())
+                } else {
+                    db.rollback_by_xid(xid.as_bytes())
+                };
+                assert!(done.unwrap());
+            }
+        }
+        // What it never decided may be prepared; it rolls that back.
+        for xid in db.report_prepared(100) {
+            assert!(!decided.iter().any(|(name, _)| name.as_bytes() == xid), "resolved above");
+            assert!(db.rollback_by_xid(&xid).unwrap());
+        }
+        let check = |db: &Arc<Db>| {
+            for (xid, commit) in &decided {
+                for row in 0..3 {
+                    let found = read(db, &format!("{xid}-{row}")).is_some();
+                    assert_eq!(found, *commit, "crash at {at}, transaction {xid}");
+                }
+            }
+            let rows = 3 * decided.iter().filter(|(_, commit)| *commit).count() as u32;
+            assert_eq!(count(db, T).unwrap(), rows, "crash at {at}");
+            assert!(db.report_prepared(100).is_empty());
+        };
+        check(&db);
+        drop(db);
+        check(&open(&vfs.crash()).unwrap());
+        if finished {
+            break;
+        }
+        ios = at;
+    }
+    assert!(ios > 30, "{ios}");
+}
+
+#[test]
+fn lazy_modes_may_lose_a_prepare_but_only_whole() {
+    let vfs = disk(3);
+    let lines = Lines::default();
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let mut lazy = options(&lines);
+    lazy.flush_mode = FlushMode::Lazy;
+    let db = Db::open_with_vfs(lazy, files.clone(), files).unwrap();
+    db.create_table(&TableSpec { ..spec(T) }).unwrap();
+    let table = db.open_table(T).unwrap();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    drop((txn, table, db));
+    let db = open_logging(&vfs.crash(), &lines).unwrap();
+    assert!(db.report_prepared(9).is_empty());
+    assert_eq!(count(&db, T).unwrap(), 0);
+}
