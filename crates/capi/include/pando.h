@@ -84,6 +84,10 @@ enum PandoStatus
    * There is such a table (or its directory) already.
    */
   PANDO_STATUS_TABLE_EXISTS = 14,
+  /**
+   * A prepared transaction without a connection has changed the table.
+   */
+  PANDO_STATUS_IN_USE = 15,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -442,6 +446,11 @@ typedef struct PandoOptions {
 } PandoOptions;
 
 /**
+ * Takes the name of a prepared transaction; called on the caller's thread.
+ */
+typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
+
+/**
  * A transaction that has taken a lock or a snapshot.
  */
 typedef struct PandoTxnRow {
@@ -771,6 +780,32 @@ const char *pando_metric_name(uint32_t position);
 void pando_db_metrics(const struct PandoDb *db, uint64_t *values, uint32_t count);
 
 /**
+ * Tells the names of at most `max` prepared transactions without a connection, each once; after a call
+ * that told fewer the next begins anew. Returns how many.
+ *
+ * # Safety
+ * `db` is open; `sink` can take `context`.
+ */
+uint32_t pando_db_report_prepared(const struct PandoDb *db, uint32_t max, PandoXidSink sink, void *context);
+
+/**
+ * Commits a prepared transaction without a connection; `NotFound`: there is none of that name. After an
+ * error it is still prepared.
+ *
+ * # Safety
+ * `db` is open.
+ */
+PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes xid);
+
+/**
+ * Rolls back a prepared transaction without a connection; `NotFound`: there is none of that name.
+ *
+ * # Safety
+ * `db` is open.
+ */
+PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
+
+/**
  * Looks at all transactions and locks; free it with [`pando_lock_report_free`].
  *
  * # Safety
@@ -1015,6 +1050,15 @@ void pando_txn_begin_statement(struct PandoTxn *txn, uint64_t lock_wait_s);
 void pando_txn_open_snapshot(struct PandoTxn *txn);
 
 /**
+ * As [`pando_txn_open_snapshot`], of every commit that has its place in the order now: to be called under
+ * the mutex that [`pando_txn_commit_ordered`] is called under. Waits for nobody.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_open_ordered_snapshot(struct PandoTxn *txn);
+
+/**
  * Gives the snapshot back; the next consistent read takes a new one.
  *
  * # Safety
@@ -1056,12 +1100,39 @@ uint64_t pando_txn_mark(struct PandoTxn *txn);
 void pando_txn_rollback_to(struct PandoTxn *txn, uint64_t mark);
 
 /**
- * Commits. Whatever comes back, the transaction is over.
+ * Commits. Whatever comes back, the transaction is over; but one that was prepared stays so after an error,
+ * without this object, which has a new id then.
  *
  * # Safety
  * The transaction is alive and belongs to this thread.
  */
 PandoStatus pando_txn_commit(struct PandoTxn *txn);
+
+/**
+ * First phase of a two-phase commit: durable but for the decision, under the coordinator's name for it.
+ * After an error it can only be rolled back. Without writes it does nothing.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+PandoStatus pando_txn_prepare(struct PandoTxn *txn, struct PandoBytes xid);
+
+/**
+ * 1 while it is prepared and not resolved: freeing it then leaves it to `pando_db_commit_by_xid`.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint8_t pando_txn_is_prepared(const struct PandoTxn *txn);
+
+/**
+ * Gives a prepared transaction its place in the order of commits; [`pando_txn_commit`] must follow, and
+ * tells what went wrong. Waits for no other transaction.
+ *
+ * # Safety
+ * The transaction is alive, and the thread it belongs to waits for this call.
+ */
+void pando_txn_commit_ordered(struct PandoTxn *txn);
 
 /**
  * Rolls back.
