@@ -149,6 +149,9 @@ private:
   void set_range_stop();
 
   /* --- write.cc --- */
+  bool must_compute_virtual_columns() const;
+  void want_virtual_columns();
+  int compute_virtual_columns(const uchar *record);
   void encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries);
   int new_row_key(const uchar *record, pando::Bytes *key);
   void set_row_key(const pando::Bytes &key);

@@ -53,6 +53,8 @@ void ha_pando::prepare_columns()
   m_columns_prepared= true;
   if (m_lock == Lock::EXCLUSIVE)
   {
+    if (must_compute_virtual_columns())
+      want_virtual_columns();
     m_row_codec.want_all();
     return;
   }

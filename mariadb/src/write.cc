@@ -64,8 +64,34 @@ int ha_pando::write_failed(PandoStatus status)
   return fail(status);
 }
 
+/* A row of the binary log that is applied has no values of virtual columns that only this server has, and the
+   server computes none, though keys may hold them. */
+bool ha_pando::must_compute_virtual_columns() const
+{
+  return table->vfield && ha_thd()->lex->is_stmt_row_injection();
+}
+
+/* The server computes, in each row that it reads, those that keys hold. */
+void ha_pando::want_virtual_columns()
+{
+  for (Field **field= table->vfield; *field; field++)
+    if (((*field)->flags & (PART_KEY_FLAG | PART_INDIRECT_KEY_FLAG)) &&
+        !bitmap_is_set(table->read_set, (*field)->field_index))
+      bitmap_set_bit(table->read_set, (*field)->field_index);
+}
+
+int ha_pando::compute_virtual_columns(const uchar *record)
+{
+  if (!must_compute_virtual_columns() || record != table->record[0])
+    return 0;
+  want_virtual_columns();
+  return table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE) ? HA_ERR_GENERIC : 0;
+}
+
 int ha_pando::write_row(const uchar *record)
 {
+  if (int error= compute_virtual_columns(record))
+    return error;
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
       return error;
@@ -85,6 +111,8 @@ int ha_pando::write_row(const uchar *record)
 
 int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
 {
+  if (int error= compute_virtual_columns(new_record))
+    return error;
   if (has_primary_key())
   {
     m_old_row_key.clear();

@@ -57,7 +57,10 @@ def same(primary, replica):
         if sums[0] != sums[1]:
             problems.append(f"{name} differs between {primary.name} and {replica.name}")
     # The position in memory is that of the table, and that of the binary log of a replica that writes one.
-    for what, sql in (("gtid_slave_pos", "SELECT @@gtid_slave_pos"), ("binary log", "SELECT @@gtid_binlog_pos")):
+    positions = [("gtid_slave_pos", "SELECT @@gtid_slave_pos")]
+    if replica.value("SELECT @@log_slave_updates") == "1":
+        positions.append(("binary log", "SELECT @@gtid_binlog_pos"))
+    for what, sql in positions:
         if replica.value(sql) != position:
             problems.append(f"{replica.name}: {what} is {replica.value(sql)}, the primary's is {position}")
     table = _position_in_table(replica)
