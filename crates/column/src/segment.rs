@@ -111,6 +111,13 @@ impl Segment {
         }
     }
 
+    /// Gives every record the seqno `seqno`, if they were written without one (as 0).
+    pub fn number(&mut self, seqno: Seqno) {
+        if matches!(self.seqnos, Seqnos::Same(0)) {
+            self.seqnos = Seqnos::Same(seqno);
+        }
+    }
+
     /// First row whose key is `key` or greater; `rows()` if there is none.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
         self.partition(|_, other| other < key)

@@ -105,6 +105,13 @@ impl Index {
         self.keys.extend_from_slice(key);
     }
 
+    /// Gives segments that were written without a seqno (as 0) the seqno `seqno`.
+    pub(crate) fn number(&mut self, seqno: Seqno) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.max_seqno == 0) {
+            (entry.min_seqno, entry.max_seqno) = (seqno, seqno);
+        }
+    }
+
     /// Adds a filter page (writer).
     pub(crate) fn push_filter(&mut self, place: Place) {
         self.filters.push(place);

@@ -45,18 +45,45 @@ pub struct Estimate {
     pub tombstones: u64,
 }
 
-/// An immutable sorted run. Dropping the last `Arc` frees its space at once.
+/// An immutable sorted run. Dropping the last `Arc` (of it, and of the run it was before its adoption)
+/// frees its space at once.
+///
+/// A **private run** belongs to a transaction that has not committed: its records have no seqno yet and
+/// are written with 0, and so says its meta. At commit it is *adopted* ([`Run::adopted`]): the same
+/// bytes under a meta that says the commit's seqno, which readers give to every record.
 #[derive(Debug)]
 pub struct Run {
     context: RunContext,
     meta: RunMeta,
     /// The space, given back on drop; after that of the cache's blocks.
-    _extents: Vec<Extent>,
+    extents: Arc<Vec<Extent>>,
 }
+
+/// Bit of the run number in names of cached blocks: the blocks of a private run are other ones after
+/// its adoption.
+const PRIVATE: u64 = 1 << 63;
 
 impl Run {
     pub(crate) fn new(context: RunContext, meta: RunMeta, extents: Vec<Extent>) -> Arc<Run> {
-        Arc::new(Run { context, meta, _extents: extents })
+        Arc::new(Run { context, meta, extents: Arc::new(extents) })
+    }
+
+    /// The private run as committed at `seqno`.
+    pub fn adopted(&self, seqno: Seqno) -> Arc<Run> {
+        assert!(self.is_private() && seqno > 0, "run {} is adopted at {seqno}", self.meta.id);
+        let meta = RunMeta { min_seqno: seqno, max_seqno: seqno, ..self.meta.clone() };
+        Arc::new(Run { context: self.context.clone(), meta, extents: self.extents.clone() })
+    }
+
+    /// Whether it belongs to a transaction that has not committed.
+    pub fn is_private(&self) -> bool {
+        self.meta.max_seqno == 0
+    }
+
+    /// The seqno of all its records, which they were written without; `None` if it was written with theirs,
+    /// which may be one and the same by chance.
+    fn seqno_of_all(&self) -> Option<Seqno> {
+        (self.meta.min_seqno == self.meta.max_seqno).then_some(self.meta.max_seqno)
     }
 
     /// A run that a node of a file being opened refers to: takes its extents, reads nothing.
@@ -203,7 +230,8 @@ impl Run {
     }
 
     pub(crate) fn key_of(&self, place: Place) -> BlockKey {
-        BlockKey { instance: self.context.file.instance(), run: self.meta.id.0, offset: place.offset }
+        let run = if self.is_private() { self.meta.id.0 | PRIVATE } else { self.meta.id.0 };
+        BlockKey { instance: self.context.file.instance(), run, offset: place.offset }
     }
 
     /// The index, through the cache.
@@ -239,8 +267,11 @@ impl Run {
         let path = self.context.file.path();
         let (codec, payload) =
             block::open(&path, BlockKind::RunIndex, self.context.file.dict(), place.offset, &bytes)?;
-        let index =
+        let mut index =
             Index::decode(codec, payload, &self.meta.extents).map_err(|e| e.at(&path, place.offset))?;
+        if let Some(seqno) = self.seqno_of_all() {
+            index.number(seqno);
+        }
         let rows = index.totals().rows;
         if rows != self.meta.rows || index.first_key(0) != self.meta.min_key {
             let (expected, found) = (self.meta.rows, rows);
@@ -275,7 +306,10 @@ impl Run {
         let path = self.context.file.path();
         let (codec, payload) =
             block::open(&path, BlockKind::Segment, self.context.file.dict(), offset, bytes)?;
-        let segment = Segment::decode(codec, payload).map_err(|e| e.at(&path, offset))?;
+        let mut segment = Segment::decode(codec, payload).map_err(|e| e.at(&path, offset))?;
+        if let Some(seqno) = self.seqno_of_all() {
+            segment.number(seqno);
+        }
         if segment.rows() != entry.rows() {
             return Err(Error::corruption(&path, offset, "rows of a segment", entry.rows(), segment.rows()));
         }

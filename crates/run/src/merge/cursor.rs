@@ -11,6 +11,8 @@ use pando_base::{compare_versions, RecordRef, Result};
 use crate::cursor::RunCursor;
 
 /// Yields the records of its inputs within `[lo, hi)` in the order of `compare_versions`. Forward only.
+/// The same version in several inputs (a commit that adopted runs wrote the key more than once) comes
+/// from the first of them first: the newest input.
 #[derive(Debug)]
 pub struct MergeCursor {
     inputs: Vec<RunCursor>,
@@ -20,7 +22,7 @@ pub struct MergeCursor {
 }
 
 impl MergeCursor {
-    /// Goes to the first record. Inputs are cursors in any position.
+    /// Goes to the first record. Inputs are cursors in any position, newest first.
     ///
     /// # Errors
     /// Those of reading blocks.
@@ -55,7 +57,7 @@ impl MergeCursor {
         self.inputs[self.heap[0]].record()
     }
 
-    /// Goes to the next record. Panics if it is on none, or if two inputs have the same version.
+    /// Goes to the next record. Panics if it is on none.
     ///
     /// # Errors
     /// Those of reading blocks; the cursor can only be dropped then.
@@ -90,9 +92,9 @@ impl MergeCursor {
 
     #[inline]
     fn is_before(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.inputs[self.heap[a]].record(), self.inputs[self.heap[b]].record());
-        let order = compare_versions((a.key, a.seqno), (b.key, b.seqno));
-        assert!(order != Ordering::Equal, "version {} of key {:?} is in two runs", a.seqno, a.key);
-        order == Ordering::Less
+        let (a, b) = (self.heap[a], self.heap[b]);
+        let (first, second) = (self.inputs[a].record(), self.inputs[b].record());
+        let order = compare_versions((first.key, first.seqno), (second.key, second.seqno));
+        order.then(a.cmp(&b)) == Ordering::Less
     }
 }

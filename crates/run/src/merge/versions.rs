@@ -10,7 +10,9 @@ use pando_base::{Kind, RecordRef, Seqno};
 /// 2. of each other stripe only the newest version stays: snapshot i sees that one, or if the stripe
 ///    has none, the newest of an older stripe,
 /// 3. a Delete in the first stripe goes too if nothing below can hold the key (`bottom`): whoever would
-///    see it finds nothing instead, and all that it hides goes by rule 2.
+///    see it finds nothing instead, and all that it hides goes by rule 2,
+/// 4. of the same version twice only the first stays: a commit that adopted runs may have written a key
+///    into several of them, and the newest comes first.
 #[derive(Clone, Debug)]
 pub struct VersionFilter {
     snapshots: Vec<Seqno>,
@@ -18,6 +20,8 @@ pub struct VersionFilter {
     key: Vec<u8>,
     /// Stripe of the last version of `key`; `None` before the first record of all.
     stripe: Option<usize>,
+    /// Seqno of the last version of `key`.
+    seqno: Seqno,
     dropped: u64,
 }
 
@@ -26,7 +30,7 @@ impl VersionFilter {
     /// that is older than it can hold these keys.
     pub fn new(snapshots: Vec<Seqno>, bottom: bool) -> VersionFilter {
         assert!(snapshots.is_sorted(), "snapshots out of order: {snapshots:?}");
-        VersionFilter { snapshots, bottom, key: Vec::new(), stripe: None, dropped: 0 }
+        VersionFilter { snapshots, bottom, key: Vec::new(), stripe: None, seqno: 0, dropped: 0 }
     }
 
     /// Whether the next record stays.
@@ -47,8 +51,10 @@ impl VersionFilter {
                 None
             }
         };
+        let is_again = newer.is_some() && self.seqno == r.seqno;
         self.stripe = Some(stripe);
-        let visible = stripe == all || newer.is_none_or(|newer| stripe < newer);
+        self.seqno = r.seqno;
+        let visible = !is_again && (stripe == all || newer.is_none_or(|newer| stripe < newer));
         let useless = self.bottom && stripe == 0 && all > 0 && r.kind == Kind::Delete;
         let keep = visible && !useless;
         self.dropped += u64::from(!keep);

@@ -1,7 +1,7 @@
 //! Merges of several runs.
 
 use super::*;
-use crate::merge::MergeCursor;
+use crate::merge::{MergeCursor, VersionFilter};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
@@ -30,16 +30,30 @@ proptest! {
     }
 }
 
+/// A commit that adopted several private runs may have written a key into more than one.
 #[test]
-#[should_panic(expected = "is in two runs")]
-fn the_same_version_in_two_runs_is_a_bug() {
+fn the_same_version_in_several_runs_comes_newest_first_and_stays_once() {
     let bed = Bed::new(1 << 20);
-    let mut other = plain(10, 5);
-    other.retain(|(k, _), _| *k == key(5));
-    let runs = [bed.write(1, small(100), &plain(10, 5)), bed.write(2, small(100), &other)];
-    let mut merge = MergeCursor::new(runs.iter().map(Run::cursor).collect(), None, None).unwrap();
-    while merge.valid() {
-        merge.next().unwrap();
+    let part = |value: &[u8], step: usize| -> Model {
+        (0..40).step_by(step).map(|i| ((key(i), Reverse(9)), Some(value.to_vec()))).collect()
+    };
+    let parts = [part(b"newest", 4), part(b"middle", 2), part(b"oldest", 1)];
+    let runs: Vec<_> = parts.iter().zip(1..).map(|(part, id)| bed.write(id, small(100), part)).collect();
+    for snapshots in [vec![5], vec![9], vec![12]] {
+        let mut merge = MergeCursor::new(runs.iter().map(Run::cursor).collect(), None, None).unwrap();
+        let mut filter = VersionFilter::new(snapshots, false);
+        let mut kept = Vec::new();
+        while merge.valid() {
+            if filter.keep(&merge.record()) {
+                kept.push((merge.record().key.to_vec(), merge.record().value.to_vec()));
+            }
+            merge.next().unwrap();
+        }
+        let expected: Vec<_> = (0..40)
+            .map(|i| (key(i), [&b"newest"[..], b"oldest", b"middle", b"oldest"][i as usize % 4].to_vec()))
+            .collect();
+        assert_eq!(kept, expected);
+        assert_eq!(filter.dropped(), 30);
     }
 }
 

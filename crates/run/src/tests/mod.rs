@@ -1,5 +1,6 @@
 //! Runs on a simulated disk, against a sorted map.
 
+mod adoption;
 mod cursors;
 mod merges;
 mod trouble;
