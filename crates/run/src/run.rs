@@ -149,6 +149,12 @@ impl Run {
         }
     }
 
+    /// How much it holds.
+    pub fn whole(&self) -> Estimate {
+        let meta = &self.meta;
+        Estimate { rows: meta.rows, bytes: meta.raw_bytes, tombstones: meta.tombstones }
+    }
+
     /// About how much is in `[lo, hi)`: whole segments, those at an open end counted half.
     ///
     /// # Errors

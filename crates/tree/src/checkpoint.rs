@@ -119,8 +119,9 @@ impl Tree {
         // 8.
         let new = Durable { root: Some(root), auto_increment };
         let old = std::mem::replace(&mut *self.durable.lock(), new);
-        self.coverage.lock().made_durable(version.flushed);
+        let adopted = self.coverage.lock().made_durable(version.flushed);
         drop(old);
+        drop(adopted);
         drop(version);
         self.ctx.metrics.checkpoints.add(1);
         self.ctx.metrics.checkpoint_written_bytes.add(stats.bytes_written);

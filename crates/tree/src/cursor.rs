@@ -358,7 +358,8 @@ impl Cursor {
             }
             self.inputs.push(input);
         }
-        for run in view.runs {
+        // A run adopted by a later commit is of no interest, however large.
+        for run in view.runs.into_iter().filter(|run| run.meta().min_seqno <= self.snapshot) {
             let id = Some(run.meta().id);
             let known = old.iter().position(|input| input.source.run_id() == id);
             let source = match known {
@@ -412,11 +413,15 @@ impl Cursor {
     }
 
     /// Whether the input at heap place `a` comes before that at `b` in the cursor's direction.
+    /// The same version may be in several inputs (of a commit that adopted runs): the first of them has
+    /// the newest, as inputs stand in the order of sources, memtables first.
     #[inline]
     fn is_before(&self, a: usize, b: usize) -> bool {
-        let a = &self.inputs[self.heap[a]].source;
-        let b = &self.inputs[self.heap[b]].source;
+        let (first, second) = (self.heap[a], self.heap[b]);
+        let a = &self.inputs[first].source;
+        let b = &self.inputs[second].source;
         let order = a.key().cmp(b.key()).then_with(|| b.record().seqno.cmp(&a.record().seqno));
+        let order = order.then(first.cmp(&second));
         if self.forward {
             order.is_lt()
         } else {

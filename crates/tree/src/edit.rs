@@ -9,8 +9,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pando_base::NodeId;
-use pando_run::Estimate;
+use pando_base::{NodeId, Result};
+use pando_run::{Estimate, Run};
 
 use crate::busy::{BusyTable, JobId};
 use crate::config::TreeConfig;
@@ -330,9 +330,15 @@ impl RangeCounts {
         add(&mut self.counts[self.at], count);
     }
 
-    /// Adds to the count of range `index`.
-    pub(crate) fn add(&mut self, index: usize, count: &Estimate) {
-        add(&mut self.counts[index], count);
+    /// Counts what a run holds for each child of `node`, which is that of `new` and covers `range`.
+    pub(crate) fn estimate(&mut self, node: &Node, range: &KeyRange, run: &Run) -> Result<()> {
+        for index in 0..node.children.len() {
+            let below = node.child_range(index, range);
+            if below.overlaps(run) {
+                add(&mut self.counts[index], &run.estimate(below.lo.as_deref(), below.hi())?);
+            }
+        }
+        Ok(())
     }
 
     /// Adds the counts to what waits for the children of `parts`.

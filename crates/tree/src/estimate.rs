@@ -33,7 +33,8 @@ pub struct TreeStats {
     pub height: u64,
     /// Raw bytes waiting in buffers.
     pub buffered_bytes: u64,
-    /// Bytes of the runs and node blocks that this state or the durable checkpoint refers to.
+    /// Bytes of the runs and node blocks that this state, the durable checkpoint, or the log that is still
+    /// needed refers to.
     pub disk_bytes: u64,
     /// Dead versions that cursors had to step over since the tree was opened.
     pub dead_skipped: u64,
@@ -50,6 +51,9 @@ impl Tree {
         let version = self.version.load();
         for memtable in version.memtables() {
             add(&mut sum, &in_memtable(memtable, &wanted));
+            for run in memtable.adopted() {
+                add(&mut sum, &run.estimate(lo, hi)?);
+            }
         }
         in_node(&version.root, &KeyRange::default(), &wanted, &mut sum)?;
         Ok(sum)
@@ -73,6 +77,7 @@ impl Tree {
         add(&mut all, &version.root.totals.waiting);
         for memtable in version.memtables() {
             add(&mut all, &whole(memtable));
+            memtable.adopted().iter().for_each(|run| add(&mut all, &run.whole()));
         }
         all
     }
@@ -84,10 +89,12 @@ impl Tree {
         let all = self.all_records();
         let mut seen = Seen::default();
         seen.node(&version.root);
+        version.adopted().iter().for_each(|run| seen.run(run));
         let runs = seen.runs.len() as u64;
         if let Some(root) = &durable {
             seen.node(root);
         }
+        self.coverage.lock().adopted().for_each(|run| seen.run(run));
         let totals = &version.root.totals;
         TreeStats {
             rows: self.rows_estimate(),
@@ -229,6 +236,7 @@ pub(crate) fn distinct_runs(version: &TreeVersion) -> Vec<std::sync::Arc<Run>> {
         }
     }
     let mut runs = HashMap::new();
+    runs.extend(version.adopted().into_iter().map(|run| (run.meta().id.0, run)));
     walk(&version.root, &mut runs);
     let mut runs: Vec<_> = runs.into_values().collect();
     runs.sort_by_key(|run| run.meta().id);

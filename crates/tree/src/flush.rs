@@ -1,4 +1,5 @@
-//! Writing memtables into the root's buffer, and flushing a buffer's records to a child.
+//! Writing memtables into the root's buffer, and flushing a buffer's records to a child. Runs that a
+//! memtable has adopted go into the root's buffer as they are, below the run of its records.
 //!
 //! Life of a flush:
 //! 1. The share: the buffer's runs that the child has not been given and that touch its range.
@@ -68,8 +69,14 @@ impl Tree {
             result.is_ok()
         });
         result?;
-        let BufferSink { writer, counts, .. } = sink;
+        let BufferSink { writer, mut counts, .. } = sink;
         let run = writer.finish()?;
+        // Newest first; written as runs of leaves are.
+        let mut pushes: Vec<(Arc<Run>, bool)> = run.iter().map(|run| (run.clone(), leaf_ready)).collect();
+        pushes.extend(memtable.adopted().into_iter().map(|run| (run, true)));
+        for (adopted, _) in &pushes[usize::from(run.is_some())..] {
+            counts.estimate(&root, &KeyRange::default(), adopted)?;
+        }
         self.ctx.metrics.versions_dropped.add(filter.dropped());
         if let Some(run) = &run {
             self.ctx.metrics.memtable_written_bytes.add(run.meta().disk_bytes);
@@ -79,15 +86,14 @@ impl Tree {
             let oldest = sealed.pop().expect("the memtable waits until it is written");
             assert!(Arc::ptr_eq(&oldest, memtable), "memtables are incorporated in order");
             oldest.set_written();
-            let root = match run {
-                Some(run) => {
-                    let path = path_to(&now.root, b"", |_, _| true)?;
-                    editor.edit(path, |parts, _, _| {
-                        parts.push(run, leaf_ready);
-                        counts.spread(parts);
-                    })
-                }
-                None => now.root.clone(),
+            let root = if pushes.is_empty() {
+                now.root.clone()
+            } else {
+                let path = path_to(&now.root, b"", |_, _| true)?;
+                editor.edit(path, |parts, _, _| {
+                    pushes.into_iter().rev().for_each(|(run, ready)| parts.push(run, ready));
+                    counts.spread(parts);
+                })
             };
             Some(TreeVersion { sealed, flushed: memtable.seal_seqno(), ..now.with_root(root) })
         });
@@ -388,11 +394,6 @@ fn extends_the_end(root: &Arc<Node>, memtable: &Memtable) -> bool {
 /// Estimates per child of `node`, which covers `range`, what runs will bring them.
 fn estimate_per_child(node: &Node, range: &KeyRange, share: &[BufferRun]) -> Result<RangeCounts> {
     let mut counts = RangeCounts::new(node);
-    for index in 0..node.children.len() {
-        let below = node.child_range(index, range);
-        for run in share.iter().filter(|run| below.overlaps(&run.run)) {
-            counts.add(index, &run.run.estimate(below.lo.as_deref(), below.hi())?);
-        }
-    }
+    share.iter().try_for_each(|run| counts.estimate(node, range, &run.run))?;
     Ok(counts)
 }

@@ -1,4 +1,4 @@
-//! Point reads: memtables newest first, then down the path, each buffer's runs newest first.
+//! Point reads: memtables newest first, each with its adopted runs, then down the path, each buffer's runs newest first.
 //!
 //! The first version with a seqno the snapshot sees is the newest such (I3), so the search ends
 //! there. The key is hashed once, for the filters of all runs.
@@ -14,13 +14,18 @@ impl Tree {
     /// The value of `key` at `snapshot`; `None` if there is none or it is deleted.
     pub fn get(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Vec<u8>>> {
         let version = self.version.load();
+        let hash = key_hash(key);
         for memtable in version.memtables() {
             let found = memtable.get(key, snapshot, |r| (r.kind == Kind::Put).then(|| r.value.to_vec()));
             if let Some(value) = found {
                 return Ok(value);
             }
+            for run in memtable.adopted() {
+                if let Some(found) = run.get(key, hash, snapshot)? {
+                    return Ok((found.kind == Kind::Put).then_some(found.value));
+                }
+            }
         }
-        let hash = key_hash(key);
         let found = first_in_runs(&version, key, |run| run.get(key, hash, snapshot))?;
         Ok(found.and_then(|found| (found.kind == Kind::Put).then_some(found.value)))
     }
@@ -28,13 +33,18 @@ impl Tree {
     /// The newest version of `key` of all, whoever may see it: its seqno and kind.
     pub fn newest(&self, key: &[u8]) -> Result<Option<(Seqno, Kind)>> {
         let version = self.version.load();
+        let hash = key_hash(key);
         for memtable in version.memtables() {
             let found = memtable.get(key, Seqno::MAX, |r| (r.seqno, r.kind));
             if found.is_some() {
                 return Ok(found);
             }
+            for run in memtable.adopted() {
+                if let Some(found) = run.newest(key, hash)? {
+                    return Ok(Some(found));
+                }
+            }
         }
-        let hash = key_hash(key);
         first_in_runs(&version, key, |run| run.newest(key, hash))
     }
 }

@@ -7,14 +7,20 @@
 //! Records are never removed: a memtable is dropped whole. That is why a reader may copy a batch,
 //! let go of the list and come back by key: what was inserted meanwhile has a seqno above the
 //! reader's snapshot.
+//!
+//! Below its records a memtable may have **adopted runs** (`adopt`): they are older than its records, and
+//! newer than everything in older memtables. They are written to the root's buffer with it, by reference.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering as Order;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use crossbeam_skiplist::SkipMap;
 use pando_base::{Kind, RecordRef, Seqno};
+use pando_run::Run;
+use parking_lot::RwLock;
 
 /// What a record costs beside its key and value: the list's node and tower, two allocations.
 const RECORD_OVERHEAD_BYTES: u64 = 96;
@@ -177,6 +183,10 @@ pub(crate) struct Memtable {
     first_seqno: AtomicU64,
     /// Highest seqno assigned when it was sealed; 0 before.
     seal_seqno: AtomicU64,
+    /// Adopted runs, newest first.
+    adopted: RwLock<Vec<Arc<Run>>>,
+    /// Whether there are any: nearly never, so that readers need not ask for the lock.
+    has_adopted: AtomicBool,
 }
 
 impl Memtable {
@@ -191,6 +201,8 @@ impl Memtable {
             deferred_from: AtomicU64::new(u64::MAX),
             first_seqno: AtomicU64::new(u64::MAX),
             seal_seqno: AtomicU64::new(0),
+            adopted: RwLock::default(),
+            has_adopted: AtomicBool::new(false),
         }
     }
 
@@ -252,6 +264,25 @@ impl Memtable {
         }
         if self.first_seqno.load(Ordering::Relaxed) > seqno {
             self.first_seqno.fetch_min(seqno, Ordering::AcqRel);
+        }
+    }
+
+    /// Puts a run under its records, on top of those adopted before. The caller holds the gate, and no
+    /// record of the memtable is older than the run's version of the same key.
+    pub(crate) fn adopt(&self, run: Arc<Run>) {
+        debug_assert_eq!(self.state(), MemtableState::Active, "adoption by a frozen memtable");
+        let seqno = run.meta().min_seqno;
+        let mut adopted = self.adopted.write();
+        adopted.insert(0, run);
+        self.has_adopted.store(true, Ordering::Release);
+        self.first_seqno.fetch_min(seqno, Ordering::AcqRel);
+    }
+
+    /// The adopted runs, newest first.
+    pub(crate) fn adopted(&self) -> Vec<Arc<Run>> {
+        match self.has_adopted.load(Ordering::Acquire) {
+            true => self.adopted.read().clone(),
+            false => Vec::new(),
         }
     }
 

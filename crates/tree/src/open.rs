@@ -31,7 +31,22 @@ impl Tree {
         config: TreeConfig,
         horizon: Arc<dyn Horizon>,
     ) -> Result<Arc<Tree>> {
-        let (next_run, next_node) = (sb.next_run.max(1), sb.next_node.max(3));
+        Ok(Tree::open_with_private(ctx, sb, config, horizon, &[])?.0)
+    }
+
+    /// As [`Tree::open`], with the private runs that the log refers to and the checkpoint does not yet:
+    /// their space is taken before anything is allocated. They come back in the same order.
+    ///
+    /// # Errors
+    /// As [`Tree::open`], and if the space of a run is used by something else.
+    pub fn open_with_private(
+        ctx: RunContext,
+        sb: &Superblock,
+        config: TreeConfig,
+        horizon: Arc<dyn Horizon>,
+        private: &[RunMeta],
+    ) -> Result<(Arc<Tree>, Vec<Arc<Run>>)> {
+        let (mut next_run, next_node) = (sb.next_run.max(1), sb.next_node.max(3));
         let (root, durable_root) = match sb.root {
             Some(place) => {
                 let mut loader = Loader { ctx: &ctx, config: &config, sb, runs: HashMap::new() };
@@ -43,10 +58,15 @@ impl Tree {
                 (empty.build(&config), None)
             }
         };
+        let mut runs = Vec::with_capacity(private.len());
+        for meta in private {
+            next_run = next_run.max(meta.id.0 + 1);
+            runs.push(Run::open(&ctx, meta.clone())?);
+        }
         ctx.file.finish_open();
         let durable = Durable::opened(durable_root, sb);
         let start = Start { root, flushed: sb.durable_seqno, next_run, next_node, durable };
-        Ok(Tree::start(ctx, config, horizon, start))
+        Ok((Tree::start(ctx, config, horizon, start), runs))
     }
 }
 

@@ -23,6 +23,9 @@ impl Tree {
                 let state = format!("{:?}", memtable.state()).to_lowercase();
                 let _ = writeln!(out, "memtable {state}: {} records", memtable.rows());
             }
+            for run in memtable.adopted() {
+                let _ = writeln!(out, "  adopted {}", show_run(&run));
+            }
         }
         print_node(&mut out, &version.root, &KeyRange::default(), 0);
         out

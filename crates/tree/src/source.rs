@@ -93,7 +93,8 @@ impl Source {
     }
 }
 
-/// A leaf's range and the runs that may hold its records, newest first.
+/// A leaf's range and the runs that may hold its records, newest first; those that memtables have adopted
+/// come before those of the nodes.
 #[derive(Debug)]
 pub(crate) struct LeafView {
     pub range: KeyRange,
@@ -125,6 +126,7 @@ impl LeafView {
             match &node.children[index].body {
                 Body::Node(below) => node = below,
                 Body::Leaf(leaf) => {
+                    runs.extend(version.adopted().into_iter().filter(|run| range.overlaps(run)));
                     // Only now the range is known by which runs are told to be of no interest.
                     for (node, index) in on_path {
                         let waiting = node.unpassed(index).filter(|entry| range.overlaps(&entry.run));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pando_base::{Kind, NodeId, RunId, Seqno};
-use pando_run::RunContext;
+use pando_run::{Run, RunContext, RunWriter};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::busy::BusyTable;
@@ -85,6 +85,18 @@ impl fmt::Debug for WriteGuard<'_> {
 impl WriteGuard<'_> {
     pub(crate) fn memtable(&self) -> &Arc<Memtable> {
         &self.memtable
+    }
+
+    /// Adds all records of a private run as of commit `seqno`, by reference; several of one commit: oldest
+    /// first. Requires: since no version of any of its keys could be committed any more by others (they
+    /// were locked), the memtable was sealed ([`Tree::seal_before_adoption`]); so none of them is in the
+    /// active memtable. The run is durable, and so is what the log says of it before the commit is.
+    pub fn adopt(&self, run: &Run, seqno: Seqno) {
+        let run = run.adopted(seqno);
+        self.tree.coverage.lock().adopt(run.clone());
+        self.memtable.adopt(run);
+        self.newest.set(self.newest.get().max(seqno));
+        self.tree.last_write.fetch_max(seqno, Ordering::AcqRel);
     }
 
     /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
@@ -259,6 +271,17 @@ impl Tree {
         drop(exclusive);
         self.ctx.metrics.memtable_seals.add(1);
         (true, assigned)
+    }
+
+    /// Makes sure that the active memtable has nothing that was committed before this call, for
+    /// [`WriteGuard::adopt`]. `last_assigned` as in [`Tree::seal`].
+    pub fn seal_before_adoption(&self, last_assigned: impl Fn() -> Seqno) {
+        self.seal_when(|version| !version.active.is_empty(), last_assigned);
+    }
+
+    /// A writer of a private run: records without a seqno (0), each key once.
+    pub fn private_run(&self) -> RunWriter {
+        RunWriter::new(&self.ctx, self.new_run(), self.config.run_options(true))
     }
 
     /// Closes the gate, for a truncation: see [`ClosedGate::truncate`].

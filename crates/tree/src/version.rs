@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pando_base::Seqno;
+use pando_run::Run;
 
 use crate::memtable::Memtable;
 use crate::node::Node;
@@ -25,6 +26,12 @@ impl TreeVersion {
     /// The same with another root.
     pub(crate) fn with_root(&self, root: Arc<Node>) -> TreeVersion {
         TreeVersion { root, sealed: self.sealed.clone(), active: self.active.clone(), ..*self }
+    }
+
+    /// Runs that memtables have adopted, newest first; above the root, below the records of all memtables
+    /// that could have the same keys in an older version.
+    pub(crate) fn adopted(&self) -> Vec<Arc<Run>> {
+        self.memtables().flat_map(|memtable| memtable.adopted()).collect()
     }
 
     /// Memtables, newest first.

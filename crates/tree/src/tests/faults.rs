@@ -5,7 +5,7 @@ use pando_storage::vfs::FaultKind;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::world::{scan, tiny, World};
+use super::world::{all_writes, scan, tiny, World, Writes};
 
 /// One step of the trace. Errors are those of the simulated disk.
 fn step(world: &mut World, rng: &mut ChaCha8Rng, n: usize, acknowledged: &mut Seqno) -> Result<(), Error> {
@@ -34,6 +34,13 @@ fn step(world: &mut World, rng: &mut ChaCha8Rng, n: usize, acknowledged: &mut Se
             *acknowledged = stats.durable_seqno;
         }
         36..38 => world.tree.compact_all()?,
+        38..41 => {
+            let mut part = |count: usize| -> Writes {
+                (0..count).map(|_| (key(rng.random_range(0..250)), Some(vec![n as u8; 20]))).collect()
+            };
+            let (parts, rest) = (vec![part(30), part(10)], part(3));
+            world.commit_adopting(parts, rest)?;
+        }
         _ => {}
     }
     Ok(())
@@ -98,6 +105,11 @@ fn replayed(log: &[(Seqno, super::world::LogEntry)], seqno: Seqno) -> super::mod
     for (at, entry) in log.iter().filter(|(at, _)| *at <= seqno) {
         match entry {
             LogEntry::Truncate => model = super::model::Model::default(),
+            LogEntry::Adopt(parts, rest) => {
+                for (key, value) in all_writes(parts.iter().map(|(_, part)| part), rest) {
+                    model.write(&key, *at, value.as_deref());
+                }
+            }
             LogEntry::Write(writes) => {
                 writes.iter().for_each(|(key, value)| model.write(key, *at, value.as_deref()));
             }

@@ -194,8 +194,21 @@ impl Run {
                 self.world.tree.compact_all().unwrap();
                 self.world.check_all();
             }
+            9982..9990 => self.adopt(),
             _ => {}
         }
+    }
+
+    /// A commit that adopts a few runs.
+    fn adopt(&mut self) {
+        let most = [3, 30, 200][self.rng.random_range(0..3)];
+        let mut parts = Vec::new();
+        for _ in 0..self.rng.random_range(1..5) {
+            let count = self.rng.random_range(1..=most);
+            parts.push((0..count).map(|_| self.write()).collect());
+        }
+        let rest = (0..self.rng.random_range(0..5)).map(|_| self.write()).collect();
+        self.world.commit_adopting(parts, rest).unwrap();
     }
 
     fn reopen(&mut self) {
@@ -244,7 +257,8 @@ fn interleaved(seed: u64, episodes: usize, truncates: bool, config: TreeConfig, 
                     let last = run.world.last;
                     run.world.check_scan(last);
                 }
-                166..400 => {
+                166..170 => run.adopt(),
+                170..400 => {
                     run.check_get();
                     run.check_walk();
                 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use pando_base::{DictId, Kind, Metrics, Result, Seqno};
-use pando_run::{BlockCache, Compression, RunContext, RunOptions};
+use pando_base::{DictId, Kind, Metrics, RecordRef, Result, Seqno};
+use pando_run::{BlockCache, Compression, RunContext, RunMeta, RunOptions};
 use pando_storage::vfs::{SimVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
 use parking_lot::Mutex;
@@ -51,6 +51,18 @@ impl Horizon for TestHorizon {
     }
 }
 
+pub(crate) type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// The last write of each key, in order.
+fn distinct(writes: Writes) -> Writes {
+    writes.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect()
+}
+
+/// What a commit that adopts runs with `parts` writes in all.
+pub(crate) fn all_writes<'a>(parts: impl Iterator<Item = &'a Writes>, rest: &'a Writes) -> Writes {
+    distinct(parts.flatten().chain(rest).cloned().collect())
+}
+
 /// Tiny sizes, so that a few thousand rows make a deep tree.
 pub(crate) fn tiny() -> TreeConfig {
     TreeConfig {
@@ -65,7 +77,9 @@ pub(crate) fn tiny() -> TreeConfig {
 
 #[derive(Clone, Debug)]
 pub(crate) enum LogEntry {
-    Write(Vec<(Vec<u8>, Option<Vec<u8>>)>),
+    Write(Writes),
+    /// Private runs, oldest first, and what each holds; then records.
+    Adopt(Vec<(RunMeta, Writes)>, Writes),
     Truncate,
 }
 
@@ -119,18 +133,49 @@ impl World {
     }
 
     /// One commit.
-    pub(crate) fn commit(&mut self, writes: Vec<(Vec<u8>, Option<Vec<u8>>)>) {
+    pub(crate) fn commit(&mut self, writes: Writes) {
         let gate = self.tree.gate();
         self.last += 1;
-        let mut distinct: BTreeMap<Vec<u8>, Option<Vec<u8>>> = BTreeMap::new();
-        distinct.extend(writes);
+        let distinct = distinct(writes);
         for (key, value) in &distinct {
             insert(&gate, key, self.last, value.as_deref());
             self.model.write(key, self.last, value.as_deref());
         }
         drop(gate);
-        self.log.push((self.last, LogEntry::Write(distinct.into_iter().collect())));
+        self.log.push((self.last, LogEntry::Write(distinct)));
         self.horizon.visible.store(self.last, Ordering::SeqCst);
+    }
+
+    /// One commit that adopts a private run for each of `parts`, oldest first, and then writes `rest`.
+    /// An error, before the commit, leaves nothing.
+    pub(crate) fn commit_adopting(&mut self, parts: Vec<Writes>, rest: Writes) -> Result<()> {
+        let mut runs = Vec::new();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let (mut writer, part) = (self.tree.private_run(), distinct(part));
+            for (key, value) in &part {
+                let (kind, value) = value.as_deref().map_or((Kind::Delete, &b""[..]), |v| (Kind::Put, v));
+                writer.add(RecordRef { key, seqno: 0, kind, value })?;
+            }
+            runs.push((writer.finish()?.expect("the part has records"), part));
+        }
+        self.file.sync()?;
+        self.tree.seal_before_adoption(|| self.last);
+        let (gate, rest) = (self.tree.gate(), distinct(rest));
+        self.last += 1;
+        for (run, _) in &runs {
+            gate.adopt(run, self.last);
+        }
+        for (key, value) in &rest {
+            insert(&gate, key, self.last, value.as_deref());
+        }
+        drop(gate);
+        for (key, value) in all_writes(runs.iter().map(|(_, part)| part), &rest) {
+            self.model.write(&key, self.last, value.as_deref());
+        }
+        let runs = runs.into_iter().map(|(run, part)| (run.meta().clone(), part)).collect();
+        self.log.push((self.last, LogEntry::Adopt(runs, rest)));
+        self.horizon.visible.store(self.last, Ordering::SeqCst);
+        Ok(())
     }
 
     pub(crate) fn put(&mut self, key: &str, value: &str) {
@@ -188,7 +233,16 @@ impl World {
         let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
         let (file, sb) = TreeFile::open(&dyn_vfs, Path::new(PATH), DICT)?;
         // As after a restart: the horizon knows what was replayed.
-        let tree = Tree::open(context(&file, &self.metrics), &sb, self.config, self.horizon.clone())?;
+        let needed = self.log.iter().filter(|(seqno, _)| *seqno > sb.durable_seqno);
+        let private: Vec<RunMeta> = needed
+            .flat_map(|(_, entry)| match entry {
+                LogEntry::Adopt(runs, _) => runs.iter().map(|(meta, _)| meta.clone()).collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        let ctx = context(&file, &self.metrics);
+        let (tree, runs) = Tree::open_with_private(ctx, &sb, self.config, self.horizon.clone(), &private)?;
+        let mut runs = runs.into_iter();
         self.vfs = vfs;
         self.file = file;
         self.tree = tree;
@@ -200,6 +254,16 @@ impl World {
                 LogEntry::Write(writes) => {
                     let gate = self.tree.gate();
                     for (key, value) in writes {
+                        insert(&gate, key, *seqno, value.as_deref());
+                    }
+                }
+                LogEntry::Adopt(parts, rest) => {
+                    self.tree.seal_before_adoption(|| seqno - 1);
+                    let gate = self.tree.gate();
+                    for run in runs.by_ref().take(parts.len()) {
+                        gate.adopt(&run, *seqno);
+                    }
+                    for (key, value) in rest {
                         insert(&gate, key, *seqno, value.as_deref());
                     }
                 }
