@@ -19,6 +19,8 @@ enum Step {
     RollBack(usize),
     /// Ask about this key with the mark at this position.
     Ask(u64, Key, usize),
+    /// Lets go of what was done before the mark at this position.
+    Spill(usize),
     Clear,
 }
 
@@ -26,12 +28,18 @@ enum Step {
 #[derive(Default)]
 struct Model {
     ops: Vec<(u64, Key, Option<Vec<u8>>)>,
+    /// How many of the ops the write set has let go of.
+    spilled: usize,
     marks: Vec<(usize, Mark)>,
 }
 
 impl Model {
     fn state(&self, dict: u64, ops: usize) -> BTreeMap<&[u8], Option<&[u8]>> {
-        let ops = self.ops[..ops].iter().filter(|(d, ..)| *d == dict);
+        self.state_of(dict, self.spilled.min(ops)..ops)
+    }
+
+    fn state_of(&self, dict: u64, ops: std::ops::Range<usize>) -> BTreeMap<&[u8], Option<&[u8]>> {
+        let ops = self.ops[ops].iter().filter(|(d, ..)| *d == dict);
         ops.map(|(_, key, value)| (key.as_slice(), value.as_deref())).collect()
     }
 
@@ -55,8 +63,31 @@ impl Model {
             expected.extend(state.iter().map(|(k, v)| (dict, k.to_vec(), v.map(<[u8]>::to_vec))));
         }
         assert_eq!(finals, expected);
-        assert_eq!(writes.ops(), self.ops.len());
+        assert_eq!(writes.ops(), self.ops.len() as u64);
+        assert_eq!(writes.ops_held(), (self.ops.len() - self.spilled) as u64);
         assert_eq!(writes.is_empty(), self.ops.is_empty());
+    }
+
+    /// The final state of the ops from one moment to another, as it is to be spilled.
+    fn check_stretch(
+        &self,
+        writes: &WriteSet,
+        (from, from_mark): (usize, Mark),
+        (to, to_mark): (usize, Mark),
+    ) {
+        let from = from.max(self.spilled);
+        let mut found = Vec::new();
+        let done: Result<(), ()> = writes.try_for_each_final(from_mark, to_mark, |dict, key, kind, value| {
+            found.push((dict.0, key.to_vec(), (kind == Kind::Put).then(|| value.to_vec())));
+            Ok(())
+        });
+        assert!(done.is_ok());
+        let mut expected = Vec::new();
+        for dict in (0..3).filter(|_| from < to) {
+            let state = self.state_of(dict, from..to);
+            expected.extend(state.iter().map(|(k, v)| (dict, k.to_vec(), v.map(<[u8]>::to_vec))));
+        }
+        assert_eq!(found, expected);
     }
 
     fn check_key(&self, writes: &WriteSet, dict: u64, key: &[u8], (ops, mark): (usize, Mark)) {
@@ -101,6 +132,7 @@ fn steps() -> impl Strategy<Value = Step> {
         8 => (0u64..3, keys()).prop_map(|(d, k)| Step::Delete(d, key_in(d, k))),
         5 => Just(Step::Mark),
         2 => any::<usize>().prop_map(Step::RollBack),
+        1 => any::<usize>().prop_map(Step::Spill),
         8 => (0u64..3, keys(), any::<usize>()).prop_map(|(d, k, m)| Step::Ask(d, key_in(d, k), m)),
         2 => (0u64..3, keys(), any::<usize>()).prop_map(|(d, k, m)| Step::Ask(d, k, m)),
         1 => prop_oneof![9 => Just(Step::Mark), 1 => Just(Step::Clear)],
@@ -129,12 +161,21 @@ proptest! {
                     let (ops, mark) = model.mark(position);
                     writes.rollback_to(mark);
                     model.ops.truncate(ops);
+                    model.spilled = model.spilled.min(ops);
                     model.marks.retain(|(at, _)| *at <= ops);
                     model.check_all(&writes);
                 }
                 Step::Ask(dict, key, position) => {
                     model.check_key(&writes, dict, &key, model.mark(position));
                     model.check_key(&writes, dict, &key, (model.ops.len(), Mark::LATEST));
+                }
+                Step::Spill(position) => {
+                    let (ops, mark) = model.mark(position);
+                    model.check_stretch(&writes, (0, Mark::START), (ops, mark));
+                    model.check_stretch(&writes, (ops, mark), (model.ops.len(), Mark::LATEST));
+                    writes.keep_from(mark);
+                    model.spilled = model.spilled.max(ops);
+                    model.check_all(&writes);
                 }
                 Step::Clear => {
                     writes.clear();

@@ -5,7 +5,11 @@
 //! delete          02  dict  key length  key bytes
 //! truncate        03  dict
 //! auto-increment  04  dict  next
+//! adopt           05  dict  length  description of a private run (crates/run/src/meta.rs)
 //! ```
+//! A transaction's adopted runs of a dictionary come before its records there, oldest first: of a key that
+//! is in several of them, the last one counts.
+//!
 //! Of a batch that is not simply a commit, the first thing says what it is instead:
 //!
 //! ```text
@@ -25,6 +29,7 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const TRUNCATE: u8 = 3;
 const AUTO_INCREMENT: u8 = 4;
+const ADOPT: u8 = 5;
 const PREPARE: u8 = 0x10;
 const COMMIT_PREPARED: u8 = 0x11;
 const ROLLBACK_PREPARED: u8 = 0x12;
@@ -80,13 +85,24 @@ pub enum Entry<'a> {
         /// The value.
         next: u64,
     },
+    /// The records of a run that the transaction has written into the dictionary's file, each of them
+    /// a version as of this batch.
+    Adopt {
+        /// The dictionary.
+        dict: DictId,
+        /// The run's encoded description.
+        run: &'a [u8],
+    },
 }
 
 impl Entry<'_> {
     /// The dictionary the entry is about.
     pub fn dict(&self) -> DictId {
         match *self {
-            Entry::Record { dict, .. } | Entry::Truncate { dict } | Entry::AutoIncrement { dict, .. } => dict,
+            Entry::Record { dict, .. }
+            | Entry::Truncate { dict }
+            | Entry::AutoIncrement { dict, .. }
+            | Entry::Adopt { dict, .. } => dict,
         }
     }
 }
@@ -158,6 +174,14 @@ impl BatchBuilder {
         batch.bytes.push(tag);
         batch.number(prepare);
         batch
+    }
+
+    /// Adds a private run by its encoded description.
+    pub fn adopt(&mut self, dict: DictId, run: &[u8]) {
+        self.bytes.push(ADOPT);
+        self.number(dict.0);
+        self.number(run.len() as u64);
+        self.bytes.extend_from_slice(run);
     }
 
     /// Whether nothing was added.
@@ -246,6 +270,7 @@ impl<'a> BatchReader<'a> {
             DELETE => Entry::Record { dict, kind: Kind::Delete, key: self.prefixed()?, value: &[] },
             TRUNCATE => Entry::Truncate { dict },
             AUTO_INCREMENT => Entry::AutoIncrement { dict, next: self.number()? },
+            ADOPT => Entry::Adopt { dict, run: self.prefixed()? },
             _ => return None,
         })
     }
@@ -341,11 +366,13 @@ mod tests {
         batch.record(DictId(u64::MAX), Kind::Delete, b"", b"");
         batch.truncate(DictId(7));
         batch.auto_increment(DictId(8), u64::MAX);
+        batch.adopt(DictId(9), b"a run");
         let expected = [
             Entry::Record { dict: DictId(300), kind: Kind::Put, key: b"key", value: b"value" },
             Entry::Record { dict: DictId(u64::MAX), kind: Kind::Delete, key: b"", value: b"" },
             Entry::Truncate { dict: DictId(7) },
             Entry::AutoIncrement { dict: DictId(8), next: u64::MAX },
+            Entry::Adopt { dict: DictId(9), run: b"a run" },
         ];
         assert_eq!(read(batch.bytes()).unwrap(), expected);
         batch.clear();

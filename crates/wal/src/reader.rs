@@ -128,6 +128,7 @@ fn print_entry(out: &mut dyn fmt::Write, entry: &Entry<'_>) -> fmt::Result {
         Entry::Record { kind: Kind::Delete, key, .. } => writeln!(out, "delete {}", Hex(key)),
         Entry::Truncate { .. } => writeln!(out, "truncate"),
         Entry::AutoIncrement { next, .. } => writeln!(out, "auto-increment {next}"),
+        Entry::Adopt { run, .. } => writeln!(out, "adopt {}", Hex(run)),
     }
 }
 

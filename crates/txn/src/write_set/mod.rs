@@ -24,13 +24,11 @@
 //! Auto-increment counters ride along so that commit can log them. They only grow, and no rollback
 //! takes them back: numbers given out are not given out again.
 //!
-//! **Spilling** (a later work) goes here: when `bytes()` passes the transaction's budget, the caller
-//! writes the final state of the ops so far (`for_each_final`) as one sorted private run per
-//! dictionary into the tables' files, and the write set goes on with an empty log above these
-//! runs. Then `get_at`, `next_ge` and `next_le` ask the log first and the private runs after, newest first;
-//! a `Mark` becomes (number of private runs, length of the log), and rolling back to a mark inside a
-//! spilled stretch needs that stretch cut at the marks still in use: spill per savepoint interval,
-//! never across one. Commit refers to the runs instead of carrying their records.
+//! **Spilling.** When `bytes()` passes the transaction's budget, the caller writes the final state of the
+//! ops between two marks (`try_for_each_final`) somewhere else and lets go of them (`keep_from`). The log
+//! then begins later: a [`Mark`] counts the ops of the whole transaction, spilled ones included, and
+//! `spilled` says where the log begins. What is asked for an earlier moment, this write set does not
+//! know; rolling back to one empties it, and the caller forgets what it has elsewhere.
 
 mod arena;
 mod index;
@@ -48,11 +46,13 @@ const SPARE_INDEXES_MAX: usize = 8;
 
 /// A moment in the life of a write set: the writes done before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(OpNumber);
+pub struct Mark(u64);
 
 impl Mark {
     /// The moment after every write: a read with it sees all.
-    pub const LATEST: Mark = Mark(NO_OP);
+    pub const LATEST: Mark = Mark(u64::MAX);
+    /// The moment before every write.
+    pub const START: Mark = Mark(0);
 }
 
 /// A key and the value written to it, `None` if it was deleted.
@@ -70,6 +70,8 @@ struct DictWrites {
 #[derive(Debug, Default)]
 pub struct WriteSet {
     log: OpLog,
+    /// Ops before those of the log.
+    spilled: u64,
     /// In the order of their first use; ops name dictionaries by position here.
     dicts: Vec<DictWrites>,
     /// Positions in `dicts`, ascending by id.
@@ -83,6 +85,16 @@ impl WriteSet {
     /// An empty write set. Allocates nothing.
     pub fn new() -> WriteSet {
         WriteSet::default()
+    }
+
+    /// The moment up to which ops have been let go of: what was written before is elsewhere.
+    pub fn spilled(&self) -> Mark {
+        Mark(self.spilled)
+    }
+
+    /// How many ops of the log were done before the mark; above all for [`Mark::LATEST`].
+    fn end_of(&self, mark: Mark) -> OpNumber {
+        mark.0.saturating_sub(self.spilled).min(u64::from(NO_OP)) as OpNumber
     }
 
     /// Writes `value` under `key`.
@@ -104,7 +116,7 @@ impl WriteSet {
     pub fn get_at(&self, dict: DictId, key: &[u8], mark: Mark) -> Option<Option<&[u8]>> {
         let index = self.index(dict)?;
         let slot = index.find(&self.log, key).ok()?;
-        let op = self.log.newest_below(index.op(slot), mark.0);
+        let op = self.log.newest_below(index.op(slot), self.end_of(mark));
         (op != NO_OP).then(|| self.log.value(op))
     }
 
@@ -141,13 +153,14 @@ impl WriteSet {
 
     /// Now, for `rollback_to` and reads of this moment.
     pub fn mark(&self) -> Mark {
-        Mark(self.log.len())
+        Mark(self.spilled + u64::from(self.log.len()))
     }
 
     /// Undoes every write done since `mark`. Takes time by the writes undone or the writes kept,
-    /// whichever are fewer.
+    /// whichever are fewer. Before the mark of `spilled` it leaves nothing here.
     pub fn rollback_to(&mut self, mark: Mark) {
-        let (kept, all) = (mark.0, self.log.len());
+        let (kept, all) = (self.end_of(mark), self.log.len());
+        self.spilled = self.spilled.min(mark.0);
         if kept >= all {
             return;
         }
@@ -167,6 +180,7 @@ impl WriteSet {
 
     /// Forgets everything, counters too, and keeps a little memory for the next transaction.
     pub fn clear(&mut self) {
+        self.spilled = 0;
         self.log.clear();
         self.by_id.clear();
         self.recent = 0;
@@ -183,9 +197,14 @@ impl WriteSet {
         self.ops() == 0
     }
 
-    /// Writes done and not undone, several to one key counted each.
-    pub fn ops(&self) -> usize {
-        self.log.len() as usize
+    /// Writes done and not undone, several to one key counted each, spilled ones included.
+    pub fn ops(&self) -> u64 {
+        self.mark().0
+    }
+
+    /// Writes that are still here.
+    pub fn ops_held(&self) -> u64 {
+        u64::from(self.log.len())
     }
 
     /// Memory held, capacities included.
@@ -224,6 +243,40 @@ impl WriteSet {
         }
     }
 
+    /// Calls `f` with the newest write of each key among those done from one mark to another, as
+    /// `for_each_final`; ends at its first error.
+    pub fn try_for_each_final<E>(
+        &self,
+        from: Mark,
+        to: Mark,
+        mut f: impl FnMut(DictId, &[u8], Kind, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (from, to) = (self.end_of(from), self.end_of(to));
+        for writes in self.ascending() {
+            let mut at = writes.index.first();
+            while let Some(slot) = at {
+                let op = self.log.newest_below(writes.index.op(slot), to);
+                if op != NO_OP && op >= from {
+                    let (kind, value) = self.log.kind_and_value(op);
+                    f(writes.id, self.log.key(op), kind, value)?;
+                }
+                at = writes.index.after(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of the ops done before `mark`: the caller has them elsewhere. Counters stay.
+    pub fn keep_from(&mut self, mark: Mark) {
+        let first = self.end_of(mark).min(self.log.len());
+        let old = std::mem::take(&mut self.log);
+        self.spilled += u64::from(first);
+        self.dicts.iter_mut().for_each(|writes| writes.index.clear());
+        for op in first..old.len() {
+            self.write_at(old.dict(op), old.key(op), old.value(op));
+        }
+    }
+
     /// Commit shall log that auto-increment values of `dict` below `next` are given out. The highest
     /// one counts; rollback does not take it back.
     pub fn auto_increment(&mut self, dict: DictId, next: u64) {
@@ -241,6 +294,10 @@ impl WriteSet {
 
     fn write(&mut self, dict: DictId, key: &[u8], value: Option<&[u8]>) {
         let position = self.position_or_new(dict);
+        self.write_at(position, key, value);
+    }
+
+    fn write_at(&mut self, position: usize, key: &[u8], value: Option<&[u8]>) {
         let index = &mut self.dicts[position].index;
         match index.find(&self.log, key) {
             Ok(slot) => {
@@ -282,7 +339,7 @@ impl WriteSet {
         step: impl Fn(Slot) -> Option<Slot>,
     ) -> Option<Written<'_>> {
         while let Some(slot) = at {
-            let op = self.log.newest_below(index.op(slot), mark.0);
+            let op = self.log.newest_below(index.op(slot), self.end_of(mark));
             if op != NO_OP {
                 return Some((self.log.key(op), self.log.value(op)));
             }
@@ -307,7 +364,7 @@ impl WriteSet {
 
     /// The index, unless it is plain that nothing in it is older than `mark`.
     fn index_before(&self, dict: DictId, mark: Mark) -> Option<&Index> {
-        if mark.0 == 0 {
+        if self.end_of(mark) == 0 {
             return None;
         }
         self.index(dict).filter(|index| !index.is_empty())

@@ -14,6 +14,7 @@ pub enum Owned {
     Record(DictId, Kind, Vec<u8>, Vec<u8>),
     Truncate(DictId),
     AutoIncrement(DictId, u64),
+    Adopt(DictId, Vec<u8>),
 }
 
 impl From<Entry<'_>> for Owned {
@@ -24,6 +25,7 @@ impl From<Entry<'_>> for Owned {
             }
             Entry::Truncate { dict } => Owned::Truncate(dict),
             Entry::AutoIncrement { dict, next } => Owned::AutoIncrement(dict, next),
+            Entry::Adopt { dict, run } => Owned::Adopt(dict, run.to_vec()),
         }
     }
 }
