@@ -58,6 +58,10 @@ pub const CHECKPOINT_PERIOD_S: u64 = 60;
 /// Default lock wait in seconds, as InnoDB's users know it.
 pub const LOCK_WAIT_TIMEOUT_S: u64 = 50;
 
+/// Default memory of a transaction's uncommitted writes, beyond which they are spilled: some 700,000 narrow
+/// rows, so that nearly all transactions never are.
+pub const WRITE_SET_BYTES: u64 = 64 << 20;
+
 /// Smallest block cache.
 pub const CACHE_BYTES_MIN: u64 = 8 << 20;
 

@@ -92,6 +92,8 @@ metrics! {
     commits: "transactions committed with writes",
     rollbacks: "transactions rolled back",
     statement_rollbacks: "rollbacks to a savepoint or statement start",
+    spills: "stretches of transactions' writes moved from memory into the tables' files",
+    spill_written_bytes: "bytes written for that",
     rows_read: "rows handed to the server",
     rows_inserted: "rows inserted",
     rows_updated: "rows updated",

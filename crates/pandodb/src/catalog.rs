@@ -14,6 +14,7 @@ use crate::descriptor::{
     normalize, Intent, TableDescriptor, CATALOG, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
 };
 use crate::table::Dict;
+use crate::writes::State;
 
 /// The catalog's dictionary and what it says.
 #[derive(Debug)]
@@ -132,6 +133,7 @@ impl Db {
         if let Some(id) = change.fulfil {
             writes.delete(CATALOG, &Intent::key(id));
         }
+        let writes = State { set: writes, ..State::default() };
         let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 

@@ -2,10 +2,12 @@
 //!
 //! 1. pay for flush debt (`background`) that the transaction has not paid for as it wrote, before a gate
 //!    is held;
+//!    (before that, `Txn::prepare_adoption` if it has spilled);
 //! 2. enter the gates of the touched trees, in the order of their ids;
 //! 3. append the batch to the log, which gives the transaction its seqno: the order of seqnos is
 //!    the order of the log;
-//! 4. insert the records into the memtables, leave the gates;
+//! 4. adopt the private runs of a transaction that has spilled, insert the records into the memtables,
+//!    leave the gates;
 //! 5. publish the seqno; wait until every earlier one is published too (I5);
 //! 6. the caller releases its row locks;
 //! 7. wait for the log as the flush mode says, then acknowledge.
@@ -20,12 +22,14 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::{Kind, Result, Seqno};
-use pando_txn::WriteSet;
+use pando_run::Run;
+use pando_tree::{DeferredCommit, WriteGuard};
 use pando_wal::{BatchBuilder, Lsn};
 
 use crate::db::Db;
 use crate::prepared::Ordered;
 use crate::table::Dict;
+use crate::writes::State;
 
 /// A published commit: what is left is to wait for its durability.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +42,7 @@ impl Db {
     /// ascending by id; `unpaid_bytes` is what of it was not paid for before. Errors leave nothing behind.
     pub(crate) fn publish(
         &self,
-        writes: &WriteSet,
+        writes: &State,
         dicts: &[Arc<Dict>],
         unpaid_bytes: u64,
     ) -> Result<Published> {
@@ -49,29 +53,25 @@ impl Db {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
             let appended = self.wal.append(&batch)?;
             self.raise_counters(writes);
-            for_each_record(writes, dicts, |position, key, kind, value| {
-                gates[position].insert(key, appended.seqno, kind, value);
-            });
+            apply(writes, dicts, &gates, appended.seqno);
             // Still inside the gates: a checkpoint that sees the records sees them as changes.
             self.mark_dirty(dicts);
             appended
         };
-        self.make_visible(published.seqno, dicts);
+        self.make_visible(published.seqno, writes, dicts);
         Ok(Published { lsn: published.lsn })
     }
 
     /// Step 4 and 5 for a commit that has its seqno (`prepared`): inserts the records where they are
     /// booked.
-    pub(crate) fn publish_ordered(&self, writes: &WriteSet, dicts: &[Arc<Dict>], ordered: Ordered) {
+    pub(crate) fn publish_ordered(&self, writes: &State, dicts: &[Arc<Dict>], ordered: Ordered) {
         let Ordered { appended, deferred } = ordered;
         self.raise_counters(writes);
-        for_each_record(writes, dicts, |position, key, kind, value| {
-            deferred[position].insert(key, appended.seqno, kind, value);
-        });
+        apply(writes, dicts, &deferred, appended.seqno);
         // Still booked: a checkpoint that sees the records sees them as changes.
         self.mark_dirty(dicts);
         drop(deferred);
-        self.make_visible(appended.seqno, dicts);
+        self.make_visible(appended.seqno, writes, dicts);
         for dict in dicts {
             // It may have been sealed meanwhile, and passed by because of us.
             if dict.tree.debt().sealed_bytes > 0 {
@@ -80,11 +80,14 @@ impl Db {
         }
     }
 
-    fn make_visible(&self, seqno: Seqno, dicts: &[Arc<Dict>]) {
+    fn make_visible(&self, seqno: Seqno, writes: &State, dicts: &[Arc<Dict>]) {
         self.snapshots.publish(seqno);
         self.snapshots.wait_visible(seqno);
         for dict in dicts {
-            if dict.tree.seal_if_full(|| self.wal.last_seqno()) {
+            // Adopted runs belong into the tree soon: the log cannot be trimmed before.
+            let last_assigned = || self.wal.last_seqno();
+            let adopted = writes.has_spilled(dict.id) && dict.tree.seal(last_assigned);
+            if adopted || dict.tree.seal_if_full(last_assigned) {
                 self.background.request(dict);
             }
         }
@@ -116,8 +119,8 @@ impl Db {
         Ok(appended.seqno)
     }
 
-    fn raise_counters(&self, writes: &WriteSet) {
-        writes.for_each_auto_increment(|id, next| {
+    fn raise_counters(&self, writes: &State) {
+        writes.set.for_each_auto_increment(|id, next| {
             if let Some(dict) = self.dict(id) {
                 dict.auto_increment.fetch_max(next, Ordering::AcqRel);
             }
@@ -125,28 +128,63 @@ impl Db {
     }
 }
 
-/// Calls `f` with each final record, and the position of its dictionary in `dicts`.
-fn for_each_record(writes: &WriteSet, dicts: &[Arc<Dict>], mut f: impl FnMut(usize, &[u8], Kind, &[u8])) {
+/// Somewhere commits bring what they have written: a gate, or where a commit is booked.
+trait Target {
+    fn adopt(&self, run: &Run, seqno: Seqno);
+    fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]);
+}
+
+impl Target for WriteGuard<'_> {
+    fn adopt(&self, run: &Run, seqno: Seqno) {
+        WriteGuard::adopt(self, run, seqno);
+    }
+    fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
+        WriteGuard::insert(self, key, seqno, kind, value);
+    }
+}
+
+impl Target for DeferredCommit {
+    fn adopt(&self, run: &Run, seqno: Seqno) {
+        DeferredCommit::adopt(self, run, seqno);
+    }
+    fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
+        DeferredCommit::insert(self, key, seqno, kind, value);
+    }
+}
+
+/// Brings the writes into the trees as of commit `seqno`; `targets` are those of `dicts`, ascending by id.
+fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Seqno) {
+    for (dict, run) in writes.levels.iter().flat_map(|level| level.runs()) {
+        let position = dicts.binary_search_by_key(&dict.id, |dict| dict.id);
+        targets[position.expect("a written dictionary is touched")].adopt(run, seqno);
+    }
     let mut position = 0;
-    writes.for_each_final(|id, key, kind, value| {
+    writes.set.for_each_final(|id, key, kind, value| {
         while dicts[position].id != id {
             position += 1;
         }
-        f(position, key, kind, value);
+        targets[position].insert(key, seqno, kind, value);
     });
 }
 
-fn encode(writes: &WriteSet) -> BatchBuilder {
+fn encode(writes: &State) -> BatchBuilder {
     let mut batch = BatchBuilder::new();
     encode_into(writes, &mut batch);
     batch
 }
 
-/// Adds the entries of a write set to a batch.
-pub(crate) fn encode_into(writes: &WriteSet, batch: &mut BatchBuilder) {
-    writes.for_each_final(|dict, key, kind, value| {
+/// Adds the entries of a transaction to a batch: the runs to adopt, oldest first, then the records in
+/// memory.
+pub(crate) fn encode_into(writes: &State, batch: &mut BatchBuilder) {
+    let mut meta = Vec::new();
+    for (dict, run) in writes.levels.iter().flat_map(|level| level.runs()) {
+        meta.clear();
+        run.meta().encode(&mut meta);
+        batch.adopt(dict.id, &meta);
+    }
+    writes.set.for_each_final(|dict, key, kind, value| {
         debug_assert!(kind == Kind::Put || value.is_empty());
         batch.record(dict, kind, key, value);
     });
-    writes.for_each_auto_increment(|dict, next| batch.auto_increment(dict, next));
+    writes.set.for_each_auto_increment(|dict, next| batch.auto_increment(dict, next));
 }

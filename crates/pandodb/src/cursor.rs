@@ -6,16 +6,17 @@
 //! given in their newest version. One that is gone by then may have got another key, so from there on
 //! the cursor sees the newest committed state: a row that moves ahead of it is met there.
 //!
-//! `own` is the neighbour in the write set not yet passed in the current direction. When both
+//! `own` stands at the neighbour in the own writes not yet passed in the current direction (`own`). When both
 //! sides have a key, the write set wins and the tree is moved past it.
 
 use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::Seqno;
-use pando_txn::{LockMode, LockOutcome, Mark, Snapshot};
+use pando_txn::{LockMode, LockOutcome, Snapshot};
 
 use crate::error::Result;
+use crate::own::{OwnCursor, OwnEntry};
 use crate::table::{Dict, Table};
 use crate::transaction::{LockWait, Txn};
 
@@ -54,9 +55,6 @@ enum Admission {
     Gone(Vec<u8>),
 }
 
-/// An entry of the write set: `None` is a delete.
-type OwnEntry = (Vec<u8>, Option<Vec<u8>>);
-
 /// A cursor. Not valid until its first seek, and after an error not until the next.
 #[derive(Debug)]
 pub struct Cursor {
@@ -67,9 +65,8 @@ pub struct Cursor {
     seqno: Seqno,
     /// Keeps the versions at `seqno` for modes other than the transaction's snapshot.
     held: Option<Snapshot>,
-    /// The mark, if the write set had something for this dictionary at the seek.
-    mark: Option<Mark>,
-    own: Option<OwnEntry>,
+    /// The own writes, if there were any to this dictionary at the seek.
+    own: Option<OwnCursor>,
     at: At,
     direction: Direction,
     /// Newest version of a locked row, where it isn't the one that the tree's cursor shows.
@@ -86,7 +83,6 @@ impl Cursor {
             mode: ReadMode::Snapshot,
             seqno: 0,
             held: None,
-            mark: None,
             own: None,
             at: At::Nothing,
             direction: Direction::Forward,
@@ -150,7 +146,7 @@ impl Cursor {
 
     /// Key of the row. Requires: valid.
     pub fn key(&self) -> &[u8] {
-        match (self.at, &self.own, &self.tree) {
+        match (self.at, self.own_entry(), &self.tree) {
             (At::Own, Some((key, _)), _) => key,
             (At::Tree, _, Some(tree)) => tree.key(),
             _ => panic!("key of a cursor that is at no row"),
@@ -159,7 +155,7 @@ impl Cursor {
 
     /// Value of the row. Requires: valid.
     pub fn value(&self) -> &[u8] {
-        match (&self.newer, self.at, &self.own, &self.tree) {
+        match (&self.newer, self.at, self.own_entry(), &self.tree) {
             (Some(newer), ..) => newer,
             (None, At::Own, Some((_, Some(value))), _) => value,
             (None, At::Tree, _, Some(tree)) => tree.value(),
@@ -171,6 +167,10 @@ impl Cursor {
     /// given back if the row does not match.
     pub fn just_locked(&self) -> bool {
         self.just_locked
+    }
+
+    fn own_entry(&self) -> Option<&OwnEntry> {
+        self.own.as_ref().and_then(OwnCursor::entry)
     }
 
     fn dict(&self) -> &Arc<Dict> {
@@ -199,7 +199,7 @@ impl Cursor {
             }
         };
         let dict = self.dict().clone();
-        self.mark = txn.has_touched(&dict).then(|| txn.mark());
+        self.own = txn.has_touched(&dict).then(|| OwnCursor::new(txn.writes(), dict.id));
         match &mut self.tree {
             Some(tree) => tree.refresh(self.seqno),
             None => self.tree = Some(dict.tree.cursor(self.seqno)),
@@ -208,13 +208,15 @@ impl Cursor {
 
     fn start_forward(&mut self, txn: &mut Txn, from: Bound<&[u8]>) -> Result<()> {
         self.direction = Direction::Forward;
-        self.own = self.mark.and_then(|mark| own_at_or_after(txn, self.dict(), from, mark));
+        let own = self.own.as_mut();
+        own.map_or(Ok(()), |own| own.seek_forward(txn.writes(), from))?;
         self.settle(txn)
     }
 
     fn start_backward(&mut self, txn: &mut Txn, to: Bound<&[u8]>) -> Result<()> {
         self.direction = Direction::Backward;
-        self.own = self.mark.and_then(|mark| own_at_or_before(txn, self.dict(), to, mark));
+        let own = self.own.as_mut();
+        own.map_or(Ok(()), |own| own.seek_backward(txn.writes(), to))?;
         self.settle(txn)
     }
 
@@ -243,10 +245,7 @@ impl Cursor {
         match std::mem::replace(&mut self.at, At::Nothing) {
             At::Nothing => panic!("a cursor that is at no row cannot be moved"),
             At::Tree => self.step_tree(),
-            At::Own => {
-                self.step_own(txn);
-                Ok(())
-            }
+            At::Own => self.step_own(txn),
         }
     }
 
@@ -261,12 +260,8 @@ impl Cursor {
         Ok(())
     }
 
-    fn step_own(&mut self, txn: &Txn) {
-        let (Some((key, _)), Some(mark)) = (self.own.take(), self.mark) else { return };
-        self.own = match self.direction {
-            Direction::Forward => own_at_or_after(txn, self.dict(), Bound::Excluded(&key), mark),
-            Direction::Backward => own_at_or_before(txn, self.dict(), Bound::Excluded(&key), mark),
-        };
+    fn step_own(&mut self, txn: &Txn) -> Result<()> {
+        Ok(self.own.as_mut().map_or(Ok(()), |own| own.step(txn.writes()))?)
     }
 
     /// Finds the row to stop at from where both sides are.
@@ -293,7 +288,7 @@ impl Cursor {
     fn nearer(&mut self, txn: &Txn) -> Result<At> {
         loop {
             let tree = self.tree.as_ref().filter(|tree| tree.valid());
-            let Some((own_key, own_value)) = &self.own else {
+            let Some((own_key, own_value)) = self.own.as_ref().and_then(OwnCursor::entry) else {
                 return Ok(if tree.is_some() { At::Tree } else { At::Nothing });
             };
             let deleted = own_value.is_none();
@@ -312,7 +307,7 @@ impl Cursor {
             if !deleted {
                 return Ok(At::Own);
             }
-            self.step_own(txn);
+            self.step_own(txn)?;
         }
     }
 
@@ -344,7 +339,7 @@ impl Cursor {
         self.just_locked = !matches!(outcome, LockOutcome::AlreadyHeld);
         // Written by this transaction, perhaps by this very statement: its newest state counts,
         // or the indexes would be changed from a state that no longer is.
-        if let Some(own) = txn.own(&dict, &key) {
+        if let Some(own) = txn.own(&dict, &key)? {
             self.newer = own;
             return Ok(if self.newer.is_some() { Admission::Row } else { Admission::PassedBy });
         }
@@ -356,12 +351,4 @@ impl Cursor {
         }
         Ok(Admission::Row)
     }
-}
-
-fn own_at_or_after(txn: &Txn, dict: &Dict, from: Bound<&[u8]>, mark: Mark) -> Option<OwnEntry> {
-    txn.writes().read().next_ge(dict.id, from, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
-}
-
-fn own_at_or_before(txn: &Txn, dict: &Dict, to: Bound<&[u8]>, mark: Mark) -> Option<OwnEntry> {
-    txn.writes().read().next_le(dict.id, to, mark).map(|(k, v)| (k.to_vec(), v.map(<[u8]>::to_vec)))
 }

@@ -19,7 +19,7 @@ use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::horizon::EngineHorizon;
 use crate::options::{LogLevel, LogSink, Options};
-use crate::prepared::{PreparedTxns, Unresolved};
+use crate::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::recovery::{self, Unrecovered};
 use crate::table::{Dict, Table};
 use crate::transaction::Txn;
@@ -51,6 +51,7 @@ pub struct Db {
     pub(crate) log_kept_bytes_max: u64,
     pub(crate) files_open_max: usize,
     lock_wait_timeout: Duration,
+    write_set_bytes: AtomicU64,
     flush_mode: AtomicU8,
     next_txn: AtomicU64,
     sink: LogSink,
@@ -69,6 +70,7 @@ pub(crate) struct Parts {
     pub catalog: Catalog,
     pub dicts: BTreeMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Unrecovered>,
+    pub private: PrivateRuns,
     pub unresolved: Vec<Unresolved>,
     pub lock: LockFile,
 }
@@ -108,12 +110,13 @@ impl Db {
             log_kept_bytes_max: options.log_kept_bytes_max,
             files_open_max: options.files_open_max,
             lock_wait_timeout: options.lock_wait_timeout,
+            write_set_bytes: AtomicU64::new(options.write_set_bytes),
             flush_mode: AtomicU8::new(options.flush_mode as u8),
             next_txn: AtomicU64::new(1),
             sink: options.log,
             _lock: parts.lock,
         });
-        db.restore_prepared(parts.unresolved)?;
+        db.restore_prepared(parts.unresolved, parts.private)?;
         db.finish_intents();
         db.background.start(&db);
         Ok(db)
@@ -177,6 +180,16 @@ impl Db {
     /// Changes the limit of the block cache.
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.cache.set_limit(bytes.max(limits::CACHE_BYTES_MIN));
+    }
+
+    /// Changes the memory of a transaction's uncommitted writes, beyond which they are spilled.
+    pub fn set_write_set_bytes(&self, bytes: u64) {
+        self.write_set_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// That memory.
+    pub(crate) fn write_set_bytes(&self) -> u64 {
+        self.write_set_bytes.load(Ordering::Relaxed)
     }
 
     /// Changes when commits reach the disk.

@@ -40,6 +40,8 @@ pub struct Options {
     pub checkpoint_period_s: u64,
     /// How long a row lock is waited for, unless a transaction says otherwise.
     pub lock_wait_timeout: Duration,
+    /// Memory in bytes of one transaction's uncommitted writes, beyond which they go into the tables' files.
+    pub write_set_bytes: u64,
     /// Threads for flushes and compactions. 0: none, the caller runs [`crate::Db::run_jobs`]
     /// and [`crate::Db::tick`] itself (deterministic tests).
     pub background_threads: usize,
@@ -72,6 +74,7 @@ impl Options {
             flush_mode: FlushMode::Commit,
             checkpoint_period_s: limits::CHECKPOINT_PERIOD_S,
             lock_wait_timeout: Duration::from_secs(limits::LOCK_WAIT_TIMEOUT_S),
+            write_set_bytes: limits::WRITE_SET_BYTES,
             background_threads: cores.clamp(2, 8),
             direct_io: false,
             log_file_bytes: limits::LOG_FILE_BYTES,

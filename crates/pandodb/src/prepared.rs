@@ -49,12 +49,13 @@
 //!
 //! Lock order: `detached` comes after the DDL mutex and before everything else; `unresolved` is a leaf.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use pando_base::{DictId, Error as EngineError, Kind, Seqno};
+use pando_run::Run;
 use pando_tree::DeferredCommit;
-use pando_txn::{TxnHandle, WriteSet};
+use pando_txn::TxnHandle;
 use pando_wal::{Appended, BatchBuilder, Entry, FlushMode, OwnedBatch};
 use parking_lot::Mutex;
 
@@ -63,9 +64,10 @@ use crate::db::Db;
 use crate::descriptor::{table_dir, TableDescriptor};
 use crate::error::Result;
 use crate::options::LogLevel;
+use crate::spill::Level;
 use crate::table::Dict;
 use crate::transaction::Txn;
-use crate::writes::Writes;
+use crate::writes::{State, Writes};
 
 /// Where a transaction is; see the head of this file.
 #[derive(Debug, Default)]
@@ -118,6 +120,9 @@ pub(crate) struct Unresolved {
     pub batch: OwnedBatch,
 }
 
+/// Private runs that unresolved batches name, in the order in which these do.
+pub(crate) type PrivateRuns = HashMap<DictId, VecDeque<Arc<Run>>>;
+
 /// The prepared transactions of a database.
 #[derive(Debug, Default)]
 pub(crate) struct PreparedTxns {
@@ -169,6 +174,7 @@ impl Txn {
         if !self.has_writes() {
             return Ok(());
         }
+        self.prepare_adoption()?;
         let appended =
             self.db.publish_prepare(&self.writes().read(), xid, self.touched(), self.unpaid_bytes())?;
         self.phase = Phase::Prepared(Prepared { seqno: appended.seqno, xid: xid.to_vec() });
@@ -199,6 +205,10 @@ impl Txn {
     /// stays prepared, detached.
     pub(crate) fn commit_prepared(&mut self) -> Result<()> {
         let is_coordinated = matches!(self.phase, Phase::Ordered(_));
+        if !is_coordinated {
+            // As in `prepare`, which may have been before a restart.
+            self.seal_for_adoption();
+        }
         if let Err(error) = self.order() {
             self.detach();
             return Err(error);
@@ -228,12 +238,22 @@ impl Txn {
                 self.db.prepared.unresolved.lock().remove(&seqno);
                 self.db.snapshots.publish(appended.seqno);
                 self.phase = Phase::Active;
+                // As long as a crash could bring the transaction back, its runs must be there.
+                let synced = match self.writes().read().levels.is_empty() {
+                    true => Ok(()),
+                    false => self.db.wal.sync_up_to_seqno(appended.seqno),
+                };
+                if synced.is_err() {
+                    self.writes().leak_levels();
+                }
                 self.rollback();
+                synced?;
                 Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
             }
             Err(error @ EngineError::ReadOnly { .. }) => {
                 // Nobody can change its rows before the next start, which asks the coordinator again.
                 self.phase = Phase::Active;
+                self.writes().leak_levels();
                 self.rollback();
                 Err(error.into())
             }
@@ -327,7 +347,7 @@ impl Db {
     /// Logs a batch that waits for its resolution. Errors leave nothing behind.
     fn publish_prepare(
         &self,
-        writes: &WriteSet,
+        writes: &State,
         xid: &[u8],
         dicts: &[Arc<Dict>],
         unpaid_bytes: u64,
@@ -355,7 +375,11 @@ impl Db {
     }
 
     /// Brings back what recovery found prepared. Troubles with tables are those of the transaction.
-    pub(crate) fn restore_prepared(self: &Arc<Self>, found: Vec<Unresolved>) -> Result<()> {
+    pub(crate) fn restore_prepared(
+        self: &Arc<Self>,
+        found: Vec<Unresolved>,
+        mut runs: PrivateRuns,
+    ) -> Result<()> {
         if found.is_empty() {
             return Ok(());
         }
@@ -367,13 +391,13 @@ impl Db {
         }
         let count = found.len();
         for unresolved in found {
-            self.restore_one(unresolved)?;
+            self.restore_one(unresolved, &mut runs)?;
         }
         self.log(LogLevel::Note, &format!("{count} prepared transactions wait for their resolution"));
         Ok(())
     }
 
-    fn restore_one(self: &Arc<Self>, found: Unresolved) -> Result<()> {
+    fn restore_one(self: &Arc<Self>, found: Unresolved, runs: &mut PrivateRuns) -> Result<()> {
         let Unresolved { seqno, xid, batch } = found;
         let mut txn = self.begin();
         let mut unusable = None;
@@ -388,7 +412,13 @@ impl Db {
                     continue;
                 }
             };
-            txn.restore(&dict, &entry)?;
+            match entry {
+                Entry::Adopt { dict: id, .. } => {
+                    let run = runs.get_mut(&id).and_then(VecDeque::pop_front);
+                    txn.restore_run(&dict, run)?;
+                }
+                _ => txn.restore(&dict, &entry)?,
+            }
         }
         txn.phase = Phase::Prepared(Prepared { seqno, xid });
         txn.detach();
@@ -415,6 +445,25 @@ impl Db {
 }
 
 impl Txn {
+    /// Takes a run of a prepared batch back, under exclusive locks on its keys.
+    fn restore_run(&mut self, dict: &Arc<Dict>, run: Option<Arc<Run>>) -> Result<()> {
+        let Some(run) = run else {
+            let (expected, found) = ("a run whose space was kept", "one that was not");
+            return Err(
+                EngineError::corruption(&dict.file.path(), 0, "prepared batch", expected, found).into()
+            );
+        };
+        let mut cursor = run.cursor().bypass_cache();
+        cursor.seek_first()?;
+        while cursor.valid() {
+            self.lock_restored(dict, cursor.key())?;
+            cursor.next()?;
+        }
+        self.touch(dict);
+        self.writes().write().levels.push(Arc::new(Level::recovered((dict.clone(), run))));
+        Ok(())
+    }
+
     /// Takes an entry of a prepared batch into the write set, under an exclusive lock on its key.
     fn restore(&mut self, dict: &Arc<Dict>, entry: &Entry<'_>) -> Result<()> {
         match *entry {
@@ -426,7 +475,7 @@ impl Txn {
                 }
             }
             Entry::AutoIncrement { next, .. } => self.raise_auto_increment_of(dict, next),
-            Entry::Truncate { .. } => {
+            Entry::Truncate { .. } | Entry::Adopt { .. } => {
                 let path = dict.file.path();
                 return Err(
                     EngineError::corruption(&path, 0, "prepared batch", "rows", "a truncation").into()

@@ -2,7 +2,8 @@
 //!
 //! 1. open the log and the catalog's tree (newest valid superblock);
 //! 2. first pass over the log: replay the catalog's own records, so that it names the tables as
-//!    they were at the end, and note which dictionaries the log is about;
+//!    they were at the end, and note which dictionaries the log is about, and which private runs it
+//!    has them adopt: a file's space is not given out before what they take is known;
 //! 3. finish interrupted renames of directories, so that files are where the catalog says;
 //! 4. second pass: each record above its dictionary's `durable_seqno` goes into a memtable; only the
 //!    dictionaries that the log names are opened, so time follows the log, not the data. If they are
@@ -14,14 +15,14 @@
 //! The log and the files must belong together: a catalog without a log, a log without a catalog and
 //! a dictionary that holds commits from behind the log's end are damage, too.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::{limits, DictId, Error, Metrics, Result, Seqno};
-use pando_run::{BlockCache, RunContext};
+use pando_run::{BlockCache, Run, RunContext, RunMeta};
 use pando_storage::vfs::Vfs;
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
@@ -34,11 +35,14 @@ use crate::ddl::{sync_parent, with_compression};
 use crate::descriptor::{table_dir, Intent, CATALOG};
 use crate::horizon::EngineHorizon;
 use crate::options::{LogLevel, LogSink, Options};
-use crate::prepared::Unresolved;
+use crate::prepared::{PrivateRuns, Unresolved};
 use crate::table::Dict;
 
 /// Batches between two lines of progress in the operator's log.
 const PROGRESS_BATCHES: u64 = 1_000_000;
+
+/// Instead of the commit that adopts a run: there is none yet.
+const UNRESOLVED: Seqno = Seqno::MAX;
 
 /// Where a dictionary is, for opening it when the log names it.
 struct Known {
@@ -64,6 +68,10 @@ struct Recovery<'a> {
     known: HashMap<DictId, Known>,
     dicts: BTreeMap<DictId, Opened>,
     held_log: HashMap<DictId, Unrecovered>,
+    /// Runs that the log has dictionaries adopt, and the commits that do.
+    adoptions: HashMap<DictId, Vec<(Seqno, RunMeta)>>,
+    /// Of the first pass: runs of prepared batches, by their seqno.
+    prepared_runs: BTreeMap<Seqno, Vec<(DictId, RunMeta)>>,
     /// Prepared and not resolved, so far in this pass, by seqno.
     prepared: BTreeMap<Seqno, Unresolved>,
     batches: u64,
@@ -73,6 +81,10 @@ struct Recovery<'a> {
 struct Opened {
     dict: Arc<Dict>,
     durable_seqno: Seqno,
+    /// Runs still to be adopted, in the order of the log.
+    private: VecDeque<Arc<Run>>,
+    /// The commit that adopted last.
+    adopted_at: Seqno,
     /// A job has failed: its memtables stay in memory for the background to write.
     is_stuck: bool,
 }
@@ -95,6 +107,8 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         known: HashMap::new(),
         dicts: BTreeMap::new(),
         held_log: HashMap::new(),
+        adoptions: HashMap::new(),
+        prepared_runs: BTreeMap::new(),
         prepared: BTreeMap::new(),
         batches: 0,
         records: 0,
@@ -127,11 +141,18 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         snapshots,
         horizon,
         catalog: Catalog::new(catalog, content),
+        private: private_of(&dicts),
         dicts: dicts.into_iter().map(|(id, opened)| (id, opened.dict)).collect(),
         held_log,
         unresolved,
         lock,
     })
+}
+
+/// The runs that were not adopted: those of unresolved transactions.
+fn private_of(dicts: &BTreeMap<DictId, Opened>) -> PrivateRuns {
+    let left = dicts.iter().filter(|(_, opened)| !opened.private.is_empty());
+    left.map(|(id, opened)| (*id, opened.private.clone())).collect()
 }
 
 fn say(log: &LogSink, text: &str) {
@@ -172,11 +193,22 @@ impl Recovery<'_> {
         let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
         let context =
             RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
-        let tree = Tree::open(context, &superblock, config, self.horizon.clone())?;
+        // What the checkpoint has is in its nodes.
+        let adoptions = self.adoptions.get(&id).map_or(&[][..], Vec::as_slice);
+        let missing = adoptions.iter().filter(|(seqno, _)| *seqno > superblock.durable_seqno);
+        let missing: Vec<RunMeta> = missing.map(|(_, meta)| meta.clone()).collect();
+        let horizon = self.horizon.clone();
+        let (tree, private) = Tree::open_with_private(context, &superblock, config, horizon, &missing)?;
         let dict = Arc::new(Dict::new(id, tree, file, superblock.auto_increment));
         // Checked by the first tick: a start has no time to sync thousands of files.
         dict.is_secure.store(false, Ordering::Relaxed);
-        Ok(Opened { dict, durable_seqno: superblock.durable_seqno, is_stuck: false })
+        Ok(Opened {
+            dict,
+            durable_seqno: superblock.durable_seqno,
+            private: private.into(),
+            adopted_at: 0,
+            is_stuck: false,
+        })
     }
 
     /// No file holds commits that the log does not know (I7). If one does, the log has lost its end or
@@ -204,6 +236,7 @@ impl Recovery<'_> {
         let mut recent = CATALOG;
         self.prepared.clear();
         let end = replay.for_each(|seqno, batch| {
+            self.note_adoptions(seqno, batch)?;
             self.replay_batch(seqno, batch, |id| {
                 if id != recent {
                     named.insert(id);
@@ -213,7 +246,68 @@ impl Recovery<'_> {
             })
         })?;
         self.batches = end.batches;
+        named.extend(self.note_unresolved());
         Ok((end.last_seqno, named))
+    }
+
+    /// Notes which runs the batch has dictionaries adopt, or would once it is resolved.
+    fn note_adoptions(&mut self, seqno: Seqno, batch: BatchReader<'_>) -> Result<()> {
+        match batch.kind() {
+            BatchKind::Commit => {
+                let runs = self.runs_of(seqno, batch)?;
+                self.note_adopted(seqno, runs);
+            }
+            BatchKind::Prepare { .. } => {
+                let runs = self.runs_of(seqno, batch)?;
+                self.prepared_runs.insert(seqno, runs);
+            }
+            BatchKind::CommitPrepared { prepare } => {
+                let runs = self.prepared_runs.remove(&prepare).unwrap_or_default();
+                self.note_adopted(seqno, runs);
+            }
+            BatchKind::RollbackPrepared { prepare } => _ = self.prepared_runs.remove(&prepare),
+        }
+        Ok(())
+    }
+
+    fn note_adopted(&mut self, seqno: Seqno, runs: Vec<(DictId, RunMeta)>) {
+        for (dict, meta) in runs {
+            self.adoptions.entry(dict).or_default().push((seqno, meta));
+        }
+    }
+
+    fn runs_of(&self, seqno: Seqno, batch: BatchReader<'_>) -> Result<Vec<(DictId, RunMeta)>> {
+        let mut runs = Vec::new();
+        for entry in batch {
+            let Entry::Adopt { dict, run } = entry? else { continue };
+            let meta = RunMeta::decode(&mut &run[..])
+                .map_err(|error| error.at(&self.options.engine_dir.join("log"), seqno))?;
+            runs.push((dict, meta));
+        }
+        Ok(runs)
+    }
+
+    /// The end of the first pass: what is prepared and not resolved keeps its runs, whatever the checkpoints
+    /// have. Gives their dictionaries.
+    fn note_unresolved(&mut self) -> Vec<DictId> {
+        let runs: Vec<_> = std::mem::take(&mut self.prepared_runs).into_values().flatten().collect();
+        let dicts = runs.iter().map(|(dict, _)| *dict).collect();
+        self.note_adopted(UNRESOLVED, runs);
+        dicts
+    }
+
+    /// Opens the dictionaries of a group that hold runs of unresolved transactions, if no record had them
+    /// opened: nothing may take the runs' space.
+    fn open_unresolved(&mut self, group: &RangeInclusive<DictId>) {
+        let is_waiting = |runs: &Vec<(Seqno, RunMeta)>| runs.iter().any(|(seqno, _)| *seqno == UNRESOLVED);
+        let mut waiting: Vec<DictId> =
+            self.adoptions.iter().filter(|(_, runs)| is_waiting(runs)).map(|(id, _)| *id).collect();
+        waiting.retain(|id| group.contains(id) && !self.dicts.contains_key(id));
+        waiting.sort();
+        let first = self.prepared.first_key_value().map_or(0, |(seqno, _)| *seqno);
+        for id in waiting {
+            self.open_known(first, id);
+        }
     }
 
     /// Moves directories whose rename the catalog recorded but a crash prevented. One that cannot be
@@ -293,6 +387,7 @@ impl Recovery<'_> {
             }
             self.replay_batch(seqno, batch, |id| group.contains(&id))
         })?;
+        self.open_unresolved(group);
         Ok(())
     }
 
@@ -302,6 +397,10 @@ impl Recovery<'_> {
         let ids: Vec<DictId> = self.dicts.range(group.clone()).map(|(id, _)| *id).collect();
         for id in ids {
             let Some(opened) = self.dicts.get(&id) else { continue };
+            if !opened.private.is_empty() {
+                // Its runs are for transactions that come back at the end.
+                continue;
+            }
             let dict = &opened.dict;
             let counter = || dict.auto_increment.load(Ordering::Relaxed);
             // The log is durable up to there.
@@ -391,7 +490,7 @@ impl Recovery<'_> {
         if !self.dicts.contains_key(&id) && !self.open_known(logged_from, id) {
             return Ok(());
         }
-        let Some(opened) = self.dicts.get(&id) else { return Ok(()) };
+        let Some(opened) = self.dicts.get_mut(&id) else { return Ok(()) };
         if seqno <= opened.durable_seqno {
             return Ok(());
         }
@@ -403,6 +502,19 @@ impl Recovery<'_> {
                 // Booked as when it was committed: the log is needed from the prepare on.
                 dict.tree.defer(logged_from).1.insert(key, seqno, kind, value);
                 self.records += 1;
+            }
+            Entry::Adopt { .. } => {
+                let Some(run) = opened.private.pop_front() else {
+                    let (expected, found) = ("a run noted in the first pass", format!("one at {seqno}"));
+                    return Err(Error::corruption(&dict.file.path(), 0, "adoption", expected, found));
+                };
+                if opened.adopted_at != seqno {
+                    // Its keys' older versions must not be in the memtable that adopts.
+                    dict.tree.seal_before_adoption(|| seqno - 1);
+                    opened.adopted_at = seqno;
+                }
+                dict.tree.defer(logged_from).1.adopt(&run, seqno);
+                self.records += run.meta().rows;
             }
             Entry::Truncate { .. } => {
                 dict.tree.truncate(seqno);

@@ -66,6 +66,11 @@ impl Dict {
         &self.tree
     }
 
+    /// Bytes of its file that are in use: by the tree, by the checkpoint, and by private runs.
+    pub fn used_bytes(&self) -> u64 {
+        self.file.used_bytes()
+    }
+
     /// Makes durable what its file was opened with.
     pub(crate) fn secure(&self) -> Result<()> {
         if !self.is_secure.load(Ordering::Acquire) {

@@ -20,6 +20,10 @@ use crate::prepared::Phase;
 use crate::table::{Dict, Table};
 use crate::writes::Writes;
 
+/// Of a transaction that has spilled, what may still be in memory when it commits: it goes through the log
+/// and the memtables while gates are held.
+const COMMIT_BYTES_MAX: u64 = 1 << 20;
+
 /// How long a locking read waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWait {
@@ -169,7 +173,7 @@ impl Txn {
 
     /// Bytes the write set holds.
     pub fn write_bytes(&self) -> u64 {
-        self.writes.read().bytes() as u64
+        self.writes.read().set.bytes() as u64
     }
 
     /// Whether the write set may hold something for this dictionary.
@@ -178,8 +182,8 @@ impl Txn {
     }
 
     /// What the transaction itself has written to a key: `Some(None)` is a delete.
-    pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Option<Option<Vec<u8>>> {
-        self.writes.read().get(dict.id, key).map(|own| own.map(<[u8]>::to_vec))
+    pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
+        Ok(self.writes.read().get(dict.id, key)?)
     }
 
     pub(crate) fn touched(&self) -> &[Arc<Dict>] {
@@ -194,21 +198,27 @@ impl Txn {
         &self.writes
     }
 
-    /// Where the write set is now, for [`Txn::rollback_to`].
+    /// Where the write set is now, for [`Txn::rollback_to`]. A mark that will not be asked for any more
+    /// should be released: writes on both sides of it are kept apart.
     pub fn mark(&self) -> Mark {
-        self.writes.read().mark()
+        self.writes.mark()
+    }
+
+    /// The mark will not be rolled back to any more.
+    pub fn release_mark(&self, mark: Mark) {
+        self.writes.release_mark(mark);
     }
 
     /// Undoes the writes made since the mark: a statement or a savepoint. Locks stay (I6).
     pub fn rollback_to(&mut self, mark: Mark) {
-        self.writes.write().rollback_to(mark);
+        self.writes.rollback_to(mark);
         self.db.metrics.statement_rollbacks.add(1);
     }
 
     /// Consistent read of one key: own writes, else the snapshot.
     pub fn get(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let dict = &table.dicts[index];
-        if let Some(own) = self.own(dict, key) {
+        if let Some(own) = self.own(dict, key)? {
             return Ok(own);
         }
         let seqno = self.snapshot_seqno();
@@ -218,7 +228,7 @@ impl Txn {
     /// Newest committed version of one key, or the transaction's own; locks nothing.
     pub fn get_latest(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let dict = &table.dicts[index];
-        if let Some(own) = self.own(dict, key) {
+        if let Some(own) = self.own(dict, key)? {
             return Ok(own);
         }
         let newest = self.db.snapshots.take();
@@ -279,7 +289,7 @@ impl Txn {
 
     /// The newest version of a key that this transaction holds a lock on.
     pub(crate) fn newest_locked(&self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        if let Some(own) = self.own(dict, key) {
+        if let Some(own) = self.own(dict, key)? {
             return Ok(own);
         }
         // The lock keeps others from committing this key now, so the newest version is committed
@@ -291,7 +301,8 @@ impl Txn {
     /// Locks on rows the transaction has written stay.
     pub fn unlock(&mut self, table: &Table, index: usize, key: &[u8]) {
         let dict = &table.dicts[index];
-        if self.writes.read().get(dict.id, key).is_none() {
+        // If that cannot be read, the lock stays.
+        if matches!(self.own(dict, key), Ok(None)) {
             self.db.locks.unlock(&self.handle, dict.id, key);
         }
     }
@@ -347,27 +358,30 @@ impl Txn {
             let bytes = std::mem::take(&mut self.unpaid_bytes);
             self.db.pay_for_debt(&self.touched, bytes)?;
         }
+        if self.write_bytes() > self.db.write_set_bytes() {
+            self.writes.spill(&self.touched, false, &self.db.metrics)?;
+        }
         Ok(())
     }
 
     pub(crate) fn write_put(&mut self, dict: &Arc<Dict>, key: &[u8], value: &[u8]) -> Result<()> {
         check_lengths(key, value)?;
         self.touch(dict);
-        self.writes.write().put(dict.id, key, value);
+        self.writes.write().set.put(dict.id, key, value);
         Ok(())
     }
 
     pub(crate) fn write_delete(&mut self, dict: &Arc<Dict>, key: &[u8]) {
         self.touch(dict);
-        self.writes.write().delete(dict.id, key);
+        self.writes.write().set.delete(dict.id, key);
     }
 
-    fn touch(&mut self, dict: &Arc<Dict>) {
+    pub(crate) fn touch(&mut self, dict: &Arc<Dict>) {
         if let Err(place) = self.touched.binary_search_by_key(&dict.id, |d: &Arc<Dict>| d.id) {
             dict.writers.add(&self.writes);
             self.touched.insert(place, dict.clone());
         }
-        self.handle.set_weight(self.writes.read().ops() as u64 + 1);
+        self.handle.set_weight(self.writes.read().set.ops() + 1);
     }
 
     /// Records that auto-increment values below `next` are used; logged with the rows that use
@@ -378,7 +392,7 @@ impl Txn {
 
     pub(crate) fn raise_auto_increment_of(&mut self, rows: &Arc<Dict>, next: u64) {
         self.touch(rows);
-        self.writes.write().auto_increment(rows.id, next);
+        self.writes.write().set.auto_increment(rows.id, next);
         rows.auto_increment.fetch_max(next, std::sync::atomic::Ordering::AcqRel);
     }
 
@@ -393,7 +407,9 @@ impl Txn {
             self.end();
             return Ok(());
         }
-        let published = self.db.publish(&self.writes.read(), &self.touched, self.unpaid_bytes);
+        let published = self
+            .prepare_adoption()
+            .and_then(|()| self.db.publish(&self.writes.read(), &self.touched, self.unpaid_bytes));
         let published = match published {
             Ok(published) => published,
             Err(error) => {
@@ -404,6 +420,27 @@ impl Txn {
         self.end();
         self.db.metrics.commits.add(1);
         Ok(self.db.wal.wait(published.lsn, self.db.flush_mode())?)
+    }
+
+    /// What a commit does before it enters gates if writes were spilled: what is left in memory is spilled,
+    /// too, unless it is little, so that the commit itself is short; and memtables that may hold older
+    /// versions of what the transaction has written, and locked, are sealed.
+    pub(crate) fn prepare_adoption(&self) -> pando_base::Result<()> {
+        if self.writes.read().levels.is_empty() {
+            return Ok(());
+        }
+        if self.write_bytes() > COMMIT_BYTES_MAX.min(self.db.write_set_bytes() / 4) {
+            self.writes.spill(&self.touched, true, &self.db.metrics)?;
+        }
+        self.seal_for_adoption();
+        Ok(())
+    }
+
+    pub(crate) fn seal_for_adoption(&self) {
+        let state = self.writes.read();
+        for dict in self.touched.iter().filter(|dict| state.has_spilled(dict.id)) {
+            dict.tree.seal_before_adoption(|| self.db.wal.last_seqno());
+        }
     }
 
     /// Forgets all writes and gives back the locks: O(writes of this transaction) in memory, the

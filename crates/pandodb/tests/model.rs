@@ -76,6 +76,7 @@ struct Work {
     dropped: u64,
     commits: u64,
     reopens: u64,
+    spills: u64,
 }
 
 impl Work {
@@ -88,6 +89,7 @@ impl Work {
         self.dropped += other.dropped;
         self.commits += other.commits;
         self.reopens += other.reopens;
+        self.spills += other.spills;
     }
 
     fn of(db: &Db) -> Work {
@@ -101,6 +103,7 @@ impl Work {
             dropped: m.versions_dropped.get(),
             commits: m.commits.get(),
             reopens: 0,
+            spills: m.spills.get(),
         }
     }
 }
@@ -117,7 +120,12 @@ fn tiny_trees(rng: &mut ChaCha8Rng) -> TreeConfig {
     config
 }
 
-fn open(vfs: &Arc<SimVfs>, tree: TreeConfig) -> Arc<Db> {
+/// From "spill each write" to "never".
+fn any_budget(rng: &mut ChaCha8Rng) -> u64 {
+    [1, 3000, 6000, 20_000, u64::MAX][rng.random_range(0..5)]
+}
+
+fn open(vfs: &Arc<SimVfs>, tree: TreeConfig, write_set_bytes: u64) -> Arc<Db> {
     let mut options = Options::new("/data");
     options.background_threads = 0;
     options.cache_bytes = 1 << 20;
@@ -126,6 +134,7 @@ fn open(vfs: &Arc<SimVfs>, tree: TreeConfig) -> Arc<Db> {
     options.checkpoint_period_s = 1_000_000;
     options.flush_mode = FlushMode::Commit;
     options.tree = tree;
+    options.write_set_bytes = write_set_bytes;
     let files: Arc<dyn Vfs> = vfs.clone();
     Db::open_with_vfs(options, files.clone(), files).expect("the database opens")
 }
@@ -137,7 +146,8 @@ impl Driver {
         vfs.create_dir_all(Path::new("/data/db")).unwrap();
         vfs.sync_dir(Path::new("/data")).unwrap();
         vfs.sync_dir(Path::new("/")).unwrap();
-        let db = open(&vfs, tiny_trees(&mut rng));
+        let tree = tiny_trees(&mut rng);
+        let db = open(&vfs, tree, any_budget(&mut rng));
         let spec = TableSpec {
             path: "./db/t".into(),
             indexes: vec!["k".into()],
@@ -207,7 +217,11 @@ impl Driver {
             980..=989 => self.db.tick(),
             990..=993 => self.db.checkpoint().unwrap(),
             994 if self.rng.random_ratio(1, 5) => self.truncate_if_idle(),
-            994..=996 => self.check(),
+            994 => {
+                self.txns.iter_mut().for_each(|slot| *slot = None);
+                self.check();
+            }
+            995..=996 => self.check(),
             997 => self.reopen(false),
             998 => self.reopen(true),
             _ => self.db.run_jobs().unwrap(),
@@ -291,6 +305,7 @@ impl Driver {
             .collect();
         let mode = if latest { ReadMode::Latest } else { ReadMode::Snapshot };
         let txn = &mut open.txn;
+        let writes = self.rng.random_ratio(1, 3);
         let mut cursor = txn.cursor(&self.table, dict);
         let start = view.partition_point(|(key, _)| *key < from);
         let mut at: Option<usize>;
@@ -308,6 +323,11 @@ impl Driver {
             if step == turn_after {
                 ahead = !ahead;
             }
+            if writes && self.rng.random_ratio(1, 5) {
+                // Of no concern to the cursor, whether it is spilled or not.
+                self.write(slot);
+            }
+            let txn = &mut self.txns[slot].as_mut().unwrap().txn;
             if ahead {
                 cursor.next(txn).unwrap();
                 at = Some(place + 1).filter(|at| *at < view.len());
@@ -326,6 +346,12 @@ impl Driver {
 
     fn savepoint(&mut self, slot: usize) {
         let open = self.txns[slot].as_mut().unwrap();
+        if !open.savepoints.is_empty() && self.rng.random_ratio(1, 3) {
+            let (mark, _) = open.savepoints.swap_remove(self.rng.random_range(0..open.savepoints.len()));
+            open.savepoints.sort();
+            open.txn.release_mark(mark);
+            return;
+        }
         open.savepoints.push((open.txn.mark(), open.ops.len()));
     }
 
@@ -364,8 +390,12 @@ impl Driver {
     /// Everything readable, in order, and equal to the committed state.
     fn check(&mut self) {
         self.compare_all();
+        let nobody = self.txns.iter().all(Option::is_none);
         for dict in self.table.dicts() {
             dict.tree().verify().unwrap();
+            if nobody {
+                assert_eq!(dict.used_bytes(), dict.tree().stats().disk_bytes, "space is leaked");
+            }
         }
     }
 
@@ -396,7 +426,7 @@ impl Driver {
             self.db.close().unwrap();
         }
         let tree = tiny_trees(&mut self.rng);
-        self.db = open(&self.vfs, tree);
+        self.db = open(&self.vfs, tree, any_budget(&mut self.rng));
         self.table = self.db.open_table("./db/t").unwrap();
         self.compare_all();
     }
@@ -437,9 +467,20 @@ fn a_million_random_operations_agree_with_the_model() {
     let work = work.into_inner().unwrap();
     println!("{total} operations: {work:?}");
     if total >= 1_000_000 {
-        let Work { flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens } =
-            work;
-        for done in [flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens] {
+        let Work {
+            flushes,
+            leaf_splits,
+            node_splits,
+            compactions,
+            checkpoints,
+            dropped,
+            commits,
+            reopens,
+            spills,
+        } = work;
+        for done in
+            [flushes, leaf_splits, node_splits, compactions, checkpoints, dropped, commits, reopens, spills]
+        {
             assert!(done > 100, "the run did not exercise the engine: {work:?}");
         }
     }

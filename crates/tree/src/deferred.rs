@@ -28,6 +28,7 @@
 use std::sync::Arc;
 
 use pando_base::{Kind, Seqno};
+use pando_run::Run;
 
 use crate::memtable::Memtable;
 use crate::tree::{Tree, WriteGuard};
@@ -51,6 +52,11 @@ impl Tree {
 }
 
 impl DeferredCommit {
+    /// As [`WriteGuard::adopt`].
+    pub fn adopt(&self, run: &Run, seqno: Seqno) {
+        self.tree.adopt_into(&self.memtable, run, seqno);
+    }
+
     /// As [`WriteGuard::insert`].
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
         debug_assert!(kind == Kind::Put || value.is_empty(), "a delete has no value");

@@ -47,7 +47,12 @@
 //!    far: they are merged (`compact`).
 //! 4. A checkpoint makes durable whatever the tree then is (`checkpoint`); after a restart it is
 //!    read back (`open`, `node_format`), and the log brings what came later.
-//! 5. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
+//! 5. Records of a transaction that outgrew its memory come another way: it writes **private runs** into
+//!    the tree's file (`private`), and its commit puts them under the active memtable by reference
+//!    ([`WriteGuard::adopt`]), with which they go into the root's buffer. Of a commit that adopts
+//!    runs a key may be in several of them, and once more in the memtable, all with its seqno: what is
+//!    higher up counts.
+//! 6. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
 //!    places (`cursor`).
 
 mod busy;
@@ -68,6 +73,7 @@ mod merging;
 mod node;
 mod node_format;
 mod open;
+mod private;
 mod shape;
 mod source;
 #[cfg(test)]
@@ -82,4 +88,5 @@ pub use cursor::Cursor;
 pub use deferred::DeferredCommit;
 pub use estimate::TreeStats;
 pub use pando_run::Estimate;
+pub use private::PrivateWriter;
 pub use tree::{ClosedGate, Debt, Tree, WriteGuard};

@@ -267,10 +267,14 @@ impl Memtable {
         }
     }
 
-    /// Puts a run under its records, on top of those adopted before. The caller holds the gate, and no
-    /// record of the memtable is older than the run's version of the same key.
+    /// Puts a run under its records, on top of those adopted before. The caller holds the gate, or its commit
+    /// is deferred into this memtable; and no record of the memtable is older than the run's version of
+    /// the same key.
     pub(crate) fn adopt(&self, run: Arc<Run>) {
-        debug_assert_eq!(self.state(), MemtableState::Active, "adoption by a frozen memtable");
+        debug_assert!(
+            self.state() == MemtableState::Active || !self.is_settled(),
+            "adoption by a frozen memtable"
+        );
         let seqno = run.meta().min_seqno;
         let mut adopted = self.adopted.write();
         adopted.insert(0, run);

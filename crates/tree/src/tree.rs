@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pando_base::{Kind, NodeId, RunId, Seqno};
-use pando_run::{Run, RunContext, RunWriter};
+use pando_run::{Run, RunContext};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::busy::BusyTable;
@@ -92,11 +92,8 @@ impl WriteGuard<'_> {
     /// were locked), the memtable was sealed ([`Tree::seal_before_adoption`]); so none of them is in the
     /// active memtable. The run is durable, and so is what the log says of it before the commit is.
     pub fn adopt(&self, run: &Run, seqno: Seqno) {
-        let run = run.adopted(seqno);
-        self.tree.coverage.lock().adopt(run.clone());
-        self.memtable.adopt(run);
+        self.tree.adopt_into(&self.memtable, run, seqno);
         self.newest.set(self.newest.get().max(seqno));
-        self.tree.last_write.fetch_max(seqno, Ordering::AcqRel);
     }
 
     /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
@@ -211,6 +208,13 @@ impl Tree {
         WriteGuard { tree: self, memtable, newest: Cell::new(0), _shared: shared }
     }
 
+    pub(crate) fn adopt_into(&self, memtable: &Memtable, run: &Run, seqno: Seqno) {
+        let run = run.adopted(seqno);
+        self.coverage.lock().adopt(run.clone());
+        memtable.adopt(run);
+        self.note_write(seqno);
+    }
+
     pub(crate) fn note_write(&self, seqno: Seqno) {
         self.last_write.fetch_max(seqno, Ordering::AcqRel);
     }
@@ -277,11 +281,6 @@ impl Tree {
     /// [`WriteGuard::adopt`]. `last_assigned` as in [`Tree::seal`].
     pub fn seal_before_adoption(&self, last_assigned: impl Fn() -> Seqno) {
         self.seal_when(|version| !version.active.is_empty(), last_assigned);
-    }
-
-    /// A writer of a private run: records without a seqno (0), each key once.
-    pub fn private_run(&self) -> RunWriter {
-        RunWriter::new(&self.ctx, self.new_run(), self.config.run_options(true))
     }
 
     /// Closes the gate, for a truncation: see [`ClosedGate::truncate`].

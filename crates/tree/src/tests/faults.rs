@@ -105,8 +105,8 @@ fn replayed(log: &[(Seqno, super::world::LogEntry)], seqno: Seqno) -> super::mod
     for (at, entry) in log.iter().filter(|(at, _)| *at <= seqno) {
         match entry {
             LogEntry::Truncate => model = super::model::Model::default(),
-            LogEntry::Adopt(parts, rest) => {
-                for (key, value) in all_writes(parts.iter().map(|(_, part)| part), rest) {
+            LogEntry::Adopt(_, parts, rest) => {
+                for (key, value) in all_writes(parts.iter(), rest) {
                     model.write(&key, *at, value.as_deref());
                 }
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use pando_base::{DictId, Kind, Metrics, RecordRef, Result, Seqno};
+use pando_base::{DictId, Kind, Metrics, Result, Seqno};
 use pando_run::{BlockCache, Compression, RunContext, RunMeta, RunOptions};
 use pando_storage::vfs::{SimVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
@@ -78,8 +78,8 @@ pub(crate) fn tiny() -> TreeConfig {
 #[derive(Clone, Debug)]
 pub(crate) enum LogEntry {
     Write(Writes),
-    /// Private runs, oldest first, and what each holds; then records.
-    Adopt(Vec<(RunMeta, Writes)>, Writes),
+    /// Private runs, oldest first; what was written into them; then records.
+    Adopt(Vec<RunMeta>, Vec<Writes>, Writes),
     Truncate,
 }
 
@@ -149,31 +149,32 @@ impl World {
     /// One commit that adopts a private run for each of `parts`, oldest first, and then writes `rest`.
     /// An error, before the commit, leaves nothing.
     pub(crate) fn commit_adopting(&mut self, parts: Vec<Writes>, rest: Writes) -> Result<()> {
-        let mut runs = Vec::new();
+        let (mut runs, mut written) = (Vec::new(), Vec::new());
         for part in parts.into_iter().filter(|part| !part.is_empty()) {
-            let (mut writer, part) = (self.tree.private_run(), distinct(part));
+            let (mut writer, part) = (self.tree.private_writer(), distinct(part));
             for (key, value) in &part {
                 let (kind, value) = value.as_deref().map_or((Kind::Delete, &b""[..]), |v| (Kind::Put, v));
-                writer.add(RecordRef { key, seqno: 0, kind, value })?;
+                writer.add(key, kind, value)?;
             }
-            runs.push((writer.finish()?.expect("the part has records"), part));
+            runs.extend(writer.finish()?);
+            written.push(part);
         }
         self.file.sync()?;
         self.tree.seal_before_adoption(|| self.last);
         let (gate, rest) = (self.tree.gate(), distinct(rest));
         self.last += 1;
-        for (run, _) in &runs {
+        for run in &runs {
             gate.adopt(run, self.last);
         }
         for (key, value) in &rest {
             insert(&gate, key, self.last, value.as_deref());
         }
         drop(gate);
-        for (key, value) in all_writes(runs.iter().map(|(_, part)| part), &rest) {
+        for (key, value) in all_writes(written.iter(), &rest) {
             self.model.write(&key, self.last, value.as_deref());
         }
-        let runs = runs.into_iter().map(|(run, part)| (run.meta().clone(), part)).collect();
-        self.log.push((self.last, LogEntry::Adopt(runs, rest)));
+        let runs = runs.iter().map(|run| run.meta().clone()).collect();
+        self.log.push((self.last, LogEntry::Adopt(runs, written, rest)));
         self.horizon.visible.store(self.last, Ordering::SeqCst);
         Ok(())
     }
@@ -236,7 +237,7 @@ impl World {
         let needed = self.log.iter().filter(|(seqno, _)| *seqno > sb.durable_seqno);
         let private: Vec<RunMeta> = needed
             .flat_map(|(_, entry)| match entry {
-                LogEntry::Adopt(runs, _) => runs.iter().map(|(meta, _)| meta.clone()).collect(),
+                LogEntry::Adopt(runs, ..) => runs.clone(),
                 _ => Vec::new(),
             })
             .collect();
@@ -257,10 +258,10 @@ impl World {
                         insert(&gate, key, *seqno, value.as_deref());
                     }
                 }
-                LogEntry::Adopt(parts, rest) => {
+                LogEntry::Adopt(metas, _, rest) => {
                     self.tree.seal_before_adoption(|| seqno - 1);
                     let gate = self.tree.gate();
-                    for run in runs.by_ref().take(parts.len()) {
+                    for run in runs.by_ref().take(metas.len()) {
                         gate.adopt(&run, *seqno);
                     }
                     for (key, value) in rest {

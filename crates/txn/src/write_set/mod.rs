@@ -243,6 +243,11 @@ impl WriteSet {
         }
     }
 
+    /// Writes done since the mark.
+    pub fn ops_since(&self, mark: Mark) -> u64 {
+        self.ops().saturating_sub(mark.0)
+    }
+
     /// Calls `f` with the newest write of each key among those done from one mark to another, as
     /// `for_each_final`; ends at its first error.
     pub fn try_for_each_final<E>(
