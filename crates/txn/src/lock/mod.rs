@@ -314,6 +314,7 @@ impl LockManager {
             self.cancel(state, WaitEnd::Killed);
         }
         self.resolve_deadlocks(state);
+        state.note_asleep();
         self.report_wait(state);
         // A time beyond the clock's range is for ever.
         let end = state.sleep(begun.checked_add(timeout)).unwrap_or_else(|| {

@@ -28,9 +28,9 @@ impl TxnHandle {
         self.manager.release_all(self);
     }
 
-    /// Lets another thread come to where it waits.
+    /// Lets another thread come to where it waits, and find no deadlock.
     pub(super) fn until_it_waits(&self) {
-        while self.state.waits_at().is_none() {
+        while self.state.waiting_since().is_none() {
             thread::yield_now();
         }
     }

@@ -197,16 +197,25 @@ impl TxnState {
         }
     }
 
-    /// Since when it waits, if it does.
+    /// Since when it sleeps in a wait, if it does. Not before it has looked for deadlocks: that one waits is
+    /// told only when it will go on doing so until somebody does something.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         self.waits_at()?;
-        Some(clock_start() + Duration::from_micros(self.waits_since.load(Ordering::Relaxed)))
+        match self.waits_since.load(Ordering::Relaxed) {
+            0 => None,
+            micros => Some(clock_start() + Duration::from_micros(micros)),
+        }
+    }
+
+    /// Its wait, which has begun, closes no deadlock: it is going to sleep, and is in reports as one that waits.
+    pub(crate) fn note_asleep(&self) {
+        self.waits_since.store(clock(), Ordering::Relaxed);
     }
 
     /// Requires the shard's mutex.
     pub(crate) fn begin_wait(&self, place: WaitPlace, number: u64) {
         self.wait_number.store(number, Ordering::Relaxed);
-        self.waits_since.store(clock(), Ordering::Relaxed);
+        self.waits_since.store(0, Ordering::Relaxed);
         let mut wait = self.wait.lock();
         assert!(matches!(*wait, WaitState::Idle), "a transaction waits for one lock at a time");
         *wait = WaitState::Waiting(place);
