@@ -1,4 +1,6 @@
 #include "errors.h"
+#include "reports.h"
+#include "variables.h"
 
 namespace pando {
 
@@ -8,7 +10,7 @@ enum Consequence : uint
 {
   NOTHING= 0,
   ROLL_BACK= 1,     /* the whole transaction */
-  END_STATEMENT= 2, /* roll back the statement only */
+  END_STATEMENT= 2, /* roll back the statement only, or what pando_rollback_on_timeout says */
   WARN= 4,          /* the client gets the engine's text as a warning */
   LOG= 8            /* the operator gets it in the error log */
 };
@@ -72,8 +74,10 @@ int error_of(PandoStatus status, THD *thd)
     if (thd && (mapping.consequences & WARN))
       push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text.c_ptr_safe());
   }
+  if (thd && status == PANDO_STATUS_DEADLOCK)
+    note_deadlock(thd);
   if (thd && (mapping.consequences & (ROLL_BACK | END_STATEMENT)))
-    thd->mark_transaction_to_rollback((mapping.consequences & ROLL_BACK) != 0);
+    thd->mark_transaction_to_rollback((mapping.consequences & ROLL_BACK) || rollback_on_timeout());
   if (status == PANDO_STATUS_IO && pando_error_os())
     return pando_error_os();
   return mapping.error;

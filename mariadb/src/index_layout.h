@@ -41,6 +41,8 @@ public:
   uint part_count() const { return m_part_count; }
   Key_part &part(uint i) { return m_parts[i]; }
   const Key_part &part(uint i) const { return m_parts[i]; }
+  /* Parts of the primary key that entries end with. */
+  const std::vector<uint> &suffix_parts() const { return m_suffix_parts; }
 
   /* The key bytes of a record. `row_key`: the record's key in dictionary 0 (unused for that one itself).
      Says whether the entry must be the only one with these key bytes. */

@@ -50,6 +50,7 @@ public:
   bool decode(Reader *reader, uchar *record, bool *is_null);
 
 private:
+  friend class Part_text; /* key_text.h */
   enum class Kind : uint8_t { INTEGER, BYTES, REAL, BIT, STRING };
 
   void init_string(const KEY_PART_INFO *part);

@@ -1,5 +1,6 @@
 /* Opening and closing a table for one connection. */
 #include "ha_pando.h"
+#include "key_text.h"
 
 using namespace pando;
 
@@ -28,6 +29,11 @@ int ha_pando::open(const char *name, int, uint)
     m_layouts[i].init(table, i, dictionary_of(i), is_primary ? nullptr : primary());
   }
   m_row_codec.init(table, primary());
+  /* For those who look at locks of this table. */
+  lock_shared_ha_data();
+  if (!get_ha_share_ptr())
+    set_ha_share_ptr(new Table_text(name, table, m_layouts.get()));
+  unlock_shared_ha_data();
   uint dictionaries= table_share->keys + (has_primary_key() ? 0 : 1);
   m_new= std::vector<Entry>(dictionaries);
   m_old= std::vector<Entry>(dictionaries);

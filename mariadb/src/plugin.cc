@@ -2,6 +2,7 @@
 #include "plugin.h"
 #include "ha_pando.h"
 #include "replication.h"
+#include "reports.h"
 #include "transaction.h"
 #include "variables.h"
 
@@ -31,11 +32,13 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
     return false;
   PandoBuffer *buffer= pando_buffer_new();
   pando_db_status_text(db, buffer);
-  PandoBytes text= pando_buffer_bytes(buffer);
-  bool failed= print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""),
-                     reinterpret_cast<const char *>(text.data), text.len);
+  PandoBytes counters= pando_buffer_bytes(buffer);
+  String text;
+  text.append(reinterpret_cast<const char *>(counters.data), counters.len);
   pando_buffer_free(buffer);
-  return failed;
+  append_last_deadlock(&text);
+  append_transactions(&text);
+  return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
 /* The server has dropped the tables it knows; what is left are tables whose definition was lost. */
@@ -91,7 +94,15 @@ static int stop(void *)
 
 static struct st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
+static struct st_mysql_information_schema information_schema= {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
 } // namespace pando
+
+#define PANDO_INFORMATION_SCHEMA_TABLE(name, description, init)                                              \
+  {                                                                                                          \
+    MYSQL_INFORMATION_SCHEMA_PLUGIN, &pando::information_schema, name, "The Pando developers", description,  \
+    PLUGIN_LICENSE_GPL, init, nullptr, 0x0001, nullptr, nullptr, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL \
+  }
 
 maria_declare_plugin(pando)
 {
@@ -108,5 +119,8 @@ maria_declare_plugin(pando)
   pando::system_variables,
   "0.1",
   MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
-}
+},
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_TRX", "PANDO: transactions", pando::init_trx_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCKS", "PANDO: row locks held and waited for", pando::init_locks_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table)
 maria_declare_plugin_end;

@@ -1,7 +1,57 @@
 #include "transaction.h"
 #include "variables.h"
 
+#include <mutex>
+
+/* The server's; no header has it. */
+extern "C" size_t thd_query_safe(MYSQL_THD thd, char *buffer, size_t size);
+
 namespace pando {
+
+/* Changes only when connections come and go. Held while reports ask them; nothing else is asked for then
+   but the query of a connection, which gives up rather than wait. */
+static std::mutex all_mutex;
+static Transaction *all;
+
+Transaction::Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)),
+  m_participant(Participant::make(m_id, thd))
+{
+  std::lock_guard<std::mutex> guard(all_mutex);
+  m_next= all;
+  if (all)
+    all->m_previous= this;
+  all= this;
+}
+
+Transaction::~Transaction()
+{
+  {
+    std::lock_guard<std::mutex> guard(all_mutex);
+    if (m_next)
+      m_next->m_previous= m_previous;
+    *(m_previous ? &m_previous->m_next : &all)= m_next;
+  }
+  m_participant->forget();
+  pando_txn_free(m_txn);
+}
+
+void Transaction::for_each(const std::function<void(Transaction *)> &call)
+{
+  std::lock_guard<std::mutex> guard(all_mutex);
+  for (Transaction *transaction= all; transaction; transaction= transaction->m_next)
+    call(transaction);
+}
+
+void Transaction::about(About *about, size_t query_bytes_max) const
+{
+  about->thread_id= thd_get_thread_id(m_thd);
+  about->isolation= m_isolation;
+  about->tables_in_use= m_tables_in_use;
+  about->read_only= m_thd->tx_read_only;
+  about->charset= m_thd->charset();
+  about->query.resize(query_bytes_max + 1);
+  about->query.resize(thd_query_safe(m_thd, &about->query[0], about->query.size()));
+}
 
 Transaction *Transaction::if_any(THD *thd)
 {

@@ -5,19 +5,18 @@
 #include "plugin.h"
 #include "replication.h"
 
+#include <atomic>
+#include <functional>
+#include <string>
+
 namespace pando {
 
 /* One for each connection that has used the engine; kept in the connection's ha_data. */
 class Transaction
 {
 public:
-  explicit Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)),
-    m_participant(Participant::make(m_id, thd)) {}
-  ~Transaction()
-  {
-    m_participant->forget();
-    pando_txn_free(m_txn);
-  }
+  explicit Transaction(THD *thd);
+  ~Transaction();
   Transaction(const Transaction &) = delete;
   Transaction &operator=(const Transaction &) = delete;
 
@@ -31,6 +30,20 @@ public:
 
   /* Before a statement that locks rows. */
   void will_lock() { m_participant->enter(); }
+  /* For reports: what its connection knows. From any thread, within for_each. */
+  struct About
+  {
+    my_thread_id thread_id= 0;
+    enum_tx_isolation isolation= ISO_REPEATABLE_READ;
+    uint tables_in_use= 0;
+    bool read_only= false;
+    std::string query;
+    CHARSET_INFO *charset= system_charset_info;
+  };
+  void about(About *about, size_t query_bytes_max) const;
+  /* Calls it for the transactions of all connections, none of which goes away meanwhile. */
+  static void for_each(const std::function<void(Transaction *)> &call);
+
   /* A table is taken into use by a statement: tells the server that this engine takes part. */
   void begin_table();
   /* A table of a statement inside LOCK TABLES or a function, which has been taken before. */
@@ -56,9 +69,12 @@ private:
   const uint64_t m_id;
   const std::shared_ptr<Participant> m_participant;
   uint64_t m_statement_mark= 0;
-  uint m_tables_in_use= 0;
+  std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   bool m_has_statement_mark= false;
-  enum_tx_isolation m_isolation= ISO_REPEATABLE_READ;
+  std::atomic<enum_tx_isolation> m_isolation{ISO_REPEATABLE_READ}; /* likewise */
+  /* All of them are in a list. */
+  Transaction *m_next= nullptr;
+  Transaction *m_previous= nullptr;
 };
 
 void set_transaction_functions(handlerton *engine);

@@ -11,6 +11,7 @@ static ulonglong checkpoint_period;
 static my_bool direct_io;
 static uint background_threads;
 static ulonglong log_file_size;
+static my_bool rollback_on_lock_wait_timeout;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 
@@ -68,6 +69,10 @@ static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
   " to where its statement began. 0 does not wait",
   nullptr, nullptr, 50, 0, 100000000, 0);
 
+static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_on_lock_wait_timeout, PLUGIN_VAR_OPCMDARG,
+  "Roll back the complete transaction on a lock wait timeout, not only the statement that waited",
+  nullptr, nullptr, FALSE);
+
 static MYSQL_SYSVAR_BOOL(direct_io, direct_io, PLUGIN_VAR_NOCMDARG | PLUGIN_VAR_READONLY,
   "Read and write tables' files past the operating system's cache (O_DIRECT), where the file system"
   " can do that",
@@ -87,6 +92,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(flush_log_at_trx_commit),
   MYSQL_SYSVAR(checkpoint_period),
   MYSQL_SYSVAR(lock_wait_timeout),
+  MYSQL_SYSVAR(rollback_on_timeout),
   MYSQL_SYSVAR(direct_io),
   MYSQL_SYSVAR(background_threads),
   MYSQL_SYSVAR(log_file_size),
@@ -96,6 +102,11 @@ struct st_mysql_sys_var *system_variables[]=
 ulong lock_wait_timeout(THD *thd)
 {
   return THDVAR(thd, lock_wait_timeout);
+}
+
+bool rollback_on_timeout()
+{
+  return rollback_on_lock_wait_timeout;
 }
 
 void fill_options(PandoOptions *options)

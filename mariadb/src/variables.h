@@ -16,6 +16,9 @@ void fill_options(PandoOptions *options);
 /* pando_lock_wait_timeout of a connection, in seconds. */
 ulong lock_wait_timeout(THD *thd);
 
+/* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */
+bool rollback_on_timeout();
+
 } // namespace pando
 
 #endif

@@ -21,7 +21,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
 ];
 
 impl Db {
-    /// Counters by topic, then the tables with their shape, then the last deadlock.
+    /// Counters by topic. The last deadlock is [`Db::last_deadlock`].
     pub fn status_text(&self) -> String {
         let mut text = String::new();
         let values = self.metrics().values();
@@ -38,11 +38,6 @@ impl Db {
             "SNAPSHOTS\n  visible {}, live {:?}",
             self.snapshots.visible(),
             self.snapshots.live()
-        );
-        let _ = writeln!(
-            text,
-            "LATEST DETECTED DEADLOCK\n{}",
-            self.locks.last_deadlock().map_or_else(|| "  none".into(), |deadlock| deadlock.to_string())
         );
         text
     }
