@@ -2,9 +2,12 @@
 # is quick.
 
 SERVER_DIR ?= build/server
+# What make bench runs; for example BENCH='ontime --rows 2000000 --engines PANDO,InnoDB,ROCKSDB --cache-mb 1024'.
+BENCH ?= iibench --rows 200000
+BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo server stop-server clean distclean
+.PHONY: help setup build test demo bench server stop-server clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -21,6 +24,12 @@ test: ## all checks, as CI runs them (one stage: scripts/test.sh unit)
 
 demo: build ## see the engine at work
 	@scripts/demo.sh
+
+bench: build ## a small benchmark beside InnoDB, with a page of charts (docs/benchmarks.md)
+	@cargo build --release -p pando-bench
+	@mkdir -p $(BENCH_DIR)
+	@target/release/pando-bench run $(BENCH) --html $(BENCH_DIR)/report.html --json $(BENCH_DIR)/report.json
+	@echo "charts: $(BENCH_DIR)/report.html"
 
 server: build ## a private server with the engine that stays until make stop-server
 	@if scripts/private-server.sh status $(SERVER_DIR) >/dev/null; then \

@@ -1,1 +1,0 @@
-"""Parts of bench-insert.py: the statements, the measurement, the chart."""
