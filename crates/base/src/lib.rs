@@ -5,6 +5,7 @@ pub mod error;
 pub mod ids;
 pub mod limits;
 pub mod metrics;
+pub mod planted;
 pub mod record;
 
 pub use error::{Error, Result};

@@ -41,8 +41,8 @@ pub struct Db {
     pub(crate) ddl: Mutex<()>,
     /// Open dictionaries, the catalog's included; in order, so that a simulated run repeats exactly.
     pub(crate) dicts: RwLock<BTreeMap<DictId, Arc<Dict>>>,
-    /// Open tables by normalized path.
-    pub(crate) tables: RwLock<HashMap<String, Arc<Table>>>,
+    /// Open tables by normalized path; in order, likewise.
+    pub(crate) tables: RwLock<BTreeMap<String, Arc<Table>>>,
     /// Dictionaries that recovery could not bring up to date. They are not opened, and the log that
     /// they need is kept, until the table is dropped or found whole at a later start.
     pub(crate) held_log: Mutex<HashMap<DictId, Unrecovered>>,
@@ -103,7 +103,7 @@ impl Db {
             prepared: PreparedTxns::new(&parts.unresolved),
             ddl: Mutex::new(()),
             dicts: RwLock::new(parts.dicts),
-            tables: RwLock::new(HashMap::new()),
+            tables: RwLock::new(BTreeMap::new()),
             held_log: Mutex::new(parts.held_log),
             memtable_bytes: options.tree.memtable_bytes,
             tree_config: options.tree,

@@ -9,6 +9,9 @@
 //! before the crash fails from then on, as does the old `SimVfs`: a thread that outlives its
 //! machine does no harm.
 //!
+//! [`SimVfs::copies_before_ios`] asks for the same without ending the machine: copies of the disk as a power
+//! loss right before the chosen I/Os would leave it, taken in the middle of whatever the engine is doing.
+//!
 //! Faults are counted in I/Os: reads, writes, syncs, changes of length and space, and the operations on
 //! names. Questions (length, existence, time) are free. A failed sync forgets: see
 //! [`super`]. One lock guards the whole disk; it is never held across a call into other code.
@@ -66,6 +69,11 @@ struct Disk {
     capacity: Option<u64>,
     clock_micros: u64,
     crashed: bool,
+    /// I/Os before which copies are taken, and what decides what a copy has lost: not the disk's own
+    /// generator, so that a run is the same with and without copies.
+    copies_at: Vec<u64>,
+    copies: Vec<Disk>,
+    copies_rng: ChaCha8Rng,
 }
 
 /// A simulated disk. Cloning the `Arc` shares it.
@@ -78,6 +86,10 @@ impl Disk {
     /// Counts an I/O; gives the fault that hits it, if any.
     fn count(&mut self, io: Io) -> Option<FaultKind> {
         self.io_count += 1;
+        if self.copies_at.contains(&self.io_count) {
+            let copy = self.copy_after_power_loss();
+            self.copies.push(copy);
+        }
         self.clock_micros += 1;
         let now = self.io_count;
         let hit = self.faults.iter().position(|&(at, kind)| {
@@ -94,6 +106,29 @@ impl Disk {
             self.faults.swap_remove(hit);
         }
         Some(kind)
+    }
+
+    /// A disk that has just been switched on.
+    fn restarted(&self, names: Names, rng: ChaCha8Rng) -> Disk {
+        let copies_rng = ChaCha8Rng::from_rng(&mut rng.clone());
+        Disk {
+            names,
+            rng,
+            faults: Vec::new(),
+            io_count: 0,
+            capacity: self.capacity,
+            clock_micros: self.clock_micros,
+            crashed: false,
+            copies_at: Vec::new(),
+            copies: Vec::new(),
+            copies_rng,
+        }
+    }
+
+    fn copy_after_power_loss(&mut self) -> Disk {
+        let names = self.names.after_power_loss(&mut self.copies_rng);
+        let rng = ChaCha8Rng::from_rng(&mut self.copies_rng);
+        self.restarted(names, rng)
     }
 
     fn check_power(&self) -> io::Result<()> {
@@ -215,14 +250,18 @@ fn name_error(op: &'static str, path: &Path, error: io::Error) -> Error {
 impl SimVfs {
     /// An empty disk without limit.
     pub fn new(seed: u64) -> Arc<SimVfs> {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
         Self::with_disk(Disk {
             names: Names::new(),
-            rng: ChaCha8Rng::seed_from_u64(seed),
+            copies_rng: ChaCha8Rng::from_rng(&mut rng.clone()),
+            rng,
             faults: Vec::new(),
             io_count: 0,
             capacity: None,
             clock_micros: 0,
             crashed: false,
+            copies_at: Vec::new(),
+            copies: Vec::new(),
         })
     }
 
@@ -236,15 +275,35 @@ impl SimVfs {
         let names = names_after(&mut disk);
         disk.crashed = true;
         let rng = ChaCha8Rng::seed_from_u64(disk.rng.random());
-        Self::with_disk(Disk {
-            names,
-            rng,
-            faults: Vec::new(),
-            io_count: 0,
-            capacity: disk.capacity,
-            clock_micros: disk.clock_micros,
-            crashed: false,
-        })
+        Self::with_disk(disk.restarted(names, rng))
+    }
+
+    /// The disk as a power loss at this moment may leave it. This one goes on.
+    pub fn copy_after_power_loss(&self) -> Arc<SimVfs> {
+        let copy = self.disk.lock().copy_after_power_loss();
+        Self::with_disk(copy)
+    }
+
+    /// The disk as switching off in peace at this moment would leave it. This one goes on.
+    pub fn copy_after_clean_stop(&self) -> Arc<SimVfs> {
+        let mut disk = self.disk.lock();
+        let names = disk.names.after_clean_stop();
+        let rng = ChaCha8Rng::from_rng(&mut disk.copies_rng);
+        Self::with_disk(disk.restarted(names, rng))
+    }
+
+    /// Has copies taken as a power loss right before these I/Os would leave the disk, counted from
+    /// now: 1 is the next. Replaces an earlier choice.
+    pub fn copies_before_ios(&self, ios: &[u64]) {
+        let mut disk = self.disk.lock();
+        let now = disk.io_count;
+        disk.copies_at = ios.iter().map(|n| now + n).collect();
+    }
+
+    /// The copies taken since the last call.
+    pub fn take_copies(&self) -> Vec<Arc<SimVfs>> {
+        let copies = std::mem::take(&mut self.disk.lock().copies);
+        copies.into_iter().map(Self::with_disk).collect()
     }
 
     /// Power loss: gives the disk as it may be found afterwards, without faults. This one and all its

@@ -330,3 +330,32 @@ proptest! {
         prop_assert!(bytes_of(&vfs.crash(), "f") == model);
     }
 }
+
+#[test]
+fn a_copy_is_what_a_power_loss_leaves_and_the_disk_goes_on_as_without_it() {
+    let run = |copies: &[u64]| {
+        let (vfs, f) = with_synced_file(3, 8192);
+        vfs.copies_before_ios(copies);
+        for i in 1..=9u8 {
+            f.write_at(&[i + 1; 512], 512 * u64::from(i)).unwrap();
+        }
+        (vfs.take_copies(), bytes_of(&vfs.crash(), "f"))
+    };
+    let (none, without) = run(&[]);
+    let (copies, with) = run(&[1, 5]);
+    assert!(none.is_empty() && copies.len() == 2);
+    assert_eq!(with, without, "taking copies changes what happens to the disk");
+    let lost = |bytes: &[u8]| (1..=9).map(|i| bytes[512 * i] != i as u8 + 1).collect::<Vec<_>>();
+    assert_eq!(lost(&bytes_of(&copies[0], "f")), [true; 9], "nothing was written before the first write");
+    let mut seen = BTreeSet::new();
+    for _ in 0..10 {
+        let (vfs, f) = with_synced_file(3, 8192);
+        for i in 1..=9u8 {
+            f.write_at(&[i + 1; 512], 512 * u64::from(i)).unwrap();
+        }
+        (0..5).for_each(|_| _ = seen.insert(lost(&bytes_of(&vfs.copy_after_power_loss(), "f"))));
+        assert_eq!(lost(&bytes_of(&vfs.copy_after_clean_stop(), "f")), [false; 9]);
+        f.read_at(&mut [0; 1], 0).unwrap();
+    }
+    assert!(seen.len() > 3, "{seen:?}");
+}

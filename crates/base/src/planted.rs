@@ -1,0 +1,81 @@
+//! Planted bugs: mistakes that can be switched on in builds with the feature `planted-bugs`, to see that
+//! the simulation (`crates/sim`) finds them. Without the feature [`is_planted`] is the constant false.
+
+macro_rules! bugs {
+    ($($name:ident: $text:literal, $doc:literal,)*) => {
+        /// A mistake that can be switched on.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Bug {
+            $(#[doc = $doc] $name,)*
+        }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &'static [Bug] = &[$(Bug::$name,)*];
+
+            /// Its name on the command line.
+            pub fn name(self) -> &'static str {
+                match self { $(Bug::$name => $text,)* }
+            }
+
+            /// What is wrong with it.
+            pub fn description(self) -> &'static str {
+                match self { $(Bug::$name => $doc,)* }
+            }
+        }
+    };
+}
+
+bugs! {
+    CommitWithoutSync: "commit-without-sync", "a commit is acknowledged before the log is synced",
+    CheckpointWithoutSync: "checkpoint-without-sync", "a superblock is written before runs and nodes are synced",
+    SuperblockWithoutSync: "superblock-without-sync", "a checkpoint ends before its superblock is synced",
+    SuperblockBeforeLog: "superblock-before-log", "a superblock is written before the log up to its seqno is synced",
+    ExtentReusedEarly: "extent-reused-early", "what only the old checkpoint needs is free before the new one is durable",
+    DoubtIgnored: "doubt-ignored", "after a failed superblock write space becomes free at once",
+    ExtentTailLeaked: "extent-tail-leaked", "the unused end of an extent is not given back",
+    OlderSuperblockChosen: "older-superblock-chosen", "the older of two valid superblocks is opened",
+    LogFilesReordered: "log-files-reordered", "a new log file is begun before the old one is synced",
+    LogTrimmedEarly: "log-trimmed-early", "a log file is given up that still has the oldest record needed",
+    TornFrameAccepted: "torn-frame-accepted", "the checksum of a log frame's payload is not looked at",
+    ReplaySkipsFirst: "replay-skips-first", "recovery takes the first commit above a superblock for durable",
+    TombstoneDroppedEarly: "tombstone-dropped-early", "a merge above the leaves drops tombstones",
+    OldSnapshotForgotten: "old-snapshot-forgotten", "merges forget the oldest snapshot in use",
+    BufferOrderReversed: "buffer-order-reversed", "runs handed down by reference arrive in reverse order",
+    FlushedTwice: "flushed-twice", "a leaf is not marked as having been given its share",
+    SavepointKeepsOne: "savepoint-keeps-one", "a rollback to a savepoint leaves the first write after it",
+    SharedBesideExclusive: "shared-beside-exclusive", "a shared lock is granted beside an exclusive one",
+    RenameNotSynced: "rename-not-synced", "the names of a renamed table are not synced before its intent goes",
+    CounterNotLogged: "counter-not-logged", "a commit does not log the auto-increment values it used",
+    BlockChecksumIgnored: "block-checksum-ignored", "the checksum of a block read from a tree file is not looked at",
+}
+
+#[cfg(feature = "planted-bugs")]
+mod on {
+    use super::Bug;
+    use std::cell::Cell;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+    }
+
+    /// Switches one on, for what this thread does from now on; or all off.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.set(bug);
+    }
+
+    /// Whether this one is on.
+    pub fn is_planted(bug: Bug) -> bool {
+        PLANTED.get() == Some(bug)
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+pub use on::{is_planted, plant};
+
+/// Whether this one is on: never, in this build.
+#[cfg(not(feature = "planted-bugs"))]
+#[inline(always)]
+pub const fn is_planted(_bug: Bug) -> bool {
+    false
+}

@@ -1,0 +1,34 @@
+//! The planted bugs, and within how many seeds each must be found.
+
+use pando_base::planted::{plant, Bug};
+
+use crate::run::{run, Failure, STEPS};
+use crate::trace::Trace;
+
+/// A bug and the number of seeds, from 1 on, within which it must be found.
+#[derive(Clone, Copy, Debug)]
+pub struct Hunt {
+    /// The bug.
+    pub bug: Bug,
+    /// How many seeds.
+    pub seeds: u64,
+}
+
+/// All of them.
+pub const HUNTS: [Hunt; Bug::ALL.len()] = {
+    let mut hunts = [Hunt { bug: Bug::ALL[0], seeds: 100 }; Bug::ALL.len()];
+    let mut n = 0;
+    while n < hunts.len() {
+        hunts[n].bug = Bug::ALL[n];
+        n += 1;
+    }
+    hunts
+};
+
+/// Switches the bug on and runs seeds from 1 on until one fails.
+pub fn hunt(bug: Bug, seeds: u64) -> Option<Failure> {
+    plant(Some(bug));
+    let found = (1..=seeds).find_map(|seed| run(seed, STEPS, Trace::off()).1.err());
+    plant(None);
+    found
+}

@@ -1,0 +1,206 @@
+//! Looking at a whole database: does it hold a state of the model, and is it sound inside?
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pandodb::{Db, ReadMode, Table, Vfs};
+
+use crate::model::{Layout, Map, State, TableId};
+use crate::setup;
+use crate::world::{ensure, note, Check, World, NAMES};
+
+type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// What a database shows: rows of each dictionary, and the counter, by the table's name.
+pub(crate) type Observed = BTreeMap<usize, (Vec<Rows>, u64)>;
+
+fn rows_of(db: &Arc<Db>, table: &Arc<Table>, dict: usize) -> pandodb::Result<Rows> {
+    let mut txn = db.begin();
+    let mut cursor = txn.cursor(table, dict);
+    cursor.seek_first(&mut txn, ReadMode::Latest)?;
+    let mut rows = Vec::new();
+    while cursor.valid() {
+        rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.next(&mut txn)?;
+    }
+    Ok(rows)
+}
+
+/// Reads everything. Errors: the engine's.
+pub(crate) fn observe(db: &Arc<Db>) -> pandodb::Result<Observed> {
+    let mut observed = Observed::new();
+    for (name, path) in NAMES.iter().enumerate().filter(|(_, path)| db.table_exists(path)) {
+        let table = db.open_table(path)?;
+        let dicts = (0..table.dicts().len()).map(|dict| rows_of(db, &table, dict));
+        observed.insert(name, (dicts.collect::<Result<_, _>>()?, table.auto_increment()));
+    }
+    Ok(observed)
+}
+
+/// What can be read of a state's tables; what gives an error is left out.
+pub(crate) fn readable(db: &Arc<Db>, state: &State) -> Check<Vec<((TableId, usize), Rows)>> {
+    let mut all = Vec::new();
+    for (id, expected) in &state.tables {
+        ensure!(db.table_exists(NAMES[expected.name]), "table {id} is gone");
+        let Ok(table) = db.open_table(NAMES[expected.name]) else { continue };
+        let dicts = (0..table.dicts().len()).filter_map(|dict| Some((dict, rows_of(db, &table, dict).ok()?)));
+        all.extend(dicts.map(|(dict, rows)| ((*id, dict), rows)));
+    }
+    Ok(all)
+}
+
+pub(crate) fn is_same(rows: &Rows, expected: &Map) -> bool {
+    rows.len() == expected.len()
+        && rows.iter().zip(expected).all(|((key, value), (k, v))| **key == **k && **value == **v)
+}
+
+/// What is different from a state.
+fn difference(observed: &Observed, state: &State) -> Option<String> {
+    let names: Vec<usize> = state.tables.values().map(|table| table.name).collect();
+    if let Some(name) = observed.keys().find(|name| !names.contains(name)) {
+        return Some(format!("there is a table {}", NAMES[*name]));
+    }
+    for (id, table) in &state.tables {
+        let name = NAMES[table.name];
+        let Some((dicts, _)) = observed.get(&table.name) else {
+            return Some(format!("there is no table {name} ({id})"));
+        };
+        if dicts.len() != table.dicts.len() {
+            return Some(format!("{name} ({id}) has {} dictionaries", dicts.len()));
+        }
+        for (dict, (rows, expected)) in dicts.iter().zip(&table.dicts).enumerate() {
+            if !is_same(rows, expected) {
+                return Some(format!("{name} ({id}.{dict}): {}", first_difference(rows, expected)));
+            }
+        }
+    }
+    // Last, so that rows that are missing are told of first.
+    for (id, table) in &state.tables {
+        let (name, counter) =
+            (NAMES[table.name], observed.get(&table.name).map_or(0, |(_, counter)| *counter));
+        if counter < table.counter {
+            return Some(format!("the counter of {name} ({id}) is {counter}, below {}", table.counter));
+        }
+    }
+    None
+}
+
+fn first_difference(rows: &Rows, expected: &Map) -> String {
+    let found: BTreeMap<&[u8], &[u8]> = rows.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+    let text = |key: &[u8]| String::from_utf8_lossy(key).into_owned();
+    for (key, value) in expected {
+        match found.get(&key[..]) {
+            None => return format!("{:?} is missing", text(key)),
+            Some(other) if **other != **value => {
+                return format!("{:?} has value {other:?} and not {value:?}", text(key));
+            }
+            Some(_) => {}
+        }
+    }
+    let extra = found.keys().find(|key| !expected.contains_key(**key));
+    match extra {
+        Some(key) => format!("{:?} should not be there", text(key)),
+        None => "keys out of order or twice".into(),
+    }
+}
+
+/// The newest of the candidates that the database shows.
+pub(crate) fn find(observed: &Observed, candidates: &[Rc<State>]) -> Check<usize> {
+    let found = candidates.iter().rposition(|state| difference(observed, state).is_none());
+    found.ok_or_else(|| {
+        let all = candidates.iter().rev().take(3).enumerate();
+        let all = all.filter_map(|(n, state)| Some(format!("[{n}] {}", difference(observed, state)?)));
+        let all: Vec<String> = all.collect();
+        format!("none of {} states that could be there: {}", candidates.len(), all.join("; "))
+    })
+}
+
+/// As [`find`], of a database in which everything must be readable.
+pub(crate) fn find_state(db: &Arc<Db>, candidates: &[Rc<State>]) -> Check<usize> {
+    let observed = observe(db).map_err(|error| format!("reading after a start: {error}"))?;
+    find(&observed, candidates)
+}
+
+/// Every block and the structure of every tree of a state.
+pub(crate) fn verify(db: &Arc<Db>, state: &State) -> pandodb::Result<()> {
+    for table in state.tables.values() {
+        let open = db.open_table(NAMES[table.name])?;
+        match table.layout {
+            Layout::Rows => db.check_table(&open)?,
+            Layout::Maps(_) => open.dicts().iter().try_for_each(|dict| dict.tree().verify())?,
+        }
+    }
+    Ok(())
+}
+
+impl World {
+    /// Everything readable, equal to the newest state, and sound.
+    pub(crate) fn check_whole(&mut self) -> Check {
+        note!(self, "check of everything");
+        let observed = observe(&self.db);
+        if let Some(observed) = self.settle("reading everything", observed)? {
+            if let Some(difference) = difference(&observed, self.current()) {
+                return Err(format!("clients see something else: {difference}"));
+            }
+            self.counts.wholes += 1;
+        }
+        let verified = verify(&self.db, self.current());
+        self.settle("verifying everything", verified).map(|_| ())
+    }
+
+    fn used_bytes(&self) -> pandodb::Result<BTreeMap<(TableId, usize), u64>> {
+        let mut used = BTreeMap::new();
+        for (id, table) in &self.current().tables {
+            let open = self.db.open_table(NAMES[table.name])?;
+            used.extend(open.dicts().iter().enumerate().map(|(n, dict)| ((*id, n), dict.used_bytes())));
+        }
+        Ok(used)
+    }
+
+    /// Without work to do, the space in use is what the tree refers to, which a new start finds out; no
+    /// file is left over; and the log is short.
+    pub(crate) fn check_space(&mut self) -> Check {
+        if self.is_faulty {
+            return Ok(());
+        }
+        note!(self, "check of space");
+        self.clients.iter_mut().for_each(|slot| *slot = None);
+        let trouble = |error: &dyn std::fmt::Display| format!("before the check of space: {error}");
+        for _ in 0..2 {
+            self.db.run_jobs().map_err(|e| trouble(&e))?;
+            self.db.checkpoint().map_err(|e| trouble(&e))?;
+            self.db.tick();
+        }
+        let before = self.used_bytes().map_err(|e| trouble(&e))?;
+        self.db.close().map_err(|error| format!("closing: {error}"))?;
+        self.count_work();
+        self.disk = self.disk.power_cycle_clean();
+        let opened = setup::open(&self.disk, &mut self.rng, self.mode, &self.lines);
+        self.db = opened.map_err(|error| format!("a start after a clean stop: {error}"))?;
+        self.history.drain(..self.history.len() - 1);
+        let after = self.used_bytes().map_err(|e| trouble(&e))?;
+        ensure!(before == after, "space has leaked: in use {before:?}, referred to {after:?}");
+        self.check_files()?;
+        self.counts.space_checks += 1;
+        self.check_whole()
+    }
+
+    fn check_files(&mut self) -> Check {
+        let list = |dir: &str| {
+            let entries = self.disk.read_dir(Path::new(dir));
+            entries.map_err(|error| format!("listing {dir}: {error}"))
+        };
+        let tables = list("/data/db")?;
+        let mut expected: Vec<String> =
+            self.current().tables.values().map(|t| format!("{}.pando", &NAMES[t.name][5..])).collect();
+        expected.sort();
+        let found: Vec<String> = tables.into_iter().map(|entry| entry.name).collect();
+        ensure!(found == expected, "directories {found:?} and not {expected:?}");
+        let engine = list("/data/.pando")?;
+        // The log being written, what the start has read, two spares; the catalog and the lock.
+        ensure!(engine.len() <= 7, "files are left over: {engine:?}");
+        Ok(())
+    }
+}

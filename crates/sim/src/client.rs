@@ -1,0 +1,355 @@
+//! Clients: each has a transaction open, in which it reads and writes. They are cooperative: one step at
+//! a time, and a lock that another holds is an answer (no waiting, or for no time), never a wait.
+//!
+//! The model of a transaction: the state its snapshot saw, its own writes in order, and its locks.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use pandodb::{Error, LockMode, LockWait, LockedRead, Mark, Txn};
+use rand::Rng;
+
+use crate::model::{Bytes, Layout, State, TableId, Write};
+use crate::scan::HeldCursor;
+use crate::world::{ensure, note, Check, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    ReadCommitted,
+    RepeatableRead,
+}
+
+pub(crate) type LockKey = (TableId, usize, Bytes);
+
+pub(crate) struct Client {
+    /// Before the transaction: a cursor may hold what the transaction's end frees.
+    pub cursor: Option<HeldCursor>,
+    pub txn: Txn,
+    pub isolation: Isolation,
+    pub snapshot: Option<Rc<State>>,
+    pub writes: Vec<Write>,
+    pub counters: Vec<(TableId, u64)>,
+    savepoints: Vec<(Mark, usize)>,
+    pub locks: BTreeMap<LockKey, LockMode>,
+}
+
+impl Client {
+    /// The newest own write of a key.
+    pub(crate) fn own(&self, table: TableId, dict: usize, key: &[u8]) -> Option<Option<Bytes>> {
+        let mut writes = self.writes.iter().rev();
+        let found = writes.find(|w| w.table == table && w.dict == dict && *w.key == *key);
+        found.map(|write| write.value.clone())
+    }
+
+    /// What a read under a lock gives: the own value, else the newest committed one.
+    pub(crate) fn newest(&self, state: &State, table: TableId, dict: usize, key: &[u8]) -> Option<Bytes> {
+        self.own(table, dict, key).unwrap_or_else(|| state.value(table, dict, key))
+    }
+
+    pub(crate) fn write(&mut self, table: TableId, dict: usize, key: &Bytes, value: Option<Bytes>) {
+        self.writes.push(Write { table, dict, key: key.clone(), value });
+    }
+
+    pub(crate) fn lock(&mut self, table: TableId, dict: usize, key: &Bytes, mode: LockMode) {
+        let held = self.locks.entry((table, dict, key.clone())).or_insert(mode);
+        if mode == LockMode::Exclusive {
+            *held = mode;
+        }
+    }
+
+    /// Whether the transaction has something to do with a table's content, beside its snapshot.
+    pub(crate) fn uses(&self, table: TableId) -> bool {
+        self.writes.iter().any(|write| write.table == table)
+            || self.counters.iter().any(|(id, _)| *id == table)
+            || self.locks.keys().any(|(id, ..)| *id == table)
+            || self.cursor.as_ref().is_some_and(|cursor| cursor.table() == table)
+    }
+}
+
+/// A key for people.
+pub(crate) fn text(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
+}
+
+impl World {
+    /// Does a few things with the transaction of a client.
+    pub(crate) fn client_step(&mut self) -> Check {
+        let slot = self.rng.random_range(0..self.clients.len());
+        let mut client = match self.clients[slot].take() {
+            Some(client) => client,
+            None => self.begin(),
+        };
+        note!(self, "client {slot} (transaction {}):", client.txn.id().0);
+        for _ in 0..self.rng.random_range(1..7) {
+            self.met_trouble = false;
+            if !self.statement(&mut client)? {
+                return Ok(());
+            }
+            if self.met_trouble {
+                // It may hold locks that the model does not know of, or the other way round.
+                return self.rollback(&mut client);
+            }
+            self.end_statement(&mut client);
+        }
+        self.clients[slot] = Some(client);
+        Ok(())
+    }
+
+    /// One statement; false if it was the transaction's last.
+    fn statement(&mut self, client: &mut Client) -> Check<bool> {
+        match self.rng.random_range(0..1000) {
+            0..=299 => self.write(client, 1)?,
+            300..=379 => {
+                let burst = self.rng.random_range(10..80);
+                self.write(client, burst)?;
+            }
+            380..=489 => self.get(client)?,
+            490..=559 => self.get_locked(client)?,
+            560..=639 => self.scan(client)?,
+            640..=719 => self.held_cursor(client)?,
+            720..=779 => self.savepoint(client),
+            780..=819 => self.rollback_to_savepoint(client)?,
+            820..=839 => self.raise_counter(client)?,
+            840..=969 => {
+                self.commit(client)?;
+                return Ok(false);
+            }
+            _ => {
+                self.rollback(client)?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self) -> Client {
+        let mut txn = self.db.begin();
+        txn.set_lock_wait(std::time::Duration::ZERO);
+        let read_committed = self.rng.random_ratio(1, 3);
+        Client {
+            cursor: None,
+            txn,
+            isolation: if read_committed { Isolation::ReadCommitted } else { Isolation::RepeatableRead },
+            snapshot: None,
+            writes: Vec::new(),
+            counters: Vec::new(),
+            savepoints: Vec::new(),
+            locks: BTreeMap::new(),
+        }
+    }
+
+    /// READ COMMITTED gives its snapshot back after each statement.
+    fn end_statement(&mut self, client: &mut Client) {
+        if client.isolation == Isolation::ReadCommitted {
+            client.txn.close_snapshot();
+            client.snapshot = None;
+        }
+    }
+
+    /// The state that a consistent read sees.
+    pub(crate) fn snapshot_of(&mut self, client: &mut Client) -> Rc<State> {
+        let current = self.current().clone();
+        client.txn.open_snapshot();
+        client.snapshot.get_or_insert(current).clone()
+    }
+
+    /// Whether another client has the key locked against this mode. The client itself is out of its slot.
+    pub(crate) fn is_held_by_other(&self, key: &LockKey, mode: LockMode) -> bool {
+        self.clients.iter().flatten().any(|other| {
+            let held = other.locks.get(key);
+            held.is_some_and(|held| mode == LockMode::Exclusive || *held == LockMode::Exclusive)
+        })
+    }
+
+    pub(crate) fn some_key(&mut self, keys: u32) -> Bytes {
+        let n = self.rng.random_range(0..keys);
+        format!("{n:06}").into_bytes().into()
+    }
+
+    pub(crate) fn some_value(&mut self) -> Bytes {
+        let len = if self.rng.random_ratio(1, 150) { 3000 } else { self.rng.random_range(0..50) };
+        self.serial += 1;
+        let mut value = self.serial.to_le_bytes().to_vec();
+        value.resize(8 + len, self.rng.random_range(b'a'..=b'z'));
+        value.into()
+    }
+
+    /// So many writes to one table, with keys here and there or in a row.
+    fn write(&mut self, client: &mut Client, count: u32) -> Check {
+        let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
+        if state.layout == Layout::Rows {
+            return (0..count).try_for_each(|_| self.write_row(client, id, &state, &table));
+        }
+        let in_a_row = self.rng.random_ratio(1, 4).then(|| self.rng.random_range(0..state.keys));
+        for n in 0..count {
+            let key = match in_a_row {
+                Some(first) => format!("{:06}", first + n).into_bytes().into(),
+                None => self.some_key(state.keys),
+            };
+            let dict = self.rng.random_range(0..state.dicts.len());
+            let value = (!self.rng.random_ratio(1, 4)).then(|| self.some_value());
+            note!(
+                self,
+                "  write {id}.{dict} {}: {:?} #{}",
+                text(&key),
+                value.as_ref().map(|v| v.len()),
+                self.serial
+            );
+            let result = match &value {
+                Some(value) => client.txn.put(&table, dict, &key, value, LockWait::NoWait),
+                None => client.txn.delete(&table, dict, &key, LockWait::NoWait),
+            };
+            let is_held = self.is_held_by_other(&(id, dict, key.clone()), LockMode::Exclusive);
+            match result {
+                Ok(()) => {
+                    ensure!(!is_held, "a key that another has locked was written: {key:?}");
+                    client.lock(id, dict, &key, LockMode::Exclusive);
+                    client.write(id, dict, &key, value);
+                }
+                Err(Error::WouldBlock) => {
+                    ensure!(is_held, "the lock of a free key was refused: {key:?}");
+                    self.counts.lock_conflicts += 1;
+                }
+                Err(error) => return self.settle("a write", Err::<(), _>(error)).map(|_| ()),
+            }
+        }
+        Ok(())
+    }
+
+    fn get(&mut self, client: &mut Client) -> Check {
+        let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
+        let latest = self.rng.random_ratio(1, 4);
+        for _ in 0..self.rng.random_range(1..5) {
+            let base = if latest { self.current().clone() } else { self.snapshot_of(client) };
+            if !base.tables.contains_key(&id) {
+                // Made after the snapshot: the server refuses that.
+                return Ok(());
+            }
+            let dict = self.rng.random_range(0..state.dicts.len());
+            let key = self.key_of(&state, dict);
+            let expected = client.newest(&base, id, dict, &key);
+            let got = if latest {
+                client.txn.get_latest(&table, dict, &key)
+            } else {
+                client.txn.get(&table, dict, &key)
+            };
+            let Some(got) = self.settle("a get", got)? else { return Ok(()) };
+            self.counts.gets += 1;
+            ensure!(
+                got.as_deref() == expected.as_deref(),
+                "get of {id}.{dict} {key:?} (latest: {latest}): {got:?} and not {expected:?}"
+            );
+        }
+        Ok(())
+    }
+
+    /// A key as they are in a dictionary of this table.
+    fn key_of(&mut self, state: &crate::model::TableState, dict: usize) -> Bytes {
+        let there = &state.dicts[dict];
+        if there.is_empty() || (state.layout != Layout::Rows && self.rng.random()) {
+            return self.some_key(state.keys);
+        }
+        let n = self.rng.random_range(0..there.len());
+        there.keys().nth(n).cloned().expect("n is below the number of keys")
+    }
+
+    fn get_locked(&mut self, client: &mut Client) -> Check {
+        let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
+        let dict = self.rng.random_range(0..state.dicts.len());
+        let key = self.key_of(&state, dict);
+        let mode = if self.rng.random() { LockMode::Exclusive } else { LockMode::Shared };
+        let skip = self.rng.random();
+        let wait = if skip { LockWait::SkipLocked } else { LockWait::NoWait };
+        let place = (id, dict, key.clone());
+        let is_held = self.is_held_by_other(&place, mode);
+        let expected = client.newest(self.current(), id, dict, &key);
+        let before = client.locks.get(&place).copied();
+        note!(self, "  locked get {id}.{dict} {} {mode}", text(&key));
+        match client.txn.get_locked(&table, dict, &key, mode, wait) {
+            Ok(LockedRead::Skipped) if skip && is_held => self.counts.lock_conflicts += 1,
+            Err(Error::WouldBlock) if !skip && is_held => self.counts.lock_conflicts += 1,
+            Ok(LockedRead::Skipped) | Err(Error::WouldBlock) => {
+                return Err(format!("a locked get of {key:?} was refused, held by another: {is_held}"));
+            }
+            Ok(read) => {
+                ensure!(!is_held, "a lock on {key:?} was granted that another holds");
+                let got = if let LockedRead::Row(value) = read { Some(value) } else { None };
+                ensure!(
+                    got.as_deref() == expected.as_deref(),
+                    "locked get of {id}.{dict} {key:?}: {got:?} and not {expected:?}"
+                );
+                client.lock(id, dict, &key, mode);
+                self.counts.gets += 1;
+                let gives_back = client.isolation == Isolation::ReadCommitted && self.rng.random();
+                if gives_back && client.txn.just_locked() && client.own(id, dict, &key).is_none() {
+                    client.txn.unlock(&table, dict, &key);
+                    match before {
+                        Some(mode) => _ = client.locks.insert(place, mode),
+                        None => _ = client.locks.remove(&place),
+                    }
+                }
+            }
+            Err(error) => _ = self.settle("a locked get", Err::<(), _>(error))?,
+        }
+        Ok(())
+    }
+
+    fn savepoint(&mut self, client: &mut Client) {
+        note!(self, "  savepoint after {} writes", client.writes.len());
+        client.savepoints.push((client.txn.mark(), client.writes.len()));
+    }
+
+    fn rollback_to_savepoint(&mut self, client: &mut Client) -> Check {
+        if client.savepoints.is_empty() {
+            return Ok(());
+        }
+        client.cursor = None;
+        let keep = self.rng.random_range(0..client.savepoints.len());
+        let (mark, writes) = client.savepoints[keep];
+        note!(self, "  rollback from {} to {writes} writes", client.writes.len());
+        client.savepoints.truncate(keep + 1);
+        let ios = self.disk.io_count();
+        client.txn.rollback_to(mark);
+        ensure!(self.disk.io_count() == ios, "a rollback to a savepoint reads or writes (I6)");
+        client.writes.truncate(writes);
+        self.counts.rollbacks_to_savepoint += 1;
+        Ok(())
+    }
+
+    fn raise_counter(&mut self, client: &mut Client) -> Check {
+        let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
+        let next = state.counter + self.rng.random_range(1..10);
+        client.txn.raise_auto_increment(&table, next);
+        note!(self, "  counter of {id} to {next}");
+        client.counters.push((id, next));
+        Ok(())
+    }
+
+    fn commit(&mut self, client: &mut Client) -> Check {
+        client.cursor = None;
+        // A counter is kept for the rows that use it: without any, it need not be.
+        let is_used = |table| client.writes.iter().any(|write| write.table == table && write.dict == 0);
+        client.counters.retain(|(table, _)| is_used(*table));
+        let is_empty = client.writes.is_empty();
+        let after = Rc::new(self.current().after(&client.writes, &client.counters));
+        note!(self, "  commit of {} writes", client.writes.len());
+        let is_durable = self.mode == pandodb::FlushMode::Commit && !is_empty;
+        if !is_empty {
+            self.in_flight = Some(after.clone());
+        }
+        let result = client.txn.commit();
+        let done = self.came_back("a commit", result, after, is_durable)?;
+        self.counts.commits += u64::from(done);
+        Ok(())
+    }
+
+    fn rollback(&mut self, client: &mut Client) -> Check {
+        client.cursor = None;
+        note!(self, "  rollback of {} writes", client.writes.len());
+        let ios = self.disk.io_count();
+        client.txn.rollback();
+        ensure!(self.disk.io_count() == ios, "a rollback reads or writes (I6)");
+        self.counts.rollbacks += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! Tables come, go, change their names and are emptied. Who uses one keeps it (the server's metadata locks
+//! see to that): here its users are rolled back first.
+
+use std::rc::Rc;
+
+use pandodb::{Compression, EngineError, Error, TableSpec};
+use rand::Rng;
+
+use crate::model::{Layout, State, TableId, TableState};
+use crate::world::{ensure, note, Check, World, NAMES};
+
+impl World {
+    pub(crate) fn ddl_step(&mut self) -> Check {
+        let (name, other) = (self.rng.random_range(0..NAMES.len()), self.rng.random_range(0..NAMES.len()));
+        let Some((id, table)) = self.current().named(name).map(|(id, table)| (id, table.clone())) else {
+            return self.create(name);
+        };
+        match self.rng.random_range(0..10) {
+            0 => self.create(name),
+            1..=3 => self.drop_table(id, name),
+            4..=6 => self.rename(id, table, other),
+            _ => self.truncate(id, table),
+        }
+    }
+
+    fn create(&mut self, name: usize) -> Check {
+        let layout = match self.rng.random_range(0..5) {
+            0..=1 => Layout::Rows,
+            n => Layout::Maps(n - 1),
+        };
+        let counter = if self.rng.random_ratio(1, 4) { self.rng.random_range(1..100) } else { 0 };
+        let compression = match self.rng.random_range(0..3) {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            _ => Compression::Zstd(1),
+        };
+        let spec = TableSpec {
+            path: NAMES[name].into(),
+            indexes: (1..layout.dicts()).map(|n| format!("k{n}")).collect(),
+            compression,
+            temporary: false,
+            auto_increment: counter,
+        };
+        note!(self, "create {} {layout:?}", NAMES[name]);
+        let keys = [8, 60, 400][self.rng.random_range(0..3)];
+        let dicts = vec![Rc::default(); layout.dicts()];
+        let exists = self.current().named(name).is_some();
+        let mut after = State::clone(self.current());
+        after.tables.insert(self.next_table, Rc::new(TableState { name, layout, keys, dicts, counter }));
+        self.next_table += 1;
+        if !exists {
+            self.in_flight = Some(Rc::new(after.clone()));
+        }
+        let created = self.db.create_table(&spec).map_err(Error::from);
+        if exists {
+            let refused = matches!(created, Err(Error::Engine(EngineError::Exists { .. })));
+            ensure!(refused, "creating a table that there is: {created:?}");
+            return Ok(());
+        }
+        self.changed("creating a table", created, after)
+    }
+
+    fn drop_table(&mut self, id: TableId, name: usize) -> Check {
+        self.evict(id);
+        note!(self, "drop {} ({id})", NAMES[name]);
+        let mut after = State::clone(self.current());
+        after.tables.remove(&id);
+        self.in_flight = Some(Rc::new(after.clone()));
+        let dropped = self.db.drop_table(NAMES[name]).map_err(Error::from);
+        self.changed("dropping a table", dropped, after)
+    }
+
+    fn rename(&mut self, id: TableId, table: Rc<TableState>, to: usize) -> Check {
+        self.evict(id);
+        note!(self, "rename {} ({id}) to {}", NAMES[table.name], NAMES[to]);
+        let exists = self.current().named(to).is_some();
+        let mut after = State::clone(self.current());
+        after.tables.insert(id, Rc::new(TableState { name: to, ..TableState::clone(&table) }));
+        if !exists {
+            self.in_flight = Some(Rc::new(after.clone()));
+        }
+        let renamed = self.db.rename_table(NAMES[table.name], NAMES[to]).map_err(Error::from);
+        if exists {
+            let refused = matches!(renamed, Err(Error::Engine(EngineError::Exists { .. })));
+            ensure!(refused || self.is_faulty, "renaming to a name that is taken: {renamed:?}");
+            return Ok(());
+        }
+        self.changed("renaming a table", renamed, after)
+    }
+
+    fn truncate(&mut self, id: TableId, table: Rc<TableState>) -> Check {
+        self.evict(id);
+        note!(self, "truncate {} ({id} becomes {})", NAMES[table.name], self.next_table);
+        let mut after = State::clone(self.current());
+        after.tables.remove(&id);
+        let dicts = vec![Rc::default(); table.layout.dicts()];
+        let empty = TableState { dicts, counter: 0, ..TableState::clone(&table) };
+        after.tables.insert(self.next_table, Rc::new(empty));
+        self.next_table += 1;
+        self.in_flight = Some(Rc::new(after.clone()));
+        let truncated = self.db.truncate_table(NAMES[table.name]).map_err(Error::from);
+        self.changed("truncating a table", truncated, after)
+    }
+
+    fn changed(&mut self, what: &str, result: pandodb::Result<()>, after: State) -> Check {
+        let done = self.came_back(what, result, Rc::new(after), true)?;
+        self.counts.ddl += u64::from(done);
+        Ok(())
+    }
+
+    /// Rolls back who uses a table.
+    fn evict(&mut self, id: TableId) {
+        for slot in &mut self.clients {
+            if slot.as_ref().is_some_and(|client| client.uses(id)) {
+                *slot = None;
+            }
+        }
+    }
+}

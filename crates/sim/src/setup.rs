@@ -1,0 +1,59 @@
+//! How a simulated database is opened: tiny sizes, drawn anew at each start, so that a few hundred
+//! operations make deep trees, switch log files and close tables, and so that what one set of options
+//! has written is read with another.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use pandodb::{Db, FlushMode, Options, SimVfs, TreeConfig, Vfs};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+/// Lines that the engine logs for the operator.
+pub(crate) type Lines = Arc<Mutex<Vec<String>>>;
+
+/// An empty disk with the server's directories.
+pub(crate) fn disk(seed: u64) -> Arc<SimVfs> {
+    let disk = SimVfs::new(seed);
+    disk.create_dir_all(Path::new("/data/db"))
+        .and_then(|()| disk.sync_dir(Path::new("/data")))
+        .and_then(|()| disk.sync_dir(Path::new("/")))
+        .expect("a new disk works");
+    disk
+}
+
+fn tree_config(rng: &mut ChaCha8Rng) -> TreeConfig {
+    let mut config = TreeConfig {
+        memtable_bytes: rng.random_range(1..6) * 1024,
+        leaf_raw_bytes: rng.random_range(1..6) * 1024,
+        fanout_max: rng.random_range(2..6),
+        buffer_runs_max: rng.random_range(2..8),
+        ..TreeConfig::default()
+    };
+    config.run.segment_raw_bytes = rng.random_range(128..1024);
+    config
+}
+
+/// Opens the database with options of its own; `mode` is when commits reach the disk.
+pub(crate) fn open(
+    disk: &Arc<SimVfs>,
+    rng: &mut ChaCha8Rng,
+    mode: FlushMode,
+    lines: &Lines,
+) -> pandodb::Result<Arc<Db>> {
+    let mut options = Options::new("/data");
+    options.background_threads = 0;
+    options.cache_bytes = 8 << 20;
+    options.log_file_bytes = rng.random_range(16..48) << 10;
+    options.log_kept_bytes_max = rng.random_range(48..256) << 10;
+    options.files_open_max = if rng.random_ratio(1, 3) { rng.random_range(2..8) } else { 64 };
+    options.checkpoint_period_s = if rng.random() { 3 } else { 1_000_000 };
+    options.flush_mode = mode;
+    options.tree = tree_config(rng);
+    let sink = lines.clone();
+    options.log = Arc::new(move |level, text| {
+        sink.lock().expect("nobody panics with it").push(format!("{level:?}: {text}"))
+    });
+    let files: Arc<dyn Vfs> = disk.clone();
+    Db::open_with_vfs(options, files.clone(), files)
+}
