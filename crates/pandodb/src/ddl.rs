@@ -22,6 +22,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result};
 use pando_column::Compression;
 use pando_run::RunContext;
@@ -264,7 +265,7 @@ impl Db {
         }
         // From here on the table has its new name, whatever fails.
         self.follow_rename(&from, &new, &dir);
-        match sync_parent(&*self.vfs, &dir).and_then(|()| sync_parent(&*self.vfs, &old_dir)) {
+        match self.sync_names(&dir, &old_dir) {
             Ok(()) => self.fulfil(id),
             Err(error) => {
                 let text = format!("the move to {} may have to be repeated: {error}", dir.display());
@@ -278,6 +279,15 @@ impl Db {
             );
         }
         Ok(())
+    }
+
+    /// Makes a move from one directory to another durable.
+    fn sync_names(&self, new: &Path, old: &Path) -> Result<()> {
+        if is_planted(Bug::RenameNotSynced) {
+            return Ok(());
+        }
+        sync_parent(&*self.vfs, new)?;
+        sync_parent(&*self.vfs, old)
     }
 
     /// Tells the open table and its files their new place.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pandodb::{Db, ReadMode, Table, Vfs};
+use pandodb::{Db, ReadMode, Table, Txn, Vfs};
 
 use crate::model::{Layout, Map, State, TableId};
 use crate::setup;
@@ -17,13 +17,16 @@ type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 pub(crate) type Observed = BTreeMap<usize, (Vec<Rows>, u64)>;
 
 fn rows_of(db: &Arc<Db>, table: &Arc<Table>, dict: usize) -> pandodb::Result<Rows> {
-    let mut txn = db.begin();
+    rows_in(&mut db.begin(), table, dict, ReadMode::Latest)
+}
+
+fn rows_in(txn: &mut Txn, table: &Arc<Table>, dict: usize, mode: ReadMode) -> pandodb::Result<Rows> {
     let mut cursor = txn.cursor(table, dict);
-    cursor.seek_first(&mut txn, ReadMode::Latest)?;
+    cursor.seek_first(txn, mode)?;
     let mut rows = Vec::new();
     while cursor.valid() {
         rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
-        cursor.next(&mut txn)?;
+        cursor.next(txn)?;
     }
     Ok(rows)
 }
@@ -147,7 +150,34 @@ impl World {
             self.counts.wholes += 1;
         }
         let verified = verify(&self.db, self.current());
-        self.settle("verifying everything", verified).map(|_| ())
+        if self.settle("verifying everything", verified)?.is_none() {
+            return Ok(());
+        }
+        (0..self.clients.len()).try_for_each(|slot| self.check_snapshot(slot))
+    }
+
+    /// What the snapshot of a client shows, beneath its own writes, of every dictionary.
+    fn check_snapshot(&mut self, slot: usize) -> Check {
+        let Some(mut client) = self.clients[slot].take() else { return Ok(()) };
+        let snapshot = client.snapshot.clone().unwrap_or_default();
+        for (id, state) in &snapshot.tables {
+            // Only of tables that are still there, perhaps under another name.
+            let Some(name) = self.current().tables.get(id).map(|table| table.name) else { continue };
+            let opened = self.db.open_table(NAMES[name]).map_err(pandodb::Error::from);
+            let Some(table) = self.settle("opening a table", opened)? else { continue };
+            for dict in 0..state.dicts.len() {
+                let rows = rows_in(&mut client.txn, &table, dict, ReadMode::Snapshot);
+                let Some(rows) = self.settle("reading a snapshot", rows)? else { continue };
+                let expected = snapshot.view(*id, dict, &client.writes).into_iter().collect();
+                if !is_same(&rows, &expected) {
+                    let what = first_difference(&rows, &expected);
+                    return Err(format!("the snapshot of client {slot} shows {id}.{dict} wrong: {what}"));
+                }
+                self.counts.rows_scanned += rows.len() as u64;
+            }
+        }
+        self.clients[slot] = Some(client);
+        Ok(())
     }
 
     fn used_bytes(&self) -> pandodb::Result<BTreeMap<(TableId, usize), u64>> {

@@ -19,6 +19,12 @@ pub(crate) enum Isolation {
     RepeatableRead,
 }
 
+/// The client that mostly reads, so that its snapshots become old.
+const READER: usize = 0;
+
+/// What it does.
+const READS: std::ops::Range<i32> = 380..720;
+
 pub(crate) type LockKey = (TableId, usize, Bytes);
 
 pub(crate) struct Client {
@@ -82,7 +88,7 @@ impl World {
         note!(self, "client {slot} (transaction {}):", client.txn.id().0);
         for _ in 0..self.rng.random_range(1..7) {
             self.met_trouble = false;
-            if !self.statement(&mut client)? {
+            if !self.statement(&mut client, slot == READER)? {
                 return Ok(());
             }
             if self.met_trouble {
@@ -96,8 +102,12 @@ impl World {
     }
 
     /// One statement; false if it was the transaction's last.
-    fn statement(&mut self, client: &mut Client) -> Check<bool> {
-        match self.rng.random_range(0..1000) {
+    fn statement(&mut self, client: &mut Client, is_reader: bool) -> Check<bool> {
+        let mut choice = self.rng.random_range(0..1000);
+        if is_reader && self.rng.random_ratio(9, 10) {
+            choice = self.rng.random_range(READS);
+        }
+        match choice {
             0..=299 => self.write(client, 1)?,
             300..=379 => {
                 let burst = self.rng.random_range(10..80);

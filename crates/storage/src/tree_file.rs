@@ -35,6 +35,7 @@ use crate::superblock::SLOT_BYTES;
 use crate::vfs::{File, OpenMode, Vfs};
 use crate::{Extent, Place, Superblock};
 use pando_base::limits::PAGE_BYTES;
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result};
 use parking_lot::{Mutex, RwLock};
 use std::path::{Path, PathBuf};
@@ -137,7 +138,9 @@ impl TreeFile {
         };
         let (first, second) = (read(SLOT_OFFSETS[0]), read(SLOT_OFFSETS[1]));
         match (first, second) {
-            (Ok(a), Ok(b)) if b.epoch > a.epoch => Ok(Slots { durable_slot: 1, durable: b }),
+            (Ok(a), Ok(b)) if (b.epoch > a.epoch) != is_planted(Bug::OlderSuperblockChosen) => {
+                Ok(Slots { durable_slot: 1, durable: b })
+            }
             (Ok(a), Ok(_) | Err(Error::Corruption { .. })) => Ok(Slots { durable_slot: 0, durable: a }),
             (Err(Error::Corruption { .. }), Ok(b)) => Ok(Slots { durable_slot: 1, durable: b }),
             (Err(a @ Error::Corruption { .. }), Err(b @ Error::Corruption { .. })) => {
@@ -279,7 +282,9 @@ impl TreeFile {
         let slot = 1 - slots.durable_slot;
         let offset = SLOT_OFFSETS[slot];
         self.file.write_at(&sb.to_page(offset), offset).map_err(|e| self.named(e))?;
-        self.sync()?;
+        if !is_planted(Bug::SuperblockWithoutSync) {
+            self.sync()?;
+        }
         let old_offset = SLOT_OFFSETS[slots.durable_slot];
         // 2. The copy. Nothing depends on it, so its failure is no failure of the checkpoint.
         let _ = self.file.write_at(&sb.to_page(old_offset), old_offset);

@@ -20,6 +20,7 @@
 
 use std::sync::Arc;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{Result, Seqno};
 use pando_storage::{block, BlockKind, Superblock};
 
@@ -100,9 +101,19 @@ impl Tree {
         // 4.
         self.write_nodes(&root, &mut stats)?;
         // 5.
-        self.ctx.file.sync()?;
+        if !is_planted(Bug::CheckpointWithoutSync) {
+            self.ctx.file.sync()?;
+        }
         // 6.
-        sync_log(version.flushed)?;
+        if !is_planted(Bug::SuperblockBeforeLog) {
+            sync_log(version.flushed)?;
+        }
+        if is_planted(Bug::ExtentReusedEarly) {
+            drop(std::mem::replace(
+                &mut *self.durable.lock(),
+                Durable { root: Some(root.clone()), auto_increment },
+            ));
+        }
         // 7.
         let (next_run, next_node) = self.next_ids();
         let superblock = Superblock {

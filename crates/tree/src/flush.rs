@@ -13,6 +13,7 @@
 
 use std::sync::Arc;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{NodeId, Result};
 use pando_run::merge::VersionFilter;
 use pando_run::{Estimate, Run, RunWriter};
@@ -352,7 +353,11 @@ impl FlushPlan {
     fn share(&self, n: usize) -> Vec<BufferRun> {
         let range = self.range_of(n);
         let unpassed = self.parent.unpassed(self.first + n);
-        unpassed.filter(|run| range.overlaps(&run.run)).cloned().collect()
+        let mut share: Vec<BufferRun> = unpassed.filter(|run| range.overlaps(&run.run)).cloned().collect();
+        if is_planted(Bug::ShareForgetsOldest) && share.len() > 1 {
+            share.pop();
+        }
+        share
     }
 }
 

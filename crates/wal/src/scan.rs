@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{Error, Result};
 use pando_storage::vfs::{File, OpenMode, Vfs};
 
@@ -198,7 +199,7 @@ impl FileScan {
             return Ok(Look::CutOff);
         };
         let found = payload_checksum(payload);
-        if found != head.payload_checksum {
+        if found != head.payload_checksum && !is_planted(Bug::TornFrameAccepted) {
             return Ok(Look::BadPayload { expected: head.payload_checksum, found });
         }
         let start = (offset - self.window_offset) as usize + FRAME_HEAD_BYTES;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{Result, Seqno};
 
 use crate::header::{LogFileHead, FILE_HEAD_BYTES};
@@ -90,6 +91,7 @@ impl Wal {
         let (oldest, next) = (files.first()?, files.get(1)?);
         // A batch that the next file continues may begin in the oldest.
         let last_seqno = if next.head.continues { next.head.first_seqno } else { next.head.first_seqno - 1 };
+        let keep_from = keep_from + u64::from(is_planted(Bug::LogTrimmedEarly));
         (last_seqno < keep_from).then(|| oldest.path.clone())
     }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use hashbrown::hash_table::Entry;
 use hashbrown::HashTable;
+use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
 
 use super::txn::{TxnState, WaitEnd, WaitPlace};
@@ -424,7 +425,8 @@ impl Lock {
             self.check();
             return Answer::Upgraded;
         }
-        if self.front().is_some() || !self.admits(mode) {
+        let is_wrongly_shared = mode == LockMode::Shared && is_planted(Bug::SharedBesideExclusive);
+        if self.front().is_some() || !self.admits(mode) && !is_wrongly_shared {
             return Answer::Blocked { upgrade: None };
         }
         self.add_holder(Holder {
