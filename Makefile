@@ -7,7 +7,7 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test demo bench server stop-server clean distclean
+.PHONY: help setup build test sim sim-bugs demo bench server stop-server clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -21,6 +21,15 @@ build: setup ## the plugin for the server: build/ha_pando.so
 
 test: ## all checks, as CI runs them (one stage: scripts/test.sh unit)
 	@scripts/test.sh
+
+SEEDS ?= 1000
+FIRST ?= 1
+
+sim: ## simulate crashes and faults: make sim SEEDS=10000 FIRST=1 (docs/simulation.md)
+	@cargo run --release -p pando-sim -- run --seeds $(SEEDS) --first $(FIRST) --threads $$(nproc)
+
+sim-bugs: ## see the simulation find each planted bug
+	@cargo run --release -p pando-sim --features planted-bugs -- bugs
 
 demo: build ## see the engine at work
 	@scripts/demo.sh

@@ -42,7 +42,6 @@ bugs! {
     TombstoneDroppedEarly: "tombstone-dropped-early", "a merge above the leaves drops tombstones",
     OldSnapshotForgotten: "old-snapshot-forgotten", "merges forget the oldest snapshot in use",
     ShareForgetsOldest: "share-forgets-oldest", "a flush of several runs forgets the oldest",
-    GivenAgain: "given-again", "a merge in a buffer brings back what a child was given before",
     SavepointKeepsOne: "savepoint-keeps-one", "a rollback to a savepoint leaves the first write after it",
     SharedBesideExclusive: "shared-beside-exclusive", "a shared lock is granted beside an exclusive one",
     RenameNotSynced: "rename-not-synced", "the names of a renamed table are not synced before its intent goes",

@@ -1,6 +1,6 @@
 //! Looking at a whole database: does it hold a state of the model, and is it sound inside?
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,11 +10,17 @@ use pandodb::{Db, ReadMode, Table, Txn, Vfs};
 use crate::model::{Layout, Map, State, TableId};
 use crate::setup;
 use crate::world::{ensure, note, Check, World, NAMES};
+use crate::xa;
 
 type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What a database shows: rows of each dictionary, and the counter, by the table's name.
-pub(crate) type Observed = BTreeMap<usize, (Vec<Rows>, u64)>;
+/// What a database shows: rows of each dictionary, and the counter, by the table's name; and more.
+#[derive(Default)]
+pub(crate) struct Observed {
+    tables: BTreeMap<usize, (Vec<Rows>, u64)>,
+    /// Names of transactions that wait for their resolution.
+    prepared: Vec<Vec<u8>>,
+}
 
 fn rows_of(db: &Arc<Db>, table: &Arc<Table>, dict: usize) -> pandodb::Result<Rows> {
     rows_in(&mut db.begin(), table, dict, ReadMode::Latest)
@@ -33,11 +39,12 @@ fn rows_in(txn: &mut Txn, table: &Arc<Table>, dict: usize, mode: ReadMode) -> pa
 
 /// Reads everything. Errors: the engine's.
 pub(crate) fn observe(db: &Arc<Db>) -> pandodb::Result<Observed> {
-    let mut observed = Observed::new();
+    let prepared = db.report_prepared(usize::MAX);
+    let mut observed = Observed { prepared, ..Observed::default() };
     for (name, path) in NAMES.iter().enumerate().filter(|(_, path)| db.table_exists(path)) {
         let table = db.open_table(path)?;
         let dicts = (0..table.dicts().len()).map(|dict| rows_of(db, &table, dict));
-        observed.insert(name, (dicts.collect::<Result<_, _>>()?, table.auto_increment()));
+        observed.tables.insert(name, (dicts.collect::<Result<_, _>>()?, table.auto_increment()));
     }
     Ok(observed)
 }
@@ -61,13 +68,20 @@ pub(crate) fn is_same(rows: &Rows, expected: &Map) -> bool {
 
 /// What is different from a state.
 fn difference(observed: &Observed, state: &State) -> Option<String> {
+    let prepared: BTreeSet<Vec<u8>> = state.prepared.keys().map(|number| xa::xid(*number)).collect();
+    let told: BTreeSet<Vec<u8>> = observed.prepared.iter().cloned().collect();
+    rows_differ(observed, state)
+        .or_else(|| (told != prepared).then(|| format!("prepared are {told:?} and not {prepared:?}")))
+}
+
+fn rows_differ(observed: &Observed, state: &State) -> Option<String> {
     let names: Vec<usize> = state.tables.values().map(|table| table.name).collect();
-    if let Some(name) = observed.keys().find(|name| !names.contains(name)) {
+    if let Some(name) = observed.tables.keys().find(|name| !names.contains(name)) {
         return Some(format!("there is a table {}", NAMES[*name]));
     }
     for (id, table) in &state.tables {
         let name = NAMES[table.name];
-        let Some((dicts, _)) = observed.get(&table.name) else {
+        let Some((dicts, _)) = observed.tables.get(&table.name) else {
             return Some(format!("there is no table {name} ({id})"));
         };
         if dicts.len() != table.dicts.len() {
@@ -82,7 +96,7 @@ fn difference(observed: &Observed, state: &State) -> Option<String> {
     // Last, so that rows that are missing are told of first.
     for (id, table) in &state.tables {
         let (name, counter) =
-            (NAMES[table.name], observed.get(&table.name).map_or(0, |(_, counter)| *counter));
+            (NAMES[table.name], observed.tables.get(&table.name).map_or(0, |(_, counter)| *counter));
         if counter < table.counter {
             return Some(format!("the counter of {name} ({id}) is {counter}, below {}", table.counter));
         }
@@ -144,10 +158,11 @@ impl World {
         note!(self, "check of everything");
         let observed = observe(&self.db);
         if let Some(observed) = self.settle("reading everything", observed)? {
-            if let Some(difference) = difference(&observed, self.current()) {
+            if let Some(difference) = rows_differ(&observed, self.current()) {
                 return Err(format!("clients see something else: {difference}"));
             }
             self.counts.wholes += 1;
+            self.check_prepared()?;
         }
         let verified = verify(&self.db, self.current());
         if self.settle("verifying everything", verified)?.is_none() {
@@ -197,6 +212,7 @@ impl World {
         }
         note!(self, "check of space");
         self.clients.iter_mut().for_each(|slot| *slot = None);
+        self.resolve_all()?;
         let trouble = |error: &dyn std::fmt::Display| format!("before the check of space: {error}");
         for _ in 0..2 {
             self.db.run_jobs().map_err(|e| trouble(&e))?;

@@ -3,13 +3,13 @@
 //!
 //! The model of a transaction: the state its snapshot saw, its own writes in order, and its locks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use pandodb::{Error, LockMode, LockWait, LockedRead, Mark, Txn};
 use rand::Rng;
 
-use crate::model::{Bytes, Layout, State, TableId, Write};
+use crate::model::{Bytes, Layout, LockKey, State, TableId, Write};
 use crate::scan::HeldCursor;
 use crate::world::{ensure, note, Check, World};
 
@@ -25,8 +25,6 @@ const READER: usize = 0;
 /// What it does.
 const READS: std::ops::Range<i32> = 380..720;
 
-pub(crate) type LockKey = (TableId, usize, Bytes);
-
 pub(crate) struct Client {
     /// Before the transaction: a cursor may hold what the transaction's end frees.
     pub cursor: Option<HeldCursor>,
@@ -37,6 +35,9 @@ pub(crate) struct Client {
     pub counters: Vec<(TableId, u64)>,
     savepoints: Vec<(Mark, usize)>,
     pub locks: BTreeMap<LockKey, LockMode>,
+    pub touched: BTreeSet<TableId>,
+    /// The number it was prepared under: it can only be resolved then.
+    pub prepared: Option<u64>,
 }
 
 impl Client {
@@ -53,6 +54,7 @@ impl Client {
     }
 
     pub(crate) fn write(&mut self, table: TableId, dict: usize, key: &Bytes, value: Option<Bytes>) {
+        self.touched.insert(table);
         self.writes.push(Write { table, dict, key: key.clone(), value });
     }
 
@@ -61,6 +63,12 @@ impl Client {
         if mode == LockMode::Exclusive {
             *held = mode;
         }
+    }
+
+    /// A counter is kept for the rows that use it: without any, it need not be.
+    pub(crate) fn drop_unused_counters(&mut self) {
+        let is_used = |table| self.writes.iter().any(|write| write.table == table && write.dict == 0);
+        self.counters.retain(|(table, _)| is_used(*table));
     }
 
     /// Whether the transaction has something to do with a table's content, beside its snapshot.
@@ -103,6 +111,9 @@ impl World {
 
     /// One statement; false if it was the transaction's last.
     fn statement(&mut self, client: &mut Client, is_reader: bool) -> Check<bool> {
+        if client.prepared.is_some() {
+            return self.resolve(client);
+        }
         let mut choice = self.rng.random_range(0..1000);
         if is_reader && self.rng.random_ratio(9, 10) {
             choice = self.rng.random_range(READS);
@@ -120,7 +131,8 @@ impl World {
             720..=779 => self.savepoint(client),
             780..=819 => self.rollback_to_savepoint(client)?,
             820..=839 => self.raise_counter(client)?,
-            840..=969 => {
+            840..=869 => self.prepare(client)?,
+            870..=969 => {
                 self.commit(client)?;
                 return Ok(false);
             }
@@ -145,6 +157,8 @@ impl World {
             counters: Vec::new(),
             savepoints: Vec::new(),
             locks: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            prepared: None,
         }
     }
 
@@ -165,8 +179,9 @@ impl World {
 
     /// Whether another client has the key locked against this mode. The client itself is out of its slot.
     pub(crate) fn is_held_by_other(&self, key: &LockKey, mode: LockMode) -> bool {
-        self.clients.iter().flatten().any(|other| {
-            let held = other.locks.get(key);
+        let prepared = self.current().prepared.values().map(|prepared| &prepared.locks);
+        self.clients.iter().flatten().map(|other| &other.locks).chain(prepared).any(|locks| {
+            let held = locks.get(key);
             held.is_some_and(|held| mode == LockMode::Exclusive || *held == LockMode::Exclusive)
         })
     }
@@ -331,15 +346,14 @@ impl World {
         let next = state.counter + self.rng.random_range(1..10);
         client.txn.raise_auto_increment(&table, next);
         note!(self, "  counter of {id} to {next}");
+        client.touched.insert(id);
         client.counters.push((id, next));
         Ok(())
     }
 
     fn commit(&mut self, client: &mut Client) -> Check {
         client.cursor = None;
-        // A counter is kept for the rows that use it: without any, it need not be.
-        let is_used = |table| client.writes.iter().any(|write| write.table == table && write.dict == 0);
-        client.counters.retain(|(table, _)| is_used(*table));
+        client.drop_unused_counters();
         let is_empty = client.writes.is_empty();
         let after = Rc::new(self.current().after(&client.writes, &client.counters));
         note!(self, "  commit of {} writes", client.writes.len());

@@ -34,6 +34,8 @@ counts! {
     restarts: "starts after which the main run went on",
     failed_starts: "starts that met a fault and gave an error",
     commits: "commits acknowledged",
+    prepared: "transactions prepared",
+    resolved: "prepared transactions committed or rolled back",
     rollbacks: "rollbacks",
     rollbacks_to_savepoint: "rollbacks to a savepoint",
     in_doubt: "commits and changes of tables during which the log failed",
@@ -52,7 +54,6 @@ counts! {
     splits: "leaves and nodes split",
     compactions: "merges in a buffer",
     checkpoints: "checkpoints",
-    overlaps: "steps of clients in the middle of a job or checkpoint",
     ios: "I/Os of the simulated disk",
 }
 

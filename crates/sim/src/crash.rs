@@ -55,7 +55,7 @@ impl World {
     /// Starts a machine on a disk that has lost power.
     fn examine(&mut self, disk: Arc<SimVfs>, candidates: &[Rc<State>]) -> Check {
         self.counts.crashes += 1;
-        disk.set_capacity(None);
+        disk.set_capacity(Some(setup::DISK_BYTES));
         let mut rng = ChaCha8Rng::from_rng(&mut self.rng);
         let is_cut_again = self.depth < DEPTH_MAX && rng.random_ratio(1, 4);
         if is_cut_again {
@@ -88,7 +88,7 @@ impl World {
             self.counts.resumed += 1;
             let trace = std::mem::replace(&mut self.trace, Trace::off());
             let mut world = World::on(disk, db, rng, mode, lines, trace);
-            world.history = vec![state];
+            world.history = vec![state.restarted()];
             world.next_table = self.next_table;
             world.serial = self.serial;
             world.depth = self.depth + 1;

@@ -8,6 +8,7 @@ use rand::Rng;
 
 use crate::model::{Layout, State, TableId, TableState};
 use crate::world::{ensure, note, Check, World, NAMES};
+use crate::xa;
 
 impl World {
     pub(crate) fn ddl_step(&mut self) -> Check {
@@ -57,21 +58,23 @@ impl World {
             ensure!(refused, "creating a table that there is: {created:?}");
             return Ok(());
         }
-        self.changed("creating a table", created, after)
+        self.changed("creating a table", created, after, Some(false))
     }
 
     fn drop_table(&mut self, id: TableId, name: usize) -> Check {
         self.evict(id);
+        let kept = xa::is_kept(self.current(), id);
         note!(self, "drop {} ({id})", NAMES[name]);
         let mut after = State::clone(self.current());
         after.tables.remove(&id);
         self.in_flight = Some(Rc::new(after.clone()));
         let dropped = self.db.drop_table(NAMES[name]).map_err(Error::from);
-        self.changed("dropping a table", dropped, after)
+        self.changed("dropping a table", dropped, after, kept)
     }
 
     fn rename(&mut self, id: TableId, table: Rc<TableState>, to: usize) -> Check {
         self.evict(id);
+        let kept = xa::is_kept(self.current(), id);
         note!(self, "rename {} ({id}) to {}", NAMES[table.name], NAMES[to]);
         let exists = self.current().named(to).is_some();
         let mut after = State::clone(self.current());
@@ -82,14 +85,18 @@ impl World {
         let renamed = self.db.rename_table(NAMES[table.name], NAMES[to]).map_err(Error::from);
         if exists {
             let refused = matches!(renamed, Err(Error::Engine(EngineError::Exists { .. })));
-            ensure!(refused || self.is_faulty, "renaming to a name that is taken: {renamed:?}");
+            ensure!(
+                refused || self.is_faulty || kept != Some(false),
+                "renaming to a name that is taken: {renamed:?}"
+            );
             return Ok(());
         }
-        self.changed("renaming a table", renamed, after)
+        self.changed("renaming a table", renamed, after, kept)
     }
 
     fn truncate(&mut self, id: TableId, table: Rc<TableState>) -> Check {
         self.evict(id);
+        let kept = xa::is_kept(self.current(), id);
         note!(self, "truncate {} ({id} becomes {})", NAMES[table.name], self.next_table);
         let mut after = State::clone(self.current());
         after.tables.remove(&id);
@@ -99,10 +106,21 @@ impl World {
         self.next_table += 1;
         self.in_flight = Some(Rc::new(after.clone()));
         let truncated = self.db.truncate_table(NAMES[table.name]).map_err(Error::from);
-        self.changed("truncating a table", truncated, after)
+        self.changed("truncating a table", truncated, after, kept)
     }
 
-    fn changed(&mut self, what: &str, result: pandodb::Result<()>, after: State) -> Check {
+    /// `kept`: whether a prepared transaction keeps the table as it is.
+    fn changed(
+        &mut self,
+        what: &str,
+        result: pandodb::Result<()>,
+        after: State,
+        kept: Option<bool>,
+    ) -> Check {
+        if xa::is_refused(what, kept, &result)? {
+            note!(self, "  a prepared transaction has written to it");
+            return Ok(());
+        }
         let done = self.came_back(what, result, Rc::new(after), true)?;
         self.counts.ddl += u64::from(done);
         Ok(())

@@ -56,7 +56,7 @@ impl World {
             ensure!(!self.is_latched(), "a full disk has latched the log");
         }
         note!(self, "the disk has room again");
-        self.disk.set_capacity(None);
+        self.disk.set_capacity(Some(setup::DISK_BYTES));
         self.is_faulty = false;
         self.check_whole()
     }
@@ -79,11 +79,10 @@ impl World {
         self.counts.restarts += 1;
         self.count_work();
         let mut candidates = self.history.clone();
-        if !is_cut && !latched && self.mode != FlushMode::Lazy {
-            // The system has what the process has written.
-            candidates.drain(..candidates.len() - 1);
-        }
         candidates.extend(self.in_flight.take());
+        // Without a power cut the system has what the process has written.
+        let mut written =
+            (!is_cut && !latched && self.mode != FlushMode::Lazy).then(|| self.current().clone());
         if is_cut {
             self.disk = self.disk.crash();
         }
@@ -91,18 +90,27 @@ impl World {
         self.is_faulty = false;
         self.mode = choose_mode(&mut self.rng);
         while self.rng.random_ratio(1, 4) {
-            self.start_in_trouble(&mut candidates)?;
+            let had_power = self.start_in_trouble(&mut candidates, written.clone())?;
+            written = written.filter(|_| had_power);
         }
         let opened = setup::open(&self.disk, &mut self.rng, self.mode, &self.lines);
         self.db = opened.map_err(|error| format!("a start without faults: {error}"))?;
+        if let Some(written) = written {
+            candidates = vec![written];
+        }
         let state = checks::find_state(&self.db, &candidates)?;
         note!(self, "  found state {} of {}", state + 1, candidates.len());
-        self.history = vec![candidates.swap_remove(state)];
+        self.history = vec![candidates[state].restarted()];
         Ok(())
     }
 
-    /// A start that meets a fault, and perhaps another end at once.
-    fn start_in_trouble(&mut self, candidates: &mut Vec<Rc<State>>) -> Check {
+    /// A start that meets a fault, and perhaps another end at once. Gives whether power has stayed. `written`
+    /// is what must be there if it did until now.
+    fn start_in_trouble(
+        &mut self,
+        candidates: &mut Vec<Rc<State>>,
+        written: Option<Rc<State>>,
+    ) -> Check<bool> {
         let kinds = [FaultKind::Error, FaultKind::Sticky, FaultKind::DiskFull, FaultKind::FlippedRead];
         let kind = kinds[self.rng.random_range(0..kinds.len())];
         let n = self.rng.random_range(1..100);
@@ -113,6 +121,9 @@ impl World {
             Ok(db) => {
                 note!(self, "  it is up");
                 // What can be read now is what is there from now on.
+                if let Some(written) = written {
+                    *candidates = vec![written];
+                }
                 if let Ok(found) = checks::observe(&db) {
                     let state = checks::find(&found, candidates)?;
                     let state = candidates.swap_remove(state);
@@ -127,12 +138,13 @@ impl World {
             }
             Err(_) => self.counts.failed_starts += 1,
         }
-        if self.rng.random() {
+        let is_cut = self.rng.random();
+        if is_cut {
             self.counts.crashes += 1;
             self.disk = self.disk.crash();
         }
         self.disk.clear_faults();
-        Ok(())
+        Ok(!is_cut)
     }
 
     /// Flips bits in a table's file, on a copy of the disk: what is read is right, or an error.

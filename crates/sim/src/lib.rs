@@ -15,6 +15,7 @@ mod scan;
 mod setup;
 mod trace;
 mod world;
+mod xa;
 
 pub use counts::Counts;
 pub use run::{run, Failure, STEPS};

@@ -2,8 +2,10 @@
 //! before it, so that each open snapshot, each cursor and each moment that a crash may bring back simply
 //! keeps one: multi-version concurrency control as a persistent map.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+
+use pandodb::LockMode;
 
 pub(crate) type Bytes = Rc<[u8]>;
 pub(crate) type Map = BTreeMap<Bytes, Bytes>;
@@ -49,10 +51,24 @@ pub(crate) struct Write {
     pub value: Option<Bytes>,
 }
 
-/// All tables at one moment.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A key of a dictionary of a table.
+pub(crate) type LockKey = (TableId, usize, Bytes);
+
+/// A transaction that waits for its coordinator's decision.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Prepared {
+    pub writes: Vec<Write>,
+    pub counters: Vec<(TableId, u64)>,
+    pub locks: BTreeMap<LockKey, LockMode>,
+    /// Tables that it has written to, perhaps undone.
+    pub touched: BTreeSet<TableId>,
+}
+
+/// All tables at one moment, and the prepared transactions by their numbers.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct State {
     pub tables: BTreeMap<TableId, Rc<TableState>>,
+    pub prepared: BTreeMap<u64, Rc<Prepared>>,
 }
 
 impl State {
@@ -62,6 +78,28 @@ impl State {
 
     pub(crate) fn value(&self, table: TableId, dict: usize, key: &[u8]) -> Option<Bytes> {
         self.tables.get(&table)?.dicts[dict].get(key).cloned()
+    }
+
+    /// The state that a start finds: a prepared transaction has the locks of what it wrote.
+    pub(crate) fn restarted(&self) -> Rc<State> {
+        let mut state = self.clone();
+        for prepared in state.prepared.values_mut() {
+            let prepared = Rc::make_mut(prepared);
+            let written = prepared.writes.iter().map(|w| (w.table, w.dict, w.key.clone()));
+            prepared.locks = written.map(|key| (key, LockMode::Exclusive)).collect();
+            prepared.touched = prepared.writes.iter().map(|w| w.table).collect();
+        }
+        Rc::new(state)
+    }
+
+    /// The state after the commit of a prepared transaction, or its rollback.
+    pub(crate) fn resolved(&self, number: u64, commits: bool) -> State {
+        let mut after = match self.prepared.get(&number) {
+            Some(prepared) if commits => self.after(&prepared.writes, &prepared.counters),
+            _ => self.clone(),
+        };
+        after.prepared.remove(&number);
+        after
     }
 
     /// The state after a commit.
@@ -144,7 +182,7 @@ mod tests {
     fn a_state_stays_what_it_was_when_the_next_one_is_made() {
         let table =
             TableState { name: 0, layout: Layout::Maps(1), keys: 8, dicts: vec![Rc::default()], counter: 0 };
-        let before = State { tables: BTreeMap::from([(1, Rc::new(table))]) };
+        let before = State { tables: BTreeMap::from([(1, Rc::new(table))]), ..State::default() };
         let write = |value: Option<&[u8]>| Write {
             table: 1,
             dict: 0,

@@ -12,6 +12,12 @@ use rand_chacha::ChaCha8Rng;
 /// Lines that the engine logs for the operator.
 pub(crate) type Lines = Arc<Mutex<Vec<String>>>;
 
+/// Size of the disk: tens of times what a run needs.
+pub(crate) const DISK_BYTES: u64 = 64 << 20;
+
+/// I/Os of a machine from one start to the next: tens of times what a run needs.
+const IO_COUNT_MAX: u64 = 50_000;
+
 /// An empty disk with the server's directories.
 pub(crate) fn disk(seed: u64) -> Arc<SimVfs> {
     let disk = SimVfs::new(seed);
@@ -19,6 +25,8 @@ pub(crate) fn disk(seed: u64) -> Arc<SimVfs> {
         .and_then(|()| disk.sync_dir(Path::new("/data")))
         .and_then(|()| disk.sync_dir(Path::new("/")))
         .expect("a new disk works");
+    disk.set_io_count_max(IO_COUNT_MAX);
+    disk.set_capacity(Some(DISK_BYTES));
     disk
 }
 

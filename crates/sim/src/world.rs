@@ -119,7 +119,8 @@ impl World {
         let before = self.history.clone();
         self.ask_for_copies();
         match self.rng.random_range(0..1000) {
-            0..=699 => self.client_step()?,
+            0..=679 => self.client_step()?,
+            680..=699 => self.resolve_by_xid()?,
             700..=819 => self.job_step()?,
             820..=849 => self.ddl_step()?,
             850..=879 => self.arm_fault(),
@@ -212,15 +213,19 @@ impl World {
 
     /// A background job of some tree, or all there are.
     fn job_step(&mut self) -> Check {
-        let result = if self.rng.random_ratio(1, 3) {
-            note!(self, "all jobs");
-            self.db.run_jobs().map_err(Error::from)
-        } else {
-            let Some((id, _, table)) = self.some_table()? else { return Ok(()) };
-            let dict = self.rng.random_range(0..table.dicts().len());
-            note!(self, "a job of dictionary {dict} of table {id}");
-            table.dicts()[dict].tree().run_job().map(|_| ()).map_err(Error::from)
-        };
+        if self.rng.random_ratio(2, 3) {
+            return self.one_job();
+        }
+        note!(self, "all jobs");
+        let result = self.db.run_jobs().map_err(Error::from);
+        self.settle("jobs", result).map(|_| ())
+    }
+
+    pub(crate) fn one_job(&mut self) -> Check {
+        let Some((id, _, table)) = self.some_table()? else { return Ok(()) };
+        let dict = self.rng.random_range(0..table.dicts().len());
+        note!(self, "a job of dictionary {dict} of table {id}");
+        let result = table.dicts()[dict].tree().run_job().map_err(Error::from);
         self.settle("a job", result).map(|_| ())
     }
 

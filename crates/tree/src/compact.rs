@@ -9,7 +9,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pando_base::planted::{is_planted, Bug};
 use pando_base::{RecordRef, Result};
 use pando_run::merge::VersionFilter;
 use pando_run::{Run, RunWriter};
@@ -78,10 +77,8 @@ impl Tree {
         };
         let mut dropped = 0;
         let snapshots = self.snapshots();
-        let unpassed = |index: usize| match is_planted(Bug::GivenAgain) {
-            true => window.len(),
-            false => window.iter().take_while(|run| run.order > node.children[index].passed).count(),
-        };
+        let unpassed =
+            |index: usize| window.iter().take_while(|run| run.order > node.children[index].passed).count();
         let mut first = 0;
         while first < node.children.len() {
             // Children that were given the same runs are merged for in one go.

@@ -72,6 +72,8 @@ struct Disk {
     /// I/Os before which copies are taken, and what decides what a copy has lost: not the disk's own
     /// generator, so that a run is the same with and without copies.
     copies_at: Vec<u64>,
+    /// The machine has gone wild if it does more I/Os than this.
+    io_count_max: u64,
     copies: Vec<Disk>,
     copies_rng: ChaCha8Rng,
 }
@@ -86,6 +88,7 @@ impl Disk {
     /// Counts an I/O; gives the fault that hits it, if any.
     fn count(&mut self, io: Io) -> Option<FaultKind> {
         self.io_count += 1;
+        assert!(self.io_count <= self.io_count_max, "more than {} I/Os: there is no end", self.io_count_max);
         if self.copies_at.contains(&self.io_count) {
             let copy = self.copy_after_power_loss();
             self.copies.push(copy);
@@ -120,6 +123,7 @@ impl Disk {
             clock_micros: self.clock_micros,
             crashed: false,
             copies_at: Vec::new(),
+            io_count_max: self.io_count_max,
             copies: Vec::new(),
             copies_rng,
         }
@@ -261,6 +265,7 @@ impl SimVfs {
             clock_micros: 0,
             crashed: false,
             copies_at: Vec::new(),
+            io_count_max: u64::MAX,
             copies: Vec::new(),
         })
     }
@@ -349,6 +354,11 @@ impl SimVfs {
         assert!(offset < inode.live.len && bit < 8, "no bit {bit} at {offset} of {}", path.display());
         inode.live.flip_bit(offset, bit);
         inode.durable.flip_bit(offset, bit);
+    }
+
+    /// More I/Os than this, from one start to the next, are a panic: for runs that must end.
+    pub fn set_io_count_max(&self, most: u64) {
+        self.disk.lock().io_count_max = most;
     }
 
     /// I/Os so far.
