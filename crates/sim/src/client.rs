@@ -128,7 +128,8 @@ impl World {
             490..=559 => self.get_locked(client)?,
             560..=639 => self.scan(client)?,
             640..=719 => self.held_cursor(client)?,
-            720..=779 => self.savepoint(client),
+            720..=764 => self.savepoint(client),
+            765..=779 => self.release_savepoint(client),
             780..=819 => self.rollback_to_savepoint(client)?,
             820..=839 => self.raise_counter(client)?,
             840..=869 => self.prepare(client)?,
@@ -322,6 +323,13 @@ impl World {
     fn savepoint(&mut self, client: &mut Client) {
         note!(self, "  savepoint after {} writes", client.writes.len());
         client.savepoints.push((client.txn.mark(), client.writes.len()));
+    }
+
+    fn release_savepoint(&mut self, client: &mut Client) {
+        if let Some((mark, writes)) = client.savepoints.pop() {
+            note!(self, "  gives up the savepoint after {writes} writes");
+            client.txn.release_mark(mark);
+        }
     }
 
     fn rollback_to_savepoint(&mut self, client: &mut Client) -> Check {

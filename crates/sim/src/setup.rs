@@ -57,6 +57,9 @@ pub(crate) fn open(
     options.files_open_max = if rng.random_ratio(1, 3) { rng.random_range(2..8) } else { 64 };
     options.checkpoint_period_s = if rng.random() { 3 } else { 1_000_000 };
     options.flush_mode = mode;
+    if rng.random_ratio(2, 3) {
+        options.write_set_bytes = rng.random_range(1..6000);
+    }
     options.tree = tree_config(rng);
     let sink = lines.clone();
     options.log = Arc::new(move |level, text| {
