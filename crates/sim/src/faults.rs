@@ -70,7 +70,7 @@ impl World {
         let closes = !latched && self.rng.random_ratio(1, 3);
         note!(self, "restart: closed {closes}, power cut {is_cut}, latched {latched}");
         if closes {
-            let closed = self.db.close().map_err(pandodb::Error::from);
+            let closed = self.db.close();
             if self.settle("closing", closed)?.is_some() {
                 self.history.drain(..self.history.len() - 1);
             }

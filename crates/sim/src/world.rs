@@ -17,6 +17,9 @@ use crate::trace::Trace;
 /// What a check gives: the text says what is wrong.
 pub(crate) type Check<T = ()> = Result<T, String>;
 
+/// A table of the model, and the engine's.
+pub(crate) type OpenTable = (TableId, Rc<TableState>, Arc<Table>);
+
 /// Names that tables can have.
 pub(crate) const NAMES: [&str; 4] = ["./db/a", "./db/b", "./db/c", "./db/d"];
 
@@ -202,7 +205,7 @@ impl World {
     }
 
     /// A table that there is, opened; `None` if there is none or a fault keeps it from being opened.
-    pub(crate) fn some_table(&mut self) -> Check<Option<(TableId, Rc<TableState>, Arc<Table>)>> {
+    pub(crate) fn some_table(&mut self) -> Check<Option<OpenTable>> {
         let tables: Vec<TableId> = self.current().tables.keys().copied().collect();
         let Some(id) = tables.choose(&mut self.rng).copied() else { return Ok(None) };
         let state = self.current().tables[&id].clone();
