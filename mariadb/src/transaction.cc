@@ -138,6 +138,8 @@ int Transaction::commit(bool whole)
 {
   if (!whole && is_multi_statement())
   {
+    if (m_has_statement_mark)
+      pando_txn_release_mark(m_txn, m_statement_mark);
     m_statement_mark= mark();
     m_has_statement_mark= true;
     return 0;
@@ -163,7 +165,8 @@ void Transaction::rollback(bool whole)
 void Transaction::rollback_to(uint64_t mark)
 {
   pando_txn_rollback_to(m_txn, mark);
-  m_statement_mark= mark;
+  /* A mark of its own: the savepoint's stays as long as the savepoint. */
+  m_statement_mark= this->mark();
   m_has_statement_mark= true;
 }
 
@@ -194,8 +197,10 @@ static int savepoint_rollback(handlerton *, THD *thd, void *savepoint)
   return 0;
 }
 
-static int savepoint_release(handlerton *, THD *, void *)
+static int savepoint_release(handlerton *, THD *thd, void *savepoint)
 {
+  if (Transaction *transaction= Transaction::if_any(thd))
+    pando_txn_release_mark(transaction->txn(), *static_cast<uint64_t *>(savepoint));
   return 0;
 }
 

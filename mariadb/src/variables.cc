@@ -12,6 +12,7 @@ static my_bool direct_io;
 static uint background_threads;
 static ulonglong log_file_size;
 static my_bool rollback_on_lock_wait_timeout;
+static ulonglong write_set_memory;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 
@@ -34,6 +35,12 @@ static void update_cache_size(THD *, st_mysql_sys_var *, void *to, const void *f
   pando_db_set_cache_bytes(db, cache_size);
 }
 
+static void update_write_set_memory(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_write_set_bytes(db, write_set_memory);
+}
+
 static void update_flush_mode(THD *, st_mysql_sys_var *, void *to, const void *from)
 {
   *static_cast<ulong *>(to)= *static_cast<const ulong *>(from);
@@ -51,6 +58,12 @@ static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
   " Memory for recent changes that are not in the tables' files yet comes on top."
   " By default half of the memory of the machine",
   nullptr, update_cache_size, half_of_memory(), CACHE_SIZE_MIN, ULONGLONG_MAX, 1 << 20);
+
+static MYSQL_SYSVAR_ULONGLONG(write_set_memory, write_set_memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that the uncommitted changes of one transaction may take."
+  " Beyond it they are written into the tables' files, where a commit makes them a part of the table"
+  " and a rollback gives the space back",
+  nullptr, update_write_set_memory, 64ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
 
 static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
   "Controls the durability/speed trade-off for commits."
@@ -89,6 +102,7 @@ static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG 
 struct st_mysql_sys_var *system_variables[]=
 {
   MYSQL_SYSVAR(cache_size),
+  MYSQL_SYSVAR(write_set_memory),
   MYSQL_SYSVAR(flush_log_at_trx_commit),
   MYSQL_SYSVAR(checkpoint_period),
   MYSQL_SYSVAR(lock_wait_timeout),
@@ -112,6 +126,7 @@ bool rollback_on_timeout()
 void fill_options(PandoOptions *options)
 {
   options->cache_bytes= cache_size;
+  options->write_set_bytes= write_set_memory;
   options->flush_mode= uint32_t(flush_log_at_trx_commit);
   options->background_threads= background_threads;
   options->checkpoint_period_s= checkpoint_period;

@@ -408,6 +408,10 @@ typedef struct PandoOptions {
    */
   uint64_t cache_bytes;
   /**
+   * Memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
+   */
+  uint64_t write_set_bytes;
+  /**
    * 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
    */
   uint32_t flush_mode;
@@ -712,6 +716,14 @@ PandoStatus pando_db_open(const struct PandoOptions *options, struct PandoDb **o
  * Neither the database nor anything made from it is used any more.
  */
 PandoStatus pando_db_close(struct PandoDb *db);
+
+/**
+ * Changes the memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
+ *
+ * # Safety
+ * The database is open.
+ */
+void pando_db_set_write_set_bytes(const struct PandoDb *db, uint64_t bytes);
 
 /**
  * Changes the limit of the block cache.
@@ -1084,12 +1096,21 @@ uint64_t pando_txn_write_bytes(const struct PandoTxn *txn);
 
 /**
  * A number for the place in the transaction's writes where it is now, for [`pando_txn_rollback_to`].
- * Valid until the transaction ends or is rolled back to an earlier mark.
+ * Valid until the transaction ends or is rolled back to an earlier mark, or it is released.
  *
  * # Safety
  * The transaction is alive and belongs to this thread.
  */
 uint64_t pando_txn_mark(struct PandoTxn *txn);
+
+/**
+ * The mark will not be rolled back to any more. Writes before and after a mark that was not released are
+ * kept apart, which costs a long transaction.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread; the mark is valid, and not used any more.
+ */
+void pando_txn_release_mark(struct PandoTxn *txn, uint64_t mark);
 
 /**
  * Undoes the writes made since the mark. Locks stay.

@@ -51,6 +51,8 @@ pub struct PandoOptions {
     pub engine_dir: PandoBytes,
     /// Limit of the block cache.
     pub cache_bytes: u64,
+    /// Memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
+    pub write_set_bytes: u64,
     /// 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
     pub flush_mode: u32,
     /// Threads for flushes, compactions and checkpoints.
@@ -131,6 +133,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
         let db = Db::open(Options {
             engine_dir,
             cache_bytes: given.cache_bytes,
+            write_set_bytes: given.write_set_bytes,
             flush_mode: flush_mode(given.flush_mode),
             checkpoint_period_s: given.checkpoint_period_s,
             lock_wait_timeout: Duration::from_secs(given.lock_wait_s),
@@ -158,6 +161,16 @@ pub unsafe extern "C" fn pando_db_close(db: *mut PandoDb) -> PandoStatus {
         db.db.close()?;
         Ok(PandoStatus::Ok)
     })
+}
+
+/// Changes the memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
+///
+/// # Safety
+/// The database is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_write_set_bytes(db: *const PandoDb, bytes: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_write_set_bytes(bytes) });
 }
 
 /// Changes the limit of the block cache.

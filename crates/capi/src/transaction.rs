@@ -17,8 +17,8 @@ use crate::table::PandoTable;
 #[derive(Debug)]
 pub struct PandoTxn {
     pub(crate) txn: Txn,
-    /// Marks given out in this transaction; their numbers are positions here.
-    marks: Vec<Mark>,
+    /// Marks given out in this transaction; their numbers are positions here. `None`: released.
+    marks: Vec<Option<Mark>>,
     /// Dictionary and value of the last duplicate key.
     duplicate: (u32, Vec<u8>),
 }
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pando_txn_write_bytes(txn: *const PandoTxn) -> u64 {
 }
 
 /// A number for the place in the transaction's writes where it is now, for [`pando_txn_rollback_to`].
-/// Valid until the transaction ends or is rolled back to an earlier mark.
+/// Valid until the transaction ends or is rolled back to an earlier mark, or it is released.
 ///
 /// # Safety
 /// The transaction is alive and belongs to this thread.
@@ -148,12 +148,27 @@ pub unsafe extern "C" fn pando_txn_mark(txn: *mut PandoTxn) -> u64 {
     // SAFETY: the caller vouches for it.
     let txn = unsafe { &mut *txn };
     guard(|| {
-        let mark = txn.txn.mark();
-        if txn.marks.last() != Some(&mark) {
-            txn.marks.push(mark);
-        }
+        txn.marks.push(Some(txn.txn.mark()));
         txn.marks.len() as u64 - 1
     })
+}
+
+/// The mark will not be rolled back to any more. Writes before and after a mark that was not released are
+/// kept apart, which costs a long transaction.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread; the mark is valid, and not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_release_mark(txn: *mut PandoTxn, mark: u64) {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &mut *txn };
+    guard(|| {
+        let Some(place) = txn.marks.get_mut(mark as usize).and_then(Option::take) else { return };
+        txn.txn.release_mark(place);
+        while let Some(None) = txn.marks.last() {
+            txn.marks.pop();
+        }
+    });
 }
 
 /// Undoes the writes made since the mark. Locks stay.
@@ -166,7 +181,7 @@ pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) {
     let txn = unsafe { &mut *txn };
     guard(|| {
         let mark_count = mark as usize + 1;
-        let place = txn.marks[mark as usize];
+        let place = txn.marks[mark as usize].expect("a mark that was released is not used");
         txn.marks.truncate(mark_count);
         txn.txn.rollback_to(place);
     });
