@@ -28,6 +28,7 @@ fn run(command: Command) -> Result<bool> {
     match command {
         Command::Run { workload } => {
             let (mut workload, settings, outputs) = workload.build()?;
+            outputs.check()?;
             let report = pando_bench::run::run(&mut *workload, &settings)?;
             print!("{}", text::render(&report));
             write(&report, &outputs)?;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use super::model::{Report, Unit};
 use super::units;
+use crate::server::engines::keeps_nothing;
 
 /// Classes of the charts, for light and dark.
 pub const STYLE: &str = "\
@@ -84,14 +85,18 @@ pub fn lines(axes: &Axes, series: &[Series]) -> String {
             );
         }
     }
-    end_labels(&mut svg, series, right, |point| y_of(point.1));
+    end_labels(&mut svg, series, bottom, |point| (right, y_of(point.1)));
     svg.push_str("</svg>");
     svg
 }
 
 /// How large a share took longer than a time: both axes logarithmic, so that the rare long ones are seen.
 pub fn tails(title: &str, series: &[Series]) -> String {
-    let all = || series.iter().flat_map(|one| &one.points).filter(|point| point.1 > 0.0);
+    // Nothing has a logarithm below 0, and a share of 0 is no point of the line.
+    let drawable = |one: &Series| one.points.iter().copied().filter(|&(x, y)| x > 0.0 && y > 0.0).collect();
+    let series: Vec<Series> =
+        series.iter().map(|one| Series { name: one.name, place: one.place, points: drawable(one) }).collect();
+    let all = || series.iter().flat_map(|one| &one.points);
     let decades = |values: &mut dyn Iterator<Item = f64>| {
         let (low, high) =
             values.fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)));
@@ -122,12 +127,11 @@ pub fn tails(title: &str, series: &[Series]) -> String {
         bottom + 38.0,
         "time; the line shows how many took longer",
     );
-    for one in series {
-        let points: Vec<_> =
-            one.points.iter().filter(|point| point.1 > 0.0).map(|&(x, y)| (x_of(x), y_of(y))).collect();
+    for one in &series {
+        let points: Vec<_> = one.points.iter().map(|&(x, y)| (x_of(x), y_of(y))).collect();
         polyline(&mut svg, &points, one.place);
     }
-    end_labels(&mut svg, series, right, |point| if point.1 > 0.0 { y_of(point.1) } else { bottom });
+    end_labels(&mut svg, &series, bottom, |point| (x_of(point.0), y_of(point.1)));
     svg.push_str("</svg>");
     svg
 }
@@ -200,7 +204,8 @@ pub fn picture(report: &Report) -> Option<String> {
 /// A chart for each curve of the report.
 pub fn curves(report: &Report) -> Vec<String> {
     let mut names: Vec<(&str, Unit)> = Vec::new();
-    for curve in report.engines.iter().flat_map(|engine| &engine.curves) {
+    let kept = report.engines.iter().filter(|engine| !keeps_nothing(&engine.engine));
+    for curve in kept.flat_map(|engine| &engine.curves) {
         if !names.iter().any(|(name, _)| *name == curve.name) {
             names.push((&curve.name, curve.unit));
         }
@@ -212,6 +217,8 @@ pub fn curves(report: &Report) -> Vec<String> {
                 .engines
                 .iter()
                 .enumerate()
+                // Where nothing is kept there is no course to see, and its speed would flatten all others.
+                .filter(|(_, engine)| !keeps_nothing(&engine.engine))
                 .filter_map(|(place, engine)| {
                     let curve = engine.curves.iter().find(|curve| curve.name == name)?;
                     Some(Series { name: &engine.engine, place, points: curve.points.clone() })
@@ -257,20 +264,33 @@ fn polyline(svg: &mut String, points: &[(f64, f64)], place: usize) {
     );
 }
 
-/// Names at the ends of the lines, moved apart where they would touch.
-fn end_labels(svg: &mut String, series: &[Series], right: f64, y_of: impl Fn(&(f64, f64)) -> f64) {
-    let mut places: Vec<(f64, &Series)> =
-        series.iter().filter_map(|one| Some((y_of(one.points.last()?), one))).collect();
-    places.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut last = f64::MIN;
-    for (y, one) in places {
-        last = y.max(last + 17.0);
+/// Names at the ends of the lines; where they would touch, the upper one goes up, so none leaves the chart.
+fn end_labels(
+    svg: &mut String,
+    series: &[Series],
+    bottom: f64,
+    place_of: impl Fn(&(f64, f64)) -> (f64, f64),
+) {
+    const WIDTH_MAX: f64 = 100.0;
+    const HEIGHT: f64 = 17.0;
+    let mut names: Vec<((f64, f64), &Series)> =
+        series.iter().filter_map(|one| Some((place_of(one.points.last()?), one))).collect();
+    names.sort_by(|one, other| other.0 .1.total_cmp(&one.0 .1));
+    let mut put: Vec<(f64, f64)> = Vec::new();
+    for ((x, y), one) in names {
+        let mut y = y.min(bottom - 2.0);
+        while let Some(below) =
+            put.iter().find(|had| (had.0 - x).abs() < WIDTH_MAX && (had.1 - y).abs() < HEIGHT - 0.5)
+        {
+            y = below.1 - HEIGHT;
+        }
+        put.push((x, y));
         let _ = write!(
             svg,
             "<text class=\"name\" style=\"fill:var(--c{})\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             one.place % COLOURS,
-            right + 10.0,
-            last + 4.0,
+            x + 10.0,
+            y + 4.0,
             escape(one.name)
         );
     }
@@ -337,6 +357,29 @@ mod tests {
             bars: vec![("a&b".to_owned(), 0, 1.0, "\"".to_owned())],
         }]);
         assert!(!bars.contains("<script>") && bars.contains("a&amp;b"), "{bars}");
+    }
+
+    #[test]
+    fn names_of_lines_that_end_together_stay_apart_and_inside() {
+        let axes = Axes { title: "t", x_label: "x", unit: Unit::RowsPerSecond };
+        let names = ["A", "B", "C", "D"];
+        let series: Vec<Series> = names
+            .iter()
+            .enumerate()
+            .map(|(place, name)| Series { name, place, points: vec![(1.0, 9.0), (2.0, 0.1 * place as f64)] })
+            .collect();
+        let svg = lines(&axes, &series);
+        let mut heights: Vec<f64> = names
+            .iter()
+            .map(|name| {
+                let end = svg.find(&format!(">{name}</text>")).unwrap();
+                let start = svg[..end].rfind(" y=\"").unwrap() + 4;
+                svg[start..end - 1].parse().unwrap()
+            })
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 16.4), "{heights:?}");
+        assert!(heights[3] <= TOP + PLOT_HEIGHT + 4.0, "{heights:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::chart::{self, escape, Bars, Series};
-use super::model::{Group, Report};
+use super::model::{Group, Report, Unit};
 use super::text::{first_is_better, times, value};
 use super::units;
 
@@ -126,7 +126,7 @@ fn figures(report: &Report, group: Group, page: &mut String) {
             let bars = report.engines.iter().enumerate().filter_map(|(place, engine)| {
                 let value = value(engine, group, &name)?;
                 let remark = match first {
-                    Some(first) if place > 0 && first > 0.0 => times(value / first),
+                    Some(first) if place > 0 && first > 0.0 && unit != Unit::Ratio => times(value / first),
                     _ => String::new(),
                 };
                 Some((engine.engine.clone(), place, value, remark))

@@ -86,11 +86,13 @@ pub enum Group {
     Size,
     /// Bytes to disk.
     Written,
+    /// Bytes in memory.
+    Memory,
 }
 
 impl Group {
     /// All of them, in the order in which they are shown.
-    pub const ALL: [Group; 8] = [
+    pub const ALL: [Group; 9] = [
         Group::Load,
         Group::Schema,
         Group::Throughput,
@@ -99,6 +101,7 @@ impl Group {
         Group::Change,
         Group::Size,
         Group::Written,
+        Group::Memory,
     ];
 
     /// A heading.
@@ -112,6 +115,7 @@ impl Group {
             Group::Latency => "Latency",
             Group::Size => "Size on disk",
             Group::Written => "Written to disk",
+            Group::Memory => "Memory",
         }
     }
 }

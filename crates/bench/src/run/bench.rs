@@ -232,7 +232,7 @@ impl<'a> Bench<'a> {
     /// Records the most memory that the server has had.
     pub fn memory(&mut self) {
         if let Some(bytes) = self.server.memory_bytes_max() {
-            self.report.add(Group::Size, "server's memory at most", Unit::Bytes, bytes as f64);
+            self.report.add(Group::Memory, "server's memory at most", Unit::Bytes, bytes as f64);
         }
     }
 }
