@@ -115,6 +115,8 @@ private:
 
   /* --- locking.cc --- */
   bool is_locking() const { return m_lock != Lock::NONE; }
+  /* Whether locking reads of this statement keep others from inserting where they have been. */
+  bool takes_gaps() const;
   PandoRead read_mode() const;
   void lock_for(THD *thd, thr_lock_type lock_type);
   int commit_piece();

@@ -12,7 +12,9 @@
        (INSERT ... SELECT, UPDATE ... (SELECT))    snapshot         READ COMMITTED and below
      CHECKSUM TABLE, ANALYZE TABLE                 snapshot
 
-   A locking read sees the newest committed version of the row it has locked, or the transaction's own. */
+   A locking read sees the newest committed version of the row it has locked, or the transaction's own. In
+   REPEATABLE READ and SERIALIZABLE it also keeps others from inserting where it has looked: the gaps between
+   the rows of a scan, or the key itself where one whole unique key is looked up. */
 #include "ha_pando.h"
 #include "replication.h"
 
@@ -110,6 +112,11 @@ PandoRead ha_pando::read_mode() const
   case Lock::NONE:      break;
   }
   return m_read_latest || m_copy_txn ? PANDO_READ_LATEST : PANDO_READ_SNAPSHOT;
+}
+
+bool ha_pando::takes_gaps() const
+{
+  return Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED && !m_copy_txn;
 }
 
 /* The server has found that the row it has just read does not match. */

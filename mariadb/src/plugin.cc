@@ -80,6 +80,7 @@ static int start(void *plugin)
     sql_print_error("PANDO: cannot open the database: %s", reason.c_ptr_safe());
     return HA_ERR_INITIALIZATION;
   }
+  apply_lock_budget();
   return 0;
 }
 

@@ -5,10 +5,15 @@
    it seeks by the key. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup of one row does not pay
    for more. Locking scans of rows fetch one at a time: to fetch is to lock.
 
-   Entries of a secondary key are read from the snapshot, or for locking statements from the newest state when
-   the scan began. There each row is locked and read as it is by then; that its entry may have moved
-   does not matter as long as it is within what the scan looks for. So a locking scan gives every row
-   once: neither twice nor not at all when others move rows about in the key. */
+   Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
+   each row is locked and read as it is by then. A locking scan gives every row once, neither twice nor not at
+   all when others move rows about in the key:
+   - in REPEATABLE READ and SERIALIZABLE the engine's cursor holds the gaps that it has passed and looks at the
+     newest state at each step, so what moved is met at its new entry or cannot have moved to where the
+     scan has been: an entry counts if its row still has it. Entries are fetched one at a time, because to
+     fetch is to lock the gap before.
+   - in READ COMMITTED entries are those of when the scan began; that one may have moved does not matter
+     as long as it is within what the scan looks for. */
 #include "ha_pando.h"
 
 using namespace pando;
@@ -92,7 +97,7 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   wanted.bytes_max= BATCH_BYTES_MAX;
   if (is_locking())
   {
-    if (m_scan_dictionary == 0)
+    if (m_scan_dictionary == 0 || takes_gaps())
       wanted.rows_max= 1;
     else
       wanted.read= PANDO_READ_LATEST;
@@ -313,7 +318,8 @@ int ha_pando::still_belongs(const uchar *record, bool *belongs)
     return still_has_entry(&layout, belongs);
   m_encoded.clear();
   layout.encode_key(&m_encoded, record, m_row_key.view());
-  *belongs= compare(m_encoded.view(), m_entry_key) == 0 || (is_locking() && is_within(m_encoded.view()));
+  *belongs= compare(m_encoded.view(), m_entry_key) == 0 ||
+            (is_locking() && !takes_gaps() && is_within(m_encoded.view()));
   return 0;
 }
 
@@ -382,6 +388,10 @@ int ha_pando::get_exact(uchar *record)
     PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key,
                                       is_locking() ? PANDO_READ_LATEST : read_mode(), PANDO_WAIT_DEFAULT,
                                       m_entry_buffer);
+    /* The lock of the row protects its entry; where there is none, the key itself is locked. */
+    if (status == PANDO_STATUS_NOT_FOUND && is_locking() && takes_gaps())
+      status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key, read_mode(), wait_s(),
+                            m_entry_buffer);
     if (status)
       return fail(status);
     m_entry_value= pando_buffer_bytes(m_entry_buffer);

@@ -89,6 +89,7 @@ void Transaction::prepare_statement()
   m_isolation= enum_tx_isolation(thd_tx_isolation(m_thd));
   if (m_isolation <= ISO_READ_COMMITTED)
     pando_txn_close_snapshot(m_txn);
+  pando_txn_set_takes_gaps(m_txn, m_isolation > ISO_READ_COMMITTED);
   pando_txn_begin_statement(m_txn, statement_sets_wait(m_thd) ? m_thd->variables.lock_wait_timeout
                                                             : lock_wait_timeout(m_thd));
 }

@@ -13,6 +13,7 @@ static uint background_threads;
 static ulonglong log_file_size;
 static my_bool rollback_on_lock_wait_timeout;
 static ulonglong write_set_memory;
+static ulonglong lock_budget;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 
@@ -51,6 +52,12 @@ static void update_checkpoint_period(THD *, st_mysql_sys_var *, void *to, const 
 {
   *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
   pando_db_set_checkpoint_period(db, checkpoint_period);
+}
+
+static void update_lock_budget(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_lock_budget(db, lock_budget);
 }
 
 static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
@@ -99,6 +106,11 @@ static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG 
   "Size of each file of the log",
   nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30, 4096);
 
+static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
+  "Row locks (about 100 bytes each) that a transaction may hold one by one; beyond it holds stretches of"
+  " neighbouring rows instead",
+  nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
+
 struct st_mysql_sys_var *system_variables[]=
 {
   MYSQL_SYSVAR(cache_size),
@@ -110,8 +122,14 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(direct_io),
   MYSQL_SYSVAR(background_threads),
   MYSQL_SYSVAR(log_file_size),
+  MYSQL_SYSVAR(lock_budget),
   nullptr
 };
+
+void apply_lock_budget()
+{
+  pando_db_set_lock_budget(db, lock_budget);
+}
 
 ulong lock_wait_timeout(THD *thd)
 {

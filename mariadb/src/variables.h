@@ -15,6 +15,8 @@ void fill_options(PandoOptions *options);
 
 /* pando_lock_wait_timeout of a connection, in seconds. */
 ulong lock_wait_timeout(THD *thd);
+/* Once the database is open. */
+void apply_lock_budget();
 
 /* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */
 bool rollback_on_timeout();

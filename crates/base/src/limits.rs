@@ -62,6 +62,9 @@ pub const LOCK_WAIT_TIMEOUT_S: u64 = 50;
 /// rows, so that nearly all transactions never are.
 pub const WRITE_SET_BYTES: u64 = 64 << 20;
 
+/// Default of the row locks (some 100 bytes each) that a transaction may hold one by one.
+pub const LOCK_BUDGET: usize = 200_000;
+
 /// Smallest block cache.
 pub const CACHE_BYTES_MIN: u64 = 8 << 20;
 

@@ -87,6 +87,7 @@ metrics! {
     row_lock_requests: "row locks asked for",
     row_lock_waits: "requests that had to wait",
     row_lock_time: "time in those waits",
+    row_lock_stretches: "stretches of keys that took the place of row locks over the lock budget",
     row_lock_timeouts: "waits that timed out",
     deadlocks: "deadlocks resolved",
     commits: "transactions committed with writes",

@@ -321,7 +321,8 @@ typedef struct PandoFetch {
    */
   PandoMove start;
   /**
-   * What is seen. Locking reads are for dictionary 0.
+   * What is seen. Locking reads of other dictionaries than 0 lock gaps only; the rows are the caller's
+   * to lock.
    */
   PandoRead read;
   /**
@@ -734,6 +735,14 @@ void pando_db_set_write_set_bytes(const struct PandoDb *db, uint64_t bytes);
 void pando_db_set_cache_bytes(const struct PandoDb *db, uint64_t bytes);
 
 /**
+ * Changes how many row locks a transaction may hold before it holds stretches of keys instead.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_lock_budget(const struct PandoDb *db, uint64_t locks);
+
+/**
  * Changes when commits reach the disk.
  *
  * # Safety
@@ -1052,6 +1061,14 @@ uint64_t pando_txn_id(const struct PandoTxn *txn);
  * The transaction is alive and belongs to this thread.
  */
 void pando_txn_begin_statement(struct PandoTxn *txn, uint64_t lock_wait_s);
+
+/**
+ * Decides whether locking reads exclude phantoms from now on (1): REPEATABLE READ and SERIALIZABLE.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_set_takes_gaps(struct PandoTxn *txn, uint8_t takes_gaps);
 
 /**
  * Takes the snapshot of consistent reads unless there is one.

@@ -78,7 +78,8 @@ fn read_mode(read: PandoRead, wait_s: i64) -> ReadMode {
 pub struct PandoFetch {
     /// Where to begin.
     pub start: PandoMove,
-    /// What is seen. Locking reads are for dictionary 0.
+    /// What is seen. Locking reads of other dictionaries than 0 lock gaps only; the rows are the caller's
+    /// to lock.
     pub read: PandoRead,
     /// How long locks are waited for (`PANDO_WAIT_*`).
     pub wait_s: i64,
@@ -165,6 +166,8 @@ pub unsafe extern "C" fn pando_cursor_fetch(
 
 fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) -> pandodb::Result<()> {
     let mode = read_mode(fetch.read, fetch.wait_s);
+    // SAFETY: the caller's bytes stay for the call.
+    cursor.set_stop(unsafe { fetch.stop.as_option() });
     match fetch.start {
         PandoMove::AtOrAfter => cursor.seek(txn, key, mode),
         PandoMove::Before => cursor.seek_before(txn, key, mode),

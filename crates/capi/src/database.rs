@@ -183,6 +183,16 @@ pub unsafe extern "C" fn pando_db_set_cache_bytes(db: *const PandoDb, bytes: u64
     guard(|| unsafe { (*db).db.set_cache_bytes(bytes) });
 }
 
+/// Changes how many row locks a transaction may hold before it holds stretches of keys instead.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_lock_budget(db: *const PandoDb, locks: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_lock_budget(locks as usize) });
+}
+
 /// Changes when commits reach the disk.
 ///
 /// # Safety

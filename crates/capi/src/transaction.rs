@@ -87,6 +87,16 @@ pub unsafe extern "C" fn pando_txn_begin_statement(txn: *mut PandoTxn, lock_wait
     });
 }
 
+/// Decides whether locking reads exclude phantoms from now on (1): REPEATABLE READ and SERIALIZABLE.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_set_takes_gaps(txn: *mut PandoTxn, takes_gaps: u8) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.set_takes_gaps(takes_gaps != 0) });
+}
+
 /// Takes the snapshot of consistent reads unless there is one.
 ///
 /// # Safety

@@ -6,8 +6,13 @@
 //! given in their newest version. One that is gone by then may have got another key, so from there on
 //! the cursor sees the newest committed state: a row that moves ahead of it is met there.
 //!
+//! In transactions that take gaps (REPEATABLE READ and SERIALIZABLE) a locking cursor sees the newest committed
+//! state at every step, and nobody else can insert where it has been (`gaps`).
+//!
 //! `own` stands at the neighbour in the own writes not yet passed in the current direction (`own`). When both
 //! sides have a key, the write set wins and the tree is moved past it.
+
+mod gaps;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -19,6 +24,7 @@ use crate::error::Result;
 use crate::own::{OwnCursor, OwnEntry};
 use crate::table::{Dict, Table};
 use crate::transaction::{LockWait, Txn};
+use gaps::Reach;
 
 /// What a seek and the moves after it see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +33,8 @@ pub enum ReadMode {
     Snapshot,
     /// The newest committed versions at the time of the seek.
     Latest,
-    /// As `Latest`; each row is locked, then given in its newest version. For dictionary 0.
+    /// As `Latest`; each row is locked, then given in its newest version. In an index entries are not locked
+    /// (their rows are, by whoever reads them), only the gaps between them.
     Locked(LockMode, LockWait),
 }
 
@@ -72,6 +79,10 @@ pub struct Cursor {
     /// Newest version of a locked row, where it isn't the one that the tree's cursor shows.
     newer: Option<Vec<u8>>,
     just_locked: bool,
+    reach: Reach,
+    /// Where the way of a locking cursor ends: going up the first key not wanted, going down the last
+    /// that is.
+    stop: Option<Vec<u8>>,
 }
 
 impl Cursor {
@@ -88,6 +99,16 @@ impl Cursor {
             direction: Direction::Forward,
             newer: None,
             just_locked: false,
+            reach: Reach::default(),
+            stop: None,
+        }
+    }
+
+    /// A locking cursor, from the next seek on, ends at this key, and neither looks beyond it nor locks
+    /// there. Going up it is the first key not wanted, going down the last that is.
+    pub fn set_stop(&mut self, stop: Option<&[u8]>) {
+        if self.stop.as_deref() != stop {
+            self.stop = stop.map(<[u8]>::to_vec);
         }
     }
 
@@ -183,9 +204,9 @@ impl Cursor {
 
     /// Decides what is seen from this seek on.
     fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) {
-        debug_assert!(self.index == 0 || !matches!(mode, ReadMode::Locked(..)));
         self.at = At::Nothing;
         self.mode = mode;
+        self.reach.is_on = txn.takes_gaps() && matches!(mode, ReadMode::Locked(..));
         self.seqno = match mode {
             ReadMode::Snapshot => {
                 self.held = None;
@@ -208,6 +229,7 @@ impl Cursor {
 
     fn start_forward(&mut self, txn: &mut Txn, from: Bound<&[u8]>) -> Result<()> {
         self.direction = Direction::Forward;
+        self.reach.start_forward(from);
         let own = self.own.as_mut();
         own.map_or(Ok(()), |own| own.seek_forward(txn.writes(), from))?;
         self.settle(txn)
@@ -215,6 +237,7 @@ impl Cursor {
 
     fn start_backward(&mut self, txn: &mut Txn, to: Bound<&[u8]>) -> Result<()> {
         self.direction = Direction::Backward;
+        self.reach.start_backward(to);
         let own = self.own.as_mut();
         own.map_or(Ok(()), |own| own.seek_backward(txn.writes(), to))?;
         self.settle(txn)
@@ -269,6 +292,12 @@ impl Cursor {
         loop {
             self.newer = None;
             self.at = self.nearer(txn)?;
+            if self.at != At::Nothing && self.is_beyond_stop() {
+                self.at = At::Nothing;
+            }
+            if self.reach.is_on && !self.guarded(txn)? {
+                continue;
+            }
             if self.at == At::Nothing {
                 return Ok(());
             }
@@ -281,6 +310,22 @@ impl Cursor {
                     return Err(error);
                 }
             }
+        }
+    }
+
+    fn guarded(&mut self, txn: &mut Txn) -> Result<bool> {
+        let guarded = self.guard_gap(txn);
+        if !matches!(guarded, Ok(true)) {
+            self.at = At::Nothing;
+        }
+        guarded
+    }
+
+    fn is_beyond_stop(&self) -> bool {
+        match (&self.stop, self.mode, self.direction) {
+            (Some(stop), ReadMode::Locked(..), Direction::Forward) => self.key() >= stop.as_slice(),
+            (Some(stop), ReadMode::Locked(..), Direction::Backward) => self.key() < stop.as_slice(),
+            _ => false,
         }
     }
 
@@ -314,13 +359,9 @@ impl Cursor {
     /// Sees the newest committed state from here on, the tree's side behind `key`. What is seen of the
     /// own writes stays.
     fn catch_up(&mut self, txn: &Txn, key: &[u8]) -> Result<()> {
-        self.at = At::Nothing;
-        let newest = txn.db.snapshots.take();
-        self.seqno = newest.seqno();
-        self.held = Some(newest);
-        let (seqno, forward) = (self.seqno, self.direction == Direction::Forward);
+        self.see_newest(txn);
+        let forward = self.direction == Direction::Forward;
         let tree = self.tree_mut();
-        tree.refresh(seqno);
         // The key itself is locked, and nothing is there.
         if forward {
             tree.seek(key)?
@@ -330,9 +371,23 @@ impl Cursor {
         Ok(())
     }
 
+    /// Takes the newest committed state as the tree's side, which is nowhere then.
+    fn see_newest(&mut self, txn: &Txn) {
+        self.at = At::Nothing;
+        let newest = txn.db.snapshots.take();
+        let seqno = newest.seqno();
+        self.seqno = seqno;
+        self.held = Some(newest);
+        self.tree_mut().refresh(seqno);
+    }
+
     /// Locks the row if the mode says so.
     fn admit(&mut self, txn: &mut Txn) -> Result<Admission> {
         let ReadMode::Locked(mode, wait) = self.mode else { return Ok(Admission::Row) };
+        if self.index != 0 {
+            self.just_locked = false;
+            return Ok(Admission::Row);
+        }
         let dict = self.dict().clone();
         let key = self.key().to_vec();
         let Some(outcome) = txn.lock(&dict, &key, mode, wait)? else { return Ok(Admission::PassedBy) };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,6 +52,7 @@ pub struct Db {
     pub(crate) files_open_max: usize,
     lock_wait_timeout: Duration,
     write_set_bytes: AtomicU64,
+    lock_budget: AtomicUsize,
     flush_mode: AtomicU8,
     next_txn: AtomicU64,
     sink: LogSink,
@@ -111,6 +112,7 @@ impl Db {
             files_open_max: options.files_open_max,
             lock_wait_timeout: options.lock_wait_timeout,
             write_set_bytes: AtomicU64::new(options.write_set_bytes),
+            lock_budget: AtomicUsize::new(options.lock_budget),
             flush_mode: AtomicU8::new(options.flush_mode as u8),
             next_txn: AtomicU64::new(1),
             sink: options.log,
@@ -190,6 +192,15 @@ impl Db {
     /// That memory.
     pub(crate) fn write_set_bytes(&self) -> u64 {
         self.write_set_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Changes how many row locks a transaction may hold before it holds stretches of keys instead.
+    pub fn set_lock_budget(&self, locks: usize) {
+        self.lock_budget.store(locks, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lock_budget(&self) -> usize {
+        self.lock_budget.load(Ordering::Relaxed)
     }
 
     /// Changes when commits reach the disk.

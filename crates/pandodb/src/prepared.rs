@@ -470,7 +470,7 @@ impl Txn {
             Entry::Record { kind, key, value, .. } => {
                 self.lock_restored(dict, key)?;
                 match kind {
-                    Kind::Put => self.write_put(dict, key, value)?,
+                    Kind::Put => self.write_put(dict, key, value),
                     Kind::Delete => self.write_delete(dict, key),
                 }
             }

@@ -30,9 +30,12 @@ impl Txn {
                 self.claim(&table.dicts[index], index, entry.key)?;
             }
         }
-        for (dict, entry) in table.dicts.iter().zip(entries) {
-            self.write_put(dict, entry.key, entry.value)?;
-        }
+        table.dicts.iter().for_each(|dict| self.touch(dict));
+        let row = table.dicts.iter().zip(entries);
+        let new = row.clone().map(|(dict, entry)| (dict, entry.key));
+        self.write_when_free(new, LockWait::Default, |writes| {
+            row.for_each(|(dict, entry)| writes.put(dict.id, entry.key, entry.value));
+        })?;
         self.db.metrics.rows_inserted.add(1);
         Ok(())
     }
@@ -48,14 +51,20 @@ impl Txn {
                 self.claim(&table.dicts[index], index, after.key)?;
             }
         }
-        for (dict, (before, after)) in table.dicts.iter().zip(old.iter().zip(new)) {
-            if before.key != after.key {
-                self.write_delete(dict, before.key);
-                self.write_put(dict, after.key, after.value)?;
-            } else if before.value != after.value {
-                self.write_put(dict, after.key, after.value)?;
+        let moved = |before: &Entry<'_>, after: &Entry<'_>| before.key != after.key;
+        let row = table.dicts.iter().zip(old.iter().zip(new));
+        let changed = row.filter(|(_, (before, after))| moved(before, after) || before.value != after.value);
+        changed.clone().for_each(|(dict, _)| self.touch(dict));
+        let inserted = changed.clone().filter(|(_, (before, after))| moved(before, after));
+        let inserted = inserted.map(|(dict, (_, after))| (dict, after.key));
+        self.write_when_free(inserted, LockWait::Default, |writes| {
+            for (dict, (before, after)) in changed {
+                if moved(before, after) {
+                    writes.delete(dict.id, before.key);
+                }
+                writes.put(dict.id, after.key, after.value);
             }
-        }
+        })?;
         self.db.metrics.rows_updated.add(1);
         Ok(())
     }
@@ -91,6 +100,7 @@ impl Txn {
 
     /// Locks a key that is about to be inserted and makes sure that it is free.
     fn claim(&mut self, dict: &Arc<Dict>, index: usize, key: &[u8]) -> Result<()> {
+        self.wait_for_gaps_first(dict, key)?;
         self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
         match self.newest_locked(dict, key)? {
             Some(existing) => Err(Error::Duplicate { index, existing }),

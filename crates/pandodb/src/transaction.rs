@@ -53,14 +53,18 @@ pub enum LockedRead {
 #[derive(Debug)]
 pub struct Txn {
     pub(crate) db: Arc<Db>,
-    handle: TxnHandle,
+    pub(crate) handle: TxnHandle,
     /// Shared with the lists of the touched dictionaries.
-    writes: Arc<Writes>,
+    pub(crate) writes: Arc<Writes>,
     /// Dictionaries with writes, ascending by id; each has `writes` on its list of writers.
     touched: Vec<Arc<Dict>>,
     snapshot: Option<Snapshot>,
     lock_wait: Duration,
     just_locked: bool,
+    /// Locking cursors keep others from inserting where they have been.
+    takes_gaps: bool,
+    /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
+    pub(crate) escalate_at: usize,
     /// Bytes written for which no background work was paid for yet.
     unpaid_bytes: u64,
     pub(crate) phase: Phase,
@@ -76,6 +80,8 @@ impl Txn {
             snapshot: None,
             lock_wait,
             just_locked: false,
+            takes_gaps: false,
+            escalate_at: 0,
             unpaid_bytes: 0,
             phase: Phase::Active,
         }
@@ -97,6 +103,8 @@ impl Txn {
             touched,
             snapshot: None,
             just_locked: false,
+            takes_gaps: false,
+            escalate_at: 0,
             unpaid_bytes: 0,
             phase,
         }
@@ -130,6 +138,16 @@ impl Txn {
     /// Changes how long [`LockWait::Default`] waits.
     pub fn set_lock_wait(&mut self, wait: Duration) {
         self.lock_wait = wait;
+    }
+
+    /// Decides whether locking reads exclude phantoms from now on: REPEATABLE READ and SERIALIZABLE want that,
+    /// READ COMMITTED does not. What is held stays.
+    pub fn set_takes_gaps(&mut self, takes_gaps: bool) {
+        self.takes_gaps = takes_gaps;
+    }
+
+    pub(crate) fn takes_gaps(&self) -> bool {
+        self.takes_gaps
     }
 
     /// Takes the snapshot that consistent reads use, unless there is one.
@@ -236,7 +254,8 @@ impl Txn {
         Ok(dict.tree.get(key, newest.seqno())?)
     }
 
-    /// Locks one key, then reads its newest version.
+    /// Locks one key, then reads its newest version. A key without a row stays locked if the transaction
+    /// takes gaps: nobody else can insert it.
     pub fn get_locked(
         &mut self,
         table: &Table,
@@ -249,7 +268,13 @@ impl Txn {
         if self.lock(dict, key, mode, wait)?.is_none() {
             return Ok(LockedRead::Skipped);
         }
-        Ok(self.newest_locked(dict, key)?.map_or(LockedRead::Absent, LockedRead::Row))
+        if let Some(row) = self.newest_locked(dict, key)? {
+            return Ok(LockedRead::Row(row));
+        }
+        if self.just_locked && !self.takes_gaps {
+            self.unlock(table, index, key);
+        }
+        Ok(LockedRead::Absent)
     }
 
     /// Counts rows handed to a caller (`rows_read`); those of cursors are counted by the batch.
@@ -272,19 +297,26 @@ impl Txn {
         wait: LockWait,
     ) -> Result<Option<LockOutcome>> {
         self.just_locked = false;
-        let wait = match wait {
-            LockWait::Default => Wait::Timeout(self.lock_wait),
-            LockWait::Seconds(0) | LockWait::NoWait => Wait::NoWait,
-            LockWait::Seconds(seconds) => Wait::Timeout(Duration::from_secs(seconds)),
-            LockWait::SkipLocked => Wait::SkipLocked,
-        };
+        let wait = self.wait_of(wait);
         match self.db.locks.lock(&self.handle, dict.id, key, mode, wait) {
             Ok(outcome) => {
                 self.just_locked = matches!(outcome, LockOutcome::Granted { .. });
+                if self.just_locked {
+                    self.keep_lock_budget();
+                }
                 Ok(Some(outcome))
             }
             Err(LockError::WouldBlock) if wait == Wait::SkipLocked => Ok(None),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) fn wait_of(&self, wait: LockWait) -> Wait {
+        match wait {
+            LockWait::Default => Wait::Timeout(self.lock_wait),
+            LockWait::Seconds(0) | LockWait::NoWait => Wait::NoWait,
+            LockWait::Seconds(seconds) => Wait::Timeout(Duration::from_secs(seconds)),
+            LockWait::SkipLocked => Wait::SkipLocked,
         }
     }
 
@@ -324,8 +356,11 @@ impl Txn {
     ) -> Result<()> {
         let dict = &table.dicts[index];
         self.pay_along(key.len() + value.len())?;
+        check_lengths(key, value)?;
+        self.touch(dict);
         self.lock_to_write(dict, key, wait)?;
-        self.write_put(dict, key, value)
+        let new = std::iter::once((dict, key));
+        self.write_when_free(new, wait, |writes| writes.put(dict.id, key, value))
     }
 
     /// Deletes one key of one dictionary, whether or not it was there: locks it, then writes.
@@ -365,24 +400,19 @@ impl Txn {
         Ok(())
     }
 
-    pub(crate) fn write_put(&mut self, dict: &Arc<Dict>, key: &[u8], value: &[u8]) -> Result<()> {
-        check_lengths(key, value)?;
-        self.touch(dict);
-        self.writes.write().set.put(dict.id, key, value);
-        Ok(())
-    }
-
     pub(crate) fn write_delete(&mut self, dict: &Arc<Dict>, key: &[u8]) {
         self.touch(dict);
-        self.writes.write().set.delete(dict.id, key);
+        let mut writes = self.writes.write();
+        writes.set.delete(dict.id, key);
+        self.handle.set_weight(writes.set.ops() + 1);
     }
 
+    /// Before a write to the dictionary: others can look the transaction up there.
     pub(crate) fn touch(&mut self, dict: &Arc<Dict>) {
         if let Err(place) = self.touched.binary_search_by_key(&dict.id, |d: &Arc<Dict>| d.id) {
             dict.writers.add(&self.writes);
             self.touched.insert(place, dict.clone());
         }
-        self.handle.set_weight(self.writes.read().set.ops() + 1);
     }
 
     /// Records that auto-increment values below `next` are used; logged with the rows that use
@@ -473,6 +503,7 @@ impl Txn {
             dict.writers.remove(&self.writes);
         }
         self.unpaid_bytes = 0;
+        self.escalate_at = 0;
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);
         self.handle.note_ended();

@@ -143,7 +143,6 @@ impl Writes {
     }
 
     /// Whose writes they are.
-    #[expect(dead_code, reason = "for range locks, which are on their way")]
     pub(crate) fn owner(&self) -> TxnId {
         self.owner
     }
@@ -161,7 +160,6 @@ impl Writes {
     ///
     /// # Errors
     /// Those of reading what is not in memory.
-    #[expect(dead_code, reason = "for range locks, which are on their way")]
     pub(crate) fn first_written_between(
         &self,
         dict: DictId,
@@ -189,7 +187,6 @@ impl Writes {
 
     /// Does `f` while the transaction is sure not to end, unless it has (`None`). What `f` does to the
     /// owner's locks is done before they are released. `f` must not wait for anybody.
-    #[expect(dead_code, reason = "for range locks, which are on their way")]
     pub(crate) fn unless_ended<T>(&self, f: impl FnOnce() -> T) -> Option<T> {
         let state = self.state.read();
         (!state.is_empty()).then(f)
@@ -345,9 +342,9 @@ impl Writers {
         list.swap_remove(found.expect("a writer is on the list"));
     }
 
-    /// All of them, at this moment.
-    #[expect(dead_code, reason = "for range locks, which are on their way")]
-    pub(crate) fn all(&self) -> Vec<Arc<Writes>> {
-        self.list.lock().clone()
+    /// All but one's own, at this moment.
+    pub(crate) fn others(&self, own: &Arc<Writes>) -> Vec<Arc<Writes>> {
+        let list = self.list.lock();
+        list.iter().filter(|writes| !Arc::ptr_eq(writes, own)).cloned().collect()
     }
 }

@@ -32,6 +32,9 @@ struct OpenTxn {
     ops: Vec<(Key, Option<Vec<u8>>)>,
     savepoints: Vec<(Mark, usize)>,
     locks: BTreeMap<Key, LockMode>,
+    takes_gaps: bool,
+    /// Dictionary, first key, first key after.
+    gaps: Vec<(usize, Vec<u8>, Option<Vec<u8>>)>,
 }
 
 impl OpenTxn {
@@ -190,13 +193,17 @@ impl Driver {
         self.ops += 1;
         let slot = self.rng.random_range(0..TXNS);
         if self.txns[slot].is_none() {
-            let txn = self.db.begin();
+            let mut txn = self.db.begin();
+            let takes_gaps = slot % 2 == 1;
+            txn.set_takes_gaps(takes_gaps);
             self.txns[slot] = Some(OpenTxn {
                 txn,
                 snapshot: None,
                 ops: Vec::new(),
                 savepoints: Vec::new(),
                 locks: BTreeMap::new(),
+                takes_gaps,
+                gaps: Vec::new(),
             });
         }
         match self.rng.random_range(0..1000) {
@@ -208,7 +215,8 @@ impl Driver {
             }
             450..=649 => self.get(slot),
             650..=719 => self.get_locked(slot),
-            720..=769 => self.scan(slot),
+            720..=754 => self.scan(slot),
+            755..=769 => self.locked_scan(slot),
             770..=799 => self.savepoint(slot),
             800..=809 => self.rollback_to(slot),
             810..=919 => self.commit(slot),
@@ -232,7 +240,10 @@ impl Driver {
         let key = self.key();
         let value = if self.rng.random_ratio(1, 4) { None } else { Some(self.value()) };
         let blocked = self.held_by_other(slot, &key, LockMode::Exclusive);
+        let in_gap =
+            value.is_some() && !self.committed.contains_key(&key) && self.in_gap_of_other(slot, &key);
         let open = self.txns[slot].as_mut().unwrap();
+        let in_gap = in_gap && open.own(&key).is_none();
         let result = match &value {
             Some(value) => open.txn.put(&self.table, key.0, &key.1, value, LockWait::NoWait),
             None => open.txn.delete(&self.table, key.0, &key.1, LockWait::NoWait),
@@ -240,8 +251,13 @@ impl Driver {
         match result {
             Ok(()) => {
                 assert!(!blocked, "a key locked by another was written");
+                assert!(!in_gap, "a key was inserted into a gap of another");
                 open.locks.insert(key.clone(), LockMode::Exclusive);
                 open.ops.push((key, value));
+            }
+            // The key was locked before the gap was met.
+            Err(Error::WouldBlock) if in_gap && !blocked => {
+                open.locks.insert(key, LockMode::Exclusive);
             }
             Err(Error::WouldBlock) => assert!(blocked, "a free key was refused"),
             Err(other) => panic!("write: {other}"),
@@ -281,7 +297,10 @@ impl Driver {
                 assert!(!blocked, "a lock was granted beside {key:?}'s holder");
                 let got = if let LockedRead::Row(value) = read { Some(value) } else { None };
                 assert_eq!(got, expected, "locked get of {key:?}");
-                open.locks.insert(key, strongest);
+                // Without gaps, what is not there is not kept locked.
+                if got.is_some() || open.takes_gaps {
+                    open.locks.insert(key, strongest);
+                }
             }
             Err(other) => panic!("locked get: {other}"),
         }
@@ -335,6 +354,82 @@ impl Driver {
                 cursor.prev(txn).unwrap();
                 at = place.checked_sub(1);
             }
+        }
+    }
+
+    fn in_gap_of_other(&self, me: usize, key: &Key) -> bool {
+        let others =
+            self.txns.iter().enumerate().filter(|(i, _)| *i != me).filter_map(|(_, open)| open.as_ref());
+        others.flat_map(|open| &open.gaps).any(|(dict, from, to)| {
+            *dict == key.0 && *from <= key.1 && to.as_ref().is_none_or(|to| key.1 < *to)
+        })
+    }
+
+    /// A scan that locks what it comes to, in one direction, up to a stop or some number of rows.
+    fn locked_scan(&mut self, slot: usize) {
+        let (dict, from) = self.key();
+        let stop = if self.rng.random() { Some(self.key().1) } else { None };
+        let mode = if self.rng.random() { LockMode::Exclusive } else { LockMode::Shared };
+        let (forward, steps) = (self.rng.random::<bool>(), self.rng.random_range(1..30));
+        let view = self.txns[slot].as_ref().unwrap().view(&self.committed);
+        let wanted = |key: &Vec<u8>| match forward {
+            true => *key >= from && stop.as_ref().is_none_or(|stop| key < stop),
+            false => *key < from && stop.as_ref().is_none_or(|stop| key >= stop),
+        };
+        let mut rows: Vec<(Key, Vec<u8>)> =
+            view.into_iter().filter(|((d, key), _)| *d == dict && wanted(key)).collect();
+        if !forward {
+            rows.reverse();
+        }
+        let free: Vec<bool> =
+            rows.iter().map(|(key, _)| dict != 0 || !self.held_by_other(slot, key, mode)).collect();
+        let mut expected = rows.iter().zip(&free).filter(|(_, free)| **free).map(|(row, _)| row);
+        let open = self.txns[slot].as_mut().unwrap();
+        let txn = &mut open.txn;
+        let mut cursor = txn.cursor(&self.table, dict);
+        cursor.set_stop(stop.as_deref());
+        let read = ReadMode::Locked(mode, LockWait::SkipLocked);
+        if forward {
+            cursor.seek(txn, &from, read).unwrap();
+        } else {
+            cursor.seek_before(txn, &from, read).unwrap();
+        }
+        let mut reached = None;
+        for step in 0..steps {
+            let row = expected.next();
+            let got = cursor.valid().then(|| (cursor.key(), cursor.value()));
+            assert_eq!(got, row.map(|((_, key), value)| (&key[..], &value[..])), "locked scan");
+            reached = row.map(|((_, key), _)| key.clone());
+            let Some((key, _)) = row else { break };
+            if dict == 0 {
+                let held = open.locks.entry(key.clone()).or_insert(mode);
+                if mode == LockMode::Exclusive {
+                    *held = mode;
+                }
+            }
+            if step + 1 < steps {
+                if forward {
+                    cursor.next(txn).unwrap();
+                } else {
+                    cursor.prev(txn).unwrap();
+                }
+            }
+        }
+        if open.takes_gaps {
+            let gap = match forward {
+                true => (
+                    dict,
+                    from,
+                    reached
+                        .map(|mut key| {
+                            key.push(0);
+                            key
+                        })
+                        .or(stop),
+                ),
+                false => (dict, reached.or(stop).unwrap_or_default(), Some(from)),
+            };
+            open.gaps.push(gap);
         }
     }
 

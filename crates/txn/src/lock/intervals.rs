@@ -38,8 +38,14 @@ impl Intervals {
     }
 
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        let before = self.by_from.range::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
-        before.into_iter().next_back().is_some_and(|(_, to)| to.as_deref().is_none_or(|to| key < to))
+        self.end_around(key).is_some()
+    }
+
+    /// The end of the interval that `key` is in, if it is in one.
+    pub(crate) fn end_around(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        let mut before = self.by_from.range::<[u8], _>((Bound::Unbounded, Bound::Included(key)));
+        let (_, end) = before.next_back()?;
+        end.as_deref().is_none_or(|end| key < end).then_some(end.as_deref())
     }
 
     /// Adds the keys from `from` up to, but without, `to`. False if they all were in the set.

@@ -133,7 +133,7 @@ impl DictRanges {
         self.blockers(txn, wish, key).next().is_some()
     }
 
-    fn owner(&self, txn: &Arc<TxnState>) -> Option<&Owner> {
+    pub(crate) fn owner(&self, txn: &Arc<TxnState>) -> Option<&Owner> {
         self.owners.iter().find(|owner| Arc::ptr_eq(&owner.txn, txn))
     }
 

@@ -160,6 +160,17 @@ impl LockManager {
         }
     }
 
+    /// The end of the gap of `txn` that `key` is in, if it is in one: the first key after it, `None` if there is
+    /// none.
+    pub fn own_gap_end(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> Option<Option<Vec<u8>>> {
+        if !self.has_gaps(dict) {
+            return None;
+        }
+        let shard = self.ranges.lock(dict);
+        let owner = shard.dict(dict)?.owner(&txn.state)?;
+        owner.set(RangeKind::Gap).end_around(key).map(|end| end.map(<[u8]>::to_vec))
+    }
+
     /// The locks of `txn` that a stretch could replace.
     pub fn held_keys(&self, txn: &TxnHandle) -> Vec<HeldKey> {
         let held = txn.state.held.lock();

@@ -1,0 +1,183 @@
+//! How a locking cursor excludes phantoms: it holds every gap that it has looked at.
+//!
+//! Before it trusts that `next` is the next key, the cursor
+//! 1. holds the gap from where it was up to and including `next` (or up to its stop, or the end): from now on
+//!    nobody else inserts there (`pando_txn`, `lock_gap`);
+//! 2. looks at what others have written there and not committed. Such a key has no lock of its own in an index
+//!    that is not unique, so its writer is given that lock, and then the cursor asks for it like everybody:
+//!    it waits for the writer's end, in the queue, with deadlocks found, time limit, NOWAIT and kill;
+//! 3. looks again from where it was, at the newest state, if anything may have come since it looked first.
+//!
+//! Who inserts asks for gaps while it holds its own writes alone (`Txn::write_when_free`), so it either meets
+//! the gap of step 1 or is met in step 2. What comes in between the two cannot be: a writer is on the
+//! dictionary's list before it asks. And who is on the list no more is visible for step 3.
+//!
+//! Keys that are there are not the gap's business: rows are locked as the cursor stops at them, and an entry of
+//! an index is protected by the lock of its row. So in an index an entry may be stale by the time its row is
+//! locked: then the row has another entry now, which the scan meets at its place if that is still
+//! ahead; it cannot have come to a place behind.
+//!
+//! SKIP LOCKED passes by what others have written: step 2 is left out.
+
+use std::ops::Bound;
+
+use super::{Cursor, Direction, ReadMode};
+use crate::error::Result;
+use crate::transaction::{LockWait, Txn};
+
+/// How far a locking cursor has come.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    /// Gaps are held at all: REPEATABLE READ and SERIALIZABLE.
+    pub(super) is_on: bool,
+    /// Where the part not looked at begins: going up its first key, going down the first key after
+    /// it (`None`: it has no end above).
+    edge: Option<Vec<u8>>,
+    /// Everything up to the end of the cursor's way has been looked at.
+    is_complete: bool,
+}
+
+/// The smallest key after `key`.
+fn after(key: &[u8]) -> Vec<u8> {
+    let mut next = Vec::with_capacity(key.len() + 1);
+    next.extend_from_slice(key);
+    next.push(0);
+    next
+}
+
+impl Reach {
+    /// Nothing at or after the bound has been looked at.
+    pub(super) fn start_forward(&mut self, from: Bound<&[u8]>) {
+        if self.is_on {
+            self.is_complete = false;
+            self.edge = Some(match from {
+                Bound::Unbounded => Vec::new(),
+                Bound::Included(key) => key.to_vec(),
+                Bound::Excluded(key) => after(key),
+            });
+        }
+    }
+
+    /// Nothing at or before the bound has been looked at.
+    pub(super) fn start_backward(&mut self, to: Bound<&[u8]>) {
+        if self.is_on {
+            self.is_complete = false;
+            self.edge = match to {
+                Bound::Unbounded => None,
+                Bound::Included(key) => Some(after(key)),
+                Bound::Excluded(key) => Some(key.to_vec()),
+            };
+        }
+    }
+
+    /// Whether the gap down or up to `next` is held already. `None`: the end of the cursor's way.
+    fn includes(&self, next: Option<&[u8]>, direction: Direction) -> bool {
+        if self.is_complete {
+            return true;
+        }
+        match (next, &self.edge, direction) {
+            (Some(next), Some(edge), Direction::Forward) => next < edge.as_slice(),
+            (Some(next), Some(edge), Direction::Backward) => next >= edge.as_slice(),
+            _ => false,
+        }
+    }
+}
+
+/// Keys from the first up to, but without, the second (`None`: up to the end).
+struct Gap {
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+}
+
+impl Cursor {
+    /// Steps 1 to 3 for the key that the cursor has come to, or the end of its way. False: there was news, and
+    /// the cursor is to look again; it is at no row.
+    pub(super) fn guard_gap(&mut self, txn: &mut Txn) -> Result<bool> {
+        let next = self.valid().then(|| self.key().to_vec());
+        if self.reach.includes(next.as_deref(), self.direction) {
+            return Ok(true);
+        }
+        let gap = self.gap_up_to(next.as_deref());
+        let dict = self.dict().clone();
+        txn.lock_gap(&dict, &gap.from, gap.to.as_deref());
+        let waited = self.meet_writers(txn, &gap, next.as_deref())?;
+        let looked_from = self.move_edge(&gap);
+        self.reach.is_complete = next.is_none();
+        if !waited && dict.tree.last_write() <= self.seqno {
+            return Ok(true);
+        }
+        self.look_again(txn, looked_from)?;
+        Ok(false)
+    }
+
+    /// What has to be held to be sure that `next` is next.
+    fn gap_up_to(&self, next: Option<&[u8]>) -> Gap {
+        let edge = self.reach.edge.clone();
+        match self.direction {
+            Direction::Forward => {
+                Gap { from: edge.unwrap_or_default(), to: next.map(after).or_else(|| self.stop.clone()) }
+            }
+            Direction::Backward => Gap {
+                from: next.map(<[u8]>::to_vec).or_else(|| self.stop.clone()).unwrap_or_default(),
+                to: edge,
+            },
+        }
+    }
+
+    /// The gap has been looked at. Gives where it began, in the cursor's direction.
+    fn move_edge(&mut self, gap: &Gap) -> Option<Vec<u8>> {
+        match self.direction {
+            // Without an end: no key is beyond it.
+            Direction::Forward => match &gap.to {
+                Some(to) => self.reach.edge.replace(to.clone()),
+                None => self.reach.edge.clone(),
+            },
+            Direction::Backward => self.reach.edge.replace(gap.from.clone()),
+        }
+    }
+
+    /// Step 2. True if others had written there; they have ended, or it would be an error.
+    fn meet_writers(&self, txn: &mut Txn, gap: &Gap, next: Option<&[u8]>) -> Result<bool> {
+        let ReadMode::Locked(mode, wait) = self.mode else { return Ok(false) };
+        if wait == LockWait::SkipLocked {
+            return Ok(false);
+        }
+        let dict = self.dict();
+        let mut waited = false;
+        for writes in dict.writers.others(txn.writes()) {
+            let mut from = Bound::Included(gap.from.clone());
+            let to = gap.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            while let Some(key) =
+                writes.first_written_between(dict.id, from.as_ref().map(Vec::as_slice), to)?
+            {
+                // The row there is locked as a row.
+                if next != Some(key.as_slice()) {
+                    writes.unless_ended(|| txn.db.locks.lock_for_owner(writes.owner(), dict.id, &key));
+                    txn.lock(dict, &key, mode, wait)?;
+                    waited = true;
+                }
+                from = Bound::Excluded(key);
+            }
+        }
+        Ok(waited)
+    }
+
+    /// Step 3: the newest state from where the gap began. What is seen of the own writes stays.
+    fn look_again(&mut self, txn: &Txn, edge: Option<Vec<u8>>) -> Result<()> {
+        self.see_newest(txn);
+        let forward = self.direction == Direction::Forward;
+        let tree = self.tree_mut();
+        match &edge {
+            _ if forward => tree.seek(edge.as_deref().unwrap_or_default())?,
+            Some(edge) => tree.seek_before(edge)?,
+            None => tree.seek_last()?,
+        }
+        let Some(own) = &mut self.own else { return Ok(()) };
+        if forward {
+            own.seek_forward(txn.writes(), Bound::Included(edge.as_deref().unwrap_or_default()))
+        } else {
+            own.seek_backward(txn.writes(), edge.as_deref().map_or(Bound::Unbounded, Bound::Excluded))
+        }
+        .map_err(Into::into)
+    }
+}
