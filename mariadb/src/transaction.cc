@@ -1,5 +1,6 @@
 #include "transaction.h"
 #include "variables.h"
+#include "two_phase.h"
 
 #include <mutex>
 
@@ -135,20 +136,42 @@ void Transaction::over()
   m_participant->leave();
 }
 
+void Transaction::end_statement()
+{
+  if (m_has_statement_mark)
+    pando_txn_release_mark(m_txn, m_statement_mark);
+  m_statement_mark= mark();
+  m_has_statement_mark= true;
+}
+
+/* Of a commit the server can only tell the number. */
+static int commit_error(PandoStatus status, THD *thd)
+{
+  int error= error_of(status, thd);
+  return error == HA_ERR_RECORD_FILE_FULL ? ENOSPC : error;
+}
+
+int Transaction::prepare(bool whole)
+{
+  if (!whole && is_multi_statement())
+  {
+    end_statement();
+    return 0;
+  }
+  Bytes name;
+  encode_xid(*m_thd->get_xid(), &name);
+  return commit_error(pando_txn_prepare(m_txn, name.view()), m_thd);
+}
+
 int Transaction::commit(bool whole)
 {
   if (!whole && is_multi_statement())
   {
-    if (m_has_statement_mark)
-      pando_txn_release_mark(m_txn, m_statement_mark);
-    m_statement_mark= mark();
-    m_has_statement_mark= true;
+    end_statement();
     return 0;
   }
   over();
-  int error= error_of(pando_txn_commit(m_txn), m_thd);
-  /* Of a commit the server can only tell the number. */
-  return error == HA_ERR_RECORD_FILE_FULL ? ENOSPC : error;
+  return commit_error(pando_txn_commit(m_txn), m_thd);
 }
 
 void Transaction::rollback(bool whole)
@@ -173,10 +196,24 @@ void Transaction::rollback_to(uint64_t mark)
 
 /* --- the handlerton's functions ------------------------------------------------------------- */
 
+/* What is prepared outlives its connection. */
+static int close_connection(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  thd_set_ha_data(thd, hton, nullptr);
+  delete transaction;
+  return 0;
+}
+
 static int commit(handlerton *, THD *thd, bool all)
 {
   Transaction *transaction= Transaction::if_any(thd);
-  return transaction ? transaction->commit(all) : 0;
+  if (!transaction)
+    return 0;
+  int error= transaction->commit(all);
+  if (transaction->is_bereft())
+    close_connection(hton, thd);
+  return error;
 }
 
 static int rollback(handlerton *, THD *thd, bool all)
@@ -217,20 +254,14 @@ static int start_consistent_snapshot(handlerton *, THD *thd)
   Transaction *transaction= Transaction::of(thd);
   transaction->prepare_statement();
   if (transaction->isolation() == ISO_REPEATABLE_READ)
-    pando_txn_open_snapshot(transaction->txn());
+    /* The server calls all engines under the mutex that it calls commit_ordered under: with this snapshot
+       they show the same commits, also those that are between commit_ordered and commit. */
+    pando_txn_open_ordered_snapshot(transaction->txn());
   else
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
                         "PANDO: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be"
                         " used with REPEATABLE READ isolation level.");
   transaction->register_with_server();
-  return 0;
-}
-
-static int close_connection(handlerton *, THD *thd)
-{
-  Transaction *transaction= Transaction::if_any(thd);
-  thd_set_ha_data(thd, hton, nullptr);
-  delete transaction;
   return 0;
 }
 
@@ -251,6 +282,7 @@ void set_transaction_functions(handlerton *engine)
   engine->savepoint_rollback_can_release_mdl= savepoint_rollback_can_release_mdl;
   engine->savepoint_release= savepoint_release;
   engine->start_consistent_snapshot= start_consistent_snapshot;
+  set_two_phase_functions(engine);
   engine->close_connection= close_connection;
   engine->kill_query= kill_query;
 }

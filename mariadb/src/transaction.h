@@ -26,6 +26,8 @@ public:
 
   PandoTxn *txn() { return m_txn; }
   uint64_t id() const { return m_id; }
+  /* A commit of what was prepared has failed: it stays prepared, and somebody else's business. */
+  bool is_bereft() const { return pando_txn_id(m_txn) != m_id; }
   enum_tx_isolation isolation() const { return m_isolation; }
 
   /* Before a statement that locks rows. */
@@ -54,12 +56,15 @@ public:
   /* Before the first table of a statement: its isolation level and lock wait timeout. */
   void prepare_statement();
 
+  /* First phase of a commit that the server coordinates, or of the user's XA. */
+  int prepare(bool whole);
   int commit(bool whole);
   void rollback(bool whole);
   uint64_t mark() { return pando_txn_mark(m_txn); }
   void rollback_to(uint64_t mark);
 
 private:
+  void end_statement();
   bool is_multi_statement() const { return thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
   /* Before the end: what was of the transaction only. */
   void over();

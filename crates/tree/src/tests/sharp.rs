@@ -112,6 +112,50 @@ fn a_job_that_began_before_a_truncation_changes_nothing() {
 }
 
 #[test]
+fn a_deferred_commit_lands_where_it_was_booked_whatever_happened_since() {
+    let mut world = filled(tiny(), 100);
+    world.checkpoint().unwrap();
+    assert!(!world.tree.is_dirty());
+    // Prepared long ago: the log has it from 3 on.
+    let (gate, deferred) = world.tree.defer(3);
+    world.last += 1;
+    let seqno = world.last;
+    drop(gate);
+    assert_eq!(world.tree.oldest_unwritten(), Some(3));
+    let flushed = world.checkpoint().unwrap().durable_seqno;
+    assert!(flushed < seqno, "a checkpoint claims no commit that is not in it");
+    // Later commits, sealed and with a checkpoint, which must not overtake it.
+    for n in 0..50 {
+        world.put(&format!("later{n}"), "v");
+    }
+    assert!(world.seal() && !world.tree.has_work());
+    assert_eq!(world.checkpoint().unwrap().durable_seqno, flushed);
+    assert_eq!(world.tree.oldest_unwritten(), Some(3));
+    deferred.insert(b"booked", seqno, Kind::Put, b"early");
+    world.model.write(b"booked", seqno, Some(b"early"));
+    drop(deferred);
+    world.check_all();
+    world.check_scan(seqno);
+    assert_eq!(world.checkpoint().unwrap().durable_seqno, world.last);
+    assert_eq!(world.tree.oldest_unwritten(), None);
+    world.crash();
+    world.check_all();
+    world.check_space();
+}
+
+#[test]
+fn a_deferred_commit_that_inserts_nothing_leaves_nothing() {
+    let mut world = filled(tiny(), 10);
+    drop(world.tree.defer(world.last));
+    assert!(world.seal());
+    world.run_jobs();
+    world.checkpoint().unwrap();
+    assert_eq!(world.tree.oldest_unwritten(), None);
+    world.check_all();
+    world.check_space();
+}
+
+#[test]
 fn a_checkpoint_after_deleting_all_gives_the_space_back() {
     let mut world = filled(tiny(), 3000);
     world.checkpoint().unwrap();
