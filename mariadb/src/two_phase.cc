@@ -20,6 +20,11 @@
    rest (commit_by_xid, rollback_by_xid). Its log may forget a transaction only when the engine has the commit
    on disk, which commit_checkpoint_request asks for.
 
+   Without the binary log the server (10.11) writes tc.log, but after a crash rolls back whatever it finds
+   prepared, also what tc.log has (xarecover_handlerton looks at the list of commits only for the binary log).
+   So then a commit waits until the engine's own log has it. InnoDB's does not: transactions over two
+   engines are as safe as the server makes them only with the binary log.
+
    Of XA PREPARE the user is the coordinator: the server calls prepare alone, later commit without
    commit_ordered, or commit_by_xid for a transaction whose connection has gone. */
 #include "two_phase.h"
@@ -59,7 +64,7 @@ static int prepare(handlerton *, THD *thd, bool all)
 static void commit_ordered(handlerton *, THD *thd, bool)
 {
   if (Transaction *transaction= Transaction::if_any(thd))
-    pando_txn_commit_ordered(transaction->txn());
+    pando_txn_commit_ordered(transaction->txn(), opt_bin_log);
 }
 
 struct Xid_list

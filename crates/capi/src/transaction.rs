@@ -239,14 +239,15 @@ pub unsafe extern "C" fn pando_txn_is_prepared(txn: *const PandoTxn) -> u8 {
 }
 
 /// Gives a prepared transaction its place in the order of commits; [`pando_txn_commit`] must follow, and
-/// tells what went wrong. Waits for no other transaction.
+/// tells what went wrong. Waits for no other transaction. `remembered` is 1 if the coordinator's decision is
+/// on disk and comes back after a crash: then the commit does not wait for the log.
 ///
 /// # Safety
 /// The transaction is alive, and the thread it belongs to waits for this call.
 #[no_mangle]
-pub unsafe extern "C" fn pando_txn_commit_ordered(txn: *mut PandoTxn) {
+pub unsafe extern "C" fn pando_txn_commit_ordered(txn: *mut PandoTxn, remembered: u8) {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { (*txn).txn.commit_ordered() });
+    guard(|| unsafe { (*txn).txn.commit_ordered(remembered != 0) });
 }
 
 /// Rolls back.

@@ -65,7 +65,7 @@ impl Db {
     /// Step 4 and 5 for a commit that has its seqno (`prepared`): inserts the records where they are
     /// booked.
     pub(crate) fn publish_ordered(&self, writes: &State, dicts: &[Arc<Dict>], ordered: Ordered) {
-        let Ordered { appended, deferred } = ordered;
+        let Ordered { appended, deferred, .. } = ordered;
         self.raise_counters(writes);
         apply(writes, dicts, &deferred, appended.seqno);
         // Still booked: a checkpoint that sees the records sees them as changes.

@@ -20,7 +20,7 @@
 //!    another transaction: the records come later, in the transaction's own thread
 //!    (`pando_tree::DeferredCommit` says why that is sound, and why nobody can get stuck on it).
 //! 3. **Commit** inserts the records with seqno `n`, publishes it, and gives the locks back. The order was
-//!    the coordinator's: its log says that this transaction is committed, and the prepare is durable, so
+//!    the coordinator's: if its log says that this transaction is committed, and the prepare is durable,
 //!    nobody waits for the log here. Without the coordinator's step 2 (the user's XA COMMIT) it is done
 //!    here, and waited for.
 //! 4. **Rollback** of a prepared transaction appends a record, too: without it a restart would bring the
@@ -93,6 +93,8 @@ pub(crate) struct Prepared {
 #[derive(Debug)]
 pub(crate) struct Ordered {
     pub appended: Appended,
+    /// Whether the coordinator comes back with its decision after a crash.
+    remembered: bool,
     /// For each touched dictionary.
     pub deferred: Vec<DeferredCommit>,
 }
@@ -189,13 +191,16 @@ impl Txn {
     /// Gives a prepared transaction its place in the order of commits, once the coordinator has decided; it
     /// becomes visible by [`Txn::commit`], which must follow. From any thread, while the transaction's own
     /// stands still. Does not wait for other transactions. What goes wrong is told by the commit.
-    pub fn commit_ordered(&mut self) {
-        let _ = self.order();
+    ///
+    /// `remembered`: the decision is on the coordinator's disk and comes back after a crash, so that the
+    /// commit need not wait for the log.
+    pub fn commit_ordered(&mut self, remembered: bool) {
+        let _ = self.order(remembered);
     }
 
-    fn order(&mut self) -> Result<()> {
+    fn order(&mut self, remembered: bool) -> Result<()> {
         if let Phase::Prepared(prepared) = &self.phase {
-            let ordered = self.db.order_prepared(prepared.seqno, self.touched())?;
+            let ordered = self.db.order_prepared(prepared.seqno, self.touched(), remembered)?;
             self.phase = Phase::Ordered(ordered);
         }
         Ok(())
@@ -204,24 +209,23 @@ impl Txn {
     /// Commit of a prepared transaction. Whatever comes back, its owner is rid of it: after an error it
     /// stays prepared, detached.
     pub(crate) fn commit_prepared(&mut self) -> Result<()> {
-        let is_coordinated = matches!(self.phase, Phase::Ordered(_));
-        if !is_coordinated {
+        if self.is_prepared() {
             // As in `prepare`, which may have been before a restart.
             self.seal_for_adoption();
         }
-        if let Err(error) = self.order() {
+        if let Err(error) = self.order(false) {
             self.detach();
             return Err(error);
         }
         let Phase::Ordered(ordered) = std::mem::take(&mut self.phase) else {
             unreachable!("a prepared transaction was ordered");
         };
-        let lsn = ordered.appended.lsn;
+        let (lsn, remembered) = (ordered.appended.lsn, ordered.remembered);
         self.db.publish_ordered(&self.writes().read(), self.touched(), ordered);
         self.end();
         self.db.metrics.commits.add(1);
         let mode = self.db.flush_mode();
-        if is_coordinated && mode == FlushMode::Commit {
+        if remembered && mode == FlushMode::Commit {
             // The coordinator's log has the decision, and the prepare is durable.
             return Ok(());
         }
@@ -364,14 +368,19 @@ impl Db {
     }
 
     /// Gives a prepared transaction its seqno, and books its records into the memtables.
-    fn order_prepared(&self, prepare: Seqno, dicts: &[Arc<Dict>]) -> pando_base::Result<Ordered> {
+    fn order_prepared(
+        &self,
+        prepare: Seqno,
+        dicts: &[Arc<Dict>],
+        remembered: bool,
+    ) -> pando_base::Result<Ordered> {
         let batch = BatchBuilder::commit_prepared(prepare);
         let (gates, deferred): (Vec<_>, Vec<_>) = dicts.iter().map(|dict| dict.tree.defer(prepare)).unzip();
         let appended = self.wal.append_resolution(&batch)?;
         drop(gates);
         // The memtables know it now.
         self.prepared.unresolved.lock().remove(&prepare);
-        Ok(Ordered { appended, deferred })
+        Ok(Ordered { appended, remembered, deferred })
     }
 
     /// Brings back what recovery found prepared. Troubles with tables are those of the transaction.

@@ -69,7 +69,7 @@ fn a_prepared_transaction_without_writes_leaves_no_trace() {
     let mut txn = db.begin();
     txn.prepare(b"x").unwrap();
     assert!(!txn.is_prepared());
-    txn.commit_ordered();
+    txn.commit_ordered(true);
     txn.commit().unwrap();
     assert_eq!(db.metrics().log_written_bytes.get(), before);
     drop((txn, db));
@@ -86,8 +86,8 @@ fn the_order_of_commits_is_that_of_commit_ordered_whoever_comes_first() {
     second.prepare(b"2").unwrap();
     first.prepare(b"1").unwrap();
     // One thread orders all.
-    first.commit_ordered();
-    second.commit_ordered();
+    first.commit_ordered(true);
+    second.commit_ordered(true);
     let mut reader = db.begin();
     reader.open_snapshot();
     std::thread::scope(|scope| {
@@ -109,7 +109,7 @@ fn an_ordered_snapshot_has_what_is_on_its_way() {
     txn.prepare(b"1").unwrap();
     let mut before = db.begin();
     before.open_ordered_snapshot();
-    txn.commit_ordered();
+    txn.commit_ordered(true);
     let (mut plain, mut ordered) = (db.begin(), db.begin());
     plain.open_snapshot();
     ordered.open_ordered_snapshot();
@@ -136,7 +136,7 @@ fn seals_jobs_and_checkpoints_between_order_and_commit_lose_nothing() {
         for (n, txn) in late.iter_mut().enumerate() {
             put(txn, &table, &format!("z{n}"), "late");
             txn.prepare(b"1").unwrap();
-            txn.commit_ordered();
+            txn.commit_ordered(true);
             db.checkpoint().unwrap();
         }
         db.run_jobs().unwrap();
@@ -248,7 +248,7 @@ fn the_log_is_kept_for_what_is_prepared_and_for_what_was_until_it_is_in_the_tree
     work_elsewhere(&db, 0);
     db.checkpoint().unwrap();
     db.tick();
-    txn.commit_ordered();
+    txn.commit_ordered(true);
     txn.commit().unwrap();
     // Committed, and in a memtable alone: a crash now needs the prepare's frame, and so does one after
     // the recovery, which has it in a memtable again.
@@ -350,7 +350,7 @@ fn a_full_disk_refuses_a_prepare_but_never_a_resolution() {
         assert!(db.rollback_by_xid(b"x").unwrap());
     }
     for mut txn in prepared {
-        txn.commit_ordered();
+        txn.commit_ordered(true);
         txn.commit().unwrap();
     }
     assert_eq!(count(&db, T).unwrap(), committed);
@@ -366,7 +366,7 @@ fn a_latched_log_leaves_a_prepared_transaction_to_the_next_start() {
     let mut other = db.begin();
     put(&mut other, &table, "b", "1");
     assert!(other.commit().is_err());
-    txn.commit_ordered();
+    txn.commit_ordered(true);
     let error = txn.commit().unwrap_err();
     assert!(matches!(error, Error::Engine(EngineError::ReadOnly { .. })), "{error}");
     assert!(!txn.is_prepared());
@@ -399,7 +399,7 @@ fn a_crash_at_every_io_leaves_prepared_or_resolved_and_nothing_between() {
             match n % 4 {
                 0 => txn.detach(),
                 _ if commit => {
-                    txn.commit_ordered();
+                    txn.commit_ordered(true);
                     db.run_jobs()?;
                     txn.commit()?;
                 }
@@ -472,6 +472,25 @@ fn a_crash_at_every_io_leaves_prepared_or_resolved_and_nothing_between() {
         ios = at;
     }
     assert!(ios > 30, "{ios}");
+}
+
+#[test]
+fn a_commit_that_nobody_remembers_is_durable_before_it_is_acknowledged() {
+    for remembered in [true, false] {
+        let (vfs, db, table) = world();
+        let mut txn = db.begin();
+        put(&mut txn, &table, "a", "1");
+        txn.prepare(b"1").unwrap();
+        txn.commit_ordered(remembered);
+        txn.commit().unwrap();
+        assert_eq!(read(&db, "a").as_deref(), Some("1"));
+        drop((txn, table));
+        let crashed = vfs.crash();
+        drop(db);
+        let db = open(&crashed).unwrap();
+        assert_eq!(db.report_prepared(9).len(), usize::from(remembered));
+        assert_eq!(read(&db, "a").is_none(), remembered);
+    }
 }
 
 #[test]
