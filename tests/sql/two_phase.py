@@ -7,7 +7,7 @@ Clients commit transactions in a PANDO and an InnoDB table, in one of them, and 
 killed (SIGKILL, by a library loaded into it) before or after its n-th write to, or sync of, the binary log, tc.log,
 InnoDB's log or Pando's log, and started again. Then both engines and the binary log agree on every
 transaction, what was acknowledged is there, what the user has prepared can be committed, and what he has not
-is gone. --all tries every n until nothing is left to die at; otherwise some points are chosen at random.
+is gone. (With tc.log instead of the binary log the server promises less: model.problems says what.) --all tries every n until nothing is left to die at; otherwise some points are chosen at random.
 """
 
 import argparse

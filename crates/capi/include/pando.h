@@ -1165,12 +1165,13 @@ uint8_t pando_txn_is_prepared(const struct PandoTxn *txn);
 
 /**
  * Gives a prepared transaction its place in the order of commits; [`pando_txn_commit`] must follow, and
- * tells what went wrong. Waits for no other transaction.
+ * tells what went wrong. Waits for no other transaction. `remembered` is 1 if the coordinator's decision is
+ * on disk and comes back after a crash: then the commit does not wait for the log.
  *
  * # Safety
  * The transaction is alive, and the thread it belongs to waits for this call.
  */
-void pando_txn_commit_ordered(struct PandoTxn *txn);
+void pando_txn_commit_ordered(struct PandoTxn *txn, uint8_t remembered);
 
 /**
  * Rolls back.

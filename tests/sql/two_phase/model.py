@@ -64,7 +64,12 @@ def resolve_xa(session, prepared):
 
 
 def problems(session, acknowledged, prepared, has_binlog):
-    """What does not hold: engines and binary log agree, and have what was acknowledged."""
+    """What does not hold: engines and binary log agree, and have what was acknowledged.
+
+    Without the binary log only PANDO has to have it, and the engines need not agree: after a crash the
+    server rolls back what it finds prepared, though tc.log says that it was committed, and InnoDB does not wait for
+    its log when it commits (see mariadb/src/two_phase.cc).
+    """
     found = {table: {int(row[0]) for row in session.query(f"SELECT id FROM {DATABASE}.{table}").rows}
              for table in ("pando", "innodb")}
     wrong = []
@@ -73,18 +78,19 @@ def problems(session, acknowledged, prepared, has_binlog):
         if by_index != len(ids):
             wrong.append(f"{table}: {len(ids)} rows, {by_index} by its index")
         lost = {number for number, tables in acknowledged.items() if table in tables} - ids
-        if lost:
+        if lost and (has_binlog or table == "pando"):
             wrong.append(f"{table} has lost acknowledged {sorted(lost)}")
-        if prepared - ids:
+        if prepared - ids and (has_binlog or table == "pando"):
             wrong.append(f"{table} has lost prepared {sorted(prepared - ids)}")
+    if not has_binlog:
+        return wrong
     both = {table: {number for number in ids if number % 5 < 3} for table, ids in found.items()}
     if both["pando"] != both["innodb"]:
         wrong.append(f"only one engine has {sorted(both['pando'] ^ both['innodb'])}")
-    if has_binlog:
-        logged = {number for number in _logged(session) if number < _XA_IDS}
-        stored = {number for number in found["pando"] | found["innodb"] if number < _XA_IDS}
-        if logged != stored:
-            wrong.append(f"only in the binary log: {sorted(logged - stored)}, only in tables: {sorted(stored - logged)}")
+    logged = {number for number in _logged(session) if number < _XA_IDS}
+    stored = {number for number in found["pando"] | found["innodb"] if number < _XA_IDS}
+    if logged != stored:
+        wrong.append(f"only in the binary log: {sorted(logged - stored)}, only in tables: {sorted(stored - logged)}")
     return wrong
 
 
