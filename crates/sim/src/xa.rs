@@ -81,7 +81,7 @@ impl World {
         let is_ordered = self.rng.random();
         note!(self, "  commit of {number}, ordered {is_ordered}");
         if is_ordered {
-            client.txn.commit_ordered();
+            client.txn.commit_ordered(true);
             if self.rng.random_ratio(1, 3) {
                 // What does not wait for commits goes on meanwhile.
                 self.one_job()?;
