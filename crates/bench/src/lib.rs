@@ -19,6 +19,7 @@
 //!    does not fall on one of them; what is shown is the median.
 //! 5. A number that could not be measured is missing; it is never estimated.
 
+pub mod cleanup;
 pub mod cli;
 pub mod client;
 pub mod error;

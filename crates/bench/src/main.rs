@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use pando_bench::cleanup::end_by_signals;
 use pando_bench::cli::{threads, Arguments, Command, GenerateWorkload, Outputs, ReportArguments};
 use pando_bench::error::{Error, Result};
 use pando_bench::report::{chart, html, text, Report};
-use pando_bench::server::end_by_signals;
 use pando_bench::workload::{make_directory, Data};
 
 fn main() -> ExitCode {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 pub(crate) use bench::connect;
 pub use bench::{Bench, Size};
 
+use crate::cleanup::Directory;
 use crate::error::{Error, Result};
 use crate::report::model::FORMAT;
 use crate::report::{EngineReport, Report};
@@ -57,10 +58,7 @@ pub fn run(workload: &mut dyn Workload, settings: &Settings) -> Result<Report> {
         Target::Private(programs) => programs.work_dir.clone(),
         Target::Given(_) => std::env::temp_dir(),
     };
-    let temporary = tempfile::Builder::new()
-        .prefix("pando-bench-data.")
-        .tempdir_in(&work_dir)
-        .map_err(Error::file(&work_dir))?;
+    let temporary = Directory::new(&work_dir, "pando-bench-data.")?;
     let data = Data {
         directory: settings.data.clone().unwrap_or_else(|| temporary.path().to_path_buf()),
         ready: settings.data.is_some(),

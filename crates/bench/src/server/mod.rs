@@ -2,7 +2,7 @@
 
 pub mod engines;
 mod private;
-mod process;
+pub(crate) mod process;
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::client::{Address, Connection};
 use crate::error::Result;
 
 pub use engines::Conditions;
-pub use private::{end_by_signals, PrivateServer, Programs};
+pub use private::{PrivateServer, Programs};
 
 /// A server to measure.
 pub enum Server {

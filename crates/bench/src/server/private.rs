@@ -2,21 +2,18 @@
 //!
 //! Life: `start` copies an empty data directory (made once for each `Programs`), starts `mariadbd` in a process
 //! group of its own, so that ^C reaches only us, and waits until it answers. Dropping it kills the server and
-//! removes the directory. A signal to us does the same through a list of what is alive (`end_by_signals`).
+//! removes the directory; so does a signal to us (`cleanup`).
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use tempfile::TempDir;
-
 use super::process;
+use crate::cleanup::{forget, remember, send, Directory};
 use crate::client::{Address, Connection};
 use crate::error::{Error, Result};
 
@@ -30,7 +27,7 @@ pub struct Programs {
     pub plugin_dir: PathBuf,
     /// Data directories are made in here.
     pub work_dir: PathBuf,
-    template: OnceLock<TempDir>,
+    template: OnceLock<Directory>,
 }
 
 const START_SECONDS: u64 = 300;
@@ -57,7 +54,7 @@ impl Programs {
         if let Some(template) = self.template.get() {
             return Ok(template.path().join("data"));
         }
-        let directory = temporary_directory(&self.work_dir)?;
+        let directory = Directory::new(&self.work_dir, DIRECTORY_PREFIX)?;
         let data = directory.path().join("data");
         let output = Command::new(&self.install_db)
             .arg("--no-defaults")
@@ -82,7 +79,7 @@ pub struct PrivateServer {
     mariadbd: PathBuf,
     arguments: Vec<String>,
     child: Option<Child>,
-    directory: TempDir,
+    directory: Directory,
     /// Of processes that have been stopped.
     written_before: u64,
     memory_before: u64,
@@ -92,7 +89,7 @@ impl PrivateServer {
     /// Starts one with these options. Errors: it does not come up, with the end of its log.
     pub fn start(programs: &Programs, options: &[String]) -> Result<PrivateServer> {
         let template = programs.template()?;
-        let directory = temporary_directory(&programs.work_dir)?;
+        let directory = Directory::new(&programs.work_dir, DIRECTORY_PREFIX)?;
         let root = directory.path().to_path_buf();
         copy_data(&template, &root.join("data"))?;
         fs::create_dir(root.join("tmp")).map_err(Error::file(&root))?;
@@ -138,7 +135,7 @@ impl PrivateServer {
             .process_group(0)
             .spawn()
             .map_err(|error| Error::Server(format!("{}: {error}", self.mariadbd.display())))?;
-        alive().push((child.id(), root));
+        remember(child.id());
         self.child = Some(child);
         self.wait_ready()
     }
@@ -176,7 +173,7 @@ impl PrivateServer {
     pub fn stop(&mut self) -> Result<()> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         self.memory_before = self.memory_before.max(process::memory_bytes_max(child.id()).unwrap_or(0));
-        signal(child.id(), rustix::process::Signal::TERM);
+        send(child.id(), rustix::process::Signal::TERM);
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS);
         let mut written = process::written_bytes(child.id()).unwrap_or(0);
         while process::is_running(child.id()) {
@@ -223,50 +220,12 @@ impl Drop for PrivateServer {
     }
 }
 
-/// Makes a signal end this program with its servers killed and their directories removed.
-pub fn end_by_signals() {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
-    thread::spawn(move || {
-        if let Some(number) = signals.forever().next() {
-            let mut alive = alive();
-            for (pid, _) in alive.iter() {
-                signal(*pid, rustix::process::Signal::KILL);
-            }
-            for (_, directory) in alive.drain(..) {
-                let _ = fs::remove_dir_all(directory);
-            }
-            std::process::exit(128 + number);
-        }
-    });
-}
-
-type Alive = Vec<(u32, PathBuf)>;
-
-/// Servers and directories to be removed should a signal end us.
-fn alive() -> std::sync::MutexGuard<'static, Alive> {
-    static ALIVE: Mutex<Alive> = Mutex::new(Vec::new());
-    ALIVE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn forget(pid: u32) {
-    alive().retain(|(one, _)| *one != pid);
-}
-
-fn signal(pid: u32, signal: rustix::process::Signal) {
-    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
-        // It may have ended by itself.
-        let _ = rustix::process::kill_process(pid, signal);
-    }
-}
-
 /// The server refuses unnecessary questions of root without this.
 fn user_option() -> Option<&'static str> {
     rustix::process::geteuid().is_root().then_some("--user=root")
 }
 
-fn temporary_directory(work_dir: &Path) -> Result<TempDir> {
-    tempfile::Builder::new().prefix("pando-bench.").tempdir_in(work_dir).map_err(Error::file(work_dir))
-}
+const DIRECTORY_PREFIX: &str = "pando-bench.";
 
 /// The address of a socket has room for 107 bytes; where the directory's name is too long, /tmp has it.
 fn socket_path(root: &Path) -> PathBuf {

@@ -13,7 +13,7 @@ pub(super) fn memory_bytes_max(pid: u32) -> Option<u64> {
 }
 
 /// Does it run? A process that has ended and waits for its parent does not.
-pub(super) fn is_running(pid: u32) -> bool {
+pub(crate) fn is_running(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/status"))
         .is_ok_and(|status| !status.lines().any(|line| line.starts_with("State:") && line.contains('Z')))
 }
