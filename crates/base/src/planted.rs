@@ -45,6 +45,9 @@ bugs! {
     SavepointKeepsOne: "savepoint-keeps-one", "a rollback to a savepoint leaves the first write after it",
     SharedBesideExclusive: "shared-beside-exclusive", "a shared lock is granted beside an exclusive one",
     RenameNotSynced: "rename-not-synced", "the names of a renamed table are not synced before its intent goes",
+    SpillWithoutSync: "spill-without-sync", "private runs are not synced before a commit adopts them",
+    PreparedLogTrimmed: "prepared-log-trimmed", "the log is not kept for prepared transactions",
+    PreparedLocksLost: "prepared-locks-lost", "a prepared transaction comes back from a crash without its locks",
     CounterNotLogged: "counter-not-logged", "a commit does not log the auto-increment values it used",
     BlockChecksumIgnored: "block-checksum-ignored", "the checksum of a block read from a tree file is not looked at",
 }

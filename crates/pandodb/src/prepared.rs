@@ -52,6 +52,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error as EngineError, Kind, Seqno};
 use pando_run::Run;
 use pando_tree::DeferredCommit;
@@ -142,6 +143,9 @@ impl PreparedTxns {
 
     /// The log is needed from here on for prepared transactions.
     pub(crate) fn needed_from(&self) -> Option<Seqno> {
+        if is_planted(Bug::PreparedLogTrimmed) {
+            return None;
+        }
         self.unresolved.lock().first().copied()
     }
 

@@ -87,7 +87,6 @@ impl State {
             let prepared = Rc::make_mut(prepared);
             let written = prepared.writes.iter().map(|w| (w.table, w.dict, w.key.clone()));
             prepared.locks = written.map(|key| (key, LockMode::Exclusive)).collect();
-            prepared.touched = prepared.writes.iter().map(|w| w.table).collect();
         }
         Rc::new(state)
     }

@@ -184,7 +184,8 @@ impl World {
                 self.counts.in_doubt += 1;
                 Ok(true)
             }
-            Err(Error::Engine(EngineError::ReadOnly { reason })) => {
+            // A file whose sync has failed takes no private runs until it is opened anew.
+            Err(Error::Engine(EngineError::ReadOnly { reason })) if !self.is_faulty => {
                 Err(format!("{what}: read-only, but not latched: {reason}"))
             }
             Err(error) => {
