@@ -5,6 +5,7 @@ error number of each statement, and whether a commit was acknowledged before a s
 The layout of the packets is that of https://mariadb.com/kb/en/clientserver-protocol/.
 """
 
+import select
 import socket
 import struct
 
@@ -88,6 +89,10 @@ class Connection:
             sql = sql.encode("utf-8", "surrogateescape")
         self._sequence = 0
         self._write(b"\x03" + sql)
+
+    def has_answer(self, seconds=0):
+        """Whether the answer to the statement sent last has begun to come, after so many seconds at most."""
+        return bool(select.select([self._socket], [], [], seconds)[0])
 
     def receive(self):
         """Second half of `query`: the answer to the statement sent last."""
