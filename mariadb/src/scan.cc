@@ -357,7 +357,13 @@ int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent)
   *absent= status == PANDO_STATUS_NOT_FOUND || status == PANDO_STATUS_SKIPPED;
   m_row_just_locked= is_locking() && !status && pando_txn_just_locked(txn());
   if (*absent)
+  {
+    /* What is not there does not match: as unlock_row. */
+    if (is_locking() && status == PANDO_STATUS_NOT_FOUND && pando_txn_just_locked(txn()) &&
+        Transaction::of(ha_thd())->isolation() <= ISO_READ_COMMITTED)
+      pando_txn_unlock(txn(), m_table, 0, row_key);
     return 0;
+  }
   if (status)
     return fail(status);
   if (!m_row_codec.decode(row_key, pando_buffer_bytes(m_buffer), record))

@@ -264,7 +264,7 @@ pub unsafe extern "C" fn pando_deadlock_row(
         let (wait, lock) = &deadlock.waits[position];
         PandoDeadlockRow {
             lock: lock_row(lock, &blockers[position..=position]),
-            weight: wait.weight,
+            weight: wait.weight.saturating_sub(1),
             upgrade: u8::from(wait.upgrade),
             held: wait.held.map_or(2, |mode| u8::from(mode == LockMode::Exclusive)),
             victim: u8::from(lock.lock.txn == deadlock.victim),

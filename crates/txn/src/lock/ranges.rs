@@ -245,6 +245,8 @@ impl LockManager {
         patience: &mut Patience,
     ) -> Result<(), LockError> {
         let Some(timeout) = patience.left() else { return Err(LockError::WouldBlock) };
+        // Inserts come here before they lock anything.
+        state.note_begun();
         let number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
         state.begin_wait(WaitPlace::Ranges(dict), number);
         shard.enqueue(dict, RangeWaiter { txn: Arc::clone(state), wish, key: key.to_vec() });
