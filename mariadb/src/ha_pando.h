@@ -99,6 +99,7 @@ private:
     PandoEntry view() const { return PandoEntry{key.view(), value.view(), uint8_t(unique)}; }
   };
 
+  bool is_sequence() const { return table_share->table_type == TABLE_TYPE_SEQUENCE; }
   bool has_primary_key() const { return table_share->primary_key < MAX_KEY; }
   uint dictionary_of(uint index) const { return has_primary_key() ? index : index + 1; }
   uint index_of_dictionary(uint dictionary) const
@@ -120,6 +121,7 @@ private:
   PandoRead read_mode() const;
   void lock_for(THD *thd, thr_lock_type lock_type);
   int commit_piece();
+  int after_write();
   int end_copy(bool keep);
 
   /* --- scan.cc --- */
@@ -177,6 +179,7 @@ private:
   bool m_columns_prepared= false;
   bool m_keyread= false;
   PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */
+  PandoTxn *m_sequence_txn= nullptr; /* of a sequence: each write is committed at once */
 
   /* The scan. */
   PandoCursor *m_cursor= nullptr;

@@ -62,6 +62,8 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     close_scan();
+    if (m_sequence_txn)
+      pando_txn_rollback(m_sequence_txn);
     transaction->end_table();
     return 0;
   }
@@ -111,7 +113,7 @@ PandoRead ha_pando::read_mode() const
   case Lock::EXCLUSIVE: return PANDO_READ_EXCLUSIVE;
   case Lock::NONE:      break;
   }
-  return m_read_latest || m_copy_txn ? PANDO_READ_LATEST : PANDO_READ_SNAPSHOT;
+  return m_read_latest || m_copy_txn || m_sequence_txn ? PANDO_READ_LATEST : PANDO_READ_SNAPSHOT;
 }
 
 bool ha_pando::takes_gaps() const
@@ -132,6 +134,8 @@ void ha_pando::unlock_row()
 int ha_pando::reset()
 {
   close_scan();
+  if (m_sequence_txn)
+    pando_txn_rollback(m_sequence_txn);
   m_columns_prepared= false;
   m_keyread= false;
   m_skip_locked= false;
@@ -157,7 +161,7 @@ int ha_pando::extra(ha_extra_function operation)
     /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique
        keys that the server checks itself are read through another handler, which would not see
        uncommitted rows of ours. */
-    if (!m_copy_txn && !table_share->long_unique_table && !table_share->tmp_table &&
+    if (!m_copy_txn && !m_sequence_txn && !table_share->long_unique_table && !table_share->tmp_table &&
         (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE ||
          thd_sql_command(ha_thd()) == SQLCOM_CREATE_TABLE ||
          thd_sql_command(ha_thd()) == SQLCOM_CREATE_INDEX || thd_sql_command(ha_thd()) == SQLCOM_DROP_INDEX ||
@@ -172,6 +176,18 @@ int ha_pando::extra(ha_extra_function operation)
     break;
   }
   return 0;
+}
+
+/* What was written to a sequence is committed at once: values once given out stay so, whatever becomes of
+   the transaction that asked for them. */
+int ha_pando::after_write()
+{
+  if (m_copy_txn)
+    return commit_piece();
+  if (!m_sequence_txn)
+    return 0;
+  close_scan();
+  return fail(pando_txn_commit(m_sequence_txn));
 }
 
 /* After a row of a copy: a piece that is big enough is committed, so that no copy has to fit into memory. */

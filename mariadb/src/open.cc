@@ -34,6 +34,8 @@ int ha_pando::open(const char *name, int, uint)
   if (!get_ha_share_ptr())
     set_ha_share_ptr(new Table_text(name, table, m_layouts.get()));
   unlock_shared_ha_data();
+  if (is_sequence())
+    m_sequence_txn= pando_txn_new(db);
   uint dictionaries= table_share->keys + (has_primary_key() ? 0 : 1);
   m_new= std::vector<Entry>(dictionaries);
   m_old= std::vector<Entry>(dictionaries);
@@ -58,6 +60,8 @@ int ha_pando::close()
   close_scan();
   if (m_copy_txn)
     end_copy(false);
+  pando_txn_free(m_sequence_txn);
+  m_sequence_txn= nullptr;
   pando_table_close(m_table);
   m_table= nullptr;
   return 0;
@@ -97,5 +101,7 @@ int ha_pando::damaged(const char *what)
 
 PandoTxn *ha_pando::txn()
 {
-  return m_copy_txn ? m_copy_txn : Transaction::of(ha_thd())->txn();
+  if (m_copy_txn)
+    return m_copy_txn;
+  return m_sequence_txn ? m_sequence_txn : Transaction::of(ha_thd())->txn();
 }

@@ -106,7 +106,7 @@ int ha_pando::write_row(const uchar *record)
   set_row_key(m_new_row_key);
   if (table->found_next_number_field && record == table->record[0])
     note_auto_increment(table->found_next_number_field);
-  return m_copy_txn ? commit_piece() : 0;
+  return after_write();
 }
 
 int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
@@ -146,7 +146,7 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   if (table->found_next_number_field && new_record == table->record[0] &&
       bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
     note_auto_increment(table->found_next_number_field);
-  return 0;
+  return after_write();
 }
 
 int ha_pando::delete_row(const uchar *record)
