@@ -21,9 +21,21 @@ ha_create_table_option table_options[]=
 
 } // namespace pando
 
+/* Tables are below the data directory; who asked for another place is told. */
+static void warn_of_directories(THD *thd, const HA_CREATE_INFO *info)
+{
+  if (info->data_file_name)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
+                        ER_THD(thd, WARN_OPTION_IGNORED), "DATA DIRECTORY");
+  if (info->index_file_name)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
+                        ER_THD(thd, WARN_OPTION_IGNORED), "INDEX DIRECTORY");
+}
+
 int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   const TABLE_SHARE *share= form->s;
+  warn_of_directories(ha_thd(), info);
   std::vector<PandoBytes> indexes;
   for (uint i= 0; i < share->keys; i++)
     if (i != share->primary_key)
