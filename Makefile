@@ -7,7 +7,7 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test sim sim-bugs demo bench server stop-server clean distclean
+.PHONY: help setup build test conformance sim sim-bugs demo bench server stop-server clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -21,6 +21,10 @@ build: setup ## the plugin for the server: build/ha_pando.so
 
 test: ## all checks, as CI runs them (one stage: scripts/test.sh unit)
 	@scripts/test.sh
+
+conformance: build ## the server's own suites for storage engines, all of them (long; docs/compatibility.md)
+	@scripts/mtr.sh --suite storage_engine --suite engines/funcs --suite engines/iuds
+	@tests/sql/rr_trx.sh --seconds 300 --clients 10
 
 SEEDS ?= 1000
 FIRST ?= 1

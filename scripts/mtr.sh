@@ -5,11 +5,14 @@
 #   scripts/mtr.sh --suite pando [TEST ...]      one suite, or only some tests of it
 #   scripts/mtr.sh --suite storage_engine        the server's own suite for engines, as far as
 #                                                mariadb/mysql-test/overlay/storage_engine adapts it
+#   scripts/mtr.sh --suite engines/funcs         a suite for whatever engine is the default one, as far as
+#                                                mariadb/mysql-test/default_engine/engines/funcs adapts it
 #   scripts/mtr.sh --suite main TEST ...         tests that came with the server
 #   scripts/mtr.sh --record --suite pando TEST   other options go to the driver as they are
 #
 # Our suites are mariadb/mysql-test/suite/*, overlays for suites of the server are
-# mariadb/mysql-test/overlay/*.
+# mariadb/mysql-test/overlay/*, what adapts the server's suites that use the default engine is
+# mariadb/mysql-test/default_engine/*.
 #
 # The driver looks for suites only below the directory it stands in, and for plugins only below
 # the directories above that one. So build/mtr is a view of the installed driver made of links, with
@@ -44,8 +47,8 @@ mirror() {
 }
 
 # Nobody has refreshed the recorded results of the suite storage_engine for years: bring what every
-# engine prints differently by now up to date in a copy, so that the overlay only tells how our
-# engine differs.
+# engine prints differently by now up to date in a copy, so that the overlay mostly tells how our engine
+# differs. For the same reason the suite disables twelve of its tests for every engine; they run here.
 copy_engine_suite() {
     local from=$INSTALLED/mysql-test/suite/storage_engine to=$VIEW/mysql-test/suite/storage_engine
     # The stamp names the server's version and, by its time, this recipe's.
@@ -61,7 +64,27 @@ copy_engine_suite() {
         -e 's/^(t[0-9]\t[01]\t([^\t]*\t){10}[^\t]*)$/\1\tNO/' {} +
     find "$to" -name '*.result' ! -path '*/parts/*' -exec sed -i -E \
         -e 's/^(test\.t[0-9]\tanalyze\tstatus\t)OK$/\1Engine-independent statistics collected\n&/' {} +
+    rm "$to/disabled.def"
     cp "$PANDO_SERVER_SOURCE/.pando-version" "$to/"
+}
+
+# A suite of the server that uses the default engine, in a copy: PANDO is its only combination, and
+# the list of disabled tests and the differences of results are ours.
+copy_default_engine_suite() {
+    local suite=$1 from=$INSTALLED/mysql-test/suite/$1 to=$VIEW/mysql-test/suite/$1 file
+    local engine=${PANDO_TEST_ENGINE:-PANDO}
+    mkdir -p "$(dirname "$to")"
+    rm -rf "$to"
+    cp -r "$from" "$to"
+    rm -f "$to/disabled.def" "$to/t/disabled.def"
+    printf '%s\n' "[${engine,,}]" loose-innodb partition plugin-load-add=ha_pando.so plugin-maturity=unknown \
+        "default-storage-engine=$engine" loose-pando-cache-size=64M loose-pando-log-file-size=4M \
+        loose-pando-flush-log-at-trx-commit=2 >"$to/combinations"
+    # Where InnoDB and MyISAM print different names of themselves, so do we.
+    for file in "$to"/r/*,innodb.rdiff; do
+        [ ! -f "$file" ] || sed "s/InnoDB/$engine/g" "$file" >"${file%,innodb.rdiff},${engine,,}.rdiff"
+    done
+    if [ "$engine" = PANDO ]; then cp -r "$OURS/default_engine/$suite/." "$to/"; fi
 }
 
 build_view() {
@@ -76,7 +99,7 @@ build_view() {
     fill_plugin_dir "$VIEW/lib/mysql/plugin" "$plugin"
 
     mirror "$INSTALLED/mysql-test" "$VIEW/mysql-test" suite plugin var
-    mirror "$INSTALLED/mysql-test/suite" "$VIEW/mysql-test/suite" storage_engine
+    mirror "$INSTALLED/mysql-test/suite" "$VIEW/mysql-test/suite" storage_engine engines
     mirror "$INSTALLED/mysql-test/plugin" "$VIEW/mysql-test/plugin"
     copy_engine_suite
 
@@ -190,7 +213,10 @@ main() {
     [ -n "${suites[*]}" ] || { say "mtr: no suites in mariadb/mysql-test"; exit 0; }
     build_view "$plugin"
     remove_old_logs
-    for suite in "${suites[@]}"; do names+=("$(driver_suites "$suite")"); done
+    for suite in "${suites[@]}"; do
+        if [ -d "$OURS/default_engine/$suite" ]; then copy_default_engine_suite "$suite"; fi
+        names+=("$(driver_suites "$suite")")
+    done
     run_driver --suite="$(IFS=,; printf '%s' "${names[*]}")" ${options[@]+"${options[@]}"}
 }
 
