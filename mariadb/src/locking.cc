@@ -118,7 +118,7 @@ PandoRead ha_pando::read_mode() const
 
 bool ha_pando::takes_gaps() const
 {
-  return Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED && !m_copy_txn;
+  return Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED && !m_copy_txn && !m_sequence_txn;
 }
 
 /* The server has found that the row it has just read does not match. */
