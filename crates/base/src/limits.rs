@@ -72,3 +72,7 @@ const _: () = assert!(SEGMENT_RAW_BYTES * 16 <= LEAF_RAW_BYTES as usize);
 const _: () = assert!(LEAF_RAW_BYTES <= 2 * MEMTABLE_BYTES as u64);
 const _: () = assert!(PAGE_BYTES.is_power_of_two());
 const _: () = assert!(LOG_FILE_BYTES * 4 <= LOG_KEPT_BYTES_MAX);
+
+/// Writes up to which the records of a commit go into the memtables while the server's mutex over all
+/// commits is held: some ten microseconds, less than what it costs others to wait for one more thread.
+pub const ORDERED_AT_ONCE_OPS: u64 = 64;

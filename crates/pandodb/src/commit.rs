@@ -58,20 +58,29 @@ impl Db {
             self.mark_dirty(dicts);
             appended
         };
-        self.make_visible(published.seqno, writes, dicts);
+        self.snapshots.publish(published.seqno);
+        self.settle(published.seqno, writes, dicts);
         Ok(Published { lsn: published.lsn })
     }
 
-    /// Step 4 and 5 for a commit that has its seqno (`prepared`): inserts the records where they are
-    /// booked.
-    pub(crate) fn publish_ordered(&self, writes: &State, dicts: &[Arc<Dict>], ordered: Ordered) {
-        let Ordered { appended, deferred, .. } = ordered;
+    /// Step 4 and the first half of 5 for a commit that has its seqno (`prepared`), unless they are done:
+    /// inserts the records where they are booked, and publishes. Waits for nobody.
+    pub(crate) fn apply_ordered(&self, writes: &State, dicts: &[Arc<Dict>], ordered: &mut Ordered) {
+        if ordered.deferred.is_empty() {
+            return;
+        }
         self.raise_counters(writes);
-        apply(writes, dicts, &deferred, appended.seqno);
+        apply(writes, dicts, &ordered.deferred, ordered.appended.seqno);
         // Still booked: a checkpoint that sees the records sees them as changes.
         self.mark_dirty(dicts);
-        drop(deferred);
-        self.make_visible(appended.seqno, writes, dicts);
+        ordered.deferred.clear();
+        self.snapshots.publish(ordered.appended.seqno);
+    }
+
+    /// What is left of an ordered commit.
+    pub(crate) fn publish_ordered(&self, writes: &State, dicts: &[Arc<Dict>], mut ordered: Ordered) {
+        self.apply_ordered(writes, dicts, &mut ordered);
+        self.settle(ordered.appended.seqno, writes, dicts);
         for dict in dicts {
             // It may have been sealed meanwhile, and passed by because of us.
             if dict.tree.debt().sealed_bytes > 0 {
@@ -80,8 +89,8 @@ impl Db {
         }
     }
 
-    fn make_visible(&self, seqno: Seqno, writes: &State, dicts: &[Arc<Dict>]) {
-        self.snapshots.publish(seqno);
+    /// Second half of step 5, and what a commit leaves to others.
+    fn settle(&self, seqno: Seqno, writes: &State, dicts: &[Arc<Dict>]) {
         self.snapshots.wait_visible(seqno);
         for dict in dicts {
             // Adopted runs belong into the tree soon: the log cannot be trimmed before.

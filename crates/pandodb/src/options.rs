@@ -55,6 +55,9 @@ pub struct Options {
     pub log_kept_bytes_max: u64,
     /// Tree files open beyond which tables that nobody uses are closed.
     pub files_open_max: usize,
+    /// Writes of a prepared transaction up to which its records are inserted when its commit is ordered
+    /// (`Txn::commit_ordered`), not later. 0: never (tests of what is in between).
+    pub ordered_at_once_ops: u64,
     /// Shape of the trees.
     pub tree: TreeConfig,
     /// Who is told which transaction waits for which, and asked for the victims of deadlocks.
@@ -83,6 +86,7 @@ impl Options {
             log_file_bytes: limits::LOG_FILE_BYTES,
             log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
             files_open_max: files_open_max(),
+            ordered_at_once_ops: limits::ORDERED_AT_ONCE_OPS,
             tree: TreeConfig::default(),
             lock_watch: None,
             log: Arc::new(|_, _| {}),

@@ -17,8 +17,10 @@
 //! 2. **Commit, ordered** appends a record of a few bytes that names `p`; its seqno `n` is the commit's. The
 //!    server calls this for a whole group of transactions, one after the other, holding a mutex over all
 //!    commits, from the thread that leads the group. So it does nothing else, and nothing that waits for
-//!    another transaction: the records come later, in the transaction's own thread
-//!    (`pando_tree::DeferredCommit` says why that is sound, and why nobody can get stuck on it).
+//!    another transaction. The records of a short transaction go into the memtables at once (`Options::ordered_at_once_ops`), so
+//!    that those behind it in the group are not held up until its own thread runs; those of a longer one
+//!    come later, in that thread (`pando_tree::DeferredCommit` says why that is sound, and why nobody can
+//!    get stuck on it).
 //! 3. **Commit** inserts the records with seqno `n`, publishes it, and gives the locks back. The order was
 //!    the coordinator's: if its log says that this transaction is committed, and the prepare is durable,
 //!    nobody waits for the log here. Without the coordinator's step 2 (the user's XA COMMIT) it is done
@@ -70,6 +72,9 @@ use crate::table::Dict;
 use crate::transaction::Txn;
 use crate::writes::{State, Writes};
 
+/// Memory of a write set up to which its records may be inserted when the commit is ordered.
+const AT_ONCE_BYTES: usize = 256 << 10;
+
 /// Where a transaction is; see the head of this file.
 #[derive(Debug, Default)]
 pub(crate) enum Phase {
@@ -96,7 +101,7 @@ pub(crate) struct Ordered {
     pub appended: Appended,
     /// Whether the coordinator comes back with its decision after a crash.
     remembered: bool,
-    /// For each touched dictionary.
+    /// For each touched dictionary; none once the records are in.
     pub deferred: Vec<DeferredCommit>,
 }
 
@@ -192,14 +197,27 @@ impl Txn {
         matches!(self.phase, Phase::Prepared(_))
     }
 
-    /// Gives a prepared transaction its place in the order of commits, once the coordinator has decided; it
-    /// becomes visible by [`Txn::commit`], which must follow. From any thread, while the transaction's own
+    /// Gives a prepared transaction its place in the order of commits, once the coordinator has decided.
+    /// [`Txn::commit`] must follow; until then it keeps its locks, and unless it is short it is not visible. From any thread, while the transaction's own
     /// stands still. Does not wait for other transactions. What goes wrong is told by the commit.
     ///
     /// `remembered`: the decision is on the coordinator's disk and comes back after a crash, so that the
     /// commit need not wait for the log.
     pub fn commit_ordered(&mut self, remembered: bool) {
+        // What went wrong is told by the commit, which tries again.
         let _ = self.order(remembered);
+        if !matches!(self.phase, Phase::Ordered(_)) {
+            return;
+        }
+        let Phase::Ordered(mut ordered) = std::mem::take(&mut self.phase) else { return };
+        {
+            let writes = self.writes().read();
+            let (ops, bytes) = (writes.set.ops(), writes.set.bytes());
+            if writes.levels.is_empty() && ops <= self.db.ordered_at_once_ops && bytes <= AT_ONCE_BYTES {
+                self.db.apply_ordered(&writes, self.touched(), &mut ordered);
+            }
+        }
+        self.phase = Phase::Ordered(ordered);
     }
 
     fn order(&mut self, remembered: bool) -> Result<()> {

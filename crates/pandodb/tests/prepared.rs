@@ -494,6 +494,46 @@ fn a_commit_that_nobody_remembers_is_durable_before_it_is_acknowledged() {
 }
 
 #[test]
+fn short_commits_are_seen_once_they_are_ordered_unless_a_longer_one_is_before_them() {
+    let vfs = disk(5);
+    let lines = Lines::default();
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let mut at_once = options(&lines);
+    at_once.ordered_at_once_ops = 10;
+    let db = Db::open_with_vfs(at_once, files.clone(), files).unwrap();
+    db.create_table(&spec(T)).unwrap();
+    let table = db.open_table(T).unwrap();
+    let mut short = db.begin();
+    put(&mut short, &table, "a", "1");
+    short.prepare(b"1").unwrap();
+    short.commit_ordered(true);
+    assert_eq!(read(&db, "a").as_deref(), Some("1"));
+    assert!(is_locked(&db, 0, "a"), "its locks are its own until it is over");
+    short.commit().unwrap();
+    assert!(!is_locked(&db, 0, "a"));
+    let mut long = db.begin();
+    for n in 0..10 {
+        put(&mut long, &table, &format!("l{n}"), "1");
+    }
+    put(&mut short, &table, "b", "1");
+    long.prepare(b"2").unwrap();
+    short.prepare(b"3").unwrap();
+    long.commit_ordered(true);
+    short.commit_ordered(true);
+    db.checkpoint().unwrap();
+    assert_eq!((read(&db, "l0"), read(&db, "b")), (None, None));
+    long.commit().unwrap();
+    assert_eq!((read(&db, "l0").as_deref(), read(&db, "b").as_deref()), (Some("1"), Some("1")));
+    // Dropped without its commit: that is made up for.
+    drop(short);
+    assert!(!is_locked(&db, 0, "b"));
+    db.flush_logs().unwrap();
+    let crashed = vfs.crash();
+    drop((long, table, db));
+    assert_eq!(count(&open(&crashed).unwrap(), T).unwrap(), 12);
+}
+
+#[test]
 fn lazy_modes_may_lose_a_prepare_but_only_whole() {
     let vfs = disk(3);
     let lines = Lines::default();

@@ -57,6 +57,10 @@ pub(crate) fn open(
     options.files_open_max = if rng.random_ratio(1, 3) { rng.random_range(2..8) } else { 64 };
     options.checkpoint_period_s = if rng.random() { 3 } else { 1_000_000 };
     options.flush_mode = mode;
+    // Without a draw, so that seeds stay what they were.
+    if options.log_file_bytes >> 10 & 1 == 0 {
+        options.ordered_at_once_ops = 0;
+    }
     if rng.random_ratio(2, 3) {
         options.write_set_bytes = rng.random_range(1..6000);
     }

@@ -30,6 +30,7 @@ pub fn options(lines: &Lines) -> Options {
     options.log_kept_bytes_max = 1 << 20;
     options.checkpoint_period_s = 1_000_000;
     options.flush_mode = FlushMode::Commit;
+    options.ordered_at_once_ops = 0;
     options.tree = tree;
     let sink = lines.clone();
     options.log = Arc::new(move |level, text| sink.lock().unwrap().push((level, text.to_owned())));
