@@ -103,6 +103,8 @@ def _timed(session, statement):
 
 
 def _prepare(session, arguments):
+    session.query("CREATE DATABASE IF NOT EXISTS test")
+    session.query("USE test")
     session.query(f"CREATE TABLE other (a INT PRIMARY KEY, b INT NOT NULL) ENGINE={arguments.engine}")
     session.query(f"INSERT INTO other SELECT seq, 0 FROM seq_0_to_{_OTHER_ROWS - 1}")
     session.query("CREATE TABLE big (a INT PRIMARY KEY, b INT NOT NULL, c VARCHAR(20) NOT NULL)"
@@ -124,7 +126,7 @@ def main():
     if arguments.engine == "PANDO":
         options += [f"--pando-cache-size={arguments.cache_mb}M",
                     f"--pando-write-set-memory={arguments.write_set_mb}M"]
-    with PrivateServer("big", options=options) as server, server.connect("test") as session:
+    with PrivateServer("big", options=options) as server, server.connect() as session:
         _prepare(session, arguments)
         memory, other = Memory(server.pid()), OtherClient(server)
         memory.start()
