@@ -42,18 +42,18 @@ class OtherClient(threading.Thread):
     def __init__(self, server):
         super().__init__(daemon=True)
         self._session = server.connect("test")
-        self._stop = threading.Event()
+        self._ended = threading.Event()
         self._latencies = []
         self._random = random.Random(1)
 
     def run(self):
-        while not self._stop.is_set():
+        while not self._ended.is_set():
             row = self._random.randrange(_OTHER_ROWS)
             begun = time.monotonic()
             self._session.query(f"UPDATE other SET b = b + 1 WHERE a = {row}")
             took = time.monotonic() - begun
             self._latencies.append(took)
-            self._stop.wait(max(0.0, 0.01 - took))
+            self._ended.wait(max(0.0, 0.01 - took))
 
     def take(self):
         """Median, 99th percentile and maximum in milliseconds since the last call."""
@@ -64,7 +64,7 @@ class OtherClient(threading.Thread):
         return f"{at(0.5):6.1f} {at(0.99):7.1f} {at(1.0):7.1f}"
 
     def stop(self):
-        self._stop.set()
+        self._ended.set()
         self.join()
 
 
@@ -74,7 +74,7 @@ class Memory(threading.Thread):
     def __init__(self, pid):
         super().__init__(daemon=True)
         self._status = pathlib.Path(f"/proc/{pid}/status")
-        self._stop = threading.Event()
+        self._ended = threading.Event()
         self._most = 0
 
     def now_mb(self):
@@ -84,7 +84,7 @@ class Memory(threading.Thread):
         return 0
 
     def run(self):
-        while not self._stop.wait(0.05):
+        while not self._ended.wait(0.05):
             self._most = max(self._most, self.now_mb())
 
     def take(self):
@@ -92,7 +92,7 @@ class Memory(threading.Thread):
         return most
 
     def stop(self):
-        self._stop.set()
+        self._ended.set()
         self.join()
 
 
