@@ -44,10 +44,18 @@ void ha_pando::note_auto_increment(Field *field)
 }
 
 /* A statement whose number of rows is known takes all its values at once, so that it can be replayed from its
-   first one. Another takes them in several pieces, between which others may take theirs: rows have to
-   go to the binary log. */
+   first one. These take them in several pieces, between which others may take theirs: rows have to go
+   to the binary log. */
 bool ha_pando::autoinc_lock_mode_stmt_unsafe() const
 {
-  const int command= thd_sql_command(ha_thd());
-  return command != SQLCOM_INSERT && command != SQLCOM_REPLACE;
+  switch (thd_sql_command(ha_thd()))
+  {
+  case SQLCOM_INSERT_SELECT:
+  case SQLCOM_REPLACE_SELECT:
+  case SQLCOM_LOAD:
+  case SQLCOM_CREATE_TABLE:
+    return true;
+  default:
+    return false;
+  }
 }
