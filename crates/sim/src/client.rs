@@ -307,8 +307,13 @@ impl World {
                 client.lock(id, dict, &key, mode);
                 self.counts.gets += 1;
                 let gives_back = client.isolation == Isolation::ReadCommitted && self.rng.random();
-                if gives_back && client.txn.just_locked() && client.own(id, dict, &key).is_none() {
+                let is_new = client.txn.just_locked() && client.own(id, dict, &key).is_none();
+                // Without gaps the lock of a key that is not there is given back at once.
+                let is_given_back = is_new && expected.is_none();
+                if is_new && gives_back && !is_given_back {
                     client.txn.unlock(&table, dict, &key);
+                }
+                if is_new && (gives_back || is_given_back) {
                     match before {
                         Some(mode) => _ = client.locks.insert(place, mode),
                         None => _ = client.locks.remove(&place),
