@@ -195,6 +195,30 @@ fn a_moved_entry_waits_for_the_gap_it_would_come_into() {
 }
 
 #[test]
+fn an_entry_is_protected_by_the_lock_of_its_row() {
+    let (db, table) = database(&[10, 20]);
+    let (id, to) = (10u32.to_be_bytes(), 99u32.to_be_bytes());
+    let move_row = |txn: &mut Txn| txn.update_row(&table, &entries(&id, &id), &entries(&id, &to));
+    // A scan of the index, which locks the row of each entry.
+    let mut scanner = begin(&db);
+    assert_eq!(scan_up(&mut scanner, &table, 1, 5, Some(15)).unwrap(), [10]);
+    scanner.get_locked(&table, 0, &id, LockMode::Shared, LockWait::NoWait).unwrap();
+    let mut mover = begin(&db);
+    mover.set_lock_wait(Duration::ZERO);
+    assert!(matches!(move_row(&mut mover), Err(Error::LockTimeout)));
+    scanner.rollback();
+    // The other way round: the entry is still there for the scan, its row is not to be had.
+    move_row(&mut mover).unwrap();
+    scanner.set_takes_gaps(true);
+    assert_eq!(scan_up(&mut scanner, &table, 1, 5, Some(15)).unwrap(), [10]);
+    let refused = scanner.get_locked(&table, 0, &id, LockMode::Shared, LockWait::NoWait);
+    assert!(matches!(refused, Err(Error::WouldBlock)), "{refused:?}");
+    // Where it has moved to, the scan waits.
+    scanner.set_lock_wait(Duration::ZERO);
+    assert!(matches!(scan_up(&mut scanner, &table, 1, 50, None), Err(Error::LockTimeout)));
+}
+
+#[test]
 fn own_gaps_do_not_keep_one_from_inserting_and_rows_in_gaps_can_be_changed() {
     let (db, table) = database(&[10, 20]);
     let mut txn = begin(&db);

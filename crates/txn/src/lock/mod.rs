@@ -2,7 +2,8 @@
 //!
 //! Purpose: point locks by (dictionary, key), shared and exclusive, held until the transaction ends.
 //! Locks are of keys, not of rows: a key that does not exist can be locked, which is how inserts of
-//! the same unique key meet.
+//! the same unique key meet. Ranges of keys can be held too: gaps that others do not insert into, and stretches
+//! that stand for many point locks (`ranges.rs`).
 //!
 //! What holds (I1 and I6 need no locks; these are the lock manager's own):
 //! 1. Mutual exclusion: an exclusive lock has one holder, a shared one any number.
@@ -15,17 +16,17 @@
 //! 5. A wait ends exactly once: granted, victim, timed out, or killed. A kill that comes between two
 //!    requests makes the next one fail.
 //!
+//! 6. A gap keeps others from inserting, and nothing else; ranges are granted at once, whoever waits.
+//!
 //! Life of a request: hash (dictionary, key) to a shard; under its mutex, grant at once (a new lock,
 //! or beside the holders of one without a queue) or enter the queue. Having entered, outside the
 //! mutex: look for a kill, look for deadlocks, tell who listens (`watch.rs`), sleep on the transaction's own condition variable.
 //! `release_all` goes through the list of places held, without hashing or comparing a key.
 //!
-//! Lock order: the list of held locks (own thread only), detector, shards (one at a time; the
-//! detector several, ascending), wait state. The registry of transactions and the last deadlock's text
-//! are leaves. Nobody is woken, and no I/O happens, under a shard's mutex.
-//!
-//! Range locks per dictionary, and turning a transaction's many row locks into ranges, are later
-//! works: their place is a check in `LockManager::lock` before the shard is asked.
+//! Lock order: the list of held locks (own thread only), detector, shards of locks (one at a time; the
+//! detector several, ascending), shards of ranges (the same), wait state. The registry of transactions, a
+//! transaction's lists of locks given to it and of dictionaries with ranges, and the last deadlock are leaves.
+//! Nobody is woken, and no I/O happens, under a shard's mutex.
 
 mod deadlock;
 mod intervals;

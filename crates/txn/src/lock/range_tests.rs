@@ -167,6 +167,18 @@ fn a_lock_given_to_the_one_who_wrote_the_key_is_its_until_it_ends() {
 }
 
 #[test]
+fn a_lock_that_another_holds_is_not_given_away() {
+    let (locks, metrics) = manager();
+    let [holder, writer] = txns(&locks);
+    holder.ask("k", Shared, LONG).unwrap();
+    locks.lock_for_owner(writer.id(), DICT, b"k");
+    assert_eq!((holder.locks_held(), writer.locks_held()), (1, 0));
+    assert_eq!(holder.ask("k", Exclusive, Wait::NoWait), GRANTED);
+    drop((holder, writer));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
+#[test]
 fn a_stretch_stands_for_the_locks_it_replaced() {
     for mode in [Shared, Exclusive] {
         let (locks, metrics) = manager();
