@@ -275,7 +275,8 @@ impl LockManager {
         if count > 0 {
             self.metrics.row_locks.sub(count as u64);
             let mut woken = Woken::new();
-            let mut converted = state.converted.lock();
+            // Others take that list under a shard's mutex: it is let go of before these are taken.
+            let mut converted = std::mem::take(&mut *state.converted.lock());
             for place in held.drain().chain(converted.drain()) {
                 self.shard(place).release(place.slot, state, &mut woken);
                 woken.drain(..).for_each(|txn| txn.wake());
