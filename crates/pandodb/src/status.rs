@@ -17,7 +17,10 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ),
     ("CHECKPOINTS", &["checkpoint"]),
     ("LOCKS", &["row_lock", "deadlocks"]),
-    ("TRANSACTIONS", &["commits", "rollbacks", "statement_", "rows_", "tables_", "files_", "read_only"]),
+    (
+        "TRANSACTIONS",
+        &["commits", "rollbacks", "statement_", "rows_", "tables_", "files_", "read_only", "spill"],
+    ),
 ];
 
 impl Db {

@@ -25,6 +25,10 @@ use crate::writes::Writes;
 /// and the memtables while gates are held.
 const COMMIT_BYTES_MAX: u64 = 1 << 20;
 
+/// Of a transaction that has not spilled. More would keep the commits behind it waiting for its publication
+/// longer than a client should notice.
+const UNSPILLED_COMMIT_BYTES_MAX: u64 = 8 << 20;
+
 /// How long a locking read waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockWait {
@@ -459,11 +463,12 @@ impl Txn {
         Ok(self.db.wal.wait(published.lsn, self.db.flush_mode())?)
     }
 
-    /// What a commit does before it enters gates if writes were spilled: what is left in memory is spilled,
-    /// too, unless it is little, so that the commit itself is short; and memtables that may hold older
-    /// versions of what the transaction has written, and locked, are sealed.
+    /// What a commit does before it enters gates if writes were spilled, or are many: what is in memory is
+    /// spilled, too, unless it is little, so that the commit itself is short; and memtables that may hold
+    /// older versions of what the transaction has written, and locked, are sealed.
     pub(crate) fn prepare_adoption(&self) -> pando_base::Result<()> {
-        if self.writes.read().levels.is_empty() {
+        let has_spilled = !self.writes.read().levels.is_empty();
+        if !has_spilled && self.write_bytes() <= UNSPILLED_COMMIT_BYTES_MAX {
             return Ok(());
         }
         if self.write_bytes() > COMMIT_BYTES_MAX.min(self.db.write_set_bytes() / 4) {

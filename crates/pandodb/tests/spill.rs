@@ -128,6 +128,28 @@ fn a_rollback_gives_the_space_of_spilled_writes_back() {
     assert_eq!(content(&db), rows_before());
 }
 
+/// Symptom: other clients waited a third of a second while a transaction just below its memory limit was
+/// inserted into the memtables.
+#[test]
+fn a_commit_of_many_bytes_adopts_them_though_they_fit_into_memory() {
+    let vfs = disk(1);
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let options = options(&Lines::default());
+    assert!(options.write_set_bytes > 32 << 20);
+    let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+    db.create_table(&spec(T)).unwrap();
+    let table = db.open_table(T).unwrap();
+    let mut txn = db.begin();
+    let value = vec![7; 64 << 10];
+    for n in 0..160 {
+        txn.put(&table, 0, &key(n), &value, LockWait::NoWait).unwrap();
+    }
+    assert_eq!(db.metrics().spills.get(), 0);
+    txn.commit().unwrap();
+    assert!(db.metrics().spills.get() > 0);
+    assert_eq!(rows(&mut txn, &table, 0).len(), 160);
+}
+
 #[test]
 fn a_savepoint_is_rolled_back_to_across_spilled_writes() {
     let (_, db, table) = world();
