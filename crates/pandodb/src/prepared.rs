@@ -17,10 +17,10 @@
 //! 2. **Commit, ordered** appends a record of a few bytes that names `p`; its seqno `n` is the commit's. The
 //!    server calls this for a whole group of transactions, one after the other, holding a mutex over all
 //!    commits, from the thread that leads the group. So it does nothing else, and nothing that waits for
-//!    another transaction. The records of a short transaction go into the memtables at once (`Options::ordered_at_once_ops`), so
-//!    that those behind it in the group are not held up until its own thread runs; those of a longer one
-//!    come later, in that thread (`pando_tree::DeferredCommit` says why that is sound, and why nobody can
-//!    get stuck on it).
+//!    another transaction. The records of a short transaction go into the memtables at once
+//!    (`Options::ordered_at_once_ops`), so that those behind it in the group are not held up until its own
+//!    thread runs; those of a longer one come later, in that thread (`pando_tree::DeferredCommit` says why
+//!    that is sound, and why nobody can get stuck on it).
 //! 3. **Commit** inserts the records with seqno `n`, publishes it, and gives the locks back. The order was
 //!    the coordinator's: if its log says that this transaction is committed, and the prepare is durable,
 //!    nobody waits for the log here. Without the coordinator's step 2 (the user's XA COMMIT) it is done
@@ -198,8 +198,9 @@ impl Txn {
     }
 
     /// Gives a prepared transaction its place in the order of commits, once the coordinator has decided.
-    /// [`Txn::commit`] must follow; until then it keeps its locks, and unless it is short it is not visible. From any thread, while the transaction's own
-    /// stands still. Does not wait for other transactions. What goes wrong is told by the commit.
+    /// [`Txn::commit`] must follow; until then it keeps its locks, and unless it is short it is not visible.
+    /// From any thread, while the transaction's own stands still. Does not wait for other transactions. What
+    /// goes wrong is told by the commit.
     ///
     /// `remembered`: the decision is on the coordinator's disk and comes back after a crash, so that the
     /// commit need not wait for the log.

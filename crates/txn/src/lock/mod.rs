@@ -20,8 +20,8 @@
 //!
 //! Life of a request: hash (dictionary, key) to a shard; under its mutex, grant at once (a new lock,
 //! or beside the holders of one without a queue) or enter the queue. Having entered, outside the
-//! mutex: look for a kill, look for deadlocks, tell who listens (`watch.rs`), sleep on the transaction's own condition variable.
-//! `release_all` goes through the list of places held, without hashing or comparing a key.
+//! mutex: look for a kill, look for deadlocks, tell who listens (`watch.rs`), sleep on the transaction's own
+//! condition variable. `release_all` goes through the list of places held, without hashing or comparing a key.
 //!
 //! Lock order: the list of held locks (own thread only), detector, shards of locks (one at a time; the
 //! detector several, ascending), shards of ranges (the same), wait state. The registry of transactions, a
