@@ -21,8 +21,8 @@
 //!
 //! **No false alarm.** The search locks one shard at a time, so what it finds may be put together from
 //! different moments. Before a victim falls all shards of the cycle are locked, those of locks before those
-//! of ranges, each ascending, and every edge is looked at again. Only one detector runs at a time, so two do not fell two victims for one
-//! cycle.
+//! of ranges, each ascending, and every edge is looked at again. Only one detector runs at a time, so two
+//! do not fell two victims for one cycle.
 //!
 //! Lock order: detector, then shards of locks, then of ranges, ascending (all others hold one of each
 //! at a time), then a transaction's wait state.
