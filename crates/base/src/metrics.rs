@@ -93,7 +93,7 @@ metrics! {
     commits: "transactions committed with writes",
     rollbacks: "transactions rolled back",
     statement_rollbacks: "rollbacks to a savepoint or statement start",
-    spills: "stretches of transactions' writes moved from memory into the tables' files",
+    spills: "parts of large transactions moved from memory into files of their tables",
     spill_written_bytes: "bytes written for that",
     rows_read: "rows handed to the server",
     rows_inserted: "rows inserted",
