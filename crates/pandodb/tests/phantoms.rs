@@ -179,6 +179,37 @@ fn a_scan_waits_for_what_others_have_inserted_and_sees_it_if_they_commit() {
     }
 }
 
+/// A scan missed a row: it had come to one that was deleted meanwhile, and took the key for looked at, where
+/// another transaction had already written a new row and not committed.
+#[test]
+fn a_scan_waits_for_a_row_that_takes_the_place_of_one_deleted_under_it() {
+    for (index, up) in [(0, true), (0, false), (1, true), (1, false)] {
+        let (db, table) = database(&[10, 20, 30]);
+        let mut txn = begin(&db);
+        txn.set_lock_wait(Duration::ZERO);
+        let mut cursor = txn.cursor(&table, index);
+        if up {
+            cursor.seek(&mut txn, &5u32.to_be_bytes(), SHARED).unwrap();
+        } else {
+            cursor.seek_before(&mut txn, &35u32.to_be_bytes(), SHARED).unwrap();
+        }
+        let key = 20u32.to_be_bytes();
+        let mut deleter = begin(&db);
+        let read = deleter.get_locked(&table, 0, &key, LockMode::Exclusive, LockWait::Default);
+        assert!(matches!(read, Ok(LockedRead::Row(_))));
+        deleter.delete_row(&table, &entries(&key, &key)).unwrap();
+        deleter.commit().unwrap();
+        let mut inserter = begin(&db);
+        insert(&mut inserter, &table, 20).unwrap();
+        // The cursor's view still has the old row.
+        let moved = if up { cursor.next(&mut txn) } else { cursor.prev(&mut txn) };
+        assert!(matches!(moved, Err(Error::LockTimeout)), "dictionary {index}: {moved:?}");
+        inserter.commit().unwrap();
+        let seen = scan_up(&mut txn, &table, index, 5, None).unwrap();
+        assert_eq!(seen, [10, 20, 30]);
+    }
+}
+
 #[test]
 fn a_moved_entry_waits_for_the_gap_it_would_come_into() {
     let (db, table) = database(&[10, 20, 90]);

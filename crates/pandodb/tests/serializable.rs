@@ -201,7 +201,7 @@ fn replay(rows: &mut Rows, steps: &[Step], number: usize) {
 
 #[test]
 fn transactions_with_locking_scans_are_serializable_in_the_order_of_their_commits() {
-    for (seed, lock_budget) in [(1, usize::MAX), (2, 3)] {
+    for (seed, lock_budget) in [(1, usize::MAX), (2, 3), (3, usize::MAX), (4, 3), (5, 1), (6, usize::MAX)] {
         let vfs = disk(seed);
         let db = open(&vfs).unwrap();
         db.set_lock_budget(lock_budget);

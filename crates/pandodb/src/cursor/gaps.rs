@@ -7,6 +7,8 @@
 //!    that is not unique, so its writer is given that lock, and then the cursor asks for it like everybody:
 //!    it waits for the writer's end, in the queue, with deadlocks found, time limit, NOWAIT and kill;
 //! 3. looks again from where it was, at the newest state, if anything may have come since it looked first.
+//!    `next` itself then counts as not looked at: its row may be gone by now, and another one of the same
+//!    key written by somebody whom step 2 did not meet, because it passed by who writes to a row that is there.
 //!
 //! Who inserts asks for gaps while it holds its own writes alone (`Txn::write_when_free`), so it either meets
 //! the gap of step 1 or is met in step 2. What comes in between the two cannot be: a writer is on the
@@ -89,6 +91,21 @@ struct Gap {
     to: Option<Vec<u8>>,
 }
 
+impl Gap {
+    /// Whether this key is all that is in it.
+    fn is_key(&self, key: Option<&[u8]>) -> bool {
+        key.is_some_and(|key| self.from == key && self.to.as_ref().is_some_and(|to| *to == after(key)))
+    }
+
+    /// Without `next`, with which it ends in this direction.
+    fn leave_out(&mut self, next: &[u8], direction: Direction) {
+        match direction {
+            Direction::Forward => self.to = Some(next.to_vec()),
+            Direction::Backward => self.from = after(next),
+        }
+    }
+}
+
 impl Cursor {
     /// Steps 1 to 3 for the key that the cursor has come to, or the end of its way. False: there was news, and
     /// the cursor is to look again; it is at no row.
@@ -97,17 +114,25 @@ impl Cursor {
         if self.reach.includes(next.as_deref(), self.direction) {
             return Ok(true);
         }
-        let gap = self.gap_up_to(next.as_deref());
+        let mut gap = self.gap_up_to(next.as_deref());
         let dict = self.dict().clone();
         txn.lock_gap(&dict, &gap.from, gap.to.as_deref());
-        let waited = self.meet_writers(txn, &gap, next.as_deref())?;
-        let looked_from = self.move_edge(&gap);
-        self.reach.is_complete = next.is_none();
-        if !waited && dict.tree.last_write() <= self.seqno {
+        if gap.is_key(next.as_deref()) {
+            // Nothing lies between: the row's lock decides about the rest.
+            self.move_edge(gap);
             return Ok(true);
         }
-        self.look_again(txn, looked_from)?;
-        Ok(false)
+        let waited = self.meet_writers(txn, &gap, next.as_deref())?;
+        let is_news = waited || dict.tree.last_write() > self.seqno;
+        if let Some(next) = next.as_deref().filter(|_| is_news) {
+            gap.leave_out(next, self.direction);
+        }
+        let looked_from = self.move_edge(gap);
+        self.reach.is_complete = next.is_none();
+        if is_news {
+            self.look_again(txn, looked_from)?;
+        }
+        Ok(!is_news)
     }
 
     /// What has to be held to be sure that `next` is next.
@@ -125,14 +150,14 @@ impl Cursor {
     }
 
     /// The gap has been looked at. Gives where it began, in the cursor's direction.
-    fn move_edge(&mut self, gap: &Gap) -> Option<Vec<u8>> {
+    fn move_edge(&mut self, gap: Gap) -> Option<Vec<u8>> {
         match self.direction {
             // Without an end: no key is beyond it.
-            Direction::Forward => match &gap.to {
-                Some(to) => self.reach.edge.replace(to.clone()),
+            Direction::Forward => match gap.to {
+                Some(to) => self.reach.edge.replace(to),
                 None => self.reach.edge.clone(),
             },
-            Direction::Backward => self.reach.edge.replace(gap.from.clone()),
+            Direction::Backward => self.reach.edge.replace(gap.from),
         }
     }
 
