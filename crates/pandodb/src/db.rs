@@ -267,5 +267,6 @@ impl Drop for Db {
     fn drop(&mut self) {
         // Not a clean shutdown: what is in the log is recovered at the next open.
         self.background.stop();
+        self.prepared.let_go();
     }
 }

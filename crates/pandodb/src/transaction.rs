@@ -361,8 +361,8 @@ impl Txn {
         let dict = &table.dicts[index];
         self.pay_along(key.len() + value.len())?;
         check_lengths(key, value)?;
-        self.touch(dict);
         self.lock_to_write(dict, key, wait)?;
+        self.touch(dict);
         let new = std::iter::once((dict, key));
         self.write_when_free(new, wait, |writes| writes.put(dict.id, key, value))
     }

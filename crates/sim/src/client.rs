@@ -11,7 +11,7 @@ use rand::Rng;
 
 use crate::model::{Bytes, Layout, LockKey, State, TableId, Write};
 use crate::scan::HeldCursor;
-use crate::world::{ensure, note, Check, World};
+use crate::world::{ensure, note, Check, Kept, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
@@ -370,12 +370,15 @@ impl World {
         let is_empty = client.writes.is_empty();
         let after = Rc::new(self.current().after(&client.writes, &client.counters));
         note!(self, "  commit of {} writes", client.writes.len());
-        let is_durable = self.mode == pandodb::FlushMode::Commit && !is_empty;
         if !is_empty {
             self.in_flight = Some(after.clone());
         }
         let result = client.txn.commit();
-        let done = self.came_back("a commit", result, after, is_durable)?;
+        if is_empty {
+            // Nothing is logged, and nothing has changed.
+            return self.settle("a commit", result).map(|_| ());
+        }
+        let done = self.came_back("a commit", result, after, Kept::ByMode(self.mode))?;
         self.counts.commits += u64::from(done);
         Ok(())
     }

@@ -7,7 +7,7 @@ use pandodb::{Compression, EngineError, Error, TableSpec};
 use rand::Rng;
 
 use crate::model::{Layout, State, TableId, TableState};
-use crate::world::{ensure, note, Check, World, NAMES};
+use crate::world::{ensure, note, Check, Kept, World, NAMES};
 use crate::xa;
 
 impl World {
@@ -103,6 +103,7 @@ impl World {
         let dicts = vec![Rc::default(); table.layout.dicts()];
         let empty = TableState { dicts, counter: 0, ..TableState::clone(&table) };
         after.tables.insert(self.next_table, Rc::new(empty));
+        after.follow_truncate(id, self.next_table);
         self.next_table += 1;
         self.in_flight = Some(Rc::new(after.clone()));
         let truncated = self.db.truncate_table(NAMES[table.name]).map_err(Error::from);
@@ -121,7 +122,7 @@ impl World {
             note!(self, "  a prepared transaction has written to it");
             return Ok(());
         }
-        let done = self.came_back(what, result, Rc::new(after), true)?;
+        let done = self.came_back(what, result, Rc::new(after), Kept::ByDisk)?;
         self.counts.ddl += u64::from(done);
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use pando_storage::vfs::{FaultKind, Vfs};
-use pandodb::{FlushMode, SimVfs};
+use pandodb::SimVfs;
 use rand::seq::IndexedRandom;
 use rand::Rng;
 
@@ -72,7 +72,7 @@ impl World {
         if closes {
             let closed = self.db.close();
             if self.settle("closing", closed)?.is_some() {
-                self.history.drain(..self.history.len() - 1);
+                self.forget_past();
             }
         }
         self.counts.crashes += u64::from(!closes || is_cut);
@@ -81,8 +81,7 @@ impl World {
         let mut candidates = self.history.clone();
         candidates.extend(self.in_flight.take());
         // Without a power cut the system has what the process has written.
-        let mut written =
-            (!is_cut && !latched && self.mode != FlushMode::Lazy).then(|| self.current().clone());
+        let mut written = (!is_cut && !latched).then(|| self.written());
         if is_cut {
             self.disk = self.disk.crash();
         }
@@ -96,20 +95,21 @@ impl World {
         let opened = setup::open(&self.disk, &mut self.rng, self.mode, &self.lines);
         self.db = opened.map_err(|error| format!("a start without faults: {error}"))?;
         if let Some(written) = written {
-            candidates = vec![written];
+            candidates = written;
         }
         let state = checks::find_state(&self.db, &candidates)?;
         note!(self, "  found state {} of {}", state + 1, candidates.len());
         self.history = vec![candidates[state].restarted()];
+        self.unwritten = 0;
         Ok(())
     }
 
     /// A start that meets a fault, and perhaps another end at once. Gives whether power has stayed. `written`
-    /// is what must be there if it did until now.
+    /// is what may be there if it did until now.
     fn start_in_trouble(
         &mut self,
         candidates: &mut Vec<Rc<State>>,
-        written: Option<Rc<State>>,
+        written: Option<Vec<Rc<State>>>,
     ) -> Check<bool> {
         let kinds = [FaultKind::Error, FaultKind::Sticky, FaultKind::DiskFull, FaultKind::FlippedRead];
         let kind = kinds[self.rng.random_range(0..kinds.len())];
@@ -122,7 +122,7 @@ impl World {
                 note!(self, "  it is up");
                 // What can be read now is what is there from now on.
                 if let Some(written) = written {
-                    *candidates = vec![written];
+                    *candidates = written;
                 }
                 if let Ok(found) = checks::observe(&db) {
                     let state = checks::find(&found, candidates)?;

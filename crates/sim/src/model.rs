@@ -91,6 +91,17 @@ impl State {
         Rc::new(state)
     }
 
+    /// A truncated table is the same for those who hold locks on its keys: prepared transactions that have
+    /// written nothing there.
+    pub(crate) fn follow_truncate(&mut self, old: TableId, new: TableId) {
+        for prepared in self.prepared.values_mut().filter(|p| p.locks.keys().any(|(id, ..)| *id == old)) {
+            let locks = std::mem::take(&mut Rc::make_mut(prepared).locks).into_iter();
+            let follow = |id| if id == old { new } else { id };
+            let locks = locks.map(|((id, dict, key), mode)| ((follow(id), dict, key), mode));
+            Rc::make_mut(prepared).locks = locks.collect();
+        }
+    }
+
     /// The state after the commit of a prepared transaction, or its rollback.
     pub(crate) fn resolved(&self, number: u64, commits: bool) -> State {
         let mut after = match self.prepared.get(&number) {

@@ -25,6 +25,17 @@ pub(crate) const NAMES: [&str; 4] = ["./db/a", "./db/b", "./db/c", "./db/d"];
 
 const CLIENTS: usize = 4;
 
+/// How far an acknowledged change has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// In the process: its end may lose it, because the coordinator remembers the decision.
+    ByProcess,
+    /// As far as the flush mode says.
+    ByMode(FlushMode),
+    /// Surely on the disk.
+    ByDisk,
+}
+
 /// States kept that a crash may bring back, before the log is synced.
 const UNSYNCED_MAX: usize = 24;
 
@@ -37,6 +48,8 @@ pub(crate) struct World {
     pub history: Vec<Rc<State>>,
     /// What the operation that is going on will make of the last one: a crash may leave that, too.
     pub in_flight: Option<Rc<State>>,
+    /// How many of the last states in `history` the end of the process alone may lose.
+    pub unwritten: usize,
     pub clients: Vec<Option<Client>>,
     pub mode: FlushMode,
     /// A fault was armed since the last start: operations may give errors.
@@ -98,6 +111,7 @@ impl World {
             lines,
             history: vec![Rc::default()],
             in_flight: None,
+            unwritten: 0,
             clients: (0..CLIENTS).map(|_| None).collect(),
             mode,
             is_faulty: false,
@@ -169,12 +183,17 @@ impl World {
         what: &str,
         result: pandodb::Result<()>,
         after: Rc<State>,
-        is_durable: bool,
+        kept: Kept,
     ) -> Check<bool> {
         match result {
             Ok(()) => {
-                if is_durable {
-                    self.history.clear();
+                match kept {
+                    Kept::ByDisk | Kept::ByMode(FlushMode::Commit) => {
+                        self.history.clear();
+                        self.unwritten = 0;
+                    }
+                    Kept::ByMode(FlushMode::Write) => self.unwritten = 0,
+                    Kept::ByMode(FlushMode::Lazy) | Kept::ByProcess => self.unwritten += 1,
                 }
                 self.history.push(after);
                 Ok(true)
@@ -200,9 +219,21 @@ impl World {
     pub(crate) fn sync_log(&mut self) -> Check {
         let synced = self.db.flush_logs();
         if self.settle("syncing the log", synced)?.is_some() {
-            self.history.drain(..self.history.len() - 1);
+            self.forget_past();
         }
         Ok(())
+    }
+
+    /// No crash brings back what was before the newest state.
+    pub(crate) fn forget_past(&mut self) {
+        self.history.drain(..self.history.len() - 1);
+        self.unwritten = 0;
+    }
+
+    /// What the end of the process alone may leave.
+    pub(crate) fn written(&self) -> Vec<Rc<State>> {
+        let lost = self.unwritten.min(self.history.len() - 1);
+        self.history[self.history.len() - 1 - lost..].to_vec()
     }
 
     /// A table that there is, opened; `None` if there is none or a fault keeps it from being opened.
