@@ -29,6 +29,9 @@ use crate::version::TreeVersion;
 /// A hint for later is filed when snapshots kept at least this many tombstones in a leaf.
 const KEPT_TOMBSTONES_MIN: u64 = 64;
 
+/// One in so many leaves made of runs by reference may be small; flushes join it to a neighbour some day.
+const SMALL_LEAVES: usize = 3;
+
 /// Pours records into one run for a buffer, counting them per child of the node that gets it.
 struct BufferSink {
     writer: RunWriter,
@@ -243,15 +246,17 @@ impl Tree {
         }
     }
 
-    /// Whether each run can be a leaf as it is: written for it, apart from the others, of good
-    /// size, with nothing to clean up.
+    /// Whether each run can be a leaf as it is: written for it, apart from the others, with nothing to clean
+    /// up, and of good size but for a few (the end of what a load had in key order).
     fn are_leaves(&self, share: &[BufferRun], range: &KeyRange) -> bool {
+        let is_small = |run: &&BufferRun| run.run.meta().raw_bytes < self.config.leaf_raw_bytes / 2;
         !share.is_empty()
+            && share.iter().filter(is_small).count() <= share.len() / SMALL_LEAVES
             && lies_apart(share, range)
             && share.iter().all(|run| {
                 let meta = run.run.meta();
-                let size = self.config.leaf_raw_bytes / 2..=self.config.leaf_raw_bytes * 3;
-                run.leaf_ready && meta.tombstones == 0 && size.contains(&meta.raw_bytes)
+                let is_too_big = meta.raw_bytes > self.config.leaf_raw_bytes * 3 && meta.rows > 1;
+                run.leaf_ready && meta.tombstones == 0 && !is_too_big
             })
     }
 

@@ -55,6 +55,7 @@
 //! 6. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
 //!    places (`cursor`).
 
+mod bottom;
 mod busy;
 mod checkpoint;
 mod compact;
@@ -82,6 +83,7 @@ mod tree;
 mod verify;
 mod version;
 
+pub use bottom::BottomHold;
 pub use checkpoint::CheckpointStats;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;

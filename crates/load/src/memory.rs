@@ -1,0 +1,44 @@
+//! What loads may keep in memory.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Bytes that sorted batches of a load hold, and how many they may.
+#[derive(Debug)]
+pub struct Memory {
+    used: AtomicU64,
+    limit: u64,
+}
+
+impl Memory {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: u64) -> Arc<Memory> {
+        Arc::new(Memory { used: AtomicU64::new(0), limit })
+    }
+
+    /// The whole of it.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Takes `bytes` of it if they are left; given back when the part is dropped.
+    pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Part> {
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|used| *used <= self.limit)
+        });
+        taken.ok().map(|_| Part { memory: self.clone(), bytes })
+    }
+}
+
+/// A part of the budget that is in use.
+#[derive(Debug)]
+pub(crate) struct Part {
+    memory: Arc<Memory>,
+    bytes: u64,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.memory.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
