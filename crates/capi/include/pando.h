@@ -88,6 +88,10 @@ enum PandoStatus
    * A prepared transaction without a connection has changed the table.
    */
   PANDO_STATUS_IN_USE = 15,
+  /**
+   * The table has other indexes than this object, or this snapshot, knows of.
+   */
+  PANDO_STATUS_DEFINITION_CHANGED = 16,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -266,6 +270,11 @@ typedef uint32_t PandoCompression;
  * A growing byte buffer. What it held is gone with the next call that fills it.
  */
 typedef struct PandoBuffer PandoBuffer;
+
+/**
+ * Indexes that are being built.
+ */
+typedef struct PandoBuild PandoBuild;
 
 /**
  * A cursor over one dictionary of a table.
@@ -454,6 +463,47 @@ typedef struct PandoOptions {
  * Takes the name of a prepared transaction; called on the caller's thread.
  */
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
+
+/**
+ * An index to be added.
+ */
+typedef struct PandoNewIndex {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * How its entries are made of rows: given to those who open the table meanwhile.
+   */
+  struct PandoBytes recipe;
+  /**
+   * 1: entries that say so must be alone with their key.
+   */
+  uint8_t unique;
+} PandoNewIndex;
+
+/**
+ * Is told now and then which part of the work is done; answers 0 to go on, anything else to give up.
+ */
+typedef uint8_t (*PandoWatch)(void *context, double done);
+
+/**
+ * An index of a new definition.
+ */
+typedef struct PandoIndexPlace {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * 1: one of those that are being built; 0: one that the table has.
+   */
+  uint8_t is_new;
+  /**
+   * Its number among those, or the position of its dictionary in the table as it is.
+   */
+  uint32_t position;
+} PandoIndexPlace;
 
 /**
  * A transaction that has taken a lock or a snapshot.
@@ -825,6 +875,115 @@ PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes x
  * `db` is open.
  */
 PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
+
+/**
+ * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
+ * them, too. Free it with [`pando_build_free`].
+ *
+ * # Safety
+ * `db` is open; the list and all it points to are valid for the call; `out` is valid.
+ */
+PandoStatus pando_build_begin(const struct PandoDb *db,
+                              struct PandoBytes path,
+                              const struct PandoNewIndex *indexes,
+                              uint32_t count,
+                              struct PandoBuild **out);
+
+/**
+ * Ends a build; if it was not finished, nothing of the indexes stays. Null is allowed.
+ *
+ * # Safety
+ * The object is not used any more.
+ */
+void pando_build_free(struct PandoBuild *build);
+
+/**
+ * A transaction that sees the rows of which the bases are to be made: to scan dictionary 0 with
+ * `PANDO_READ_SNAPSHOT`. Null the second time. Free it with `pando_txn_free`.
+ *
+ * # Safety
+ * The build is alive and not finished.
+ */
+struct PandoTxn *pando_build_reader(struct PandoBuild *build);
+
+/**
+ * Takes an entry of the base of the `index`-th new index.
+ *
+ * # Safety
+ * The build is alive and not finished; the bytes are valid for the call.
+ */
+void pando_build_add(struct PandoBuild *build,
+                     uint32_t index,
+                     struct PandoBytes key,
+                     struct PandoBytes value);
+
+/**
+ * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
+ * left for [`pando_build_finish`]. `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
+ *
+ * # Safety
+ * The build is alive and not finished; `watch` may be called with `context` on this thread.
+ */
+PandoStatus pando_build_bases(struct PandoBuild *build, PandoWatch watch, void *context);
+
+/**
+ * Makes the new indexes part of the table, while nobody else uses it: `places` are all its indexes in their
+ * new order, those left out are dropped. `Duplicate`: see [`pando_build_duplicate`]. After an error nothing
+ * has changed, and the build can only be freed.
+ *
+ * # Safety
+ * The build is alive and not finished; the list is valid for the call.
+ */
+PandoStatus pando_build_finish(struct PandoBuild *build,
+                               const struct PandoIndexPlace *places,
+                               uint32_t count);
+
+/**
+ * After `Duplicate`: the number of the new index, key and value of an entry that is not alone; valid until the
+ * build is freed. `u32::MAX`: there is none.
+ *
+ * # Safety
+ * The build is alive, `key` and `value` are valid.
+ */
+uint32_t pando_build_duplicate(const struct PandoBuild *build,
+                               struct PandoBytes *key,
+                               struct PandoBytes *value);
+
+/**
+ * Drops, renames and reorders indexes of a table that nobody else uses: `places` are all that stay.
+ *
+ * # Safety
+ * `db` is open; the path and the list are valid for the call.
+ */
+PandoStatus pando_table_change_indexes(const struct PandoDb *db,
+                                       struct PandoBytes path,
+                                       const struct PandoIndexPlace *places,
+                                       uint32_t count);
+
+/**
+ * How many indexes were being built when the table was opened: rows have an entry for each, after those of
+ * the dictionaries.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint32_t pando_table_building(const struct PandoTable *table);
+
+/**
+ * How entries of the `index`-th of them are made; valid while the table is open.
+ *
+ * # Safety
+ * The table is open, and has so many.
+ */
+struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, uint32_t index);
+
+/**
+ * 1 once the index will not come: its entries can be left empty.
+ *
+ * # Safety
+ * The table is open, and has so many.
+ */
+uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
 
 /**
  * Looks at all transactions and locks; free it with [`pando_lock_report_free`].

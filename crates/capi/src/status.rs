@@ -44,6 +44,8 @@ pub enum PandoStatus {
     TableExists = 14,
     /// A prepared transaction without a connection has changed the table.
     InUse = 15,
+    /// The table has other indexes than this object, or this snapshot, knows of.
+    DefinitionChanged = 16,
 }
 
 /// Every status, for tables that have to be complete.
@@ -64,6 +66,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::NoSuchTable,
     PandoStatus::TableExists,
     PandoStatus::InUse,
+    PandoStatus::DefinitionChanged,
 ];
 
 thread_local! {
@@ -92,6 +95,7 @@ pub(crate) fn fail(error: &Error) -> PandoStatus {
         Error::LockTimeout => PandoStatus::LockTimeout,
         Error::Killed => PandoStatus::Killed,
         Error::WouldBlock => PandoStatus::WouldBlock,
+        Error::DefinitionChanged => PandoStatus::DefinitionChanged,
         Error::Duplicate { .. } => PandoStatus::Duplicate,
     }
 }
@@ -131,6 +135,7 @@ mod tests {
             Error::LockTimeout,
             Error::Killed,
             Error::WouldBlock,
+            Error::DefinitionChanged,
             EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(28)).into(),
             EngineError::corruption(path, 0, "block checksum", 1, 2).into(),
             EngineError::ReadOnly { reason: "a sync failed".into() }.into(),

@@ -23,6 +23,12 @@ pub struct PandoTxn {
     duplicate: (u32, Vec<u8>),
 }
 
+impl PandoTxn {
+    pub(crate) fn new(txn: Txn) -> PandoTxn {
+        PandoTxn { txn, marks: Vec::new(), duplicate: (0, Vec::new()) }
+    }
+}
+
 /// What one row is in one dictionary.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +50,7 @@ pub unsafe extern "C" fn pando_txn_new(db: *const PandoDb) -> *mut PandoTxn {
     guard(|| {
         // SAFETY: the caller vouches for it.
         let db = unsafe { &(*db).db };
-        Box::into_raw(Box::new(PandoTxn { txn: db.begin(), marks: Vec::new(), duplicate: (0, Vec::new()) }))
+        Box::into_raw(Box::new(PandoTxn::new(db.begin())))
     })
 }
 

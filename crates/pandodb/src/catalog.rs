@@ -74,6 +74,11 @@ impl Catalog {
         self.content.lock().tables.get(&normalize(path)).cloned()
     }
 
+    /// The table with this id.
+    pub(crate) fn table_by_id(&self, id: u64) -> Option<TableDescriptor> {
+        self.content.lock().tables.values().find(|table| table.id == id).cloned()
+    }
+
     /// Tables that `select` accepts.
     pub(crate) fn tables(&self, select: impl Fn(&TableDescriptor) -> bool) -> Vec<TableDescriptor> {
         self.content.lock().tables.values().filter(|t| select(t)).cloned().collect()
@@ -88,7 +93,7 @@ impl Catalog {
         let content = self.content.lock();
         let found = content.intents.iter().find(|(_, intent)| match intent {
             Intent::Create { path: left } | Intent::Drop { path: left } => left == path,
-            Intent::Rename { .. } => false,
+            Intent::Rename { .. } | Intent::Files { .. } => false,
         });
         found.map(|(id, _)| *id)
     }

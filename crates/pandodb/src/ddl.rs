@@ -29,7 +29,6 @@ use pando_run::RunContext;
 use pando_storage::vfs::{OpenMode, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
-use parking_lot::Mutex;
 
 use crate::catalog::Change;
 use crate::db::Db;
@@ -113,7 +112,7 @@ impl Db {
     }
 
     /// The work that an intent names is done. If that cannot be recorded, the next start looks again.
-    fn fulfil(&self, id: u64) {
+    pub(crate) fn fulfil(&self, id: u64) {
         if let Err(error) = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })
         {
             self.log(
@@ -191,13 +190,7 @@ impl Db {
             };
             dicts.push(dict);
         }
-        let table = Arc::new(Table {
-            id: descriptor.id,
-            created: descriptor.created,
-            path: Mutex::new(path.clone()),
-            dicts,
-            hidden_key: Mutex::new(0),
-        });
+        let table = Arc::new(Table::new(descriptor.id, descriptor.created, &path, dicts));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)
@@ -299,7 +292,7 @@ impl Db {
         }
         let mut tables = self.tables.write();
         if let Some(table) = tables.remove(from) {
-            *table.path.lock() = new.path.clone();
+            *table.shared.path.lock() = new.path.clone();
             tables.insert(new.path.clone(), table);
         }
     }
@@ -313,7 +306,7 @@ impl Db {
         let mut dicts = table.dicts.clone();
         dicts.sort_by_key(|dict| dict.id);
         self.publish_truncate(&dicts)?;
-        *table.hidden_key.lock() = 0;
+        *table.shared.hidden_key.lock() = 0;
         // Gives the space back now; if it fails, a later checkpoint does.
         for dict in &dicts {
             if let Err(error) = self.checkpoint_dict(dict) {
@@ -361,6 +354,7 @@ impl Db {
                 }
                 remove_dir(&*self.vfs, &table_dir(&self.base_dir, path))
             }
+            Intent::Files { table, files } => self.remove_unnamed(*table, files),
             Intent::Rename { to, .. } => {
                 // Recovery has moved the directory before it opened files, if it could.
                 let dir = table_dir(&self.base_dir, to);
@@ -393,7 +387,7 @@ impl Db {
     }
 
     /// Writes the descriptor beside the files, for people and offline tools.
-    fn write_status(&self, dir: &Path, descriptor: &TableDescriptor) -> Result<()> {
+    pub(crate) fn write_status(&self, dir: &Path, descriptor: &TableDescriptor) -> Result<()> {
         let text = serde_json::to_vec_pretty(descriptor).expect("a descriptor has string keys only");
         let temporary = dir.join("status.new");
         let file = self.vfs.open(&temporary, OpenMode::CreateOrOpen)?;

@@ -72,6 +72,9 @@ pub(crate) enum Intent {
     Drop { path: String },
     /// The descriptor has the new path already; the directory may still have the old name.
     Rename { from: String, to: String },
+    /// Files of the table with this id that its descriptor does not name are to be removed: indexes that were
+    /// being built, or were dropped.
+    Files { table: u64, files: Vec<String> },
 }
 
 impl TableDescriptor {

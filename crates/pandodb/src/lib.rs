@@ -15,6 +15,7 @@
 //! asks trees whether they are clean).
 
 mod background;
+mod building;
 mod catalog;
 mod check;
 mod commit;
@@ -27,6 +28,8 @@ mod escalation;
 mod failure;
 mod horizon;
 mod idle;
+mod index_base;
+mod indexes;
 mod inserts;
 mod lock_report;
 pub mod offline;
@@ -39,12 +42,15 @@ mod spill;
 mod status;
 mod table;
 mod transaction;
+mod validate;
 mod writes;
 
+pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
 pub use descriptor::TableSpec;
 pub use error::{Error, Result};
+pub use indexes::{IndexBuild, IndexPlace, IndexSource, NewIndex};
 pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};

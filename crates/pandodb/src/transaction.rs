@@ -245,6 +245,7 @@ impl Txn {
             return Ok(own);
         }
         let seqno = self.snapshot_seqno();
+        dict.check_readable(seqno)?;
         Ok(dict.tree.get(key, seqno)?)
     }
 

@@ -67,6 +67,7 @@ mod edit;
 mod estimate;
 mod flush;
 mod get;
+mod growing;
 mod jobs;
 mod memtable;
 mod memtable_cursor;

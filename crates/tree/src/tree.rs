@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -43,6 +43,8 @@ pub struct Tree {
     pub(crate) hints_waiting: AtomicU64,
     /// Dead versions that cursors had to step over.
     pub(crate) dead_skipped: AtomicU64,
+    /// See `growing`.
+    pub(crate) awaits_bottom: AtomicBool,
 }
 
 /// What the structure mutex protects beside the swap of the version.
@@ -197,6 +199,7 @@ impl Tree {
             last_write: AtomicU64::new(0),
             hints_waiting: AtomicU64::new(0),
             dead_skipped: AtomicU64::new(0),
+            awaits_bottom: AtomicBool::new(false),
         })
     }
 
@@ -304,7 +307,7 @@ impl Tree {
         let version = self.version.load();
         Debt {
             sealed_bytes: version.sealed.iter().map(|memtable| memtable.bytes()).sum(),
-            overdue_bytes: version.root.totals.overdue,
+            overdue_bytes: if self.awaits_bottom() { 0 } else { version.root.totals.overdue },
         }
     }
 
