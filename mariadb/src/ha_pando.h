@@ -134,6 +134,7 @@ private:
   int fetch(PandoMove move, PandoBytes key);
   int step();
   int take_entry();
+  int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
   int read_through(uchar *record, bool *passed_by);
@@ -191,6 +192,7 @@ private:
   uint m_rows_next= 1;
   bool m_forward= true;
   bool m_positioned= false;      /* the scan is at m_entry_key */
+  bool m_in_gap= false;          /* or rather in the gap before it */
   bool m_at_cursor= false;       /* and the cursor can go on from its last batch */
   bool m_keep_same= false;       /* it ends where keys do not begin with m_same any more */
   bool m_range_stop= false;      /* m_stop is the end of the server's range, not only of m_same */
