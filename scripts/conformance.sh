@@ -11,6 +11,9 @@
 # 3. mariadb/mysql-test/default_engine/SUITE says what else is different with PANDO:
 #      NAME.rdiff, NAME,COMBINATION.rdiff   a difference from the recorded result, its first line says why
 #      disabled.def                         tests that cannot apply, each line with the reason
+#      go_on                                tests of which a part cannot apply, each line with the reason: errors that
+#                                           are not expected, or expected and not met, stand in the result, and
+#                                           the test goes on (without this it ends there)
 #      tests                                patterns of the tests that are run; without it, all
 #
 # With PANDO_TEST_ENGINE=InnoDB the same tests run with InnoDB in PANDO's place (build/mtr-innodb): the measure of what
@@ -64,6 +67,8 @@ copy_conformance_suite() {
     names=$(engines_replaced_in "$suite")
     if [ -n "$names" ]; then
         replace_engine "$names" "$engine" "$to"
+        # One of the two is enough.
+        find "$to" -name '*combinations' -exec sed -i '/^\[myisam\]/,/^$/d' {} +
     else
         # A combination for each of two engines, which print different names of themselves: now one.
         rm -f "$to"/{combinations,disabled.def} "$to"/t/disabled.def
@@ -77,6 +82,42 @@ copy_conformance_suite() {
     if [ "$engine" = PANDO ]; then adapt_results "$OURS/default_engine/$suite" "$to"; fi
 }
 
+# Lets test $2 in directory $1 go on after errors. What it sources from suites becomes a part of it, for the same
+# to hold there; except where the driver takes options or combinations from beside the sourced file.
+go_on_after_errors() {
+    local view=${1%%/mysql-test/*}/mysql-test
+    if [ ! -f "$1/$2.test" ]; then
+        warn "conformance: no test $1/$2"
+        return
+    fi
+    (cd "$view" && TESTS=$1 perl -e '
+        sub show {
+            my ($file) = @_;
+            open(my $lines, "<", $file) or die "$file: $!";
+            while (<$lines>) {
+                if (/^\s*(?:--\s*)?source\s+([^\s;]+)\s*;?\s*$/) {
+                    my ($path) = grep { -f } "$ENV{TESTS}/$1", $1;
+                    (my $stem = $path // "") =~ s/\.[^.\/]*$//;
+                    if ($path && $path !~ m{^(\./)?include/} && $path !~ /\$/ && !-f "$stem.combinations" && !-f "$stem.opt") {
+                        show($path);
+                        next;
+                    }
+                }
+                s/^\s*(--\s*)?error\s.*//;
+                s/^\s*--\s*(enable|disable)_abort_on_error.*//;
+                print;
+            }
+        }
+        my $name = shift;
+        open(my $out, ">", "$name.new") or die;
+        select $out;
+        print "--disable_abort_on_error\n";
+        show($name);
+        close $out;
+        rename "$name.new", $name;
+    ' "$1/$2.test")
+}
+
 # Applies the differences and the list of disabled tests in directory $1 to the suite in $2.
 adapt_results() {
     local ours=$1 suite=$2 tests results file name base
@@ -87,6 +128,9 @@ adapt_results() {
         file=$suite/disabled.def
         if [ -f "$suite/t/disabled.def" ]; then file=$suite/t/disabled.def; fi
         grep -v '^#' "$ours/disabled.def" >>"$file" || true
+    fi
+    if [ -f "$ours/go_on" ]; then
+        while read -r name; do go_on_after_errors "$tests" "$name"; done < <(sed -E '/^#/d; s/[[:space:]]*:.*//' "$ours/go_on")
     fi
     for file in "$ours"/*.rdiff; do
         if [ ! -f "$file" ]; then continue; fi

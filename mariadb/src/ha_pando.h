@@ -69,6 +69,8 @@ public:
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *pages) override;
   double scan_time() override;
+  /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   double read_time(uint index, uint ranges, ha_rows rows) override;
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
