@@ -11,10 +11,12 @@
 # 3. mariadb/mysql-test/default_engine/SUITE says what else is different with PANDO:
 #      NAME.rdiff, NAME,COMBINATION.rdiff   a difference from the recorded result, its first line says why
 #      disabled.def                         tests that cannot apply, each line with the reason
-#      go_on                                tests of which a part cannot apply, each line with the reason: errors that
-#                                           are not expected, or expected and not met, stand in the result, and
-#                                           the test goes on (without this it ends there)
-#      tests                                patterns of the tests that are run; without it, all
+#      tests                                patterns of the tests that are run, with ! of those that are not; without
+#                                           it, all
+#
+# A test ends at the first error that it does not expect, and at the first that it expects and does not meet. The tests
+# named in PANDO_GO_ON go on: the error stands in the result. So the rest of a test is not lost for the sake of a
+# FULLTEXT key or of a value that only engines without transactions let pass in today's strict mode.
 #
 # With PANDO_TEST_ENGINE=InnoDB the same tests run with InnoDB in PANDO's place (build/mtr-innodb): the measure of what
 # is a difference for users of InnoDB, since many results were recorded with MyISAM.
@@ -59,7 +61,7 @@ replace_engine() {
 
 # One suite as a copy below the view. The tests of main lie beside the suites.
 copy_conformance_suite() {
-    local suite=$1 engine=$2 view=$3 from=$INSTALLED/mysql-test/suite/$1 to=$3/mysql-test/suite/$1 names file
+    local suite=$1 engine=$2 view=$3 from=$INSTALLED/mysql-test/suite/$1 to=$3/mysql-test/suite/$1 names file name
     if [ "$suite" = main ]; then from=$INSTALLED/mysql-test/main to=$view/mysql-test/main; fi
     rm -rf "$to"
     mkdir -p "$(dirname "$to")"
@@ -80,16 +82,16 @@ copy_conformance_suite() {
         done
     fi
     if [ "$engine" = PANDO ]; then adapt_results "$OURS/default_engine/$suite" "$to"; fi
+    for name in ${PANDO_GO_ON:-}; do
+        if [ -d "$to/t" ]; then go_on_after_errors "$to/t" "$name"; else go_on_after_errors "$to" "$name"; fi
+    done
 }
 
 # Lets test $2 in directory $1 go on after errors. What it sources from suites becomes a part of it, for the same
 # to hold there; except where the driver takes options or combinations from beside the sourced file.
 go_on_after_errors() {
     local view=${1%%/mysql-test/*}/mysql-test
-    if [ ! -f "$1/$2.test" ]; then
-        warn "conformance: no test $1/$2"
-        return
-    fi
+    if [ ! -f "$1/$2.test" ]; then return; fi
     (cd "$view" && TESTS=$1 perl -e '
         sub show {
             my ($file) = @_;
@@ -128,9 +130,6 @@ adapt_results() {
         file=$suite/disabled.def
         if [ -f "$suite/t/disabled.def" ]; then file=$suite/t/disabled.def; fi
         grep -v '^#' "$ours/disabled.def" >>"$file" || true
-    fi
-    if [ -f "$ours/go_on" ]; then
-        while read -r name; do go_on_after_errors "$tests" "$name"; done < <(sed -E '/^#/d; s/[[:space:]]*:.*//' "$ours/go_on")
     fi
     for file in "$ours"/*.rdiff; do
         if [ ! -f "$file" ]; then continue; fi
@@ -174,15 +173,20 @@ build_conformance_view() {
 
 # The tests of a suite that are run, as the driver wants them named; nothing: all.
 conformance_tests() {
-    local suite=$1 directory=$2/mysql-test/suite/$1 list=$OURS/default_engine/$1/tests pattern file
+    local suite=$1 directory=$2/mysql-test/suite/$1 list=$OURS/default_engine/$1/tests pattern file name
+    local -A chosen=()
     if [ "$suite" = main ]; then directory=$2/mysql-test/main; fi
     if [ -d "$directory/t" ]; then directory=$directory/t; fi
     if [ ! -f "$list" ]; then return 0; fi
-    # shellcheck disable=SC2013  # words
-    for pattern in $(grep -v '^#' "$list"); do
+    while read -r pattern; do
         # shellcheck disable=SC2231  # a pattern
-        for file in "$directory"/$pattern.test; do
-            if [ -f "$file" ]; then basename "$file" .test; fi
+        for file in "$directory"/${pattern#!}.test; do
+            name=$(basename "$file" .test)
+            case $pattern in
+                !*) unset "chosen[$name]" ;;
+                *) if [ -f "$file" ]; then chosen[$name]=1; fi ;;
+            esac
         done
-    done | sort -u
+    done < <(sed '/^#/d' "$list" | tr -s ' ' '\n')
+    printf '%s\n' "${!chosen[@]}" | sort
 }

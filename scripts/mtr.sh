@@ -232,4 +232,5 @@ run_conformance_suite() {
     run_driver --suite="$suite" "${servers[@]}" ${arguments[@]+"${arguments[@]}"} ${tests[@]+"${tests[@]}"}
 }
 
-main "$@"
+# In one line: the shell has read it whole, so the file may change while it runs.
+{ main "$@"; exit; }
