@@ -41,6 +41,7 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_TABLE_EXISTS,  HA_ERR_TABLE_EXIST,        NOTHING},
   {PANDO_STATUS_IN_USE,        HA_ERR_LOCK_WAIT_TIMEOUT,  WARN},
   {PANDO_STATUS_DEFINITION_CHANGED, HA_ERR_TABLE_DEF_CHANGED, NOTHING},
+  {PANDO_STATUS_UNSUPPORTED,   HA_ERR_UNSUPPORTED,        WARN},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -51,7 +52,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_DEFINITION_CHANGED) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_UNSUPPORTED) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 

@@ -6,11 +6,15 @@
 
 #include "plugin.h"
 #include "row_codec.h"
+#include <deque>
 #include <string>
 #include "transaction.h"
 
 namespace pando {
 extern ha_create_table_option table_options[];
+class Alter_context;
+/* See alter.cc. */
+int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 }
 
 class ha_pando final : public handler
@@ -86,6 +90,13 @@ public:
   uint8 table_cache_type() override { return HA_CACHE_TBL_TRANSACT; }
 
   /* --- alter.cc --- */
+  bool can_convert_nocopy(const Field &field, const Column_definition &type) const override;
+  Compare_keys compare_key_parts(const Field &old_field, const Column_definition &new_field,
+                                 const KEY_PART_INFO &old_part, const KEY_PART_INFO &new_part) const override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
+  bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
+  bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
 
 private:
@@ -165,6 +176,18 @@ private:
   int write_failed(PandoStatus status);
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
+
+  /* --- alter.cc --- */
+  bool plan_columns(TABLE *altered, Alter_inplace_info *info, std::vector<PandoNewColumn> *columns,
+                    std::deque<pando::Bytes> *values);
+  int prepare_options(Alter_inplace_info *info, pando::Alter_context *context);
+  int next_auto_increment_of_rows(ulonglong *next);
+
+  /* --- alter_index.cc --- */
+  enum_alter_inplace_result check_index_change(TABLE *altered, Alter_inplace_info *info);
+  bool prepare_index_change(TABLE *altered, Alter_inplace_info *info);
+  bool build_indexes(TABLE *altered, Alter_inplace_info *info);
+  bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
 
   /* --- information.cc --- */
   void guess_rec_per_key(ha_rows rows);

@@ -28,7 +28,12 @@ int ha_pando::open(const char *name, int, uint)
     bool is_primary= i == table_share->primary_key;
     m_layouts[i].init(table, i, dictionary_of(i), is_primary ? nullptr : primary());
   }
-  m_row_codec.init(table, primary());
+  if (!m_row_codec.init(table, primary(), m_table))
+  {
+    pando_table_close(m_table);
+    m_table= nullptr;
+    return HA_ERR_INCOMPATIBLE_DEFINITION;
+  }
   /* For those who look at locks of this table. */
   lock_shared_ha_data();
   if (!get_ha_share_ptr())

@@ -16,6 +16,11 @@
 #define PANDO_WAIT_SKIP -2
 
 /**
+ * Most layouts that a table may have had: then its rows have to be rewritten.
+ */
+#define PANDO_LAYOUTS_MAX 250
+
+/**
  * The answer of a function. The first three are ordinary outcomes, the others are told to clients
  * (the plugin's table `error_map` has the server's number for each).
  */
@@ -92,6 +97,10 @@ enum PandoStatus
    * The table has other indexes than this object, or this snapshot, knows of.
    */
   PANDO_STATUS_DEFINITION_CHANGED = 16,
+  /**
+   * It cannot be done this way.
+   */
+  PANDO_STATUS_UNSUPPORTED = 17,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -205,35 +214,59 @@ typedef uint32_t PandoLogLevel;
 #endif // __cplusplus
 
 /**
- * What is locked.
+ * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
  */
-enum PandoLockKind
+enum PandoColumnKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * One key.
+   * An integer with a sign, little-endian.
    */
-  PANDO_LOCK_KIND_KEY = 0,
+  PANDO_COLUMN_KIND_SIGNED = 0,
   /**
-   * A range in which others may not insert.
+   * An integer without a sign, little-endian.
    */
-  PANDO_LOCK_KIND_GAP = 1,
+  PANDO_COLUMN_KIND_UNSIGNED = 1,
   /**
-   * A range that stands for locks on all keys in it.
+   * IEEE 754, little-endian.
    */
-  PANDO_LOCK_KIND_STRETCH = 2,
+  PANDO_COLUMN_KIND_FLOAT = 2,
   /**
-   * The wish to insert a key into gaps of others; only waited for.
+   * Bytes that memcmp orders.
    */
-  PANDO_LOCK_KIND_INSERT = 3,
+  PANDO_COLUMN_KIND_BYTES = 3,
+  /**
+   * Bits, most significant byte first.
+   */
+  PANDO_COLUMN_KIND_BIT = 4,
+  /**
+   * The number of a member, little-endian.
+   */
+  PANDO_COLUMN_KIND_ENUM = 5,
+  /**
+   * A bit for each member, little-endian.
+   */
+  PANDO_COLUMN_KIND_SET = 6,
+  /**
+   * At most `size` bytes, without the filling.
+   */
+  PANDO_COLUMN_KIND_CHAR = 7,
+  /**
+   * At most `size` bytes.
+   */
+  PANDO_COLUMN_KIND_VARCHAR = 8,
+  /**
+   * `size` bytes hold the length of every value.
+   */
+  PANDO_COLUMN_KIND_BLOB = 9,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
-typedef enum PandoLockKind PandoLockKind;
+typedef enum PandoColumnKind PandoColumnKind;
 #else
-typedef uint32_t PandoLockKind;
+typedef uint32_t PandoColumnKind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -263,6 +296,39 @@ enum PandoCompression
 typedef enum PandoCompression PandoCompression;
 #else
 typedef uint32_t PandoCompression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What is locked.
+ */
+enum PandoLockKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * One key.
+   */
+  PANDO_LOCK_KIND_KEY = 0,
+  /**
+   * A range in which others may not insert.
+   */
+  PANDO_LOCK_KIND_GAP = 1,
+  /**
+   * A range that stands for locks on all keys in it.
+   */
+  PANDO_LOCK_KIND_STRETCH = 2,
+  /**
+   * The wish to insert a key into gaps of others; only waited for.
+   */
+  PANDO_LOCK_KIND_INSERT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoLockKind PandoLockKind;
+#else
+typedef uint32_t PandoLockKind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -506,6 +572,160 @@ typedef struct PandoIndexPlace {
 } PandoIndexPlace;
 
 /**
+ * A column of a layout.
+ */
+typedef struct PandoColumn {
+  /**
+   * The same in all layouts that have this column.
+   */
+  uint32_t id;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * 1: rows of layouts without this column have `value` (a null pointer is NULL).
+   */
+  uint8_t added;
+  /**
+   * See `added`. Lives as long as the table is open.
+   */
+  struct PandoBytes value;
+  /**
+   * For people; only in the current layout.
+   */
+  struct PandoBytes name;
+} PandoColumn;
+
+/**
+ * What rows of one version consist of. Lives as long as the table is open.
+ */
+typedef struct PandoLayout {
+  /**
+   * What these rows begin with.
+   */
+  uint32_t version;
+  /**
+   * How many columns.
+   */
+  uint32_t column_count;
+  /**
+   * The columns, in the order of their bytes.
+   */
+  const struct PandoColumn *columns;
+} PandoLayout;
+
+/**
+ * A column that a table is to have.
+ */
+typedef struct PandoNewColumn {
+  /**
+   * For people.
+   */
+  struct PandoBytes name;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * Its position in the current layout; negative: it is new.
+   */
+  int32_t source;
+  /**
+   * Of a new column: what all rows that there are have. A null pointer is NULL.
+   */
+  struct PandoBytes value;
+} PandoNewColumn;
+
+/**
+ * A name that an index is to have.
+ */
+typedef struct PandoIndexName {
+  /**
+   * The position of its dictionary.
+   */
+  uint32_t dictionary;
+  /**
+   * The name.
+   */
+  struct PandoBytes name;
+} PandoIndexName;
+
+/**
+ * What becomes of a table.
+ */
+typedef struct PandoTableChange {
+  /**
+   * `./database/table`.
+   */
+  struct PandoBytes path;
+  /**
+   * All columns that rows consist of from now on; a null pointer: as they are.
+   */
+  const struct PandoNewColumn *columns;
+  /**
+   * How many.
+   */
+  uint32_t column_count;
+  /**
+   * New names of indexes.
+   */
+  const struct PandoIndexName *index_names;
+  /**
+   * How many.
+   */
+  uint32_t index_name_count;
+  /**
+   * 1: `compression` and `compression_level` count from now on.
+   */
+  uint8_t sets_compression;
+  /**
+   * Compression.
+   */
+  PandoCompression compression;
+  /**
+   * Level for zstd.
+   */
+  int32_t compression_level;
+  /**
+   * 1: `auto_increment` is the next value.
+   */
+  uint8_t sets_auto_increment;
+  /**
+   * Also smaller than what it is.
+   */
+  uint64_t auto_increment;
+  /**
+   * The server's id of the new definition.
+   */
+  struct PandoBytes definition;
+} PandoTableChange;
+
+/**
  * A transaction that has taken a lock or a snapshot.
  */
 typedef struct PandoTxnRow {
@@ -643,6 +863,18 @@ typedef struct PandoTableSpec {
    * First auto-increment value, 0 for none.
    */
   uint64_t auto_increment;
+  /**
+   * What rows consist of. Sources and values do not matter here.
+   */
+  const struct PandoNewColumn *columns;
+  /**
+   * How many columns.
+   */
+  uint32_t column_count;
+  /**
+   * The server's id of this definition.
+   */
+  struct PandoBytes definition;
 } PandoTableSpec;
 
 /**
@@ -984,6 +1216,35 @@ struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, ui
  * The table is open, and has so many.
  */
 uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
+
+/**
+ * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+ * version.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
+
+/**
+ * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+ *
+ * # Safety
+ * `db` is open; the changes and all they point to are valid for the call.
+ */
+PandoStatus pando_tables_alter(const struct PandoDb *db,
+                               const struct PandoTableChange *changes,
+                               uint32_t count);
+
+/**
+ * 1: the table at this path, or its partitions, are as the server's definition with this id says.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_table_has_definition(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBytes definition);
 
 /**
  * Looks at all transactions and locks; free it with [`pando_lock_report_free`].

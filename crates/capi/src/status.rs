@@ -46,6 +46,8 @@ pub enum PandoStatus {
     InUse = 15,
     /// The table has other indexes than this object, or this snapshot, knows of.
     DefinitionChanged = 16,
+    /// It cannot be done this way.
+    Unsupported = 17,
 }
 
 /// Every status, for tables that have to be complete.
@@ -67,6 +69,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::TableExists,
     PandoStatus::InUse,
     PandoStatus::DefinitionChanged,
+    PandoStatus::Unsupported,
 ];
 
 thread_local! {
@@ -113,6 +116,7 @@ fn engine_status(error: &EngineError) -> PandoStatus {
         EngineError::NotFound { .. } => PandoStatus::NoSuchTable,
         EngineError::Exists { .. } => PandoStatus::TableExists,
         EngineError::InUse { .. } => PandoStatus::InUse,
+        EngineError::Unsupported { .. } => PandoStatus::Unsupported,
     }
 }
 
@@ -144,6 +148,7 @@ mod tests {
             EngineError::NotFound { what: "table t".into() }.into(),
             EngineError::Exists { what: "table t".into() }.into(),
             EngineError::InUse { what: "table t".into() }.into(),
+            EngineError::Unsupported { what: "a change".into() }.into(),
         ]
     }
 

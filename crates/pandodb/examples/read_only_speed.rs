@@ -17,6 +17,7 @@ fn table(db: &Arc<Db>) -> pandodb::Result<Arc<Table>> {
         compression: Compression::Zstd(1),
         temporary: false,
         auto_increment: 0,
+        ..TableSpec::default()
     })?;
     let table = db.open_table("t")?;
     let mut txn = db.begin();

@@ -111,7 +111,7 @@ impl Catalog {
 /// One change of the catalog, all or nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
-    pub put: Option<TableDescriptor>,
+    pub put: Vec<TableDescriptor>,
     /// Id and path of the table to forget.
     pub remove: Option<(u64, String)>,
     pub intend: Option<(u64, Intent)>,
@@ -129,7 +129,7 @@ impl Db {
         if let Some((id, _)) = &change.remove {
             writes.delete(CATALOG, &TableDescriptor::key(*id));
         }
-        if let Some(descriptor) = &change.put {
+        for descriptor in &change.put {
             writes.put(CATALOG, &TableDescriptor::key(descriptor.id), &descriptor.encode());
         }
         if let Some((id, intent)) = &change.intend {
@@ -147,7 +147,7 @@ impl Db {
             content.tables.remove(&path);
             debug_assert!(content.tables.values().all(|t| t.id != id));
         }
-        if let Some(descriptor) = change.put {
+        for descriptor in change.put {
             content.tables.retain(|_, t| t.id != descriptor.id);
             content.tables.insert(descriptor.path.clone(), descriptor);
         }

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result};
+use pando_column::layout::Layouts;
 use pando_column::Compression;
 use pando_run::RunContext;
 use pando_storage::vfs::{OpenMode, Vfs};
@@ -33,7 +34,7 @@ use pando_tree::{Tree, TreeConfig};
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::descriptor::{
-    key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
+    compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
 use crate::options::LogLevel;
 use crate::recovery::check_durable;
@@ -59,7 +60,7 @@ impl Db {
             self.undo_create(id, &descriptor.path);
             return Err(error);
         }
-        let done = Change { put: Some(descriptor.clone()), fulfil: Some(id), ..Change::default() };
+        let done = Change { put: vec![descriptor.clone()], fulfil: Some(id), ..Change::default() };
         if let Err(error) = self.change_catalog(done) {
             self.forget(&descriptor);
             // A failed log may have the descriptor: the files stay, for recovery to decide.
@@ -89,9 +90,11 @@ impl Db {
             id,
             path,
             dictionaries,
-            compression: spec.compression.to_string(),
+            compression: compression_text(spec.compression),
             temporary: spec.temporary,
             created: seconds_since_1970(),
+            layouts: spec.columns.clone().map(Layouts::new),
+            definition: spec.definition.clone(),
         })
     }
 
@@ -190,7 +193,8 @@ impl Db {
             };
             dicts.push(dict);
         }
-        let table = Arc::new(Table::new(descriptor.id, descriptor.created, &path, dicts));
+        let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
+        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)
@@ -247,13 +251,13 @@ impl Db {
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         self.change_catalog(Change {
-            put: Some(new.clone()),
+            put: vec![new.clone()],
             intend: Some((id, intent)),
             ..Change::default()
         })?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
-            self.change_catalog(Change { put: Some(old), fulfil: Some(id), ..Change::default() })?;
+            self.change_catalog(Change { put: vec![old], fulfil: Some(id), ..Change::default() })?;
             return Err(error);
         }
         // From here on the table has its new name, whatever fails.

@@ -254,7 +254,7 @@ impl Db {
     }
 
     /// Makes this the object that everybody gets.
-    fn install(&self, table: &Arc<Table>) {
+    pub(crate) fn install(&self, table: &Arc<Table>) {
         self.tables.write().insert(table.path(), table.clone());
         if !table.building.is_empty() {
             table.shared.writable_from.store(table.generation, Ordering::Release);
@@ -291,7 +291,7 @@ impl Db {
         let intent = self.catalog.take_ids(1);
         let descriptor = TableDescriptor { dictionaries, ..old };
         self.change_catalog(Change {
-            put: Some(descriptor.clone()),
+            put: vec![descriptor.clone()],
             fulfil,
             intend: Some((intent, Intent::Files { table: descriptor.id, files })),
             ..Change::default()

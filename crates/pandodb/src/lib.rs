@@ -14,6 +14,7 @@
 //! content and the scheduler's queue, which are leaves: nothing is called with them held (but `idle`
 //! asks trees whether they are clean).
 
+mod alter;
 mod background;
 mod building;
 mod catalog;
@@ -45,6 +46,7 @@ mod transaction;
 mod validate;
 mod writes;
 
+pub use alter::TableChange;
 pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
@@ -54,7 +56,7 @@ pub use indexes::{IndexBuild, IndexPlace, IndexSource, NewIndex};
 pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};
-pub use pando_column::Compression;
+pub use pando_column::{layout, Compression};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{

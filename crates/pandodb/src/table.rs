@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::{DictId, Result, Seqno};
+use pando_column::layout::Layouts;
 use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
@@ -136,6 +137,8 @@ pub struct Table {
     pub(crate) dicts: Vec<Arc<Dict>>,
     /// Indexes that are being built: every write goes to them, too.
     pub(crate) building: Vec<Arc<Building>>,
+    /// What rows consist of; not known for tables that were created without.
+    pub(crate) layouts: Option<Arc<Layouts>>,
 }
 
 impl Table {
@@ -147,12 +150,18 @@ impl Table {
             hidden_key: Mutex::new(0),
             writable_from: AtomicU64::new(0),
         };
-        Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new() }
+        Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
+    }
+
+    /// Whose rows have these columns.
+    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>) -> Table {
+        Table { layouts, ..self }
     }
 
     /// The same table with other indexes.
     pub(crate) fn next_generation(&self, dicts: Vec<Arc<Dict>>, building: Vec<Arc<Building>>) -> Table {
-        Table { shared: self.shared.clone(), generation: self.generation + 1, dicts, building }
+        let (shared, layouts) = (self.shared.clone(), self.layouts.clone());
+        Table { shared, generation: self.generation + 1, dicts, building, layouts }
     }
 
     /// Whether this object knows all indexes there are.
@@ -184,6 +193,11 @@ impl Table {
     /// Where the table is now: `database/table`.
     pub fn path(&self) -> String {
         self.shared.path.lock().clone()
+    }
+
+    /// The columns that rows consist of, and those of old rows.
+    pub fn layouts(&self) -> Option<&Arc<Layouts>> {
+        self.layouts.as_ref()
     }
 
     pub(crate) fn rows(&self) -> &Arc<Dict> {

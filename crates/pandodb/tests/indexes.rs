@@ -26,6 +26,7 @@ fn create(db: &Arc<Db>) {
         compression: Compression::Lz4,
         temporary: false,
         auto_increment: 0,
+        ..TableSpec::default()
     };
     db.create_table(&spec).unwrap();
 }

@@ -41,6 +41,7 @@ impl World {
             compression,
             temporary: false,
             auto_increment: counter,
+            ..TableSpec::default()
         };
         note!(self, "create {} {layout:?}", NAMES[name]);
         let keys = [8, 60, 400][self.rng.random_range(0..3)];

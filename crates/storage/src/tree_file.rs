@@ -354,7 +354,8 @@ impl TreeFile {
             | Error::TooLong { .. }
             | Error::NotFound { .. }
             | Error::Exists { .. }
-            | Error::InUse { .. } => {}
+            | Error::InUse { .. }
+            | Error::Unsupported { .. } => {}
         }
         error
     }

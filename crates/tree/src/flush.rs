@@ -53,7 +53,7 @@ impl Sink for BufferSink {
 impl Tree {
     fn buffer_sink(&self, node: &Node, leaf_ready: bool) -> BufferSink {
         BufferSink {
-            writer: RunWriter::new(&self.ctx, self.new_run(), self.config.run_options(leaf_ready)),
+            writer: RunWriter::new(&self.ctx, self.new_run(), self.run_options(leaf_ready)),
             counts: RangeCounts::new(node),
             read_bytes: 0,
         }
@@ -62,7 +62,7 @@ impl Tree {
     /// Writes the oldest sealed memtable as the newest run of the root's buffer.
     pub(crate) fn write_memtable(&self, task: &Task<'_>, memtable: &Arc<Memtable>) -> Result<()> {
         let root = self.version.load().root.clone();
-        let leaf_ready = self.config.all_leaf_ready() || extends_the_end(&root, memtable);
+        let leaf_ready = self.all_leaf_ready() || extends_the_end(&root, memtable);
         let mut sink = self.buffer_sink(&root, leaf_ready);
         let mut filter = VersionFilter::new(self.snapshots(), false);
         let mut result = Ok(());
@@ -157,7 +157,7 @@ impl Tree {
         child: &Arc<Node>,
         share: &[BufferRun],
     ) -> Result<(Vec<BufferRun>, RangeCounts)> {
-        let leaf_ready = self.config.all_leaf_ready();
+        let leaf_ready = self.all_leaf_ready();
         let mut sink = self.buffer_sink(child, leaf_ready);
         let mut filter = VersionFilter::new(self.snapshots(), false);
         self.merge_into(share.iter().map(|run| &run.run), &plan.range, &mut filter, &mut sink)?;
