@@ -22,13 +22,6 @@
 
 using namespace pando;
 
-/* In ddl.cc, too. */
-struct ha_table_option_struct
-{
-  uint compression;
-  ulonglong compression_level;
-};
-
 static const alter_table_operations DEFINITION=
   ALTER_COLUMN_NAME | ALTER_COLUMN_DEFAULT | ALTER_COLUMN_OPTION | ALTER_COLUMN_COLUMN_FORMAT |
   ALTER_COLUMN_UNVERSIONED | ALTER_COLUMN_INDEX_LENGTH | ALTER_COLUMN_ORDER | ALTER_RENAME_COLUMN |

@@ -4,12 +4,6 @@
 
 using namespace pando;
 
-struct ha_table_option_struct
-{
-  uint compression;
-  ulonglong compression_level;
-};
-
 namespace pando {
 
 /* COMPRESSION: in the order of PandoCompression. */

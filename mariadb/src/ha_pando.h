@@ -10,6 +10,13 @@
 #include <string>
 #include "transaction.h"
 
+/* Of CREATE TABLE. */
+struct ha_table_option_struct
+{
+  uint compression;
+  ulonglong compression_level;
+};
+
 namespace pando {
 extern ha_create_table_option table_options[];
 class Alter_context;
