@@ -84,7 +84,8 @@ fn what_a_column_was_added_with_grows_with_it() {
 #[test]
 fn types_only_grow() {
     use Kind::*;
-    let grows = |from: (Kind, u32), to: (Kind, u32)| ty(from.0, from.1, false).can_become(&ty(to.0, to.1, false));
+    let grows =
+        |from: (Kind, u32), to: (Kind, u32)| ty(from.0, from.1, false).can_become(&ty(to.0, to.1, false));
     for (from, to) in [
         ((Signed, 1), (Signed, 8)),
         ((Unsigned, 4), (Unsigned, 8)),
@@ -225,7 +226,8 @@ fn any_type() -> impl Strategy<Value = ColumnType> {
 
 /// The number that bytes are, as a column of this type shows it.
 fn number(ty: &ColumnType, bytes: &[u8]) -> i128 {
-    let mut all = [if ty.kind == Kind::Signed && bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 16];
+    let mut all =
+        [if ty.kind == Kind::Signed && bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 16];
     all[..bytes.len()].copy_from_slice(bytes);
     i128::from_le_bytes(all)
 }

@@ -160,7 +160,8 @@ fn what_is_refused_changes_nothing() {
     assert!(matches!(db.alter_tables(&missing).unwrap_err(), EngineError::NotFound { .. }));
     assert!(!is_new(&db, PATHS[0]));
     db.create_table(&spec("./db/opaque")).unwrap();
-    let opaque = TableChange { path: "./db/opaque".into(), columns: Some(Vec::new()), ..TableChange::default() };
+    let opaque =
+        TableChange { path: "./db/opaque".into(), columns: Some(Vec::new()), ..TableChange::default() };
     let refused = db.alter_tables(&[opaque]).unwrap_err();
     assert!(refused.to_string().contains("not known"), "{refused}");
 }
