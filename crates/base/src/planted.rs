@@ -66,6 +66,12 @@ mod on {
         PLANTED.set(bug);
     }
 
+    /// What is on in this thread: to be called in another that works for it.
+    pub fn inherit() -> impl FnOnce() + Send {
+        let bug = PLANTED.get();
+        move || plant(bug)
+    }
+
     /// Whether this one is on.
     pub fn is_planted(bug: Bug) -> bool {
         PLANTED.get() == Some(bug)
@@ -73,11 +79,17 @@ mod on {
 }
 
 #[cfg(feature = "planted-bugs")]
-pub use on::{is_planted, plant};
+pub use on::{inherit, is_planted, plant};
 
 /// Whether this one is on: never, in this build.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub const fn is_planted(_bug: Bug) -> bool {
     false
+}
+
+/// What is on in this thread: to be called in another that works for it. In this build nothing is.
+#[cfg(not(feature = "planted-bugs"))]
+pub fn inherit() -> impl FnOnce() + Send {
+    || ()
 }

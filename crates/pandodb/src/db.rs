@@ -201,7 +201,8 @@ impl Db {
         self.lock_budget.store(locks, Ordering::Relaxed);
     }
 
-    pub(crate) fn lock_budget(&self) -> usize {
+    /// How many row locks a transaction may hold before it holds stretches of keys instead.
+    pub fn lock_budget(&self) -> usize {
         self.lock_budget.load(Ordering::Relaxed)
     }
 

@@ -212,6 +212,7 @@ impl World {
         }
         note!(self, "check of space");
         self.clients.iter_mut().for_each(|slot| *slot = None);
+        self.end_workers()?;
         self.resolve_all()?;
         let trouble = |error: &dyn std::fmt::Display| format!("before the check of space: {error}");
         for _ in 0..2 {

@@ -96,6 +96,7 @@ impl World {
     }
 
     fn truncate(&mut self, id: TableId, table: Rc<TableState>) -> Check {
+        self.end_workers()?;
         self.evict(id);
         let kept = xa::is_kept(self.current(), id);
         note!(self, "truncate {} ({id} becomes {})", NAMES[table.name], self.next_table);

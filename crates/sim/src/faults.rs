@@ -50,11 +50,16 @@ impl World {
             match self.rng.random_range(0..10) {
                 0..=6 => self.client_step()?,
                 7 => self.ddl_step()?,
-                _ => _ = self.db.checkpoint(),
+                8 => self.begin_job()?,
+                _ => {
+                    self.end_workers()?;
+                    _ = self.db.checkpoint();
+                }
             }
             self.examine_copies(before)?;
             ensure!(!self.is_latched(), "a full disk has latched the log");
         }
+        self.end_workers()?;
         note!(self, "the disk has room again");
         self.disk.set_capacity(Some(setup::DISK_BYTES));
         self.is_faulty = false;
@@ -70,6 +75,7 @@ impl World {
         let closes = !latched && self.rng.random_ratio(1, 3);
         note!(self, "restart: closed {closes}, power cut {is_cut}, latched {latched}");
         if closes {
+            self.end_workers()?;
             let closed = self.db.close();
             if self.settle("closing", closed)?.is_some() {
                 self.forget_past();
@@ -82,10 +88,9 @@ impl World {
         candidates.extend(self.in_flight.take());
         // Without a power cut the system has what the process has written.
         let mut written = (!is_cut && !latched).then(|| self.written());
-        if is_cut {
-            self.disk = self.disk.crash();
-        }
-        self.disk.clear_faults();
+        self.disk = if is_cut { self.disk.crash() } else { self.disk.kill() };
+        self.lose_workers()?;
+        self.disk.set_capacity(Some(setup::DISK_BYTES));
         self.is_faulty = false;
         self.mode = choose_mode(&mut self.rng);
         while self.rng.random_ratio(1, 4) {

@@ -55,12 +55,15 @@ mod counts;
 mod crash;
 mod ddl;
 mod faults;
+mod locking;
+mod locks;
 mod model;
 mod rows;
 mod run;
 mod scan;
 mod setup;
 mod trace;
+mod worker;
 mod world;
 mod xa;
 

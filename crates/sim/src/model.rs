@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use pandodb::LockMode;
 
+use crate::locks::Locks;
+
 pub(crate) type Bytes = Rc<[u8]>;
 pub(crate) type Map = BTreeMap<Bytes, Bytes>;
 
@@ -59,7 +61,7 @@ pub(crate) type LockKey = (TableId, usize, Bytes);
 pub(crate) struct Prepared {
     pub writes: Vec<Write>,
     pub counters: Vec<(TableId, u64)>,
-    pub locks: BTreeMap<LockKey, LockMode>,
+    pub locks: Locks,
     /// Tables that it has written to, perhaps undone.
     pub touched: BTreeSet<TableId>,
 }
@@ -85,20 +87,18 @@ impl State {
         let mut state = self.clone();
         for prepared in state.prepared.values_mut() {
             let prepared = Rc::make_mut(prepared);
-            let written = prepared.writes.iter().map(|w| (w.table, w.dict, w.key.clone()));
-            prepared.locks = written.map(|key| (key, LockMode::Exclusive)).collect();
+            prepared.locks = Locks::default();
+            for write in &prepared.writes {
+                prepared.locks.add(write.table, write.dict, &write.key, LockMode::Exclusive);
+            }
         }
         Rc::new(state)
     }
 
-    /// A truncated table is the same for those who hold locks on its keys: prepared transactions that have
-    /// written nothing there.
+    /// See [`Locks::follow_truncate`].
     pub(crate) fn follow_truncate(&mut self, old: TableId, new: TableId) {
-        for prepared in self.prepared.values_mut().filter(|p| p.locks.keys().any(|(id, ..)| *id == old)) {
-            let locks = std::mem::take(&mut Rc::make_mut(prepared).locks).into_iter();
-            let follow = |id| if id == old { new } else { id };
-            let locks = locks.map(|((id, dict, key), mode)| ((follow(id), dict, key), mode));
-            Rc::make_mut(prepared).locks = locks.collect();
+        for prepared in self.prepared.values_mut().filter(|prepared| prepared.locks.uses(old)) {
+            Rc::make_mut(prepared).locks.follow_truncate(old, new);
         }
     }
 

@@ -6,6 +6,7 @@ use pandodb::{Entry, Error, LockMode, LockWait, LockedRead, Table};
 use rand::Rng;
 
 use crate::client::Client;
+use crate::locks::Held;
 use crate::model::{Bytes, Row, TableId, TableState, UNIQUE};
 use crate::world::{ensure, note, Check, World};
 
@@ -14,6 +15,8 @@ use crate::world::{ensure, note, Check, World};
 enum Expected {
     Done,
     Blocked,
+    /// As the engine says so.
+    BlockedPerhaps,
     Duplicate(usize, Bytes),
 }
 
@@ -44,15 +47,74 @@ impl World {
         Row { pk, a: self.rng.random_range(0..4), u, filler: self.some_value().to_vec() }
     }
 
-    /// Locks a key for the model as the engine claims it: what was locked before an answer stays locked.
-    fn claim(&mut self, client: &mut Client, id: TableId, dict: usize, key: &Bytes) -> Expected {
-        if self.is_held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
+    /// Claims a key for the model as the engine does: what was locked before an answer stays locked.
+    fn claim(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        dict: usize,
+        key: &Bytes,
+        is_blocked: bool,
+    ) -> Expected {
+        if self.is_kept_out(client, id, dict, key) {
+            self.counts.inserts_kept_out += 1;
             return Expected::Blocked;
         }
-        client.lock(id, dict, key, LockMode::Exclusive);
-        match client.newest(self.current(), id, dict, key) {
-            Some(existing) => Expected::Duplicate(dict, existing),
-            None => Expected::Done,
+        match self.lock_exclusively(client, id, dict, key, is_blocked) {
+            Expected::Done => match client.newest(self.current(), id, dict, key) {
+                Some(existing) => Expected::Duplicate(dict, existing),
+                None => Expected::Done,
+            },
+            blocked => blocked,
+        }
+    }
+
+    /// `is_blocked`: the engine says that something was in the way; it decides where the model does not know.
+    fn lock_exclusively(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        dict: usize,
+        key: &Bytes,
+        is_blocked: bool,
+    ) -> Expected {
+        match self.held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
+            Held::Yes => Expected::Blocked,
+            Held::Perhaps if is_blocked => {
+                // Here or later.
+                client.locks.add_perhaps(id, dict, key);
+                Expected::BlockedPerhaps
+            }
+            Held::Perhaps | Held::No => {
+                client.locks.add(id, dict, key, LockMode::Exclusive);
+                Expected::Done
+            }
+        }
+    }
+
+    /// After the claims: whether gaps of others keep out what is new in the row. `dicts`: where something is.
+    fn enter(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        row: &[(Bytes, Bytes); 3],
+        dicts: &[usize],
+        expected: Expected,
+    ) -> Expected {
+        match expected {
+            Expected::BlockedPerhaps => {
+                for dict in [0, 2].into_iter().filter(|dict| dicts.contains(dict)) {
+                    client.locks.add_perhaps(id, dict, &row[dict].0);
+                }
+                client.touched.insert(id);
+                Expected::Blocked
+            }
+            Expected::Done if dicts.iter().any(|d| self.is_kept_out(client, id, *d, &row[*d].0)) => {
+                client.touched.insert(id);
+                self.counts.inserts_kept_out += 1;
+                Expected::Blocked
+            }
+            expected => expected,
         }
     }
 
@@ -67,12 +129,14 @@ impl World {
         let row = self.some_row(state, pk).entries();
         note!(self, "  insert row {id} {:?} with {:?}", row[0].0, row[2].0);
         let result = client.txn.insert_row(table, &entries(&row));
+        let is_blocked = matches!(result, Err(Error::LockTimeout));
         let mut expected = Expected::Done;
         for dict in [0, 2] {
             if expected == Expected::Done {
-                expected = self.claim(client, id, dict, &row[dict].0);
+                expected = self.claim(client, id, dict, &row[dict].0, is_blocked);
             }
         }
+        let expected = self.enter(client, id, &row, &[0, 1, 2], expected);
         if self.answered("an insert", result, expected)? {
             for (dict, (key, value)) in row.into_iter().enumerate() {
                 client.write(id, dict, &key, Some(value));
@@ -106,12 +170,12 @@ impl World {
         pk: Bytes,
     ) -> Check {
         // 1. Read under its lock.
-        let is_held = self.is_held_by_other(&(id, 0, pk.clone()), LockMode::Exclusive);
+        let held = self.held_by_other(&(id, 0, pk.clone()), LockMode::Exclusive);
         let expected = client.newest(self.current(), id, 0, &pk);
         let read = client.txn.get_locked(table, 0, &pk, LockMode::Exclusive, LockWait::NoWait);
         let value = match read {
             Err(Error::WouldBlock) => {
-                ensure!(is_held, "the lock of a free row was refused: {pk:?}");
+                ensure!(held != Held::No, "the lock of a free row was refused: {pk:?}");
                 self.counts.lock_conflicts += 1;
                 return Ok(());
             }
@@ -119,9 +183,9 @@ impl World {
             Ok(read) => return Err(format!("a row that is there is not found: {pk:?} {read:?}")),
             Err(error) => return self.settle("a locked get", Err::<(), _>(error)).map(|_| ()),
         };
-        ensure!(!is_held, "the lock of a row was granted that another holds: {pk:?}");
+        ensure!(held != Held::Yes, "the lock of a row was granted that another holds: {pk:?}");
         ensure!(Some(&value[..]) == expected.as_deref(), "row {pk:?}: {value:?} and not {expected:?}");
-        client.lock(id, 0, &pk, LockMode::Exclusive);
+        client.locks.add(id, 0, &pk, LockMode::Exclusive);
         let old = Row::decode(&pk, &value).ok_or_else(|| format!("row {pk:?} is {value:?}"))?;
         // 2. Delete it, or change some of it, perhaps its key.
         if self.rng.random_ratio(1, 3) {
@@ -142,12 +206,15 @@ impl World {
         let (old, new) = (old.entries(), new.entries());
         note!(self, "  update row {id} {:?} to {:?} with {:?}", old[0].0, new[0].0, new[2].0);
         let result = client.txn.update_row(table, &entries(&old), &entries(&new));
-        let mut expected = self.lock_old(client, id, &old);
-        for dict in [0, 2] {
-            if expected == Expected::Done && old[dict].0 != new[dict].0 {
-                expected = self.claim(client, id, dict, &new[dict].0);
+        let is_blocked = matches!(result, Err(Error::LockTimeout));
+        let mut expected = self.lock_old(client, id, &old, is_blocked);
+        let moved: Vec<usize> = (0..3).filter(|dict| old[*dict].0 != new[*dict].0).collect();
+        for dict in [0, 2].into_iter().filter(|dict| moved.contains(dict)) {
+            if expected == Expected::Done {
+                expected = self.claim(client, id, dict, &new[dict].0, is_blocked);
             }
         }
+        let expected = self.enter(client, id, &new, &moved, expected);
         if self.answered("an update", result, expected)? {
             for (dict, (before, after)) in old.into_iter().zip(new).enumerate() {
                 if before.0 != after.0 {
@@ -165,7 +232,11 @@ impl World {
         let old = old.entries();
         note!(self, "  delete row {id} {:?}", old[0].0);
         let result = client.txn.delete_row(table, &entries(&old));
-        let expected = self.lock_old(client, id, &old);
+        let is_blocked = matches!(result, Err(Error::LockTimeout));
+        let expected = match self.lock_old(client, id, &old, is_blocked) {
+            Expected::BlockedPerhaps => Expected::Blocked,
+            expected => expected,
+        };
         if self.answered("a delete", result, expected)? {
             for (dict, (key, _)) in old.into_iter().enumerate() {
                 client.write(id, dict, &key, None);
@@ -174,14 +245,24 @@ impl World {
         Ok(())
     }
 
-    fn lock_old(&mut self, client: &mut Client, id: TableId, old: &[(Bytes, Bytes); 3]) -> Expected {
+    fn lock_old(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        old: &[(Bytes, Bytes); 3],
+        is_blocked: bool,
+    ) -> Expected {
+        let mut expected = Expected::Done;
         for dict in [0, 2] {
-            let key = &old[dict].0;
-            if self.is_held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
-                return Expected::Blocked;
+            match expected {
+                Expected::Done => {
+                    expected = self.lock_exclusively(client, id, dict, &old[dict].0, is_blocked);
+                }
+                // Perhaps the engine came as far as this.
+                Expected::BlockedPerhaps => client.locks.add_perhaps(id, dict, &old[dict].0),
+                _ => {}
             }
-            client.lock(id, dict, key, LockMode::Exclusive);
         }
-        Expected::Done
+        expected
     }
 }

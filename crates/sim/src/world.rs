@@ -13,6 +13,7 @@ use crate::counts::Counts;
 use crate::model::{State, TableId, TableState};
 use crate::setup::{self, Lines};
 use crate::trace::Trace;
+use crate::worker::Worker;
 
 /// What a check gives: the text says what is wrong.
 pub(crate) type Check<T = ()> = Result<T, String>;
@@ -51,6 +52,8 @@ pub(crate) struct World {
     /// How many of the last states in `history` the end of the process alone may lose.
     pub unwritten: usize,
     pub clients: Vec<Option<Client>>,
+    /// Jobs and checkpoints in the middle of what they do.
+    pub workers: Vec<Worker>,
     pub mode: FlushMode,
     /// A fault was armed since the last start: operations may give errors.
     pub is_faulty: bool,
@@ -113,6 +116,7 @@ impl World {
             in_flight: None,
             unwritten: 0,
             clients: (0..CLIENTS).map(|_| None).collect(),
+            workers: Vec::new(),
             mode,
             is_faulty: false,
             met_trouble: false,
@@ -135,7 +139,9 @@ impl World {
         self.in_flight = None;
         let before = self.history.clone();
         self.ask_for_copies();
+        let goes_on = !self.workers.is_empty() && self.rng.random_ratio(1, 3);
         match self.rng.random_range(0..1000) {
+            _ if goes_on => self.go_on_with_one()?,
             0..=679 => self.client_step()?,
             680..=699 => self.resolve_by_xid()?,
             700..=819 => self.job_step()?,
@@ -248,8 +254,10 @@ impl World {
 
     /// A background job of some tree, or all there are.
     fn job_step(&mut self) -> Check {
-        if self.rng.random_ratio(2, 3) {
-            return self.one_job();
+        match self.rng.random_range(0..6) {
+            0..=1 => return self.one_job(),
+            2..=3 => return self.begin_job(),
+            _ => {}
         }
         note!(self, "all jobs");
         let result = self.db.run_jobs().map_err(Error::from);
@@ -265,7 +273,11 @@ impl World {
     }
 
     fn tick_step(&mut self) -> Check {
-        if self.rng.random_ratio(1, 3) {
+        if self.rng.random_ratio(1, 4) {
+            return self.begin_checkpoint();
+        }
+        self.end_workers()?;
+        if self.rng.random_ratio(1, 4) {
             note!(self, "checkpoint");
             let result = self.db.checkpoint();
             self.settle("a checkpoint", result)?;
@@ -280,6 +292,7 @@ impl World {
     /// Adds what the database did to the counts; before it goes.
     pub(crate) fn count_work(&mut self) {
         let metrics = self.db.metrics();
+        self.counts.stretches += metrics.row_lock_stretches.get();
         self.counts.flushes += metrics.flushes.get();
         self.counts.splits += metrics.leaf_splits.get() + metrics.node_splits.get();
         self.counts.compactions += metrics.compactions.get();
