@@ -382,7 +382,14 @@ impl Txn {
         if is_planted(Bug::PreparedLocksLost) {
             return Ok(());
         }
-        self.lock_to_write(dict, key, LockWait::NoWait)
+        match self.lock_to_write(dict, key, LockWait::NoWait) {
+            // It lies in the stretch of one that was restored before, which takes nothing from others.
+            Err(Error::WouldBlock) => {
+                self.db.locks.lock_for_owner(self.handle.id(), dict.id, key);
+                Ok(())
+            }
+            locked => locked,
+        }
     }
 
     /// A write cannot pass a locked key by.

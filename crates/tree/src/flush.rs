@@ -22,7 +22,7 @@ use crate::edit::{path_to, path_to_node, path_to_parent_of, RangeCounts};
 use crate::jobs::{FlushPlan, Task};
 use crate::memtable::Memtable;
 use crate::merging::{separator, weight, BuiltLeaf, LeafSink, Sink};
-use crate::node::{add, share_of, subtract, Body, BufferRun, Child, Key, KeyRange, Leaf, Node};
+use crate::node::{add, share_of, subtract, Body, BufferRun, Child, Key, KeyRange, Leaf, Node, NodeParts};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 
@@ -140,8 +140,9 @@ impl Tree {
                 },
                 |parent, slots| {
                     let before = share_of(&plan.children()[0].pending, slots.len());
+                    let passed = plan.passed(parent);
                     for child in &mut parent.children[slots] {
-                        child.passed = plan.parent.newest_order();
+                        child.passed = passed;
                         child.pending = subtract(&child.pending, &before);
                     }
                 },
@@ -306,7 +307,7 @@ impl Tree {
                     add(&mut arrived, &subtract(&now.pending, &old.pending));
                 }
                 let pending = share_of(&arrived, leaves.len());
-                let passed = plan.parent.newest_order();
+                let passed = plan.passed(parts);
                 let slots = leaves.into_iter().map(|leaf| Child { body: Body::Leaf(leaf), passed, pending });
                 parts.children.splice(index..end, slots);
                 parts.pivots.splice(index..end - 1, pivots);
@@ -354,6 +355,14 @@ impl LeafMerge<'_> {
 }
 
 impl FlushPlan {
+    /// What its children have afterwards of the parent's buffer; `now` is the parent of now.
+    fn passed(&self, now: &NodeParts) -> u64 {
+        if is_planted(Bug::PassedTooFar) {
+            return now.next_order - 1;
+        }
+        self.parent.newest_order()
+    }
+
     /// What waits for the `n`-th of its children, newest first.
     fn share(&self, n: usize) -> Vec<BufferRun> {
         let range = self.range_of(n);
