@@ -82,9 +82,19 @@ copy_conformance_suite() {
         done
     fi
     if [ "$engine" = PANDO ]; then adapt_results "$OURS/default_engine/$suite" "$to"; fi
+    if [ -n "${PANDO_RECORD:-}" ]; then save_results "$to"; fi
     for name in ${PANDO_GO_ON:-}; do
         if [ -d "$to/t" ]; then go_on_after_errors "$to/t" "$name"; else go_on_after_errors "$to" "$name"; fi
     done
+}
+
+# The driver is going to record: keeps the results as they are in a directory beside.
+save_results() {
+    local results=$1
+    if [ -d "$1/r" ]; then results=$1/r; fi
+    rm -rf "$results.recorded"
+    mkdir "$results.recorded"
+    cp "$results"/*.result "$results.recorded/"
 }
 
 # Lets test $2 in directory $1 go on after errors. What it sources from suites becomes a part of it, for the same

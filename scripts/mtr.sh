@@ -228,6 +228,7 @@ run_conformance_suite() {
         case $argument in --*) arguments+=("$argument") ;; *) tests+=("$argument") ;; esac
     done
     [ ${#tests[@]} -gt 0 ] || mapfile -t tests < <(conformance_tests "$suite" "$VIEW")
+    if [ -n "${PANDO_RECORD:-}" ]; then arguments+=(--record); fi
     RUN_NAME=${suite//\//-}
     run_driver --suite="$suite" "${servers[@]}" ${arguments[@]+"${arguments[@]}"} ${tests[@]+"${tests[@]}"}
 }
