@@ -17,6 +17,11 @@ use crate::world::{choose_mode, ensure, note, Check, World, NAMES};
 impl World {
     /// Arms a fault for one of the next I/Os.
     pub(crate) fn arm_fault(&mut self) {
+        self.arm_fault_within(60);
+    }
+
+    /// Arms a fault for one of so many I/Os.
+    pub(crate) fn arm_fault_within(&mut self, ios: u64) {
         let kinds = [
             FaultKind::Error,
             FaultKind::Error,
@@ -26,7 +31,7 @@ impl World {
             FaultKind::FlippedRead,
         ];
         let kind = kinds[self.rng.random_range(0..kinds.len())];
-        let n = self.rng.random_range(1..60);
+        let n = self.rng.random_range(1..=ios);
         note!(self, "fault: {kind:?} at I/O {n} from now");
         self.disk.fail_io_after(n, kind);
         self.is_faulty = true;

@@ -10,6 +10,7 @@
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,6 +29,9 @@ const WORKERS_MAX: usize = 4;
 /// Nobody computes for so long: two wait for each other.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Where the superblocks of a file end.
+const SUPERBLOCKS_END: u64 = 8192;
+
 /// The last write of a worker is beyond this one.
 const TO_THE_END: u32 = u32::MAX;
 
@@ -44,6 +48,8 @@ enum Turn {
 struct Link {
     turn: Mutex<Turn>,
     changed: Condvar,
+    /// The worker stands before the write of a superblock.
+    at_superblock: AtomicBool,
 }
 
 impl Link {
@@ -81,9 +87,14 @@ impl Worker {
     fn new(
         what: String,
         is_checkpoint: bool,
+        stops_at_superblocks: bool,
         work: impl FnOnce() -> pandodb::Result<()> + Send + 'static,
     ) -> Worker {
-        let link = Arc::new(Link { turn: Mutex::new(Turn::World), changed: Condvar::new() });
+        let link = Arc::new(Link {
+            turn: Mutex::new(Turn::World),
+            changed: Condvar::new(),
+            at_superblock: AtomicBool::new(false),
+        });
         let own = link.clone();
         let plant = inherit();
         let thread = std::thread::spawn(move || {
@@ -92,7 +103,7 @@ impl Worker {
                 let Some(first) = own.wait_while(|turn| turn == Turn::World) else {
                     panic!("a worker never came to its turn");
                 };
-                stop_at_writes(own.clone(), first);
+                stop_at_writes(own.clone(), first, stops_at_superblocks);
                 work()
             }));
             let ended = ended.map_err(|_| take_panic());
@@ -121,18 +132,21 @@ impl Worker {
 }
 
 /// Has the calling thread stop at writes, as its turns say. `first` is its first turn.
-fn stop_at_writes(link: Arc<Link>, first: Turn) {
+fn stop_at_writes(link: Arc<Link>, first: Turn, stops_at_superblocks: bool) {
     let mut turn = first;
-    stop_before_writes(Box::new(move |path: &Path| {
+    stop_before_writes(Box::new(move |path: &Path, offset: u64| {
         // Writes of the log and of the catalog come with mutexes that commits and table changes want.
         if !path.starts_with("/data/db") {
             return;
         }
         let Turn::Worker(writes) = &mut turn else { return };
         *writes = writes.saturating_sub(1);
-        if *writes > 0 {
+        // The moment from which a crash may leave the old checkpoint or the new one.
+        let is_superblock = offset < SUPERBLOCKS_END && path.extension().is_some_and(|end| end == "pando");
+        if *writes > 0 && !(is_superblock && stops_at_superblocks) {
             return;
         }
+        link.at_superblock.store(is_superblock, Ordering::Relaxed);
         link.give(Turn::World);
         match link.wait_while(|turn| turn == Turn::World) {
             Some(next) => turn = next,
@@ -156,7 +170,7 @@ impl World {
         let Some((id, _, table)) = self.some_table()? else { return Ok(()) };
         let n = self.rng.random_range(0..table.dicts().len());
         note!(self, "begins a job of dictionary {n} of table {id}");
-        self.begin_worker(Worker::new(format!("a job of {id}.{n}"), false, move || {
+        self.begin_worker(Worker::new(format!("a job of {id}.{n}"), false, false, move || {
             table.dicts()[n].tree().run_job().map(|_| ()).map_err(Error::from)
         }))
     }
@@ -167,7 +181,8 @@ impl World {
         note!(self, "begins a checkpoint");
         let db = self.db.clone();
         let tables = all_tables(&db);
-        self.begin_worker(Worker::new("a checkpoint".into(), true, move || {
+        let stops_at_superblocks = self.rng.random_ratio(2, 3);
+        self.begin_worker(Worker::new("a checkpoint".into(), true, stops_at_superblocks, move || {
             let _open = tables;
             db.checkpoint()
         }))
@@ -200,6 +215,10 @@ impl World {
             1 => TO_THE_END,
             _ => self.rng.random_range(1..5),
         };
+        let at_superblock = self.workers[n].link.at_superblock.load(Ordering::Relaxed);
+        if at_superblock && self.rng.random_ratio(1, 6) {
+            self.arm_fault_within(3);
+        }
         let worker = &self.workers[n];
         note!(self, "  {} goes on", worker.what);
         if worker.go_on(writes)? {
@@ -213,8 +232,15 @@ impl World {
         let worker = self.workers.remove(n);
         let what = worker.what.clone();
         note!(self, "  {what} ends");
+        let is_checkpoint = worker.is_checkpoint;
         let ended = worker.end()?;
-        self.settle(&what, ended).map(|_| ())
+        if self.settle(&what, ended)?.is_none() && is_checkpoint {
+            // Now a crash may leave the old checkpoint or the new one: who takes space that either needs?
+            for _ in 0..self.rng.random_range(0..6) {
+                self.one_job()?;
+            }
+        }
+        Ok(())
     }
 
     /// Lets all workers come to their ends, jobs first.

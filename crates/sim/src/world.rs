@@ -139,8 +139,9 @@ impl World {
         self.in_flight = None;
         let before = self.history.clone();
         self.ask_for_copies();
-        let goes_on = !self.workers.is_empty() && self.rng.random_ratio(1, 3);
+        let goes_on = !self.workers.is_empty() && self.rng.random_ratio(1, 2);
         match self.rng.random_range(0..1000) {
+            n if goes_on && n < 400 => self.job_step()?,
             _ if goes_on => self.go_on_with_one()?,
             0..=679 => self.client_step()?,
             680..=699 => self.resolve_by_xid()?,

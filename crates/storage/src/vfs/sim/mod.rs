@@ -515,7 +515,7 @@ impl File for SimFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        stops::before_write(&self.path);
+        stops::before_write(&self.path, offset);
         self.io("write", offset, |disk, number| disk.write(number, buf, offset))
     }
 

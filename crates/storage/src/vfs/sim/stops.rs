@@ -5,8 +5,8 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-/// Called with the path of the file.
-pub type WriteStop = Box<dyn FnMut(&Path)>;
+/// Called with the path of the file, and where in it the write begins.
+pub type WriteStop = Box<dyn FnMut(&Path, u64)>;
 
 thread_local! {
     static STOP: RefCell<Option<WriteStop>> = const { RefCell::new(None) };
@@ -19,10 +19,10 @@ pub fn stop_before_writes(stop: WriteStop) {
 }
 
 /// The calling thread is about to write.
-pub(super) fn before_write(path: &Path) {
+pub(super) fn before_write(path: &Path, offset: u64) {
     STOP.with_borrow_mut(|stop| {
         if let Some(stop) = stop {
-            stop(path);
+            stop(path, offset);
         }
     });
 }

@@ -381,7 +381,7 @@ fn a_thread_is_stopped_before_each_of_its_writes() {
         scope.spawn(|| {
             let writes = std::rc::Rc::new(std::cell::Cell::new(0));
             let count = writes.clone();
-            super::stop_before_writes(Box::new(move |_| count.set(count.get() + 1)));
+            super::stop_before_writes(Box::new(move |_, _| count.set(count.get() + 1)));
             file.write_at(&[7; 512], 0).unwrap();
             file.sync().unwrap();
             file.write_at(&[7; 512], 0).unwrap();
