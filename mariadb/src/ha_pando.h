@@ -5,6 +5,7 @@
 #define PANDO_HA_PANDO_H
 
 #include "plugin.h"
+#include "load.h"
 #include "row_codec.h"
 #include <deque>
 #include <string>
@@ -75,6 +76,10 @@ public:
   void get_auto_increment(ulonglong offset, ulonglong increment, ulonglong wanted, ulonglong *first,
                           ulonglong *reserved) override;
   bool autoinc_lock_mode_stmt_unsafe() const override;
+
+  /* --- load.cc --- */
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
 
   /* --- information.cc --- */
   int info(uint flag) override;
@@ -183,6 +188,17 @@ private:
   int write_failed(PandoStatus status);
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
+  int write_one_row(const uchar *record);
+
+  /* --- load.cc --- */
+  bool may_load() const;
+  void begin_trial();
+  int write_row_in_bulk(const uchar *record, bool *done);
+  int go_on_with_trial();
+  int begin_load();
+  bool submit_batch();
+  int load_failed(PandoStatus status);
+  void abort_bulk_insert();
 
   /* --- alter.cc --- */
   bool plan_columns(TABLE *altered, Alter_inplace_info *info, std::vector<PandoNewColumn> *columns,
@@ -252,6 +268,8 @@ private:
   pando::Bytes m_new_row_key, m_old_row_key, m_encoded;
   uint m_duplicate_index= MAX_KEY;
   ulonglong m_auto_increment_noted= 0;
+  std::unique_ptr<pando::Bulk_insert> m_bulk; /* a bulk insert of the statement */
+  bool m_decides_duplicates= false;           /* the server, row by row: no load */
 
   uint64_t m_raw_bytes= 0;
   int m_last_error= 0;

@@ -95,6 +95,24 @@ int ha_pando::write_row(const uchar *record)
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
       return error;
+  bool is_loading= false;
+  if (m_bulk)
+    if (int error= write_row_in_bulk(record, &is_loading))
+      return error;
+  if (!is_loading)
+    if (int error= write_one_row(record))
+      return error;
+  if (table->found_next_number_field && record == table->record[0])
+    note_auto_increment(table->found_next_number_field);
+  if (is_loading)
+    return 0;
+  if (int error= after_write())
+    return error;
+  return m_bulk ? go_on_with_trial() : 0;
+}
+
+int ha_pando::write_one_row(const uchar *record)
+{
   if (int error= new_row_key(record, &m_new_row_key))
     return error;
   for (Entry &entry : m_new)
@@ -104,9 +122,7 @@ int ha_pando::write_row(const uchar *record)
   if (PandoStatus status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size())))
     return write_failed(status);
   set_row_key(m_new_row_key);
-  if (table->found_next_number_field && record == table->record[0])
-    note_auto_increment(table->found_next_number_field);
-  return after_write();
+  return 0;
 }
 
 int ha_pando::update_row(const uchar *old_record, const uchar *new_record)

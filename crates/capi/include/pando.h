@@ -94,13 +94,14 @@ enum PandoStatus
    */
   PANDO_STATUS_IN_USE = 15,
   /**
-   * The table has other indexes than this object, or this snapshot, knows of.
+   * The encoder of a load refused a row; see `pando_load_finish`.
    */
   PANDO_STATUS_DEFINITION_CHANGED = 16,
   /**
    * It cannot be done this way.
    */
   PANDO_STATUS_UNSUPPORTED = 17,
+  PANDO_STATUS_REFUSED = 16,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -338,11 +339,6 @@ typedef uint32_t PandoLockKind;
 typedef struct PandoBuffer PandoBuffer;
 
 /**
- * Indexes that are being built.
- */
-typedef struct PandoBuild PandoBuild;
-
-/**
  * A cursor over one dictionary of a table.
  */
 typedef struct PandoCursor PandoCursor;
@@ -356,6 +352,16 @@ typedef struct PandoDb PandoDb;
  * The last deadlock.
  */
 typedef struct PandoDeadlock PandoDeadlock;
+
+/**
+ * Where an encoder puts the entries of a batch.
+ */
+typedef struct PandoEntries PandoEntries;
+
+/**
+ * A load under way; it belongs to the transaction it was begun with.
+ */
+typedef struct PandoLoad PandoLoad;
 
 /**
  * The transactions and locks of one moment, more or less: parts are looked at one after the other.
@@ -488,6 +494,10 @@ typedef struct PandoOptions {
    */
   uint64_t write_set_bytes;
   /**
+   * Memory that all bulk loads together may take.
+   */
+  uint64_t load_memory_bytes;
+  /**
    * 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
    */
   uint32_t flush_mode;
@@ -531,45 +541,27 @@ typedef struct PandoOptions {
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
 
 /**
- * An index to be added.
+ * Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
+ * once, each batch once by either of them.
  */
-typedef struct PandoNewIndex {
+typedef struct PandoEncoder {
   /**
-   * Its name.
+   * Handed to the functions; freed when the load and its last batch are gone.
    */
-  struct PandoBytes name;
+  void *context;
   /**
-   * How its entries are made of rows: given to those who open the table meanwhile.
+   * Adds the entries of all rows of a batch ([`pando_entries_add`]) and frees it. 0, or an error's number.
    */
-  struct PandoBytes recipe;
+  int32_t (*encode)(void*, void*, struct PandoEntries*);
   /**
-   * 1: entries that say so must be alone with their key.
+   * Frees a batch.
    */
-  uint8_t unique;
-} PandoNewIndex;
-
-/**
- * Is told now and then which part of the work is done; answers 0 to go on, anything else to give up.
- */
-typedef uint8_t (*PandoWatch)(void *context, double done);
-
-/**
- * An index of a new definition.
- */
-typedef struct PandoIndexPlace {
+  void (*free_batch)(void*, void*);
   /**
-   * Its name.
+   * Frees the context.
    */
-  struct PandoBytes name;
-  /**
-   * 1: one of those that are being built; 0: one that the table has.
-   */
-  uint8_t is_new;
-  /**
-   * Its number among those, or the position of its dictionary in the table as it is.
-   */
-  uint32_t position;
-} PandoIndexPlace;
+  void (*free_context)(void*);
+} PandoEncoder;
 
 /**
  * A column of a layout.
@@ -1009,6 +1001,14 @@ PandoStatus pando_db_close(struct PandoDb *db);
 void pando_db_set_write_set_bytes(const struct PandoDb *db, uint64_t bytes);
 
 /**
+ * Changes the memory that all bulk loads together may take.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_load_memory_bytes(const struct PandoDb *db, uint64_t bytes);
+
+/**
  * Changes the limit of the block cache.
  *
  * # Safety
@@ -1109,113 +1109,72 @@ PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes x
 PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
 
 /**
- * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
- * them, too. Free it with [`pando_build_free`].
+ * For an encoder: adds the entry that the batch's next row has in a dictionary.
  *
  * # Safety
- * `db` is open; the list and all it points to are valid for the call; `out` is valid.
+ * `sink` is what the encoder was given, the bytes are valid for the call.
  */
-PandoStatus pando_build_begin(const struct PandoDb *db,
-                              struct PandoBytes path,
-                              const struct PandoNewIndex *indexes,
-                              uint32_t count,
-                              struct PandoBuild **out);
+void pando_entries_add(struct PandoEntries *sink,
+                       uint32_t dictionary,
+                       struct PandoBytes key,
+                       struct PandoBytes value);
 
 /**
- * Ends a build; if it was not finished, nothing of the indexes stays. Null is allowed.
+ * Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
+ * work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
+ * equal. The encoder's context is given up whatever comes back.
  *
  * # Safety
- * The object is not used any more.
+ * All objects are alive, the transaction belongs to this thread, `unique` has `count` bytes; the encoder's
+ * functions may be called from any thread.
  */
-void pando_build_free(struct PandoBuild *build);
+PandoStatus pando_load_begin(struct PandoTxn *txn,
+                             const struct PandoTable *table,
+                             const uint8_t *unique,
+                             uint32_t count,
+                             struct PandoEncoder encoder,
+                             struct PandoLoad **load);
 
 /**
- * A transaction that sees the rows of which the bases are to be made: to scan dictionary 0 with
- * `PANDO_READ_SNAPSHOT`. Null the second time. Free it with `pando_txn_free`.
+ * Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
+ * fail, and its end will say why.
  *
  * # Safety
- * The build is alive and not finished.
+ * The load is alive and belongs to this thread; the batch is what its encoder takes.
  */
-struct PandoTxn *pando_build_reader(struct PandoBuild *build);
+uint8_t pando_load_submit(struct PandoLoad *load, void *batch, uint64_t rows, uint64_t bytes);
 
 /**
- * Takes an entry of the base of the `index`-th new index.
+ * Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and
+ * [`pando_load_duplicate`] tell of the first row in the order of the batches that has the key of an earlier one.
+ * `Killed`: `watch` said so. `Refused`: `refused` is what the encoder said. `watch` is called every few
+ * milliseconds with the part that is done, and says 0 to give up.
  *
  * # Safety
- * The build is alive and not finished; the bytes are valid for the call.
+ * All objects are alive, the transaction is the one the load was begun with and belongs to this thread.
  */
-void pando_build_add(struct PandoBuild *build,
-                     uint32_t index,
-                     struct PandoBytes key,
-                     struct PandoBytes value);
+PandoStatus pando_load_finish(struct PandoTxn *txn,
+                              struct PandoLoad *load,
+                              uint8_t (*watch)(void*, double),
+                              void *watched,
+                              int32_t *refused);
 
 /**
- * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
- * left for [`pando_build_finish`]. `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
+ * Gives a load up and frees it. Null is allowed.
  *
  * # Safety
- * The build is alive and not finished; `watch` may be called with `context` on this thread.
+ * The load is not used any more.
  */
-PandoStatus pando_build_bases(struct PandoBuild *build, PandoWatch watch, void *context);
+void pando_load_abort(struct PandoLoad *load);
 
 /**
- * Makes the new indexes part of the table, while nobody else uses it: `places` are all its indexes in their
- * new order, those left out are dropped. `Duplicate`: see [`pando_build_duplicate`]. After an error nothing
- * has changed, and the build can only be freed.
+ * After `Duplicate` of a load: the entry of the row that came second, valid until the next change through
+ * this transaction.
  *
  * # Safety
- * The build is alive and not finished; the list is valid for the call.
+ * The transaction is alive and belongs to this thread, `key` and `value` are valid.
  */
-PandoStatus pando_build_finish(struct PandoBuild *build,
-                               const struct PandoIndexPlace *places,
-                               uint32_t count);
-
-/**
- * After `Duplicate`: the number of the new index, key and value of an entry that is not alone; valid until the
- * build is freed. `u32::MAX`: there is none.
- *
- * # Safety
- * The build is alive, `key` and `value` are valid.
- */
-uint32_t pando_build_duplicate(const struct PandoBuild *build,
-                               struct PandoBytes *key,
-                               struct PandoBytes *value);
-
-/**
- * Drops, renames and reorders indexes of a table that nobody else uses: `places` are all that stay.
- *
- * # Safety
- * `db` is open; the path and the list are valid for the call.
- */
-PandoStatus pando_table_change_indexes(const struct PandoDb *db,
-                                       struct PandoBytes path,
-                                       const struct PandoIndexPlace *places,
-                                       uint32_t count);
-
-/**
- * How many indexes were being built when the table was opened: rows have an entry for each, after those of
- * the dictionaries.
- *
- * # Safety
- * The table is open.
- */
-uint32_t pando_table_building(const struct PandoTable *table);
-
-/**
- * How entries of the `index`-th of them are made; valid while the table is open.
- *
- * # Safety
- * The table is open, and has so many.
- */
-struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, uint32_t index);
-
-/**
- * 1 once the index will not come: its entries can be left empty.
- *
- * # Safety
- * The table is open, and has so many.
- */
-uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
+void pando_load_duplicate(const struct PandoTxn *txn, struct PandoBytes *key, struct PandoBytes *value);
 
 /**
  * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such

@@ -48,6 +48,8 @@ pub enum PandoStatus {
     DefinitionChanged = 16,
     /// It cannot be done this way.
     Unsupported = 17,
+    /// The encoder of a load refused a row; see `pando_load_finish`.
+    Refused = 18,
 }
 
 /// Every status, for tables that have to be complete.
@@ -70,6 +72,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::InUse,
     PandoStatus::DefinitionChanged,
     PandoStatus::Unsupported,
+    PandoStatus::Refused,
 ];
 
 thread_local! {
@@ -163,7 +166,7 @@ mod tests {
         }
         fail(&EngineError::io("read", Path::new("f"), 0, std::io::Error::from_raw_os_error(24)).into());
         assert_eq!(pando_error_os(), 24);
-        let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped];
+        let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped, PandoStatus::Refused];
         assert_eq!(seen.len() + outcomes.len(), STATUSES.len());
     }
 }

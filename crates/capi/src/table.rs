@@ -292,6 +292,34 @@ pub unsafe extern "C" fn pando_table_next_hidden_key(table: *const PandoTable, k
     })
 }
 
+/// Takes `count` new keys for rows of a table without a primary key: from `first` on.
+///
+/// # Safety
+/// The table is open, `first` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_reserve_hidden_keys(
+    table: *const PandoTable,
+    count: u64,
+    first: *mut u64,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, first) = unsafe { (&(*table).table, &mut *first) };
+    run(|| {
+        *first = table.reserve_hidden_keys(count)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// 1 if it seems that nothing is in the table: whether a load is worth a try.
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_is_empty(table: *const PandoTable) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { (*table).table.seems_empty() }))
+}
+
 /// Takes `count` auto-increment values: the first is the smallest at or after the counter that
 /// equals `offset` modulo `step`. `NotFound`: there is none below 2^64.
 ///

@@ -7,24 +7,29 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Memory {
     used: AtomicU64,
-    limit: u64,
+    limit: AtomicU64,
 }
 
 impl Memory {
     /// A budget of `limit` bytes.
     pub fn new(limit: u64) -> Arc<Memory> {
-        Arc::new(Memory { used: AtomicU64::new(0), limit })
+        Arc::new(Memory { used: AtomicU64::new(0), limit: AtomicU64::new(limit) })
     }
 
     /// The whole of it.
     pub fn limit(&self) -> u64 {
-        self.limit
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Changes it; what is in use beyond it stays until it is given back.
+    pub fn set_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
     }
 
     /// Takes `bytes` of it if they are left; given back when the part is dropped.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Part> {
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| *used <= self.limit)
+            used.checked_add(bytes).filter(|used| *used <= self.limit())
         });
         taken.ok().map(|_| Part { memory: self.clone(), bytes })
     }

@@ -165,7 +165,7 @@ pub(crate) enum Merged {
 const STRIDE: u64 = 4096;
 
 /// Merges what the sources have in the range, about `raw_bytes`, into private runs. `cancelled` is asked
-/// now and then.
+/// now and then. Without ordinals a duplicate is one of rows that have one elsewhere too: it comes last.
 ///
 /// # Errors
 /// Those of reading and writing; nothing is left then.
@@ -174,6 +174,7 @@ pub(crate) fn merge(
     sources: &[Source],
     range: &Range,
     raw_bytes: u64,
+    has_ordinals: bool,
     cancelled: impl Fn() -> bool,
 ) -> Result<Merged> {
     let mut heap = Heap::open(sources, range)?;
@@ -192,7 +193,7 @@ pub(crate) fn merge(
             // The second row with this key is the one that was too many.
             if last.repeats == 1 && duplicate.as_ref().is_none_or(|first| top.ordinal() < first.ordinal) {
                 duplicate = Some(Duplicate {
-                    ordinal: top.ordinal(),
+                    ordinal: if has_ordinals { top.ordinal() } else { u64::MAX },
                     key: last.key.clone(),
                     value: top.value().to_vec(),
                     existing: last.value.clone(),

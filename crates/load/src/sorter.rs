@@ -284,7 +284,9 @@ impl Sorter {
         let merged = self
             .setting
             .stages
-            .time(Stage::Merge, || merge(&self.tree, sources, range, bytes, || self.is_cancelled()))?;
+            .time(Stage::Merge, || {
+                merge(&self.tree, sources, range, bytes, self.may_repeat, || self.is_cancelled())
+            })?;
         let mut state = self.state.lock();
         match merged {
             Merged::Runs(runs) => {

@@ -32,6 +32,8 @@ mod idle;
 mod index_base;
 mod indexes;
 mod inserts;
+mod load;
+mod load_pool;
 mod lock_report;
 pub mod offline;
 mod options;
@@ -53,10 +55,12 @@ pub use db::Db;
 pub use descriptor::TableSpec;
 pub use error::{Error, Result};
 pub use indexes::{IndexBuild, IndexPlace, IndexSource, NewIndex};
+pub use load::{BulkLoad, LoadEnd, RowEncoder};
 pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, Compression};
+pub use pando_load::Entries;
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
@@ -65,4 +69,4 @@ pub use pando_txn::{
 pub use pando_wal::FlushMode;
 pub use rows::Entry;
 pub use table::{Dict, Table, TableInfo};
-pub use transaction::{LockWait, LockedRead, Txn};
+pub use transaction::{is_too_long, too_long, LockWait, LockedRead, Txn};

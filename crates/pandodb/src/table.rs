@@ -264,13 +264,23 @@ impl Table {
     /// A new key for a row of a table without a primary key. Larger than every key given out
     /// before, also before a restart: the first call looks for the largest in the tree.
     pub fn next_hidden_key(&self) -> Result<u64> {
+        self.reserve_hidden_keys(1)
+    }
+
+    /// As [`Table::next_hidden_key`], `count` of them: the first.
+    pub fn reserve_hidden_keys(&self, count: u64) -> Result<u64> {
         let mut next = self.shared.hidden_key.lock();
         if *next == 0 {
             *next = self.largest_hidden_key()? + 1;
         }
         let key = *next;
-        *next += 1;
+        *next += count;
         Ok(key)
+    }
+
+    /// Whether the counts of the rows' tree say that nothing is in it.
+    pub fn seems_empty(&self) -> bool {
+        self.rows().tree.rows_estimate() == 0
     }
 
     fn largest_hidden_key(&self) -> Result<u64> {

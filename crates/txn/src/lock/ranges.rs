@@ -219,6 +219,44 @@ impl LockManager {
         true
     }
 
+    /// Locks every key of a dictionary exclusively. Takes nothing from others: ask [`Self::others_hold_any`]
+    /// after it. Inserts of keys that others need no lock for are not kept out.
+    pub fn lock_all(&self, txn: &TxnHandle, dict: DictId) {
+        txn.state.note_begun();
+        self.add_range(&txn.state, dict, RangeKind::Stretch(LockMode::Exclusive), (b"", None));
+    }
+
+    /// Whether others hold, or wait for, locks on keys or stretches of keys of the dictionaries. Looks at all
+    /// locks that there are.
+    pub fn others_hold_any(&self, txn: &TxnHandle, dicts: &[DictId]) -> bool {
+        let is_other = |state: &Arc<TxnState>| !Arc::ptr_eq(state, &txn.state);
+        let stretches = dicts.iter().any(|dict| {
+            let shard = self.ranges.lock(*dict);
+            let owners = shard.dict(*dict).map(|ranges| &ranges.owners).into_iter().flatten();
+            owners.filter(|owner| is_other(&owner.txn)).any(|owner| owner.has_stretches())
+        });
+        stretches
+            || self.shards.iter().any(|shard| {
+                let shard = shard.lock();
+                let held = |lock: &super::table::Lock| {
+                    lock.holders().any(|holder| is_other(&holder.txn)) || lock.queue().next().is_some()
+                };
+                let found = shard.locks().any(|lock| dicts.contains(&lock.dict) && held(lock));
+                found
+            })
+    }
+
+    /// A key that somebody else's gap in the dictionary keeps from being inserted, if there is a gap.
+    pub fn gap_of_others(&self, txn: &TxnHandle, dict: DictId) -> Option<Vec<u8>> {
+        if !self.has_gaps(dict) {
+            return None;
+        }
+        let shard = self.ranges.lock(dict);
+        let others = shard.dict(dict)?.owners.iter().filter(|owner| !Arc::ptr_eq(&owner.txn, &txn.state));
+        let mut gaps = others.flat_map(|owner| owner.set(RangeKind::Gap).iter());
+        gaps.next().map(|(from, _)| from.to_vec())
+    }
+
     /// What stretches say to a request for a key. Requires the mutex of the key's shard.
     pub(crate) fn beside_stretches(
         &self,
