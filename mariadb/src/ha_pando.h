@@ -192,7 +192,7 @@ private:
 
   /* --- load.cc --- */
   bool may_load() const;
-  void begin_trial();
+  bool begin_trial();
   int write_row_in_bulk(const uchar *record, bool *done);
   int go_on_with_trial();
   int begin_load();

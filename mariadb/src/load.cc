@@ -41,19 +41,27 @@ void ha_pando::start_bulk_insert(ha_rows rows, uint)
 }
 
 /* The shape is made with the first row: only then all that the server wants to say has been said. */
-void ha_pando::begin_trial()
+bool ha_pando::begin_trial()
 {
-  m_bulk->shape= std::make_shared<Load_shape>(table, has_primary_key(), row_key_max(), load_workers());
-  m_bulk->batch= m_bulk->shape->take_batch();
+  auto shape=
+    std::make_shared<Load_shape>(table, m_table, has_primary_key(), row_key_max(), load_workers());
+  if (m_decides_duplicates || !shape->is_usable())
+  {
+    m_bulk.reset();
+    return false;
+  }
+  m_bulk->batch= shape->take_batch();
+  m_bulk->shape= std::move(shape);
   m_bulk->mark= pando_txn_mark(txn());
+  return true;
 }
 
 /* In place of write_row's own way, or (TRIAL) before it: `*done` says which. */
 int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
 {
   *done= false;
-  if (!m_bulk->shape)
-    begin_trial();
+  if (!m_bulk->shape && !begin_trial())
+    return 0;
   m_bulk->rows++;
   m_bulk->shape->append(m_bulk->batch.get(), record);
   if (m_bulk->phase == Bulk_insert::Phase::TRIAL)

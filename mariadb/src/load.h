@@ -47,7 +47,11 @@ private:
 class Load_shape
 {
 public:
-  Load_shape(const TABLE *table, bool has_primary_key, size_t row_key_max, uint workers);
+  Load_shape(const TABLE *table, const PandoTable *engine_table, bool has_primary_key, size_t row_key_max,
+             uint workers);
+
+  /* False: the table cannot be loaded (its definition is not what the engine has). */
+  bool is_usable() const { return m_is_usable; }
 
   /* Dictionaries in which keys could be equal. */
   const std::vector<uint8_t> &unique() const { return m_unique; }
@@ -84,7 +88,7 @@ private:
   };
 
   void find_spans(const TABLE *table);
-  std::unique_ptr<Codecs> new_codecs(const TABLE *table) const;
+  std::unique_ptr<Codecs> new_codecs(const TABLE *table, const PandoTable *engine_table);
   std::unique_ptr<Codecs> take_codecs();
   int encode(Row_batch *batch, PandoEntries *entries);
   int encode_row(Codecs *codecs, const uchar *record, uint64_t hidden_key, PandoEntries *entries) const;
@@ -97,6 +101,7 @@ private:
   const size_t m_row_key_max;
   const uint m_keys;
   const size_t m_record_size;
+  bool m_is_usable= true;
   std::vector<Span> m_spans;
   std::vector<Blob> m_blobs;
   std::vector<uint8_t> m_unique;

@@ -6,12 +6,13 @@ namespace pando {
 /* VARCHARs that may be longer than this are copied as far as they are filled. */
 static const uint SHORT_VARCHAR= 32;
 
-Load_shape::Load_shape(const TABLE *table, bool has_primary_key, size_t row_key_max, uint workers)
+Load_shape::Load_shape(const TABLE *table, const PandoTable *engine_table, bool has_primary_key,
+                       size_t row_key_max, uint workers)
   : m_has_primary_key(has_primary_key), m_row_key_max(row_key_max), m_keys(table->s->keys),
     m_record_size(table->s->reclength)
 {
   for (uint i= 0; i <= workers; i++)
-    m_codecs.push_back(new_codecs(table));
+    m_codecs.push_back(new_codecs(table, engine_table));
   if (!has_primary_key)
     m_unique.push_back(0);
   for (uint i= 0; i < m_keys; i++)
@@ -19,7 +20,8 @@ Load_shape::Load_shape(const TABLE *table, bool has_primary_key, size_t row_key_
   find_spans(table);
 }
 
-std::unique_ptr<Load_shape::Codecs> Load_shape::new_codecs(const TABLE *table) const
+std::unique_ptr<Load_shape::Codecs> Load_shape::new_codecs(const TABLE *table,
+                                                           const PandoTable *engine_table)
 {
   std::unique_ptr<Codecs> codecs(new Codecs);
   codecs->layouts.reset(new Index_layout[m_keys]);
@@ -27,7 +29,8 @@ std::unique_ptr<Load_shape::Codecs> Load_shape::new_codecs(const TABLE *table) c
   for (uint i= 0; i < m_keys; i++)
     codecs->layouts[i].init(table, i, m_has_primary_key ? i : i + 1,
                             m_has_primary_key && i ? primary : nullptr);
-  codecs->rows.init(table, primary);
+  if (!codecs->rows.init(table, primary, engine_table))
+    m_is_usable= false;
   return codecs;
 }
 

@@ -63,6 +63,7 @@ uint ha_pando::row_key_max() const
 int ha_pando::close()
 {
   close_scan();
+  abort_bulk_insert();
   if (m_copy_txn)
     end_copy(false);
   pando_txn_free(m_sequence_txn);
