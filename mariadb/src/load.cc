@@ -28,14 +28,15 @@ static const uint64_t BATCH_BYTES= 512ULL << 10;
 bool ha_pando::may_load() const
 {
   THD *thd= ha_thd();
-  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
-         pando_table_is_empty(m_table);
+  const LEX *lex= thd->lex;
+  return !is_sequence() && !thd->slave_thread && !lex->is_stmt_row_injection() && !lex->ignore &&
+         lex->duplicates == DUP_ERROR && !m_decides_duplicates && pando_table_is_empty(m_table);
 }
 
 void ha_pando::start_bulk_insert(ha_rows rows, uint)
 {
   abort_bulk_insert();
-  if ((rows && rows < LOAD_ROWS_MIN) || m_decides_duplicates || !may_load())
+  if ((rows && rows < LOAD_ROWS_MIN) || !may_load())
     return;
   m_bulk.reset(new Bulk_insert);
 }
@@ -124,7 +125,8 @@ static uint8_t watch_load(void *connection, double part)
 {
   THD *thd= static_cast<THD *>(connection);
   thd_progress_report(thd, ulonglong(part * 1000), 1000);
-  return thd_kill_level(thd) == THD_IS_NOT_KILLED;
+  /* A statement that has examined enough (LIMIT ROWS EXAMINED) keeps what it has. */
+  return thd->killed < KILL_QUERY || thd->killed == ABORT_QUERY || thd->killed == ABORT_QUERY_HARD;
 }
 
 int ha_pando::end_bulk_insert()
@@ -169,6 +171,9 @@ int ha_pando::load_failed(PandoStatus status)
   }
   else
     m_layouts[m_duplicate_index].decode(key, value, table->record[0]);
+  /* The server would ask the partition that it has used last. */
+  if (table->part_info)
+    print_keydup_error(table, &table->key_info[m_duplicate_index], MYF(0));
   return error;
 }
 

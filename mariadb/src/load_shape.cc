@@ -167,7 +167,10 @@ int Load_shape::encode_row(Codecs *codecs, const uchar *record, uint64_t hidden_
       return HA_ERR_TO_BIG_ROW;
   }
   else
-    mi_int8store(row_key->extend(HIDDEN_KEY_SIZE), hidden_key);
+  {
+    uchar *bytes= row_key->extend(HIDDEN_KEY_SIZE);
+    mi_int8store(bytes, hidden_key);
+  }
   codecs->rows.encode(value, record);
   pando_entries_add(entries, 0, row_key->view(), value->view());
   for (uint i= m_has_primary_key; i < m_keys; i++)

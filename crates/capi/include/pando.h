@@ -94,14 +94,17 @@ enum PandoStatus
    */
   PANDO_STATUS_IN_USE = 15,
   /**
-   * The encoder of a load refused a row; see `pando_load_finish`.
+   * The table has other indexes than this object, or this snapshot, knows of.
    */
   PANDO_STATUS_DEFINITION_CHANGED = 16,
   /**
    * It cannot be done this way.
    */
   PANDO_STATUS_UNSUPPORTED = 17,
-  PANDO_STATUS_REFUSED = 16,
+  /**
+   * The encoder of a load refused a row; see `pando_load_finish`.
+   */
+  PANDO_STATUS_REFUSED = 18,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -339,6 +342,11 @@ typedef uint32_t PandoLockKind;
 typedef struct PandoBuffer PandoBuffer;
 
 /**
+ * Indexes that are being built.
+ */
+typedef struct PandoBuild PandoBuild;
+
+/**
  * A cursor over one dictionary of a table.
  */
 typedef struct PandoCursor PandoCursor;
@@ -541,27 +549,45 @@ typedef struct PandoOptions {
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
 
 /**
- * Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
- * once, each batch once by either of them.
+ * An index to be added.
  */
-typedef struct PandoEncoder {
+typedef struct PandoNewIndex {
   /**
-   * Handed to the functions; freed when the load and its last batch are gone.
+   * Its name.
    */
-  void *context;
+  struct PandoBytes name;
   /**
-   * Adds the entries of all rows of a batch ([`pando_entries_add`]) and frees it. 0, or an error's number.
+   * How its entries are made of rows: given to those who open the table meanwhile.
    */
-  int32_t (*encode)(void*, void*, struct PandoEntries*);
+  struct PandoBytes recipe;
   /**
-   * Frees a batch.
+   * 1: entries that say so must be alone with their key.
    */
-  void (*free_batch)(void*, void*);
+  uint8_t unique;
+} PandoNewIndex;
+
+/**
+ * Is told now and then which part of the work is done; answers 0 to go on, anything else to give up.
+ */
+typedef uint8_t (*PandoWatch)(void *context, double done);
+
+/**
+ * An index of a new definition.
+ */
+typedef struct PandoIndexPlace {
   /**
-   * Frees the context.
+   * Its name.
    */
-  void (*free_context)(void*);
-} PandoEncoder;
+  struct PandoBytes name;
+  /**
+   * 1: one of those that are being built; 0: one that the table has.
+   */
+  uint8_t is_new;
+  /**
+   * Its number among those, or the position of its dictionary in the table as it is.
+   */
+  uint32_t position;
+} PandoIndexPlace;
 
 /**
  * A column of a layout.
@@ -716,6 +742,29 @@ typedef struct PandoTableChange {
    */
   struct PandoBytes definition;
 } PandoTableChange;
+
+/**
+ * Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
+ * once, each batch once by either of them.
+ */
+typedef struct PandoEncoder {
+  /**
+   * Handed to the functions; freed when the load and its last batch are gone.
+   */
+  void *context;
+  /**
+   * Adds the entries of all rows of a batch ([`pando_entries_add`]) and frees it. 0, or an error's number.
+   */
+  int32_t (*encode)(void*, void*, struct PandoEntries*);
+  /**
+   * Frees a batch.
+   */
+  void (*free_batch)(void*, void*);
+  /**
+   * Frees the context.
+   */
+  void (*free_context)(void*);
+} PandoEncoder;
 
 /**
  * A transaction that has taken a lock or a snapshot.
@@ -1109,6 +1158,144 @@ PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes x
 PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
 
 /**
+ * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
+ * them, too. Free it with [`pando_build_free`].
+ *
+ * # Safety
+ * `db` is open; the list and all it points to are valid for the call; `out` is valid.
+ */
+PandoStatus pando_build_begin(const struct PandoDb *db,
+                              struct PandoBytes path,
+                              const struct PandoNewIndex *indexes,
+                              uint32_t count,
+                              struct PandoBuild **out);
+
+/**
+ * Ends a build; if it was not finished, nothing of the indexes stays. Null is allowed.
+ *
+ * # Safety
+ * The object is not used any more.
+ */
+void pando_build_free(struct PandoBuild *build);
+
+/**
+ * A transaction that sees the rows of which the bases are to be made: to scan dictionary 0 with
+ * `PANDO_READ_SNAPSHOT`. Null the second time. Free it with `pando_txn_free`.
+ *
+ * # Safety
+ * The build is alive and not finished.
+ */
+struct PandoTxn *pando_build_reader(struct PandoBuild *build);
+
+/**
+ * Takes an entry of the base of the `index`-th new index.
+ *
+ * # Safety
+ * The build is alive and not finished; the bytes are valid for the call.
+ */
+void pando_build_add(struct PandoBuild *build,
+                     uint32_t index,
+                     struct PandoBytes key,
+                     struct PandoBytes value);
+
+/**
+ * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
+ * left for [`pando_build_finish`]. `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
+ *
+ * # Safety
+ * The build is alive and not finished; `watch` may be called with `context` on this thread.
+ */
+PandoStatus pando_build_bases(struct PandoBuild *build, PandoWatch watch, void *context);
+
+/**
+ * Makes the new indexes part of the table, while nobody else uses it: `places` are all its indexes in their
+ * new order, those left out are dropped. `Duplicate`: see [`pando_build_duplicate`]. After an error nothing
+ * has changed, and the build can only be freed.
+ *
+ * # Safety
+ * The build is alive and not finished; the list is valid for the call.
+ */
+PandoStatus pando_build_finish(struct PandoBuild *build,
+                               const struct PandoIndexPlace *places,
+                               uint32_t count);
+
+/**
+ * After `Duplicate`: the number of the new index, key and value of an entry that is not alone; valid until the
+ * build is freed. `u32::MAX`: there is none.
+ *
+ * # Safety
+ * The build is alive, `key` and `value` are valid.
+ */
+uint32_t pando_build_duplicate(const struct PandoBuild *build,
+                               struct PandoBytes *key,
+                               struct PandoBytes *value);
+
+/**
+ * Drops, renames and reorders indexes of a table that nobody else uses: `places` are all that stay.
+ *
+ * # Safety
+ * `db` is open; the path and the list are valid for the call.
+ */
+PandoStatus pando_table_change_indexes(const struct PandoDb *db,
+                                       struct PandoBytes path,
+                                       const struct PandoIndexPlace *places,
+                                       uint32_t count);
+
+/**
+ * How many indexes were being built when the table was opened: rows have an entry for each, after those of
+ * the dictionaries.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint32_t pando_table_building(const struct PandoTable *table);
+
+/**
+ * How entries of the `index`-th of them are made; valid while the table is open.
+ *
+ * # Safety
+ * The table is open, and has so many.
+ */
+struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, uint32_t index);
+
+/**
+ * 1 once the index will not come: its entries can be left empty.
+ *
+ * # Safety
+ * The table is open, and has so many.
+ */
+uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
+
+/**
+ * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+ * version.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
+
+/**
+ * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+ *
+ * # Safety
+ * `db` is open; the changes and all they point to are valid for the call.
+ */
+PandoStatus pando_tables_alter(const struct PandoDb *db,
+                               const struct PandoTableChange *changes,
+                               uint32_t count);
+
+/**
+ * 1: the table at this path, or its partitions, are as the server's definition with this id says.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_table_has_definition(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBytes definition);
+
+/**
  * For an encoder: adds the entry that the batch's next row has in a dictionary.
  *
  * # Safety
@@ -1175,35 +1362,6 @@ void pando_load_abort(struct PandoLoad *load);
  * The transaction is alive and belongs to this thread, `key` and `value` are valid.
  */
 void pando_load_duplicate(const struct PandoTxn *txn, struct PandoBytes *key, struct PandoBytes *value);
-
-/**
- * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
- * version.
- *
- * # Safety
- * The table is open, `out` is valid.
- */
-PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
-
-/**
- * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
- *
- * # Safety
- * `db` is open; the changes and all they point to are valid for the call.
- */
-PandoStatus pando_tables_alter(const struct PandoDb *db,
-                               const struct PandoTableChange *changes,
-                               uint32_t count);
-
-/**
- * 1: the table at this path, or its partitions, are as the server's definition with this id says.
- *
- * # Safety
- * `db` is open, the texts are valid for the call.
- */
-uint8_t pando_table_has_definition(const struct PandoDb *db,
-                                   struct PandoBytes path,
-                                   struct PandoBytes definition);
 
 /**
  * Looks at all transactions and locks; free it with [`pando_lock_report_free`].
@@ -1394,6 +1552,22 @@ PandoStatus pando_table_estimate(const struct PandoTable *table,
  * The table is open, `key` is valid.
  */
 PandoStatus pando_table_next_hidden_key(const struct PandoTable *table, uint64_t *key);
+
+/**
+ * Takes `count` new keys for rows of a table without a primary key: from `first` on.
+ *
+ * # Safety
+ * The table is open, `first` is valid.
+ */
+PandoStatus pando_table_reserve_hidden_keys(const struct PandoTable *table, uint64_t count, uint64_t *first);
+
+/**
+ * 1 if it seems that nothing is in the table: whether a load is worth a try.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint8_t pando_table_is_empty(const struct PandoTable *table);
 
 /**
  * Takes `count` auto-increment values: the first is the smallest at or after the counter that

@@ -281,12 +281,9 @@ impl Sorter {
     }
 
     fn merge_piece(&self, piece: usize, sources: &[Source], range: &Range, bytes: u64) -> Result<()> {
-        let merged = self
-            .setting
-            .stages
-            .time(Stage::Merge, || {
-                merge(&self.tree, sources, range, bytes, self.may_repeat, || self.is_cancelled())
-            })?;
+        let merged = self.setting.stages.time(Stage::Merge, || {
+            merge(&self.tree, sources, range, bytes, self.may_repeat, || self.is_cancelled())
+        })?;
         let mut state = self.state.lock();
         match merged {
             Merged::Runs(runs) => {

@@ -130,7 +130,11 @@ impl Txn {
     ) -> Result<Option<BulkLoad<E>>> {
         assert_eq!(unique.len(), table.dicts().len(), "each dictionary is told of");
         // An index that is being built would miss the rows.
-        if !table.is_writable() || !table.building.is_empty() || !self.lock_whole(table) || !self.is_empty_here(table)? {
+        if !table.is_writable()
+            || !table.building.is_empty()
+            || !self.lock_whole(table)
+            || !self.is_empty_here(table)?
+        {
             return Ok(None);
         }
         // From here on others see that somebody writes.
@@ -304,6 +308,9 @@ impl<E: RowEncoder> BulkLoad<E> {
 
     /// Waits until all batches have reached the sorters.
     fn settle(&mut self, watch: &mut dyn FnMut(f64) -> bool) {
+        if !watch(0.0) {
+            self.setting.cancelled.store(true, Ordering::Release);
+        }
         let mut state = self.flow.state.lock();
         while state.batches > 0 {
             self.flow.moved.wait_for(&mut state, Duration::from_millis(50));

@@ -33,8 +33,7 @@ impl std::fmt::Debug for Shared {
 
 impl LoadPool {
     pub(crate) fn new(count: usize) -> Arc<LoadPool> {
-        let shared =
-            Shared { queue: Mutex::default(), wake: Condvar::new(), stop: AtomicBool::new(false) };
+        let shared = Shared { queue: Mutex::default(), wake: Condvar::new(), stop: AtomicBool::new(false) };
         Arc::new(LoadPool { shared: Arc::new(shared), threads: Mutex::default(), count })
     }
 
