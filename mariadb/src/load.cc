@@ -93,7 +93,7 @@ int ha_pando::begin_load()
   pando_txn_release_mark(txn(), m_bulk->mark);
   const std::vector<uint8_t> &unique= m_bulk->shape->unique();
   PandoStatus status= pando_load_begin(txn(), m_table, unique.data(), uint32_t(unique.size()),
-                                       Load_shape::encoder(m_bulk->shape), &m_bulk->load);
+                                       m_bulk->rows, Load_shape::encoder(m_bulk->shape), &m_bulk->load);
   if (!status && m_bulk->load)
   {
     m_bulk->phase= Bulk_insert::Phase::LOADING;

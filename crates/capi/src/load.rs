@@ -117,7 +117,7 @@ pub unsafe extern "C" fn pando_entries_add(
 
 /// Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
 /// work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
-/// equal. The encoder's context is given up whatever comes back.
+/// equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
 ///
 /// # Safety
 /// All objects are alive, the transaction belongs to this thread, `unique` has `count` bytes; the encoder's
@@ -128,6 +128,7 @@ pub unsafe extern "C" fn pando_load_begin(
     table: *const PandoTable,
     unique: *const u8,
     count: u32,
+    counted: u64,
     encoder: PandoEncoder,
     load: *mut *mut PandoLoad,
 ) -> PandoStatus {
@@ -139,7 +140,8 @@ pub unsafe extern "C" fn pando_load_begin(
     let callbacks = Callbacks(std::sync::Arc::new(Context(encoder)));
     run(|| {
         let unique: Vec<bool> = unique.iter().map(|unique| *unique != 0).collect();
-        if let Some(begun) = txn.txn.begin_load(table, &unique, callbacks)? {
+        if let Some(mut begun) = txn.txn.begin_load(table, &unique, callbacks)? {
+            begun.set_counted(counted);
             *load = Box::into_raw(Box::new(PandoLoad { load: begun }));
         }
         Ok(PandoStatus::Ok)

@@ -56,6 +56,8 @@ pub struct BulkLoad<E: RowEncoder + 'static> {
     flow: Arc<Flow>,
     batches: u64,
     rows: u64,
+    /// Of these, rows that were inserted one by one before, and undone.
+    rows_counted: u64,
     /// How many loads the database has.
     loads: Arc<AtomicU64>,
 }
@@ -159,6 +161,7 @@ impl Txn {
             flow: Arc::new(Flow::default()),
             batches: 0,
             rows: 0,
+            rows_counted: 0,
             setting,
             loads,
         }))
@@ -226,7 +229,7 @@ impl Txn {
             Finished::Cancelled => return Ok(LoadEnd::Cancelled),
         };
         self.add_loaded(&load.table, runs, load.rows)?;
-        self.db.metrics.rows_inserted.add(load.rows);
+        self.db.metrics.rows_inserted.add(load.rows.saturating_sub(load.rows_counted));
         self.db.metrics.rows_loaded.add(load.rows);
         self.db.metrics.loads.add(1);
         Ok(LoadEnd::Loaded)
@@ -294,6 +297,11 @@ impl<E: RowEncoder> BulkLoad<E> {
             flow.arrived(bytes, result, &setting);
         }));
         !self.setting.cancelled.load(Ordering::Acquire)
+    }
+
+    /// The first `rows` rows were inserted one by one before, and undone: they are counted already.
+    pub fn set_counted(&mut self, rows: u64) {
+        self.rows_counted = rows;
     }
 
     /// The encoder.
