@@ -1309,7 +1309,7 @@ void pando_entries_add(struct PandoEntries *sink,
 /**
  * Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
  * work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
- * equal. The encoder's context is given up whatever comes back.
+ * equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
  *
  * # Safety
  * All objects are alive, the transaction belongs to this thread, `unique` has `count` bytes; the encoder's
@@ -1319,6 +1319,7 @@ PandoStatus pando_load_begin(struct PandoTxn *txn,
                              const struct PandoTable *table,
                              const uint8_t *unique,
                              uint32_t count,
+                             uint64_t counted,
                              struct PandoEncoder encoder,
                              struct PandoLoad **load);
 
