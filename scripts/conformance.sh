@@ -14,12 +14,13 @@
 #      tests                                patterns of the tests that are run, with ! of those that are not; without
 #                                           it, all
 #
-# A test ends at the first error that it does not expect, and at the first that it expects and does not meet. The tests
-# named in PANDO_GO_ON go on: the error stands in the result. So the rest of a test is not lost for the sake of a
-# FULLTEXT key or of a value that only engines without transactions let pass in today's strict mode.
+# A test ends at the first error that it does not expect, and at the first that it expects and does not
+# meet. The tests named in PANDO_GO_ON go on: the error stands in the result. So the rest of a test is not
+# lost for the sake of a FULLTEXT key or of a value that only engines without transactions let pass in
+# today's strict mode.
 #
-# With PANDO_TEST_ENGINE=InnoDB the same tests run with InnoDB in PANDO's place (build/mtr-innodb): the measure of what
-# is a difference for users of InnoDB, since many results were recorded with MyISAM.
+# With PANDO_TEST_ENGINE=InnoDB the same tests run with InnoDB in PANDO's place (build/mtr-innodb): the
+# measure of what is a difference for users of InnoDB, since many results were recorded with MyISAM.
 
 CONFORMANCE_SUITES=(engines/funcs engines/iuds handler vcol gcol parts period versioning sql_sequence main
     binlog rpl innodb)
@@ -97,8 +98,8 @@ save_results() {
     cp "$results"/*.result "$results.recorded/"
 }
 
-# Lets test $2 in directory $1 go on after errors. What it sources from suites becomes a part of it, for the same
-# to hold there; except where the driver takes options or combinations from beside the sourced file.
+# Lets test $2 in directory $1 go on after errors. What it sources from suites becomes a part of it, for the
+# same to hold there; except where the driver takes options or combinations from beside the sourced file.
 go_on_after_errors() {
     local view=${1%%/mysql-test/*}/mysql-test
     if [ ! -f "$1/$2.test" ]; then return; fi
@@ -158,8 +159,8 @@ adapt_results() {
     done
 }
 
-# The view of the driver for engine $1, with the suites $2... in it. What only depends on the server and on this
-# recipe is made once.
+# The view of the driver for engine $1, with the suites $2... in it. What only depends on the server and on
+# this recipe is made once.
 build_conformance_view() {
     local engine=$1 view=$2 stamp=$2/.stamp suite
     shift 2

@@ -11,14 +11,14 @@ handler::Table_flags ha_pando::table_flags() const
      needs rows. */
   const bool excludes_phantoms= thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED;
   const Table_flags statements= excludes_phantoms ? HA_BINLOG_STMT_CAPABLE : Table_flags(0);
-  /* What the server itself keeps unique (USING HASH, WITHOUT OVERLAPS) it looks for after the row has been written:
-     so two writers meet at a row, and not each at the other's gap. But it cannot take an UPDATE IGNORE back; there,
-     where the gap is held, it looks before. */
+  /* What the server itself keeps unique (USING HASH, WITHOUT OVERLAPS) it looks for after the row has been
+     written: so two writers meet at a row, and not each at the other's gap. But it cannot take an UPDATE IGNORE
+     back; there, where the gap is held, it looks before. */
   const int command= thd_sql_command(ha_thd());
   const bool updates= command == SQLCOM_UPDATE || command == SQLCOM_UPDATE_MULTI;
   const Table_flags unique= excludes_phantoms && updates ? Table_flags(0) : HA_CHECK_UNIQUE_AFTER_WRITE;
-  return statements | unique | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS |
-         HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
+  return statements | unique | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
+         HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
          HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE |
