@@ -3,8 +3,8 @@
    A scan is at `m_entry_key`. While `m_at_cursor`, the engine's cursor stands at the last row of the batch
    that `m_rows` is read from, and the scan goes on in the same direction; otherwise, and to turn round,
    it seeks by the key. At an end, and where it found nothing, it is in the gap before `m_entry_key`
-   (`m_in_gap`), from where HANDLER may go both ways. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup of one row does not pay
-   for more. Locking scans of rows fetch one at a time: to fetch is to lock.
+   (`m_in_gap`), from where HANDLER may go both ways. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup
+   of one row does not pay for more. Locking scans of rows fetch one at a time: to fetch is to lock.
 
    Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
    each row is locked and read as it is by then. A locking scan gives every row once, neither twice nor not at
