@@ -180,7 +180,9 @@ impl World {
             let Some(name) = self.current().tables.get(id).map(|table| table.name) else { continue };
             let opened = self.db.open_table(NAMES[name]).map_err(pandodb::Error::from);
             let Some(table) = self.settle("opening a table", opened)? else { continue };
-            for dict in 0..state.dicts.len() {
+            let same: Vec<usize> =
+                (0..state.dicts.len()).filter(|dict| snapshot.has_same(self.current(), *id, *dict)).collect();
+            for dict in same {
                 let rows = rows_in(&mut client.txn, &table, dict, ReadMode::Snapshot);
                 let Some(rows) = self.settle("reading a snapshot", rows)? else { continue };
                 let expected = snapshot.view(*id, dict, &client.writes).into_iter().collect();
@@ -213,6 +215,7 @@ impl World {
         note!(self, "check of space");
         self.clients.iter_mut().for_each(|slot| *slot = None);
         self.end_workers()?;
+        self.build = None;
         self.resolve_all()?;
         let trouble = |error: &dyn std::fmt::Display| format!("before the check of space: {error}");
         for _ in 0..2 {
@@ -247,6 +250,12 @@ impl World {
         expected.sort();
         let found: Vec<String> = tables.into_iter().map(|entry| entry.name).collect();
         ensure!(found == expected, "directories {found:?} and not {expected:?}");
+        for table in self.current().tables.values() {
+            let files = list(&format!("/data/db/{}.pando", &NAMES[table.name][5..]))?;
+            let names = || files.iter().map(|entry| &entry.name).collect::<Vec<_>>();
+            // One for each dictionary, and the descriptor's copy.
+            ensure!(files.len() == table.dicts.len() + 1, "files of {}: {:?}", NAMES[table.name], names());
+        }
         let engine = list("/data/.pando")?;
         // The log being written, what the start has read, two spares; the catalog and the lock.
         ensure!(engine.len() <= 7, "files are left over: {engine:?}");

@@ -254,6 +254,10 @@ impl World {
                 return Ok(());
             }
             let dict = self.rng.random_range(0..state.dicts.len());
+            if !base.has_same(self.current(), id, dict) {
+                // Likewise an index.
+                return Ok(());
+            }
             let key = self.key_of(&state, dict);
             let expected = client.newest(&base, id, dict, &key);
             let got = if latest {
@@ -285,7 +289,11 @@ impl World {
         let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
         // Entries of an index that is not unique are locked by those who look for them, and nobody else.
         let dict = match state.layout {
-            Layout::Rows => [0, 2][self.rng.random_range(0..2)],
+            Layout::Rows => {
+                let added = state.added.filter(|added| added.is_unique).map(|_| 3);
+                let unique: Vec<usize> = [0, 2].into_iter().chain(added).collect();
+                unique[self.rng.random_range(0..unique.len())]
+            }
             Layout::Maps(dicts) => self.rng.random_range(0..dicts),
         };
         let key = self.key_of(&state, dict);

@@ -47,6 +47,8 @@ counts! {
     stretches: "stretches that stand for locks beyond the budget",
     duplicates: "inserts refused because of a duplicate",
     ddl: "tables created, dropped, renamed, truncated",
+    builds: "builds of indexes begun",
+    indexes_added: "indexes added while others wrote",
     faults: "faults armed",
     disks_filled: "stretches of work on a disk with little room",
     rotten: "starts on a disk with flipped bits",

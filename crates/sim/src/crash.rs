@@ -117,6 +117,7 @@ impl World {
         self.count_work();
         self.disk = self.disk.kill();
         self.lose_workers()?;
+        self.build = None;
         Ok(())
     }
 }

@@ -17,11 +17,6 @@ use crate::world::{choose_mode, ensure, note, Check, World, NAMES};
 impl World {
     /// Arms a fault for one of the next I/Os.
     pub(crate) fn arm_fault(&mut self) {
-        self.arm_fault_within(60);
-    }
-
-    /// Arms a fault for one of so many I/Os.
-    pub(crate) fn arm_fault_within(&mut self, ios: u64) {
         let kinds = [
             FaultKind::Error,
             FaultKind::Error,
@@ -30,6 +25,11 @@ impl World {
             FaultKind::ShortRead,
             FaultKind::FlippedRead,
         ];
+        self.arm_fault_at(&kinds, 60);
+    }
+
+    /// Arms one of these faults for one of so many I/Os.
+    pub(crate) fn arm_fault_at(&mut self, kinds: &[FaultKind], ios: u64) {
         let kind = kinds[self.rng.random_range(0..kinds.len())];
         let n = self.rng.random_range(1..=ios);
         note!(self, "fault: {kind:?} at I/O {n} from now");
@@ -81,6 +81,7 @@ impl World {
         note!(self, "restart: closed {closes}, power cut {is_cut}, latched {latched}");
         if closes {
             self.end_workers()?;
+            self.build = None;
             let closed = self.db.close();
             if self.settle("closing", closed)?.is_some() {
                 self.forget_past();
@@ -95,6 +96,7 @@ impl World {
         let mut written = (!is_cut && !latched).then(|| self.written());
         self.disk = if is_cut { self.disk.crash() } else { self.disk.kill() };
         self.lose_workers()?;
+        self.build = None;
         self.disk.set_capacity(Some(setup::DISK_BYTES));
         self.is_faulty = false;
         self.mode = choose_mode(&mut self.rng);

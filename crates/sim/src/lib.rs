@@ -55,6 +55,7 @@ mod counts;
 mod crash;
 mod ddl;
 mod faults;
+mod indexes;
 mod locking;
 mod locks;
 mod model;

@@ -7,7 +7,7 @@ use rand::Rng;
 
 use crate::client::Client;
 use crate::locks::Held;
-use crate::model::{Bytes, Row, TableId, TableState, UNIQUE};
+use crate::model::{Bytes, Row, TableId, TableState};
 use crate::world::{ensure, note, Check, World};
 
 /// What the engine should answer.
@@ -20,8 +20,30 @@ enum Expected {
     Duplicate(usize, Bytes),
 }
 
-fn entries(row: &[(Bytes, Bytes); 3]) -> Vec<Entry<'_>> {
-    row.iter().zip(UNIQUE).map(|((key, value), unique)| Entry { key, value, unique }).collect()
+/// Which entries the rows of a table have.
+struct Shape {
+    /// Of an index that was added or is being built: whether it is unique.
+    added: Option<bool>,
+    /// Of each entry.
+    unique: Vec<bool>,
+    /// Entries of dictionaries that can be read; one more is that of an index that is being built.
+    public: usize,
+}
+
+impl Shape {
+    fn entries<'a>(&self, row: &'a [(Bytes, Bytes)]) -> Vec<Entry<'a>> {
+        let entries = row.iter().zip(&self.unique);
+        entries.map(|((key, value), unique)| Entry { key, value, unique: *unique }).collect()
+    }
+
+    /// Dictionaries whose keys are locked and looked up.
+    fn claimed(&self) -> Vec<usize> {
+        (0..self.public).filter(|dict| self.unique[*dict]).collect()
+    }
+
+    fn dicts(&self) -> Vec<usize> {
+        (0..self.public).collect()
+    }
 }
 
 impl World {
@@ -39,6 +61,12 @@ impl World {
             return self.insert_row(client, id, state, table, pk);
         }
         self.change_row(client, id, state, table, pk)
+    }
+
+    fn shape(&self, id: TableId, state: &TableState) -> Shape {
+        let added = state.added.map(|added| added.is_unique).or_else(|| self.builds(id));
+        let unique = [true, false, true].into_iter().chain(added).collect();
+        Shape { added, unique, public: state.dicts.len() }
     }
 
     fn some_row(&mut self, state: &TableState, pk: Bytes) -> Row {
@@ -97,13 +125,14 @@ impl World {
         &mut self,
         client: &mut Client,
         id: TableId,
-        row: &[(Bytes, Bytes); 3],
+        row: &[(Bytes, Bytes)],
+        claimed: &[usize],
         dicts: &[usize],
         expected: Expected,
     ) -> Expected {
         match expected {
             Expected::BlockedPerhaps => {
-                for dict in [0, 2].into_iter().filter(|dict| dicts.contains(dict)) {
+                for dict in claimed.iter().copied().filter(|dict| dicts.contains(dict)) {
                     client.locks.add_perhaps(id, dict, &row[dict].0);
                 }
                 client.touched.insert(id);
@@ -126,19 +155,21 @@ impl World {
         table: &Table,
         pk: Bytes,
     ) -> Check {
-        let row = self.some_row(state, pk).entries();
+        let shape = self.shape(id, state);
+        let claimed = shape.claimed();
+        let row = self.some_row(state, pk).entries(shape.added);
         note!(self, "  insert row {id} {:?} with {:?}", row[0].0, row[2].0);
-        let result = client.txn.insert_row(table, &entries(&row));
+        let result = client.txn.insert_row(table, &shape.entries(&row));
         let is_blocked = matches!(result, Err(Error::LockTimeout));
         let mut expected = Expected::Done;
-        for dict in [0, 2] {
+        for dict in claimed.iter().copied() {
             if expected == Expected::Done {
                 expected = self.claim(client, id, dict, &row[dict].0, is_blocked);
             }
         }
-        let expected = self.enter(client, id, &row, &[0, 1, 2], expected);
+        let expected = self.enter(client, id, &row, &claimed, &shape.dicts(), expected);
         if self.answered("an insert", result, expected)? {
-            for (dict, (key, value)) in row.into_iter().enumerate() {
+            for (dict, (key, value)) in row.into_iter().take(shape.public).enumerate() {
                 client.write(id, dict, &key, Some(value));
             }
         }
@@ -189,7 +220,7 @@ impl World {
         let old = Row::decode(&pk, &value).ok_or_else(|| format!("row {pk:?} is {value:?}"))?;
         // 2. Delete it, or change some of it, perhaps its key.
         if self.rng.random_ratio(1, 3) {
-            return self.delete_row(client, id, table, &old);
+            return self.delete_row(client, id, state, table, &old);
         }
         let mut new = old.clone();
         let other = self.some_row(state, pk);
@@ -199,24 +230,34 @@ impl World {
             2 => new.filler = other.filler,
             _ => new.pk = self.some_key(state.keys),
         }
-        self.update_row(client, id, table, &old, &new)
+        self.update_row(client, id, state, table, [&old, &new])
     }
 
-    fn update_row(&mut self, client: &mut Client, id: TableId, table: &Table, old: &Row, new: &Row) -> Check {
-        let (old, new) = (old.entries(), new.entries());
+    fn update_row(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        state: &TableState,
+        table: &Table,
+        [old, new]: [&Row; 2],
+    ) -> Check {
+        let shape = self.shape(id, state);
+        let claimed = shape.claimed();
+        let (old, new) = (old.entries(shape.added), new.entries(shape.added));
         note!(self, "  update row {id} {:?} to {:?} with {:?}", old[0].0, new[0].0, new[2].0);
-        let result = client.txn.update_row(table, &entries(&old), &entries(&new));
+        let result = client.txn.update_row(table, &shape.entries(&old), &shape.entries(&new));
         let is_blocked = matches!(result, Err(Error::LockTimeout));
-        let mut expected = self.lock_old(client, id, &old, is_blocked);
-        let moved: Vec<usize> = (0..3).filter(|dict| old[*dict].0 != new[*dict].0).collect();
-        for dict in [0, 2].into_iter().filter(|dict| moved.contains(dict)) {
+        let mut expected = self.lock_old(client, id, &old, &claimed, is_blocked);
+        let is_moved = |dict: &usize| old[*dict].0 != new[*dict].0;
+        let moved: Vec<usize> = (0..shape.public).filter(is_moved).collect();
+        for dict in claimed.iter().copied().filter(|dict| moved.contains(dict)) {
             if expected == Expected::Done {
                 expected = self.claim(client, id, dict, &new[dict].0, is_blocked);
             }
         }
-        let expected = self.enter(client, id, &new, &moved, expected);
+        let expected = self.enter(client, id, &new, &claimed, &moved, expected);
         if self.answered("an update", result, expected)? {
-            for (dict, (before, after)) in old.into_iter().zip(new).enumerate() {
+            for (dict, (before, after)) in old.into_iter().zip(new).take(shape.public).enumerate() {
                 if before.0 != after.0 {
                     client.write(id, dict, &before.0, None);
                 }
@@ -228,17 +269,25 @@ impl World {
         Ok(())
     }
 
-    fn delete_row(&mut self, client: &mut Client, id: TableId, table: &Table, old: &Row) -> Check {
-        let old = old.entries();
+    fn delete_row(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        state: &TableState,
+        table: &Table,
+        old: &Row,
+    ) -> Check {
+        let shape = self.shape(id, state);
+        let old = old.entries(shape.added);
         note!(self, "  delete row {id} {:?}", old[0].0);
-        let result = client.txn.delete_row(table, &entries(&old));
+        let result = client.txn.delete_row(table, &shape.entries(&old));
         let is_blocked = matches!(result, Err(Error::LockTimeout));
-        let expected = match self.lock_old(client, id, &old, is_blocked) {
+        let expected = match self.lock_old(client, id, &old, &shape.claimed(), is_blocked) {
             Expected::BlockedPerhaps => Expected::Blocked,
             expected => expected,
         };
         if self.answered("a delete", result, expected)? {
-            for (dict, (key, _)) in old.into_iter().enumerate() {
+            for (dict, (key, _)) in old.into_iter().take(shape.public).enumerate() {
                 client.write(id, dict, &key, None);
             }
         }
@@ -249,11 +298,12 @@ impl World {
         &mut self,
         client: &mut Client,
         id: TableId,
-        old: &[(Bytes, Bytes); 3],
+        old: &[(Bytes, Bytes)],
+        claimed: &[usize],
         is_blocked: bool,
     ) -> Expected {
         let mut expected = Expected::Done;
-        for dict in [0, 2] {
+        for dict in claimed.iter().copied() {
             match expected {
                 Expected::Done => {
                     expected = self.lock_exclusively(client, id, dict, &old[dict].0, is_blocked);

@@ -138,6 +138,9 @@ impl World {
         let base = if latest { self.current().clone() } else { self.snapshot_of(client) };
         let (id, dict) = place;
         let Some(state) = base.tables.get(&id) else { return Ok(None) };
+        if !base.has_same(self.current(), id, dict) {
+            return Ok(None);
+        }
         let view = base.view(id, dict, &client.writes);
         let is_ahead = self.rng.random();
         let whole = self.rng.random_ratio(1, 6);

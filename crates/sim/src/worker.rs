@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pando_base::planted::inherit;
-use pando_storage::vfs::stop_before_writes;
+use pando_storage::vfs::{stop_before_writes, FaultKind};
 use pandodb::{Db, Error, Table};
 use rand::Rng;
 
@@ -216,8 +216,8 @@ impl World {
             _ => self.rng.random_range(1..5),
         };
         let at_superblock = self.workers[n].link.at_superblock.load(Ordering::Relaxed);
-        if at_superblock && self.rng.random_ratio(1, 6) {
-            self.arm_fault_within(3);
+        if at_superblock && self.rng.random_ratio(1, 3) {
+            self.arm_fault_at(&[FaultKind::Error, FaultKind::Error, FaultKind::DiskFull], 2);
         }
         let worker = &self.workers[n];
         note!(self, "  {} goes on", worker.what);
@@ -225,21 +225,39 @@ impl World {
             self.counts.worker_stops += 1;
             return Ok(());
         }
-        self.end_worker(n)
+        let is_checkpoint = worker.is_checkpoint;
+        if !self.end_worker(n)? && is_checkpoint {
+            self.work_in_doubt()?;
+        }
+        Ok(())
     }
 
-    fn end_worker(&mut self, n: usize) -> Check {
+    /// False: a fault has met it.
+    fn end_worker(&mut self, n: usize) -> Check<bool> {
         let worker = self.workers.remove(n);
         let what = worker.what.clone();
         note!(self, "  {what} ends");
-        let is_checkpoint = worker.is_checkpoint;
         let ended = worker.end()?;
-        if self.settle(&what, ended)?.is_none() && is_checkpoint {
-            // Now a crash may leave the old checkpoint or the new one: who takes space that either needs?
-            for _ in 0..self.rng.random_range(0..6) {
-                self.one_job()?;
+        Ok(self.settle(&what, ended)?.is_some())
+    }
+
+    /// After a checkpoint that failed a crash may leave the old one or the new one: who takes space that either
+    /// needs?
+    fn work_in_doubt(&mut self) -> Check {
+        for _ in 0..self.rng.random_range(0..12) {
+            self.in_flight = None;
+            let before = self.history.clone();
+            self.ask_for_copies();
+            match self.rng.random_range(0..3) {
+                0 => self.client_step()?,
+                _ => self.one_job()?,
+            }
+            self.examine_copies(before)?;
+            if self.is_latched() {
+                return Ok(());
             }
         }
+        self.in_flight = None;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::client::Client;
 use crate::counts::Counts;
+use crate::indexes::Build;
 use crate::model::{State, TableId, TableState};
 use crate::setup::{self, Lines};
 use crate::trace::Trace;
@@ -52,6 +53,8 @@ pub(crate) struct World {
     /// How many of the last states in `history` the end of the process alone may lose.
     pub unwritten: usize,
     pub clients: Vec<Option<Client>>,
+    /// An index that is being built.
+    pub build: Option<Build>,
     /// Jobs and checkpoints in the middle of what they do.
     pub workers: Vec<Worker>,
     pub mode: FlushMode,
@@ -116,6 +119,7 @@ impl World {
             in_flight: None,
             unwritten: 0,
             clients: (0..CLIENTS).map(|_| None).collect(),
+            build: None,
             workers: Vec::new(),
             mode,
             is_faulty: false,
@@ -140,7 +144,9 @@ impl World {
         let before = self.history.clone();
         self.ask_for_copies();
         let goes_on = !self.workers.is_empty() && self.rng.random_ratio(1, 2);
+        let builds = self.build.is_some();
         match self.rng.random_range(0..1000) {
+            n if builds && n < 150 => self.go_on_building()?,
             n if goes_on && n < 400 => self.job_step()?,
             _ if goes_on => self.go_on_with_one()?,
             0..=679 => self.client_step()?,
