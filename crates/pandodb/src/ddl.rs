@@ -379,7 +379,11 @@ impl Db {
         let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
         check_durable(path, superblock.durable_seqno, self.wal.last_seqno())?;
         let tree = Tree::open(self.run_context(&file), &superblock, config, self.horizon.clone())?;
-        Ok(Dict::new(id, tree, file, superblock.auto_increment))
+        let is_doubled = file.is_doubled();
+        let dict = Dict::new(id, tree, file, superblock.auto_increment);
+        // A crash has lost the copy of the superblock: the next tick makes it again.
+        dict.is_secure.store(is_doubled, Ordering::Release);
+        Ok(dict)
     }
 
     pub(crate) fn tree_config_for(&self, compression: Compression) -> TreeConfig {

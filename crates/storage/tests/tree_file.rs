@@ -223,6 +223,29 @@ fn rot_in_either_superblock_of_an_idle_file_is_survived_without_going_back() {
 }
 
 #[test]
+fn a_copy_that_a_crash_has_lost_is_made_again_before_the_file_lies_idle() {
+    // Symptom: old rows, without an error. The newest superblock stood in one slot only, and rotted there.
+    let mut lost = 0;
+    for seed in 0..60 {
+        let (vfs, file) = create(seed);
+        (1..=3).for_each(|seqno| checkpoint(&file, seqno, None).unwrap());
+        let vfs = vfs.crash();
+        let (file, sb) = open(&vfs).unwrap();
+        assert_eq!(sb.durable_seqno, 3);
+        lost += u32::from(!file.is_doubled());
+        file.secure().unwrap();
+        assert!(file.is_doubled());
+        let vfs = vfs.power_cycle_clean();
+        for slot in [0, PAGE] {
+            let rotten = vfs.copy_after_clean_stop();
+            rotten.flip_bit(path(), slot + 40, 3);
+            assert_eq!(open(&rotten).unwrap().1.durable_seqno, 3, "seed {seed}, slot at {slot}");
+        }
+    }
+    assert!(lost > 0, "the test is to meet a lost copy");
+}
+
+#[test]
 fn rot_in_both_superblocks_and_foreign_files_are_corruption_by_name() {
     let (vfs, _file) = create(1);
     let text = TreeFile::open(&dynamic(&vfs), path(), DictId(8)).unwrap_err().to_string();
