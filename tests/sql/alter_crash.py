@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """kill -9 of a server in the midst of instant ALTERs.
 
-    tests/sql/alter_crash.sh [--rounds 15] [--tables 4] [--seed N] [--engine PANDO]
+    tests/sql/alter_crash.sh [--rounds 10] [--points 12 | --every-step] [--tables 4] [--seed N] [--engine PANDO]
 
 Each client changes the columns of a table of its own again and again (add anywhere, drop, move, rename, widen,
 several at once, a key renamed; one of the tables is partitioned, one is renamed in the same statement) and
 writes rows in between. The server is killed at a random moment. After each restart every table must be
 as after the last acknowledged statement, or as after the one on its way: its definition, every value of
 every row, and CHECK TABLE; nothing else may be left in the database's directory.
+
+Then the server dies (by a library loaded into it) in the midst of single ALTERs: before its n-th write, sync, rename or
+removal of its logs, the log of DDL and the files with definitions; at some n, or at each one (--every-step).
 """
 
 import argparse
@@ -16,6 +19,7 @@ import dataclasses
 import pathlib
 import random
 import sys
+import tempfile
 import threading
 import time
 
@@ -26,11 +30,13 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 from sqlkit import engines
 from sqlkit.client import ConnectionLost
 from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from two_phase.killer import Killer
 
 _DATABASE = "alters"
 _LOAD_SECONDS = (0.05, 1.0)
 _TYPES = {"int": ["TINYINT", "SMALLINT", "INT", "BIGINT"], "text": ["VARCHAR(20)", "VARCHAR(60)", "VARCHAR(600)", "TEXT"]}
 _COLUMNS_MAX = 12
+_STEPS_MAX = 100
 
 
 @dataclasses.dataclass
@@ -100,6 +106,24 @@ class Client:
             pass
         except Exception as error:  # the main thread reports it
             self.error = f"{error}, at {sql}"
+
+    def alter_once(self, session):
+        """One ALTER; says whether the server lived to answer."""
+        after = copy.deepcopy(self.state)
+        sql = self._alter(after)
+        self.in_flight = after
+        try:
+            session.query(sql)
+        except ConnectionLost:
+            return False
+        self.alters += 1
+        self.state, self.in_flight = after, None
+        return True
+
+    def write_once(self, session):
+        after = copy.deepcopy(self.state)
+        session.query(self._write(after))
+        self.state = after
 
     def _write(self, table):
         new = {}
@@ -259,9 +283,54 @@ def _round(server, clients, engine, rng):
     return on_the_way, problems + _leftovers(server, clients)
 
 
+def _die(server, killer, client, step, engine):
+    """Dies at this step of an ALTER. Returns where (None: there are not so many), and what does not hold."""
+    with server.connect(_DATABASE) as session:
+        client.write_once(session)
+        killer.kill_at(step, "before")
+        client.alter_once(session)
+    died = len(killer.steps()) >= step
+    where = killer.steps()[-1] if died else None
+    killer.rest()
+    server.kill()
+    server.start()
+    with server.connect(_DATABASE) as session:
+        return where, _verify(session, client, engine)
+
+
+def _points(arguments, clients, rng):
+    """Steps to die at, and the client whose ALTER it is."""
+    if not arguments.every_step:
+        for _ in range(arguments.points):
+            yield rng.randint(1, 24), rng.choice(clients)
+        return
+    for client in clients[:3]:
+        for step in range(1, _STEPS_MAX):
+            yield step, client
+
+
+def _die_at_steps(server, killer, clients, arguments, rng):
+    deaths, over = 0, set()
+    for step, client in _points(arguments, clients, rng):
+        if client.number in over:
+            continue
+        where, problems = _die(server, killer, client, step, arguments.engine)
+        problems += _leftovers(server, clients)
+        print(f"table {client.number}, step {step:2}: {'died before ' + where if where else 'survived'}: "
+              f"{'WRONG' if problems else 'ok'}", flush=True)
+        if problems:
+            return deaths, problems
+        deaths += where is not None
+        if where is None and arguments.every_step:
+            over.add(client.number)
+    return deaths, [] if deaths or not arguments.points else ["no server died: the library that kills does not work"]
+
+
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--points", type=int, default=12, help="steps of single ALTERs to die at")
+    parser.add_argument("--every-step", action="store_true", help="every one, for three kinds of tables")
     parser.add_argument("--tables", type=int, default=4)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
@@ -269,24 +338,37 @@ def _arguments():
     return parser.parse_args()
 
 
+def _run(server, killer, arguments):
+    rng = random.Random(arguments.seed)
+    clients = [Client(number, arguments.engine, arguments.seed) for number in range(arguments.tables)]
+    with server.connect() as session:
+        session.query(f"CREATE DATABASE {_DATABASE}")
+    with server.connect(_DATABASE) as session:
+        for client in clients:
+            client.create(session)
+    for number in range(1, arguments.rounds + 1):
+        on_the_way, problems = _round(server, clients, arguments.engine, rng)
+        print(f"round {number:2}: {sum(c.alters for c in clients)} ALTERs so far, {on_the_way} statements on "
+              f"the way: {'WRONG' if problems else 'ok'}", flush=True)
+        if problems:
+            return problems
+    deaths, problems = _die_at_steps(server, killer, clients, arguments, rng)
+    if not problems:
+        print(f"all held: {arguments.rounds} rounds, {sum(c.alters for c in clients)} ALTERs, {deaths} deaths at steps")
+    return problems
+
+
 def main():
     arguments = _arguments()
     end_by_signals()
     print(f"alter_crash: engine {arguments.engine}, seed {arguments.seed}", flush=True)
-    rng = random.Random(arguments.seed)
-    clients = [Client(number, arguments.engine, arguments.seed) for number in range(arguments.tables)]
     try:
-        with PrivateServer("alters", engines.options(arguments.engine, 32),
-                           plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
-            with server.connect() as session:
-                session.query(f"CREATE DATABASE {_DATABASE}")
-            with server.connect(_DATABASE) as session:
-                for client in clients:
-                    client.create(session)
-            for number in range(1, arguments.rounds + 1):
-                on_the_way, problems = _round(server, clients, arguments.engine, rng)
-                print(f"round {number:2}: {sum(c.alters for c in clients)} ALTERs so far, {on_the_way} statements on "
-                      f"the way: {'WRONG' if problems else 'ok'}", flush=True)
+        with tempfile.TemporaryDirectory(prefix="pando-killer.", dir="/tmp") as directory:
+            killer = Killer(directory)
+            killer.haunt(ddl=True)
+            with PrivateServer("alters", engines.options(arguments.engine, 32),
+                               plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
+                problems = _run(server, killer, arguments)
                 if problems:
                     print("\n".join(problems), file=sys.stderr)
                     print(f"--- the end of the error log\n{server.log_text()[-4000:]}---", file=sys.stderr)
@@ -296,7 +378,6 @@ def main():
         return 1
     except KeyboardInterrupt:
         return 130
-    print(f"all held: {arguments.rounds} rounds, {sum(c.alters for c in clients)} ALTERs")
     return 0
 
 
