@@ -321,12 +321,13 @@ int ha_pando::prepare_options(Alter_inplace_info *info, Alter_context *context)
     context->compression= PandoCompression(options->compression);
     context->compression_level= int32_t(options->compression_level);
   }
-  if (!(info->create_info->used_fields & HA_CREATE_USED_AUTO) || !table->found_next_number_field ||
-      table_share->next_number_keypart)
+  if (!(info->create_info->used_fields & HA_CREATE_USED_AUTO))
     return 0;
+  /* Without a column that it counts for, the value is only kept. */
   ulonglong next= 1;
-  if (int error= next_auto_increment_of_rows(&next))
-    return error;
+  if (table->found_next_number_field && !table_share->next_number_keypart)
+    if (int error= next_auto_increment_of_rows(&next))
+      return error;
   context->sets_auto_increment= true;
   context->auto_increment= MY_MAX(next, info->create_info->auto_increment_value);
   return 0;

@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from sqlkit import engines
-from sqlkit.client import ConnectionLost
+from sqlkit.client import ConnectionLost, SqlError
 from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
 from two_phase.killer import Killer
 
@@ -237,7 +237,10 @@ def _read(session, number):
 
 
 def _verify(session, client, engine):
-    found = _read(session, client.number)
+    try:
+        found = _read(session, client.number)
+    except SqlError as error:
+        return [f"table {client.number} cannot be read: {error}"]
     if client.in_flight is not None and found == client.in_flight.expected():
         client.state = client.in_flight
     elif found != client.state.expected():
