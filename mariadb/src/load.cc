@@ -9,6 +9,7 @@
 
    Rows go one by one to the end
    - into tables that are not empty, or in which others are at work;
+   - where a unique key has only the beginning of a column;
    - where the server decides row by row what becomes of duplicates: IGNORE, REPLACE, ON DUPLICATE KEY UPDATE;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);

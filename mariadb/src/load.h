@@ -50,7 +50,8 @@ public:
   Load_shape(const TABLE *table, const PandoTable *engine_table, bool has_primary_key, size_t row_key_max,
              uint workers);
 
-  /* False: the table cannot be loaded (its definition is not what the engine has). */
+  /* False: the table cannot be loaded: it has a unique key over the beginning of a column, or its definition
+     is not what the engine has. */
   bool is_usable() const { return m_is_usable; }
 
   /* Dictionaries in which keys could be equal. */

@@ -16,7 +16,13 @@ Load_shape::Load_shape(const TABLE *table, const PandoTable *engine_table, bool 
   if (!has_primary_key)
     m_unique.push_back(0);
   for (uint i= 0; i < m_keys; i++)
-    m_unique.push_back(m_codecs[0]->layouts[i].is_unique());
+  {
+    const Index_layout &layout= m_codecs[0]->layouts[i];
+    m_unique.push_back(layout.is_unique());
+    /* An entry has not what the message of a duplicate would say. */
+    if (layout.is_unique() && layout.has_prefix() && !layout.is_rows())
+      m_is_usable= false;
+  }
   find_spans(table);
 }
 

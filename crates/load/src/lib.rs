@@ -5,8 +5,9 @@
 //! them by reference, or a new index puts them at the bottom of its tree (`Tree::adopt_bottom`). What
 //! happens in between is told in `sorter`.
 //!
-//! Memory: sorted chunks stay within the budget ([`Memory`]) and are spilled beyond it; besides there are the
-//! groups that are being collected and sorted, one or two for each worker and one for each dictionary.
+//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; the rest
+//! is for the groups that are being collected and sorted. What comes in key order is besides: a leaf or two
+//! for each worker.
 
 mod chunk;
 mod entries;

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+/// Of all memory, what chunks may have; the rest is for groups that are being collected and sorted.
+const CHUNKS_EIGHTHS: u64 = 5;
+
 /// Bytes that sorted batches of a load hold, and how many they may.
 #[derive(Debug)]
 pub struct Memory {
@@ -26,10 +29,10 @@ impl Memory {
         self.limit.store(bytes, Ordering::Relaxed);
     }
 
-    /// Takes `bytes` of it if they are left; given back when the part is dropped.
+    /// Takes `bytes` of what chunks may have if they are left; given back when the part is dropped.
     pub(crate) fn take(self: &Arc<Self>, bytes: u64) -> Option<Part> {
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-            used.checked_add(bytes).filter(|used| *used <= self.limit())
+            used.checked_add(bytes).filter(|used| *used <= self.limit() / 8 * CHUNKS_EIGHTHS)
         });
         taken.ok().map(|_| Part { memory: self.clone(), bytes })
     }

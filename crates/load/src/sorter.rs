@@ -128,8 +128,8 @@ impl Sorter {
     /// A sorter for a dictionary. `may_repeat`: keys can come more than once, and the caller wants to know of
     /// the first. `share` is about which part of the memory this dictionary needs, among all of the load.
     pub fn new(tree: &Arc<Tree>, setting: &Setting, may_repeat: bool, share: u64) -> Arc<Sorter> {
-        let parallel = setting.workers.parallelism() as u64 + 1;
-        let chunk_bytes = setting.memory.limit() / share.max(1) / parallel;
+        // One that is being collected and one that is being sorted, in what chunks leave of the memory.
+        let chunk_bytes = setting.memory.limit() * 3 / 16 / share.max(1);
         Arc::new(Sorter {
             tree: tree.clone(),
             setting: setting.clone(),
