@@ -45,6 +45,10 @@ PandoTableChange Alter_context::change() const
   }
   change.index_names= index_names.data();
   change.index_name_count= uint32_t(index_names.size());
+  change.sets_indexes= sets_indexes;
+  change.places= places.data();
+  change.place_count= uint32_t(places.size());
+  change.build= build;
   change.sets_compression= sets_compression;
   change.compression= compression;
   change.compression_level= compression_level;
@@ -382,7 +386,7 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
   info->group_commit_ctx= nullptr;
   if (int error= fail(pando_tables_alter(db, changes.data(), uint32_t(changes.size()))))
   {
-    print_error(error, MYF(0));
+    report_index_error(error, altered, static_cast<const Alter_context *>(info->handler_ctx));
     return true;
   }
   return false;

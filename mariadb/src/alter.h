@@ -14,12 +14,23 @@ class Alter_context final : public inplace_alter_handler_ctx
 {
 public:
   Alter_context(const char *path, const LEX_CUSTRING &definition) : m_path(path), m_definition(definition) {}
+  ~Alter_context() override { free_build(); }
+  /* Unless it is finished, nothing of the new keys stays. */
+  void free_build()
+  {
+    pando_build_free(build);
+    build= nullptr;
+  }
 
   /* What the engine is to be told. Valid as long as this lives and does not change. */
   PandoTableChange change() const;
 
   std::vector<PandoNewColumn> columns; /* if `sets_columns` */
   std::vector<PandoIndexName> index_names;
+  std::vector<PandoIndexPlace> places; /* if `sets_indexes` */
+  std::vector<const KEY *> added;      /* of the altered table, as `build` counts them */
+  bool sets_indexes= false;
+  PandoBuild *build= nullptr;
   std::deque<Bytes> values;            /* of new columns */
   bool sets_columns= false;
   bool sets_compression= false;

@@ -1,6 +1,6 @@
 /* One open table of one connection. Thin: it encodes, calls the engine, maps the answer. By topic:
    open.cc, ddl.cc, locking.cc, scan.cc (where rows come from), read.cc (the server's calls), write.cc,
-   autoincrement.cc, information.cc, alter.cc. */
+   autoincrement.cc, information.cc, alter.cc, alter_index.cc. */
 #ifndef PANDO_HA_PANDO_H
 #define PANDO_HA_PANDO_H
 
@@ -126,10 +126,16 @@ private:
 
   bool is_sequence() const { return table_share->table_type == TABLE_TYPE_SEQUENCE; }
   bool has_primary_key() const { return table_share->primary_key < MAX_KEY; }
+  uint dictionaries() const { return table_share->keys + (has_primary_key() ? 0 : 1); }
   uint dictionary_of(uint index) const { return has_primary_key() ? index : index + 1; }
   uint index_of_dictionary(uint dictionary) const
   {
     return has_primary_key() ? dictionary : dictionary == 0 ? MAX_KEY : dictionary - 1;
+  }
+  pando::Index_layout *layout_of(uint dictionary)
+  {
+    return dictionary < dictionaries() ? &m_layouts[index_of_dictionary(dictionary)]
+                                       : &m_building[dictionary - dictionaries()];
   }
   pando::Index_layout *primary() { return has_primary_key() ? &m_layouts[0] : nullptr; }
   int fail(PandoStatus status);
@@ -211,12 +217,18 @@ private:
   bool prepare_index_change(TABLE *altered, Alter_inplace_info *info);
   bool build_indexes(TABLE *altered, Alter_inplace_info *info);
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
+  int open_building();
+  int scan_for_indexes(pando::Alter_context *context);
+  int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
+                std::vector<pando::Index_layout> &layouts);
+  void report_index_error(int error, TABLE *altered, const pando::Alter_context *context);
 
   /* --- information.cc --- */
   void guess_rec_per_key(ha_rows rows);
 
   PandoTable *m_table= nullptr;
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
+  std::vector<pando::Index_layout> m_building; /* indexes that another connection is adding */
   pando::Row_codec m_row_codec;
   std::string m_name;
 

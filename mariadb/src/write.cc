@@ -28,7 +28,7 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
       entry.unique= has_primary_key();
       continue;
     }
-    Index_layout &layout= m_layouts[index_of_dictionary(dictionary)];
+    Index_layout &layout= *layout_of(dictionary);
     entry.unique= layout.encode_key(&entry.key, record, row_key);
     layout.encode_value(&entry.value, record, row_key, entry.unique);
   }
@@ -145,8 +145,7 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   const bool row_key_changed= has_primary_key() && m_layouts[0].is_changed(old_record, new_record);
   for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
   {
-    bool present= dictionary == 0 || row_key_changed ||
-                  m_layouts[index_of_dictionary(dictionary)].is_changed(old_record, new_record);
+    bool present= dictionary == 0 || row_key_changed || layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
   encode_row(old_record, m_old_row_key.view(), &m_old);

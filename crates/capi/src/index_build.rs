@@ -7,7 +7,7 @@ use pandodb::{IndexBuild, IndexPlace, IndexSource, NewIndex};
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::guard;
-use crate::status::{fail, run, PandoStatus};
+use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
 
@@ -15,7 +15,7 @@ use crate::transaction::PandoTxn;
 #[derive(Debug)]
 pub struct PandoBuild {
     /// None once it is finished.
-    build: Option<Box<IndexBuild>>,
+    pub(crate) build: Option<Box<IndexBuild>>,
     catch_ups: u32,
 }
 
@@ -53,7 +53,7 @@ const CATCH_UP_DONE: u64 = 500;
 
 /// # Safety
 /// `places` points to `count` places, valid for the call.
-unsafe fn places_of(places: *const PandoIndexPlace, count: u32) -> Vec<IndexPlace> {
+pub(crate) unsafe fn places_of(places: *const PandoIndexPlace, count: u32) -> Vec<IndexPlace> {
     let mut all = Vec::with_capacity(count as usize);
     for at in 0..count as usize {
         // SAFETY: the caller vouches for the list.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn pando_build_begin(
             };
             new.push(NewIndex { name, is_unique: unique != 0, recipe });
         }
-        let build = Some(Box::new(db.begin_index_build(&path, &new)?));
+        let build = Some(db.begin_index_build(&path, &new)?);
         *out = Box::into_raw(Box::new(PandoBuild { build, catch_ups: 0 }));
         Ok(PandoStatus::Ok)
     })
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn pando_build_add(
 }
 
 /// All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
-/// left for [`pando_build_finish`]. `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
+/// left for the change of the catalog ([`crate::pando_tables_alter`]). `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
 ///
 /// # Safety
 /// The build is alive and not finished; `watch` may be called with `context` on this thread.
@@ -183,32 +183,6 @@ pub unsafe extern "C" fn pando_build_bases(
     })
 }
 
-/// Makes the new indexes part of the table, while nobody else uses it: `places` are all its indexes in their
-/// new order, those left out are dropped. `Duplicate`: see [`pando_build_duplicate`]. After an error nothing
-/// has changed, and the build can only be freed.
-///
-/// # Safety
-/// The build is alive and not finished; the list is valid for the call.
-#[no_mangle]
-pub unsafe extern "C" fn pando_build_finish(
-    build: *mut PandoBuild,
-    places: *const PandoIndexPlace,
-    count: u32,
-) -> PandoStatus {
-    // SAFETY: the caller vouches for them.
-    let (build, places) = unsafe { (&mut (*build).build, places_of(places, count)) };
-    guard(|| {
-        let Some(its) = build.take() else { return PandoStatus::Ok };
-        match its.finish(&places) {
-            Ok(()) => PandoStatus::Ok,
-            Err((its, error)) => {
-                *build = Some(its);
-                fail(&error)
-            }
-        }
-    })
-}
-
 /// After `Duplicate`: the number of the new index, key and value of an entry that is not alone; valid until the
 /// build is freed. `u32::MAX`: there is none.
 ///
@@ -229,25 +203,6 @@ pub unsafe extern "C" fn pando_build_duplicate(
             index as u32
         }
         None => u32::MAX,
-    })
-}
-
-/// Drops, renames and reorders indexes of a table that nobody else uses: `places` are all that stay.
-///
-/// # Safety
-/// `db` is open; the path and the list are valid for the call.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_change_indexes(
-    db: *const PandoDb,
-    path: PandoBytes,
-    places: *const PandoIndexPlace,
-    count: u32,
-) -> PandoStatus {
-    // SAFETY: the caller vouches for them.
-    let (db, path, places) = unsafe { (&(*db).db, path.to_text(), places_of(places, count)) };
-    run(|| {
-        db.change_indexes(&path, &places)?;
-        Ok(PandoStatus::Ok)
     })
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pandodb::layout::{ColumnType, Kind, Layouts, NewColumn, Source, Value};
-use pandodb::TableChange;
+use pandodb::{IndexChange, TableChange};
 use parking_lot::Mutex;
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::guard;
+use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::status::{run, PandoStatus};
 use crate::table::{compression_of, PandoCompression, PandoTable};
 
@@ -122,6 +123,15 @@ pub struct PandoTableChange {
     pub index_names: *const PandoIndexName,
     /// How many.
     pub index_name_count: u32,
+    /// 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
+    pub sets_indexes: u8,
+    /// In the order of the definition.
+    pub places: *const PandoIndexPlace,
+    /// How many.
+    pub place_count: u32,
+    /// Where the new ones among them come from, or null. After success it is finished; after an error it is as
+    /// it was, see [`crate::pando_build_duplicate`].
+    pub build: *mut PandoBuild,
     /// 1: `compression` and `compression_level` count from now on.
     pub sets_compression: u8,
     /// Compression.
@@ -282,9 +292,16 @@ pub unsafe extern "C" fn pando_tables_alter(
     let (db, changes) = unsafe { (&(*db).db, list(changes, count).unwrap_or_default()) };
     run(|| {
         // SAFETY: the caller vouches for what they point to.
-        let changes: Vec<TableChange> =
+        let mut given: Vec<TableChange> =
             changes.iter().map(|change| unsafe { table_change(change) }).collect();
-        db.alter_tables(&changes)?;
+        let result = db.alter_tables(&mut given);
+        for (change, given) in changes.iter().zip(given) {
+            if let Some(build) = given.indexes.and_then(|indexes| indexes.build) {
+                // SAFETY: it came from there.
+                unsafe { (*change.build).build = Some(build) };
+            }
+        }
+        result?;
         Ok(PandoStatus::Ok)
     })
 }
@@ -301,6 +318,10 @@ unsafe fn table_change(change: &PandoTableChange) -> TableChange {
         columns: unsafe { new_columns(change.columns, change.column_count) },
         // SAFETY: as above.
         index_names: names.iter().map(|n| (n.dictionary as usize, unsafe { n.name.to_text() })).collect(),
+        indexes: (change.sets_indexes != 0).then(|| IndexChange {
+            places: unsafe { places_of(change.places, change.place_count) },
+            build: unsafe { change.build.as_mut() }.and_then(|build| build.build.take()),
+        }),
         compression: (change.sets_compression != 0)
             .then(|| compression_of(change.compression, change.compression_level)),
         auto_increment: (change.sets_auto_increment != 0).then_some(change.auto_increment),

@@ -16,7 +16,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{DictId, Error, Result};
+use pando_base::{DictId, Error};
 use pando_column::layout::NewColumn;
 use pando_column::Compression;
 
@@ -24,11 +24,13 @@ use crate::catalog::Change;
 use crate::db::Db;
 use crate::ddl::{with_compression, STATUS_FILE};
 use crate::descriptor::{compression_text, normalize, table_dir, TableDescriptor};
+use crate::error::Result;
+use crate::indexes::{IndexChange, IndexPlan};
 use crate::options::LogLevel;
 use crate::table::Table;
 
 /// What becomes of a table. What is `None` or empty stays as it is.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct TableChange {
     /// `database/table`.
     pub path: String,
@@ -36,6 +38,8 @@ pub struct TableChange {
     pub columns: Option<Vec<NewColumn>>,
     /// New names of indexes, by position of their dictionary. Their files keep theirs.
     pub index_names: Vec<(usize, String)>,
+    /// Indexes that are added and dropped, and names of all: instead of `index_names`.
+    pub indexes: Option<IndexChange>,
     /// How leaves are compressed from now on.
     pub compression: Option<Compression>,
     /// The next auto-increment value, also a smaller one.
@@ -46,7 +50,7 @@ pub struct TableChange {
 
 impl TableChange {
     /// Makes of a descriptor what it is after the change. Errors: it cannot be.
-    pub(crate) fn apply(&self, descriptor: &mut TableDescriptor) -> Result<()> {
+    pub(crate) fn apply(&self, descriptor: &mut TableDescriptor) -> pando_base::Result<()> {
         let (change, path) = (self, &descriptor.path);
         let refused = |what: String| Error::Unsupported { what };
         if let Some(columns) = &change.columns {
@@ -69,16 +73,35 @@ impl TableChange {
     }
 }
 
+/// What a change comes to.
+type Planned = (TableDescriptor, Option<IndexPlan>);
+
 impl Db {
     /// Changes tables, all or none. Requires: nobody else uses them or has them open for writing.
     /// Errors: no such table or column; types that would not only grow; too many layouts.
-    pub fn alter_tables(&self, changes: &[TableChange]) -> Result<()> {
+    pub fn alter_tables(&self, changes: &mut [TableChange]) -> Result<()> {
         let _one_ddl = self.ddl.lock();
-        let descriptors: Vec<TableDescriptor> =
-            changes.iter().map(|change| self.altered(change)).collect::<Result<_>>()?;
-        self.change_catalog(Change { put: descriptors.clone(), ..Change::default() })?;
-        for (descriptor, change) in descriptors.iter().zip(changes) {
-            self.apply_to_open(descriptor, change);
+        let planned: Vec<Planned> =
+            changes.iter_mut().map(|change| self.plan(change)).collect::<Result<_>>()?;
+        let mut record = Change::default();
+        for (descriptor, indexes) in &planned {
+            record.put.push(descriptor.clone());
+            record.fulfil.extend(indexes.as_ref().and_then(|plan| plan.fulfil));
+            record.intend.extend(indexes.as_ref().map(|plan| plan.intent(descriptor.id)));
+        }
+        let recorded = self.change_catalog(record);
+        if recorded.is_ok() || self.wal.failed().is_some() {
+            let builds = changes.iter_mut().filter_map(|change| change.indexes.as_mut()?.build.as_mut());
+            builds.for_each(|build| build.set_over());
+        }
+        recorded?;
+        for ((descriptor, indexes), change) in planned.iter().zip(changes) {
+            self.apply_to_open(descriptor, indexes.as_ref(), change);
+            if let Some(indexes) = indexes {
+                change.indexes = None;
+                self.end_index_change(descriptor, indexes);
+                continue;
+            }
             let dir = table_dir(&self.base_dir, &descriptor.path);
             if let Err(error) = self.write_status(&dir, descriptor) {
                 let file = dir.join(STATUS_FILE);
@@ -87,6 +110,18 @@ impl Db {
             }
         }
         Ok(())
+    }
+
+    fn plan(&self, change: &mut TableChange) -> Result<Planned> {
+        let mut descriptor = self.altered(change)?;
+        let plan = match &mut change.indexes {
+            Some(indexes) => Some(self.plan_indexes(&descriptor, indexes)?),
+            None => None,
+        };
+        if let Some(plan) = &plan {
+            descriptor.dictionaries.clone_from(&plan.dictionaries);
+        }
+        Ok((descriptor, plan))
     }
 
     /// Whether the table, or the partitions of a table of this name, are as the server's definition with
@@ -101,7 +136,7 @@ impl Db {
     }
 
     /// The descriptor after a change.
-    fn altered(&self, change: &TableChange) -> Result<TableDescriptor> {
+    fn altered(&self, change: &TableChange) -> pando_base::Result<TableDescriptor> {
         let path = normalize(&change.path);
         let what = || Error::NotFound { what: format!("table {path}") };
         let mut descriptor = self.catalog.table(&path).ok_or_else(what)?;
@@ -110,7 +145,7 @@ impl Db {
     }
 
     /// The open table follows its descriptor. Who still has it open keeps the old one.
-    fn apply_to_open(&self, descriptor: &TableDescriptor, change: &TableChange) {
+    fn apply_to_open(&self, descriptor: &TableDescriptor, indexes: Option<&IndexPlan>, change: &TableChange) {
         let config = with_compression(&self.tree_config, descriptor.compression());
         for dictionary in &descriptor.dictionaries {
             if let Some(dict) = self.dict(DictId(dictionary.id)) {
@@ -120,7 +155,8 @@ impl Db {
         let old = {
             let mut tables = self.tables.write();
             let Some(old) = tables.get(&descriptor.path).cloned() else { return };
-            let new = old.next_generation(old.dicts.clone(), Vec::new());
+            let dicts = indexes.map_or_else(|| old.dicts.clone(), |plan| plan.dicts.clone());
+            let new = old.next_generation(dicts, Vec::new());
             new.shared.writable_from.store(new.generation, Ordering::Release);
             let new = new.with_layouts(descriptor.layouts.clone().map(Arc::new));
             tables.insert(descriptor.path.clone(), Arc::new(new));

@@ -114,8 +114,8 @@ pub(crate) struct Change {
     pub put: Vec<TableDescriptor>,
     /// Id and path of the table to forget.
     pub remove: Option<(u64, String)>,
-    pub intend: Option<(u64, Intent)>,
-    pub fulfil: Option<u64>,
+    pub intend: Vec<(u64, Intent)>,
+    pub fulfil: Vec<u64>,
     /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
     pub lazy: bool,
 }
@@ -132,11 +132,11 @@ impl Db {
         for descriptor in &change.put {
             writes.put(CATALOG, &TableDescriptor::key(descriptor.id), &descriptor.encode());
         }
-        if let Some((id, intent)) = &change.intend {
+        for (id, intent) in &change.intend {
             writes.put(CATALOG, &Intent::key(*id), &intent.encode());
         }
-        if let Some(id) = change.fulfil {
-            writes.delete(CATALOG, &Intent::key(id));
+        for id in &change.fulfil {
+            writes.delete(CATALOG, &Intent::key(*id));
         }
         let writes = State { set: writes, ..State::default() };
         let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
@@ -151,12 +151,8 @@ impl Db {
             content.tables.retain(|_, t| t.id != descriptor.id);
             content.tables.insert(descriptor.path.clone(), descriptor);
         }
-        if let Some(intent) = change.intend {
-            content.intents.push(intent);
-        }
-        if let Some(id) = change.fulfil {
-            content.intents.retain(|(other, _)| *other != id);
-        }
+        content.intents.extend(change.intend);
+        content.intents.retain(|(id, _)| !change.fulfil.contains(id));
         Ok(())
     }
 }

@@ -55,12 +55,12 @@ impl Db {
         let descriptor = self.describe(spec)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
-        self.change_catalog(Change { intend: Some((id, intent)), ..Change::default() })?;
+        self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
         if let Err(error) = self.create_files(&descriptor, spec.auto_increment) {
             self.undo_create(id, &descriptor.path);
             return Err(error);
         }
-        let done = Change { put: vec![descriptor.clone()], fulfil: Some(id), ..Change::default() };
+        let done = Change { put: vec![descriptor.clone()], fulfil: vec![id], ..Change::default() };
         if let Err(error) = self.change_catalog(done) {
             self.forget(&descriptor);
             // A failed log may have the descriptor: the files stay, for recovery to decide.
@@ -116,7 +116,7 @@ impl Db {
 
     /// The work that an intent names is done. If that cannot be recorded, the next start looks again.
     pub(crate) fn fulfil(&self, id: u64) {
-        if let Err(error) = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })
+        if let Err(error) = self.change_catalog(Change { fulfil: vec![id], lazy: true, ..Change::default() })
         {
             self.log(
                 LogLevel::Warning,
@@ -214,7 +214,7 @@ impl Db {
         let (id, path) = (descriptor.id, descriptor.path.clone());
         self.change_catalog(Change {
             remove: Some((id, path.clone())),
-            intend: Some((id, Intent::Drop { path: path.clone() })),
+            intend: vec![(id, Intent::Drop { path: path.clone() })],
             ..Change::default()
         })?;
         self.forget(descriptor);
@@ -252,12 +252,12 @@ impl Db {
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         self.change_catalog(Change {
             put: vec![new.clone()],
-            intend: Some((id, intent)),
+            intend: vec![(id, intent)],
             ..Change::default()
         })?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
-            self.change_catalog(Change { put: vec![old], fulfil: Some(id), ..Change::default() })?;
+            self.change_catalog(Change { put: vec![old], fulfil: vec![id], ..Change::default() })?;
             return Err(error);
         }
         // From here on the table has its new name, whatever fails.

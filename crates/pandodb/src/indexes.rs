@@ -31,6 +31,7 @@ use pando_run::Run;
 use pando_storage::TreeFile;
 use pando_tree::Tree;
 
+use crate::alter::TableChange;
 use crate::building::Building;
 use crate::catalog::Change;
 use crate::db::Db;
@@ -72,11 +73,41 @@ pub struct IndexPlace {
     pub source: IndexSource,
 }
 
+/// What becomes of a table's indexes.
+#[derive(Debug)]
+pub struct IndexChange {
+    /// All of the new definition, in its order; those left out are dropped.
+    pub places: Vec<IndexPlace>,
+    /// Where the new ones come from. Taken when the change is done.
+    pub build: Option<Box<IndexBuild>>,
+}
+
 /// A dictionary and its place on disk.
 #[derive(Clone, Debug)]
-struct Placed {
+pub(crate) struct Placed {
     dict: Arc<Dict>,
     descriptor: DictDescriptor,
+}
+
+/// A change of indexes, worked out.
+#[derive(Debug)]
+pub(crate) struct IndexPlan {
+    pub dictionaries: Vec<DictDescriptor>,
+    pub dicts: Vec<Arc<Dict>>,
+    dropped: Vec<Placed>,
+    /// Of the removal of what is dropped; also if that is nothing, because the copy of the descriptor beside the
+    /// files has to be written.
+    intent: u64,
+    /// Of the build.
+    pub fulfil: Option<u64>,
+}
+
+impl IndexPlan {
+    /// The work that is left once the catalog has the change.
+    pub(crate) fn intent(&self, table: u64) -> (u64, Intent) {
+        let files = self.dropped.iter().map(|gone| gone.descriptor.file.clone()).collect();
+        (self.intent, Intent::Files { table, files })
+    }
 }
 
 /// Indexes that are being built. Dropped without [`IndexBuild::finish`], nothing of them stays.
@@ -92,7 +123,7 @@ pub struct IndexBuild {
     seqno: Seqno,
     /// Reads that; taken by whoever scans.
     reader: Option<Txn>,
-    pub(crate) bases: Bases,
+    pub(crate) bases: Option<Bases>,
     duplicate: Option<(usize, Vec<u8>, Vec<u8>)>,
     is_over: bool,
 }
@@ -100,7 +131,7 @@ pub struct IndexBuild {
 impl Db {
     /// Step 1 at the head of this file. Requires: the caller keeps others from the table. Errors: a transaction
     /// has uncommitted writes to it, or is prepared with some; it is being changed already; I/O leaves nothing.
-    pub fn begin_index_build(self: &Arc<Self>, path: &str, indexes: &[NewIndex]) -> Result<IndexBuild> {
+    pub fn begin_index_build(self: &Arc<Self>, path: &str, indexes: &[NewIndex]) -> Result<Box<IndexBuild>> {
         let path = normalize(path);
         let table = self.open_table(&path)?;
         let _one_ddl = self.ddl.lock();
@@ -111,7 +142,7 @@ impl Db {
         let (new, journals) = self.place(&descriptor, indexes, intent + 1)?;
         let files = new.iter().chain(&journals).map(|place| place.file.clone()).collect();
         self.change_catalog(Change {
-            intend: Some((intent, Intent::Files { table: descriptor.id, files })),
+            intend: vec![(intent, Intent::Files { table: descriptor.id, files })],
             ..Change::default()
         })?;
         let made = self.make_dicts(&descriptor, &new).and_then(|new| {
@@ -125,7 +156,7 @@ impl Db {
                 return Err(error.into());
             }
         };
-        Ok(self.start_build(&table, indexes, new, journals, intent))
+        Ok(Box::new(self.start_build(&table, indexes, new, journals, intent)))
     }
 
     fn start_build(
@@ -150,6 +181,7 @@ impl Db {
             building.push(Building::new(placed.dict.clone(), journal, index.recipe.clone()));
         }
         let table = Arc::new(table.next_generation(table.dicts.clone(), building));
+        table.shared.writable_from.store(table.generation, Ordering::Release);
         self.install(&table);
         IndexBuild {
             db: self.clone(),
@@ -160,7 +192,7 @@ impl Db {
             intent,
             seqno,
             reader: Some(reader),
-            bases: Bases::default(),
+            bases: None,
             duplicate: None,
             is_over: false,
         }
@@ -169,10 +201,9 @@ impl Db {
     /// Drops, renames and reorders indexes: `places` are those of the new definition, all kept ones.
     /// Requires and errors as [`Db::begin_index_build`].
     pub fn change_indexes(self: &Arc<Self>, path: &str, places: &[IndexPlace]) -> Result<()> {
-        let table = self.open_table(path)?;
-        let _one_ddl = self.ddl.lock();
-        self.check_quiet(&table)?;
-        self.redefine(&table, places, &[], None, &[])
+        let _open = self.open_table(path)?;
+        let indexes = Some(IndexChange { places: places.to_vec(), build: None });
+        self.alter_tables(&mut [TableChange { path: path.to_owned(), indexes, ..TableChange::default() }])
     }
 
     fn described(&self, path: &str) -> Result<TableDescriptor> {
@@ -254,26 +285,26 @@ impl Db {
     }
 
     /// Makes this the object that everybody gets.
-    pub(crate) fn install(&self, table: &Arc<Table>) {
+    fn install(&self, table: &Arc<Table>) {
         self.tables.write().insert(table.path(), table.clone());
-        if !table.building.is_empty() {
-            table.shared.writable_from.store(table.generation, Ordering::Release);
-        }
     }
 
-    /// Makes `places` the table's indexes. `journals` and what is in no place goes.
-    fn redefine(
-        &self,
-        table: &Arc<Table>,
-        places: &[IndexPlace],
-        new: &[Placed],
-        fulfil: Option<u64>,
-        journals: &[Placed],
-    ) -> Result<()> {
-        let old = self.described(&table.path())?;
+    /// Works out what a change of indexes comes to; with a build, after its last checks. Requires: nobody else
+    /// uses the table. Errors: somebody does; those of the checks.
+    pub(crate) fn plan_indexes(&self, old: &TableDescriptor, change: &mut IndexChange) -> Result<IndexPlan> {
+        let table = self.tables.read().get(&old.path).cloned();
+        let table = table.ok_or_else(|| EngineError::NotFound { what: format!("table {}", old.path) })?;
+        let (mut new, mut journals, mut fulfil) = (Vec::new(), Vec::new(), None);
+        match &mut change.build {
+            Some(build) => {
+                build.prove()?;
+                (new, journals, fulfil) = (build.new.clone(), build.journals.clone(), Some(build.intent));
+            }
+            None => self.check_quiet(&table)?,
+        }
         let mut dictionaries = vec![old.dictionaries[0].clone()];
         let mut dicts = vec![table.rows().clone()];
-        for place in places {
+        for place in &change.places {
             let (dict, descriptor) = match place.source {
                 IndexSource::Kept(at) => (&table.dicts[at], &old.dictionaries[at]),
                 IndexSource::New(at) => (&new[at].dict, &new[at].descriptor),
@@ -285,24 +316,16 @@ impl Db {
         let dropped = table.dicts.iter().zip(&old.dictionaries).filter(|(_, its)| !is_kept(its.id));
         let mut dropped: Vec<Placed> =
             dropped.map(|(dict, its)| Placed { dict: dict.clone(), descriptor: its.clone() }).collect();
-        dropped.extend(journals.iter().cloned());
-        let files: Vec<String> = dropped.iter().map(|gone| gone.descriptor.file.clone()).collect();
-        // Also if nothing is dropped: the copy of the descriptor beside the files has to be written.
+        dropped.append(&mut journals);
         let intent = self.catalog.take_ids(1);
-        let descriptor = TableDescriptor { dictionaries, ..old };
-        self.change_catalog(Change {
-            put: vec![descriptor.clone()],
-            fulfil,
-            intend: Some((intent, Intent::Files { table: descriptor.id, files })),
-            ..Change::default()
-        })?;
-        let next = Arc::new(table.next_generation(dicts, Vec::new()));
-        next.shared.writable_from.store(next.generation, Ordering::Release);
-        self.install(&next);
-        self.forget_dicts(&dropped);
-        dropped.iter().for_each(|gone| _ = self.held_log.lock().remove(&gone.dict.id));
-        self.remove_and_fulfil(intent, &descriptor, dropped.iter().map(|gone| &gone.descriptor));
-        Ok(())
+        Ok(IndexPlan { dictionaries, dicts, dropped, intent, fulfil })
+    }
+
+    /// After the catalog has the new definition: what was dropped goes.
+    pub(crate) fn end_index_change(&self, table: &TableDescriptor, plan: &IndexPlan) {
+        self.forget_dicts(&plan.dropped);
+        plan.dropped.iter().for_each(|gone| _ = self.held_log.lock().remove(&gone.dict.id));
+        self.remove_and_fulfil(plan.intent, table, plan.dropped.iter().map(|gone| &gone.descriptor));
     }
 
     /// Removes files that no table has any more; what cannot be removed now the next start removes.
@@ -461,21 +484,25 @@ impl IndexBuild {
     /// [`IndexBuild::duplicate`]. A transaction has uncommitted or prepared writes to the table. I/O. The
     /// table is as it was before the build was begun.
     pub fn finish(
-        mut self,
+        self: Box<Self>,
         places: &[IndexPlace],
     ) -> std::result::Result<(), (Box<IndexBuild>, crate::Error)> {
-        match self.publish(places) {
-            Ok(()) => {
-                self.is_over = true;
+        let (db, path) = (self.db.clone(), self.table.path());
+        let indexes = Some(IndexChange { places: places.to_vec(), build: Some(self) });
+        let mut change = [TableChange { path, indexes, ..TableChange::default() }];
+        let result = db.alter_tables(&mut change);
+        let [TableChange { indexes, .. }] = change;
+        match (result, indexes.and_then(|indexes| indexes.build)) {
+            (Err(error), Some(build)) => Err((build, error)),
+            (result, _) => {
+                debug_assert!(result.is_ok(), "a build that failed is given back");
                 Ok(())
             }
-            Err(error) => Err((Box::new(self), error)),
         }
     }
 
-    fn publish(&mut self, places: &[IndexPlace]) -> Result<()> {
-        let db = self.db.clone();
-        let _one_ddl = db.ddl.lock();
+    /// The last checks, with the DDL mutex held.
+    fn prove(&mut self) -> Result<()> {
         if self.table.rows().writers.is_any() {
             return Err(EngineError::InUse { what: format!("table {}", self.table.path()) }.into());
         }
@@ -486,13 +513,14 @@ impl IndexBuild {
                 placed.dict.readable_from.store(newest, Ordering::Release);
             }
         }
-        let result = self.db.redefine(&self.table, places, &self.new, Some(self.intent), &self.journals);
-        if result.is_err() && self.db.wal.failed().is_some() {
-            // The log may have the new definition: the files stay, for recovery to decide.
-            self.is_over = true;
-            self.table.building.iter().for_each(|building| building.end());
-        }
-        result
+        Ok(())
+    }
+
+    /// The catalog has the indexes, or nobody knows whether it does (the log has failed): then the files stay
+    /// for recovery to decide.
+    pub(crate) fn set_over(&mut self) {
+        self.is_over = true;
+        self.table.building.iter().for_each(|building| building.end());
     }
 
     /// Takes everything back.
@@ -501,6 +529,7 @@ impl IndexBuild {
             return;
         }
         self.reader = None;
+        self.bases = None;
         let _one_ddl = self.db.ddl.lock();
         self.table.building.iter().for_each(|building| building.end());
         // Those who hold the object with the building indexes may go on with it.

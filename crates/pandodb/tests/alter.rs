@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{count, disk, fill, open, spec};
 use pando_storage::vfs::{FaultKind, OpenMode, Vfs};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
-use pandodb::{Compression, Db, EngineError, SimVfs, TableChange, TableSpec};
+use pandodb::{Compression, Db, EngineError, Error, SimVfs, TableChange, TableSpec};
 
 const ROWS: u32 = 200;
 const PATHS: [&str; 2] = ["./db/t#P#p0", "./db/t#P#p1"];
@@ -42,6 +42,7 @@ fn changes() -> Vec<TableChange> {
         path: path.into(),
         columns: Some(vec![column("b", 1, added(7)), column("a", 4, Source::Column(0))]),
         index_names: vec![(1, "other".into())],
+        indexes: None,
         compression: Some(Compression::Zstd(9)),
         auto_increment: Some(50),
         definition: Some("new".into()),
@@ -66,7 +67,7 @@ fn is_new(db: &Arc<Db>, path: &str) -> bool {
 fn a_change_counts_at_once_and_after_a_restart() {
     let (vfs, db) = with_tables(1);
     let opened_before = db.open_table(PATHS[0]).unwrap();
-    db.alter_tables(&changes()).unwrap();
+    db.alter_tables(&mut changes()).unwrap();
     let check = |db: &Arc<Db>| {
         for path in PATHS {
             assert!(is_new(db, path));
@@ -99,7 +100,7 @@ fn a_change_that_was_interrupted_has_happened_to_all_tables_or_to_none() {
         let (vfs, db) = with_tables(n);
         vfs.fail_io_after(n, FaultKind::Sticky);
         let before = vfs.io_count();
-        let done = db.alter_tables(&changes()).is_ok();
+        let done = db.alter_tables(&mut changes()).is_ok();
         let met = vfs.io_count() - before >= n;
         drop(db);
         let db = open(&vfs.crash()).unwrap_or_else(|e| panic!("reopen after a fault at I/O {n}: {e}"));
@@ -112,7 +113,7 @@ fn a_change_that_was_interrupted_has_happened_to_all_tables_or_to_none() {
             assert_eq!(count(&db, path).unwrap(), ROWS);
         }
         if !new {
-            db.alter_tables(&changes()).unwrap();
+            db.alter_tables(&mut changes()).unwrap();
             assert!(is_new(&db, PATHS[0]));
         }
         if !met {
@@ -127,7 +128,7 @@ fn a_change_that_was_interrupted_has_happened_to_all_tables_or_to_none() {
 fn a_power_cut_right_after_a_change_does_not_undo_it() {
     for seed in 0..20 {
         let (vfs, db) = with_tables(seed);
-        db.alter_tables(&changes()).unwrap();
+        db.alter_tables(&mut changes()).unwrap();
         drop(db);
         let db = open(&vfs.crash()).unwrap();
         assert!(is_new(&db, PATHS[0]) && is_new(&db, PATHS[1]));
@@ -137,7 +138,7 @@ fn a_power_cut_right_after_a_change_does_not_undo_it() {
 #[test]
 fn layouts_follow_the_table_through_rename_and_truncate() {
     let (vfs, db) = with_tables(3);
-    db.alter_tables(&changes()).unwrap();
+    db.alter_tables(&mut changes()).unwrap();
     db.rename_table(PATHS[0], "./db/x").unwrap();
     db.truncate_table("./db/x").unwrap();
     assert!(is_new(&db, "./db/x"));
@@ -152,17 +153,18 @@ fn what_is_refused_changes_nothing() {
     let (_, db) = with_tables(4);
     let mut narrow = changes();
     narrow[1].columns = Some(vec![column("a", 0, Source::Column(0))]);
-    let refused = db.alter_tables(&narrow).unwrap_err();
-    assert!(matches!(refused, EngineError::Unsupported { .. }), "{refused}");
+    let refused = db.alter_tables(&mut narrow).unwrap_err();
+    assert!(matches!(refused, Error::Engine(EngineError::Unsupported { .. })), "{refused}");
     assert!(!is_new(&db, PATHS[0]));
     let mut missing = changes();
     missing[1].path = "./db/nix".into();
-    assert!(matches!(db.alter_tables(&missing).unwrap_err(), EngineError::NotFound { .. }));
+    let refused = db.alter_tables(&mut missing).unwrap_err();
+    assert!(matches!(refused, Error::Engine(EngineError::NotFound { .. })), "{refused}");
     assert!(!is_new(&db, PATHS[0]));
     db.create_table(&spec("./db/opaque")).unwrap();
     let opaque =
         TableChange { path: "./db/opaque".into(), columns: Some(Vec::new()), ..TableChange::default() };
-    let refused = db.alter_tables(&[opaque]).unwrap_err();
+    let refused = db.alter_tables(&mut [opaque]).unwrap_err();
     assert!(refused.to_string().contains("not known"), "{refused}");
 }
 
@@ -174,7 +176,7 @@ fn a_smaller_auto_increment_is_not_raised_again_by_the_log() {
     txn.raise_auto_increment(&table, 1000);
     txn.commit().unwrap();
     assert_eq!(table.auto_increment(), 1000);
-    db.alter_tables(&changes()).unwrap();
+    db.alter_tables(&mut changes()).unwrap();
     assert_eq!(db.open_table(PATHS[0]).unwrap().auto_increment(), 50);
     drop((txn, table));
     drop(db);
