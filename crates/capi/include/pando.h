@@ -572,24 +572,6 @@ typedef struct PandoNewIndex {
 typedef uint8_t (*PandoWatch)(void *context, double done);
 
 /**
- * An index of a new definition.
- */
-typedef struct PandoIndexPlace {
-  /**
-   * Its name.
-   */
-  struct PandoBytes name;
-  /**
-   * 1: one of those that are being built; 0: one that the table has.
-   */
-  uint8_t is_new;
-  /**
-   * Its number among those, or the position of its dictionary in the table as it is.
-   */
-  uint32_t position;
-} PandoIndexPlace;
-
-/**
  * A column of a layout.
  */
 typedef struct PandoColumn {
@@ -694,6 +676,24 @@ typedef struct PandoIndexName {
 } PandoIndexName;
 
 /**
+ * An index of a new definition.
+ */
+typedef struct PandoIndexPlace {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * 1: one of those that are being built; 0: one that the table has.
+   */
+  uint8_t is_new;
+  /**
+   * Its number among those, or the position of its dictionary in the table as it is.
+   */
+  uint32_t position;
+} PandoIndexPlace;
+
+/**
  * What becomes of a table.
  */
 typedef struct PandoTableChange {
@@ -717,6 +717,23 @@ typedef struct PandoTableChange {
    * How many.
    */
   uint32_t index_name_count;
+  /**
+   * 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
+   */
+  uint8_t sets_indexes;
+  /**
+   * In the order of the definition.
+   */
+  const struct PandoIndexPlace *places;
+  /**
+   * How many.
+   */
+  uint32_t place_count;
+  /**
+   * Where the new ones among them come from, or null. After success it is finished; after an error it is as
+   * it was, see [`crate::pando_build_duplicate`].
+   */
+  struct PandoBuild *build;
   /**
    * 1: `compression` and `compression_level` count from now on.
    */
@@ -1200,24 +1217,14 @@ void pando_build_add(struct PandoBuild *build,
 
 /**
  * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
- * left for [`pando_build_finish`]. `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
+ * left for the change of the catalog ([`crate::pando_tables_alter`]). `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
  *
  * # Safety
  * The build is alive and not finished; `watch` may be called with `context` on this thread.
  */
-PandoStatus pando_build_bases(struct PandoBuild *build, PandoWatch watch, void *context);
-
-/**
- * Makes the new indexes part of the table, while nobody else uses it: `places` are all its indexes in their
- * new order, those left out are dropped. `Duplicate`: see [`pando_build_duplicate`]. After an error nothing
- * has changed, and the build can only be freed.
- *
- * # Safety
- * The build is alive and not finished; the list is valid for the call.
- */
-PandoStatus pando_build_finish(struct PandoBuild *build,
-                               const struct PandoIndexPlace *places,
-                               uint32_t count);
+PandoStatus pando_build_bases(struct PandoBuild *build,
+                              PandoWatch watch,
+                              void *context);
 
 /**
  * After `Duplicate`: the number of the new index, key and value of an entry that is not alone; valid until the
@@ -1229,17 +1236,6 @@ PandoStatus pando_build_finish(struct PandoBuild *build,
 uint32_t pando_build_duplicate(const struct PandoBuild *build,
                                struct PandoBytes *key,
                                struct PandoBytes *value);
-
-/**
- * Drops, renames and reorders indexes of a table that nobody else uses: `places` are all that stay.
- *
- * # Safety
- * `db` is open; the path and the list are valid for the call.
- */
-PandoStatus pando_table_change_indexes(const struct PandoDb *db,
-                                       struct PandoBytes path,
-                                       const struct PandoIndexPlace *places,
-                                       uint32_t count);
 
 /**
  * How many indexes were being built when the table was opened: rows have an entry for each, after those of

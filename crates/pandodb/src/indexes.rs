@@ -119,6 +119,8 @@ pub struct IndexBuild {
     journals: Vec<Placed>,
     validations: Vec<Option<Validation>>,
     intent: u64,
+    /// Oldest objects that could write before, and can again when this is given up.
+    writable_before: u64,
     /// The base is what was visible up to here.
     seqno: Seqno,
     /// Reads that; taken by whoever scans.
@@ -181,7 +183,7 @@ impl Db {
             building.push(Building::new(placed.dict.clone(), journal, index.recipe.clone()));
         }
         let table = Arc::new(table.next_generation(table.dicts.clone(), building));
-        table.shared.writable_from.store(table.generation, Ordering::Release);
+        let writable_before = table.shared.writable_from.swap(table.generation, Ordering::AcqRel);
         self.install(&table);
         IndexBuild {
             db: self.clone(),
@@ -190,6 +192,7 @@ impl Db {
             journals,
             validations,
             intent,
+            writable_before,
             seqno,
             reader: Some(reader),
             bases: None,
@@ -532,8 +535,10 @@ impl IndexBuild {
         self.bases = None;
         let _one_ddl = self.db.ddl.lock();
         self.table.building.iter().for_each(|building| building.end());
-        // Those who hold the object with the building indexes may go on with it.
+        // Those who hold the object with the building indexes may go on with it, and whoever tried to build
+        // them has one from before.
         let next = self.table.next_generation(self.table.dicts.clone(), Vec::new());
+        next.shared.writable_from.store(self.writable_before, Ordering::Release);
         self.db.install(&Arc::new(next));
         self.db.forget_dicts(&self.new);
         self.db.forget_dicts(&self.journals);

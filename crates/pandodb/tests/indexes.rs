@@ -249,6 +249,7 @@ fn a_duplicate_is_the_trouble_of_the_build_not_of_the_writer() {
     let db = open(&vfs).unwrap();
     create(&db);
     commit_rows(&db, (0..100).map(|n| (n, n)));
+    let before = db.open_table(PATH).unwrap();
     for with in [40, 100] {
         let mut build = db.begin_index_build(PATH, &indexes()).unwrap();
         make_base(&mut build).unwrap();
@@ -271,6 +272,9 @@ fn a_duplicate_is_the_trouble_of_the_build_not_of_the_writer() {
         for number in with + 100..=with + 102 {
             delete(&mut txn, &table, number, with).unwrap();
         }
+        // And so can the builder's, from before.
+        insert(&mut txn, &before, with + 103, with + 103).unwrap();
+        delete(&mut txn, &before, with + 103, with + 103).unwrap();
         txn.commit().unwrap();
         assert_eq!(files(&vfs), ["main.pando", "status.pando"]);
         assert_eq!(db.open_table(PATH).unwrap().building().len(), 0);
