@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use pando_load::{finish, Entries, Finished, Memory, Setting, Sorter, Stages};
+use pando_load::{finish, Entries, Finished, Setting, Sorter, Stages};
 
 use crate::error::{Error, Result};
 use crate::indexes::IndexBuild;
@@ -26,6 +26,13 @@ struct Base {
     batches: u64,
 }
 
+impl Drop for Bases {
+    fn drop(&mut self) {
+        // Tasks still to come end at once; they hold what they need.
+        self.setting.cancelled.store(true, Ordering::Release);
+    }
+}
+
 impl Base {
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
@@ -38,8 +45,8 @@ impl Base {
 impl IndexBuild {
     fn new_bases(&self) -> Bases {
         let setting = Setting {
-            workers: Arc::new(pando_load::Inline),
-            memory: Memory::new(256 << 20),
+            workers: self.db().load_workers(),
+            memory: self.db().load_memory(),
             cancelled: Arc::new(AtomicBool::new(false)),
             stages: Arc::new(Stages::default()),
         };

@@ -392,6 +392,10 @@ impl IndexBuild {
         self.duplicate = Some((index, key, value));
     }
 
+    pub(crate) fn db(&self) -> &Arc<Db> {
+        &self.db
+    }
+
     /// How many indexes are new.
     pub fn indexes(&self) -> usize {
         self.new.len()

@@ -16,7 +16,7 @@ use crate::xa;
 pub(crate) struct Build {
     table: TableId,
     is_unique: bool,
-    build: IndexBuild,
+    build: Box<IndexBuild>,
     /// The table as its snapshot shows it; `None` when the base is made.
     base: Option<Rc<TableState>>,
 }
@@ -182,7 +182,7 @@ impl World {
             compression: Some(compression),
             ..TableChange::default()
         };
-        let changed = self.db.alter_tables(&[change]).map_err(Error::from);
+        let changed = self.db.alter_tables(&mut [change]);
         let after = State::clone(self.current());
         self.changed("changing a table", changed, after, None)
     }
