@@ -389,7 +389,7 @@ impl World {
             // Nothing is logged, and nothing has changed.
             return self.settle("a commit", result).map(|_| ());
         }
-        let done = self.came_back("a commit", result, after, Kept::ByMode(self.mode))?;
+        let done = self.came_back("a commit", result, after, Kept::Mode(self.mode))?;
         self.counts.commits += u64::from(done);
         Ok(())
     }

@@ -131,7 +131,7 @@ impl World {
             note!(self, "  a prepared transaction has written to it");
             return Ok(());
         }
-        let done = self.came_back(what, result, Rc::new(after), Kept::ByDisk)?;
+        let done = self.came_back(what, result, Rc::new(after), Kept::Disk)?;
         self.counts.ddl += u64::from(done);
         Ok(())
     }

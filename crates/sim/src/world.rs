@@ -31,11 +31,11 @@ const CLIENTS: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// In the process: its end may lose it, because the coordinator remembers the decision.
-    ByProcess,
+    Process,
     /// As far as the flush mode says.
-    ByMode(FlushMode),
+    Mode(FlushMode),
     /// Surely on the disk.
-    ByDisk,
+    Disk,
 }
 
 /// States kept that a crash may bring back, before the log is synced.
@@ -201,12 +201,12 @@ impl World {
         match result {
             Ok(()) => {
                 match kept {
-                    Kept::ByDisk | Kept::ByMode(FlushMode::Commit) => {
+                    Kept::Disk | Kept::Mode(FlushMode::Commit) => {
                         self.history.clear();
                         self.unwritten = 0;
                     }
-                    Kept::ByMode(FlushMode::Write) => self.unwritten = 0,
-                    Kept::ByMode(FlushMode::Lazy) | Kept::ByProcess => self.unwritten += 1,
+                    Kept::Mode(FlushMode::Write) => self.unwritten = 0,
+                    Kept::Mode(FlushMode::Lazy) | Kept::Process => self.unwritten += 1,
                 }
                 self.history.push(after);
                 Ok(true)

@@ -42,7 +42,7 @@ impl World {
         let after = Rc::new(after);
         self.in_flight = Some(after.clone());
         let result = client.txn.prepare(&xid(number));
-        if self.came_back("a prepare", result, after, Kept::ByMode(self.mode))? {
+        if self.came_back("a prepare", result, after, Kept::Mode(self.mode))? {
             client.prepared = Some(number);
             self.counts.prepared += 1;
         }
@@ -66,7 +66,7 @@ impl World {
                 let after = Rc::new(self.current().resolved(number, false));
                 self.in_flight = Some(after.clone());
                 client.txn.rollback();
-                self.came_back("a rollback", Ok(()), after, Kept::ByMode(self.mode))?;
+                self.came_back("a rollback", Ok(()), after, Kept::Mode(self.mode))?;
                 self.counts.resolved += 1;
             }
             _ => self.commit_prepared(client, number)?,
@@ -89,7 +89,7 @@ impl World {
         let result = client.txn.commit();
         // Of an ordered commit the coordinator's log is the proof.
         let is_remembered = is_ordered && self.mode == FlushMode::Commit;
-        let kept = if is_remembered { Kept::ByProcess } else { Kept::ByMode(self.mode) };
+        let kept = if is_remembered { Kept::Process } else { Kept::Mode(self.mode) };
         let done = self.came_back("a commit of a prepared transaction", result, after, kept)?;
         self.counts.resolved += u64::from(done);
         Ok(())
@@ -115,7 +115,7 @@ impl World {
             return Err(format!("the prepared transaction {number} is not known"));
         }
         let result = result.map(|_| ());
-        let done = self.came_back("resolving by name", result, after, Kept::ByMode(self.mode))?;
+        let done = self.came_back("resolving by name", result, after, Kept::Mode(self.mode))?;
         self.counts.resolved += u64::from(done);
         Ok(())
     }
