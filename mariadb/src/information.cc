@@ -164,7 +164,7 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 {
   const char *old_stage= thd_proc_info(thd, "Optimizing table");
-  PandoStatus status= pando_table_compact(m_table);
+  PandoStatus status= pando_table_compact(db, m_table);
   thd_proc_info(thd, old_stage);
   if (!status)
     return HA_ADMIN_OK;

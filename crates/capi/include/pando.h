@@ -1523,12 +1523,12 @@ PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableIn
 PandoStatus pando_table_check(const struct PandoDb *db, const struct PandoTable *table);
 
 /**
- * Rewrites a table compactly (OPTIMIZE TABLE).
+ * Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile.
  *
  * # Safety
- * The table is open.
+ * Both objects are alive.
  */
-PandoStatus pando_table_compact(const struct PandoTable *table);
+PandoStatus pando_table_compact(const struct PandoDb *db, const struct PandoTable *table);
 
 /**
  * Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".

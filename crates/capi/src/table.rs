@@ -244,16 +244,16 @@ pub unsafe extern "C" fn pando_table_check(db: *const PandoDb, table: *const Pan
     })
 }
 
-/// Rewrites a table compactly (OPTIMIZE TABLE).
+/// Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile.
 ///
 /// # Safety
-/// The table is open.
+/// Both objects are alive.
 #[no_mangle]
-pub unsafe extern "C" fn pando_table_compact(table: *const PandoTable) -> PandoStatus {
-    // SAFETY: the caller vouches for it.
-    let table = unsafe { &(*table).table };
+pub unsafe extern "C" fn pando_table_compact(db: *const PandoDb, table: *const PandoTable) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
     run(|| {
-        table.compact()?;
+        db.compact_table(table)?;
         Ok(PandoStatus::Ok)
     })
 }

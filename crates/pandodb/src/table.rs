@@ -229,11 +229,6 @@ impl Table {
         self.dicts[index].tree.estimate(lo, hi)
     }
 
-    /// Pushes all waiting records into the leaves and rewrites them: OPTIMIZE TABLE.
-    pub fn compact(&self) -> Result<()> {
-        self.dicts.iter().try_for_each(|dict| dict.tree.compact_all())
-    }
-
     /// Next auto-increment value, 0 if the table never had one.
     pub fn auto_increment(&self) -> u64 {
         self.rows().auto_increment.load(Ordering::Acquire)
