@@ -210,7 +210,11 @@ pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) {
     guard(|| {
         let mark_count = mark as usize + 1;
         let place = txn.marks[mark as usize].expect("a mark that was released is not used");
-        txn.marks.truncate(mark_count);
+        // One set later at the same place stays: a savepoint between two statements, the second of which failed.
+        let is_undone = |later: &Option<Mark>| later.is_none_or(|later| later > place);
+        while txn.marks.len() > mark_count && txn.marks.last().is_some_and(is_undone) {
+            txn.marks.pop();
+        }
         txn.txn.rollback_to(place);
     });
 }
