@@ -198,7 +198,9 @@ private:
 
   /* --- load.cc --- */
   bool may_load() const;
+  bool decides_duplicates() const;
   bool begin_trial();
+  int check_order(const uchar *record, bool *in_order);
   int write_row_in_bulk(const uchar *record, bool *done);
   int go_on_with_trial();
   int begin_load();

@@ -10,7 +10,9 @@
    Rows go one by one to the end
    - into tables that are not empty, or in which others are at work;
    - where a unique key has only the beginning of a column;
-   - where the server decides row by row what becomes of duplicates: IGNORE, REPLACE, ON DUPLICATE KEY UPDATE;
+   - where the server decides row by row what becomes of duplicates (IGNORE, which LOCAL implies, REPLACE, ON
+     DUPLICATE KEY UPDATE), unless there cannot be any: from the first primary key on that does not ascend,
+     and everywhere if another key is unique;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
    - of sequences, and of rows that a replica applies. */
@@ -29,9 +31,8 @@ static const uint64_t BATCH_BYTES= 512ULL << 10;
 bool ha_pando::may_load() const
 {
   THD *thd= ha_thd();
-  const LEX *lex= thd->lex;
-  return !is_sequence() && !thd->slave_thread && !lex->is_stmt_row_injection() && !lex->ignore &&
-         lex->duplicates == DUP_ERROR && !m_decides_duplicates && pando_table_is_empty(m_table);
+  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
+         pando_table_is_empty(m_table);
 }
 
 void ha_pando::start_bulk_insert(ha_rows rows, uint)
@@ -47,7 +48,7 @@ bool ha_pando::begin_trial()
 {
   auto shape=
     std::make_shared<Load_shape>(table, m_table, has_primary_key(), row_key_max(), load_workers());
-  if (m_decides_duplicates || !shape->is_usable())
+  if (!shape->is_usable() || (decides_duplicates() && shape->has_other_unique()))
   {
     m_bulk.reset();
     return false;
@@ -58,12 +59,43 @@ bool ha_pando::begin_trial()
   return true;
 }
 
+/* Whether the server decides row by row what becomes of duplicates. */
+bool ha_pando::decides_duplicates() const
+{
+  const LEX *lex= ha_thd()->lex;
+  return m_decides_duplicates || lex->ignore || lex->duplicates != DUP_ERROR;
+}
+
+/* Where the server decides about duplicates, there must be none: primary keys have to ascend. */
+int ha_pando::check_order(const uchar *record, bool *in_order)
+{
+  *in_order= true;
+  if (!has_primary_key() || !decides_duplicates())
+    return 0;
+  if (int error= new_row_key(record, &m_new_row_key))
+    return error;
+  *in_order= m_bulk->last_key.empty() || compare(m_bulk->last_key.view(), m_new_row_key.view()) < 0;
+  m_bulk->last_key.assign(m_new_row_key.data(), m_new_row_key.size());
+  return 0;
+}
+
 /* In place of write_row's own way, or (TRIAL) before it: `*done` says which. */
 int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
 {
   *done= false;
   if (!m_bulk->shape && !begin_trial())
     return 0;
+  bool in_order;
+  if (int error= check_order(record, &in_order))
+    return error;
+  if (!in_order)
+  {
+    /* The rows so far are written; this one and the others go one by one. */
+    if (m_bulk->phase == Bulk_insert::Phase::LOADING)
+      return end_bulk_insert();
+    abort_bulk_insert();
+    return 0;
+  }
   m_bulk->rows++;
   m_bulk->shape->append(m_bulk->batch.get(), record);
   if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
@@ -79,11 +111,6 @@ int ha_pando::go_on_with_trial()
 {
   if (m_bulk->rows < LOAD_ROWS_MIN && m_bulk->batch->bytes() < LOAD_BYTES_MIN)
     return 0;
-  if (m_decides_duplicates || m_sequence_txn)
-  {
-    abort_bulk_insert();
-    return 0;
-  }
   return begin_load();
 }
 

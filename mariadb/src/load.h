@@ -54,6 +54,8 @@ public:
      is not what the engine has. */
   bool is_usable() const { return m_is_usable; }
 
+  /* A key besides the primary one is unique. */
+  bool has_other_unique() const { return m_has_other_unique; }
   /* Dictionaries in which keys could be equal. */
   const std::vector<uint8_t> &unique() const { return m_unique; }
 
@@ -103,6 +105,7 @@ private:
   const uint m_keys;
   const size_t m_record_size;
   bool m_is_usable= true;
+  bool m_has_other_unique= false;
   std::vector<Span> m_spans;
   std::vector<Blob> m_blobs;
   std::vector<uint8_t> m_unique;
@@ -123,6 +126,7 @@ struct Bulk_insert
   std::unique_ptr<Row_batch> batch;
   PandoLoad *load= nullptr;
   uint64_t rows= 0;
+  Bytes last_key; /* primary key of the last row, where keys have to ascend */
 };
 
 } // namespace pando

@@ -19,6 +19,8 @@ Load_shape::Load_shape(const TABLE *table, const PandoTable *engine_table, bool 
   {
     const Index_layout &layout= m_codecs[0]->layouts[i];
     m_unique.push_back(layout.is_unique());
+    if (layout.is_unique() && !layout.is_rows())
+      m_has_other_unique= true;
     /* An entry has not what the message of a duplicate would say. */
     if (layout.is_unique() && layout.has_prefix() && !layout.is_rows())
       m_is_usable= false;

@@ -101,7 +101,11 @@ int ha_pando::write_row(const uchar *record)
       return error;
   if (!is_loading)
     if (int error= write_one_row(record))
+    {
+      /* The copy has the row, too. */
+      abort_bulk_insert();
       return error;
+    }
   if (table->found_next_number_field && record == table->record[0])
     note_auto_increment(table->found_next_number_field);
   if (is_loading)
