@@ -319,7 +319,9 @@ unsafe fn table_change(change: &PandoTableChange) -> TableChange {
         // SAFETY: as above.
         index_names: names.iter().map(|n| (n.dictionary as usize, unsafe { n.name.to_text() })).collect(),
         indexes: (change.sets_indexes != 0).then(|| IndexChange {
+            // SAFETY: as above.
             places: unsafe { places_of(change.places, change.place_count) },
+            // SAFETY: as above.
             build: unsafe { change.build.as_mut() }.and_then(|build| build.build.take()),
         }),
         compression: (change.sets_compression != 0)

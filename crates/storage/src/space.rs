@@ -7,8 +7,8 @@
 //!    file system can promise: growth and reused holes are reserved first, so that a full disk is told
 //!    by `allocate` and not in the middle of writing a run.
 //! 2. Ranges are in the free map at most once (asserted): no two owners of one byte.
-//! 3. While a superblock is in doubt (its write failed, so that either the old or the new one may be
-//!    what a crash leaves), nothing becomes free: what is released waits in quarantine until a
+//! 3. While a superblock is in doubt (its write failed, or a process before this one has written it, so that
+//!    either the old or the new one may be what a crash leaves), nothing becomes free: what is released waits in quarantine until a
 //!    superblock write succeeds. So neither checkpoint can lose a page (I7).
 //!
 //! Locks: `resize`, then `state`. No I/O under `state`; growing and truncating hold `resize`, so that
@@ -117,10 +117,17 @@ impl Space {
         state.free.take_exact(place.offset, place.len)
     }
 
-    pub(crate) fn finish_open(&self) {
+    /// What was not claimed is free; `in_doubt`: only when the superblock that was opened is known to be durable
+    /// ([`Space::settled`]), because until then a crash may bring back the one before.
+    pub(crate) fn finish_open(&self, in_doubt: bool) {
         let mut state = self.state.lock();
         assert_eq!(state.phase, Phase::Adopting, "opening a file twice");
         state.phase = Phase::Ready;
+        if in_doubt && !is_planted(Bug::DoubtIgnored) {
+            state.in_doubt = true;
+            let free = std::mem::take(&mut state.free);
+            state.quarantine.extend(free.iter().map(|(offset, len)| Place { offset, len }));
+        }
     }
 
     /// Gives a range back: free at once, or after the doubt about the superblock is over.

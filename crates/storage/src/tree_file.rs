@@ -70,6 +70,10 @@ struct Slots {
     durable: Superblock,
     /// Both slots say the same.
     is_doubled: bool,
+    /// `durable` is durable in its slot. Of a file that was opened only the process before knew: which of two
+    /// equal slots was synced, and whether either was. Until then what the other checkpoint may need is not
+    /// reused (I7).
+    is_secure: bool,
 }
 
 impl TreeFile {
@@ -89,9 +93,13 @@ impl TreeFile {
             let _ = vfs.remove_file(path);
             return Err(error);
         }
-        let file =
-            Self::new(file, dict, DATA_START, Slots { durable_slot: 0, durable: sb, is_doubled: true });
-        file.space.finish_open();
+        let file = Self::new(
+            file,
+            dict,
+            DATA_START,
+            Slots { durable_slot: 0, durable: sb, is_doubled: true, is_secure: true },
+        );
+        file.space.finish_open(false);
         Ok(file)
     }
 
@@ -140,7 +148,8 @@ impl TreeFile {
             result => result,
         };
         let (first, second) = (read(SLOT_OFFSETS[0]), read(SLOT_OFFSETS[1]));
-        let slots = |durable_slot, durable, is_doubled| Slots { durable_slot, durable, is_doubled };
+        let slots =
+            |durable_slot, durable, is_doubled| Slots { durable_slot, durable, is_doubled, is_secure: false };
         match (first, second) {
             (Ok(a), Ok(b)) if a == b => Ok(slots(0, a, true)),
             (Ok(a), Ok(b)) if (b.epoch > a.epoch) != is_planted(Bug::OlderSuperblockChosen) => {
@@ -160,18 +169,34 @@ impl TreeFile {
     /// Makes durable what [`TreeFile::open`] gave. The process before may have ended before it had synced
     /// its superblock, or because that sync failed: then the system may show what the disk does not have,
     /// and a sync alone would not write it again. To be called before the log is given up for what the
-    /// superblock says, and if the slots do not say the same ([`TreeFile::is_doubled`]).
+    /// superblock says, and if the slots do not say the same ([`TreeFile::is_doubled`]). Until then the file
+    /// only grows.
     ///
     /// # Errors
     /// The system's; a crash may then leave an older superblock.
     pub fn secure(&self) -> Result<()> {
-        let mut slots = self.superblocks.lock();
+        self.secure_slots(&mut self.superblocks.lock())
+    }
+
+    /// As [`TreeFile::secure`], if that was not done.
+    fn secure_first(&self, slots: &mut Slots) -> Result<()> {
+        match slots.is_secure {
+            true => Ok(()),
+            false => self.secure_slots(slots),
+        }
+    }
+
+    fn secure_slots(&self, slots: &mut Slots) -> Result<()> {
         // Into its own slot: whatever the other one holds is what there is until this is durable.
         let offset = SLOT_OFFSETS[slots.durable_slot];
         self.file.write_at(&slots.durable.to_page(offset), offset).map_err(|e| self.named(e))?;
         self.sync()?;
+        if !slots.is_secure {
+            slots.is_secure = true;
+            self.space.settled();
+        }
         if !slots.is_doubled {
-            slots.is_doubled = self.write_copy(&slots);
+            slots.is_doubled = self.write_copy(slots);
         }
         Ok(())
     }
@@ -218,7 +243,7 @@ impl TreeFile {
 
     /// Ends opening: everything not adopted is free from now on.
     pub fn finish_open(&self) {
-        self.space.finish_open();
+        self.space.finish_open(!self.superblocks.lock().is_secure);
     }
 
     /// Takes space for `len` bytes (more than 0), rounded up to pages: from the free space that fits
@@ -288,6 +313,7 @@ impl TreeFile {
     /// from then on are not reused until a later call succeeds.
     pub fn write_superblock(&self, sb: &Superblock) -> Result<()> {
         let mut slots = self.superblocks.lock();
+        self.secure_first(&mut slots)?;
         self.publish(&mut slots, sb)
     }
 
@@ -307,7 +333,7 @@ impl TreeFile {
         if !is_planted(Bug::SuperblockWithoutSync) {
             self.sync()?;
         }
-        *slots = Slots { durable_slot: slot, durable: sb, is_doubled: false };
+        *slots = Slots { durable_slot: slot, durable: sb, is_doubled: false, is_secure: true };
         // 2. The copy.
         slots.is_doubled = self.write_copy(slots);
         self.space.settled();
@@ -318,6 +344,7 @@ impl TreeFile {
     /// called after a checkpoint became durable and what only the one before needed was dropped.
     pub fn reclaim(&self) -> Result<()> {
         let mut slots = self.superblocks.lock();
+        self.secure_first(&mut slots)?;
         // The durable superblock says how long the file is at least. To cut much more than that,
         // say so first.
         if self.space.used_end() + PUNCH_BYTES_MIN <= slots.durable.file_bytes {
