@@ -141,6 +141,14 @@ impl Space {
         }
     }
 
+    /// Gives a range back that no superblock has named, the unused end of an extent that is being written: free
+    /// at once, also in doubt. Else each small run would cost the megabyte that its writer begins with.
+    pub(crate) fn release_unnamed(&self, place: Place) {
+        let mut state = self.state.lock();
+        assert!(place.offset >= DATA_START && place.end() <= self.file_bytes(), "freeing {place:?} outside");
+        state.free.insert(place.offset, place.len);
+    }
+
     /// A superblock write begins: from now on nothing becomes free, until [`Space::settled`].
     pub(crate) fn doubt(&self) {
         self.state.lock().in_doubt = true;

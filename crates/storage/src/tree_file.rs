@@ -260,6 +260,10 @@ impl TreeFile {
         self.space.release(place);
     }
 
+    pub(crate) fn release_unnamed(&self, place: Place) {
+        self.space.release_unnamed(place);
+    }
+
     /// The bytes of a place, which need not be whole pages.
     ///
     /// # Errors
