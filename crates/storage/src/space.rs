@@ -50,6 +50,8 @@ struct State {
     holes: Ranges,
     in_doubt: bool,
     quarantine: Vec<Place>,
+    /// Bytes in quarantine since the file was opened, which nobody used then.
+    unclaimed: u64,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,7 @@ impl Space {
             holes: Ranges::default(),
             in_doubt: false,
             quarantine: Vec::new(),
+            unclaimed: 0,
         };
         Space { state: Mutex::new(state), resize: Mutex::new(()), file_bytes: AtomicU64::new(file_bytes) }
     }
@@ -95,12 +98,13 @@ impl Space {
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.state.lock().free.total()
+        let state = self.state.lock();
+        state.free.total() + state.unclaimed
     }
 
     pub(crate) fn used_bytes(&self) -> u64 {
         let state = self.state.lock();
-        self.file_bytes() - DATA_START - state.free.total()
+        self.file_bytes() - DATA_START - state.free.total() - state.unclaimed
     }
 
     /// End of the last page in use.
@@ -126,6 +130,7 @@ impl Space {
         if in_doubt && !is_planted(Bug::DoubtIgnored) {
             state.in_doubt = true;
             let free = std::mem::take(&mut state.free);
+            state.unclaimed = free.total();
             state.quarantine.extend(free.iter().map(|(offset, len)| Place { offset, len }));
         }
     }
@@ -158,6 +163,7 @@ impl Space {
     pub(crate) fn settled(&self) {
         let mut state = self.state.lock();
         state.in_doubt = false;
+        state.unclaimed = 0;
         for place in std::mem::take(&mut state.quarantine) {
             state.free.insert(place.offset, place.len);
         }
