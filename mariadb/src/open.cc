@@ -28,17 +28,7 @@ int ha_pando::open(const char *name, int, uint)
     bool is_primary= i == table_share->primary_key;
     m_layouts[i].init(table, i, dictionary_of(i), is_primary ? nullptr : primary());
   }
-  if (!m_row_codec.init(table, primary(), m_table))
-  {
-    pando_table_close(m_table);
-    m_table= nullptr;
-    return HA_ERR_INCOMPATIBLE_DEFINITION;
-  }
-  if (int error= open_building())
-  {
-    close();
-    return error;
-  }
+  m_row_codec.init(table, primary());
   /* For those who look at locks of this table. */
   lock_shared_ha_data();
   if (!get_ha_share_ptr())
@@ -46,8 +36,9 @@ int ha_pando::open(const char *name, int, uint)
   unlock_shared_ha_data();
   if (is_sequence())
     m_sequence_txn= pando_txn_new(db);
-  m_new= std::vector<Entry>(dictionaries() + m_building.size());
-  m_old= std::vector<Entry>(dictionaries() + m_building.size());
+  uint dictionaries= table_share->keys + (has_primary_key() ? 0 : 1);
+  m_new= std::vector<Entry>(dictionaries);
+  m_old= std::vector<Entry>(dictionaries);
   ref_length= POSITION_LENGTH_BYTES + row_key_max();
   stats.block_size= 16384;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
@@ -67,7 +58,6 @@ uint ha_pando::row_key_max() const
 int ha_pando::close()
 {
   close_scan();
-  abort_bulk_insert();
   if (m_copy_txn)
     end_copy(false);
   pando_txn_free(m_sequence_txn);

@@ -55,7 +55,6 @@
 //! 6. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
 //!    places (`cursor`).
 
-mod bottom;
 mod busy;
 mod checkpoint;
 mod compact;
@@ -67,7 +66,6 @@ mod edit;
 mod estimate;
 mod flush;
 mod get;
-mod growing;
 mod jobs;
 mod memtable;
 mod memtable_cursor;
@@ -84,7 +82,6 @@ mod tree;
 mod verify;
 mod version;
 
-pub use bottom::BottomHold;
 pub use checkpoint::CheckpointStats;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;

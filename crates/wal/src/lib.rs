@@ -62,7 +62,6 @@ mod assemble;
 mod batch;
 mod files;
 mod frame;
-mod group;
 mod header;
 mod leader;
 mod reader;

@@ -65,7 +65,6 @@ pub fn spec(path: &str) -> TableSpec {
         compression: Compression::Lz4,
         temporary: false,
         auto_increment: 0,
-        ..TableSpec::default()
     }
 }
 
