@@ -23,7 +23,8 @@ test: ## all checks, as CI runs them (one stage: scripts/test.sh unit)
 	@scripts/test.sh
 
 conformance: build ## the server's own suites for storage engines, all of them (long; docs/compatibility.md)
-	@scripts/mtr.sh --suite storage_engine --suite engines/funcs --suite engines/iuds
+	@scripts/mtr.sh --suite storage_engine
+	@scripts/conformance.py
 	@tests/sql/rr_trx.sh --seconds 300 --clients 10
 
 SEEDS ?= 1000

@@ -5,9 +5,8 @@
 #   scripts/mtr.sh --suite pando [TEST ...]      one suite, or only some tests of it
 #   scripts/mtr.sh --suite storage_engine        the server's own suite for engines, as far as
 #                                                mariadb/mysql-test/overlay/storage_engine adapts it
-#   scripts/mtr.sh --suite engines/funcs         a suite for whatever engine is the default one, as far as
-#                                                mariadb/mysql-test/default_engine/engines/funcs adapts it
-#   scripts/mtr.sh --suite main TEST ...         tests that came with the server
+#   scripts/mtr.sh --suite main [TEST ...]       a suite of the server with PANDO in place of InnoDB and
+#                                                MyISAM: scripts/conformance.sh has the suites and how
 #   scripts/mtr.sh --record --suite pando TEST   other options go to the driver as they are
 #
 # Our suites are mariadb/mysql-test/suite/*, overlays for suites of the server are
@@ -24,7 +23,7 @@
 #   build/mtr/mysql-test/suite/                 its suites and ours
 #   build/mtr/mysql-test/plugin/pando/          our overlays
 #
-# Environment: PANDO_PLUGIN (build/ha_pando.so), PANDO_MTR_PARALLEL (2).
+# Environment: PANDO_PLUGIN (build/ha_pando.so), PANDO_MTR_PARALLEL (2), PANDO_TEST_ENGINE (PANDO).
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +31,8 @@ set -euo pipefail
 INSTALLED=/usr/share/mysql
 OURS=$PANDO_ROOT/mariadb/mysql-test
 VIEW=$PANDO_BUILD/mtr
+# shellcheck source=scripts/conformance.sh
+. "$(dirname "$0")/conformance.sh"
 
 # mirror FROM TO NAME...: TO becomes a directory of links to the entries of FROM, except the named ones.
 mirror() {
@@ -68,36 +69,22 @@ copy_engine_suite() {
     cp "$PANDO_SERVER_SOURCE/.pando-version" "$to/"
 }
 
-# A suite of the server that uses the default engine, in a copy: PANDO is its only combination, and
-# the list of disabled tests and the differences of results are ours.
-copy_default_engine_suite() {
-    local suite=$1 from=$INSTALLED/mysql-test/suite/$1 to=$VIEW/mysql-test/suite/$1 file
-    local engine=${PANDO_TEST_ENGINE:-PANDO}
-    mkdir -p "$(dirname "$to")"
-    rm -rf "$to"
-    cp -r "$from" "$to"
-    rm -f "$to/disabled.def" "$to/t/disabled.def"
-    printf '%s\n' "[${engine,,}]" loose-innodb partition plugin-load-add=ha_pando.so plugin-maturity=unknown \
-        "default-storage-engine=$engine" loose-pando-cache-size=64M loose-pando-log-file-size=4M \
-        loose-pando-flush-log-at-trx-commit=2 >"$to/combinations"
-    # Where InnoDB and MyISAM print different names of themselves, so do we.
-    for file in "$to"/r/*,innodb.rdiff; do
-        [ ! -f "$file" ] || sed "s/InnoDB/$engine/g" "$file" >"${file%,innodb.rdiff},${engine,,}.rdiff"
+# The installed server and its plugins with ours in directory $1.
+link_server() {
+    local view=$1 plugin=$2 multiarch
+    mkdir -p "$view/share" "$view/lib"
+    ln -sfn /usr/bin /usr/sbin "$view/"
+    ln -sfn "$INSTALLED" "$view/share/mysql"
+    for multiarch in /usr/lib/*/libmariadb3; do
+        mkdir -p "$view/lib/$(basename "$(dirname "$multiarch")")"
+        ln -sfn "$multiarch" "$view/lib/$(basename "$(dirname "$multiarch")")/"
     done
-    if [ "$engine" = PANDO ]; then cp -r "$OURS/default_engine/$suite/." "$to/"; fi
+    fill_plugin_dir "$view/lib/mysql/plugin" "$plugin"
 }
 
 build_view() {
-    local plugin=$1 multiarch directory
-    mkdir -p "$VIEW/share" "$VIEW/lib"
-    ln -sfn /usr/bin /usr/sbin "$VIEW/"
-    ln -sfn "$INSTALLED" "$VIEW/share/mysql"
-    for multiarch in /usr/lib/*/libmariadb3; do
-        mkdir -p "$VIEW/lib/$(basename "$(dirname "$multiarch")")"
-        ln -sfn "$multiarch" "$VIEW/lib/$(basename "$(dirname "$multiarch")")/"
-    done
-    fill_plugin_dir "$VIEW/lib/mysql/plugin" "$plugin"
-
+    local directory
+    link_server "$VIEW" "$1"
     mirror "$INSTALLED/mysql-test" "$VIEW/mysql-test" suite plugin var
     mirror "$INSTALLED/mysql-test/suite" "$VIEW/mysql-test/suite" storage_engine engines
     mirror "$INSTALLED/mysql-test/plugin" "$VIEW/mysql-test/plugin"
@@ -140,7 +127,7 @@ all_suites() {
 remove_old_logs() {
     local directory
     for directory in "$PANDO_BUILD"/mtr-var/*/; do
-        if [ -d "$directory" ] && ! kill -0 "$(basename "$directory")" 2>/dev/null; then rm -rf "$directory"; fi
+        if [ -d "$directory" ] && ! kill -0 "$(basename "$directory" | cut -d. -f1)" 2>/dev/null; then rm -rf "$directory"; fi
     done
 }
 
@@ -169,7 +156,7 @@ stop_driver() {
 
 run_driver() {
     local status=0
-    VAR=$PANDO_BUILD/mtr-var/$$
+    VAR=$PANDO_BUILD/mtr-var/$$${RUN_NAME:+.$RUN_NAME}
     # Sockets are made here and their addresses have little room.
     TEMP=$(mktemp -d /tmp/pmtr.XXXXXX)
     DRIVER=
@@ -198,6 +185,7 @@ run_driver() {
 
 main() {
     local plugin=${PANDO_PLUGIN:-$PANDO_BUILD/ha_pando.so} suites=() names=() options=() suite
+    local engine=${PANDO_TEST_ENGINE:-PANDO} conformance=() status=0
     while [ $# -gt 0 ]; do
         case $1 in
             --suite) [ $# -ge 2 ] || die "--suite needs a name"; suites+=("$2"); shift ;;
@@ -211,13 +199,39 @@ main() {
     [ -f "$plugin" ] || die "no plugin at $plugin; run make build"
     [ ${#suites[@]} -gt 0 ] || mapfile -t suites < <(all_suites)
     [ -n "${suites[*]}" ] || { say "mtr: no suites in mariadb/mysql-test"; exit 0; }
-    build_view "$plugin"
     remove_old_logs
     for suite in "${suites[@]}"; do
-        if [ -d "$OURS/default_engine/$suite" ]; then copy_default_engine_suite "$suite"; fi
-        names+=("$(driver_suites "$suite")")
+        if is_conformance_suite "$suite"; then conformance+=("$suite"); else names+=("$(driver_suites "$suite")"); fi
     done
-    run_driver --suite="$(IFS=,; printf '%s' "${names[*]}")" ${options[@]+"${options[@]}"}
+    if [ ${#names[@]} -gt 0 ]; then
+        build_view "$plugin"
+        (run_driver --suite="$(IFS=,; printf '%s' "${names[*]}")" ${options[@]+"${options[@]}"}) || status=$?
+    fi
+    if [ ${#conformance[@]} -gt 0 ]; then
+        VIEW=$PANDO_BUILD/mtr-${engine,,}
+        build_conformance_view "$engine" "$VIEW" "${conformance[@]}"
+        link_server "$VIEW" "$plugin"
+        for suite in "${conformance[@]}"; do
+            (run_conformance_suite "$suite" "$engine" ${options[@]+"${options[@]}"}) || status=$?
+        done
+    fi
+    return "$status"
 }
 
-main "$@"
+# One suite in one run of the driver, since they differ in their options.
+run_conformance_suite() {
+    local suite=$1 engine=$2 tests=() servers=() arguments=() argument
+    shift 2
+    mapfile -t servers < <(conformance_options "$suite" "$engine" | sed 's/^/--mysqld=--/')
+    # Tests that are named replace the list.
+    for argument in "$@"; do
+        case $argument in --*) arguments+=("$argument") ;; *) tests+=("$argument") ;; esac
+    done
+    [ ${#tests[@]} -gt 0 ] || mapfile -t tests < <(conformance_tests "$suite" "$VIEW")
+    if [ -n "${PANDO_RECORD:-}" ]; then arguments+=(--record); fi
+    RUN_NAME=${suite//\//-}
+    run_driver --suite="$suite" "${servers[@]}" ${arguments[@]+"${arguments[@]}"} ${tests[@]+"${tests[@]}"}
+}
+
+# In one line: the shell has read it whole, so the file may change while it runs.
+{ main "$@"; exit; }

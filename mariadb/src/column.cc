@@ -155,6 +155,39 @@ bool Column::unpack(Reader *reader, uchar *record) const
   }
 }
 
+void Column::image(const uchar *record, Bytes *out) const
+{
+  if (m_layout == Layout::BIT)
+  {
+    bit_image(record, out->extend(bit_image_size()));
+    return;
+  }
+  const uchar *bytes;
+  size_t size;
+  value(record, &bytes, &size);
+  out->append(bytes, size);
+}
+
+bool Column::store(uchar *record, const uchar *bytes, size_t size) const
+{
+  set_not_null(record);
+  switch (m_layout)
+  {
+  case Layout::FIXED:
+    if (size != m_size)
+      return false;
+    memcpy(record + m_offset, bytes, size);
+    return true;
+  case Layout::BIT:
+    if (size != bit_image_size())
+      return false;
+    store_bit_image(record, bytes);
+    return true;
+  default:
+    return store_string(record, bytes, size);
+  }
+}
+
 bool Column::store_string(uchar *record, const uchar *bytes, size_t size) const
 {
   uchar *at= record + m_offset;

@@ -37,6 +37,12 @@ public:
   bool unpack(Reader *reader, uchar *record) const;
   bool skip(Reader *reader) const;
 
+  /* Appends the value as it is in a row, without its length. Requires: not NULL. */
+  void image(const uchar *record, Bytes *out) const;
+  /* Puts a value that was taken from a row, without its length, into the record (null bit included).
+     False: it is not one of this column. BLOBs point to the bytes. */
+  bool store(uchar *record, const uchar *bytes, size_t size) const;
+
   void set_null(uchar *record) const;
   void set_not_null(uchar *record) const
   {

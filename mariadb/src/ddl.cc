@@ -1,13 +1,8 @@
 /* Creating, dropping, renaming and emptying tables. */
 #include "ha_pando.h"
+#include "row_layout.h"
 
 using namespace pando;
-
-struct ha_table_option_struct
-{
-  uint compression;
-  ulonglong compression_level;
-};
 
 namespace pando {
 
@@ -51,6 +46,17 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   spec.temporary= info->tmp_table();
   /* A statement that does not say AUTO_INCREMENT=n, but copies a table, keeps its counter. */
   spec.auto_increment= info->auto_increment_value;
+  Index_layout primary;
+  const bool has_primary= share->primary_key < MAX_KEY;
+  if (has_primary)
+    primary.init(form, share->primary_key, 0, nullptr);
+  const std::vector<PandoNewColumn> columns= describe_rows(form, has_primary ? &primary : nullptr);
+  /* A table may have no columns but those of its primary key; that is known, too. */
+  static const PandoNewColumn none= {};
+  spec.columns= columns.empty() ? &none : columns.data();
+  spec.column_count= uint32_t(columns.size());
+  const Definition_id definition(share->tabledef_version);
+  spec.definition= definition.view();
   return fail(pando_table_create(db, &spec));
 }
 

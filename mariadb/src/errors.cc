@@ -40,6 +40,10 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_NO_SUCH_TABLE, HA_ERR_NO_SUCH_TABLE,      NOTHING},
   {PANDO_STATUS_TABLE_EXISTS,  HA_ERR_TABLE_EXIST,        NOTHING},
   {PANDO_STATUS_IN_USE,        HA_ERR_LOCK_WAIT_TIMEOUT,  WARN},
+  {PANDO_STATUS_DEFINITION_CHANGED, HA_ERR_TABLE_DEF_CHANGED, NOTHING},
+  {PANDO_STATUS_UNSUPPORTED,   HA_ERR_UNSUPPORTED,        WARN},
+  /* The encoder's own number counts. */
+  {PANDO_STATUS_REFUSED,       HA_ERR_INTERNAL_ERROR,     NOTHING},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -50,7 +54,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_IN_USE) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_REFUSED) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 

@@ -1,16 +1,28 @@
 /* One open table of one connection. Thin: it encodes, calls the engine, maps the answer. By topic:
    open.cc, ddl.cc, locking.cc, scan.cc (where rows come from), read.cc (the server's calls), write.cc,
-   autoincrement.cc, information.cc, alter.cc. */
+   autoincrement.cc, information.cc, alter.cc, alter_index.cc. */
 #ifndef PANDO_HA_PANDO_H
 #define PANDO_HA_PANDO_H
 
 #include "plugin.h"
+#include "load.h"
 #include "row_codec.h"
+#include <deque>
 #include <string>
 #include "transaction.h"
 
+/* Of CREATE TABLE. */
+struct ha_table_option_struct
+{
+  uint compression;
+  ulonglong compression_level;
+};
+
 namespace pando {
 extern ha_create_table_option table_options[];
+class Alter_context;
+/* See alter.cc. */
+int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 }
 
 class ha_pando final : public handler
@@ -65,10 +77,16 @@ public:
                           ulonglong *reserved) override;
   bool autoinc_lock_mode_stmt_unsafe() const override;
 
+  /* --- load.cc --- */
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
+
   /* --- information.cc --- */
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *pages) override;
   double scan_time() override;
+  /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   double read_time(uint index, uint ranges, ha_rows rows) override;
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
@@ -84,6 +102,13 @@ public:
   uint8 table_cache_type() override { return HA_CACHE_TBL_TRANSACT; }
 
   /* --- alter.cc --- */
+  bool can_convert_nocopy(const Field &field, const Column_definition &type) const override;
+  Compare_keys compare_key_parts(const Field &old_field, const Column_definition &new_field,
+                                 const KEY_PART_INFO &old_part, const KEY_PART_INFO &new_part) const override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
+  bool prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
+  bool inplace_alter_table(TABLE *altered, Alter_inplace_info *info) override;
+  bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
 
 private:
@@ -101,10 +126,16 @@ private:
 
   bool is_sequence() const { return table_share->table_type == TABLE_TYPE_SEQUENCE; }
   bool has_primary_key() const { return table_share->primary_key < MAX_KEY; }
+  uint dictionaries() const { return table_share->keys + (has_primary_key() ? 0 : 1); }
   uint dictionary_of(uint index) const { return has_primary_key() ? index : index + 1; }
   uint index_of_dictionary(uint dictionary) const
   {
     return has_primary_key() ? dictionary : dictionary == 0 ? MAX_KEY : dictionary - 1;
+  }
+  pando::Index_layout *layout_of(uint dictionary)
+  {
+    return dictionary < dictionaries() ? &m_layouts[index_of_dictionary(dictionary)]
+                                       : &m_building[dictionary - dictionaries()];
   }
   pando::Index_layout *primary() { return has_primary_key() ? &m_layouts[0] : nullptr; }
   int fail(PandoStatus status);
@@ -134,6 +165,7 @@ private:
   int fetch(PandoMove move, PandoBytes key);
   int step();
   int take_entry();
+  int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
   int read_through(uchar *record, bool *passed_by);
@@ -162,12 +194,43 @@ private:
   int write_failed(PandoStatus status);
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
+  int write_one_row(const uchar *record);
+
+  /* --- load.cc --- */
+  bool may_load() const;
+  bool decides_duplicates() const;
+  bool begin_trial();
+  int check_order(const uchar *record, bool *in_order);
+  int write_row_in_bulk(const uchar *record, bool *done);
+  int go_on_with_trial();
+  int begin_load();
+  bool submit_batch();
+  int load_failed(PandoStatus status);
+  void abort_bulk_insert();
+
+  /* --- alter.cc --- */
+  bool plan_columns(TABLE *altered, Alter_inplace_info *info, std::vector<PandoNewColumn> *columns,
+                    std::deque<pando::Bytes> *values);
+  int prepare_options(Alter_inplace_info *info, pando::Alter_context *context);
+  int next_auto_increment_of_rows(ulonglong *next);
+
+  /* --- alter_index.cc --- */
+  enum_alter_inplace_result check_index_change(TABLE *altered, Alter_inplace_info *info);
+  bool prepare_index_change(TABLE *altered, Alter_inplace_info *info);
+  bool build_indexes(TABLE *altered, Alter_inplace_info *info);
+  bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
+  int open_building();
+  int scan_for_indexes(pando::Alter_context *context);
+  int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
+                std::vector<pando::Index_layout> &layouts);
+  void report_index_error(int error, TABLE *altered, const pando::Alter_context *context);
 
   /* --- information.cc --- */
   void guess_rec_per_key(ha_rows rows);
 
   PandoTable *m_table= nullptr;
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
+  std::vector<pando::Index_layout> m_building; /* indexes that another connection is adding */
   pando::Row_codec m_row_codec;
   std::string m_name;
 
@@ -191,6 +254,7 @@ private:
   uint m_rows_next= 1;
   bool m_forward= true;
   bool m_positioned= false;      /* the scan is at m_entry_key */
+  bool m_in_gap= false;          /* or rather in the gap before it */
   bool m_at_cursor= false;       /* and the cursor can go on from its last batch */
   bool m_keep_same= false;       /* it ends where keys do not begin with m_same any more */
   bool m_range_stop= false;      /* m_stop is the end of the server's range, not only of m_same */
@@ -218,6 +282,8 @@ private:
   pando::Bytes m_new_row_key, m_old_row_key, m_encoded;
   uint m_duplicate_index= MAX_KEY;
   ulonglong m_auto_increment_noted= 0;
+  std::unique_ptr<pando::Bulk_insert> m_bulk; /* a bulk insert of the statement */
+  bool m_decides_duplicates= false;           /* the server, row by row: no load */
 
   uint64_t m_raw_bytes= 0;
   int m_last_error= 0;

@@ -10,8 +10,12 @@ static bool keeps(const Key_part &part)
 
 void Index_layout::init(const TABLE *table, uint key_number, uint dictionary, Index_layout *primary)
 {
-  const KEY *key= &table->key_info[key_number];
   m_key_number= key_number;
+  init(table, &table->key_info[key_number], dictionary, primary);
+}
+
+void Index_layout::init(const TABLE *table, const KEY *key, uint dictionary, Index_layout *primary)
+{
   m_dictionary= dictionary;
   m_primary= primary;
   m_is_rows= dictionary == 0;

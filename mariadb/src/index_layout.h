@@ -31,6 +31,8 @@ class Index_layout
 public:
   /* `primary`: the layout of the primary key, nullptr for itself and where there is none. */
   void init(const TABLE *table, uint key_number, uint dictionary, Index_layout *primary);
+  /* Of a key that the table does not have yet, on columns that it has. */
+  void init(const TABLE *table, const KEY *key, uint dictionary, Index_layout *primary);
 
   uint dictionary() const { return m_dictionary; }
   uint key_number() const { return m_key_number; }

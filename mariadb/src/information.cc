@@ -9,13 +9,19 @@ handler::Table_flags ha_pando::table_flags() const
 {
   /* Statements can be replayed in the order of commits only if they exclude phantoms; else the binary log
      needs rows. */
-  const Table_flags statements=
-    thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED ? HA_BINLOG_STMT_CAPABLE : Table_flags(0);
-  return statements | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS | HA_CAN_INDEX_BLOBS |
-         HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
+  const bool excludes_phantoms= thd_tx_isolation(ha_thd()) > ISO_READ_COMMITTED;
+  const Table_flags statements= excludes_phantoms ? HA_BINLOG_STMT_CAPABLE : Table_flags(0);
+  /* What the server itself keeps unique (USING HASH, WITHOUT OVERLAPS) it looks for after the row has been
+     written: so two writers meet at a row, and not each at the other's gap. But it cannot take an UPDATE IGNORE
+     back; there, where the gap is held, it looks before. */
+  const int command= thd_sql_command(ha_thd());
+  const bool updates= command == SQLCOM_UPDATE || command == SQLCOM_UPDATE_MULTI;
+  const Table_flags unique= excludes_phantoms && updates ? Table_flags(0) : HA_CHECK_UNIQUE_AFTER_WRITE;
+  return statements | unique | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
+         HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
-         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CHECK_UNIQUE_AFTER_WRITE |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE |
          HA_CAN_TABLES_WITHOUT_ROLLBACK;
 }
 
@@ -126,7 +132,7 @@ ha_rows ha_pando::records_in_range(uint index, const key_range *min, const key_r
 /* Blocks are compressed on disk, but it is decompressed ones that rows are taken from. */
 double ha_pando::scan_time()
 {
-  return double(m_raw_bytes) / PAGE_BYTES + 1;
+  return MY_MAX(double(m_raw_bytes) / PAGE_BYTES, 1.0);
 }
 
 double ha_pando::read_time(uint index, uint ranges, ha_rows rows)
@@ -158,7 +164,7 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 {
   const char *old_stage= thd_proc_info(thd, "Optimizing table");
-  PandoStatus status= pando_table_compact(m_table);
+  PandoStatus status= pando_table_compact(db, m_table);
   thd_proc_info(thd, old_stage);
   if (!status)
     return HA_ADMIN_OK;

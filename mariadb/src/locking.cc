@@ -62,6 +62,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   if (lock_type == F_UNLCK)
   {
     close_scan();
+    abort_bulk_insert();
     if (m_sequence_txn)
       pando_txn_rollback(m_sequence_txn);
     transaction->end_table();
@@ -134,6 +135,8 @@ void ha_pando::unlock_row()
 int ha_pando::reset()
 {
   close_scan();
+  abort_bulk_insert();
+  m_decides_duplicates= false;
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
   m_columns_prepared= false;
@@ -156,8 +159,18 @@ int ha_pando::extra(ha_extra_function operation)
   case HA_EXTRA_NO_KEYREAD:
     m_keyread= false;
     break;
-  case HA_EXTRA_BEGIN_COPY:
+  case HA_EXTRA_IGNORE_DUP_KEY:
+  case HA_EXTRA_WRITE_CAN_REPLACE:
+  case HA_EXTRA_INSERT_WITH_UPDATE:
+    m_decides_duplicates= true;
+    break;
+  case HA_EXTRA_NO_IGNORE_DUP_KEY:
+    m_decides_duplicates= false;
+    break;
   case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
+    m_decides_duplicates= true;
+    /* fall through */
+  case HA_EXTRA_BEGIN_COPY:
     /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique
        keys that the server checks itself are read through another handler, which would not see
        uncommitted rows of ours. */
@@ -202,6 +215,8 @@ int ha_pando::end_copy(bool keep)
 {
   close_scan();
   int error= 0;
+  if (!keep)
+    abort_bulk_insert();
   if (keep)
     error= fail(pando_txn_commit(m_copy_txn));
   pando_txn_free(m_copy_txn);

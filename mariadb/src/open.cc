@@ -28,7 +28,17 @@ int ha_pando::open(const char *name, int, uint)
     bool is_primary= i == table_share->primary_key;
     m_layouts[i].init(table, i, dictionary_of(i), is_primary ? nullptr : primary());
   }
-  m_row_codec.init(table, primary());
+  if (!m_row_codec.init(table, primary(), m_table))
+  {
+    pando_table_close(m_table);
+    m_table= nullptr;
+    return HA_ERR_INCOMPATIBLE_DEFINITION;
+  }
+  if (int error= open_building())
+  {
+    close();
+    return error;
+  }
   /* For those who look at locks of this table. */
   lock_shared_ha_data();
   if (!get_ha_share_ptr())
@@ -36,9 +46,8 @@ int ha_pando::open(const char *name, int, uint)
   unlock_shared_ha_data();
   if (is_sequence())
     m_sequence_txn= pando_txn_new(db);
-  uint dictionaries= table_share->keys + (has_primary_key() ? 0 : 1);
-  m_new= std::vector<Entry>(dictionaries);
-  m_old= std::vector<Entry>(dictionaries);
+  m_new= std::vector<Entry>(dictionaries() + m_building.size());
+  m_old= std::vector<Entry>(dictionaries() + m_building.size());
   ref_length= POSITION_LENGTH_BYTES + row_key_max();
   stats.block_size= 16384;
   return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
@@ -58,6 +67,7 @@ uint ha_pando::row_key_max() const
 int ha_pando::close()
 {
   close_scan();
+  abort_bulk_insert();
   if (m_copy_txn)
     end_copy(false);
   pando_txn_free(m_sequence_txn);

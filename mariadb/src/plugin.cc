@@ -57,6 +57,7 @@ static int start(void *plugin)
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;
   hton->drop_database= drop_database;
+  hton->check_version= check_version;
   set_transaction_functions(hton);
 
   /* The engine's own directory is not a database. */

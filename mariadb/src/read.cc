@@ -148,8 +148,8 @@ int ha_pando::search(uchar *record, const uchar *key, key_part_map map, ha_rkey_
 
 int ha_pando::index_read_map(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag)
 {
-  /* What an earlier range has checked does not hold for a search of its own: loose scans compare its row with the end
-     of the range themselves. */
+  /* What an earlier range has checked does not hold for a search of its own: loose scans compare its row
+     with the end of the range themselves. */
   if (!m_range_end && !(pushed_idx_cond && pushed_idx_cond_keyno == active_index))
     in_range_check_pushed_down= false;
   int error= search(record, key, map, flag);

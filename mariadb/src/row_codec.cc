@@ -1,28 +1,22 @@
 #include "row_codec.h"
+#include "old_rows.h"
+#include "row_layout.h"
 
 namespace pando {
 
-static bool is_in_key(Index_layout *primary, const Field *field)
-{
-  if (!primary)
-    return false;
-  for (uint i= 0; i < primary->part_count(); i++)
-    if (primary->part(i).column().index() == field->field_index && primary->part(i).is_lossless())
-      return true;
-  return false;
-}
+Row_codec::Row_codec()= default;
+Row_codec::~Row_codec()= default;
 
-void Row_codec::init(const TABLE *table, Index_layout *primary)
+bool Row_codec::init(const TABLE *table, Index_layout *primary, const PandoTable *engine_table)
 {
   m_primary= primary;
+  m_engine_table= engine_table;
   m_columns.clear();
+  m_old.clear();
   uint nulls= 0;
-  for (Field **place= table->field; *place; place++)
+  for (Field *field : row_fields(table, primary))
   {
-    Field *field= *place;
-    if (!field->stored_in_db() || is_in_key(primary, field))
-      continue;
-    Stored stored;
+    Stored_column stored;
     stored.column.init(table, field);
     stored.null_position= stored.column.nullable() ? nulls++ : 0;
     stored.wanted= true;
@@ -30,6 +24,40 @@ void Row_codec::init(const TABLE *table, Index_layout *primary)
   }
   m_null_bytes= (nulls + 7) / 8;
   want_all();
+  PandoLayout layout;
+  if (pando_table_layout(engine_table, 0, &layout))
+  {
+    sql_print_error("PANDO: table %s: its columns are not known to the engine", table->s->path.str);
+    return false;
+  }
+  m_version= layout.version;
+  return agrees(table, layout, primary);
+}
+
+/* Whatever happens to the server's definition of a table, a row is never read as what it is not. */
+bool Row_codec::agrees(const TABLE *table, const PandoLayout &layout, Index_layout *primary) const
+{
+  std::vector<PandoNewColumn> expected= describe_rows(table, primary);
+  if (expected.size() != layout.column_count)
+  {
+    sql_print_error("PANDO: table %s: its definition has %zu stored columns, its rows have %u",
+                    table->s->path.str, expected.size(), layout.column_count);
+    return false;
+  }
+  for (uint i= 0; i < layout.column_count; i++)
+  {
+    const PandoColumn &column= layout.columns[i];
+    if (expected[i].kind == column.kind && expected[i].size == column.size &&
+        expected[i].nullable == column.nullable)
+      continue;
+    sql_print_error("PANDO: table %s: column %.*s: its definition has kind %u, size %u, nullable %u, "
+                    "its rows have kind %u, size %u, nullable %u", table->s->path.str,
+                    int(expected[i].name.len), reinterpret_cast<const char *>(expected[i].name.data),
+                    uint(expected[i].kind), expected[i].size, uint(expected[i].nullable), uint(column.kind),
+                    column.size, uint(column.nullable));
+    return false;
+  }
+  return true;
 }
 
 void Row_codec::want(const MY_BITMAP *wanted)
@@ -37,7 +65,7 @@ void Row_codec::want(const MY_BITMAP *wanted)
   m_wanted_end= 0;
   for (uint i= 0; i < m_columns.size(); i++)
   {
-    Stored &stored= m_columns[i];
+    Stored_column &stored= m_columns[i];
     stored.wanted= !wanted || bitmap_is_set(wanted, stored.column.index());
     if (stored.wanted)
       m_wanted_end= i + 1;
@@ -47,14 +75,17 @@ void Row_codec::want(const MY_BITMAP *wanted)
     if (m_primary->part(i).is_lossless() &&
         (!wanted || bitmap_is_set(wanted, m_primary->part(i).column().index())))
       m_key_wanted= true;
+  for (std::unique_ptr<Old_rows> &old : m_old)
+    if (old)
+      old->want(m_columns);
 }
 
 void Row_codec::encode(Bytes *out, const uchar *record) const
 {
-  out->append_byte(FORMAT);
+  out->append_number(m_version);
   size_t nulls= out->size();
   memset(out->extend(m_null_bytes), 0, m_null_bytes);
-  for (const Stored &stored : m_columns)
+  for (const Stored_column &stored : m_columns)
   {
     if (stored.column.is_null(record))
       out->data()[nulls + stored.null_position / 8]|= uchar(1 << (stored.null_position % 8));
@@ -68,12 +99,17 @@ bool Row_codec::decode(PandoBytes key, PandoBytes row, uchar *record)
   if (m_key_wanted && !m_primary->decode(key, row, record))
     return false;
   Reader reader(row);
-  const uchar *format, *nulls;
-  if (!reader.take(1, &format) || *format != FORMAT || !reader.take(m_null_bytes, &nulls))
+  uint64_t version;
+  const uchar *nulls;
+  if (!reader.take_number(&version))
+    return false;
+  if (unlikely(version != m_version))
+    return decode_old(version, &reader, record);
+  if (!reader.take(m_null_bytes, &nulls))
     return false;
   for (uint i= 0; i < m_wanted_end; i++)
   {
-    const Stored &stored= m_columns[i];
+    const Stored_column &stored= m_columns[i];
     bool is_null= stored.column.nullable() &&
                   (nulls[stored.null_position / 8] & (1 << (stored.null_position % 8)));
     if (is_null)
@@ -85,6 +121,28 @@ bool Row_codec::decode(PandoBytes key, PandoBytes row, uchar *record)
       return false;
   }
   return true;
+}
+
+bool Row_codec::decode_old(uint64_t version, Reader *reader, uchar *record)
+{
+  PandoLayout current, old;
+  if (version == 0 || version > m_version)
+  {
+    sql_print_error("PANDO: a row of layout %llu in a table whose newest is %u", ulonglong(version), m_version);
+    return false;
+  }
+  if (m_old.size() <= version)
+    m_old.resize(size_t(version) + 1);
+  std::unique_ptr<Old_rows> &rows= m_old[size_t(version)];
+  if (!rows)
+  {
+    if (pando_table_layout(m_engine_table, 0, &current) ||
+        pando_table_layout(m_engine_table, uint32_t(version), &old))
+      return false;
+    rows.reset(new Old_rows(old, current));
+    rows->want(m_columns);
+  }
+  return rows->decode(reader, m_columns, record);
 }
 
 } // namespace pando

@@ -1,22 +1,40 @@
 /* A row as it lies in dictionary 0.
 
-     format byte (1) | null bits, one for each nullable column, low bit first | columns in order
+     layout's version | null bits, one for each nullable column, low bit first | columns in order
 
-   FIXED columns and BIT have their bytes, strings a length before them (column.h). Left out are virtual
-   columns, and columns of the primary key that the key gives back. NULLs take no bytes.
-   Reading decodes only the columns asked for and passes the others by. */
+   The version is a number as in bytes.h: one byte below 128. FIXED columns and BIT have their bytes,
+   strings a length before them (column.h). Left out are virtual columns, and columns of the primary key
+   that the key gives back. NULLs take no bytes. Reading decodes only the columns asked for and passes the
+   others by.
+
+   Rows are written in the table's current layout and stay in the one that they were written in. How a row
+   of an older layout becomes a record is worked out once, when the first one is met (old_rows.h). */
 #ifndef PANDO_ROW_CODEC_H
 #define PANDO_ROW_CODEC_H
 
+#include <memory>
 #include <vector>
 #include "index_layout.h"
 
 namespace pando {
 
+class Old_rows;
+
+struct Stored_column
+{
+  Column column;
+  uint null_position;
+  bool wanted;
+};
+
 class Row_codec
 {
 public:
-  void init(const TABLE *table, Index_layout *primary);
+  Row_codec();
+  ~Row_codec();
+
+  /* False: the engine's table has other columns than the server's definition says (which is logged). */
+  bool init(const TABLE *table, Index_layout *primary, const PandoTable *engine_table);
 
   void encode(Bytes *out, const uchar *record) const;
 
@@ -28,17 +46,14 @@ public:
   bool decode(PandoBytes key, PandoBytes row, uchar *record);
 
 private:
-  static const uchar FORMAT= 1;
+  bool agrees(const TABLE *table, const PandoLayout &layout, Index_layout *primary) const;
+  bool decode_old(uint64_t version, Reader *reader, uchar *record);
 
-  struct Stored
-  {
-    Column column;
-    uint null_position;
-    bool wanted;
-  };
-
-  std::vector<Stored> m_columns;
+  std::vector<Stored_column> m_columns;
+  std::vector<std::unique_ptr<Old_rows>> m_old; /* by version; those that were met */
+  const PandoTable *m_engine_table= nullptr;
   Index_layout *m_primary= nullptr;
+  uint32_t m_version= 0;
   uint m_null_bytes= 0;
   uint m_wanted_end= 0;     /* columns from here on are not wanted */
   bool m_key_wanted= false; /* some column is to be had from the key */

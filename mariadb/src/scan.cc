@@ -2,8 +2,9 @@
 
    A scan is at `m_entry_key`. While `m_at_cursor`, the engine's cursor stands at the last row of the batch
    that `m_rows` is read from, and the scan goes on in the same direction; otherwise, and to turn round,
-   it seeks by the key. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup of one row does not pay
-   for more. Locking scans of rows fetch one at a time: to fetch is to lock.
+   it seeks by the key. At an end, and where it found nothing, it is in the gap before `m_entry_key`
+   (`m_in_gap`), from where HANDLER may go both ways. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup
+   of one row does not pay for more. Locking scans of rows fetch one at a time: to fetch is to lock.
 
    Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
    each row is locked and read as it is by then. A locking scan gives every row once, neither twice nor not at
@@ -28,6 +29,7 @@ void ha_pando::begin_scan(uint dictionary)
     find_row_key();
   m_scan_dictionary= dictionary;
   m_positioned= false;
+  m_in_gap= false;
   m_at_cursor= false;
   m_has_stop= false;
   m_range_stop= false;
@@ -115,6 +117,20 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   return m_rows_left ? 0 : HA_ERR_END_OF_FILE;
 }
 
+/* The scan has met an end. */
+int ha_pando::stand_in_gap(PandoBytes key, bool after)
+{
+  m_encoded.assign(key.data, key.len);
+  if (after)
+    m_encoded.append_byte(0);
+  m_resume.assign(m_encoded.data(), m_encoded.size());
+  m_entry_key= m_resume.view();
+  m_positioned= true;
+  m_in_gap= true;
+  m_at_cursor= false;
+  return HA_ERR_END_OF_FILE;
+}
+
 /* The next entry of the batch. */
 int ha_pando::take_entry()
 {
@@ -130,8 +146,9 @@ int ha_pando::take_entry()
   m_entry_key= PandoBytes{bytes, key_size};
   m_entry_value= PandoBytes{bytes + key_size, value_size};
   m_positioned= true;
+  m_in_gap= false;
   if (m_keep_same && (key_size < m_same.size() || memcmp(bytes, m_same.data(), m_same.size())))
-    return HA_ERR_END_OF_FILE;
+    return stand_in_gap(m_entry_key, !m_forward);
   return 0;
 }
 
@@ -143,7 +160,7 @@ int ha_pando::step()
     if (m_batch.ended)
     {
       if (!m_has_stop || m_range_stop || m_keep_same)
-        return HA_ERR_END_OF_FILE;
+        return stand_in_gap(m_entry_key, m_forward);
       /* The stop was where equal keys end, and the server wants to go beyond. */
       m_has_stop= false;
       return go_on_by_key(m_forward);
@@ -151,7 +168,7 @@ int ha_pando::step()
     m_resume.assign(m_entry_key.data, m_entry_key.len);
     m_entry_key= m_resume.view();
     if (int error= fetch(m_forward ? PANDO_MOVE_NEXT : PANDO_MOVE_PREVIOUS, PandoBytes{}))
-      return error;
+      return error == HA_ERR_END_OF_FILE ? stand_in_gap(m_entry_key, m_forward) : error;
   }
   return take_entry();
 }
@@ -165,10 +182,10 @@ int ha_pando::go_on_by_key(bool forward)
   m_rows_next= 1;
   Bytes key;
   key.append(m_resume.data(), m_resume.size());
-  if (forward)
+  if (forward && !m_in_gap)
     key.append_byte(0);
   if (int error= fetch(forward ? PANDO_MOVE_AT_OR_AFTER : PANDO_MOVE_BEFORE, key.view()))
-    return error;
+    return error == HA_ERR_END_OF_FILE ? stand_in_gap(key.view(), false) : error;
   return take_entry();
 }
 
@@ -177,10 +194,13 @@ int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
 {
   prepare_columns();
   m_positioned= false;
+  m_in_gap= false;
   m_has_start= key.data != nullptr;
   m_forward= move == PANDO_MOVE_AT_OR_AFTER || move == PANDO_MOVE_FIRST;
   m_rows_next= 1;
   int error= fetch(move, key);
+  if (error == HA_ERR_END_OF_FILE && m_has_start)
+    return stand_in_gap(key, false);
   if (!error)
     error= take_entry();
   return error ? error : deliver(record);
@@ -188,7 +208,7 @@ int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
 
 int ha_pando::go_on(bool forward, uchar *record)
 {
-  if (!m_positioned)
+  if (!m_positioned || (m_in_gap && m_keep_same))
     return HA_ERR_END_OF_FILE;
   prepare_columns();
   int error;
@@ -196,7 +216,8 @@ int ha_pando::go_on(bool forward, uchar *record)
     error= step();
   else
   {
-    if (forward != m_forward)
+    /* Where equal keys end is no end for those who ask for the next one. */
+    if (forward != m_forward || (!m_range_stop && !m_keep_same))
       m_has_stop= false;
     error= go_on_by_key(forward);
   }
@@ -381,6 +402,7 @@ int ha_pando::get_exact(uchar *record)
   m_resume.assign(m_search.data(), m_search.size());
   m_entry_key= m_resume.view();
   m_positioned= true;
+  m_in_gap= false;
   if (m_scan_dictionary == 0)
   {
     bool absent;

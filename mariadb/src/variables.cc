@@ -14,6 +14,7 @@ static ulonglong log_file_size;
 static my_bool rollback_on_lock_wait_timeout;
 static ulonglong write_set_memory;
 static ulonglong lock_budget;
+static ulonglong load_memory;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 
@@ -72,6 +73,17 @@ static MYSQL_SYSVAR_ULONGLONG(write_set_memory, write_set_memory, PLUGIN_VAR_RQC
   " and a rollback gives the space back",
   nullptr, update_write_set_memory, 64ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
 
+static void update_load_memory(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_load_memory_bytes(db, load_memory);
+}
+
+static MYSQL_SYSVAR_ULONGLONG(load_memory, load_memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that all bulk loads together (LOAD DATA, INSERT of many rows and ALTER TABLE by copy into an empty"
+  " table) and the building of indexes may take. Beyond it sorted parts wait in the tables' files",
+  nullptr, update_load_memory, 256ULL << 20, 16ULL << 20, ULONGLONG_MAX, 4096);
+
 static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
   "Controls the durability/speed trade-off for commits."
   " Set to 0 (write and sync the log only once per second), 1 (sync it at each commit)"
@@ -115,6 +127,7 @@ struct st_mysql_sys_var *system_variables[]=
 {
   MYSQL_SYSVAR(cache_size),
   MYSQL_SYSVAR(write_set_memory),
+  MYSQL_SYSVAR(load_memory),
   MYSQL_SYSVAR(flush_log_at_trx_commit),
   MYSQL_SYSVAR(checkpoint_period),
   MYSQL_SYSVAR(lock_wait_timeout),
@@ -136,6 +149,11 @@ ulong lock_wait_timeout(THD *thd)
   return THDVAR(thd, lock_wait_timeout);
 }
 
+uint load_workers()
+{
+  return background_threads;
+}
+
 bool rollback_on_timeout()
 {
   return rollback_on_lock_wait_timeout;
@@ -145,6 +163,7 @@ void fill_options(PandoOptions *options)
 {
   options->cache_bytes= cache_size;
   options->write_set_bytes= write_set_memory;
+  options->load_memory_bytes= load_memory;
   options->flush_mode= uint32_t(flush_log_at_trx_commit);
   options->background_threads= background_threads;
   options->checkpoint_period_s= checkpoint_period;

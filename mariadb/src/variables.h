@@ -21,6 +21,9 @@ void apply_lock_budget();
 /* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */
 bool rollback_on_timeout();
 
+/* Most threads that encode rows of one load. */
+uint load_workers();
+
 } // namespace pando
 
 #endif

@@ -28,7 +28,7 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
       entry.unique= has_primary_key();
       continue;
     }
-    Index_layout &layout= m_layouts[index_of_dictionary(dictionary)];
+    Index_layout &layout= *layout_of(dictionary);
     entry.unique= layout.encode_key(&entry.key, record, row_key);
     layout.encode_value(&entry.value, record, row_key, entry.unique);
   }
@@ -95,6 +95,28 @@ int ha_pando::write_row(const uchar *record)
   if (table->next_number_field && record == table->record[0])
     if (int error= update_auto_increment())
       return error;
+  bool is_loading= false;
+  if (m_bulk)
+    if (int error= write_row_in_bulk(record, &is_loading))
+      return error;
+  if (!is_loading)
+    if (int error= write_one_row(record))
+    {
+      /* The copy has the row, too. */
+      abort_bulk_insert();
+      return error;
+    }
+  if (table->found_next_number_field && record == table->record[0])
+    note_auto_increment(table->found_next_number_field);
+  if (is_loading)
+    return 0;
+  if (int error= after_write())
+    return error;
+  return m_bulk ? go_on_with_trial() : 0;
+}
+
+int ha_pando::write_one_row(const uchar *record)
+{
   if (int error= new_row_key(record, &m_new_row_key))
     return error;
   for (Entry &entry : m_new)
@@ -104,9 +126,7 @@ int ha_pando::write_row(const uchar *record)
   if (PandoStatus status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size())))
     return write_failed(status);
   set_row_key(m_new_row_key);
-  if (table->found_next_number_field && record == table->record[0])
-    note_auto_increment(table->found_next_number_field);
-  return after_write();
+  return 0;
 }
 
 int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
@@ -129,8 +149,7 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   const bool row_key_changed= has_primary_key() && m_layouts[0].is_changed(old_record, new_record);
   for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
   {
-    bool present= dictionary == 0 || row_key_changed ||
-                  m_layouts[index_of_dictionary(dictionary)].is_changed(old_record, new_record);
+    bool present= dictionary == 0 || row_key_changed || layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
   encode_row(old_record, m_old_row_key.view(), &m_old);

@@ -2,7 +2,7 @@
 """The same random SQL for two engines; every answer must be the same.
 
     tests/sql/compare_engines.sh [--engine PANDO] [--peer InnoDB] [--rounds 40] [--steps 250]
-                                 [--seconds N] [--seed N] [--round N] [--plant]
+                                 [--seconds N] [--seed N] [--round N] [--alters SHARE] [--plant]
 
 Each round makes random tables (all column types, many collations, keys of every kind) and runs inserts,
 updates, deletes, replaces, transactions with savepoints, DDL and queries, in one session that writes and
@@ -44,6 +44,7 @@ def _arguments():
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--round", type=int, help="only this round of the seed")
     parser.add_argument("--shrink-seconds", type=float, default=60)
+    parser.add_argument("--alters", type=float, default=0.0, help="share of steps that change columns (0.3)")
     parser.add_argument("--plant", action="store_true", help="plant a difference; succeeds when it is noticed")
     parser.add_argument("--option", action="append", default=[], help="one more server option")
     return parser.parse_args()
@@ -76,7 +77,7 @@ class Failure(Exception):
 def _round(number, arguments, sides, counts):
     """One round: new tables, one random program."""
     rng = random.Random(f"{arguments.seed}/{number}")
-    program, planter, steps = Program(rng, arguments.steps), Planter(arguments.plant), []
+    program, planter, steps = Program(rng, arguments.steps, arguments.alters), Planter(arguments.plant), []
     for side in sides:
         side.begin()
     try:

@@ -82,6 +82,12 @@ pub enum Error {
         /// What was to be created.
         what: String,
     },
+    /// It can be asked for, but not be done this way.
+    #[error("{what}")]
+    Unsupported {
+        /// What and why.
+        what: String,
+    },
 }
 
 impl Error {

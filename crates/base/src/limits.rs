@@ -62,6 +62,9 @@ pub const LOCK_WAIT_TIMEOUT_S: u64 = 50;
 /// rows, so that nearly all transactions never are.
 pub const WRITE_SET_BYTES: u64 = 64 << 20;
 
+/// Default memory of bulk loads: seven secondary keys of some two million rows are sorted in it without a file.
+pub const LOAD_MEMORY_BYTES: u64 = 256 << 20;
+
 /// Default of the row locks (some 100 bytes each) that a transaction may hold one by one.
 pub const LOCK_BUDGET: usize = 200_000;
 

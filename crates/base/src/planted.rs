@@ -49,6 +49,11 @@ bugs! {
     PreparedLogTrimmed: "prepared-log-trimmed", "the log is not kept for prepared transactions",
     PreparedLocksLost: "prepared-locks-lost", "a prepared transaction comes back from a crash without its locks",
     CounterNotLogged: "counter-not-logged", "a commit does not log the auto-increment values it used",
+    PassedTooFar: "passed-too-far", "a flush passes on what has come into the buffer while it ran",
+    InsertIgnoresGaps: "insert-ignores-gaps", "an insert does not ask for the gaps of others",
+    GapWritersNotMet: "gap-writers-not-met", "a locking scan does not look at what others have written",
+    ScanSeesOldState: "scan-sees-old-state", "a locking scan does not look again after others have committed",
+    StretchTooShort: "stretch-too-short", "a stretch ends before the last of the locks it stands for",
     BlockChecksumIgnored: "block-checksum-ignored", "the checksum of a block read from a tree file is not looked at",
 }
 
@@ -66,6 +71,12 @@ mod on {
         PLANTED.set(bug);
     }
 
+    /// What is on in this thread: to be called in another that works for it.
+    pub fn inherit() -> impl FnOnce() + Send {
+        let bug = PLANTED.get();
+        move || plant(bug)
+    }
+
     /// Whether this one is on.
     pub fn is_planted(bug: Bug) -> bool {
         PLANTED.get() == Some(bug)
@@ -73,11 +84,17 @@ mod on {
 }
 
 #[cfg(feature = "planted-bugs")]
-pub use on::{is_planted, plant};
+pub use on::{inherit, is_planted, plant};
 
 /// Whether this one is on: never, in this build.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline(always)]
 pub const fn is_planted(_bug: Bug) -> bool {
     false
+}
+
+/// What is on in this thread: to be called in another that works for it. In this build nothing is.
+#[cfg(not(feature = "planted-bugs"))]
+pub fn inherit() -> impl FnOnce() + Send {
+    || ()
 }

@@ -16,6 +16,11 @@
 #define PANDO_WAIT_SKIP -2
 
 /**
+ * Most layouts that a table may have had: then its rows have to be rewritten.
+ */
+#define PANDO_LAYOUTS_MAX 250
+
+/**
  * The answer of a function. The first three are ordinary outcomes, the others are told to clients
  * (the plugin's table `error_map` has the server's number for each).
  */
@@ -88,6 +93,18 @@ enum PandoStatus
    * A prepared transaction without a connection has changed the table.
    */
   PANDO_STATUS_IN_USE = 15,
+  /**
+   * The table has other indexes than this object, or this snapshot, knows of.
+   */
+  PANDO_STATUS_DEFINITION_CHANGED = 16,
+  /**
+   * It cannot be done this way.
+   */
+  PANDO_STATUS_UNSUPPORTED = 17,
+  /**
+   * The encoder of a load refused a row; see `pando_load_finish`.
+   */
+  PANDO_STATUS_REFUSED = 18,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -201,35 +218,59 @@ typedef uint32_t PandoLogLevel;
 #endif // __cplusplus
 
 /**
- * What is locked.
+ * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
  */
-enum PandoLockKind
+enum PandoColumnKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * One key.
+   * An integer with a sign, little-endian.
    */
-  PANDO_LOCK_KIND_KEY = 0,
+  PANDO_COLUMN_KIND_SIGNED = 0,
   /**
-   * A range in which others may not insert.
+   * An integer without a sign, little-endian.
    */
-  PANDO_LOCK_KIND_GAP = 1,
+  PANDO_COLUMN_KIND_UNSIGNED = 1,
   /**
-   * A range that stands for locks on all keys in it.
+   * IEEE 754, little-endian.
    */
-  PANDO_LOCK_KIND_STRETCH = 2,
+  PANDO_COLUMN_KIND_FLOAT = 2,
   /**
-   * The wish to insert a key into gaps of others; only waited for.
+   * Bytes that memcmp orders.
    */
-  PANDO_LOCK_KIND_INSERT = 3,
+  PANDO_COLUMN_KIND_BYTES = 3,
+  /**
+   * Bits, most significant byte first.
+   */
+  PANDO_COLUMN_KIND_BIT = 4,
+  /**
+   * The number of a member, little-endian.
+   */
+  PANDO_COLUMN_KIND_ENUM = 5,
+  /**
+   * A bit for each member, little-endian.
+   */
+  PANDO_COLUMN_KIND_SET = 6,
+  /**
+   * At most `size` bytes, without the filling.
+   */
+  PANDO_COLUMN_KIND_CHAR = 7,
+  /**
+   * At most `size` bytes.
+   */
+  PANDO_COLUMN_KIND_VARCHAR = 8,
+  /**
+   * `size` bytes hold the length of every value.
+   */
+  PANDO_COLUMN_KIND_BLOB = 9,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
-typedef enum PandoLockKind PandoLockKind;
+typedef enum PandoColumnKind PandoColumnKind;
 #else
-typedef uint32_t PandoLockKind;
+typedef uint32_t PandoColumnKind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -263,9 +304,47 @@ typedef uint32_t PandoCompression;
 #endif // __cplusplus
 
 /**
+ * What is locked.
+ */
+enum PandoLockKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * One key.
+   */
+  PANDO_LOCK_KIND_KEY = 0,
+  /**
+   * A range in which others may not insert.
+   */
+  PANDO_LOCK_KIND_GAP = 1,
+  /**
+   * A range that stands for locks on all keys in it.
+   */
+  PANDO_LOCK_KIND_STRETCH = 2,
+  /**
+   * The wish to insert a key into gaps of others; only waited for.
+   */
+  PANDO_LOCK_KIND_INSERT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoLockKind PandoLockKind;
+#else
+typedef uint32_t PandoLockKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A growing byte buffer. What it held is gone with the next call that fills it.
  */
 typedef struct PandoBuffer PandoBuffer;
+
+/**
+ * Indexes that are being built.
+ */
+typedef struct PandoBuild PandoBuild;
 
 /**
  * A cursor over one dictionary of a table.
@@ -281,6 +360,16 @@ typedef struct PandoDb PandoDb;
  * The last deadlock.
  */
 typedef struct PandoDeadlock PandoDeadlock;
+
+/**
+ * Where an encoder puts the entries of a batch.
+ */
+typedef struct PandoEntries PandoEntries;
+
+/**
+ * A load under way; it belongs to the transaction it was begun with.
+ */
+typedef struct PandoLoad PandoLoad;
 
 /**
  * The transactions and locks of one moment, more or less: parts are looked at one after the other.
@@ -413,6 +502,10 @@ typedef struct PandoOptions {
    */
   uint64_t write_set_bytes;
   /**
+   * Memory that all bulk loads together may take.
+   */
+  uint64_t load_memory_bytes;
+  /**
    * 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
    */
   uint32_t flush_mode;
@@ -454,6 +547,241 @@ typedef struct PandoOptions {
  * Takes the name of a prepared transaction; called on the caller's thread.
  */
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
+
+/**
+ * An index to be added.
+ */
+typedef struct PandoNewIndex {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * How its entries are made of rows: given to those who open the table meanwhile.
+   */
+  struct PandoBytes recipe;
+  /**
+   * 1: entries that say so must be alone with their key.
+   */
+  uint8_t unique;
+} PandoNewIndex;
+
+/**
+ * Is told now and then which part of the work is done; answers 0 to go on, anything else to give up.
+ */
+typedef uint8_t (*PandoWatch)(void *context, double done);
+
+/**
+ * A column of a layout.
+ */
+typedef struct PandoColumn {
+  /**
+   * The same in all layouts that have this column.
+   */
+  uint32_t id;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * 1: rows of layouts without this column have `value` (a null pointer is NULL).
+   */
+  uint8_t added;
+  /**
+   * See `added`. Lives as long as the table is open.
+   */
+  struct PandoBytes value;
+  /**
+   * For people; only in the current layout.
+   */
+  struct PandoBytes name;
+} PandoColumn;
+
+/**
+ * What rows of one version consist of. Lives as long as the table is open.
+ */
+typedef struct PandoLayout {
+  /**
+   * What these rows begin with.
+   */
+  uint32_t version;
+  /**
+   * How many columns.
+   */
+  uint32_t column_count;
+  /**
+   * The columns, in the order of their bytes.
+   */
+  const struct PandoColumn *columns;
+} PandoLayout;
+
+/**
+ * A column that a table is to have.
+ */
+typedef struct PandoNewColumn {
+  /**
+   * For people.
+   */
+  struct PandoBytes name;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * Its position in the current layout; negative: it is new.
+   */
+  int32_t source;
+  /**
+   * Of a new column: what all rows that there are have. A null pointer is NULL.
+   */
+  struct PandoBytes value;
+} PandoNewColumn;
+
+/**
+ * A name that an index is to have.
+ */
+typedef struct PandoIndexName {
+  /**
+   * The position of its dictionary.
+   */
+  uint32_t dictionary;
+  /**
+   * The name.
+   */
+  struct PandoBytes name;
+} PandoIndexName;
+
+/**
+ * An index of a new definition.
+ */
+typedef struct PandoIndexPlace {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * 1: one of those that are being built; 0: one that the table has.
+   */
+  uint8_t is_new;
+  /**
+   * Its number among those, or the position of its dictionary in the table as it is.
+   */
+  uint32_t position;
+} PandoIndexPlace;
+
+/**
+ * What becomes of a table.
+ */
+typedef struct PandoTableChange {
+  /**
+   * `./database/table`.
+   */
+  struct PandoBytes path;
+  /**
+   * All columns that rows consist of from now on; a null pointer: as they are.
+   */
+  const struct PandoNewColumn *columns;
+  /**
+   * How many.
+   */
+  uint32_t column_count;
+  /**
+   * New names of indexes.
+   */
+  const struct PandoIndexName *index_names;
+  /**
+   * How many.
+   */
+  uint32_t index_name_count;
+  /**
+   * 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
+   */
+  uint8_t sets_indexes;
+  /**
+   * In the order of the definition.
+   */
+  const struct PandoIndexPlace *places;
+  /**
+   * How many.
+   */
+  uint32_t place_count;
+  /**
+   * Where the new ones among them come from, or null. After success it is finished; after an error it is as
+   * it was, see [`crate::pando_build_duplicate`].
+   */
+  struct PandoBuild *build;
+  /**
+   * 1: `compression` and `compression_level` count from now on.
+   */
+  uint8_t sets_compression;
+  /**
+   * Compression.
+   */
+  PandoCompression compression;
+  /**
+   * Level for zstd.
+   */
+  int32_t compression_level;
+  /**
+   * 1: `auto_increment` is the next value.
+   */
+  uint8_t sets_auto_increment;
+  /**
+   * Also smaller than what it is.
+   */
+  uint64_t auto_increment;
+  /**
+   * The server's id of the new definition.
+   */
+  struct PandoBytes definition;
+} PandoTableChange;
+
+/**
+ * Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
+ * once, each batch once by either of them.
+ */
+typedef struct PandoEncoder {
+  /**
+   * Handed to the functions; freed when the load and its last batch are gone.
+   */
+  void *context;
+  /**
+   * Adds the entries of all rows of a batch ([`pando_entries_add`]) and frees it. 0, or an error's number.
+   */
+  int32_t (*encode)(void*, void*, struct PandoEntries*);
+  /**
+   * Frees a batch.
+   */
+  void (*free_batch)(void*, void*);
+  /**
+   * Frees the context.
+   */
+  void (*free_context)(void*);
+} PandoEncoder;
 
 /**
  * A transaction that has taken a lock or a snapshot.
@@ -593,6 +921,18 @@ typedef struct PandoTableSpec {
    * First auto-increment value, 0 for none.
    */
   uint64_t auto_increment;
+  /**
+   * What rows consist of. Sources and values do not matter here.
+   */
+  const struct PandoNewColumn *columns;
+  /**
+   * How many columns.
+   */
+  uint32_t column_count;
+  /**
+   * The server's id of this definition.
+   */
+  struct PandoBytes definition;
 } PandoTableSpec;
 
 /**
@@ -727,6 +1067,14 @@ PandoStatus pando_db_close(struct PandoDb *db);
 void pando_db_set_write_set_bytes(const struct PandoDb *db, uint64_t bytes);
 
 /**
+ * Changes the memory that all bulk loads together may take.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_load_memory_bytes(const struct PandoDb *db, uint64_t bytes);
+
+/**
  * Changes the limit of the block cache.
  *
  * # Safety
@@ -825,6 +1173,192 @@ PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes x
  * `db` is open.
  */
 PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
+
+/**
+ * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
+ * them, too. Free it with [`pando_build_free`].
+ *
+ * # Safety
+ * `db` is open; the list and all it points to are valid for the call; `out` is valid.
+ */
+PandoStatus pando_build_begin(const struct PandoDb *db,
+                              struct PandoBytes path,
+                              const struct PandoNewIndex *indexes,
+                              uint32_t count,
+                              struct PandoBuild **out);
+
+/**
+ * Ends a build; if it was not finished, nothing of the indexes stays. Null is allowed.
+ *
+ * # Safety
+ * The object is not used any more.
+ */
+void pando_build_free(struct PandoBuild *build);
+
+/**
+ * A transaction that sees the rows of which the bases are to be made: to scan dictionary 0 with
+ * `PANDO_READ_SNAPSHOT`. Null the second time. Free it with `pando_txn_free`.
+ *
+ * # Safety
+ * The build is alive and not finished.
+ */
+struct PandoTxn *pando_build_reader(struct PandoBuild *build);
+
+/**
+ * Takes an entry of the base of the `index`-th new index.
+ *
+ * # Safety
+ * The build is alive and not finished; the bytes are valid for the call.
+ */
+void pando_build_add(struct PandoBuild *build,
+                     uint32_t index,
+                     struct PandoBytes key,
+                     struct PandoBytes value);
+
+/**
+ * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
+ * left for the change of the catalog ([`crate::pando_tables_alter`]). `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
+ *
+ * # Safety
+ * The build is alive and not finished; `watch` may be called with `context` on this thread.
+ */
+PandoStatus pando_build_bases(struct PandoBuild *build,
+                              PandoWatch watch,
+                              void *context);
+
+/**
+ * After `Duplicate`: the number of the new index, key and value of an entry that is not alone; valid until the
+ * build is freed. `u32::MAX`: there is none.
+ *
+ * # Safety
+ * The build is alive, `key` and `value` are valid.
+ */
+uint32_t pando_build_duplicate(const struct PandoBuild *build,
+                               struct PandoBytes *key,
+                               struct PandoBytes *value);
+
+/**
+ * How many indexes were being built when the table was opened: rows have an entry for each, after those of
+ * the dictionaries.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint32_t pando_table_building(const struct PandoTable *table);
+
+/**
+ * How entries of the `index`-th of them are made; valid while the table is open.
+ *
+ * # Safety
+ * The table is open, and has so many.
+ */
+struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, uint32_t index);
+
+/**
+ * 1 once the index will not come: its entries can be left empty.
+ *
+ * # Safety
+ * The table is open, and has so many.
+ */
+uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
+
+/**
+ * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+ * version.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
+
+/**
+ * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+ *
+ * # Safety
+ * `db` is open; the changes and all they point to are valid for the call.
+ */
+PandoStatus pando_tables_alter(const struct PandoDb *db,
+                               const struct PandoTableChange *changes,
+                               uint32_t count);
+
+/**
+ * 1: the table at this path, or its partitions, are as the server's definition with this id says.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_table_has_definition(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBytes definition);
+
+/**
+ * For an encoder: adds the entry that the batch's next row has in a dictionary.
+ *
+ * # Safety
+ * `sink` is what the encoder was given, the bytes are valid for the call.
+ */
+void pando_entries_add(struct PandoEntries *sink,
+                       uint32_t dictionary,
+                       struct PandoBytes key,
+                       struct PandoBytes value);
+
+/**
+ * Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
+ * work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
+ * equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
+ *
+ * # Safety
+ * All objects are alive, the transaction belongs to this thread, `unique` has `count` bytes; the encoder's
+ * functions may be called from any thread.
+ */
+PandoStatus pando_load_begin(struct PandoTxn *txn,
+                             const struct PandoTable *table,
+                             const uint8_t *unique,
+                             uint32_t count,
+                             uint64_t counted,
+                             struct PandoEncoder encoder,
+                             struct PandoLoad **load);
+
+/**
+ * Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
+ * fail, and its end will say why.
+ *
+ * # Safety
+ * The load is alive and belongs to this thread; the batch is what its encoder takes.
+ */
+uint8_t pando_load_submit(struct PandoLoad *load, void *batch, uint64_t rows, uint64_t bytes);
+
+/**
+ * Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and
+ * [`pando_load_duplicate`] tell of the first row in the order of the batches that has the key of an earlier one.
+ * `Killed`: `watch` said so. `Refused`: `refused` is what the encoder said. `watch` is called every few
+ * milliseconds with the part that is done, and says 0 to give up.
+ *
+ * # Safety
+ * All objects are alive, the transaction is the one the load was begun with and belongs to this thread.
+ */
+PandoStatus pando_load_finish(struct PandoTxn *txn,
+                              struct PandoLoad *load,
+                              uint8_t (*watch)(void*, double),
+                              void *watched,
+                              int32_t *refused);
+
+/**
+ * Gives a load up and frees it. Null is allowed.
+ *
+ * # Safety
+ * The load is not used any more.
+ */
+void pando_load_abort(struct PandoLoad *load);
+
+/**
+ * After `Duplicate` of a load: the entry of the row that came second, valid until the next change through
+ * this transaction.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread, `key` and `value` are valid.
+ */
+void pando_load_duplicate(const struct PandoTxn *txn, struct PandoBytes *key, struct PandoBytes *value);
 
 /**
  * Looks at all transactions and locks; free it with [`pando_lock_report_free`].
@@ -989,12 +1523,12 @@ PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableIn
 PandoStatus pando_table_check(const struct PandoDb *db, const struct PandoTable *table);
 
 /**
- * Rewrites a table compactly (OPTIMIZE TABLE).
+ * Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile.
  *
  * # Safety
- * The table is open.
+ * Both objects are alive.
  */
-PandoStatus pando_table_compact(const struct PandoTable *table);
+PandoStatus pando_table_compact(const struct PandoDb *db, const struct PandoTable *table);
 
 /**
  * Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
@@ -1015,6 +1549,22 @@ PandoStatus pando_table_estimate(const struct PandoTable *table,
  * The table is open, `key` is valid.
  */
 PandoStatus pando_table_next_hidden_key(const struct PandoTable *table, uint64_t *key);
+
+/**
+ * Takes `count` new keys for rows of a table without a primary key: from `first` on.
+ *
+ * # Safety
+ * The table is open, `first` is valid.
+ */
+PandoStatus pando_table_reserve_hidden_keys(const struct PandoTable *table, uint64_t count, uint64_t *first);
+
+/**
+ * 1 if it seems that nothing is in the table: whether a load is worth a try.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint8_t pando_table_is_empty(const struct PandoTable *table);
 
 /**
  * Takes `count` auto-increment values: the first is the smallest at or after the counter that

@@ -53,6 +53,8 @@ pub struct PandoOptions {
     pub cache_bytes: u64,
     /// Memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
     pub write_set_bytes: u64,
+    /// Memory that all bulk loads together may take.
+    pub load_memory_bytes: u64,
     /// 0, 1 or 2 as `pando_flush_log_at_trx_commit`.
     pub flush_mode: u32,
     /// Threads for flushes, compactions and checkpoints.
@@ -134,6 +136,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             engine_dir,
             cache_bytes: given.cache_bytes,
             write_set_bytes: given.write_set_bytes,
+            load_memory_bytes: given.load_memory_bytes,
             flush_mode: flush_mode(given.flush_mode),
             checkpoint_period_s: given.checkpoint_period_s,
             lock_wait_timeout: Duration::from_secs(given.lock_wait_s),
@@ -171,6 +174,16 @@ pub unsafe extern "C" fn pando_db_close(db: *mut PandoDb) -> PandoStatus {
 pub unsafe extern "C" fn pando_db_set_write_set_bytes(db: *const PandoDb, bytes: u64) {
     // SAFETY: the caller vouches for it.
     guard(|| unsafe { (*db).db.set_write_set_bytes(bytes) });
+}
+
+/// Changes the memory that all bulk loads together may take.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_load_memory_bytes(db: *const PandoDb, bytes: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_load_memory(bytes) });
 }
 
 /// Changes the limit of the block cache.

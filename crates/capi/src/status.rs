@@ -44,6 +44,12 @@ pub enum PandoStatus {
     TableExists = 14,
     /// A prepared transaction without a connection has changed the table.
     InUse = 15,
+    /// The table has other indexes than this object, or this snapshot, knows of.
+    DefinitionChanged = 16,
+    /// It cannot be done this way.
+    Unsupported = 17,
+    /// The encoder of a load refused a row; see `pando_load_finish`.
+    Refused = 18,
 }
 
 /// Every status, for tables that have to be complete.
@@ -64,6 +70,9 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::NoSuchTable,
     PandoStatus::TableExists,
     PandoStatus::InUse,
+    PandoStatus::DefinitionChanged,
+    PandoStatus::Unsupported,
+    PandoStatus::Refused,
 ];
 
 thread_local! {
@@ -92,6 +101,7 @@ pub(crate) fn fail(error: &Error) -> PandoStatus {
         Error::LockTimeout => PandoStatus::LockTimeout,
         Error::Killed => PandoStatus::Killed,
         Error::WouldBlock => PandoStatus::WouldBlock,
+        Error::DefinitionChanged => PandoStatus::DefinitionChanged,
         Error::Duplicate { .. } => PandoStatus::Duplicate,
     }
 }
@@ -109,6 +119,7 @@ fn engine_status(error: &EngineError) -> PandoStatus {
         EngineError::NotFound { .. } => PandoStatus::NoSuchTable,
         EngineError::Exists { .. } => PandoStatus::TableExists,
         EngineError::InUse { .. } => PandoStatus::InUse,
+        EngineError::Unsupported { .. } => PandoStatus::Unsupported,
     }
 }
 
@@ -131,6 +142,7 @@ mod tests {
             Error::LockTimeout,
             Error::Killed,
             Error::WouldBlock,
+            Error::DefinitionChanged,
             EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(28)).into(),
             EngineError::corruption(path, 0, "block checksum", 1, 2).into(),
             EngineError::ReadOnly { reason: "a sync failed".into() }.into(),
@@ -139,6 +151,7 @@ mod tests {
             EngineError::NotFound { what: "table t".into() }.into(),
             EngineError::Exists { what: "table t".into() }.into(),
             EngineError::InUse { what: "table t".into() }.into(),
+            EngineError::Unsupported { what: "a change".into() }.into(),
         ]
     }
 
@@ -153,7 +166,7 @@ mod tests {
         }
         fail(&EngineError::io("read", Path::new("f"), 0, std::io::Error::from_raw_os_error(24)).into());
         assert_eq!(pando_error_os(), 24);
-        let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped];
+        let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped, PandoStatus::Refused];
         assert_eq!(seen.len() + outcomes.len(), STATUSES.len());
     }
 }

@@ -7,12 +7,14 @@ use pandodb::{Compression, Table, TableSpec};
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::guard;
+use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
 use crate::status::{run, PandoStatus};
 
 /// An open table.
 #[derive(Debug)]
 pub struct PandoTable {
     pub(crate) table: Arc<Table>,
+    pub(crate) layouts: LayoutViews,
 }
 
 /// How what is written to leaves is compressed.
@@ -45,6 +47,12 @@ pub struct PandoTableSpec {
     pub temporary: u8,
     /// First auto-increment value, 0 for none.
     pub auto_increment: u64,
+    /// What rows consist of. Sources and values do not matter here.
+    pub columns: *const PandoNewColumn,
+    /// How many columns.
+    pub column_count: u32,
+    /// The server's id of this definition.
+    pub definition: PandoBytes,
 }
 
 /// Figures of a table.
@@ -81,21 +89,28 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             // SAFETY: the caller vouches for the list.
             indexes.push(unsafe { (*spec.indexes.add(position)).to_text() });
         }
-        let compression = match spec.compression {
-            PandoCompression::Zstd => Compression::Zstd(spec.compression_level),
-            PandoCompression::Lz4 => Compression::Lz4,
-            PandoCompression::None => Compression::None,
-        };
         db.create_table(&TableSpec {
             // SAFETY: as above.
             path: unsafe { spec.path.to_text() },
             indexes,
-            compression,
+            compression: compression_of(spec.compression, spec.compression_level),
             temporary: spec.temporary != 0,
             auto_increment: spec.auto_increment,
+            // SAFETY: as above.
+            columns: unsafe { new_columns(spec.columns, spec.column_count) },
+            // SAFETY: as above.
+            definition: unsafe { spec.definition.to_text() },
         })?;
         Ok(PandoStatus::Ok)
     })
+}
+
+pub(crate) fn compression_of(compression: PandoCompression, level: i32) -> Compression {
+    match compression {
+        PandoCompression::Zstd => Compression::Zstd(level),
+        PandoCompression::Lz4 => Compression::Lz4,
+        PandoCompression::None => Compression::None,
+    }
 }
 
 /// Drops a table that nobody uses.
@@ -172,7 +187,8 @@ pub unsafe extern "C" fn pando_table_open(
     let (db, path, out) = unsafe { (&(*db).db, path.to_text(), &mut *out) };
     run(|| {
         let table = db.open_table(&path)?;
-        *out = Box::into_raw(Box::new(PandoTable { table }));
+        let layouts = LayoutViews::new(table.layouts().cloned());
+        *out = Box::into_raw(Box::new(PandoTable { table, layouts }));
         Ok(PandoStatus::Ok)
     })
 }
@@ -228,16 +244,16 @@ pub unsafe extern "C" fn pando_table_check(db: *const PandoDb, table: *const Pan
     })
 }
 
-/// Rewrites a table compactly (OPTIMIZE TABLE).
+/// Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile.
 ///
 /// # Safety
-/// The table is open.
+/// Both objects are alive.
 #[no_mangle]
-pub unsafe extern "C" fn pando_table_compact(table: *const PandoTable) -> PandoStatus {
-    // SAFETY: the caller vouches for it.
-    let table = unsafe { &(*table).table };
+pub unsafe extern "C" fn pando_table_compact(db: *const PandoDb, table: *const PandoTable) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
     run(|| {
-        table.compact()?;
+        db.compact_table(table)?;
         Ok(PandoStatus::Ok)
     })
 }
@@ -274,6 +290,34 @@ pub unsafe extern "C" fn pando_table_next_hidden_key(table: *const PandoTable, k
         *key = table.next_hidden_key()?;
         Ok(PandoStatus::Ok)
     })
+}
+
+/// Takes `count` new keys for rows of a table without a primary key: from `first` on.
+///
+/// # Safety
+/// The table is open, `first` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_reserve_hidden_keys(
+    table: *const PandoTable,
+    count: u64,
+    first: *mut u64,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, first) = unsafe { (&(*table).table, &mut *first) };
+    run(|| {
+        *first = table.reserve_hidden_keys(count)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// 1 if it seems that nothing is in the table: whether a load is worth a try.
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_is_empty(table: *const PandoTable) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { (*table).table.seems_empty() }))
 }
 
 /// Takes `count` auto-increment values: the first is the smallest at or after the counter that

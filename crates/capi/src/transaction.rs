@@ -21,6 +21,24 @@ pub struct PandoTxn {
     marks: Vec<Option<Mark>>,
     /// Dictionary and value of the last duplicate key.
     duplicate: (u32, Vec<u8>),
+    /// Key and value of the row of a load that was the duplicate.
+    loaded_duplicate: (Vec<u8>, Vec<u8>),
+}
+
+impl PandoTxn {
+    pub(crate) fn new(txn: Txn) -> PandoTxn {
+        let (marks, duplicate, loaded_duplicate) = Default::default();
+        PandoTxn { txn, marks, duplicate, loaded_duplicate }
+    }
+
+    pub(crate) fn set_duplicate(&mut self, index: usize, existing: Vec<u8>, key: Vec<u8>, value: Vec<u8>) {
+        self.duplicate = (index as u32, existing);
+        self.loaded_duplicate = (key, value);
+    }
+
+    pub(crate) fn loaded_duplicate(&self) -> (&[u8], &[u8]) {
+        (&self.loaded_duplicate.0, &self.loaded_duplicate.1)
+    }
 }
 
 /// What one row is in one dictionary.
@@ -44,7 +62,7 @@ pub unsafe extern "C" fn pando_txn_new(db: *const PandoDb) -> *mut PandoTxn {
     guard(|| {
         // SAFETY: the caller vouches for it.
         let db = unsafe { &(*db).db };
-        Box::into_raw(Box::new(PandoTxn { txn: db.begin(), marks: Vec::new(), duplicate: (0, Vec::new()) }))
+        Box::into_raw(Box::new(PandoTxn::new(db.begin())))
     })
 }
 

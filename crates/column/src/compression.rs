@@ -22,6 +22,12 @@ pub enum Compression {
     Zstd(i32),
 }
 
+impl Default for Compression {
+    fn default() -> Compression {
+        Compression::Zstd(ZSTD_LEVEL_DEFAULT)
+    }
+}
+
 /// A name that is no compression's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown compression {0:?}: expected ZSTD, LZ4 or NONE")]

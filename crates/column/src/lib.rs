@@ -15,11 +15,14 @@
 //!   the input (times the best ratio of the compression) plus [`SEGMENT_KEY_BYTES_MAX`].
 //!
 //! The format is drawn at [`mod@format`].
+//!
+//! The typed columns that values of a table consist of are [`mod@layout`]s.
 
 mod builder;
 mod compression;
 mod decode;
 pub mod format;
+pub mod layout;
 mod segment;
 pub mod wire;
 

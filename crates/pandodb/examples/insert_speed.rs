@@ -33,6 +33,7 @@ fn main() -> pandodb::Result<()> {
         compression: Compression::Zstd(1),
         temporary: false,
         auto_increment: 0,
+        ..TableSpec::default()
     })?;
     let table = db.open_table("t")?;
     let mut txn = db.begin();

@@ -74,6 +74,11 @@ impl Catalog {
         self.content.lock().tables.get(&normalize(path)).cloned()
     }
 
+    /// The table with this id.
+    pub(crate) fn table_by_id(&self, id: u64) -> Option<TableDescriptor> {
+        self.content.lock().tables.values().find(|table| table.id == id).cloned()
+    }
+
     /// Tables that `select` accepts.
     pub(crate) fn tables(&self, select: impl Fn(&TableDescriptor) -> bool) -> Vec<TableDescriptor> {
         self.content.lock().tables.values().filter(|t| select(t)).cloned().collect()
@@ -88,7 +93,7 @@ impl Catalog {
         let content = self.content.lock();
         let found = content.intents.iter().find(|(_, intent)| match intent {
             Intent::Create { path: left } | Intent::Drop { path: left } => left == path,
-            Intent::Rename { .. } => false,
+            Intent::Rename { .. } | Intent::Files { .. } => false,
         });
         found.map(|(id, _)| *id)
     }
@@ -106,11 +111,11 @@ impl Catalog {
 /// One change of the catalog, all or nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
-    pub put: Option<TableDescriptor>,
+    pub put: Vec<TableDescriptor>,
     /// Id and path of the table to forget.
     pub remove: Option<(u64, String)>,
-    pub intend: Option<(u64, Intent)>,
-    pub fulfil: Option<u64>,
+    pub intend: Vec<(u64, Intent)>,
+    pub fulfil: Vec<u64>,
     /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
     pub lazy: bool,
 }
@@ -124,14 +129,14 @@ impl Db {
         if let Some((id, _)) = &change.remove {
             writes.delete(CATALOG, &TableDescriptor::key(*id));
         }
-        if let Some(descriptor) = &change.put {
+        for descriptor in &change.put {
             writes.put(CATALOG, &TableDescriptor::key(descriptor.id), &descriptor.encode());
         }
-        if let Some((id, intent)) = &change.intend {
+        for (id, intent) in &change.intend {
             writes.put(CATALOG, &Intent::key(*id), &intent.encode());
         }
-        if let Some(id) = change.fulfil {
-            writes.delete(CATALOG, &Intent::key(id));
+        for id in &change.fulfil {
+            writes.delete(CATALOG, &Intent::key(*id));
         }
         let writes = State { set: writes, ..State::default() };
         let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
@@ -142,16 +147,12 @@ impl Db {
             content.tables.remove(&path);
             debug_assert!(content.tables.values().all(|t| t.id != id));
         }
-        if let Some(descriptor) = change.put {
+        for descriptor in change.put {
             content.tables.retain(|_, t| t.id != descriptor.id);
             content.tables.insert(descriptor.path.clone(), descriptor);
         }
-        if let Some(intent) = change.intend {
-            content.intents.push(intent);
-        }
-        if let Some(id) = change.fulfil {
-            content.intents.retain(|(other, _)| *other != id);
-        }
+        content.intents.extend(change.intend);
+        content.intents.retain(|(id, _)| !change.fulfil.contains(id));
         Ok(())
     }
 }

@@ -114,28 +114,28 @@ impl Cursor {
 
     /// Stops at the first row with a key at or after `key`.
     pub fn seek(&mut self, txn: &mut Txn, key: &[u8], mode: ReadMode) -> Result<()> {
-        self.fix_view(txn, mode);
+        self.fix_view(txn, mode)?;
         self.tree_mut().seek(key)?;
         self.start_forward(txn, Bound::Included(key))
     }
 
     /// Stops at the last row with a key before `key`.
     pub fn seek_before(&mut self, txn: &mut Txn, key: &[u8], mode: ReadMode) -> Result<()> {
-        self.fix_view(txn, mode);
+        self.fix_view(txn, mode)?;
         self.tree_mut().seek_before(key)?;
         self.start_backward(txn, Bound::Excluded(key))
     }
 
     /// Stops at the first row.
     pub fn seek_first(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
-        self.fix_view(txn, mode);
+        self.fix_view(txn, mode)?;
         self.tree_mut().seek_first()?;
         self.start_forward(txn, Bound::Unbounded)
     }
 
     /// Stops at the last row.
     pub fn seek_last(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
-        self.fix_view(txn, mode);
+        self.fix_view(txn, mode)?;
         self.tree_mut().seek_last()?;
         self.start_backward(txn, Bound::Unbounded)
     }
@@ -203,7 +203,7 @@ impl Cursor {
     }
 
     /// Decides what is seen from this seek on.
-    fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) {
+    fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
         self.at = At::Nothing;
         self.mode = mode;
         self.reach.is_on = txn.takes_gaps() && matches!(mode, ReadMode::Locked(..));
@@ -220,11 +220,13 @@ impl Cursor {
             }
         };
         let dict = self.dict().clone();
+        dict.check_readable(self.seqno)?;
         self.own = txn.has_touched(&dict).then(|| OwnCursor::new(txn.writes(), dict.id));
         match &mut self.tree {
             Some(tree) => tree.refresh(self.seqno),
             None => self.tree = Some(dict.tree.cursor(self.seqno)),
         }
+        Ok(())
     }
 
     fn start_forward(&mut self, txn: &mut Txn, from: Bound<&[u8]>) -> Result<()> {

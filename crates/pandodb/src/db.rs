@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::{limits, DictId, Metrics, TxnId};
+use pando_load::{Memory, Stages};
 use pando_run::BlockCache;
 use pando_storage::vfs::{LockFile, RealVfs, Vfs};
 use pando_tree::TreeConfig;
@@ -18,6 +19,7 @@ use crate::background::Background;
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::horizon::EngineHorizon;
+use crate::load_pool::LoadPool;
 use crate::options::{LogLevel, LogSink, Options};
 use crate::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::recovery::{self, Unrecovered};
@@ -35,6 +37,12 @@ pub struct Db {
     pub(crate) locks: Arc<LockManager>,
     pub(crate) horizon: Arc<EngineHorizon>,
     pub(crate) background: Arc<Background>,
+    /// Threads of loads; none where the caller runs background work itself.
+    pub(crate) load_pool: Option<Arc<LoadPool>>,
+    pub(crate) load_memory: Arc<Memory>,
+    pub(crate) load_stages: Arc<Stages>,
+    /// How many loads are under way.
+    pub(crate) loads: Arc<AtomicU64>,
     pub(crate) catalog: Catalog,
     pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
@@ -101,6 +109,10 @@ impl Db {
             snapshots: parts.snapshots,
             horizon: parts.horizon,
             background: Arc::new(Background::new(options.background_threads, options.checkpoint_period_s)),
+            load_pool: (options.background_threads > 0).then(|| LoadPool::new(options.background_threads)),
+            load_memory: Memory::new(options.load_memory_bytes),
+            load_stages: Arc::default(),
+            loads: Arc::default(),
             catalog: parts.catalog,
             prepared: PreparedTxns::new(&parts.unresolved),
             ddl: Mutex::new(()),
@@ -130,6 +142,7 @@ impl Db {
     /// Errors leave what is in the log for recovery.
     pub fn close(&self) -> Result<()> {
         self.background.stop();
+        self.stop_loads();
         self.wal.sync_all()?;
         let mut first_error = None;
         for dict in self.open_dicts() {
@@ -149,6 +162,13 @@ impl Db {
     /// is recovered at the next open. For tests, and for giving up.
     pub fn abandon(&self) {
         self.background.stop();
+        self.stop_loads();
+    }
+
+    fn stop_loads(&self) {
+        if let Some(pool) = &self.load_pool {
+            pool.stop();
+        }
     }
 
     /// Starts a transaction. It takes its snapshot when it first reads.
@@ -201,7 +221,8 @@ impl Db {
         self.lock_budget.store(locks, Ordering::Relaxed);
     }
 
-    pub(crate) fn lock_budget(&self) -> usize {
+    /// How many row locks a transaction may hold before it holds stretches of keys instead.
+    pub fn lock_budget(&self) -> usize {
         self.lock_budget.load(Ordering::Relaxed)
     }
 
@@ -231,6 +252,7 @@ impl Db {
         self.metrics.log_kept_bytes.set(self.wal.kept_bytes());
         self.metrics.memtable_bytes.set(self.open_dicts().iter().map(|d| d.tree.memtable_bytes()).sum());
         self.metrics.tables_open.set(self.tables.read().len() as u64);
+        self.note_load_stages();
         self.metrics.files_open.set(self.dicts.read().len() as u64);
         &self.metrics
     }
@@ -267,5 +289,7 @@ impl Drop for Db {
     fn drop(&mut self) {
         // Not a clean shutdown: what is in the log is recovered at the next open.
         self.background.stop();
+        self.stop_loads();
+        self.prepared.let_go();
     }
 }

@@ -24,17 +24,17 @@ use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result};
+use pando_column::layout::Layouts;
 use pando_column::Compression;
 use pando_run::RunContext;
 use pando_storage::vfs::{OpenMode, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
-use parking_lot::Mutex;
 
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::descriptor::{
-    key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
+    compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
 use crate::options::LogLevel;
 use crate::recovery::check_durable;
@@ -55,12 +55,12 @@ impl Db {
         let descriptor = self.describe(spec)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
-        self.change_catalog(Change { intend: Some((id, intent)), ..Change::default() })?;
+        self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
         if let Err(error) = self.create_files(&descriptor, spec.auto_increment) {
             self.undo_create(id, &descriptor.path);
             return Err(error);
         }
-        let done = Change { put: Some(descriptor.clone()), fulfil: Some(id), ..Change::default() };
+        let done = Change { put: vec![descriptor.clone()], fulfil: vec![id], ..Change::default() };
         if let Err(error) = self.change_catalog(done) {
             self.forget(&descriptor);
             // A failed log may have the descriptor: the files stay, for recovery to decide.
@@ -90,9 +90,11 @@ impl Db {
             id,
             path,
             dictionaries,
-            compression: spec.compression.to_string(),
+            compression: compression_text(spec.compression),
             temporary: spec.temporary,
             created: seconds_since_1970(),
+            layouts: spec.columns.clone().map(Layouts::new),
+            definition: spec.definition.clone(),
         })
     }
 
@@ -113,8 +115,8 @@ impl Db {
     }
 
     /// The work that an intent names is done. If that cannot be recorded, the next start looks again.
-    fn fulfil(&self, id: u64) {
-        if let Err(error) = self.change_catalog(Change { fulfil: Some(id), lazy: true, ..Change::default() })
+    pub(crate) fn fulfil(&self, id: u64) {
+        if let Err(error) = self.change_catalog(Change { fulfil: vec![id], lazy: true, ..Change::default() })
         {
             self.log(
                 LogLevel::Warning,
@@ -191,13 +193,8 @@ impl Db {
             };
             dicts.push(dict);
         }
-        let table = Arc::new(Table {
-            id: descriptor.id,
-            created: descriptor.created,
-            path: Mutex::new(path.clone()),
-            dicts,
-            hidden_key: Mutex::new(0),
-        });
+        let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
+        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)
@@ -217,7 +214,7 @@ impl Db {
         let (id, path) = (descriptor.id, descriptor.path.clone());
         self.change_catalog(Change {
             remove: Some((id, path.clone())),
-            intend: Some((id, Intent::Drop { path: path.clone() })),
+            intend: vec![(id, Intent::Drop { path: path.clone() })],
             ..Change::default()
         })?;
         self.forget(descriptor);
@@ -254,13 +251,13 @@ impl Db {
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         self.change_catalog(Change {
-            put: Some(new.clone()),
-            intend: Some((id, intent)),
+            put: vec![new.clone()],
+            intend: vec![(id, intent)],
             ..Change::default()
         })?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
-            self.change_catalog(Change { put: Some(old), fulfil: Some(id), ..Change::default() })?;
+            self.change_catalog(Change { put: vec![old], fulfil: vec![id], ..Change::default() })?;
             return Err(error);
         }
         // From here on the table has its new name, whatever fails.
@@ -299,7 +296,7 @@ impl Db {
         }
         let mut tables = self.tables.write();
         if let Some(table) = tables.remove(from) {
-            *table.path.lock() = new.path.clone();
+            *table.shared.path.lock() = new.path.clone();
             tables.insert(new.path.clone(), table);
         }
     }
@@ -313,7 +310,7 @@ impl Db {
         let mut dicts = table.dicts.clone();
         dicts.sort_by_key(|dict| dict.id);
         self.publish_truncate(&dicts)?;
-        *table.hidden_key.lock() = 0;
+        *table.shared.hidden_key.lock() = 0;
         // Gives the space back now; if it fails, a later checkpoint does.
         for dict in &dicts {
             if let Err(error) = self.checkpoint_dict(dict) {
@@ -361,6 +358,7 @@ impl Db {
                 }
                 remove_dir(&*self.vfs, &table_dir(&self.base_dir, path))
             }
+            Intent::Files { table, files } => self.remove_unnamed(*table, files),
             Intent::Rename { to, .. } => {
                 // Recovery has moved the directory before it opened files, if it could.
                 let dir = table_dir(&self.base_dir, to);
@@ -381,7 +379,11 @@ impl Db {
         let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
         check_durable(path, superblock.durable_seqno, self.wal.last_seqno())?;
         let tree = Tree::open(self.run_context(&file), &superblock, config, self.horizon.clone())?;
-        Ok(Dict::new(id, tree, file, superblock.auto_increment))
+        let is_doubled = file.is_doubled();
+        let dict = Dict::new(id, tree, file, superblock.auto_increment);
+        // A crash has lost the copy of the superblock: the next tick makes it again.
+        dict.is_secure.store(is_doubled, Ordering::Release);
+        Ok(dict)
     }
 
     pub(crate) fn tree_config_for(&self, compression: Compression) -> TreeConfig {
@@ -393,7 +395,7 @@ impl Db {
     }
 
     /// Writes the descriptor beside the files, for people and offline tools.
-    fn write_status(&self, dir: &Path, descriptor: &TableDescriptor) -> Result<()> {
+    pub(crate) fn write_status(&self, dir: &Path, descriptor: &TableDescriptor) -> Result<()> {
         let text = serde_json::to_vec_pretty(descriptor).expect("a descriptor has string keys only");
         let temporary = dir.join("status.new");
         let file = self.vfs.open(&temporary, OpenMode::CreateOrOpen)?;

@@ -13,6 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use pando_base::{DictId, Error, Result};
+use pando_column::layout::{Layouts, NewColumn};
 use pando_column::Compression;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +29,7 @@ pub(crate) const TABLE_PREFIX: u8 = b't';
 pub(crate) const INTENT_PREFIX: u8 = b'i';
 
 /// What a table is created with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TableSpec {
     /// `./database/table` as the server names it, or an absolute path for temporary tables.
     pub path: String,
@@ -40,6 +41,10 @@ pub struct TableSpec {
     pub temporary: bool,
     /// First auto-increment value, 0 for "none yet".
     pub auto_increment: u64,
+    /// The columns that values of dictionary 0 consist of; none where values are the user's own affair.
+    pub columns: Option<Vec<NewColumn>>,
+    /// The server's id of this definition of the table, see `Db::has_definition`.
+    pub definition: String,
 }
 
 /// A table as the catalog records it and `status.pando` shows it.
@@ -52,6 +57,12 @@ pub(crate) struct TableDescriptor {
     pub temporary: bool,
     /// Seconds since 1970.
     pub created: u64,
+    /// The columns that rows consist of and ever consisted of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layouts: Option<Layouts>,
+    /// The server's id of the newest definition that the engine took part in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub definition: String,
 }
 
 /// One dictionary of a table.
@@ -72,6 +83,9 @@ pub(crate) enum Intent {
     Drop { path: String },
     /// The descriptor has the new path already; the directory may still have the old name.
     Rename { from: String, to: String },
+    /// Files of the table with this id that its descriptor does not name are to be removed: indexes that were
+    /// being built, or were dropped.
+    Files { table: u64, files: Vec<String> },
 }
 
 impl TableDescriptor {
@@ -89,7 +103,10 @@ impl TableDescriptor {
     }
 
     pub(crate) fn compression(&self) -> Compression {
-        self.compression.parse().unwrap_or(Compression::Zstd(3))
+        match self.compression.split_once(':') {
+            Some(("ZSTD", level)) => level.parse().map_or_else(|_| Compression::default(), Compression::Zstd),
+            _ => self.compression.parse().unwrap_or_default(),
+        }
     }
 }
 
@@ -105,6 +122,14 @@ impl Intent {
     pub(crate) fn decode(catalog: &Path, bytes: &[u8]) -> Result<Intent> {
         serde_json::from_slice(bytes)
             .map_err(|e| Error::corruption(catalog, 0, "intent", "JSON of an intent", e))
+    }
+}
+
+/// As descriptors have it: the name of the table option, and the level of zstd.
+pub(crate) fn compression_text(compression: Compression) -> String {
+    match compression {
+        Compression::Zstd(level) => format!("{compression}:{level}"),
+        Compression::Lz4 | Compression::None => compression.to_string(),
     }
 }
 
@@ -178,6 +203,8 @@ mod tests {
             compression: "ZSTD:3".into(),
             temporary: false,
             created: 0,
+            layouts: None,
+            definition: String::new(),
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

@@ -24,6 +24,9 @@ pub enum Error {
     /// NOWAIT, and the lock is held by another.
     #[error("lock is held by another transaction")]
     WouldBlock,
+    /// The table has other indexes than this object, or this snapshot, knows of.
+    #[error("table definition has changed, please retry transaction")]
+    DefinitionChanged,
     /// A unique dictionary holds this key already. Nothing was written.
     #[error("duplicate key in dictionary {index}")]
     Duplicate {

@@ -7,6 +7,8 @@
 //! - keys with no committed key of anybody else between them, which the tree is asked for; inserted ones are
 //!   not in the tree, so a bulk insert into fresh ground is one stretch.
 //!
+//! Where another has a stretch already, the locks stay single: two bulk inserts into the same fresh ground.
+//!
 //! What may be covered besides are keys that are not there, and uncommitted ones of others: those who hold them
 //! keep them, and nobody else gets them before the transaction ends.
 //!
@@ -50,8 +52,9 @@ impl Txn {
             // What was found before an error counts; the locks of the rest simply stay.
             _ = self.find_stretches(&dict, of_dict, &mut stretches);
             for stretch in stretches.into_iter().filter(|stretch| stretch.len() >= STRETCH_KEYS_MIN) {
-                self.db.locks.replace_by_stretch(&self.handle, stretch);
-                self.db.metrics.row_lock_stretches.add(1);
+                if self.db.locks.replace_by_stretch(&self.handle, stretch) {
+                    self.db.metrics.row_lock_stretches.add(1);
+                }
             }
         }
     }

@@ -14,7 +14,9 @@
 //! content and the scheduler's queue, which are leaves: nothing is called with them held (but `idle`
 //! asks trees whether they are clean).
 
+mod alter;
 mod background;
+mod building;
 mod catalog;
 mod check;
 mod commit;
@@ -27,7 +29,11 @@ mod escalation;
 mod failure;
 mod horizon;
 mod idle;
+mod index_base;
+mod indexes;
 mod inserts;
+mod load;
+mod load_pool;
 mod lock_report;
 pub mod offline;
 mod options;
@@ -39,16 +45,22 @@ mod spill;
 mod status;
 mod table;
 mod transaction;
+mod validate;
 mod writes;
 
+pub use alter::TableChange;
+pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
 pub use descriptor::TableSpec;
 pub use error::{Error, Result};
+pub use indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
+pub use load::{BulkLoad, LoadEnd, RowEncoder};
 pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};
-pub use pando_column::Compression;
+pub use pando_column::{layout, Compression};
+pub use pando_load::Entries;
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
@@ -57,4 +69,4 @@ pub use pando_txn::{
 pub use pando_wal::FlushMode;
 pub use rows::Entry;
 pub use table::{Dict, Table, TableInfo};
-pub use transaction::{LockWait, LockedRead, Txn};
+pub use transaction::{is_too_long, too_long, LockWait, LockedRead, Txn};

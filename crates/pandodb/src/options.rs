@@ -42,6 +42,8 @@ pub struct Options {
     pub lock_wait_timeout: Duration,
     /// Memory in bytes of one transaction's uncommitted writes, beyond which they go into the tables' files.
     pub write_set_bytes: u64,
+    /// Memory in bytes that all bulk loads and index builds together may take; beyond it they sort in files.
+    pub load_memory_bytes: u64,
     /// Row locks a transaction may hold before it holds stretches of keys instead.
     pub lock_budget: usize,
     /// Threads for flushes and compactions. 0: none, the caller runs [`crate::Db::run_jobs`]
@@ -80,6 +82,7 @@ impl Options {
             checkpoint_period_s: limits::CHECKPOINT_PERIOD_S,
             lock_wait_timeout: Duration::from_secs(limits::LOCK_WAIT_TIMEOUT_S),
             write_set_bytes: limits::WRITE_SET_BYTES,
+            load_memory_bytes: limits::LOAD_MEMORY_BYTES,
             lock_budget: limits::LOCK_BUDGET,
             background_threads: cores.clamp(2, 8),
             direct_io: false,

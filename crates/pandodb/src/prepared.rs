@@ -163,6 +163,14 @@ impl PreparedTxns {
         }
     }
 
+    /// The database goes. What was spilled refers to dictionaries that refer to their writers: nobody else
+    /// would part the two.
+    pub(crate) fn let_go(&self) {
+        for detached in self.detached.lock().drain(..) {
+            detached.touched.iter().for_each(|dict| dict.writers.remove(&detached.writes));
+        }
+    }
+
     fn take(&self, xid: &[u8]) -> Option<Detached> {
         let mut detached = self.detached.lock();
         let found = detached.iter().position(|d| d.prepared.xid == xid && !d.is_rolling_back)?;

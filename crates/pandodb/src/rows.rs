@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pando_txn::LockMode;
 
+use crate::building::BuildingOps;
 use crate::error::{Error, Result};
 use crate::table::{Dict, Table};
 use crate::transaction::{check_lengths, LockWait, Txn};
@@ -20,21 +21,25 @@ pub struct Entry<'a> {
 }
 
 impl Txn {
-    /// Inserts a row: `entries[i]` goes to the table's dictionary `i`.
+    /// Inserts a row: `entries[i]` goes to the table's dictionary `i`; those beyond, to the indexes that are
+    /// being built ([`Table::building`]).
     /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
-        assert_eq!(entries.len(), table.dicts.len(), "a row has an entry in every dictionary");
-        self.begin_row(entries)?;
-        for (index, entry) in entries.iter().enumerate() {
+        assert_eq!(entries.len(), table.entries(), "a row has an entry in every dictionary");
+        self.begin_row(table, entries)?;
+        let building = BuildingOps::new(table, &[], entries)?;
+        for (index, (dict, entry)) in table.dicts.iter().zip(entries).enumerate() {
             if entry.unique {
-                self.claim(&table.dicts[index], index, entry.key)?;
+                self.claim(dict, index, entry.key)?;
             }
         }
         table.dicts.iter().for_each(|dict| self.touch(dict));
+        building.touch(self);
         let row = table.dicts.iter().zip(entries);
         let new = row.clone().map(|(dict, entry)| (dict, entry.key));
         self.write_when_free(new, LockWait::Default, |writes| {
             row.for_each(|(dict, entry)| writes.put(dict.id, entry.key, entry.value));
+            building.write(writes);
         })?;
         self.db.metrics.rows_inserted.add(1);
         Ok(())
@@ -43,18 +48,20 @@ impl Txn {
     /// Replaces a row that was read under its lock. Entries that did not change cost nothing.
     /// Errors as [`Txn::insert_row`].
     pub fn update_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
-        assert!(old.len() == table.dicts.len() && new.len() == old.len());
-        self.begin_row(new)?;
+        assert!(old.len() == table.entries() && new.len() == old.len());
+        self.begin_row(table, new)?;
+        let building = BuildingOps::new(table, old, new)?;
         self.lock_old(table, old)?;
-        for (index, (before, after)) in old.iter().zip(new).enumerate() {
+        for (index, (dict, (before, after))) in table.dicts.iter().zip(old.iter().zip(new)).enumerate() {
             if after.unique && after.key != before.key {
-                self.claim(&table.dicts[index], index, after.key)?;
+                self.claim(dict, index, after.key)?;
             }
         }
         let moved = |before: &Entry<'_>, after: &Entry<'_>| before.key != after.key;
         let row = table.dicts.iter().zip(old.iter().zip(new));
         let changed = row.filter(|(_, (before, after))| moved(before, after) || before.value != after.value);
         changed.clone().for_each(|(dict, _)| self.touch(dict));
+        building.touch(self);
         let inserted = changed.clone().filter(|(_, (before, after))| moved(before, after));
         let inserted = inserted.map(|(dict, (_, after))| (dict, after.key));
         self.write_when_free(inserted, LockWait::Default, |writes| {
@@ -64,6 +71,7 @@ impl Txn {
                 }
                 writes.put(dict.id, after.key, after.value);
             }
+            building.write(writes);
         })?;
         self.db.metrics.rows_updated.add(1);
         Ok(())
@@ -71,18 +79,23 @@ impl Txn {
 
     /// Deletes a row that was read under its lock.
     pub fn delete_row(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
-        assert_eq!(old.len(), table.dicts.len());
+        assert_eq!(old.len(), table.entries());
+        check_writable(table)?;
         self.pay_along(old.iter().map(|entry| entry.key.len()).sum())?;
+        let building = BuildingOps::new(table, old, &[])?;
         self.lock_old(table, old)?;
+        building.touch(self);
         for (dict, entry) in table.dicts.iter().zip(old) {
             self.write_delete(dict, entry.key);
         }
+        building.write(&mut self.writes.write().set);
         self.db.metrics.rows_deleted.add(1);
         Ok(())
     }
 
     /// What may refuse a row before anything of it is written.
-    fn begin_row(&mut self, entries: &[Entry<'_>]) -> Result<()> {
+    fn begin_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
+        check_writable(table)?;
         entries.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
         self.pay_along(entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum())
     }
@@ -90,9 +103,9 @@ impl Txn {
     /// Locks the unique keys that a row gives up, so that nobody takes them before the commit.
     /// The row's own key is locked whether or not the table has a primary key.
     fn lock_old(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
-        for (index, entry) in old.iter().enumerate() {
+        for (index, (dict, entry)) in table.dicts.iter().zip(old).enumerate() {
             if index == 0 || entry.unique {
-                self.lock(&table.dicts[index], entry.key, LockMode::Exclusive, LockWait::Default)?;
+                self.lock(dict, entry.key, LockMode::Exclusive, LockWait::Default)?;
             }
         }
         Ok(())
@@ -106,5 +119,14 @@ impl Txn {
             Some(existing) => Err(Error::Duplicate { index, existing }),
             None => Ok(()),
         }
+    }
+}
+
+/// Refuses a write through an object that does not know all indexes: one of them would miss it. The server
+/// reopens its tables when their definition changes, so nobody should meet this.
+fn check_writable(table: &Table) -> Result<()> {
+    match table.is_writable() {
+        true => Ok(()),
+        false => Err(Error::DefinitionChanged),
     }
 }

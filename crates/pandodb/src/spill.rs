@@ -29,6 +29,9 @@ use crate::table::Dict;
 /// Levels of one size that are merged into one of the next.
 pub(crate) const MERGED_LEVELS: usize = 16;
 
+/// Tier of what a load has written.
+const LOADED_TIER: u32 = 1 << 16;
+
 /// A private run and the dictionary it is for.
 pub(crate) type PrivateRun = (Arc<Dict>, Arc<Run>);
 
@@ -98,6 +101,13 @@ impl Level {
         }
         merged.sync()?;
         Ok(merged)
+    }
+
+    /// The level of what a load has written and synced: `parts` ascend by dictionary.
+    pub(crate) fn loaded(from: Mark, to: Mark, parts: Vec<(Arc<Dict>, Vec<Arc<Run>>)>) -> Level {
+        let parts = parts.into_iter().map(|(dict, runs)| Part { dict, runs }).collect();
+        // Never merged with others: it is large.
+        Level { from, to, tier: LOADED_TIER, parts }
     }
 
     /// The level of a single run that a prepared transaction left, as its log record names it.

@@ -19,8 +19,21 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("LOCKS", &["row_lock", "deadlocks"]),
     (
         "TRANSACTIONS",
-        &["commits", "rollbacks", "statement_", "rows_", "tables_", "files_", "read_only", "spill"],
+        &[
+            "commits",
+            "rollbacks",
+            "statement_",
+            "rows_read",
+            "rows_inserted",
+            "rows_updated",
+            "rows_deleted",
+            "tables_",
+            "files_",
+            "read_only",
+            "spill",
+        ],
     ),
+    ("LOADS", &["load", "rows_loaded"]),
 ];
 
 impl Db {

@@ -4,10 +4,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::{DictId, Result, Seqno};
+use pando_column::layout::Layouts;
 use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
 
+use crate::building::Building;
 use crate::failure::Failure;
 use crate::writes::Writers;
 
@@ -37,6 +39,8 @@ pub struct Dict {
     pub(crate) job_failure: Failure,
     /// Why its checkpoints fail, if they do.
     pub(crate) checkpoint_failure: Failure,
+    /// Snapshots older than this cannot read it: an index that was added while they lived.
+    pub(crate) readable_from: AtomicU64,
 }
 
 impl Dict {
@@ -53,6 +57,7 @@ impl Dict {
             is_secure: AtomicBool::new(true),
             job_failure: Failure::default(),
             checkpoint_failure: Failure::default(),
+            readable_from: AtomicU64::new(0),
         }
     }
 
@@ -80,6 +85,14 @@ impl Dict {
         Ok(())
     }
 
+    /// Refuses a snapshot from before the index was there: it would find some rows and not others.
+    pub(crate) fn check_readable(&self, seqno: Seqno) -> crate::error::Result<()> {
+        match seqno < self.readable_from.load(Ordering::Acquire) {
+            true => Err(crate::error::Error::DefinitionChanged),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }
@@ -102,32 +115,89 @@ pub struct TableInfo {
     pub created: u64,
 }
 
-/// An open table: dictionary 0 holds the rows, the others are its secondary indexes.
+/// What the objects of one table have in common: each definition of its indexes has an object of its own.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub id: u64,
+    pub created: u64,
+    /// `database/table`; changed by rename.
+    pub path: Mutex<String>,
+    /// Next key for rows of tables without a primary key; 0 until first asked for.
+    pub hidden_key: Mutex<u64>,
+    /// Objects of an earlier generation do not know all indexes that a write must reach.
+    pub writable_from: AtomicU64,
+}
+
+/// An open table: dictionary 0 holds the rows, the others are its secondary indexes. What they are, and
+/// which are being built, never changes: a change of the indexes makes a new object (`indexes`).
 #[derive(Debug)]
 pub struct Table {
-    pub(crate) id: u64,
-    pub(crate) created: u64,
-    /// `database/table`; changed by rename.
-    pub(crate) path: Mutex<String>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) generation: u64,
     pub(crate) dicts: Vec<Arc<Dict>>,
-    /// Next key for rows of tables without a primary key; 0 until first asked for.
-    pub(crate) hidden_key: Mutex<u64>,
+    /// Indexes that are being built: every write goes to them, too.
+    pub(crate) building: Vec<Arc<Building>>,
+    /// What rows consist of; not known for tables that were created without.
+    pub(crate) layouts: Option<Arc<Layouts>>,
 }
 
 impl Table {
-    /// The dictionaries: rows first, then the indexes in the order of their creation.
+    pub(crate) fn new(id: u64, created: u64, path: &str, dicts: Vec<Arc<Dict>>) -> Table {
+        let shared = Shared {
+            id,
+            created,
+            path: Mutex::new(path.to_owned()),
+            hidden_key: Mutex::new(0),
+            writable_from: AtomicU64::new(0),
+        };
+        Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
+    }
+
+    /// Whose rows have these columns.
+    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>) -> Table {
+        Table { layouts, ..self }
+    }
+
+    /// The same table with other indexes.
+    pub(crate) fn next_generation(&self, dicts: Vec<Arc<Dict>>, building: Vec<Arc<Building>>) -> Table {
+        let (shared, layouts) = (self.shared.clone(), self.layouts.clone());
+        Table { shared, generation: self.generation + 1, dicts, building, layouts }
+    }
+
+    /// Whether this object knows all indexes there are.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.generation >= self.shared.writable_from.load(Ordering::Acquire)
+    }
+
+    /// The indexes that are being built, in the order in which they were asked for: entry
+    /// `dicts().len() + i` of a row is for the i-th.
+    pub fn building(&self) -> &[Arc<Building>] {
+        &self.building
+    }
+
+    /// How many entries a row has.
+    pub fn entries(&self) -> usize {
+        self.dicts.len() + self.building.len()
+    }
+
+    /// The dictionaries: rows first, then the indexes in the order of the table's definition.
     pub fn dicts(&self) -> &[Arc<Dict>] {
         &self.dicts
     }
 
     /// The table's id, the same for its whole life.
     pub fn id(&self) -> u64 {
-        self.id
+        self.shared.id
     }
 
     /// Where the table is now: `database/table`.
     pub fn path(&self) -> String {
-        self.path.lock().clone()
+        self.shared.path.lock().clone()
+    }
+
+    /// The columns that rows consist of, and those of old rows.
+    pub fn layouts(&self) -> Option<&Arc<Layouts>> {
+        self.layouts.as_ref()
     }
 
     pub(crate) fn rows(&self) -> &Arc<Dict> {
@@ -139,7 +209,7 @@ impl Table {
         let mut info = TableInfo {
             rows: self.rows().tree.rows_estimate(),
             raw_bytes: self.rows().tree.raw_bytes(),
-            created: self.created,
+            created: self.shared.created,
             ..TableInfo::default()
         };
         for (position, dict) in self.dicts.iter().enumerate() {
@@ -157,11 +227,6 @@ impl Table {
     /// Rows and bytes in `[lo, hi)` of a dictionary, from the nodes' headers.
     pub fn estimate(&self, index: usize, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
         self.dicts[index].tree.estimate(lo, hi)
-    }
-
-    /// Pushes all waiting records into the leaves and rewrites them: OPTIMIZE TABLE.
-    pub fn compact(&self) -> Result<()> {
-        self.dicts.iter().try_for_each(|dict| dict.tree.compact_all())
     }
 
     /// Next auto-increment value, 0 if the table never had one.
@@ -194,13 +259,23 @@ impl Table {
     /// A new key for a row of a table without a primary key. Larger than every key given out
     /// before, also before a restart: the first call looks for the largest in the tree.
     pub fn next_hidden_key(&self) -> Result<u64> {
-        let mut next = self.hidden_key.lock();
+        self.reserve_hidden_keys(1)
+    }
+
+    /// As [`Table::next_hidden_key`], `count` of them: the first.
+    pub fn reserve_hidden_keys(&self, count: u64) -> Result<u64> {
+        let mut next = self.shared.hidden_key.lock();
         if *next == 0 {
             *next = self.largest_hidden_key()? + 1;
         }
         let key = *next;
-        *next += 1;
+        *next += count;
         Ok(key)
+    }
+
+    /// Whether the counts of the rows' tree say that nothing is in it.
+    pub fn seems_empty(&self) -> bool {
+        self.rows().tree.rows_estimate() == 0
     }
 
     fn largest_hidden_key(&self) -> Result<u64> {

@@ -245,6 +245,7 @@ impl Txn {
             return Ok(own);
         }
         let seqno = self.snapshot_seqno();
+        dict.check_readable(seqno)?;
         Ok(dict.tree.get(key, seqno)?)
     }
 
@@ -361,8 +362,8 @@ impl Txn {
         let dict = &table.dicts[index];
         self.pay_along(key.len() + value.len())?;
         check_lengths(key, value)?;
-        self.touch(dict);
         self.lock_to_write(dict, key, wait)?;
+        self.touch(dict);
         let new = std::iter::once((dict, key));
         self.write_when_free(new, wait, |writes| writes.put(dict.id, key, value))
     }
@@ -381,7 +382,14 @@ impl Txn {
         if is_planted(Bug::PreparedLocksLost) {
             return Ok(());
         }
-        self.lock_to_write(dict, key, LockWait::NoWait)
+        match self.lock_to_write(dict, key, LockWait::NoWait) {
+            // It lies in the stretch of one that was restored before, which takes nothing from others.
+            Err(Error::WouldBlock) => {
+                self.db.locks.lock_for_owner(self.handle.id(), dict.id, key);
+                Ok(())
+            }
+            locked => locked,
+        }
     }
 
     /// A write cannot pass a locked key by.
@@ -527,6 +535,17 @@ impl Drop for Txn {
             Phase::Ordered(_) => _ = self.commit(),
         }
     }
+}
+
+/// Whether no dictionary takes an entry.
+pub fn is_too_long(key: &[u8], value: &[u8]) -> bool {
+    check_lengths(key, value).is_err()
+}
+
+/// The error for one of which nothing more is known.
+pub fn too_long() -> Error {
+    let (size, limit) = (limits::KEY_BYTES_MAX as u64 + 1, limits::KEY_BYTES_MAX as u64);
+    Error::Engine(pando_base::Error::TooLong { what: "key or row", size, limit })
 }
 
 /// Refuses what no dictionary takes.

@@ -342,6 +342,11 @@ impl Writers {
         list.swap_remove(found.expect("a writer is on the list"));
     }
 
+    /// Whether some transaction may have uncommitted writes.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.list.lock().is_empty()
+    }
+
     /// All but one's own, at this moment.
     pub(crate) fn others(&self, own: &Arc<Writes>) -> Vec<Arc<Writes>> {
         let list = self.list.lock();

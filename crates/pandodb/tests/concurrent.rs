@@ -114,6 +114,7 @@ fn no_snapshot_ever_sees_half_a_transfer() {
         compression: Compression::Lz4,
         temporary: false,
         auto_increment: 0,
+        ..TableSpec::default()
     })
     .unwrap();
     let table = db.open_table("accounts").unwrap();

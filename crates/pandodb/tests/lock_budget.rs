@@ -5,8 +5,8 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{disk, open, spec};
-use pandodb::{Db, Error, LockKind, LockMode, LockWait, ReadMode, Table};
+use common::{disk, open, options, spec, Lines};
+use pandodb::{Db, Error, LockKind, LockMode, LockWait, ReadMode, Table, Vfs};
 
 const BUDGET: usize = 100;
 
@@ -98,4 +98,56 @@ fn keys_that_lie_among_those_of_others_are_not_joined() {
     for key in 0..2000 {
         assert_eq!(is_free(&db, &table, key, LockMode::Exclusive), key % 2 == 1);
     }
+}
+
+#[test]
+fn two_bulk_inserts_into_the_same_fresh_ground_exclude_each_other() {
+    // Symptom: both wrote the same key. Each had turned its locks into a stretch over all that lay between, which
+    // nobody had committed, and then took what was inside for its own.
+    let (db, table) = database(std::iter::empty());
+    let (mut a, mut b) = (db.begin(), db.begin());
+    for n in 0..4 * BUDGET as u32 {
+        let txn = if n % 2 == 0 { &mut a } else { &mut b };
+        txn.put(&table, 0, &n.to_be_bytes(), b"v", LockWait::NoWait).unwrap();
+    }
+    assert!(counts(&db).1 > 0, "the test is to meet a stretch");
+    for n in 0..4 * BUDGET as u32 {
+        let (own, other) = if n % 2 == 0 { (&mut a, &mut b) } else { (&mut b, &mut a) };
+        let refused = other.put(&table, 0, &n.to_be_bytes(), b"w", LockWait::NoWait);
+        assert!(matches!(refused, Err(Error::WouldBlock)), "{n}: {refused:?}");
+        own.put(&table, 0, &n.to_be_bytes(), b"w", LockWait::NoWait).unwrap();
+    }
+}
+
+#[test]
+fn prepared_transactions_over_their_budget_come_back_beside_each_other() {
+    // Symptom: the database did not open. The first one's locks became a stretch over the keys of the second, which
+    // were not locked yet.
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    let (mut a, mut b) = (db.begin(), db.begin());
+    for n in 0..4 * BUDGET as u32 {
+        let txn = if n % 2 == 0 { &mut a } else { &mut b };
+        txn.put(&table, 0, &n.to_be_bytes(), b"v", LockWait::NoWait).unwrap();
+    }
+    a.prepare(b"a").unwrap();
+    b.prepare(b"b").unwrap();
+    drop((a, b, table, db));
+    let mut settings = options(&Lines::default());
+    settings.lock_budget = BUDGET;
+    let files: Arc<dyn Vfs> = vfs.crash();
+    let db = Db::open_with_vfs(settings, files.clone(), files).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    assert!(counts(&db).1 > 0, "the test is to meet a stretch");
+    let held =
+        |db: &Arc<Db>| (0..4 * BUDGET as u32).filter(|n| !is_free(db, &table, *n, LockMode::Shared)).count();
+    assert_eq!(held(&db), 4 * BUDGET);
+    assert!(db.rollback_by_xid(b"a").unwrap());
+    for n in 0..4 * BUDGET as u32 {
+        assert_eq!(is_free(&db, &table, n, LockMode::Shared), n % 2 == 0, "{n}");
+    }
+    assert!(db.commit_by_xid(b"b").unwrap());
+    assert_eq!((held(&db), counts(&db)), (0, (0, 0)));
 }

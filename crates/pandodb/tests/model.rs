@@ -157,6 +157,7 @@ impl Driver {
             compression: Compression::Lz4,
             temporary: false,
             auto_increment: 0,
+            ..TableSpec::default()
         };
         db.create_table(&spec).unwrap();
         let table = db.open_table("./db/t").unwrap();

@@ -309,6 +309,43 @@ fn a_detached_transaction_keeps_its_locks_and_its_table() {
 }
 
 #[test]
+fn a_write_that_met_a_lock_keeps_no_table_for_a_detached_transaction() {
+    let (_, db, table) = world();
+    db.create_table(&spec("./db/other")).unwrap();
+    let other = db.open_table("./db/other").unwrap();
+    let mut holder = db.begin();
+    put(&mut holder, &other, "a", "1");
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    let refused = txn.put(&other, 0, b"a", b"2", LockWait::NoWait);
+    assert!(matches!(refused, Err(Error::WouldBlock)), "{refused:?}");
+    txn.prepare(b"1").unwrap();
+    drop((txn, holder));
+    db.drop_table("./db/other").unwrap();
+    assert!(matches!(db.drop_table(T), Err(EngineError::InUse { .. })));
+}
+
+#[test]
+fn a_database_goes_with_what_a_detached_transaction_has_spilled() {
+    // Spilled levels hold their dictionaries, which list their writers: only the database can part them.
+    let (vfs, db, table) = world();
+    let mut settings = options(&Lines::default());
+    settings.write_set_bytes = 1;
+    drop((db, table));
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let db = Db::open_with_vfs(settings, files.clone(), files).unwrap();
+    let table = db.open_table(T).unwrap();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    put(&mut txn, &table, "b", "1");
+    assert!(db.metrics().spills.get() > 0);
+    txn.prepare(b"1").unwrap();
+    let dict = Arc::downgrade(&table.dicts()[0]);
+    drop((txn, table, db));
+    assert_eq!(dict.strong_count(), 0);
+}
+
+#[test]
 fn names_are_reported_in_pieces_each_once() {
     let (_, db, table) = world();
     for n in 0..5u8 {

@@ -25,10 +25,13 @@ pub const HUNTS: [Hunt; Bug::ALL.len()] = {
     hunts
 };
 
-/// Switches the bug on and runs seeds from 1 on until one fails.
+/// Switches the bug on and runs seeds from 1 on until one fails that does not fail without it.
 pub fn hunt(bug: Bug, seeds: u64) -> Option<Failure> {
-    plant(Some(bug));
-    let found = (1..=seeds).find_map(|seed| run(seed, STEPS, Trace::off()).1.err());
-    plant(None);
-    found
+    let fails = |seed, bug| {
+        plant(bug);
+        let failure = run(seed, STEPS, Trace::off()).1.err();
+        plant(None);
+        failure
+    };
+    (1..=seeds).find_map(|seed| fails(seed, Some(bug)).filter(|_| fails(seed, None).is_none()))
 }

@@ -3,15 +3,16 @@
 //!
 //! The model of a transaction: the state its snapshot saw, its own writes in order, and its locks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use pandodb::{Error, LockMode, LockWait, LockedRead, Mark, Txn};
 use rand::Rng;
 
-use crate::model::{Bytes, Layout, LockKey, State, TableId, Write};
+use crate::locks::{Held, Locks};
+use crate::model::{Bytes, Layout, State, TableId, Write};
 use crate::scan::HeldCursor;
-use crate::world::{ensure, note, Check, World};
+use crate::world::{ensure, note, Check, Kept, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
@@ -30,11 +31,13 @@ pub(crate) struct Client {
     pub cursor: Option<HeldCursor>,
     pub txn: Txn,
     pub isolation: Isolation,
+    /// Its locking scans keep others from inserting.
+    pub takes_gaps: bool,
     pub snapshot: Option<Rc<State>>,
     pub writes: Vec<Write>,
     pub counters: Vec<(TableId, u64)>,
     savepoints: Vec<(Mark, usize)>,
-    pub locks: BTreeMap<LockKey, LockMode>,
+    pub locks: Locks,
     pub touched: BTreeSet<TableId>,
     /// The number it was prepared under: it can only be resolved then.
     pub prepared: Option<u64>,
@@ -58,13 +61,6 @@ impl Client {
         self.writes.push(Write { table, dict, key: key.clone(), value });
     }
 
-    pub(crate) fn lock(&mut self, table: TableId, dict: usize, key: &Bytes, mode: LockMode) {
-        let held = self.locks.entry((table, dict, key.clone())).or_insert(mode);
-        if mode == LockMode::Exclusive {
-            *held = mode;
-        }
-    }
-
     /// A counter is kept for the rows that use it: without any, it need not be.
     pub(crate) fn drop_unused_counters(&mut self) {
         let is_used = |table| self.writes.iter().any(|write| write.table == table && write.dict == 0);
@@ -75,7 +71,7 @@ impl Client {
     pub(crate) fn uses(&self, table: TableId) -> bool {
         self.writes.iter().any(|write| write.table == table)
             || self.counters.iter().any(|(id, _)| *id == table)
-            || self.locks.keys().any(|(id, ..)| *id == table)
+            || self.locks.uses(table)
             || self.cursor.as_ref().is_some_and(|cursor| cursor.table() == table)
     }
 }
@@ -149,15 +145,18 @@ impl World {
         let mut txn = self.db.begin();
         txn.set_lock_wait(std::time::Duration::ZERO);
         let read_committed = self.rng.random_ratio(1, 3);
+        let takes_gaps = !read_committed && self.rng.random_ratio(3, 4);
+        txn.set_takes_gaps(takes_gaps);
         Client {
             cursor: None,
             txn,
             isolation: if read_committed { Isolation::ReadCommitted } else { Isolation::RepeatableRead },
+            takes_gaps,
             snapshot: None,
             writes: Vec::new(),
             counters: Vec::new(),
             savepoints: Vec::new(),
-            locks: BTreeMap::new(),
+            locks: Locks::default(),
             touched: BTreeSet::new(),
             prepared: None,
         }
@@ -176,15 +175,6 @@ impl World {
         let current = self.current().clone();
         client.txn.open_snapshot();
         client.snapshot.get_or_insert(current).clone()
-    }
-
-    /// Whether another client has the key locked against this mode. The client itself is out of its slot.
-    pub(crate) fn is_held_by_other(&self, key: &LockKey, mode: LockMode) -> bool {
-        let prepared = self.current().prepared.values().map(|prepared| &prepared.locks);
-        self.clients.iter().flatten().map(|other| &other.locks).chain(prepared).any(|locks| {
-            let held = locks.get(key);
-            held.is_some_and(|held| mode == LockMode::Exclusive || *held == LockMode::Exclusive)
-        })
     }
 
     pub(crate) fn some_key(&mut self, keys: u32) -> Bytes {
@@ -225,16 +215,28 @@ impl World {
                 Some(value) => client.txn.put(&table, dict, &key, value, LockWait::NoWait),
                 None => client.txn.delete(&table, dict, &key, LockWait::NoWait),
             };
-            let is_held = self.is_held_by_other(&(id, dict, key.clone()), LockMode::Exclusive);
+            let held = self.held_by_other(&(id, dict, key.clone()), LockMode::Exclusive);
+            let is_kept_out = value.is_some() && self.is_kept_out(client, id, dict, &key);
             match result {
                 Ok(()) => {
-                    ensure!(!is_held, "a key that another has locked was written: {key:?}");
-                    client.lock(id, dict, &key, LockMode::Exclusive);
+                    ensure!(held != Held::Yes, "a key that another has locked was written: {key:?}");
+                    ensure!(!is_kept_out, "{key:?} was inserted into {id}.{dict}, where another has a gap");
+                    client.locks.add(id, dict, &key, LockMode::Exclusive);
                     client.write(id, dict, &key, value);
                 }
                 Err(Error::WouldBlock) => {
-                    ensure!(is_held, "the lock of a free key was refused: {key:?}");
+                    ensure!(held != Held::No || is_kept_out, "the lock of a free key was refused: {key:?}");
                     self.counts.lock_conflicts += 1;
+                    // The key is locked before gaps are asked for.
+                    match held {
+                        Held::No => client.locks.add(id, dict, &key, LockMode::Exclusive),
+                        Held::Perhaps if is_kept_out => client.locks.add_perhaps(id, dict, &key),
+                        _ => {}
+                    }
+                    if is_kept_out {
+                        client.touched.insert(id);
+                        self.counts.inserts_kept_out += 1;
+                    }
                 }
                 Err(error) => return self.settle("a write", Err::<(), _>(error)).map(|_| ()),
             }
@@ -252,6 +254,10 @@ impl World {
                 return Ok(());
             }
             let dict = self.rng.random_range(0..state.dicts.len());
+            if !base.has_same(self.current(), id, dict) {
+                // Likewise an index.
+                return Ok(());
+            }
             let key = self.key_of(&state, dict);
             let expected = client.newest(&base, id, dict, &key);
             let got = if latest {
@@ -270,7 +276,7 @@ impl World {
     }
 
     /// A key as they are in a dictionary of this table.
-    fn key_of(&mut self, state: &crate::model::TableState, dict: usize) -> Bytes {
+    pub(crate) fn key_of(&mut self, state: &crate::model::TableState, dict: usize) -> Bytes {
         let there = &state.dicts[dict];
         if there.is_empty() || (state.layout != Layout::Rows && self.rng.random()) {
             return self.some_key(state.keys);
@@ -281,43 +287,48 @@ impl World {
 
     fn get_locked(&mut self, client: &mut Client) -> Check {
         let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
-        let dict = self.rng.random_range(0..state.dicts.len());
+        // Entries of an index that is not unique are locked by those who look for them, and nobody else.
+        let dict = match state.layout {
+            Layout::Rows => {
+                let added = state.added.filter(|added| added.is_unique).map(|_| 3);
+                let unique: Vec<usize> = [0, 2].into_iter().chain(added).collect();
+                unique[self.rng.random_range(0..unique.len())]
+            }
+            Layout::Maps(dicts) => self.rng.random_range(0..dicts),
+        };
         let key = self.key_of(&state, dict);
         let mode = if self.rng.random() { LockMode::Exclusive } else { LockMode::Shared };
         let skip = self.rng.random();
         let wait = if skip { LockWait::SkipLocked } else { LockWait::NoWait };
         let place = (id, dict, key.clone());
-        let is_held = self.is_held_by_other(&place, mode);
+        let held = self.held_by_other(&place, mode);
         let expected = client.newest(self.current(), id, dict, &key);
-        let before = client.locks.get(&place).copied();
+        let before = client.locks.mode(&place);
         note!(self, "  locked get {id}.{dict} {} {mode}", text(&key));
         match client.txn.get_locked(&table, dict, &key, mode, wait) {
-            Ok(LockedRead::Skipped) if skip && is_held => self.counts.lock_conflicts += 1,
-            Err(Error::WouldBlock) if !skip && is_held => self.counts.lock_conflicts += 1,
+            Ok(LockedRead::Skipped) if skip && held != Held::No => self.counts.lock_conflicts += 1,
+            Err(Error::WouldBlock) if !skip && held != Held::No => self.counts.lock_conflicts += 1,
             Ok(LockedRead::Skipped) | Err(Error::WouldBlock) => {
-                return Err(format!("a locked get of {key:?} was refused, held by another: {is_held}"));
+                return Err(format!("a locked get of {key:?} was refused, held by another: {held:?}"));
             }
             Ok(read) => {
-                ensure!(!is_held, "a lock on {key:?} was granted that another holds");
+                ensure!(held != Held::Yes, "a lock on {key:?} was granted that another holds");
                 let got = if let LockedRead::Row(value) = read { Some(value) } else { None };
                 ensure!(
                     got.as_deref() == expected.as_deref(),
                     "locked get of {id}.{dict} {key:?}: {got:?} and not {expected:?}"
                 );
-                client.lock(id, dict, &key, mode);
+                client.locks.add(id, dict, &key, mode);
                 self.counts.gets += 1;
                 let gives_back = client.isolation == Isolation::ReadCommitted && self.rng.random();
                 let is_new = client.txn.just_locked() && client.own(id, dict, &key).is_none();
                 // Without gaps the lock of a key that is not there is given back at once.
-                let is_given_back = is_new && expected.is_none();
+                let is_given_back = is_new && expected.is_none() && !client.takes_gaps;
                 if is_new && gives_back && !is_given_back {
                     client.txn.unlock(&table, dict, &key);
                 }
                 if is_new && (gives_back || is_given_back) {
-                    match before {
-                        Some(mode) => _ = client.locks.insert(place, mode),
-                        None => _ = client.locks.remove(&place),
-                    }
+                    client.locks.set_back(place, before);
                 }
             }
             Err(error) => _ = self.settle("a locked get", Err::<(), _>(error))?,
@@ -370,12 +381,15 @@ impl World {
         let is_empty = client.writes.is_empty();
         let after = Rc::new(self.current().after(&client.writes, &client.counters));
         note!(self, "  commit of {} writes", client.writes.len());
-        let is_durable = self.mode == pandodb::FlushMode::Commit && !is_empty;
         if !is_empty {
             self.in_flight = Some(after.clone());
         }
         let result = client.txn.commit();
-        let done = self.came_back("a commit", result, after, is_durable)?;
+        if is_empty {
+            // Nothing is logged, and nothing has changed.
+            return self.settle("a commit", result).map(|_| ());
+        }
+        let done = self.came_back("a commit", result, after, Kept::Mode(self.mode))?;
         self.counts.commits += u64::from(done);
         Ok(())
     }

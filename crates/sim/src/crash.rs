@@ -115,6 +115,9 @@ impl World {
         note!(self, "    its end");
         self.clients.clear();
         self.count_work();
+        self.disk = self.disk.kill();
+        self.lose_workers()?;
+        self.build = None;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use pandodb::{Compression, EngineError, Error, TableSpec};
 use rand::Rng;
 
 use crate::model::{Layout, State, TableId, TableState};
-use crate::world::{ensure, note, Check, World, NAMES};
+use crate::world::{ensure, note, Check, Kept, World, NAMES};
 use crate::xa;
 
 impl World {
@@ -16,6 +16,9 @@ impl World {
         let Some((id, table)) = self.current().named(name).map(|(id, table)| (id, table.clone())) else {
             return self.create(name);
         };
+        if table.layout == Layout::Rows && self.rng.random_ratio(3, 5) {
+            return self.change_indexes(id, &table);
+        }
         match self.rng.random_range(0..10) {
             0 => self.create(name),
             1..=3 => self.drop_table(id, name),
@@ -39,15 +42,17 @@ impl World {
             path: NAMES[name].into(),
             indexes: (1..layout.dicts()).map(|n| format!("k{n}")).collect(),
             compression,
-            temporary: false,
             auto_increment: counter,
+            ..TableSpec::default()
         };
         note!(self, "create {} {layout:?}", NAMES[name]);
         let keys = [8, 60, 400][self.rng.random_range(0..3)];
         let dicts = vec![Rc::default(); layout.dicts()];
         let exists = self.current().named(name).is_some();
         let mut after = State::clone(self.current());
-        after.tables.insert(self.next_table, Rc::new(TableState { name, layout, keys, dicts, counter }));
+        after
+            .tables
+            .insert(self.next_table, Rc::new(TableState { name, layout, keys, dicts, added: None, counter }));
         self.next_table += 1;
         if !exists {
             self.in_flight = Some(Rc::new(after.clone()));
@@ -62,6 +67,7 @@ impl World {
     }
 
     fn drop_table(&mut self, id: TableId, name: usize) -> Check {
+        self.give_up_build(id);
         self.evict(id);
         let kept = xa::is_kept(self.current(), id);
         note!(self, "drop {} ({id})", NAMES[name]);
@@ -73,6 +79,7 @@ impl World {
     }
 
     fn rename(&mut self, id: TableId, table: Rc<TableState>, to: usize) -> Check {
+        self.give_up_build(id);
         self.evict(id);
         let kept = xa::is_kept(self.current(), id);
         note!(self, "rename {} ({id}) to {}", NAMES[table.name], NAMES[to]);
@@ -95,14 +102,17 @@ impl World {
     }
 
     fn truncate(&mut self, id: TableId, table: Rc<TableState>) -> Check {
+        self.give_up_build(id);
+        self.end_workers()?;
         self.evict(id);
         let kept = xa::is_kept(self.current(), id);
         note!(self, "truncate {} ({id} becomes {})", NAMES[table.name], self.next_table);
         let mut after = State::clone(self.current());
         after.tables.remove(&id);
-        let dicts = vec![Rc::default(); table.layout.dicts()];
+        let dicts = vec![Rc::default(); table.dicts.len()];
         let empty = TableState { dicts, counter: 0, ..TableState::clone(&table) };
         after.tables.insert(self.next_table, Rc::new(empty));
+        after.follow_truncate(id, self.next_table);
         self.next_table += 1;
         self.in_flight = Some(Rc::new(after.clone()));
         let truncated = self.db.truncate_table(NAMES[table.name]).map_err(Error::from);
@@ -110,7 +120,7 @@ impl World {
     }
 
     /// `kept`: whether a prepared transaction keeps the table as it is.
-    fn changed(
+    pub(crate) fn changed(
         &mut self,
         what: &str,
         result: pandodb::Result<()>,
@@ -121,13 +131,13 @@ impl World {
             note!(self, "  a prepared transaction has written to it");
             return Ok(());
         }
-        let done = self.came_back(what, result, Rc::new(after), true)?;
+        let done = self.came_back(what, result, Rc::new(after), Kept::Disk)?;
         self.counts.ddl += u64::from(done);
         Ok(())
     }
 
     /// Rolls back who uses a table.
-    fn evict(&mut self, id: TableId) {
+    pub(crate) fn evict(&mut self, id: TableId) {
         for slot in &mut self.clients {
             if slot.as_ref().is_some_and(|client| client.uses(id)) {
                 *slot = None;

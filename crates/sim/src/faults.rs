@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use pando_storage::vfs::{FaultKind, Vfs};
-use pandodb::{FlushMode, SimVfs};
+use pandodb::SimVfs;
 use rand::seq::IndexedRandom;
 use rand::Rng;
 
@@ -25,8 +25,13 @@ impl World {
             FaultKind::ShortRead,
             FaultKind::FlippedRead,
         ];
+        self.arm_fault_at(&kinds, 60);
+    }
+
+    /// Arms one of these faults for one of so many I/Os.
+    pub(crate) fn arm_fault_at(&mut self, kinds: &[FaultKind], ios: u64) {
         let kind = kinds[self.rng.random_range(0..kinds.len())];
-        let n = self.rng.random_range(1..60);
+        let n = self.rng.random_range(1..=ios);
         note!(self, "fault: {kind:?} at I/O {n} from now");
         self.disk.fail_io_after(n, kind);
         self.is_faulty = true;
@@ -50,11 +55,16 @@ impl World {
             match self.rng.random_range(0..10) {
                 0..=6 => self.client_step()?,
                 7 => self.ddl_step()?,
-                _ => _ = self.db.checkpoint(),
+                8 => self.begin_job()?,
+                _ => {
+                    self.end_workers()?;
+                    _ = self.db.checkpoint();
+                }
             }
             self.examine_copies(before)?;
             ensure!(!self.is_latched(), "a full disk has latched the log");
         }
+        self.end_workers()?;
         note!(self, "the disk has room again");
         self.disk.set_capacity(Some(setup::DISK_BYTES));
         self.is_faulty = false;
@@ -70,9 +80,11 @@ impl World {
         let closes = !latched && self.rng.random_ratio(1, 3);
         note!(self, "restart: closed {closes}, power cut {is_cut}, latched {latched}");
         if closes {
+            self.end_workers()?;
+            self.build = None;
             let closed = self.db.close();
             if self.settle("closing", closed)?.is_some() {
-                self.history.drain(..self.history.len() - 1);
+                self.forget_past();
             }
         }
         self.counts.crashes += u64::from(!closes || is_cut);
@@ -81,12 +93,11 @@ impl World {
         let mut candidates = self.history.clone();
         candidates.extend(self.in_flight.take());
         // Without a power cut the system has what the process has written.
-        let mut written =
-            (!is_cut && !latched && self.mode != FlushMode::Lazy).then(|| self.current().clone());
-        if is_cut {
-            self.disk = self.disk.crash();
-        }
-        self.disk.clear_faults();
+        let mut written = (!is_cut && !latched).then(|| self.written());
+        self.disk = if is_cut { self.disk.crash() } else { self.disk.kill() };
+        self.lose_workers()?;
+        self.build = None;
+        self.disk.set_capacity(Some(setup::DISK_BYTES));
         self.is_faulty = false;
         self.mode = choose_mode(&mut self.rng);
         while self.rng.random_ratio(1, 4) {
@@ -96,20 +107,21 @@ impl World {
         let opened = setup::open(&self.disk, &mut self.rng, self.mode, &self.lines);
         self.db = opened.map_err(|error| format!("a start without faults: {error}"))?;
         if let Some(written) = written {
-            candidates = vec![written];
+            candidates = written;
         }
         let state = checks::find_state(&self.db, &candidates)?;
         note!(self, "  found state {} of {}", state + 1, candidates.len());
         self.history = vec![candidates[state].restarted()];
+        self.unwritten = 0;
         Ok(())
     }
 
     /// A start that meets a fault, and perhaps another end at once. Gives whether power has stayed. `written`
-    /// is what must be there if it did until now.
+    /// is what may be there if it did until now.
     fn start_in_trouble(
         &mut self,
         candidates: &mut Vec<Rc<State>>,
-        written: Option<Rc<State>>,
+        written: Option<Vec<Rc<State>>>,
     ) -> Check<bool> {
         let kinds = [FaultKind::Error, FaultKind::Sticky, FaultKind::DiskFull, FaultKind::FlippedRead];
         let kind = kinds[self.rng.random_range(0..kinds.len())];
@@ -122,7 +134,7 @@ impl World {
                 note!(self, "  it is up");
                 // What can be read now is what is there from now on.
                 if let Some(written) = written {
-                    *candidates = vec![written];
+                    *candidates = written;
                 }
                 if let Ok(found) = checks::observe(&db) {
                     let state = checks::find(&found, candidates)?;

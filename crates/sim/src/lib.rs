@@ -8,12 +8,13 @@
 //! spill write sets and close tables.
 //!
 //! **What a run does**, step by step (`world`):
-//! - clients (`client`, `rows`, `scan`): reads and writes of keys and of rows with indexes, locking reads,
-//!   scans in both directions, cursors that stay open for many steps, savepoints, READ COMMITTED and
+//! - clients (`client`, `rows`, `scan`, `locking`): reads and writes of keys and of rows with indexes, locking
+//!   reads and scans with gaps (`locks`), scans in both directions, cursors that stay open for many steps, savepoints, READ COMMITTED and
 //!   REPEATABLE READ. They are cooperative: a lock that another holds is an answer, and never a wait;
 //! - two-phase commit (`xa`): prepared transactions, left by their clients, found again after crashes;
-//! - tables are created, dropped, renamed, truncated (`ddl`);
-//! - the machine: single jobs, ticks, checkpoints, syncs of the log; time;
+//! - tables are created, dropped, renamed, truncated (`ddl`); indexes are built, added, dropped (`indexes`);
+//! - the machine: jobs, ticks, checkpoints, syncs of the log; time. Jobs and checkpoints may stop in the
+//!   middle while all else goes on (`worker`);
 //! - trouble (`faults`): I/Os that fail, once or from then on, reads that are short or wrong, full disks, the
 //!   process killed, power cut, starts that fail and starts that are cut off, bits that rot;
 //! - crashes (`crash`): copies of the disk are taken as a power loss would leave it at some I/O in the middle
@@ -44,8 +45,8 @@
 //!
 //! **That it finds bugs** is checked by planting some (`pando_base::planted`, `bugs`).
 //!
-//! Waiting for locks, deadlocks, and threads of the engine meeting each other are not simulated; the tests of
-//! the crates with real threads are for that.
+//! Waiting for locks, deadlocks, and commits that meet each other are not simulated; the tests of the crates with
+//! real threads are for that.
 
 #[cfg(feature = "planted-bugs")]
 pub mod bugs;
@@ -55,12 +56,16 @@ mod counts;
 mod crash;
 mod ddl;
 mod faults;
+mod indexes;
+mod locking;
+mod locks;
 mod model;
 mod rows;
 mod run;
 mod scan;
 mod setup;
 mod trace;
+mod worker;
 mod world;
 mod xa;
 

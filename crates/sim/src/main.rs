@@ -85,7 +85,7 @@ fn run_many(seeds: std::ops::Range<u64>, threads: usize, steps: u32, failures_ma
                     let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     all.0 += counts;
                     all.1 += 1;
-                    if all.1 % 1000 == 0 {
+                    if all.1 % 100 == 0 {
                         println!("{} seeds, {} crashes", all.1, all.0.crashes);
                         let _ = std::io::stdout().flush();
                     }

@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use pandodb::LockMode;
 
+use crate::locks::Locks;
+
 pub(crate) type Bytes = Rc<[u8]>;
 pub(crate) type Map = BTreeMap<Bytes, Bytes>;
 
@@ -31,6 +33,14 @@ impl Layout {
     }
 }
 
+/// An index that was added to a table with rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// Another one each time.
+    pub number: u64,
+    pub is_unique: bool,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TableState {
     pub name: usize,
@@ -38,6 +48,8 @@ pub(crate) struct TableState {
     /// Keys are drawn from so many.
     pub keys: u32,
     pub dicts: Vec<Rc<Map>>,
+    /// An index that was added, in the dictionary after those of the layout.
+    pub added: Option<Added>,
     /// The least that the auto-increment counter can be.
     pub counter: u64,
 }
@@ -59,7 +71,7 @@ pub(crate) type LockKey = (TableId, usize, Bytes);
 pub(crate) struct Prepared {
     pub writes: Vec<Write>,
     pub counters: Vec<(TableId, u64)>,
-    pub locks: BTreeMap<LockKey, LockMode>,
+    pub locks: Locks,
     /// Tables that it has written to, perhaps undone.
     pub touched: BTreeSet<TableId>,
 }
@@ -76,6 +88,18 @@ impl State {
         self.tables.iter().find(|(_, table)| table.name == name).map(|(id, table)| (*id, table))
     }
 
+    /// Whether a dictionary of a table is the same here as there: an index may have come or gone.
+    pub(crate) fn has_same(&self, other: &State, table: TableId, dict: usize) -> bool {
+        let added = |state: &State| Some(state.tables.get(&table)?.added.map(|added| added.number));
+        match (self.tables.get(&table), other.tables.get(&table)) {
+            (Some(here), Some(there)) => {
+                dict < here.layout.dicts()
+                    || (dict < here.dicts.len() && dict < there.dicts.len() && added(self) == added(other))
+            }
+            _ => false,
+        }
+    }
+
     pub(crate) fn value(&self, table: TableId, dict: usize, key: &[u8]) -> Option<Bytes> {
         self.tables.get(&table)?.dicts[dict].get(key).cloned()
     }
@@ -85,10 +109,19 @@ impl State {
         let mut state = self.clone();
         for prepared in state.prepared.values_mut() {
             let prepared = Rc::make_mut(prepared);
-            let written = prepared.writes.iter().map(|w| (w.table, w.dict, w.key.clone()));
-            prepared.locks = written.map(|key| (key, LockMode::Exclusive)).collect();
+            prepared.locks = Locks::default();
+            for write in &prepared.writes {
+                prepared.locks.add(write.table, write.dict, &write.key, LockMode::Exclusive);
+            }
         }
         Rc::new(state)
+    }
+
+    /// See [`Locks::follow_truncate`].
+    pub(crate) fn follow_truncate(&mut self, old: TableId, new: TableId) {
+        for prepared in self.prepared.values_mut().filter(|prepared| prepared.locks.uses(old)) {
+            Rc::make_mut(prepared).locks.follow_truncate(old, new);
+        }
     }
 
     /// The state after the commit of a prepared transaction, or its rollback.
@@ -148,8 +181,8 @@ pub(crate) struct Row {
     pub filler: Vec<u8>,
 }
 
-/// Which dictionaries of a table with rows are unique.
-pub(crate) const UNIQUE: [bool; 3] = [true, false, true];
+/// Unique values of an index that is added: so few that there are duplicates in large tables.
+const ADDED_VALUES: u64 = 5000;
 
 impl Row {
     pub(crate) fn decode(pk: &[u8], value: &[u8]) -> Option<Row> {
@@ -158,8 +191,8 @@ impl Row {
         Some(Row { pk: pk.into(), a: *a, u: u32::from_be_bytes(*u), filler: filler.to_vec() })
     }
 
-    /// Key and value for each dictionary.
-    pub(crate) fn entries(&self) -> [(Bytes, Bytes); 3] {
+    /// Key and value for each dictionary of the layout.
+    fn base_entries(&self) -> [(Bytes, Bytes); 3] {
         let mut value = vec![self.a];
         value.extend_from_slice(&self.u.to_be_bytes());
         value.extend_from_slice(&self.filler);
@@ -171,6 +204,24 @@ impl Row {
             (Bytes::from(self.u.to_be_bytes()), self.pk.clone()),
         ]
     }
+
+    /// Key and value for an index that is added, which is unique or not.
+    pub(crate) fn added_entry(&self, is_unique: bool) -> (Bytes, Bytes) {
+        let number = self.filler.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        if is_unique {
+            let value = (number % ADDED_VALUES) as u16;
+            return (Bytes::from(value.to_be_bytes()), self.pk.clone());
+        }
+        let mut key = vec![self.filler.len() as u8];
+        key.extend_from_slice(&self.pk);
+        (key.into(), Bytes::from(number.to_be_bytes()))
+    }
+
+    /// Those of the layout, and that of an index that is added or being built.
+    pub(crate) fn entries(&self, added: Option<bool>) -> Vec<(Bytes, Bytes)> {
+        let added = added.map(|is_unique| self.added_entry(is_unique));
+        self.base_entries().into_iter().chain(added).collect()
+    }
 }
 
 #[cfg(test)]
@@ -179,8 +230,14 @@ mod tests {
 
     #[test]
     fn a_state_stays_what_it_was_when_the_next_one_is_made() {
-        let table =
-            TableState { name: 0, layout: Layout::Maps(1), keys: 8, dicts: vec![Rc::default()], counter: 0 };
+        let table = TableState {
+            name: 0,
+            layout: Layout::Maps(1),
+            keys: 8,
+            dicts: vec![Rc::default()],
+            added: None,
+            counter: 0,
+        };
         let before = State { tables: BTreeMap::from([(1, Rc::new(table))]), ..State::default() };
         let write = |value: Option<&[u8]>| Write {
             table: 1,
@@ -199,7 +256,7 @@ mod tests {
     #[test]
     fn a_row_can_be_read_back_from_its_first_entry() {
         let row = Row { pk: Bytes::from(*b"pk"), a: 3, u: 70_000, filler: vec![1, 2] };
-        let [(pk, value), by_a, by_u] = row.entries();
+        let [(pk, value), by_a, by_u] = row.base_entries();
         let back = Row::decode(&pk, &value).unwrap();
         assert_eq!((back.a, back.u, &back.filler[..]), (3, 70_000, &[1, 2][..]));
         assert_eq!(

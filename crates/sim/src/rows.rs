@@ -6,7 +6,8 @@ use pandodb::{Entry, Error, LockMode, LockWait, LockedRead, Table};
 use rand::Rng;
 
 use crate::client::Client;
-use crate::model::{Bytes, Row, TableId, TableState, UNIQUE};
+use crate::locks::Held;
+use crate::model::{Bytes, Row, TableId, TableState};
 use crate::world::{ensure, note, Check, World};
 
 /// What the engine should answer.
@@ -14,11 +15,35 @@ use crate::world::{ensure, note, Check, World};
 enum Expected {
     Done,
     Blocked,
+    /// As the engine says so.
+    BlockedPerhaps,
     Duplicate(usize, Bytes),
 }
 
-fn entries(row: &[(Bytes, Bytes); 3]) -> Vec<Entry<'_>> {
-    row.iter().zip(UNIQUE).map(|((key, value), unique)| Entry { key, value, unique }).collect()
+/// Which entries the rows of a table have.
+struct Shape {
+    /// Of an index that was added or is being built: whether it is unique.
+    added: Option<bool>,
+    /// Of each entry.
+    unique: Vec<bool>,
+    /// Entries of dictionaries that can be read; one more is that of an index that is being built.
+    public: usize,
+}
+
+impl Shape {
+    fn entries<'a>(&self, row: &'a [(Bytes, Bytes)]) -> Vec<Entry<'a>> {
+        let entries = row.iter().zip(&self.unique);
+        entries.map(|((key, value), unique)| Entry { key, value, unique: *unique }).collect()
+    }
+
+    /// Dictionaries whose keys are locked and looked up.
+    fn claimed(&self) -> Vec<usize> {
+        (0..self.public).filter(|dict| self.unique[*dict]).collect()
+    }
+
+    fn dicts(&self) -> Vec<usize> {
+        (0..self.public).collect()
+    }
 }
 
 impl World {
@@ -38,21 +63,87 @@ impl World {
         self.change_row(client, id, state, table, pk)
     }
 
+    fn shape(&self, id: TableId, state: &TableState) -> Shape {
+        let added = state.added.map(|added| added.is_unique).or_else(|| self.builds(id));
+        let unique = [true, false, true].into_iter().chain(added).collect();
+        Shape { added, unique, public: state.dicts.len() }
+    }
+
     fn some_row(&mut self, state: &TableState, pk: Bytes) -> Row {
         // Twice as many unique values as rows: duplicates happen, and are not the rule.
         let u = self.rng.random_range(0..2 * state.keys);
         Row { pk, a: self.rng.random_range(0..4), u, filler: self.some_value().to_vec() }
     }
 
-    /// Locks a key for the model as the engine claims it: what was locked before an answer stays locked.
-    fn claim(&mut self, client: &mut Client, id: TableId, dict: usize, key: &Bytes) -> Expected {
-        if self.is_held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
+    /// Claims a key for the model as the engine does: what was locked before an answer stays locked.
+    fn claim(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        dict: usize,
+        key: &Bytes,
+        is_blocked: bool,
+    ) -> Expected {
+        if self.is_kept_out(client, id, dict, key) {
+            self.counts.inserts_kept_out += 1;
             return Expected::Blocked;
         }
-        client.lock(id, dict, key, LockMode::Exclusive);
-        match client.newest(self.current(), id, dict, key) {
-            Some(existing) => Expected::Duplicate(dict, existing),
-            None => Expected::Done,
+        match self.lock_exclusively(client, id, dict, key, is_blocked) {
+            Expected::Done => match client.newest(self.current(), id, dict, key) {
+                Some(existing) => Expected::Duplicate(dict, existing),
+                None => Expected::Done,
+            },
+            blocked => blocked,
+        }
+    }
+
+    /// `is_blocked`: the engine says that something was in the way; it decides where the model does not know.
+    fn lock_exclusively(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        dict: usize,
+        key: &Bytes,
+        is_blocked: bool,
+    ) -> Expected {
+        match self.held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
+            Held::Yes => Expected::Blocked,
+            Held::Perhaps if is_blocked => {
+                // Here or later.
+                client.locks.add_perhaps(id, dict, key);
+                Expected::BlockedPerhaps
+            }
+            Held::Perhaps | Held::No => {
+                client.locks.add(id, dict, key, LockMode::Exclusive);
+                Expected::Done
+            }
+        }
+    }
+
+    /// After the claims: whether gaps of others keep out what is new in the row. `dicts`: where something is.
+    fn enter(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        row: &[(Bytes, Bytes)],
+        claimed: &[usize],
+        dicts: &[usize],
+        expected: Expected,
+    ) -> Expected {
+        match expected {
+            Expected::BlockedPerhaps => {
+                for dict in claimed.iter().copied().filter(|dict| dicts.contains(dict)) {
+                    client.locks.add_perhaps(id, dict, &row[dict].0);
+                }
+                client.touched.insert(id);
+                Expected::Blocked
+            }
+            Expected::Done if dicts.iter().any(|d| self.is_kept_out(client, id, *d, &row[*d].0)) => {
+                client.touched.insert(id);
+                self.counts.inserts_kept_out += 1;
+                Expected::Blocked
+            }
+            expected => expected,
         }
     }
 
@@ -64,17 +155,21 @@ impl World {
         table: &Table,
         pk: Bytes,
     ) -> Check {
-        let row = self.some_row(state, pk).entries();
+        let shape = self.shape(id, state);
+        let claimed = shape.claimed();
+        let row = self.some_row(state, pk).entries(shape.added);
         note!(self, "  insert row {id} {:?} with {:?}", row[0].0, row[2].0);
-        let result = client.txn.insert_row(table, &entries(&row));
+        let result = client.txn.insert_row(table, &shape.entries(&row));
+        let is_blocked = matches!(result, Err(Error::LockTimeout));
         let mut expected = Expected::Done;
-        for dict in [0, 2] {
+        for dict in claimed.iter().copied() {
             if expected == Expected::Done {
-                expected = self.claim(client, id, dict, &row[dict].0);
+                expected = self.claim(client, id, dict, &row[dict].0, is_blocked);
             }
         }
+        let expected = self.enter(client, id, &row, &claimed, &shape.dicts(), expected);
         if self.answered("an insert", result, expected)? {
-            for (dict, (key, value)) in row.into_iter().enumerate() {
+            for (dict, (key, value)) in row.into_iter().take(shape.public).enumerate() {
                 client.write(id, dict, &key, Some(value));
             }
         }
@@ -106,12 +201,12 @@ impl World {
         pk: Bytes,
     ) -> Check {
         // 1. Read under its lock.
-        let is_held = self.is_held_by_other(&(id, 0, pk.clone()), LockMode::Exclusive);
+        let held = self.held_by_other(&(id, 0, pk.clone()), LockMode::Exclusive);
         let expected = client.newest(self.current(), id, 0, &pk);
         let read = client.txn.get_locked(table, 0, &pk, LockMode::Exclusive, LockWait::NoWait);
         let value = match read {
             Err(Error::WouldBlock) => {
-                ensure!(is_held, "the lock of a free row was refused: {pk:?}");
+                ensure!(held != Held::No, "the lock of a free row was refused: {pk:?}");
                 self.counts.lock_conflicts += 1;
                 return Ok(());
             }
@@ -119,13 +214,13 @@ impl World {
             Ok(read) => return Err(format!("a row that is there is not found: {pk:?} {read:?}")),
             Err(error) => return self.settle("a locked get", Err::<(), _>(error)).map(|_| ()),
         };
-        ensure!(!is_held, "the lock of a row was granted that another holds: {pk:?}");
+        ensure!(held != Held::Yes, "the lock of a row was granted that another holds: {pk:?}");
         ensure!(Some(&value[..]) == expected.as_deref(), "row {pk:?}: {value:?} and not {expected:?}");
-        client.lock(id, 0, &pk, LockMode::Exclusive);
+        client.locks.add(id, 0, &pk, LockMode::Exclusive);
         let old = Row::decode(&pk, &value).ok_or_else(|| format!("row {pk:?} is {value:?}"))?;
         // 2. Delete it, or change some of it, perhaps its key.
         if self.rng.random_ratio(1, 3) {
-            return self.delete_row(client, id, table, &old);
+            return self.delete_row(client, id, state, table, &old);
         }
         let mut new = old.clone();
         let other = self.some_row(state, pk);
@@ -135,21 +230,34 @@ impl World {
             2 => new.filler = other.filler,
             _ => new.pk = self.some_key(state.keys),
         }
-        self.update_row(client, id, table, &old, &new)
+        self.update_row(client, id, state, table, [&old, &new])
     }
 
-    fn update_row(&mut self, client: &mut Client, id: TableId, table: &Table, old: &Row, new: &Row) -> Check {
-        let (old, new) = (old.entries(), new.entries());
+    fn update_row(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        state: &TableState,
+        table: &Table,
+        [old, new]: [&Row; 2],
+    ) -> Check {
+        let shape = self.shape(id, state);
+        let claimed = shape.claimed();
+        let (old, new) = (old.entries(shape.added), new.entries(shape.added));
         note!(self, "  update row {id} {:?} to {:?} with {:?}", old[0].0, new[0].0, new[2].0);
-        let result = client.txn.update_row(table, &entries(&old), &entries(&new));
-        let mut expected = self.lock_old(client, id, &old);
-        for dict in [0, 2] {
-            if expected == Expected::Done && old[dict].0 != new[dict].0 {
-                expected = self.claim(client, id, dict, &new[dict].0);
+        let result = client.txn.update_row(table, &shape.entries(&old), &shape.entries(&new));
+        let is_blocked = matches!(result, Err(Error::LockTimeout));
+        let mut expected = self.lock_old(client, id, &old, &claimed, is_blocked);
+        let is_moved = |dict: &usize| old[*dict].0 != new[*dict].0;
+        let moved: Vec<usize> = (0..shape.public).filter(is_moved).collect();
+        for dict in claimed.iter().copied().filter(|dict| moved.contains(dict)) {
+            if expected == Expected::Done {
+                expected = self.claim(client, id, dict, &new[dict].0, is_blocked);
             }
         }
+        let expected = self.enter(client, id, &new, &claimed, &moved, expected);
         if self.answered("an update", result, expected)? {
-            for (dict, (before, after)) in old.into_iter().zip(new).enumerate() {
+            for (dict, (before, after)) in old.into_iter().zip(new).take(shape.public).enumerate() {
                 if before.0 != after.0 {
                     client.write(id, dict, &before.0, None);
                 }
@@ -161,27 +269,50 @@ impl World {
         Ok(())
     }
 
-    fn delete_row(&mut self, client: &mut Client, id: TableId, table: &Table, old: &Row) -> Check {
-        let old = old.entries();
+    fn delete_row(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        state: &TableState,
+        table: &Table,
+        old: &Row,
+    ) -> Check {
+        let shape = self.shape(id, state);
+        let old = old.entries(shape.added);
         note!(self, "  delete row {id} {:?}", old[0].0);
-        let result = client.txn.delete_row(table, &entries(&old));
-        let expected = self.lock_old(client, id, &old);
+        let result = client.txn.delete_row(table, &shape.entries(&old));
+        let is_blocked = matches!(result, Err(Error::LockTimeout));
+        let expected = match self.lock_old(client, id, &old, &shape.claimed(), is_blocked) {
+            Expected::BlockedPerhaps => Expected::Blocked,
+            expected => expected,
+        };
         if self.answered("a delete", result, expected)? {
-            for (dict, (key, _)) in old.into_iter().enumerate() {
+            for (dict, (key, _)) in old.into_iter().take(shape.public).enumerate() {
                 client.write(id, dict, &key, None);
             }
         }
         Ok(())
     }
 
-    fn lock_old(&mut self, client: &mut Client, id: TableId, old: &[(Bytes, Bytes); 3]) -> Expected {
-        for dict in [0, 2] {
-            let key = &old[dict].0;
-            if self.is_held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
-                return Expected::Blocked;
+    fn lock_old(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        old: &[(Bytes, Bytes)],
+        claimed: &[usize],
+        is_blocked: bool,
+    ) -> Expected {
+        let mut expected = Expected::Done;
+        for dict in claimed.iter().copied() {
+            match expected {
+                Expected::Done => {
+                    expected = self.lock_exclusively(client, id, dict, &old[dict].0, is_blocked);
+                }
+                // Perhaps the engine came as far as this.
+                Expected::BlockedPerhaps => client.locks.add_perhaps(id, dict, &old[dict].0),
+                _ => {}
             }
-            client.lock(id, dict, key, LockMode::Exclusive);
         }
-        Expected::Done
+        expected
     }
 }

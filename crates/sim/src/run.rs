@@ -37,6 +37,11 @@ fn keep_panics() {
     });
 }
 
+/// The text of the last panic of this thread.
+pub(crate) fn take_panic() -> String {
+    PANIC.take().unwrap_or_default()
+}
+
 /// Simulates one machine for so many steps. The counts are those up to the failure, if there is one.
 pub fn run(seed: u64, steps: u32, trace: Trace) -> (Counts, Result<(), Failure>) {
     keep_panics();
@@ -45,7 +50,7 @@ pub fn run(seed: u64, steps: u32, trace: Trace) -> (Counts, Result<(), Failure>)
         Err(what) => return (Counts::default(), Err(Failure { seed, what, trace: Vec::new() })),
     };
     let result = panic::catch_unwind(AssertUnwindSafe(|| go(&mut world, steps)));
-    let result = result.unwrap_or_else(|_| Err(PANIC.take().unwrap_or_default()));
+    let result = result.unwrap_or_else(|_| Err(take_panic()));
     let failed = result.map_err(|what| {
         world.trace.lines(&world.lines);
         let trace = world.trace.tail(usize::MAX).into_iter().map(str::to_owned).collect();

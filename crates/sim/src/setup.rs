@@ -64,6 +64,9 @@ pub(crate) fn open(
     if rng.random_ratio(2, 3) {
         options.write_set_bytes = rng.random_range(1..6000);
     }
+    if rng.random() {
+        options.lock_budget = rng.random_range(16..60);
+    }
     options.tree = tree_config(rng);
     let sink = lines.clone();
     options.log = Arc::new(move |level, text| {

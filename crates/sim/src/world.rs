@@ -10,9 +10,11 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::client::Client;
 use crate::counts::Counts;
+use crate::indexes::Build;
 use crate::model::{State, TableId, TableState};
 use crate::setup::{self, Lines};
 use crate::trace::Trace;
+use crate::worker::Worker;
 
 /// What a check gives: the text says what is wrong.
 pub(crate) type Check<T = ()> = Result<T, String>;
@@ -24,6 +26,17 @@ pub(crate) type OpenTable = (TableId, Rc<TableState>, Arc<Table>);
 pub(crate) const NAMES: [&str; 4] = ["./db/a", "./db/b", "./db/c", "./db/d"];
 
 const CLIENTS: usize = 4;
+
+/// How far an acknowledged change has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// In the process: its end may lose it, because the coordinator remembers the decision.
+    Process,
+    /// As far as the flush mode says.
+    Mode(FlushMode),
+    /// Surely on the disk.
+    Disk,
+}
 
 /// States kept that a crash may bring back, before the log is synced.
 const UNSYNCED_MAX: usize = 24;
@@ -37,7 +50,13 @@ pub(crate) struct World {
     pub history: Vec<Rc<State>>,
     /// What the operation that is going on will make of the last one: a crash may leave that, too.
     pub in_flight: Option<Rc<State>>,
+    /// How many of the last states in `history` the end of the process alone may lose.
+    pub unwritten: usize,
     pub clients: Vec<Option<Client>>,
+    /// An index that is being built.
+    pub build: Option<Build>,
+    /// Jobs and checkpoints in the middle of what they do.
+    pub workers: Vec<Worker>,
     pub mode: FlushMode,
     /// A fault was armed since the last start: operations may give errors.
     pub is_faulty: bool,
@@ -98,7 +117,10 @@ impl World {
             lines,
             history: vec![Rc::default()],
             in_flight: None,
+            unwritten: 0,
             clients: (0..CLIENTS).map(|_| None).collect(),
+            build: None,
+            workers: Vec::new(),
             mode,
             is_faulty: false,
             met_trouble: false,
@@ -121,7 +143,12 @@ impl World {
         self.in_flight = None;
         let before = self.history.clone();
         self.ask_for_copies();
+        let goes_on = !self.workers.is_empty() && self.rng.random_ratio(1, 2);
+        let builds = self.build.is_some();
         match self.rng.random_range(0..1000) {
+            n if builds && n < 150 => self.go_on_building()?,
+            n if goes_on && n < 400 => self.job_step()?,
+            _ if goes_on => self.go_on_with_one()?,
             0..=679 => self.client_step()?,
             680..=699 => self.resolve_by_xid()?,
             700..=819 => self.job_step()?,
@@ -169,12 +196,17 @@ impl World {
         what: &str,
         result: pandodb::Result<()>,
         after: Rc<State>,
-        is_durable: bool,
+        kept: Kept,
     ) -> Check<bool> {
         match result {
             Ok(()) => {
-                if is_durable {
-                    self.history.clear();
+                match kept {
+                    Kept::Disk | Kept::Mode(FlushMode::Commit) => {
+                        self.history.clear();
+                        self.unwritten = 0;
+                    }
+                    Kept::Mode(FlushMode::Write) => self.unwritten = 0,
+                    Kept::Mode(FlushMode::Lazy) | Kept::Process => self.unwritten += 1,
                 }
                 self.history.push(after);
                 Ok(true)
@@ -200,9 +232,21 @@ impl World {
     pub(crate) fn sync_log(&mut self) -> Check {
         let synced = self.db.flush_logs();
         if self.settle("syncing the log", synced)?.is_some() {
-            self.history.drain(..self.history.len() - 1);
+            self.forget_past();
         }
         Ok(())
+    }
+
+    /// No crash brings back what was before the newest state.
+    pub(crate) fn forget_past(&mut self) {
+        self.history.drain(..self.history.len() - 1);
+        self.unwritten = 0;
+    }
+
+    /// What the end of the process alone may leave.
+    pub(crate) fn written(&self) -> Vec<Rc<State>> {
+        let lost = self.unwritten.min(self.history.len() - 1);
+        self.history[self.history.len() - 1 - lost..].to_vec()
     }
 
     /// A table that there is, opened; `None` if there is none or a fault keeps it from being opened.
@@ -217,8 +261,10 @@ impl World {
 
     /// A background job of some tree, or all there are.
     fn job_step(&mut self) -> Check {
-        if self.rng.random_ratio(2, 3) {
-            return self.one_job();
+        match self.rng.random_range(0..6) {
+            0..=1 => return self.one_job(),
+            2..=3 => return self.begin_job(),
+            _ => {}
         }
         note!(self, "all jobs");
         let result = self.db.run_jobs().map_err(Error::from);
@@ -234,7 +280,11 @@ impl World {
     }
 
     fn tick_step(&mut self) -> Check {
-        if self.rng.random_ratio(1, 3) {
+        if self.rng.random_ratio(1, 4) {
+            return self.begin_checkpoint();
+        }
+        self.end_workers()?;
+        if self.rng.random_ratio(1, 4) {
             note!(self, "checkpoint");
             let result = self.db.checkpoint();
             self.settle("a checkpoint", result)?;
@@ -249,6 +299,7 @@ impl World {
     /// Adds what the database did to the counts; before it goes.
     pub(crate) fn count_work(&mut self) {
         let metrics = self.db.metrics();
+        self.counts.stretches += metrics.row_lock_stretches.get();
         self.counts.flushes += metrics.flushes.get();
         self.counts.splits += metrics.leaf_splits.get() + metrics.node_splits.get();
         self.counts.compactions += metrics.compactions.get();

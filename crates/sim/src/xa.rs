@@ -9,7 +9,7 @@ use rand::Rng;
 
 use crate::client::Client;
 use crate::model::{Prepared, State};
-use crate::world::{ensure, note, Check, World};
+use crate::world::{ensure, note, Check, Kept, World};
 
 /// The coordinator's name for a transaction.
 pub(crate) fn xid(number: u64) -> Vec<u8> {
@@ -42,8 +42,7 @@ impl World {
         let after = Rc::new(after);
         self.in_flight = Some(after.clone());
         let result = client.txn.prepare(&xid(number));
-        let is_durable = self.mode == FlushMode::Commit;
-        if self.came_back("a prepare", result, after, is_durable)? {
+        if self.came_back("a prepare", result, after, Kept::Mode(self.mode))? {
             client.prepared = Some(number);
             self.counts.prepared += 1;
         }
@@ -67,7 +66,7 @@ impl World {
                 let after = Rc::new(self.current().resolved(number, false));
                 self.in_flight = Some(after.clone());
                 client.txn.rollback();
-                self.came_back("a rollback", Ok(()), after, self.mode == FlushMode::Commit)?;
+                self.came_back("a rollback", Ok(()), after, Kept::Mode(self.mode))?;
                 self.counts.resolved += 1;
             }
             _ => self.commit_prepared(client, number)?,
@@ -89,8 +88,9 @@ impl World {
         }
         let result = client.txn.commit();
         // Of an ordered commit the coordinator's log is the proof.
-        let is_durable = self.mode == FlushMode::Commit && !is_ordered;
-        let done = self.came_back("a commit of a prepared transaction", result, after, is_durable)?;
+        let is_remembered = is_ordered && self.mode == FlushMode::Commit;
+        let kept = if is_remembered { Kept::Process } else { Kept::Mode(self.mode) };
+        let done = self.came_back("a commit of a prepared transaction", result, after, kept)?;
         self.counts.resolved += u64::from(done);
         Ok(())
     }
@@ -115,8 +115,7 @@ impl World {
             return Err(format!("the prepared transaction {number} is not known"));
         }
         let result = result.map(|_| ());
-        let is_durable = self.mode == FlushMode::Commit;
-        let done = self.came_back("resolving by name", result, after, is_durable)?;
+        let done = self.came_back("resolving by name", result, after, Kept::Mode(self.mode))?;
         self.counts.resolved += u64::from(done);
         Ok(())
     }

@@ -36,11 +36,13 @@ pub enum BlockKind {
     Filter = 4,
     /// A tree node.
     Node = 5,
+    /// Sorted entries of a bulk load that wait for their merge; nothing on disk refers to them.
+    Spill = 6,
 }
 
 impl BlockKind {
     fn name_of(byte: u8) -> String {
-        [Self::Superblock, Self::Segment, Self::RunIndex, Self::Filter, Self::Node]
+        [Self::Superblock, Self::Segment, Self::RunIndex, Self::Filter, Self::Node, Self::Spill]
             .iter()
             .find(|kind| **kind as u8 == byte)
             .map_or_else(|| format!("kind {byte}"), |kind| format!("{kind:?}"))

@@ -29,27 +29,24 @@ impl Extent {
         &self.file
     }
 
-    /// Keeps the first `len` bytes, rounded up to a page, and gives the rest back.
+    /// Keeps the first `len` bytes, rounded up to a page, and gives the rest back at once. Requires: no superblock
+    /// has named the extent, as it is before what is written there is in a tree.
     pub fn shrink_to(&mut self, len: u64) {
         let keep = round_up(len);
         assert!(keep <= self.place.len, "shrinking {:?} to {len} bytes", self.place);
         let rest = Place { offset: self.place.offset + keep, len: self.place.len - keep };
         self.place.len = keep;
-        if !is_planted(Bug::ExtentTailLeaked) {
-            self.give_back(rest);
-        }
-    }
-
-    fn give_back(&self, place: Place) {
-        if place.len > 0 {
-            self.file.release(place);
+        if rest.len > 0 && !is_planted(Bug::ExtentTailLeaked) {
+            self.file.release_unnamed(rest);
         }
     }
 }
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        self.give_back(self.place);
+        if self.place.len > 0 {
+            self.file.release(self.place);
+        }
     }
 }
 

@@ -73,6 +73,11 @@ impl FreeMap {
         self.total
     }
 
+    /// All ranges, ascending: offset and length.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.by_offset.iter().map(|(offset, len)| (*offset, *len))
+    }
+
     /// Makes a range free and joins it with its neighbours.
     pub(crate) fn insert(&mut self, offset: u64, len: u64) {
         assert!(len > 0, "freeing nothing at {offset}");

@@ -7,8 +7,8 @@
 //!    file system can promise: growth and reused holes are reserved first, so that a full disk is told
 //!    by `allocate` and not in the middle of writing a run.
 //! 2. Ranges are in the free map at most once (asserted): no two owners of one byte.
-//! 3. While a superblock is in doubt (its write failed, so that either the old or the new one may be
-//!    what a crash leaves), nothing becomes free: what is released waits in quarantine until a
+//! 3. While a superblock is in doubt (its write failed, or a process before this one has written it, so that
+//!    either the old or the new one may be what a crash leaves), nothing becomes free: what is released waits in quarantine until a
 //!    superblock write succeeds. So neither checkpoint can lose a page (I7).
 //!
 //! Locks: `resize`, then `state`. No I/O under `state`; growing and truncating hold `resize`, so that
@@ -50,6 +50,8 @@ struct State {
     holes: Ranges,
     in_doubt: bool,
     quarantine: Vec<Place>,
+    /// Bytes in quarantine since the file was opened, which nobody used then.
+    unclaimed: u64,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,7 @@ impl Space {
             holes: Ranges::default(),
             in_doubt: false,
             quarantine: Vec::new(),
+            unclaimed: 0,
         };
         Space { state: Mutex::new(state), resize: Mutex::new(()), file_bytes: AtomicU64::new(file_bytes) }
     }
@@ -95,12 +98,13 @@ impl Space {
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.state.lock().free.total()
+        let state = self.state.lock();
+        state.free.total() + state.unclaimed
     }
 
     pub(crate) fn used_bytes(&self) -> u64 {
         let state = self.state.lock();
-        self.file_bytes() - DATA_START - state.free.total()
+        self.file_bytes() - DATA_START - state.free.total() - state.unclaimed
     }
 
     /// End of the last page in use.
@@ -117,10 +121,18 @@ impl Space {
         state.free.take_exact(place.offset, place.len)
     }
 
-    pub(crate) fn finish_open(&self) {
+    /// What was not claimed is free; `in_doubt`: only when the superblock that was opened is known to be durable
+    /// ([`Space::settled`]), because until then a crash may bring back the one before.
+    pub(crate) fn finish_open(&self, in_doubt: bool) {
         let mut state = self.state.lock();
         assert_eq!(state.phase, Phase::Adopting, "opening a file twice");
         state.phase = Phase::Ready;
+        if in_doubt && !is_planted(Bug::DoubtIgnored) {
+            state.in_doubt = true;
+            let free = std::mem::take(&mut state.free);
+            state.unclaimed = free.total();
+            state.quarantine.extend(free.iter().map(|(offset, len)| Place { offset, len }));
+        }
     }
 
     /// Gives a range back: free at once, or after the doubt about the superblock is over.
@@ -134,6 +146,14 @@ impl Space {
         }
     }
 
+    /// Gives a range back that no superblock has named, the unused end of an extent that is being written: free
+    /// at once, also in doubt. Else each small run would cost the megabyte that its writer begins with.
+    pub(crate) fn release_unnamed(&self, place: Place) {
+        let mut state = self.state.lock();
+        assert!(place.offset >= DATA_START && place.end() <= self.file_bytes(), "freeing {place:?} outside");
+        state.free.insert(place.offset, place.len);
+    }
+
     /// A superblock write begins: from now on nothing becomes free, until [`Space::settled`].
     pub(crate) fn doubt(&self) {
         self.state.lock().in_doubt = true;
@@ -143,6 +163,7 @@ impl Space {
     pub(crate) fn settled(&self) {
         let mut state = self.state.lock();
         state.in_doubt = false;
+        state.unclaimed = 0;
         for place in std::mem::take(&mut state.quarantine) {
             state.free.insert(place.offset, place.len);
         }

@@ -12,7 +12,7 @@
 //!    leaves the old one as the newest that is whole, a crash after leaves the new one.
 //! 2. Copy it to the slot of the old one, without a sync. Normally both slots say the same, so that
 //!    one that rots while the file lies idle does not silently bring back the checkpoint before last,
-//!    whose log is gone.
+//!    whose log is gone. A crash may lose the copy: then `secure` makes it again.
 //!
 //! If step 1 fails, either superblock may be what a crash leaves. Until a later write succeeds (into
 //! the same slot) nothing that is released becomes free: `space`, invariant 3.
@@ -68,6 +68,12 @@ struct Slots {
     durable_slot: usize,
     /// The superblock of the last checkpoint known to be durable.
     durable: Superblock,
+    /// Both slots say the same.
+    is_doubled: bool,
+    /// `durable` is durable in its slot. Of a file that was opened only the process before knew: which of two
+    /// equal slots was synced, and whether either was. Until then what the other checkpoint may need is not
+    /// reused (I7).
+    is_secure: bool,
 }
 
 impl TreeFile {
@@ -87,8 +93,13 @@ impl TreeFile {
             let _ = vfs.remove_file(path);
             return Err(error);
         }
-        let file = Self::new(file, dict, DATA_START, Slots { durable_slot: 0, durable: sb });
-        file.space.finish_open();
+        let file = Self::new(
+            file,
+            dict,
+            DATA_START,
+            Slots { durable_slot: 0, durable: sb, is_doubled: true, is_secure: true },
+        );
+        file.space.finish_open(false);
         Ok(file)
     }
 
@@ -137,12 +148,15 @@ impl TreeFile {
             result => result,
         };
         let (first, second) = (read(SLOT_OFFSETS[0]), read(SLOT_OFFSETS[1]));
+        let slots =
+            |durable_slot, durable, is_doubled| Slots { durable_slot, durable, is_doubled, is_secure: false };
         match (first, second) {
+            (Ok(a), Ok(b)) if a == b => Ok(slots(0, a, true)),
             (Ok(a), Ok(b)) if (b.epoch > a.epoch) != is_planted(Bug::OlderSuperblockChosen) => {
-                Ok(Slots { durable_slot: 1, durable: b })
+                Ok(slots(1, b, false))
             }
-            (Ok(a), Ok(_) | Err(Error::Corruption { .. })) => Ok(Slots { durable_slot: 0, durable: a }),
-            (Err(Error::Corruption { .. }), Ok(b)) => Ok(Slots { durable_slot: 1, durable: b }),
+            (Ok(a), Ok(_) | Err(Error::Corruption { .. })) => Ok(slots(0, a, false)),
+            (Err(Error::Corruption { .. }), Ok(b)) => Ok(slots(1, b, false)),
             (Err(a @ Error::Corruption { .. }), Err(b @ Error::Corruption { .. })) => {
                 let found = format!("slot 0: {a}; slot 1: {b}");
                 Err(Error::corruption(file.path(), 0, "superblocks", "at least one valid", found))
@@ -155,16 +169,48 @@ impl TreeFile {
     /// Makes durable what [`TreeFile::open`] gave. The process before may have ended before it had synced
     /// its superblock, or because that sync failed: then the system may show what the disk does not have,
     /// and a sync alone would not write it again. To be called before the log is given up for what the
-    /// superblock says.
+    /// superblock says, and if the slots do not say the same ([`TreeFile::is_doubled`]). Until then the file
+    /// only grows.
     ///
     /// # Errors
     /// The system's; a crash may then leave an older superblock.
     pub fn secure(&self) -> Result<()> {
-        let slots = self.superblocks.lock();
+        self.secure_slots(&mut self.superblocks.lock())
+    }
+
+    /// As [`TreeFile::secure`], if that was not done.
+    fn secure_first(&self, slots: &mut Slots) -> Result<()> {
+        match slots.is_secure {
+            true => Ok(()),
+            false => self.secure_slots(slots),
+        }
+    }
+
+    fn secure_slots(&self, slots: &mut Slots) -> Result<()> {
         // Into its own slot: whatever the other one holds is what there is until this is durable.
         let offset = SLOT_OFFSETS[slots.durable_slot];
         self.file.write_at(&slots.durable.to_page(offset), offset).map_err(|e| self.named(e))?;
-        self.sync()
+        self.sync()?;
+        if !slots.is_secure {
+            slots.is_secure = true;
+            self.space.settled();
+        }
+        if !slots.is_doubled {
+            slots.is_doubled = self.write_copy(slots);
+        }
+        Ok(())
+    }
+
+    /// Whether both slots say the same. If not, the one that counts must not rot.
+    pub fn is_doubled(&self) -> bool {
+        self.superblocks.lock().is_doubled
+    }
+
+    /// Writes the durable superblock into the other slot, too. Nothing depends on it, so its failure is no
+    /// failure of the checkpoint.
+    fn write_copy(&self, slots: &Slots) -> bool {
+        let offset = SLOT_OFFSETS[1 - slots.durable_slot];
+        self.file.write_at(&slots.durable.to_page(offset), offset).is_ok()
     }
 
     /// A number no other tree file opened by this process has: for keys of caches.
@@ -197,7 +243,7 @@ impl TreeFile {
 
     /// Ends opening: everything not adopted is free from now on.
     pub fn finish_open(&self) {
-        self.space.finish_open();
+        self.space.finish_open(!self.superblocks.lock().is_secure);
     }
 
     /// Takes space for `len` bytes (more than 0), rounded up to pages: from the free space that fits
@@ -212,6 +258,10 @@ impl TreeFile {
 
     pub(crate) fn release(&self, place: Place) {
         self.space.release(place);
+    }
+
+    pub(crate) fn release_unnamed(&self, place: Place) {
+        self.space.release_unnamed(place);
     }
 
     /// The bytes of a place, which need not be whole pages.
@@ -267,6 +317,7 @@ impl TreeFile {
     /// from then on are not reused until a later call succeeds.
     pub fn write_superblock(&self, sb: &Superblock) -> Result<()> {
         let mut slots = self.superblocks.lock();
+        self.secure_first(&mut slots)?;
         self.publish(&mut slots, sb)
     }
 
@@ -279,16 +330,16 @@ impl TreeFile {
         self.space.doubt();
         sb.file_bytes = self.space.used_end();
         // 1. The new one, into the slot that is not needed.
+        slots.is_doubled = false;
         let slot = 1 - slots.durable_slot;
         let offset = SLOT_OFFSETS[slot];
         self.file.write_at(&sb.to_page(offset), offset).map_err(|e| self.named(e))?;
         if !is_planted(Bug::SuperblockWithoutSync) {
             self.sync()?;
         }
-        let old_offset = SLOT_OFFSETS[slots.durable_slot];
-        // 2. The copy. Nothing depends on it, so its failure is no failure of the checkpoint.
-        let _ = self.file.write_at(&sb.to_page(old_offset), old_offset);
-        *slots = Slots { durable_slot: slot, durable: sb };
+        *slots = Slots { durable_slot: slot, durable: sb, is_doubled: false, is_secure: true };
+        // 2. The copy.
+        slots.is_doubled = self.write_copy(slots);
         self.space.settled();
         Ok(())
     }
@@ -297,6 +348,7 @@ impl TreeFile {
     /// called after a checkpoint became durable and what only the one before needed was dropped.
     pub fn reclaim(&self) -> Result<()> {
         let mut slots = self.superblocks.lock();
+        self.secure_first(&mut slots)?;
         // The durable superblock says how long the file is at least. To cut much more than that,
         // say so first.
         if self.space.used_end() + PUNCH_BYTES_MIN <= slots.durable.file_bytes {
@@ -354,7 +406,8 @@ impl TreeFile {
             | Error::TooLong { .. }
             | Error::NotFound { .. }
             | Error::Exists { .. }
-            | Error::InUse { .. } => {}
+            | Error::InUse { .. }
+            | Error::Unsupported { .. } => {}
         }
         error
     }

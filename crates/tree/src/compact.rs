@@ -70,9 +70,9 @@ impl Tree {
     pub(crate) fn compact(&self, task: &Task<'_>, plan: &CompactPlan) -> Result<()> {
         let node = &plan.node;
         let window = &node.buffer[plan.window.clone()];
-        let leaf_ready = self.config.all_leaf_ready();
+        let leaf_ready = self.all_leaf_ready();
         let mut sink = CompactSink {
-            writer: RunWriter::new(&self.ctx, self.new_run(), self.config.run_options(leaf_ready)),
+            writer: RunWriter::new(&self.ctx, self.new_run(), self.run_options(leaf_ready)),
             counts: RangeCounts::new(node),
         };
         let mut dropped = 0;

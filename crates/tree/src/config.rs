@@ -39,20 +39,6 @@ impl Default for TreeConfig {
 }
 
 impl TreeConfig {
-    /// How runs are written: as those of leaves, or for a buffer.
-    pub(crate) fn run_options(&self, leaf_ready: bool) -> RunOptions {
-        if leaf_ready {
-            self.run
-        } else {
-            RunOptions { compression: self.buffer_compression, ..self.run }
-        }
-    }
-
-    /// Whether every run may become a leaf unrewritten, because all are written alike.
-    pub(crate) fn all_leaf_ready(&self) -> bool {
-        self.run.compression == self.buffer_compression
-    }
-
     /// Bytes that must wait for a leaf before it is flushed to.
     pub(crate) fn leaf_flush_bytes(&self) -> u64 {
         (self.leaf_raw_bytes / limits::FLUSH_SHARE_OF_LEAF).max(1)

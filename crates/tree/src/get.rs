@@ -30,6 +30,23 @@ impl Tree {
         Ok(found.and_then(|found| (found.kind == Kind::Put).then_some(found.value)))
     }
 
+    /// Whether there is a version of `key` that `snapshot` sees, if only that it is deleted.
+    pub fn knows(&self, key: &[u8], snapshot: Seqno) -> Result<bool> {
+        let version = self.version.load();
+        let hash = key_hash(key);
+        for memtable in version.memtables() {
+            if memtable.get(key, snapshot, |_| ()).is_some() {
+                return Ok(true);
+            }
+            for run in memtable.adopted() {
+                if run.get(key, hash, snapshot)?.is_some() {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(first_in_runs(&version, key, |run| run.get(key, hash, snapshot))?.is_some())
+    }
+
     /// The newest version of `key` of all, whoever may see it: its seqno and kind.
     pub fn newest(&self, key: &[u8]) -> Result<Option<(Seqno, Kind)>> {
         let version = self.version.load();

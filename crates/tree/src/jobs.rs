@@ -11,6 +11,8 @@
 //! 3. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
 //!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
 //!    merges runs. A leaf that has become small is flushed to together with small neighbours.
+//!
+//! A tree that awaits its bottom (`growing`) merges runs in the root's buffer instead of 2 and 3.
 
 use std::sync::Arc;
 
@@ -246,6 +248,9 @@ impl Tree {
             if !busy.is_memtable_busy() && memtable.is_settled() {
                 return Some((Plan::WriteMemtable(memtable.clone()), None));
             }
+        }
+        if self.awaits_bottom() {
+            return self.pick_above_bottom(busy, &version.root).map(|plan| (plan, None));
         }
         let followed = structure.hints.iter().enumerate().find_map(|(at, hint)| {
             let due = hint.after <= oldest;

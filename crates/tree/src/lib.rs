@@ -55,6 +55,7 @@
 //! 6. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
 //!    places (`cursor`).
 
+mod bottom;
 mod busy;
 mod checkpoint;
 mod compact;
@@ -66,6 +67,7 @@ mod edit;
 mod estimate;
 mod flush;
 mod get;
+mod growing;
 mod jobs;
 mod memtable;
 mod memtable_cursor;
@@ -82,6 +84,7 @@ mod tree;
 mod verify;
 mod version;
 
+pub use bottom::BottomHold;
 pub use checkpoint::CheckpointStats;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;

@@ -149,7 +149,7 @@ impl Sink for LeafSink<'_> {
         }
         if self.writer.is_none() {
             let tree = self.tree;
-            self.writer = Some(RunWriter::new(&tree.ctx, tree.new_run(), tree.config.run_options(true)));
+            self.writer = Some(RunWriter::new(&tree.ctx, tree.new_run(), tree.run_options(true)));
         }
         add(&mut self.held, &weight(&r));
         self.last_key.clear();

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pando_base::{Kind, NodeId, RunId, Seqno};
-use pando_run::{Run, RunContext};
+use pando_run::{Compression, Run, RunContext, RunOptions};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::busy::BusyTable;
@@ -23,7 +23,9 @@ use crate::version::TreeVersion;
 /// One ordered dictionary: memtables over a tree of runs in one file. See the crate's head.
 pub struct Tree {
     pub(crate) ctx: RunContext,
+    /// Its compressions are those of the beginning: see `written`.
     pub(crate) config: TreeConfig,
+    written: Mutex<Written>,
     pub(crate) horizon: Arc<dyn Horizon>,
     /// Stored only with `structure` held.
     pub(crate) version: ArcSwap<TreeVersion>,
@@ -43,6 +45,15 @@ pub struct Tree {
     pub(crate) hints_waiting: AtomicU64,
     /// Dead versions that cursors had to step over.
     pub(crate) dead_skipped: AtomicU64,
+    /// See `growing`.
+    pub(crate) awaits_bottom: AtomicBool,
+}
+
+/// How runs are compressed from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Written {
+    leaves: Compression,
+    buffers: Compression,
 }
 
 /// What the structure mutex protects beside the swap of the version.
@@ -183,6 +194,10 @@ impl Tree {
         };
         Arc::new(Tree {
             ctx,
+            written: Mutex::new(Written {
+                leaves: config.run.compression,
+                buffers: config.buffer_compression,
+            }),
             config,
             horizon,
             version: ArcSwap::from_pointee(version),
@@ -197,7 +212,27 @@ impl Tree {
             last_write: AtomicU64::new(0),
             hints_waiting: AtomicU64::new(0),
             dead_skipped: AtomicU64::new(0),
+            awaits_bottom: AtomicBool::new(false),
         })
+    }
+
+    /// From now on, what stays is written with the compression of leaves, and what is soon rewritten with
+    /// the other. What is there already stays as it is until a merge comes by.
+    pub fn set_compression(&self, leaves: Compression, buffers: Compression) {
+        *self.written.lock() = Written { leaves, buffers };
+    }
+
+    /// How runs are written: as those of leaves, or for a buffer.
+    pub(crate) fn run_options(&self, leaf_ready: bool) -> RunOptions {
+        let written = *self.written.lock();
+        let compression = if leaf_ready { written.leaves } else { written.buffers };
+        RunOptions { compression, ..self.config.run }
+    }
+
+    /// Whether every run may become a leaf unrewritten, because all are written alike.
+    pub(crate) fn all_leaf_ready(&self) -> bool {
+        let written = *self.written.lock();
+        written.leaves == written.buffers
     }
 
     /// Enters the gate for a commit. Waits only while the memtable is being swapped.
@@ -304,7 +339,7 @@ impl Tree {
         let version = self.version.load();
         Debt {
             sealed_bytes: version.sealed.iter().map(|memtable| memtable.bytes()).sum(),
-            overdue_bytes: version.root.totals.overdue,
+            overdue_bytes: if self.awaits_bottom() { 0 } else { version.root.totals.overdue },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Group commit: one thread at a time leads, which is to write everything buffered, change files
-//! where the append side planned it, and sync if asked; the others wait, or append into the other
-//! buffer.
+//! where the append side planned it, and sync if asked; the others wait (`group`), or append into the
+//! other buffer.
 
 use std::mem;
 use std::sync::atomic::Ordering;
@@ -12,17 +12,10 @@ use pando_storage::vfs::{File, OpenMode};
 
 use crate::appender::Switch;
 use crate::files;
+use crate::group::{Part, Turn};
 use crate::header::LogFileHead;
 use crate::trim::KeptFile;
 use crate::wal::Wal;
-
-/// Who leads, and whether the log has failed.
-#[derive(Debug, Default)]
-pub(crate) struct Group {
-    leading: bool,
-    /// The first failure (I8).
-    pub(crate) failed: Option<String>,
-}
 
 /// The file that is written now.
 #[derive(Debug)]
@@ -42,37 +35,42 @@ pub(crate) struct Writer {
 }
 
 impl Wal {
+    fn has_reached(&self, lsn: u64, sync: bool) -> bool {
+        let reached = if sync { &self.durable } else { &self.written };
+        reached.load(Ordering::Acquire) >= lsn
+    }
+
     /// Returns when the log is written, or synced, up to `lsn`.
     pub(crate) fn reach(&self, lsn: u64, sync: bool) -> Result<()> {
-        let reached = if sync { &self.durable } else { &self.written };
-        if reached.load(Ordering::Acquire) >= lsn {
+        if self.has_reached(lsn, sync) {
             return Ok(());
         }
         let mut waiting_since = None;
-        let mut group = self.group.lock();
         let outcome = loop {
-            if reached.load(Ordering::Acquire) >= lsn {
+            let part = {
+                let mut group = self.group.lock();
+                if self.has_reached(lsn, sync) {
+                    break Ok(());
+                }
+                if let Some(reason) = &group.failed {
+                    break Err(Error::ReadOnly { reason: reason.clone() });
+                }
+                group.join(lsn, sync)
+            };
+            let turn = match part {
+                Part::Lead => Turn::Lead,
+                Part::Wait(waiter) => {
+                    waiting_since.get_or_insert_with(|| self.vfs.now_micros());
+                    waiter.wait()
+                }
+            };
+            if turn == Turn::Lead {
+                self.lead_and_hand_over(sync);
+            }
+            if self.has_reached(lsn, sync) {
                 break Ok(());
             }
-            if let Some(reason) = &group.failed {
-                break Err(Error::ReadOnly { reason: reason.clone() });
-            }
-            if group.leading {
-                waiting_since.get_or_insert_with(|| self.vfs.now_micros());
-                self.arrived.wait(&mut group);
-                continue;
-            }
-            group.leading = true;
-            drop(group);
-            let led = self.lead(sync);
-            if let Err(error) = led {
-                self.latch(&error);
-            }
-            group = self.group.lock();
-            group.leading = false;
-            self.arrived.notify_all();
         };
-        drop(group);
         if let Some(since) = waiting_since {
             self.metrics.log_waits.add(1);
             self.metrics.log_wait_time.add(self.vfs.now_micros().saturating_sub(since));
@@ -80,15 +78,27 @@ impl Wal {
         outcome
     }
 
+    fn lead_and_hand_over(&self, sync: bool) {
+        // The lead may have been handed over just before something else failed.
+        if !self.latched.load(Ordering::Acquire) {
+            if let Err(error) = self.lead(sync) {
+                self.latch(&error);
+            }
+        }
+        let woken = self.group.lock().hand_over(|waiter| self.has_reached(waiter.lsn, waiter.sync));
+        woken.wake();
+    }
+
     /// Nothing is accepted from now on: durability is in doubt (I8).
     pub(crate) fn latch(&self, error: &Error) {
-        let mut group = self.group.lock();
-        if group.failed.is_none() {
-            group.failed = Some(error.to_string());
-        }
-        self.latched.store(true, Ordering::Release);
-        self.metrics.read_only_latched.set(1);
-        self.arrived.notify_all();
+        let woken = {
+            let mut group = self.group.lock();
+            group.failed.get_or_insert_with(|| error.to_string());
+            self.latched.store(true, Ordering::Release);
+            self.metrics.read_only_latched.set(1);
+            group.all()
+        };
+        woken.wake();
     }
 
     /// The error of a failed log.

@@ -62,6 +62,7 @@ mod assemble;
 mod batch;
 mod files;
 mod frame;
+mod group;
 mod header;
 mod leader;
 mod reader;

@@ -211,7 +211,9 @@ impl FileScan {
     fn fill(&mut self, offset: u64, len: usize) -> Result<&[u8]> {
         let window_end = self.window_offset + self.window.len() as u64;
         if offset < self.window_offset || offset + len as u64 > window_end {
-            self.window.resize(len.max(WINDOW_BYTES), 0);
+            // No more than there is: many log files are short.
+            let left = usize::try_from(self.file.len()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+            self.window.resize(len.max(WINDOW_BYTES).min(left), 0);
             self.window_offset = offset;
             let read = self.read_window();
             self.window.truncate(*read.as_ref().unwrap_or(&0));

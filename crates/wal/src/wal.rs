@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use pando_base::{limits, Error, Metrics, Result, Seqno};
 use pando_storage::vfs::{File, OpenMode, Vfs};
-use parking_lot::{Condvar, MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::appender::{next_salt, push_frame, Appender, Fragments};
 use crate::batch::BatchBuilder;
 use crate::files;
+use crate::group::Group;
 use crate::header::{LogFileHead, FILE_HEAD_BYTES};
-use crate::leader::{Group, Writer};
+use crate::leader::Writer;
 use crate::replay::{End, KnownFile, Replay};
 use crate::scan::{FileScan, Step};
 use crate::spares::Spares;
@@ -91,7 +92,6 @@ pub struct Wal {
     last_seqno: AtomicU64,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) group: Mutex<Group>,
-    pub(crate) arrived: Condvar,
     /// The log up to here was handed to the operating system.
     pub(crate) written: AtomicU64,
     /// The log up to here was synced.
@@ -128,7 +128,6 @@ impl Wal {
             last_seqno: AtomicU64::new(0),
             writer: Mutex::default(),
             group: Mutex::default(),
-            arrived: Condvar::new(),
             written: AtomicU64::new(0),
             durable: AtomicU64::new(0),
             durable_seqno: AtomicU64::new(0),

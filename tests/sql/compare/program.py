@@ -5,7 +5,7 @@ import itertools
 
 from compare.changes import fill, random_change
 from compare.queries import random_query
-from compare.schema_changes import random_schema_change
+from compare.schema_changes import random_column_changes, random_schema_change
 from compare.steps import READER, WRITER, Mode, Step
 from compare.tables import random_table
 
@@ -19,8 +19,9 @@ _MODES = ("STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO
 class Program:
     """Iterate over `steps()`; call `done(ok)` after each."""
 
-    def __init__(self, rng, length):
-        self._rng, self._length = rng, length
+    def __init__(self, rng, length, alters=0.0):
+        """`alters`: the share of steps that change columns, beside all others."""
+        self._rng, self._length, self._alters = rng, length, alters
         self._tables = []
         self._in_transaction = self._reading = False
         self._ok = True
@@ -60,6 +61,9 @@ class Program:
                 yield Step(fill(self._rng, table, self._rng.choice([20, 200, 200, 900])), Mode.STATUS)
 
     def _one(self):
+        if self._rng.random() < self._alters:
+            yield from self._schema(random_column_changes)
+            return
         choice = self._rng.random()
         if choice < 0.45:
             yield random_change(self._rng, self._tables)
@@ -70,7 +74,7 @@ class Program:
         elif choice < 0.95:
             yield from self._transaction()
         else:
-            yield from self._schema()
+            yield from self._schema(random_schema_change)
 
     def _transaction(self):
         """Begins, ends, or sets and goes back to savepoints."""
@@ -105,10 +109,10 @@ class Program:
             self._reading = False
             yield Step("COMMIT", Mode.NUMBER, READER)
 
-    def _schema(self):
+    def _schema(self, generate):
         """DDL commits the writer's transaction, and waits for readers of the table."""
         yield from self._stop_reading()
-        steps, on_success = random_schema_change(self._rng, self._tables)
+        steps, on_success = generate(self._rng, self._tables)
         self._in_transaction = False
         all_ok = True
         for step in steps:

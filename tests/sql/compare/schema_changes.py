@@ -1,16 +1,15 @@
-"""Random DDL. Each change comes with what to do to the generator's picture of the table when both engines
+"""Random DDL; changes of columns are in column_changes.py. Each change comes with what to do to the generator's picture of the table when both engines
 accepted it."""
 
+from compare.column_changes import column_change, several_column_changes
 from compare.steps import Mode, Step
-from compare.tables import generated_column, random_column, random_key, random_table
-from compare.types import Type
+from compare.tables import random_key, random_table
 
 
 def random_schema_change(rng, tables):
     """Steps, and a function to call when all of them succeeded."""
     table = rng.choice(tables)
-    kinds = [(_add_column, 4), (_drop_column, 2), (_add_key, 4), (_drop_key, 2), (_rename_column, 1), (_widen, 2),
-             (_truncate, 2), (_maintain, 3), (_other_engine, 1), (_rename_table, 1), (_new_table, 2)]
+    kinds = [(_change_column, 12), (_add_key, 4), (_drop_key, 2), (_truncate, 2), (_maintain, 3), (_other_engine, 1), (_rename_table, 1), (_new_table, 2)]
     kind = rng.choices([one for one, _ in kinds], [weight for _, weight in kinds])[0]
     sqls, on_success = kind(rng, table, tables)
     return [Step(_lenient(sql), Mode.NUMBER) for sql in sqls], on_success
@@ -27,31 +26,18 @@ def _nothing():
     pass
 
 
-def _add_column(rng, table, _tables):
-    column = random_column(rng, f"c{table.fresh_number()}")
-    if rng.random() < 0.15:
-        column = generated_column(rng, table.columns, column.name) or column
-    if column.type.family == "json":
-        # Whether '' in old rows is checked to be JSON depends on whether the rows are copied.
-        column.nullable = True
-    place = rng.choice(["", "", " FIRST", f" AFTER `{rng.choice(table.columns).name}`"])
-
-    def on_success():
-        at = len(table.columns)
-        if place == " FIRST":
-            at = 0
-        elif place:
-            at = [one.name for one in table.columns].index(place.split("`")[1]) + 1
-        table.columns.insert(at, column)
-    return [f"ALTER TABLE `{table.name}` ADD COLUMN {column.sql()}{place}"], on_success
+def random_column_changes(rng, tables):
+    """As random_schema_change, but of columns only."""
+    sqls, on_success = _change_column(rng, rng.choice(tables), tables)
+    return [Step(_lenient(sql), Mode.NUMBER) for sql in sqls], on_success
 
 
-def _drop_column(rng, table, tables):
-    free = [column for column in table.columns if not any(key.has_column(column.name) for key in table.keys)]
-    if not free or len(table.columns) < 2:
+def _change_column(rng, table, tables):
+    change = several_column_changes(rng, table) if rng.random() < 0.3 else column_change(rng, table)
+    if change is None:
         return _maintain(rng, table, tables)
-    column = rng.choice(free)
-    return [f"ALTER TABLE `{table.name}` DROP COLUMN `{column.name}`"], lambda: table.columns.remove(column)
+    clause, on_success = change
+    return [f"ALTER TABLE `{table.name}` {clause}"], on_success
 
 
 def _add_key(rng, table, tables):
@@ -85,40 +71,6 @@ def _drop_key(rng, table, tables):
     key = rng.choice(droppable)
     what = "PRIMARY KEY" if key.name == "PRIMARY" else f"KEY `{key.name}`"
     return [f"ALTER TABLE `{table.name}` DROP {what}"], lambda: table.keys.remove(key)
-
-
-def _rename_column(rng, table, _tables):
-    column, name = rng.choice(table.columns), f"c{table.fresh_number()}"
-
-    def on_success():
-        for key in table.keys:
-            key.parts = [(name if part[0] == column.name else part[0], *part[1:]) for part in key.parts]
-        column.name = name
-    return [f"ALTER TABLE `{table.name}` RENAME COLUMN `{column.name}` TO `{name}`"], on_success
-
-
-_WIDER = {"TINYINT": "SMALLINT", "SMALLINT": "INT", "MEDIUMINT": "INT", "INT": "BIGINT", "CHAR(1)": "CHAR(3)",
-          "VARCHAR(3)": "VARCHAR(30)", "VARCHAR(24)": "VARCHAR(64)", "VARBINARY(20)": "VARBINARY(90)",
-          "BINARY(3)": "VARBINARY(9)", "FLOAT": "DOUBLE", "TINYTEXT": "TEXT", "DECIMAL(10,2)": "DECIMAL(14,2)"}
-
-
-def _widen(rng, table, tables):
-    wider = [(column, old, new) for column in table.columns for old, new in _WIDER.items()
-             if column.type.sql.split(" ")[0] == old and not column.auto_increment and column.generated is None]
-    if not wider:
-        return _add_column(rng, table, tables)
-    column, old, new = rng.choice(wider)
-    kind = column.type
-    changed = Type(kind.sql.replace(old, new, 1), kind.family, kind.literals, kind.random, kind.key, kind.prefix_max,
-                   kind.exact, kind.summable)
-    before = column.type
-
-    def on_success():
-        column.type = changed
-    column.type = changed
-    sql = f"ALTER TABLE `{table.name}` MODIFY {column.sql()}"
-    column.type = before
-    return [sql], on_success
 
 
 def _truncate(_rng, table, _tables):

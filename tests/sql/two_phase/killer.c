@@ -1,6 +1,7 @@
 /* Loaded into a server (LD_PRELOAD): kills it at the n-th thing that it does to its logs.
 
-   A thing is a write to or a sync of the binary log, tc.log, InnoDB's log or Pando's log. The test
+   A thing is a write to or a sync of the binary log, tc.log, InnoDB's log or Pando's log; if KILLER_DDL is set, also
+   the log of DDL, and the files with definitions of tables, which are renamed and removed, too. The test
    arms it by a file that holds n, and whether the n-th is still to be done: "12 before" or "12 after".
    The file is taken away when it has been read. What was done is noted in another file, so that the test can
    say between which two steps the server died.  */
@@ -18,6 +19,21 @@
 static pthread_mutex_t mutex= PTHREAD_MUTEX_INITIALIZER;
 static int is_armed, is_after, left;
 
+/* The file's name if what is done to it counts. */
+static const char *counts(const char *path)
+{
+  const char *name= strrchr(path, '/');
+  name= name ? name + 1 : path;
+  size_t length= strlen(name);
+  if (getenv("KILLER_DDL") && (!strcmp(name, "ddl_recovery.log") ||
+                               (length > 4 && (!strcmp(name + length - 4, ".frm") || !strcmp(name + length - 4, ".par")))))
+    return name;
+  if (!strncmp(name, "binlog.0", 8) || !strcmp(name, "tc.log") || !strncmp(name, "ib_logfile", 10) ||
+      (!strncmp(name, "pando-", 6) && strstr(name, ".log")))
+    return name;
+  return NULL;
+}
+
 static const char *log_of(int fd)
 {
   char link[64];
@@ -27,12 +43,7 @@ static const char *log_of(int fd)
   if (length < 0)
     return NULL;
   path[length]= 0;
-  const char *name= strrchr(path, '/');
-  name= name ? name + 1 : path;
-  if (!strncmp(name, "binlog.0", 8) || !strcmp(name, "tc.log") || !strncmp(name, "ib_logfile", 10) ||
-      (!strncmp(name, "pando-", 6) && strstr(name, ".log")))
-    return name;
-  return NULL;
+  return counts(path);
 }
 
 static void arm(void)
@@ -132,6 +143,22 @@ ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t offset)
   REAL(ssize_t, "pwrite64", int, const void *, size_t, off64_t);
   int die= step("write", log_of(fd));
   ssize_t result= real(fd, bytes, size, offset);
+  FINISH(result, die);
+}
+
+int rename(const char *from, const char *to)
+{
+  REAL(int, "rename", const char *, const char *);
+  int die= step("rename", getenv("KILLER_DDL") ? counts(from) : NULL);
+  int result= real(from, to);
+  FINISH(result, die);
+}
+
+int unlink(const char *path)
+{
+  REAL(int, "unlink", const char *);
+  int die= step("unlink", getenv("KILLER_DDL") ? counts(path) : NULL);
+  int result= real(path);
   FINISH(result, die);
 }
 

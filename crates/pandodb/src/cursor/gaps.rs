@@ -23,6 +23,8 @@
 
 use std::ops::Bound;
 
+use pando_base::planted::{is_planted, Bug};
+
 use super::{Cursor, Direction, ReadMode};
 use crate::error::Result;
 use crate::transaction::{LockWait, Txn};
@@ -123,7 +125,7 @@ impl Cursor {
             return Ok(true);
         }
         let waited = self.meet_writers(txn, &gap, next.as_deref())?;
-        let is_news = waited || dict.tree.last_write() > self.seqno;
+        let is_news = (waited || dict.tree.last_write() > self.seqno) && !is_planted(Bug::ScanSeesOldState);
         if let Some(next) = next.as_deref().filter(|_| is_news) {
             gap.leave_out(next, self.direction);
         }
@@ -164,7 +166,7 @@ impl Cursor {
     /// Step 2. True if others had written there; they have ended, or it would be an error.
     fn meet_writers(&self, txn: &mut Txn, gap: &Gap, next: Option<&[u8]>) -> Result<bool> {
         let ReadMode::Locked(mode, wait) = self.mode else { return Ok(false) };
-        if wait == LockWait::SkipLocked {
+        if wait == LockWait::SkipLocked || is_planted(Bug::GapWritersNotMet) {
             return Ok(false);
         }
         let dict = self.dict();

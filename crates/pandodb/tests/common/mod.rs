@@ -65,6 +65,7 @@ pub fn spec(path: &str) -> TableSpec {
         compression: Compression::Lz4,
         temporary: false,
         auto_increment: 0,
+        ..TableSpec::default()
     }
 }
 

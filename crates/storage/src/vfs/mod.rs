@@ -17,7 +17,7 @@ mod real_file;
 mod sim;
 
 pub use real::{open_files_max, RealVfs};
-pub use sim::{FaultKind, SimVfs};
+pub use sim::{stop_before_writes, DiskEvents, FaultKind, SimVfs, WriteStop};
 
 use pando_base::{Error, Result};
 use std::fmt::Debug;

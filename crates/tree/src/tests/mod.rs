@@ -1,5 +1,6 @@
 //! Tests of the tree as a whole, against a model that keeps every version.
 
+mod bottom;
 mod concurrent;
 mod faults;
 mod golden;

@@ -48,6 +48,17 @@ impl Intervals {
         end.as_deref().is_none_or(|end| key < end).then_some(end.as_deref())
     }
 
+    /// Whether any key from `from` up to, but without, `to` is in the set.
+    pub(crate) fn overlaps(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        let below = to.map_or(Bound::Unbounded, Bound::Excluded);
+        if to.is_some_and(|to| to <= from) {
+            return false;
+        }
+        // They are disjoint: the last one that begins before the end reaches furthest.
+        let last = self.by_from.range::<[u8], _>((Bound::Unbounded, below)).next_back();
+        last.is_some_and(|(_, end)| end.as_deref().is_none_or(|end| end > from))
+    }
+
     /// Adds the keys from `from` up to, but without, `to`. False if they all were in the set.
     pub(crate) fn add(&mut self, from: &[u8], to: Option<&[u8]>) -> bool {
         if to.is_some_and(|to| to <= from) {

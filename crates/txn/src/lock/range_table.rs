@@ -4,7 +4,8 @@
 //! - a **gap** keeps others from inserting keys; it says nothing of the keys that are there;
 //! - a **stretch**, shared or exclusive, stands for that lock on every key in it.
 //!
-//! Ranges never conflict with one another and are granted at once. Who waits in the queue here wishes to
+//! Gaps never conflict with anything and are granted at once. A stretch is granted unless it would share a key
+//! with one of another's that excludes it: which of the two stood for a lock there could not be told. Who waits in the queue here wishes to
 //! insert a key, or to lock one. When ranges go, those whose wish no range of others covers any more are
 //! woken, in the order of the queue; each then asks again, because what it wishes is not decided
 //! here alone.
@@ -196,6 +197,23 @@ impl RangeShard {
         let holds = |owner: &Owner, held| owner.set(RangeKind::Stretch(held)).contains(key);
         owner.is_some_and(|owner| {
             holds(owner, LockMode::Exclusive) || (mode == LockMode::Shared && holds(owner, LockMode::Shared))
+        })
+    }
+
+    /// Whether a stretch of another that excludes this one has some of its keys.
+    pub(crate) fn is_across(
+        &self,
+        txn: &Arc<TxnState>,
+        dict: DictId,
+        mode: LockMode,
+        (from, to): (&[u8], Option<&[u8]>),
+    ) -> bool {
+        let Some(ranges) = self.dict(dict) else { return false };
+        let mut others = ranges.owners.iter().filter(|owner| !Arc::ptr_eq(&owner.txn, txn));
+        others.any(|owner| {
+            let excludes =
+                [LockMode::Shared, LockMode::Exclusive].into_iter().filter(|held| !mode.admits(*held));
+            excludes.into_iter().any(|held| owner.set(RangeKind::Stretch(held)).overlaps(from, to))
         })
     }
 

@@ -258,6 +258,44 @@ fn a_stretch_takes_nothing_from_those_who_hold_keys_in_it() {
 }
 
 #[test]
+fn what_one_has_in_a_stretch_is_not_covered_by_the_stretch_of_another() {
+    // Both lock keys of the same ground, one between the other's, and both are over their budget.
+    let (locks, metrics) = manager();
+    let [a, b] = txns(&locks);
+    for key in ["b", "d", "f"] {
+        assert_eq!(a.ask(key, Exclusive, Wait::NoWait), GRANTED);
+    }
+    for key in ["a", "c", "e"] {
+        assert_eq!(b.ask(key, Exclusive, Wait::NoWait), GRANTED);
+    }
+    a.escalate();
+    assert_eq!((a.locks_held(), a.ranges_held()), (0, 1));
+    b.escalate();
+    assert_eq!((b.locks_held(), b.ranges_held()), (3, 0));
+    assert_eq!(b.ask("d", Exclusive, Wait::NoWait), Err(LockError::WouldBlock), "a has locked it");
+    assert_eq!(b.ask("d", Shared, Wait::NoWait), Err(LockError::WouldBlock));
+    for (txn, keys) in [(&a, ["b", "d", "f"]), (&b, ["a", "c", "e"])] {
+        assert!(keys.iter().all(|key| txn.ask(key, Exclusive, Wait::NoWait) == HELD));
+    }
+    a.release();
+    b.escalate();
+    assert_eq!((b.locks_held(), b.ranges_held()), (0, 1));
+    // Shared ones do not exclude each other.
+    b.release();
+    for txn in [&a, &b] {
+        assert!(["b", "d"].iter().all(|key| txn.ask(key, Shared, Wait::NoWait) == GRANTED));
+    }
+    // Locks that others share are not replaced; of its own, each may.
+    assert_eq!(a.ask("a", Shared, Wait::NoWait), GRANTED);
+    assert_eq!(a.ask("c", Shared, Wait::NoWait), GRANTED);
+    a.escalate();
+    assert_eq!(b.ask("c", Shared, Wait::NoWait), GRANTED, "beside a shared stretch");
+    assert_eq!(b.ask("c", Exclusive, Wait::NoWait), Err(LockError::WouldBlock));
+    drop((a, b));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
+#[test]
 fn deadlocks_through_stretches_are_found() {
     let (locks, metrics) = manager();
     let [a, b] = txns(&locks);

@@ -10,7 +10,8 @@
 //! **Stretches.** A transaction over its lock budget replaces locks on neighbouring keys by a stretch.
 //! The stretch is there before the locks go, and requests look for stretches under the mutex of the key's
 //! shard, so there is no moment without either. Locks that others wait for or share are left as they are.
-//! A stretch may cover keys that others hold: it takes nothing from them, it only keeps new requests out.
+//! A stretch may cover keys that others hold: it takes nothing from them, it only keeps new requests out. Those
+//! keys stay single locks: what one has as a stretch nobody else covers by his (unless both are shared).
 //!
 //! **Cost for those without ranges.** One atomic load per request or insert, of a count of the
 //! transactions that hold ranges in the dictionary (and in those that share its shard).
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, TxnId};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -116,13 +118,16 @@ impl LockManager {
     /// `txn` ends. Never waits. What is there already, committed or not, is the caller's to look for after.
     pub fn lock_gap(&self, txn: &TxnHandle, dict: DictId, from: &[u8], to: Option<&[u8]>) {
         txn.state.note_begun();
-        self.add_range(&txn.state, dict, RangeKind::Gap, (from, to));
+        let added = self.add_range(&txn.state, dict, RangeKind::Gap, (from, to));
+        debug_assert!(added, "gaps are always granted");
     }
 
     /// Whether no gap of another covers `key`. To be asked while others cannot look at the
     /// transaction's writes, and the answer used before they can.
     pub fn may_insert(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> bool {
-        !self.has_gaps(dict) || !self.ranges.lock(dict).is_blocked(&txn.state, dict, Wish::Insert, key)
+        is_planted(Bug::InsertIgnoresGaps)
+            || !self.has_gaps(dict)
+            || !self.ranges.lock(dict).is_blocked(&txn.state, dict, Wish::Insert, key)
     }
 
     /// Waits until no gap of another covers `key`; then it is to ask again (`may_insert`).
@@ -184,13 +189,18 @@ impl LockManager {
     }
 
     /// Replaces `keys`, locks of one dictionary and mode that `held_keys` has just told, ascending, by a
-    /// stretch from the first to the last. Those that others have come to wait for stay.
-    pub fn replace_by_stretch(&self, txn: &TxnHandle, keys: &[HeldKey]) {
-        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return };
+    /// stretch from the first to the last. Those that others have come to wait for stay. False: all stay,
+    /// because others have a stretch there.
+    pub fn replace_by_stretch(&self, txn: &TxnHandle, keys: &[HeldKey]) -> bool {
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return false };
         let mut to = last.key.clone();
-        to.push(0);
+        if !is_planted(Bug::StretchTooShort) {
+            to.push(0);
+        }
         let (dict, mode) = (first.dict, first.mode);
-        self.add_range(&txn.state, dict, RangeKind::Stretch(mode), (&first.key, Some(&to)));
+        if !self.add_range(&txn.state, dict, RangeKind::Stretch(mode), (&first.key, Some(&to))) {
+            return false;
+        }
         let mut held = txn.state.held.lock();
         let mut woken = Woken::new();
         for key in keys {
@@ -206,6 +216,45 @@ impl LockManager {
             self.metrics.row_locks.sub(1);
         }
         debug_assert!(woken.is_empty(), "nobody waited");
+        true
+    }
+
+    /// Locks every key of a dictionary exclusively. Takes nothing from others: ask [`Self::others_hold_any`]
+    /// after it. Inserts of keys that others need no lock for are not kept out.
+    pub fn lock_all(&self, txn: &TxnHandle, dict: DictId) {
+        txn.state.note_begun();
+        self.add_range(&txn.state, dict, RangeKind::Stretch(LockMode::Exclusive), (b"", None));
+    }
+
+    /// Whether others hold, or wait for, locks on keys or stretches of keys of the dictionaries. Looks at all
+    /// locks that there are.
+    pub fn others_hold_any(&self, txn: &TxnHandle, dicts: &[DictId]) -> bool {
+        let is_other = |state: &Arc<TxnState>| !Arc::ptr_eq(state, &txn.state);
+        let stretches = dicts.iter().any(|dict| {
+            let shard = self.ranges.lock(*dict);
+            let owners = shard.dict(*dict).map(|ranges| &ranges.owners).into_iter().flatten();
+            owners.filter(|owner| is_other(&owner.txn)).any(|owner| owner.has_stretches())
+        });
+        stretches
+            || self.shards.iter().any(|shard| {
+                let shard = shard.lock();
+                let held = |lock: &super::table::Lock| {
+                    lock.holders().any(|holder| is_other(&holder.txn)) || lock.queue().next().is_some()
+                };
+                let found = shard.locks().any(|lock| dicts.contains(&lock.dict) && held(lock));
+                found
+            })
+    }
+
+    /// A key that somebody else's gap in the dictionary keeps from being inserted, if there is a gap.
+    pub fn gap_of_others(&self, txn: &TxnHandle, dict: DictId) -> Option<Vec<u8>> {
+        if !self.has_gaps(dict) {
+            return None;
+        }
+        let shard = self.ranges.lock(dict);
+        let others = shard.dict(dict)?.owners.iter().filter(|owner| !Arc::ptr_eq(&owner.txn, &txn.state));
+        let mut gaps = others.flat_map(|owner| owner.set(RangeKind::Gap).iter());
+        gaps.next().map(|(from, _)| from.to_vec())
     }
 
     /// What stretches say to a request for a key. Requires the mutex of the key's shard.
@@ -225,6 +274,7 @@ impl LockManager {
         }
         let others_admit = lock.is_none_or(|lock| lock.others_admit(txn, mode));
         if others_admit && ranges.owns(txn, dict, mode, key) {
+            debug_assert!(!ranges.is_blocked(txn, dict, Wish::Lock(mode), key), "two have the same key");
             return Beside::Held;
         }
         let wish = if held.is_some() { Wish::Upgrade } else { Wish::Lock(mode) };
@@ -274,10 +324,20 @@ impl LockManager {
         }
     }
 
-    fn add_range(&self, state: &Arc<TxnState>, dict: DictId, kind: RangeKind, range: (&[u8], Option<&[u8]>)) {
+    /// False: it is a stretch that others' exclude.
+    fn add_range(
+        &self,
+        state: &Arc<TxnState>,
+        dict: DictId,
+        kind: RangeKind,
+        range: (&[u8], Option<&[u8]>),
+    ) -> bool {
         let counted = self.ranges.at(dict);
         let newly_blocked = {
             let mut shard = counted.shard.lock();
+            if matches!(kind, RangeKind::Stretch(mode) if shard.is_across(state, dict, mode, range)) {
+                return false;
+            }
             let Added { before, after, first_of_kind, new_dict } = shard.add(state, dict, kind, range);
             let count = if kind == RangeKind::Gap { &counted.gaps } else { &counted.stretches };
             count.fetch_add(usize::from(first_of_kind), Ordering::SeqCst);
@@ -292,6 +352,7 @@ impl LockManager {
         for waiter in newly_blocked {
             self.report_edge(waiter, state.id);
         }
+        true
     }
 
     /// Those whom a range of `state` keeps waiting, for the listener.

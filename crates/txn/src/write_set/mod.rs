@@ -284,6 +284,13 @@ impl WriteSet {
         }
     }
 
+    /// Counts `ops` writes that the caller has done elsewhere, as if they had been done here and let go of.
+    /// Requires: nothing is held here ([`WriteSet::ops_held`]).
+    pub fn pass(&mut self, ops: u64) {
+        assert!(self.log.len() == 0, "writes done elsewhere come after those done here");
+        self.spilled += ops.max(1);
+    }
+
     /// Commit shall log that auto-increment values of `dict` below `next` are given out. The highest
     /// one counts; rollback does not take it back.
     pub fn auto_increment(&mut self, dict: DictId, next: u64) {

@@ -1,6 +1,7 @@
 //! The bytes of one simulated file: as its readers see them, as the disk surely has them, and the
 //! operations between, of which a power loss keeps any part.
 
+use super::events::DiskEvents;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::BTreeMap;
@@ -150,21 +151,32 @@ impl Change {
         }
     }
 
-    /// What of it is on the disk when power fails: all, nothing, or of a write any of its sectors.
-    fn apply_some(&self, content: &mut Content, likely: f64, rng: &mut ChaCha8Rng) {
+    /// What of it is on the disk when power fails: all, nothing, or of a write any of its sectors. True: all.
+    fn apply_some(
+        &self,
+        content: &mut Content,
+        likely: f64,
+        rng: &mut ChaCha8Rng,
+        events: &mut DiskEvents,
+    ) -> bool {
         let Change::Write { offset, bytes } = self else {
-            if rng.random_bool(likely) {
-                self.apply(content);
+            let is_kept = rng.random_bool(likely);
+            match is_kept {
+                true => self.apply(content),
+                false => events.resizes_lost += 1,
             }
-            return;
+            return is_kept;
         };
         let torn = rng.random_bool(0.3);
         let whole = rng.random_bool(likely);
         if !torn && whole {
-            return self.apply(content);
+            self.apply(content);
+            return true;
         }
         let end = offset + bytes.len() as u64;
+        events.writes_lost += u64::from(!torn);
         if torn {
+            events.writes_torn += 1;
             let mut start = *offset;
             while start < end {
                 let next = ((start / SECTOR + 1) * SECTOR).min(end);
@@ -178,11 +190,12 @@ impl Change {
         if end > content.len && rng.random_bool(0.25) {
             content.set_len(end);
         }
+        false
     }
 }
 
 /// A file of the simulated disk.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     /// What readers see.
     pub(super) live: Content,
@@ -215,10 +228,14 @@ impl Inode {
 
     /// The disk after a power loss: each change since the last sync kept, lost or torn. Sometimes
     /// none survives and sometimes all, because those are the states a random subset never shows.
-    pub(super) fn after_power_loss(&self, rng: &mut ChaCha8Rng) -> Content {
+    pub(super) fn after_power_loss(&self, rng: &mut ChaCha8Rng, events: &mut DiskEvents) -> Content {
         let mut content = self.durable.clone();
         let likely = match rng.random_range(0..4) {
-            0 => return content,
+            0 => {
+                let is_write = |change: &&Change| matches!(change, Change::Write { .. });
+                events.writes_lost += self.pending.iter().filter(is_write).count() as u64;
+                return content;
+            }
             1 => {
                 self.pending.iter().for_each(|change| change.apply(&mut content));
                 return content;
@@ -226,16 +243,19 @@ impl Inode {
             2 => 0.5,
             _ => rng.random_range(0.05..0.95),
         };
+        let mut is_hole = false;
         for change in &self.pending {
-            change.apply_some(&mut content, likely, rng);
+            let is_kept = change.apply_some(&mut content, likely, rng, events);
+            events.writes_reordered += u64::from(is_kept && is_hole);
+            is_hole |= !is_kept;
         }
         content
     }
 
     /// A sync that failed: some of it reached the disk, and the rest is forgotten though readers
     /// still see it.
-    pub(super) fn fail_sync(&mut self, rng: &mut ChaCha8Rng) {
-        self.durable = self.after_power_loss(rng);
+    pub(super) fn fail_sync(&mut self, rng: &mut ChaCha8Rng, events: &mut DiskEvents) {
+        self.durable = self.after_power_loss(rng, events);
         self.pending.clear();
     }
 }

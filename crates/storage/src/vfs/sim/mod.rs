@@ -17,12 +17,15 @@
 //! [`super`]. One lock guards the whole disk; it is never held across a call into other code.
 
 mod content;
+mod events;
 mod names;
+mod stops;
 #[cfg(test)]
 mod tests;
 
 use super::{DirEntry, File, LockFile, OpenMode, Vfs};
 use content::{Change, SECTOR};
+pub use events::DiskEvents;
 use names::{Names, Node, NodeNumber};
 use pando_base::{Error, Result};
 use parking_lot::Mutex;
@@ -31,6 +34,7 @@ use rand_chacha::ChaCha8Rng;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+pub use stops::{stop_before_writes, WriteStop};
 
 /// What goes wrong at the I/O chosen by [`SimVfs::fail_io_after`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +80,8 @@ struct Disk {
     io_count_max: u64,
     copies: Vec<Disk>,
     copies_rng: ChaCha8Rng,
+    /// Shared with the disks that this one becomes, and with copies.
+    events: Arc<Mutex<DiskEvents>>,
 }
 
 /// A simulated disk. Cloning the `Arc` shares it.
@@ -105,6 +111,15 @@ impl Disk {
                 }
         })?;
         let (_, kind) = self.faults[hit];
+        let mut events = self.events.lock();
+        match kind {
+            FaultKind::Error | FaultKind::Sticky => events.ios_failed += 1,
+            FaultKind::DiskFull => events.disk_full += 1,
+            FaultKind::ShortRead => events.reads_short += 1,
+            FaultKind::FlippedRead => events.reads_flipped += 1,
+            FaultKind::LostWrite => {}
+        }
+        drop(events);
         if kind != FaultKind::Sticky {
             self.faults.swap_remove(hit);
         }
@@ -126,11 +141,12 @@ impl Disk {
             io_count_max: self.io_count_max,
             copies: Vec::new(),
             copies_rng,
+            events: self.events.clone(),
         }
     }
 
     fn copy_after_power_loss(&mut self) -> Disk {
-        let names = self.names.after_power_loss(&mut self.copies_rng);
+        let names = self.names.after_power_loss(&mut self.copies_rng, &mut self.events.lock());
         let rng = ChaCha8Rng::from_rng(&mut self.copies_rng);
         self.restarted(names, rng)
     }
@@ -159,6 +175,7 @@ impl Disk {
         let Some(capacity) = self.capacity else { return Ok(()) };
         let missing = self.names.file(number).live.missing_bytes(offset, len);
         if missing > 0 && self.names.used_bytes() + missing > capacity {
+            self.events.lock().disk_full += 1;
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(())
@@ -194,6 +211,7 @@ impl Disk {
         let failed = matches!(fault, Some(FaultKind::Error | FaultKind::Sticky));
         let mut written = bytes.len();
         if failed {
+            self.events.lock().writes_failed += 1;
             // A device that has gone away takes nothing more; one that fails now, any prefix.
             let sectors = bytes.len() as u64 / SECTOR;
             let prefix = if first_failure { self.rng.random_range(0..=sectors) } else { 0 };
@@ -211,11 +229,16 @@ impl Disk {
 
     fn sync(&mut self, number: NodeNumber) -> io::Result<()> {
         let begun = self.begin(Io::Other);
+        let events = self.events.clone();
         let inode = self.names.file(number);
         match begun {
             Ok(()) => inode.sync(),
             Err(_) if self.crashed => {}
-            Err(_) => inode.fail_sync(&mut self.rng),
+            Err(_) => {
+                let mut events = events.lock();
+                events.syncs_failed += 1;
+                inode.fail_sync(&mut self.rng, &mut events);
+            }
         }
         begun
     }
@@ -267,6 +290,7 @@ impl SimVfs {
             copies_at: Vec::new(),
             io_count_max: u64::MAX,
             copies: Vec::new(),
+            events: Arc::default(),
         })
     }
 
@@ -314,7 +338,16 @@ impl SimVfs {
     /// Power loss: gives the disk as it may be found afterwards, without faults. This one and all its
     /// handles fail from now on.
     pub fn crash(&self) -> Arc<SimVfs> {
-        self.restart(|disk| disk.names.after_power_loss(&mut disk.rng))
+        self.restart(|disk| disk.names.after_power_loss(&mut disk.rng, &mut disk.events.lock()))
+    }
+
+    /// The end of the process and nothing else: gives the disk as the next process finds it, with what was
+    /// written and not synced, and without faults. This one and all its handles fail from now on.
+    pub fn kill(&self) -> Arc<SimVfs> {
+        self.restart(|disk| {
+            disk.events.lock().kills += 1;
+            disk.names.after_kill()
+        })
     }
 
     /// Switching off in peace: everything done is on the disk. This one and all its handles fail from
@@ -354,11 +387,17 @@ impl SimVfs {
         assert!(offset < inode.live.len && bit < 8, "no bit {bit} at {offset} of {}", path.display());
         inode.live.flip_bit(offset, bit);
         inode.durable.flip_bit(offset, bit);
+        disk.events.lock().bits_rotten += 1;
     }
 
     /// More I/Os than this, from one start to the next, are a panic: for runs that must end.
     pub fn set_io_count_max(&self, most: u64) {
         self.disk.lock().io_count_max = most;
+    }
+
+    /// What befell it, those it was before, and all copies.
+    pub fn events(&self) -> DiskEvents {
+        *self.disk.lock().events.lock()
     }
 
     /// I/Os so far.
@@ -476,6 +515,7 @@ impl File for SimFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        stops::before_write(&self.path, offset);
         self.io("write", offset, |disk, number| disk.write(number, buf, offset))
     }
 

@@ -3,6 +3,7 @@
 //! happens to changes of other names around it.
 
 use super::content::Inode;
+use super::events::DiskEvents;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +14,13 @@ pub(super) type NodeNumber = u64;
 pub(super) const ROOT: NodeNumber = 0;
 
 /// A directory: names as they are now, and as they surely are on the disk.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Dir {
     pub(super) live: BTreeMap<String, NodeNumber>,
     durable: BTreeMap<String, NodeNumber>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Node {
     File(Inode),
     Dir(Dir),
@@ -29,7 +30,7 @@ pub(super) enum Node {
 type Change = Vec<(NodeNumber, String, Option<NodeNumber>)>;
 
 /// All files and directories.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) nodes: BTreeMap<NodeNumber, Node>,
     next: NodeNumber,
@@ -261,7 +262,8 @@ impl Names {
 
     /// The files and directories after a power loss. A change of a name is undone with the change of
     /// the same name it came after, so that a rename never leaves a file under both names.
-    pub(super) fn after_power_loss(&self, rng: &mut ChaCha8Rng) -> Names {
+    pub(super) fn after_power_loss(&self, rng: &mut ChaCha8Rng, events: &mut DiskEvents) -> Names {
+        events.power_losses += 1;
         let likely = match rng.random_range(0..4) {
             0 => 0.0,
             1 => 1.0,
@@ -274,10 +276,23 @@ impl Names {
             if !depends && rng.random_bool(likely) {
                 kept.push(change);
             } else {
+                events.names_undone += 1;
                 undone.extend(change.iter().map(|(dir, name, _)| (*dir, name.as_str())));
             }
         }
-        self.rebuild(&kept, |inode| inode.after_power_loss(rng))
+        self.rebuild(&kept, |inode| inode.after_power_loss(rng, events))
+    }
+
+    /// The files and directories after the end of the process: all as it was, and no handles.
+    pub(super) fn after_kill(&self) -> Names {
+        let mut names = self.clone();
+        for node in names.nodes.values_mut() {
+            if let Node::File(inode) = node {
+                inode.handles = 0;
+            }
+        }
+        names.forget_unreachable();
+        names
     }
 
     /// The files and directories after switching off in peace.

@@ -359,3 +359,34 @@ fn a_copy_is_what_a_power_loss_leaves_and_the_disk_goes_on_as_without_it() {
     }
     assert!(seen.len() > 3, "{seen:?}");
 }
+
+#[test]
+fn a_killed_process_leaves_what_it_wrote_and_writes_no_more() {
+    let (vfs, file) = with_synced_file(3, 4096);
+    file.write_at(&[7; 512], 0).unwrap();
+    let vfs2 = vfs.kill();
+    assert!(file.write_at(&[8; 512], 0).is_err());
+    assert_eq!(bytes_of(&vfs2, "f")[..512], [7; 512]);
+    // Not synced, so that a power loss may still take it.
+    let lost = (0..40).any(|_| bytes_of(&vfs2.copy_after_power_loss(), "f")[0] != 7);
+    assert!(lost);
+    assert_eq!(vfs2.events().kills, 1);
+    assert!(vfs2.events().writes_lost + vfs2.events().writes_torn > 0);
+}
+
+#[test]
+fn a_thread_is_stopped_before_each_of_its_writes() {
+    let (_, file) = with_synced_file(3, 4096);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let writes = std::rc::Rc::new(std::cell::Cell::new(0));
+            let count = writes.clone();
+            super::stop_before_writes(Box::new(move |_, _| count.set(count.get() + 1)));
+            file.write_at(&[7; 512], 0).unwrap();
+            file.sync().unwrap();
+            file.write_at(&[7; 512], 0).unwrap();
+            assert_eq!(writes.get(), 2);
+        });
+    });
+    file.write_at(&[7; 512], 0).unwrap();
+}

@@ -1,0 +1,238 @@
+//! Bulk loads: batches of rows in the server's form, encoded by a function of the server on worker threads.
+
+use std::ffi::c_void;
+
+use pandodb::{BulkLoad, Entries, Error, LoadEnd, RowEncoder};
+
+use crate::bytes::PandoBytes;
+use crate::guard::guard;
+use crate::status::{run, PandoStatus};
+use crate::table::PandoTable;
+use crate::transaction::PandoTxn;
+
+/// A load under way; it belongs to the transaction it was begun with.
+#[derive(Debug)]
+pub struct PandoLoad {
+    load: BulkLoad<Callbacks>,
+}
+
+/// Where an encoder puts the entries of a batch.
+#[derive(Debug)]
+pub struct PandoEntries<'a> {
+    entries: &'a mut [Entries],
+    too_long: bool,
+}
+
+/// Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
+/// once, each batch once by either of them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoEncoder {
+    /// Handed to the functions; freed when the load and its last batch are gone.
+    pub context: *mut c_void,
+    /// Adds the entries of all rows of a batch ([`pando_entries_add`]) and frees it. 0, or an error's number.
+    pub encode: Option<unsafe extern "C" fn(*mut c_void, *mut c_void, *mut PandoEntries<'_>) -> i32>,
+    /// Frees a batch.
+    pub free_batch: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    /// Frees the context.
+    pub free_context: Option<unsafe extern "C" fn(*mut c_void)>,
+}
+
+/// A number no error of the server has: an entry is too long.
+const TOO_LONG: i32 = -1;
+
+#[derive(Debug)]
+struct Context(PandoEncoder);
+
+// SAFETY: the caller of `pando_load_begin` vouches that the functions may be called from any thread.
+unsafe impl Send for Context {}
+// SAFETY: likewise.
+unsafe impl Sync for Context {}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if let Some(free) = self.0.free_context {
+            // SAFETY: nobody has the context any more.
+            unsafe { free(self.0.context) };
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Callbacks(std::sync::Arc<Context>);
+
+#[derive(Debug)]
+struct Batch {
+    context: std::sync::Arc<Context>,
+    batch: *mut c_void,
+}
+
+// SAFETY: as for `Context`.
+unsafe impl Send for Batch {}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(free) = self.context.0.free_batch.filter(|_| !self.batch.is_null()) {
+            // SAFETY: it was not encoded, and nobody else has it.
+            unsafe { free(self.context.0.context, self.batch) };
+        }
+    }
+}
+
+impl RowEncoder for Callbacks {
+    type Batch = Batch;
+
+    fn encode(&self, mut batch: Batch, entries: &mut [Entries]) -> Result<(), i32> {
+        let mut sink = PandoEntries { entries, too_long: false };
+        let given = std::mem::replace(&mut batch.batch, std::ptr::null_mut());
+        let encoder = &self.0 .0;
+        let Some(encode) = encoder.encode else { unreachable!("an encoder encodes") };
+        // SAFETY: the caller of `pando_load_begin` vouches for the function; it frees the batch.
+        match unsafe { encode(encoder.context, given, &mut sink) } {
+            0 if sink.too_long => Err(TOO_LONG),
+            0 => Ok(()),
+            code => Err(code),
+        }
+    }
+}
+
+/// For an encoder: adds the entry that the batch's next row has in a dictionary.
+///
+/// # Safety
+/// `sink` is what the encoder was given, the bytes are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_entries_add(
+    sink: *mut PandoEntries<'_>,
+    dictionary: u32,
+    key: PandoBytes,
+    value: PandoBytes,
+) {
+    guard(|| {
+        // SAFETY: the caller vouches for all of them.
+        let (sink, key, value) = unsafe { (&mut *sink, key.as_slice(), value.as_slice()) };
+        sink.too_long |= pandodb::is_too_long(key, value);
+        sink.entries[dictionary as usize].push(key, value);
+    });
+}
+
+/// Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
+/// work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
+/// equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
+///
+/// # Safety
+/// All objects are alive, the transaction belongs to this thread, `unique` has `count` bytes; the encoder's
+/// functions may be called from any thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_begin(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    unique: *const u8,
+    count: u32,
+    counted: u64,
+    encoder: PandoEncoder,
+    load: *mut *mut PandoLoad,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, unique, load) = unsafe {
+        (&mut *txn, &(*table).table, std::slice::from_raw_parts(unique, count as usize), &mut *load)
+    };
+    *load = std::ptr::null_mut();
+    let callbacks = Callbacks(std::sync::Arc::new(Context(encoder)));
+    run(|| {
+        let unique: Vec<bool> = unique.iter().map(|unique| *unique != 0).collect();
+        if let Some(mut begun) = txn.txn.begin_load(table, &unique, callbacks)? {
+            begun.set_counted(counted);
+            *load = Box::into_raw(Box::new(PandoLoad { load: begun }));
+        }
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
+/// fail, and its end will say why.
+///
+/// # Safety
+/// The load is alive and belongs to this thread; the batch is what its encoder takes.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_submit(
+    load: *mut PandoLoad,
+    batch: *mut c_void,
+    rows: u64,
+    bytes: u64,
+) -> u8 {
+    // SAFETY: the caller vouches for it.
+    let load = unsafe { &mut (*load).load };
+    guard(|| {
+        let batch = Batch { context: load.encoder().0.clone(), batch };
+        u8::from(load.submit(batch, rows, bytes))
+    })
+}
+
+/// Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and
+/// [`pando_load_duplicate`] tell of the first row in the order of the batches that has the key of an earlier one.
+/// `Killed`: `watch` said so. `Refused`: `refused` is what the encoder said. `watch` is called every few
+/// milliseconds with the part that is done, and says 0 to give up.
+///
+/// # Safety
+/// All objects are alive, the transaction is the one the load was begun with and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_finish(
+    txn: *mut PandoTxn,
+    load: *mut PandoLoad,
+    watch: Option<unsafe extern "C" fn(*mut c_void, f64) -> u8>,
+    watched: *mut c_void,
+    refused: *mut i32,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them and gives the load up.
+    let (txn, load, refused) = unsafe { (&mut *txn, Box::from_raw(load), &mut *refused) };
+    let mut look = |part: f64| {
+        // SAFETY: the caller vouches for the function.
+        watch.is_none_or(|watch| unsafe { watch(watched, part) } != 0)
+    };
+    *refused = 0;
+    run(|| match txn.txn.finish_load(load.load, &mut look)? {
+        LoadEnd::Loaded => Ok(PandoStatus::Ok),
+        LoadEnd::Duplicate { index, key, value, existing } => {
+            txn.set_duplicate(index, existing, key, value);
+            Err(Error::Duplicate { index, existing: Vec::new() })
+        }
+        LoadEnd::Refused(TOO_LONG) => Err(pandodb::too_long()),
+        LoadEnd::Refused(code) => {
+            *refused = code;
+            Ok(PandoStatus::Refused)
+        }
+        LoadEnd::Cancelled => Err(Error::Killed),
+    })
+}
+
+/// Gives a load up and frees it. Null is allowed.
+///
+/// # Safety
+/// The load is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_abort(load: *mut PandoLoad) {
+    guard(|| {
+        if !load.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(load) });
+        }
+    });
+}
+
+/// After `Duplicate` of a load: the entry of the row that came second, valid until the next change through
+/// this transaction.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread, `key` and `value` are valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_duplicate(
+    txn: *const PandoTxn,
+    key: *mut PandoBytes,
+    value: *mut PandoBytes,
+) {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, key, value) = unsafe { (&*txn, &mut *key, &mut *value) };
+    let (found_key, found_value) = txn.loaded_duplicate();
+    *key = PandoBytes::from_slice(found_key);
+    *value = PandoBytes::from_slice(found_value);
+}

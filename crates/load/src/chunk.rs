@@ -1,0 +1,420 @@
+//! A sorted chunk: the entries of some batches in key order, in blocks, in memory or spilled.
+//!
+//! ```text
+//! block:  shared key bytes  rest length  rest of key  value length  value  ordinal     for each entry
+//! ```
+//! Numbers are unsigned LEB128; the ordinal counts from the chunk's first and is there only if the dictionary
+//! may have duplicates. The first key of a block shares nothing. Spilled, a block is a block of the tree's
+//! file (`docs/format.md`): the payload is the length of the block (4 bytes, little-endian) and the block,
+//! compressed with LZ4 if the codec is 1. Nothing refers to it on disk: a crash forgets it.
+
+use std::sync::Arc;
+
+use pando_base::{Error, Result};
+use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
+
+use crate::entries::Entries;
+use crate::memory::{Memory, Part};
+
+/// A block is closed when it has so many bytes.
+const BLOCK_BYTES: usize = 128 << 10;
+const CODEC_PLAIN: u8 = 0;
+const CODEC_LZ4: u8 = 1;
+
+/// Where the bytes of a block are.
+#[derive(Debug)]
+enum Stored {
+    Memory(Arc<Vec<u8>>),
+    Spilled(Place),
+}
+
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub first_key: Vec<u8>,
+    pub raw_bytes: u64,
+    stored: Stored,
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    file: Arc<TreeFile>,
+    pub blocks: Vec<Block>,
+    /// Ordinal of the first entry that went in.
+    pub first_ordinal: u64,
+    pub has_ordinals: bool,
+    /// The space of spilled blocks, given back on drop.
+    _extent: Option<Extent>,
+    _memory: Option<Part>,
+}
+
+/// An entry to be sorted: sixteen bytes of its key, and where it is.
+#[derive(Clone, Copy)]
+struct Sorted {
+    head: [u64; 2],
+    batch: u32,
+    index: u32,
+}
+
+/// The eight bytes of `key` from `at` on as a number that sorts like them.
+#[inline]
+pub(crate) fn head(key: &[u8], at: usize) -> u64 {
+    match key.get(at..at + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()) {
+        Some(bytes) => u64::from_be_bytes(bytes),
+        None => {
+            let mut bytes = [0; 8];
+            let rest = key.get(at..).unwrap_or_default();
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// The entries of the batches in key order, equal ones in the order they came.
+fn sort(batches: &[Entries]) -> Vec<Sorted> {
+    let each = || batches.iter().flat_map(|batch| (0..batch.len()).map(move |index| batch.key(index)));
+    let Some(first) = each().next() else { return Vec::new() };
+    let skip = each().fold(first.len(), |least, key| least.min(shared_prefix(&first[..least], key)));
+    let mut items = Vec::with_capacity(batches.iter().map(Entries::len).sum());
+    for (number, batch) in batches.iter().enumerate() {
+        items.extend((0..batch.len()).map(|index| {
+            let key = batch.key(index);
+            let head = [head(key, skip), head(key, skip + 8)];
+            Sorted { head, batch: number as u32, index: index as u32 }
+        }));
+    }
+    let rest = |item: &Sorted| batches[item.batch as usize].key(item.index as usize);
+    items.sort_unstable_by(|a, b| {
+        a.head
+            .cmp(&b.head)
+            .then_with(|| rest(a)[skip..].cmp(&rest(b)[skip..]))
+            .then_with(|| (a.batch, a.index).cmp(&(b.batch, b.index)))
+    });
+    items
+}
+
+impl Chunk {
+    /// Sorts batches that follow one another; the entries before them number `first_ordinal`.
+    pub(crate) fn sort(
+        file: &Arc<TreeFile>,
+        batches: &[Entries],
+        first_ordinal: u64,
+        has_ordinals: bool,
+    ) -> Chunk {
+        let items = sort(batches);
+        let mut starts = Vec::with_capacity(batches.len());
+        let mut rows = 0;
+        for batch in batches {
+            starts.push(rows);
+            rows += batch.len() as u64;
+        }
+        let mut writer = BlockWriter::new(has_ordinals);
+        for item in items {
+            let batch = &batches[item.batch as usize];
+            let ordinal = starts[item.batch as usize] + u64::from(item.index);
+            writer.add(batch.key(item.index as usize), batch.value(item.index as usize), ordinal);
+        }
+        Chunk {
+            file: file.clone(),
+            blocks: writer.finish(),
+            first_ordinal,
+            has_ordinals,
+            _extent: None,
+            _memory: None,
+        }
+    }
+
+    /// Keeps the blocks in memory if the budget allows, else writes them into the file. Gives the bytes written.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(crate) fn settle(&mut self, memory: &Arc<Memory>) -> Result<u64> {
+        let held = |block: &Block| match &block.stored {
+            Stored::Memory(bytes) => {
+                (bytes.capacity() + block.first_key.capacity() + size_of::<Block>()) as u64
+            }
+            Stored::Spilled(_) => 0,
+        };
+        if let Some(part) = memory.take(self.blocks.iter().map(held).sum()) {
+            self._memory = Some(part);
+            return Ok(0);
+        }
+        self.spill()
+    }
+
+    fn spill(&mut self) -> Result<u64> {
+        let raw: u64 = self.blocks.iter().map(|block| block.raw_bytes + 64).sum();
+        let mut extent = self.file.allocate(raw.max(1))?;
+        let begin = extent.place().offset;
+        let mut out = Vec::new();
+        let mut payload = Vec::new();
+        let mut places = Vec::with_capacity(self.blocks.len());
+        for block in &self.blocks {
+            let Stored::Memory(bytes) = &block.stored else { unreachable!("spilled once") };
+            let codec = pack(bytes, &mut payload);
+            let offset = begin + out.len() as u64;
+            block::seal(BlockKind::Spill, codec, self.file.dict(), offset, &mut out, &payload);
+            places.push(Place { offset, len: begin + out.len() as u64 - offset });
+        }
+        let page = pando_base::limits::PAGE_BYTES as usize;
+        out.resize(out.len().next_multiple_of(page), 0);
+        extent.shrink_to(out.len() as u64);
+        self.file.write(begin, &out)?;
+        for (block, place) in self.blocks.iter_mut().zip(places) {
+            block.stored = Stored::Spilled(place);
+        }
+        self._extent = Some(extent);
+        Ok(out.len() as u64)
+    }
+
+    /// The bytes of a block.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn bytes(&self, number: usize) -> Result<Arc<Vec<u8>>> {
+        match &self.blocks[number].stored {
+            Stored::Memory(bytes) => Ok(bytes.clone()),
+            Stored::Spilled(place) => {
+                let bytes = self.file.read(*place)?;
+                let path = self.file.path();
+                let (codec, payload) =
+                    block::open(&path, BlockKind::Spill, self.file.dict(), place.offset, &bytes)?;
+                let unpacked = unpack(codec, payload);
+                let wrong = |found| {
+                    Error::corruption(&path, place.offset, "spilled block", "what was written", found)
+                };
+                unpacked.map(Arc::new).map_err(wrong)
+            }
+        }
+    }
+
+    /// Number of the block in which the first key at or above `key` may be.
+    fn block_of(&self, key: &[u8]) -> usize {
+        self.blocks.partition_point(|block| block.first_key.as_slice() <= key).saturating_sub(1)
+    }
+}
+
+fn pack(bytes: &[u8], payload: &mut Vec<u8>) -> u8 {
+    payload.clear();
+    payload.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    let start = payload.len();
+    payload.resize(start + lz4_flex::block::get_maximum_output_size(bytes.len()), 0);
+    match lz4_flex::block::compress_into(bytes, &mut payload[start..]) {
+        Ok(len) if len < bytes.len() => {
+            payload.truncate(start + len);
+            CODEC_LZ4
+        }
+        _ => {
+            payload.truncate(start);
+            payload.extend_from_slice(bytes);
+            CODEC_PLAIN
+        }
+    }
+}
+
+fn unpack(codec: u8, payload: &[u8]) -> std::result::Result<Vec<u8>, String> {
+    let (length, rest) = payload.split_first_chunk::<4>().ok_or("no length")?;
+    let length = u32::from_le_bytes(*length) as usize;
+    match codec {
+        CODEC_PLAIN if rest.len() == length => Ok(rest.to_vec()),
+        CODEC_LZ4 => lz4_flex::block::decompress(rest, length).map_err(|error| error.to_string()),
+        _ => Err(format!("codec {codec}, {} bytes for {length}", rest.len())),
+    }
+}
+
+/// Pours entries in key order into blocks.
+struct BlockWriter {
+    has_ordinals: bool,
+    blocks: Vec<Block>,
+    bytes: Vec<u8>,
+    first_key: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+impl BlockWriter {
+    fn new(has_ordinals: bool) -> BlockWriter {
+        let (bytes, first_key, last_key) = (Vec::new(), Vec::new(), Vec::new());
+        BlockWriter { has_ordinals, blocks: Vec::new(), bytes, first_key, last_key }
+    }
+
+    fn add(&mut self, key: &[u8], value: &[u8], ordinal: u64) {
+        if self.bytes.len() >= BLOCK_BYTES {
+            self.cut();
+        }
+        let mut shared = 0;
+        if self.bytes.is_empty() {
+            self.first_key = key.to_vec();
+        } else {
+            shared = shared_prefix(&self.last_key, key);
+        }
+        let rest = &key[shared..];
+        put_number(&mut self.bytes, shared as u64);
+        put_number(&mut self.bytes, rest.len() as u64);
+        self.bytes.extend_from_slice(rest);
+        put_number(&mut self.bytes, value.len() as u64);
+        self.bytes.extend_from_slice(value);
+        if self.has_ordinals {
+            put_number(&mut self.bytes, ordinal);
+        }
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(rest);
+    }
+
+    fn cut(&mut self) {
+        if self.bytes.is_empty() {
+            return;
+        }
+        let bytes = self.bytes.as_slice().to_vec();
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * BLOCK_BYTES);
+        self.blocks.push(Block {
+            first_key: std::mem::take(&mut self.first_key),
+            raw_bytes: bytes.len() as u64,
+            stored: Stored::Memory(Arc::new(bytes)),
+        });
+    }
+
+    fn finish(mut self) -> Vec<Block> {
+        self.cut();
+        self.blocks
+    }
+}
+
+#[inline]
+fn put_number(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// A place in a chunk, going forward.
+#[derive(Debug)]
+pub(crate) struct ChunkCursor {
+    chunk: Arc<Chunk>,
+    block: usize,
+    bytes: Arc<Vec<u8>>,
+    at: usize,
+    key: Vec<u8>,
+    value: std::ops::Range<usize>,
+    ordinal: u64,
+    /// Ends before this key.
+    hi: Option<Vec<u8>>,
+    valid: bool,
+}
+
+impl ChunkCursor {
+    /// At the first entry from `lo` on; ends before `hi`.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub(crate) fn new(chunk: Arc<Chunk>, lo: Option<&[u8]>, hi: Option<Vec<u8>>) -> Result<ChunkCursor> {
+        // Equal keys may straddle blocks: the first of them is in or behind the block before.
+        let block = lo.map_or(0, |lo| {
+            let mut block = chunk.block_of(lo);
+            while block > 0 && chunk.blocks[block].first_key == lo {
+                block -= 1;
+            }
+            block
+        });
+        let mut cursor = ChunkCursor {
+            block,
+            bytes: Arc::default(),
+            at: 0,
+            key: Vec::new(),
+            value: 0..0,
+            ordinal: 0,
+            hi,
+            valid: true,
+            chunk,
+        };
+        if cursor.block < cursor.chunk.blocks.len() {
+            cursor.bytes = cursor.chunk.bytes(cursor.block)?;
+        }
+        cursor.next()?;
+        while lo.is_some_and(|lo| cursor.valid && cursor.key.as_slice() < lo) {
+            cursor.next()?;
+        }
+        Ok(cursor)
+    }
+
+    pub(crate) fn valid(&self) -> bool {
+        self.valid
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.bytes[self.value.clone()]
+    }
+
+    /// Of the entry, among all of its dictionary; 0 where they are not kept.
+    pub(crate) fn ordinal(&self) -> u64 {
+        self.ordinal
+    }
+
+    pub(crate) fn next(&mut self) -> Result<()> {
+        if self.at >= self.bytes.len() {
+            if !self.bytes.is_empty() {
+                self.block += 1;
+            }
+            if self.block >= self.chunk.blocks.len() {
+                self.valid = false;
+                return Ok(());
+            }
+            if self.at > 0 {
+                self.bytes = self.chunk.bytes(self.block)?;
+            }
+            self.at = 0;
+        }
+        if self.read().is_none() {
+            let path = self.chunk.file.path();
+            return Err(Error::corruption(&path, 0, "sorted block", "an entry", format!("byte {}", self.at)));
+        }
+        if self.hi.as_ref().is_some_and(|hi| self.key >= *hi) {
+            self.valid = false;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn read(&mut self) -> Option<()> {
+        let shared = self.number()? as usize;
+        let rest_len = self.number()? as usize;
+        let rest = self.bytes.get(self.at..self.at.checked_add(rest_len)?)?;
+        if shared > self.key.len() {
+            return None;
+        }
+        self.key.truncate(shared);
+        self.key.extend_from_slice(rest);
+        self.at += rest_len;
+        let value_len = self.number()? as usize;
+        self.value = self.at..self.at.checked_add(value_len).filter(|end| *end <= self.bytes.len())?;
+        self.at = self.value.end;
+        if self.chunk.has_ordinals {
+            self.ordinal = self.chunk.first_ordinal + self.number()?;
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn number(&mut self) -> Option<u64> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = *self.bytes.get(self.at)?;
+            self.at += 1;
+            n |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(n);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,97 @@
+//! A batch of entries of one dictionary, in the order of their rows.
+
+use pando_column::RECORD_OVERHEAD_BYTES;
+
+/// Entries in the order they were made, in one buffer.
+#[derive(Debug, Default)]
+pub struct Entries {
+    bytes: Vec<u8>,
+    items: Vec<Item>,
+    /// Each key is above the one before.
+    disordered: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    at: u32,
+    key_len: u32,
+    value_len: u32,
+}
+
+impl Entries {
+    /// No entries.
+    pub fn new() -> Entries {
+        Entries::default()
+    }
+
+    /// Room for so many entries of so many bytes.
+    pub fn with_capacity(rows: usize, bytes: usize) -> Entries {
+        Entries { bytes: Vec::with_capacity(bytes), items: Vec::with_capacity(rows), disordered: false }
+    }
+
+    /// Appends an entry. All entries together must stay below 4 GiB.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        let ascends = self.last_key().is_none_or(|last| last < key);
+        self.disordered |= !ascends;
+        let at = u32::try_from(self.bytes.len()).expect("a batch below 4 GiB");
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.items.push(Item { at, key_len: key.len() as u32, value_len: value.len() as u32 });
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Memory in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.items.capacity() * size_of::<Item>()
+    }
+
+    /// Bytes of keys and values and what a record costs besides, as runs count them.
+    pub fn raw_bytes(&self) -> u64 {
+        (self.bytes.len() + self.items.len() * RECORD_OVERHEAD_BYTES) as u64
+    }
+
+    /// Each key is above the one before.
+    pub fn ascends(&self) -> bool {
+        !self.disordered
+    }
+
+    /// The first key, as pushed.
+    pub fn first_key(&self) -> Option<&[u8]> {
+        (!self.is_empty()).then(|| self.key(0))
+    }
+
+    /// The last key, as pushed.
+    #[inline]
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.items.last().map(|item| self.key_of(item))
+    }
+
+    /// Key of an entry. Panics if there are not so many.
+    #[inline]
+    pub fn key(&self, index: usize) -> &[u8] {
+        self.key_of(&self.items[index])
+    }
+
+    /// Value of an entry. Panics if there are not so many.
+    #[inline]
+    pub fn value(&self, index: usize) -> &[u8] {
+        let item = &self.items[index];
+        let at = (item.at + item.key_len) as usize;
+        &self.bytes[at..at + item.value_len as usize]
+    }
+
+    #[inline]
+    fn key_of(&self, item: &Item) -> &[u8] {
+        &self.bytes[item.at as usize..(item.at + item.key_len) as usize]
+    }
+}

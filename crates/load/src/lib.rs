@@ -1,0 +1,24 @@
+//! Bulk loading: entries of many rows, in any order, to sorted runs of leaves, with all processors.
+//!
+//! A [`Sorter`] takes the entries of one dictionary in numbered batches from any thread; [`finish`] merges
+//! those of several dictionaries and gives runs that a transaction owns (private runs): its commit adopts
+//! them by reference, or a new index puts them at the bottom of its tree (`Tree::adopt_bottom`). What
+//! happens in between is told in `sorter`.
+//!
+//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; the rest
+//! is for the groups that are being collected and sorted. What comes in key order is besides: a leaf or two
+//! for each worker.
+
+mod chunk;
+mod entries;
+mod memory;
+mod merge;
+mod sorter;
+mod stages;
+mod workers;
+
+pub use entries::Entries;
+pub use memory::Memory;
+pub use sorter::{finish, Duplicate, Finished, Setting, Sorter};
+pub use stages::{Stage, Stages, STAGES};
+pub use workers::{Inline, Task, Workers};

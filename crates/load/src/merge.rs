@@ -1,0 +1,232 @@
+//! The merge of a dictionary's sorted parts, within a range of keys.
+
+use std::sync::Arc;
+
+use pando_base::{Kind, Result};
+use pando_run::{Run, RunCursor};
+use pando_tree::Tree;
+
+use crate::chunk::{head, Chunk, ChunkCursor};
+use crate::sorter::Duplicate;
+
+/// Something that is merged.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Chunk(Arc<Chunk>),
+    /// Entries that came in key order, before those of all chunks.
+    Run(Arc<Run>),
+}
+
+/// `[lo, hi)`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Range {
+    pub lo: Option<Vec<u8>>,
+    pub hi: Option<Vec<u8>>,
+}
+
+enum Cursor {
+    Chunk(ChunkCursor),
+    Run(Box<RunCursor>, Option<Vec<u8>>),
+}
+
+struct Input {
+    cursor: Cursor,
+    /// Of its key, to compare quickly.
+    head: u64,
+}
+
+impl Input {
+    fn open(source: &Source, range: &Range) -> Result<Input> {
+        let cursor = match source {
+            Source::Chunk(chunk) => {
+                Cursor::Chunk(ChunkCursor::new(chunk.clone(), range.lo.as_deref(), range.hi.clone())?)
+            }
+            Source::Run(run) => {
+                let mut cursor = Box::new(run.cursor().bypass_cache());
+                match &range.lo {
+                    Some(lo) => cursor.seek(lo)?,
+                    None => cursor.seek_first()?,
+                }
+                Cursor::Run(cursor, range.hi.clone())
+            }
+        };
+        let mut input = Input { cursor, head: 0 };
+        input.note();
+        Ok(input)
+    }
+
+    fn note(&mut self) {
+        if self.valid() {
+            self.head = head(self.key(), 0);
+        }
+    }
+
+    fn valid(&self) -> bool {
+        match &self.cursor {
+            Cursor::Chunk(cursor) => cursor.valid(),
+            Cursor::Run(cursor, hi) => {
+                cursor.valid() && hi.as_ref().is_none_or(|hi| cursor.key() < hi.as_slice())
+            }
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match &self.cursor {
+            Cursor::Chunk(cursor) => cursor.key(),
+            Cursor::Run(cursor, _) => cursor.key(),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        match &self.cursor {
+            Cursor::Chunk(cursor) => cursor.value(),
+            Cursor::Run(cursor, _) => cursor.record().value,
+        }
+    }
+
+    /// Of its entry; what came in order was before all else.
+    fn ordinal(&self) -> u64 {
+        match &self.cursor {
+            Cursor::Chunk(cursor) => cursor.ordinal(),
+            Cursor::Run(..) => 0,
+        }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        match &mut self.cursor {
+            Cursor::Chunk(cursor) => cursor.next()?,
+            Cursor::Run(cursor, _) => cursor.next()?,
+        }
+        self.note();
+        Ok(())
+    }
+
+    #[inline]
+    fn is_before(&self, other: &Input) -> bool {
+        if self.head != other.head {
+            return self.head < other.head;
+        }
+        (self.key(), self.ordinal()) < (other.key(), other.ordinal())
+    }
+}
+
+/// Inputs as a heap: each is before those at twice its place plus one and plus two.
+struct Heap {
+    inputs: Vec<Input>,
+}
+
+impl Heap {
+    fn open(sources: &[Source], range: &Range) -> Result<Heap> {
+        let inputs: Result<Vec<Input>> = sources.iter().map(|source| Input::open(source, range)).collect();
+        let mut heap = Heap { inputs: inputs?.into_iter().filter(Input::valid).collect() };
+        for at in (0..heap.inputs.len() / 2).rev() {
+            heap.sift_down(at);
+        }
+        Ok(heap)
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.inputs[0].next()?;
+        if !self.inputs[0].valid() {
+            self.inputs.swap_remove(0);
+        }
+        self.sift_down(0);
+        Ok(())
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        loop {
+            let mut first = at;
+            for child in [2 * at + 1, 2 * at + 2] {
+                if child < self.inputs.len() && self.inputs[child].is_before(&self.inputs[first]) {
+                    first = child;
+                }
+            }
+            if first == at {
+                return;
+            }
+            self.inputs.swap(at, first);
+            at = first;
+        }
+    }
+}
+
+/// What a merge gives.
+#[derive(Debug)]
+pub(crate) enum Merged {
+    Runs(Vec<Arc<Run>>),
+    Duplicate(Duplicate),
+    Cancelled,
+}
+
+/// Entries between two looks at `cancelled`.
+const STRIDE: u64 = 4096;
+
+/// Merges what the sources have in the range, about `raw_bytes`, into private runs. `cancelled` is asked
+/// now and then. Without ordinals a duplicate is one of rows that have one elsewhere too: it comes last.
+///
+/// # Errors
+/// Those of reading and writing; nothing is left then.
+pub(crate) fn merge(
+    tree: &Arc<Tree>,
+    sources: &[Source],
+    range: &Range,
+    raw_bytes: u64,
+    has_ordinals: bool,
+    cancelled: impl Fn() -> bool,
+) -> Result<Merged> {
+    let mut heap = Heap::open(sources, range)?;
+    let mut writer = tree.private_writer_of(raw_bytes);
+    let mut last: Option<Last> = None;
+    let mut duplicate: Option<Duplicate> = None;
+    let mut count = 0u64;
+    while let Some(top) = heap.inputs.first() {
+        count += 1;
+        if count % STRIDE == 0 && cancelled() {
+            return Ok(Merged::Cancelled);
+        }
+        let last = last.get_or_insert_default();
+        if count > 1 && last.key == top.key() {
+            last.repeats += 1;
+            // The second row with this key is the one that was too many.
+            if last.repeats == 1 && duplicate.as_ref().is_none_or(|first| top.ordinal() < first.ordinal) {
+                duplicate = Some(Duplicate {
+                    ordinal: if has_ordinals { top.ordinal() } else { u64::MAX },
+                    key: last.key.clone(),
+                    value: top.value().to_vec(),
+                    existing: last.value.clone(),
+                });
+            }
+        } else {
+            last.set(top);
+            if duplicate.is_none() {
+                writer.add(top.key(), Kind::Put, top.value())?;
+            }
+        }
+        heap.next()?;
+    }
+    match duplicate {
+        Some(duplicate) => Ok(Merged::Duplicate(duplicate)),
+        None => Ok(Merged::Runs(writer.finish()?)),
+    }
+}
+
+/// The entry before.
+#[derive(Default)]
+struct Last {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    repeats: u64,
+}
+
+impl Last {
+    fn set(&mut self, input: &Input) {
+        self.key.clear();
+        self.key.extend_from_slice(input.key());
+        self.value.clear();
+        self.value.extend_from_slice(input.value());
+        self.repeats = 0;
+    }
+}

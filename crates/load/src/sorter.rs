@@ -1,0 +1,439 @@
+//! A dictionary's sorter: batches of entries in any key order become private runs that lie apart.
+//!
+//! Life of an entry:
+//! 1. It arrives in a numbered batch, from any thread; batches are taken in the order of their numbers and
+//!    collected into groups.
+//! 2. As long as keys ascend over all batches, a group is written as a run of a leaf at once. The first key
+//!    that does not ends that for good: from there on each group is sorted into a **chunk**, which stays in
+//!    memory within the budget and is spilled beyond it (`chunk`).
+//! 3. [`finish`] merges chunks, and runs whose keys they overlap, in parallel over dictionaries and ranges of
+//!    keys, into runs of leaves (`merge`); and syncs the files.
+//!
+//! What holds:
+//! * Equal keys are found in the merge. Of all rows with a key that an earlier row has, the first one in the
+//!   order of the input is reported, as if rows were inserted one by one.
+//! * An error, a cancellation or a drop leaves nothing in the file: runs and chunks give their space back.
+//! * Tasks wait for nobody; a sorter's mutex is held for moments, with nothing called but the pool.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_base::{Kind, Result};
+use pando_run::Run;
+use pando_tree::Tree;
+use parking_lot::{Condvar, Mutex};
+
+use crate::chunk::Chunk;
+use crate::entries::Entries;
+use crate::memory::Memory;
+use crate::merge::{merge, Merged, Range, Source};
+use crate::stages::{Stage, Stages};
+use crate::workers::Workers;
+
+/// Smallest and largest groups that are sorted at once.
+const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(16 << 20);
+
+/// Merges of less than this are not divided.
+const PIECE_BYTES_MIN: u64 = 16 << 20;
+
+/// How often a waiting [`finish`] looks around.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Two rows with one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// Number of the row that has the key of an earlier one: its place in the input, from 0.
+    pub ordinal: u64,
+    /// The key.
+    pub key: Vec<u8>,
+    /// What that row has under the key.
+    pub value: Vec<u8>,
+    /// What the earlier row has.
+    pub existing: Vec<u8>,
+}
+
+/// What loads have in common: who works, with how much memory, and when to stop.
+#[derive(Clone)]
+pub struct Setting {
+    /// Who does the work.
+    pub workers: Arc<dyn Workers>,
+    /// What sorted chunks may keep.
+    pub memory: Arc<Memory>,
+    /// Raised when the load is given up: tasks end soon.
+    pub cancelled: Arc<AtomicBool>,
+    /// Where times are counted.
+    pub stages: Arc<Stages>,
+}
+
+impl std::fmt::Debug for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setting").field("memory", &self.memory).finish_non_exhaustive()
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct Sorter {
+    tree: Arc<Tree>,
+    setting: Setting,
+    /// Entries can be equal: their order is kept.
+    may_repeat: bool,
+    chunk_bytes: u64,
+    state: Mutex<State>,
+    /// A task has ended.
+    ended: Condvar,
+    merged_bytes: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Batches that came before their turn.
+    early: BTreeMap<u64, Entries>,
+    next_batch: u64,
+    group: Vec<Entries>,
+    group_bytes: u64,
+    /// Last key of what came in order.
+    last_key: Option<Vec<u8>>,
+    /// A key did not ascend: groups are sorted.
+    disordered: bool,
+    /// Entries in groups already handed on.
+    taken: u64,
+    raw_bytes: u64,
+    groups: u64,
+    /// Runs of what came in order, by group.
+    ordered: BTreeMap<u64, Vec<Arc<Run>>>,
+    chunks: Vec<Arc<Chunk>>,
+    /// Runs that the merge made, by piece.
+    pieces: BTreeMap<usize, Vec<Arc<Run>>>,
+    duplicate: Option<Duplicate>,
+    tasks: usize,
+    error: Option<pando_base::Error>,
+    was_cancelled: bool,
+}
+
+/// What [`finish`] gives.
+#[derive(Debug)]
+pub enum Finished {
+    /// For each sorter its runs: private, ascending, apart from each other, synced.
+    Runs(Vec<Vec<Arc<Run>>>),
+    /// A key came twice: in this sorter, and nothing is left.
+    Duplicate(usize, Duplicate),
+    /// It was given up.
+    Cancelled,
+}
+
+impl Sorter {
+    /// A sorter for a dictionary. `may_repeat`: keys can come more than once, and the caller wants to know of
+    /// the first. `share` is about which part of the memory this dictionary needs, among all of the load.
+    pub fn new(tree: &Arc<Tree>, setting: &Setting, may_repeat: bool, share: u64) -> Arc<Sorter> {
+        // One that is being collected and one that is being sorted, in what chunks leave of the memory.
+        let chunk_bytes = setting.memory.limit() * 3 / 16 / share.max(1);
+        Arc::new(Sorter {
+            tree: tree.clone(),
+            setting: setting.clone(),
+            may_repeat,
+            chunk_bytes: chunk_bytes.clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end()),
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            merged_bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes batch `number` (they count from 0 without gaps), from any thread. Errors come out of [`finish`].
+    pub fn add(self: &Arc<Self>, number: u64, entries: Entries) {
+        let mut due = Vec::new();
+        let mut state = self.state.lock();
+        state.early.insert(number, entries);
+        while let Some(batch) = {
+            let next = state.next_batch;
+            state.early.remove(&next)
+        } {
+            state.next_batch += 1;
+            self.collect(&mut state, batch, &mut due);
+        }
+        drop(state);
+        self.start(due);
+    }
+
+    /// Puts a batch into the group; full ones are `due`.
+    fn collect(&self, state: &mut State, batch: Entries, due: &mut Vec<Group>) {
+        let (Some(first), Some(last)) = (batch.first_key(), batch.last_key()) else { return };
+        if !state.disordered {
+            let ascends = batch.ascends() && state.last_key.as_deref().is_none_or(|last| last < first);
+            if ascends {
+                state.last_key = Some(last.to_vec());
+            } else {
+                // What of the group is in order is still a run.
+                due.extend(state.take_group());
+                state.disordered = true;
+            }
+        }
+        state.raw_bytes += batch.raw_bytes();
+        state.group_bytes += batch.raw_bytes();
+        state.group.push(batch);
+        let full = if state.disordered { self.chunk_bytes } else { self.tree.leaf_raw_bytes() };
+        if state.group_bytes >= full {
+            due.extend(state.take_group());
+        }
+    }
+
+    fn start(self: &Arc<Self>, due: Vec<Group>) {
+        for group in due {
+            let sorter = self.clone();
+            self.setting.workers.run(Box::new(move || sorter.work(|| sorter.take_in(group))));
+        }
+    }
+
+    /// Runs a piece of work whose task is counted already.
+    fn work(&self, work: impl FnOnce() -> Result<()>) {
+        let result = if self.is_cancelled() { Ok(()) } else { work() };
+        let mut state = self.state.lock();
+        if let Err(error) = result {
+            state.error.get_or_insert(error);
+            // The load will fail: the rest need not be done.
+            self.setting.cancelled.store(true, Ordering::Release);
+        }
+        state.tasks -= 1;
+        drop(state);
+        self.ended.notify_all();
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.setting.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Writes a group that came in order, or sorts it.
+    fn take_in(&self, group: Group) -> Result<()> {
+        let stages = &self.setting.stages;
+        if group.ascends {
+            let runs = stages.time(Stage::Write, || self.write_ordered(&group.batches))?;
+            self.state.lock().ordered.insert(group.number, runs);
+            return Ok(());
+        }
+        let file = self.tree.file();
+        let mut chunk = stages
+            .time(Stage::Sort, || Chunk::sort(file, &group.batches, group.first_ordinal, self.may_repeat));
+        drop(group);
+        let spilled = stages.time(Stage::Spill, || chunk.settle(&self.setting.memory))?;
+        stages.add_spilled(spilled);
+        self.state.lock().chunks.push(Arc::new(chunk));
+        Ok(())
+    }
+
+    fn write_ordered(&self, batches: &[Entries]) -> Result<Vec<Arc<Run>>> {
+        let mut writer = self.tree.private_writer_of(batches.iter().map(Entries::raw_bytes).sum());
+        for batch in batches {
+            for index in 0..batch.len() {
+                writer.add(batch.key(index), Kind::Put, batch.value(index))?;
+            }
+        }
+        writer.finish()
+    }
+
+    /// Hands on what has been collected. Requires: all batches were added.
+    fn close(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        assert!(state.early.is_empty(), "a batch is missing: {}", state.next_batch);
+        let due = state.take_group();
+        drop(state);
+        self.start(due.into_iter().collect());
+    }
+
+    /// Waits until no task is left; `watch` is called now and then.
+    fn wait(&self, watch: &mut dyn FnMut()) {
+        let mut state = self.state.lock();
+        while state.tasks > 0 {
+            self.ended.wait_for(&mut state, LOOK);
+            parking_lot::MutexGuard::unlocked(&mut state, &mut *watch);
+        }
+    }
+
+    /// Starts what makes one sequence of runs of all parts. Requires: no task is running.
+    fn start_merge(self: &Arc<Self>, threads: usize) {
+        let mut state = self.state.lock();
+        if state.chunks.is_empty() || state.error.is_some() {
+            return;
+        }
+        let least = state.chunks.iter().filter_map(|chunk| chunk.blocks.first().map(|b| &b.first_key)).min();
+        let least = least.cloned().unwrap_or_default();
+        let mut sources: Vec<Source> = state.chunks.drain(..).map(Source::Chunk).collect();
+        let mut raw: u64 = 0;
+        // Runs whose keys nothing else has are leaves already.
+        for runs in state.ordered.values_mut() {
+            let (overlapped, kept) = runs.drain(..).partition(|run: &Arc<Run>| run.meta().max_key >= least);
+            *runs = kept;
+            raw += overlapped.iter().map(|run: &Arc<Run>| run.meta().raw_bytes).sum::<u64>();
+            sources.extend(overlapped.into_iter().map(Source::Run));
+        }
+        raw += state.raw_bytes;
+        let ranges = divide(&sources, raw, threads);
+        let piece_bytes = raw / ranges.len() as u64;
+        state.tasks += ranges.len();
+        drop(state);
+        let sources = Arc::new(sources);
+        for (piece, range) in ranges.into_iter().enumerate() {
+            let (sorter, sources) = (self.clone(), sources.clone());
+            let work = move || sorter.work(|| sorter.merge_piece(piece, &sources, &range, piece_bytes));
+            self.setting.workers.run(Box::new(work));
+        }
+    }
+
+    fn merge_piece(&self, piece: usize, sources: &[Source], range: &Range, bytes: u64) -> Result<()> {
+        let merged = self.setting.stages.time(Stage::Merge, || {
+            merge(&self.tree, sources, range, bytes, self.may_repeat, || self.is_cancelled())
+        })?;
+        let mut state = self.state.lock();
+        match merged {
+            Merged::Runs(runs) => {
+                state.pieces.insert(piece, runs);
+            }
+            Merged::Duplicate(new) => {
+                if state.duplicate.as_ref().is_none_or(|first| new.ordinal < first.ordinal) {
+                    state.duplicate = Some(new);
+                }
+            }
+            Merged::Cancelled => state.was_cancelled = true,
+        }
+        self.merged_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn start_sync(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        if state.error.is_some() || state.duplicate.is_some() {
+            return;
+        }
+        state.tasks += 1;
+        drop(state);
+        let sorter = self.clone();
+        let sync = move || {
+            sorter.work(|| sorter.setting.stages.time(Stage::Sync, || sorter.tree.file().sync()));
+        };
+        self.setting.workers.run(Box::new(sync));
+    }
+
+    /// Bytes of all batches.
+    pub fn raw_bytes(&self) -> u64 {
+        self.state.lock().raw_bytes
+    }
+
+    /// Its runs, ascending. Requires: everything is done.
+    fn take_runs(&self) -> Vec<Arc<Run>> {
+        let mut state = self.state.lock();
+        let ordered = std::mem::take(&mut state.ordered).into_values().flatten();
+        ordered.chain(std::mem::take(&mut state.pieces).into_values().flatten()).collect()
+    }
+}
+
+/// Batches that are handed on together.
+#[derive(Debug)]
+struct Group {
+    number: u64,
+    batches: Vec<Entries>,
+    first_ordinal: u64,
+    ascends: bool,
+}
+
+impl State {
+    /// The group, counted as a task.
+    fn take_group(&mut self) -> Option<Group> {
+        if self.group.is_empty() {
+            return None;
+        }
+        let batches = std::mem::take(&mut self.group);
+        let rows: usize = batches.iter().map(Entries::len).sum();
+        let group =
+            Group { number: self.groups, batches, first_ordinal: self.taken, ascends: !self.disordered };
+        self.groups += 1;
+        self.group_bytes = 0;
+        self.taken += rows as u64;
+        self.tasks += 1;
+        Some(group)
+    }
+}
+
+/// Cuts all keys into ranges of about the same bytes, at the first keys of blocks.
+fn divide(sources: &[Source], raw: u64, threads: usize) -> Vec<Range> {
+    let parts = (raw / PIECE_BYTES_MIN).clamp(1, 2 * threads as u64) as usize;
+    let mut keys: Vec<(&[u8], u64)> = Vec::new();
+    for source in sources {
+        match source {
+            Source::Chunk(chunk) => {
+                keys.extend(chunk.blocks.iter().map(|block| (block.first_key.as_slice(), block.raw_bytes)));
+            }
+            Source::Run(run) => keys.push((run.meta().min_key.as_slice(), run.meta().raw_bytes)),
+        }
+    }
+    keys.sort_unstable();
+    let total: u64 = keys.iter().map(|(_, bytes)| bytes).sum();
+    let mut cuts: Vec<Vec<u8>> = Vec::new();
+    let mut sum = 0;
+    for (key, bytes) in keys {
+        let due = cuts.len() + 1 < parts && sum >= total / parts as u64 * (cuts.len() as u64 + 1);
+        if due && cuts.last().is_none_or(|last| last.as_slice() < key) {
+            cuts.push(key.to_vec());
+        }
+        sum += bytes;
+    }
+    let mut ranges = Vec::with_capacity(cuts.len() + 1);
+    let mut lo = None;
+    for cut in cuts {
+        ranges.push(Range { lo: lo.replace(cut.clone()), hi: Some(cut) });
+    }
+    ranges.push(Range { lo, hi: None });
+    ranges
+}
+
+/// Ends several sorters of one load: merges, syncs, and gives their runs. `watch` is called every few
+/// milliseconds with the part that is done; it may raise `cancelled`.
+///
+/// Of duplicates in several sorters the one whose row comes first is told, of one row the first sorter's.
+///
+/// # Errors
+/// Those of reading and writing. Nothing is left in the files then.
+pub fn finish(sorters: &[Arc<Sorter>], setting: &Setting, watch: &mut dyn FnMut(f64)) -> Result<Finished> {
+    let total: u64 = sorters.iter().map(|sorter| sorter.raw_bytes()).sum::<u64>().max(1);
+    let merged = || sorters.iter().map(|s| s.merged_bytes.load(Ordering::Relaxed)).sum::<u64>();
+    let mut look = || watch((merged() as f64 / total as f64).min(1.0));
+    sorters.iter().for_each(Sorter::close);
+    sorters.iter().for_each(|sorter| sorter.wait(&mut look));
+    let threads = setting.workers.parallelism();
+    // The largest first, so that no long piece is left for the end.
+    let mut by_size: Vec<&Arc<Sorter>> = sorters.iter().collect();
+    by_size.sort_by_key(|sorter| std::cmp::Reverse(sorter.raw_bytes()));
+    if !setting.cancelled.load(Ordering::Acquire) {
+        by_size.iter().for_each(|sorter| sorter.start_merge(threads));
+    }
+    sorters.iter().for_each(|sorter| sorter.wait(&mut look));
+    if !setting.cancelled.load(Ordering::Acquire)
+        && sorters.iter().all(|s| s.state.lock().duplicate.is_none())
+    {
+        sorters.iter().for_each(Sorter::start_sync);
+        sorters.iter().for_each(|sorter| sorter.wait(&mut look));
+    }
+    conclude(sorters, setting)
+}
+
+fn conclude(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Finished> {
+    let mut first: Option<(usize, Duplicate)> = None;
+    for (number, sorter) in sorters.iter().enumerate() {
+        let mut state = sorter.state.lock();
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        if let Some(new) = state.duplicate.take() {
+            if first.as_ref().is_none_or(|(_, first)| new.ordinal < first.ordinal) {
+                first = Some((number, new));
+            }
+        }
+    }
+    if setting.cancelled.load(Ordering::Acquire) {
+        return Ok(Finished::Cancelled);
+    }
+    if let Some((number, duplicate)) = first {
+        return Ok(Finished::Duplicate(number, duplicate));
+    }
+    Ok(Finished::Runs(sorters.iter().map(|sorter| sorter.take_runs()).collect()))
+}

@@ -1,0 +1,281 @@
+//! Sorters against a model: any order, any budget, any number of threads, duplicates, errors.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc, Mutex};
+
+use pando_base::{DictId, Metrics, Seqno};
+use pando_load::{
+    finish, Duplicate, Entries, Finished, Inline, Memory, Setting, Sorter, Stages, Task, Workers,
+};
+use pando_run::{BlockCache, Compression, Run, RunContext, RunOptions};
+use pando_storage::vfs::{FaultKind, SimVfs, Vfs};
+use pando_storage::TreeFile;
+use pando_tree::{Horizon, Tree, TreeConfig};
+use proptest::prelude::*;
+
+struct Nobody;
+
+impl Horizon for Nobody {
+    fn snapshots(&self) -> Vec<Seqno> {
+        vec![1]
+    }
+}
+
+/// Real threads.
+struct Threads {
+    tasks: mpsc::Sender<Task>,
+    count: usize,
+}
+
+impl Threads {
+    #[expect(clippy::disallowed_methods, reason = "a test of threads")]
+    fn new(count: usize) -> Threads {
+        let (tasks, todo) = mpsc::channel::<Task>();
+        let todo = Arc::new(Mutex::new(todo));
+        for _ in 0..count {
+            let todo = todo.clone();
+            std::thread::spawn(move || loop {
+                let task = todo.lock().unwrap().recv();
+                let Ok(task) = task else { return };
+                task();
+            });
+        }
+        Threads { tasks, count }
+    }
+}
+
+impl Workers for Threads {
+    fn run(&self, task: Task) {
+        self.tasks.send(task).unwrap();
+    }
+    fn parallelism(&self) -> usize {
+        self.count
+    }
+}
+
+struct Bed {
+    vfs: Arc<SimVfs>,
+    file: Arc<TreeFile>,
+    tree: Arc<Tree>,
+}
+
+fn bed() -> Bed {
+    let vfs = SimVfs::new(1);
+    let dyn_vfs: Arc<dyn Vfs> = vfs.clone();
+    vfs.create_dir_all(Path::new("/t")).unwrap();
+    let file = TreeFile::create(&dyn_vfs, Path::new("/t/main.pando"), DictId(7)).unwrap();
+    let metrics = Arc::new(Metrics::default());
+    let cache = BlockCache::new(1 << 20, metrics.clone());
+    let ctx = RunContext { file: file.clone(), cache, metrics };
+    let config = TreeConfig {
+        memtable_bytes: 2048,
+        leaf_raw_bytes: 4096,
+        fanout_max: 4,
+        buffer_runs_max: 4,
+        run: RunOptions { compression: Compression::Lz4, segment_raw_bytes: 256, filter: true },
+        buffer_compression: Compression::None,
+    };
+    let tree = Tree::create(ctx, config, Arc::new(Nobody));
+    Bed { vfs, file, tree }
+}
+
+fn setting(memory: u64, threads: usize) -> Setting {
+    let workers: Arc<dyn Workers> = match threads {
+        0 => Arc::new(Inline),
+        count => Arc::new(Threads::new(count)),
+    };
+    Setting {
+        workers,
+        memory: Memory::new(memory),
+        cancelled: Arc::new(AtomicBool::new(false)),
+        stages: Arc::new(Stages::default()),
+    }
+}
+
+type Row = (Vec<u8>, Vec<u8>);
+
+/// Gives the rows in batches of `batch` to a sorter, in a shuffled order of batches.
+fn feed(sorter: &Arc<Sorter>, rows: &[Row], batch: usize) {
+    let mut batches: Vec<(u64, Entries)> = Vec::new();
+    for (number, rows) in rows.chunks(batch.max(1)).enumerate() {
+        let mut entries = Entries::with_capacity(rows.len(), 0);
+        rows.iter().for_each(|(key, value)| entries.push(key, value));
+        batches.push((number as u64, entries));
+    }
+    // Neighbours come in the wrong order.
+    for pair in batches.chunks_mut(2) {
+        pair.reverse();
+    }
+    batches.into_iter().for_each(|(number, entries)| sorter.add(number, entries));
+}
+
+fn read(runs: &[Arc<Run>]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for run in runs {
+        let mut cursor = run.cursor();
+        cursor.seek_first().unwrap();
+        while cursor.valid() {
+            rows.push((cursor.key().to_vec(), cursor.record().value.to_vec()));
+            cursor.next().unwrap();
+        }
+    }
+    rows
+}
+
+/// What inserting one by one would have said.
+fn expected(rows: &[Row]) -> Result<Vec<Row>, Duplicate> {
+    let mut there: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    for (ordinal, (key, value)) in rows.iter().enumerate() {
+        if let Some(existing) = there.insert(key.clone(), value.clone()) {
+            let (key, value) = (key.clone(), value.clone());
+            return Err(Duplicate { ordinal: ordinal as u64, key, value, existing });
+        }
+    }
+    Ok(there.into_iter().collect())
+}
+
+fn check(rows: &[Row], batch: usize, memory: u64, threads: usize) {
+    let bed = bed();
+    let setting = setting(memory, threads);
+    let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+    feed(&sorter, rows, batch);
+    let finished = finish(std::slice::from_ref(&sorter), &setting, &mut |_| {}).unwrap();
+    drop(sorter);
+    match (finished, expected(rows)) {
+        (Finished::Runs(runs), Ok(expected)) => {
+            assert_eq!(read(&runs[0]), expected);
+            let bytes: u64 = runs[0].iter().map(|run| run.meta().disk_bytes).sum();
+            assert_eq!(bed.file.used_bytes(), bytes, "only the runs are left in the file");
+            if threads == 0 {
+                let small = runs[0].iter().filter(|run| run.meta().raw_bytes < 2048).count();
+                assert!(small <= 2, "runs are good leaves: {small} small of {}", runs[0].len());
+            }
+        }
+        (Finished::Duplicate(0, found), Err(first)) => assert_eq!(found, first),
+        (found, expected) => panic!("{found:?} but {expected:?}"),
+    }
+    // Tasks may still be letting go of the sorter.
+    while threads > 0 && bed.file.used_bytes() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(bed.file.used_bytes(), 0, "nothing is left");
+}
+
+fn row(n: u64, width: usize) -> Row {
+    (n.to_be_bytes().to_vec(), vec![n as u8; width])
+}
+
+#[test]
+fn rows_in_key_order_become_leaves_without_a_merge() {
+    let bed = bed();
+    let setting = setting(1 << 20, 0);
+    let rows: Vec<Row> = (0..5000).map(|n| row(n, 20)).collect();
+    let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+    feed(&sorter, &rows, 16);
+    let Finished::Runs(runs) = finish(&[sorter], &setting, &mut |_| {}).unwrap() else { panic!("sorted") };
+    assert_eq!(read(&runs[0]), rows);
+    assert_eq!(setting.stages.nanos(pando_load::Stage::Merge), 0, "nothing was merged");
+}
+
+#[test]
+fn order_that_ends_late_keeps_what_lies_before() {
+    for late in [0, 2500, 4999] {
+        let mut rows: Vec<Row> = (0..5000).map(|n| row(n * 2, 20)).collect();
+        rows.push(row(late * 2 + 1, 5));
+        for memory in [0, 1 << 20] {
+            check(&rows, 16, memory, 0);
+        }
+    }
+}
+
+#[test]
+fn threads_and_spills_give_the_same_rows() {
+    let rows: Vec<Row> = (0..60_000u64).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 30)).collect();
+    for threads in [0, 1, 4] {
+        check(&rows, 100, 300 << 10, threads);
+    }
+}
+
+#[test]
+fn the_first_duplicate_in_the_order_of_the_input_is_told() {
+    let mut rows: Vec<Row> = (0..3000u64).map(|n| row(n * 7919 % 3001, 10)).collect();
+    rows.insert(2000, (rows[1500].0.clone(), b"second".to_vec()));
+    rows.push((rows[10].0.clone(), b"third".to_vec()));
+    rows.push((rows[1500].0.clone(), b"again".to_vec()));
+    for memory in [0, 1 << 20] {
+        check(&rows, 50, memory, 0);
+        check(&rows, 50, memory, 3);
+    }
+}
+
+#[test]
+fn of_duplicates_in_two_dictionaries_the_earlier_row_counts() {
+    let (first, second) = (bed(), bed());
+    let setting = setting(1 << 20, 0);
+    let sorters = [Sorter::new(&first.tree, &setting, true, 2), Sorter::new(&second.tree, &setting, true, 2)];
+    let rows: Vec<Row> = [3, 1, 2, 4, 1].into_iter().map(|n| row(n, 3)).collect();
+    feed(&sorters[0], &rows, 2);
+    let rows: Vec<Row> = [3, 1, 2, 3, 9].into_iter().map(|n| row(n, 3)).collect();
+    feed(&sorters[1], &rows, 2);
+    let finished = finish(&sorters, &setting, &mut |_| {}).unwrap();
+    assert!(matches!(finished, Finished::Duplicate(1, Duplicate { ordinal: 3, .. })), "{finished:?}");
+}
+
+#[test]
+fn a_cancelled_or_failed_load_leaves_nothing() {
+    let rows: Vec<Row> = (0..20_000u64).map(|n| row(n * 7919 % 20_011, 30)).collect();
+    let bed1 = bed();
+    let setting1 = setting(100 << 10, 0);
+    let sorter = Sorter::new(&bed1.tree, &setting1, true, 1);
+    feed(&sorter, &rows, 64);
+    setting1.cancelled.store(true, Ordering::Release);
+    let finished = finish(&[sorter], &setting1, &mut |_| {}).unwrap();
+    assert!(matches!(finished, Finished::Cancelled));
+    assert_eq!(bed1.file.used_bytes(), 0);
+
+    let mut failures = 0;
+    for n in 0.. {
+        let bed = bed();
+        let setting = setting(100 << 10, 0);
+        bed.vfs.fail_io_after(n * 3, FaultKind::Error);
+        let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+        feed(&sorter, &rows, 64);
+        let finished = finish(&[sorter], &setting, &mut |_| {});
+        bed.vfs.clear_faults();
+        if let Ok(Finished::Runs(runs)) = finished {
+            assert_eq!(read(&runs[0]).len(), rows.len());
+            break;
+        }
+        failures += 1;
+        assert_eq!(bed.file.used_bytes(), 0, "after the failure of operation {}", n * 3);
+    }
+    assert!(failures > 10);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_rows_come_out_as_if_inserted_one_by_one(
+        keys in proptest::collection::vec(proptest::collection::vec(0u8..4, 0..7), 0..400),
+        batch in 1usize..50,
+        memory in prop_oneof![Just(0u64), Just(1 << 20)],
+        width in 0usize..300,
+    ) {
+        let rows: Vec<Row> =
+            keys.into_iter().enumerate().map(|(n, key)| (key, vec![n as u8; width])).collect();
+        check(&rows, batch, memory, 0);
+    }
+
+    #[test]
+    fn distinct_rows_too(
+        keys in proptest::collection::hash_set(any::<u32>(), 0..3000),
+        batch in 1usize..200,
+        memory in prop_oneof![Just(0u64), Just(200 << 10), Just(1 << 20)],
+    ) {
+        let rows: Vec<Row> = keys.into_iter().map(|n| row(u64::from(n), 12)).collect();
+        check(&rows, batch, memory, 0);
+    }
+}
