@@ -7,9 +7,10 @@
 //!    file system can promise: growth and reused holes are reserved first, so that a full disk is told
 //!    by `allocate` and not in the middle of writing a run.
 //! 2. Ranges are in the free map at most once (asserted): no two owners of one byte.
-//! 3. While a superblock is in doubt (its write failed, or a process before this one has written it, so that
-//!    either the old or the new one may be what a crash leaves), nothing becomes free: what is released waits in quarantine until a
-//!    superblock write succeeds. So neither checkpoint can lose a page (I7).
+//! 3. While a superblock is in doubt (its write failed, or a process before this one has written it, so
+//!    that either the old or the new one may be what a crash leaves), nothing becomes free: what is
+//!    released waits in quarantine until a superblock write succeeds. So neither checkpoint can lose a
+//!    page (I7). Nobody uses what waits, so the figures count it as free.
 //!
 //! Locks: `resize`, then `state`. No I/O under `state`; growing and truncating hold `resize`, so that
 //! only those who need a longer file wait for the system. A range that I/O is done on is taken out of
@@ -50,8 +51,8 @@ struct State {
     holes: Ranges,
     in_doubt: bool,
     quarantine: Vec<Place>,
-    /// Bytes in quarantine since the file was opened, which nobody used then.
-    unclaimed: u64,
+    /// Bytes in `quarantine`: nobody uses them.
+    waiting: u64,
 }
 
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Space {
             holes: Ranges::default(),
             in_doubt: false,
             quarantine: Vec::new(),
-            unclaimed: 0,
+            waiting: 0,
         };
         Space { state: Mutex::new(state), resize: Mutex::new(()), file_bytes: AtomicU64::new(file_bytes) }
     }
@@ -99,12 +100,12 @@ impl Space {
 
     pub(crate) fn free_bytes(&self) -> u64 {
         let state = self.state.lock();
-        state.free.total() + state.unclaimed
+        state.free.total() + state.waiting
     }
 
     pub(crate) fn used_bytes(&self) -> u64 {
         let state = self.state.lock();
-        self.file_bytes() - DATA_START - state.free.total() - state.unclaimed
+        self.file_bytes() - DATA_START - state.free.total() - state.waiting
     }
 
     /// End of the last page in use.
@@ -121,8 +122,8 @@ impl Space {
         state.free.take_exact(place.offset, place.len)
     }
 
-    /// What was not claimed is free; `in_doubt`: only when the superblock that was opened is known to be durable
-    /// ([`Space::settled`]), because until then a crash may bring back the one before.
+    /// What was not claimed is free: at once, or if the superblock is `in_doubt`, when it is known to be
+    /// durable ([`Space::settled`]), because until then a crash may bring back the one before.
     pub(crate) fn finish_open(&self, in_doubt: bool) {
         let mut state = self.state.lock();
         assert_eq!(state.phase, Phase::Adopting, "opening a file twice");
@@ -130,7 +131,7 @@ impl Space {
         if in_doubt && !is_planted(Bug::DoubtIgnored) {
             state.in_doubt = true;
             let free = std::mem::take(&mut state.free);
-            state.unclaimed = free.total();
+            state.waiting = free.total();
             state.quarantine.extend(free.iter().map(|(offset, len)| Place { offset, len }));
         }
     }
@@ -141,6 +142,7 @@ impl Space {
         assert!(place.offset >= DATA_START && place.end() <= self.file_bytes(), "freeing {place:?} outside");
         if state.in_doubt && !is_planted(Bug::DoubtIgnored) {
             state.quarantine.push(place);
+            state.waiting += place.len;
         } else {
             state.free.insert(place.offset, place.len);
         }
@@ -163,7 +165,7 @@ impl Space {
     pub(crate) fn settled(&self) {
         let mut state = self.state.lock();
         state.in_doubt = false;
-        state.unclaimed = 0;
+        state.waiting = 0;
         for place in std::mem::take(&mut state.quarantine) {
             state.free.insert(place.offset, place.len);
         }
