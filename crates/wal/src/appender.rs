@@ -71,11 +71,13 @@ pub(crate) struct Appender {
     pub(crate) unresolved: u64,
     /// The lsn behind the last mark.
     marked_lsn: u64,
+    /// How long the file of the next frame is, and those after it.
+    current_bytes: u64,
     file_bytes: u64,
 }
 
 impl Appender {
-    pub(crate) fn new(head: LogFileHead, spares: usize, file_bytes: u64) -> Appender {
+    pub(crate) fn new(head: LogFileHead, current_bytes: u64, spares: usize, file_bytes: u64) -> Appender {
         Appender {
             buffer: Vec::new(),
             switches: Vec::new(),
@@ -85,6 +87,7 @@ impl Appender {
             spares,
             unresolved: 0,
             marked_lsn: head.start_lsn,
+            current_bytes,
             file_bytes,
         }
     }
@@ -97,35 +100,40 @@ impl Appender {
 
     /// Spares that the batch would take, and after it that many resolutions of prepared batches.
     pub(crate) fn spares_for(&self, batch: &Fragments<'_>, unresolved: u64) -> usize {
-        let (switches, used) = self.switches_for(batch);
-        switches + self.switches_to_resolve(used, unresolved)
+        let (switches, room) = self.switches_for(batch);
+        switches + self.switches_to_resolve(room, unresolved)
     }
 
     /// Spares that must stay for the resolutions of prepared batches.
     pub(crate) fn spares_to_resolve(&self) -> usize {
-        self.switches_to_resolve(self.head.offset_of(self.next_lsn), self.unresolved)
+        self.switches_to_resolve(self.room(), self.unresolved)
     }
 
-    /// Changes of the file that so many resolutions will make in a file filled up to `used`.
-    fn switches_to_resolve(&self, used: u64, unresolved: u64) -> usize {
+    /// Bytes left in the file of the next frame.
+    fn room(&self) -> u64 {
+        self.current_bytes - self.head.offset_of(self.next_lsn)
+    }
+
+    /// Changes of the file that so many resolutions will make in a file with that much room.
+    fn switches_to_resolve(&self, room: u64, unresolved: u64) -> usize {
         let frames = |room: u64| room / frame_bytes(RESOLUTION_BYTES_MAX) as u64;
-        let beyond = unresolved.saturating_sub(frames(self.file_bytes - used));
+        let beyond = unresolved.saturating_sub(frames(room));
         beyond.div_ceil(frames(self.file_bytes - FILE_HEAD_BYTES)) as usize
     }
 
-    /// Spares that the batch would take, and how full it leaves the last file.
+    /// Spares that the batch would take, and the room it leaves in the last file.
     fn switches_for(&self, batch: &Fragments<'_>) -> (usize, u64) {
-        let mut used = self.head.offset_of(self.next_lsn);
+        let mut room = self.room();
         let mut switches = 0;
         for i in 0..batch.count() {
             let bytes = frame_bytes(batch.payload(i).len()) as u64;
-            if used + bytes > self.file_bytes {
+            if bytes > room {
                 switches += 1;
-                used = FILE_HEAD_BYTES;
+                room = self.file_bytes - FILE_HEAD_BYTES;
             }
-            used += bytes;
+            room -= bytes;
         }
-        (switches, used)
+        (switches, room)
     }
 
     /// Copies the batch into the buffer; its seqno. There must be spares for its switches.
@@ -150,9 +158,9 @@ impl Appender {
 
     /// Adds a mark, if something was appended since the last one and it fits without a switch.
     pub(crate) fn push_mark(&mut self, durable_lsn: u64) -> bool {
-        let used = self.head.offset_of(self.next_lsn) + FRAME_HEAD_BYTES as u64;
-        let room = used <= self.file_bytes && self.switches_to_resolve(used, self.unresolved) <= self.spares;
-        if self.marked_lsn == self.next_lsn || !room {
+        let left = self.room().checked_sub(FRAME_HEAD_BYTES as u64);
+        let fits = left.is_some_and(|room| self.switches_to_resolve(room, self.unresolved) <= self.spares);
+        if self.marked_lsn == self.next_lsn || !fits {
             return false;
         }
         let seqno = self.next_seqno - 1;
@@ -164,11 +172,12 @@ impl Appender {
     }
 
     fn make_room(&mut self, bytes: usize, continues: bool) {
-        if self.head.offset_of(self.next_lsn) + bytes as u64 <= self.file_bytes {
+        if bytes as u64 <= self.room() {
             return;
         }
         assert!(self.spares > 0, "space is reserved before a seqno is given");
         self.spares -= 1;
+        self.current_bytes = self.file_bytes;
         self.head = LogFileHead {
             number: self.head.number + 1,
             salt: next_salt(self.head.salt, self.head.number + 1),
@@ -204,7 +213,7 @@ mod tests {
 
     fn appender(spares: usize) -> Appender {
         let head = LogFileHead { number: 1, salt: 9, start_lsn: 0, first_seqno: 1, continues: false };
-        Appender::new(head, spares, 16 << 10)
+        Appender::new(head, 16 << 10, spares, 16 << 10)
     }
 
     #[test]
@@ -247,8 +256,8 @@ mod tests {
                 let kept = appender.spares_for(&batch, unresolved);
                 let before = appender.switches.len();
                 appender.push(&batch, 0);
-                let mut rest =
-                    Appender::new(appender.head, kept - (appender.switches.len() - before), 16 << 10);
+                let spares = kept - (appender.switches.len() - before);
+                let mut rest = Appender::new(appender.head, 16 << 10, spares, 16 << 10);
                 rest.next_lsn = appender.next_lsn;
                 (0..unresolved).for_each(|_| _ = rest.push(&Fragments::new(&resolution, fragment_bytes), 0));
                 if appender.spares < 20 {

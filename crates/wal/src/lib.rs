@@ -21,7 +21,7 @@
 //! # Files
 //!
 //! `pando-NNNNNN.log`, in order of their numbers, are the log: a head ([`LogFileHead`]) and frames
-//! (`frame`), each file `file_bytes` long from its birth. `spare-NNNNNN.log` wait for their use with
+//! (`frame`), each file `file_bytes` long from its birth (that of a start on a nearly full disk is shorter). `spare-NNNNNN.log` wait for their use with
 //! their space taken; they come from [`Wal::trim`] or are made when needed. A spare becomes a log
 //! file when its head was written and synced under its old name: rename, sync of the directory. So
 //! a log file's head is always valid, a number is used once, and the head of a file proves that

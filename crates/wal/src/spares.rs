@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pando_base::Result;
+use pando_base::limits::PAGE_BYTES;
+use pando_base::{Error, Result};
 use pando_storage::vfs::{File, OpenMode, Vfs};
 use parking_lot::Mutex;
 
@@ -13,6 +14,9 @@ use crate::files;
 /// Spares kept beside the current file.
 pub(crate) const SPARES_KEPT_MAX: usize = 2;
 
+/// Smallest log file: a few frames.
+pub(crate) const FILE_BYTES_MIN: u64 = 16 << 10;
+
 const ZEROS_BYTES: usize = 1 << 20;
 
 /// A file ready to become a log file.
@@ -20,6 +24,8 @@ const ZEROS_BYTES: usize = 1 << 20;
 pub(crate) struct Spare {
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
+    /// Disk space that it has.
+    bytes: u64,
 }
 
 /// The ready spares. How many of them are free to be planned for is counted by the appender.
@@ -66,14 +72,33 @@ impl Spares {
     pub(crate) fn create(&self) -> Result<()> {
         let path = self.new_path();
         let file = self.vfs.open(&path, OpenMode::Create)?;
-        self.reserve(path, file)
+        self.reserve(path, file, self.file_bytes)
+    }
+
+    /// Makes one to start the log with, unless one is ready, and says how long it is: on a disk without room
+    /// for a whole one half as long, or a quarter, and so on. So a database opens on a nearly full disk.
+    pub(crate) fn first_bytes(&self) -> Result<u64> {
+        let mut bytes = self.file_bytes;
+        loop {
+            if let Some(spare) = self.ready.lock().last() {
+                return Ok(spare.bytes);
+            }
+            let path = self.new_path();
+            let file = self.vfs.open(&path, OpenMode::Create)?;
+            match self.reserve(path, file, bytes) {
+                Err(Error::DiskFull { .. }) if bytes / 2 >= FILE_BYTES_MIN => {
+                    bytes = (bytes / 2).next_multiple_of(PAGE_BYTES);
+                }
+                made => made?,
+            }
+        }
     }
 
     /// Makes one of a file under a spare's name. `false` if the disk is too full for it: then it was
     /// removed.
     pub(crate) fn take_over(&self, path: PathBuf) -> Result<bool> {
         let file = self.vfs.open(&path, OpenMode::Existing)?;
-        match self.reserve(path, file) {
+        match self.reserve(path, file, self.file_bytes) {
             Ok(()) => Ok(true),
             Err(error) if error.is_transient() => Ok(false),
             Err(error) => Err(error),
@@ -81,30 +106,30 @@ impl Spares {
     }
 
     /// Takes the disk space; gives all of it back if there is not enough.
-    fn reserve(&self, path: PathBuf, file: Arc<dyn File>) -> Result<()> {
-        let reserved = self.take_space(&*file);
+    fn reserve(&self, path: PathBuf, file: Arc<dyn File>, bytes: u64) -> Result<()> {
+        let reserved = Self::take_space(&*file, bytes);
         if reserved.is_err() {
             // The error to tell is the first one; a spare left behind is found by the next open.
             let _ = self.vfs.remove_file(&path);
             return reserved;
         }
-        self.ready.lock().push(Spare { path, file });
+        self.ready.lock().push(Spare { path, file, bytes });
         Ok(())
     }
 
-    fn take_space(&self, file: &dyn File) -> Result<()> {
-        if file.len()? > self.file_bytes {
-            file.set_len(self.file_bytes)?;
+    fn take_space(file: &dyn File, bytes: u64) -> Result<()> {
+        if file.len()? > bytes {
+            file.set_len(bytes)?;
         }
-        file.reserve(0, self.file_bytes)?;
-        if file.allocated_bytes()? >= self.file_bytes {
+        file.reserve(0, bytes)?;
+        if file.allocated_bytes()? >= bytes {
             return Ok(());
         }
         // The file system cannot reserve: write the whole file.
-        let zeros = vec![0; ZEROS_BYTES.min(self.file_bytes as usize)];
+        let zeros = vec![0; ZEROS_BYTES.min(bytes as usize)];
         let mut offset = 0;
-        while offset < self.file_bytes {
-            let n = (self.file_bytes - offset).min(zeros.len() as u64);
+        while offset < bytes {
+            let n = (bytes - offset).min(zeros.len() as u64);
             file.write_at(&zeros[..n as usize], offset)?;
             offset += n;
         }

@@ -16,11 +16,8 @@ use crate::header::{LogFileHead, FILE_HEAD_BYTES};
 use crate::leader::Writer;
 use crate::replay::{End, KnownFile, Replay};
 use crate::scan::{FileScan, Step};
-use crate::spares::Spares;
+use crate::spares::{Spares, FILE_BYTES_MIN};
 use crate::trim::KeptFile;
-
-/// Smallest log file: a few frames.
-const FILE_BYTES_MIN: u64 = 16 << 10;
 
 /// Bytes of the old log's end that are written back at once.
 const WRITE_BACK_BYTES: usize = 1 << 20;
@@ -158,9 +155,7 @@ impl Wal {
         assert!(next_seqno > end.last_seqno, "seqno {next_seqno} is in the log already: {end:?}");
         let mut writer = self.writer.lock();
         assert!(writer.current.is_none(), "the log is started once");
-        if self.spares.len() == 0 {
-            self.spares.create()?;
-        }
+        let first_bytes = self.spares.first_bytes()?;
         self.sync_found(&end)?;
         let last = self.found.last().map(|file| file.head);
         let number = last.map_or(1, |head| head.number + 1);
@@ -181,7 +176,8 @@ impl Wal {
         for seqno in [&self.last_seqno, &self.durable_seqno] {
             seqno.store(next_seqno - 1, Ordering::Release);
         }
-        *self.appender.lock() = Some(Appender::new(head, self.spares.len(), self.options.file_bytes));
+        *self.appender.lock() =
+            Some(Appender::new(head, first_bytes, self.spares.len(), self.options.file_bytes));
         self.publish_kept_bytes();
         Ok(())
     }

@@ -134,6 +134,61 @@ fn a_full_disk_is_an_ordinary_error_and_the_log_goes_on_once_there_is_space() {
 }
 
 #[test]
+fn the_log_starts_on_a_nearly_full_disk_with_a_short_file() {
+    // Symptom: after kill -9 on a full disk the engine did not start until there was room for a whole log file.
+    let vfs = SimVfs::new(1);
+    let large = WalOptions { file_bytes: 1 << 20, ..small() };
+    let start = |vfs: &std::sync::Arc<SimVfs>| {
+        let (wal, mut replay, _) = open_with(vfs.clone(), &dir(), large.clone()).unwrap();
+        let mut found = 0;
+        let end = replay.for_each(|_, entries| {
+            found += u64::from(matches!(entries.kind(), BatchKind::Commit));
+            Ok(())
+        });
+        wal.start(end.unwrap().last_seqno + 1).map(|()| (wal, found))
+    };
+    let (wal, _) = start(&vfs).unwrap();
+    wal.append(&batch(1, 100)).unwrap();
+    wal.sync_all().unwrap();
+    let mut vfs = vfs.crash();
+    let mut written = 1;
+    for room in [200_000, 100_000, 20_000] {
+        vfs.set_capacity(Some(vfs.used_bytes() + room));
+        let (wal, found) = start(&vfs).unwrap();
+        assert_eq!(found, written, "all that was written before");
+        let before = written;
+        let error = loop {
+            match wal.append(&batch(written + 1, 50)) {
+                Ok(got) => wal.wait(got.lsn, FlushMode::Commit).unwrap(),
+                Err(error) => break error,
+            }
+            written += 1;
+            wal.tick().unwrap();
+        };
+        assert!(matches!(error, Error::DiskFull { .. }), "{error}");
+        assert!(written > before, "the short file takes some with {room} bytes of room");
+        vfs = vfs.crash();
+    }
+    // A resolution finds its place in a short file, too, and with room whole files follow.
+    vfs.set_capacity(None);
+    let (wal, found) = start(&vfs).unwrap();
+    assert_eq!(found, written);
+    wal.append(&batch(1, 100_000)).unwrap();
+    wal.sync_all().unwrap();
+    let vfs = vfs.crash();
+    assert_eq!(start(&vfs).unwrap().1, written + 1);
+    // Without any room at all it is said.
+    let vfs = vfs.crash();
+    for entry in vfs.read_dir(&dir()).unwrap() {
+        if entry.name.starts_with("spare-") {
+            vfs.remove_file(&dir().join(&entry.name)).unwrap();
+        }
+    }
+    vfs.set_capacity(Some(vfs.used_bytes()));
+    assert!(matches!(start(&vfs).map(|_| ()), Err(Error::DiskFull { .. })));
+}
+
+#[test]
 fn a_flipped_bit_in_the_durable_middle_is_corruption_with_file_and_offset() {
     // Each batch is 32 + 8 * 14 bytes: the third begins at 4096 + 2 * 144.
     for (bit_at, bit) in [(HEAD_BYTES + 288 + 1, 3), (HEAD_BYTES + 288 + 17, 0), (HEAD_BYTES + 288 + 60, 7)] {
