@@ -210,7 +210,8 @@ impl Db {
         self.close_idle_tables();
     }
 
-    /// While too much log is kept, checkpoints the dictionary that holds most of it back.
+    /// While too much log is kept, or there is no space for more, checkpoints the dictionary that holds most
+    /// of it back.
     fn relieve_log(&self) {
         // No checkpoint helps beyond what is kept for a damaged table or a prepared transaction.
         let held = self
@@ -221,7 +222,8 @@ impl Db {
             .chain(self.prepared.needed_from())
             .min();
         let mut tried = 0;
-        while self.wal.kept_bytes() > self.log_kept_bytes_max && tried < 64 {
+        let is_too_much = || self.wal.kept_bytes() > self.log_kept_bytes_max || self.wal.lacks_space();
+        while is_too_much() && tried < 64 {
             let oldest = self
                 .open_dicts()
                 .into_iter()

@@ -77,6 +77,7 @@ impl Wal {
                 return Err(self.read_only());
             }
             if recycle && self.spares.take_over(spare)? {
+                self.lacks_space.store(false, Ordering::Relaxed);
                 self.appender().spares += 1;
             }
         }
@@ -100,7 +101,9 @@ impl Wal {
     pub(crate) fn make_spares(&self, wanted: usize) -> Result<()> {
         let _one_at_a_time = self.spare_making.lock();
         while self.appender().spares < wanted {
-            if let Err(error) = self.spares.create() {
+            let made = self.spares.create();
+            self.lacks_space.store(made.is_err(), Ordering::Relaxed);
+            if let Err(error) = made {
                 // The error to tell is the first one.
                 let _ = self.discard_spares();
                 return Err(error);

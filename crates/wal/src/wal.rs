@@ -100,6 +100,8 @@ pub struct Wal {
     pub(crate) files: Mutex<Vec<KeptFile>>,
     pub(crate) spares: Spares,
     pub(crate) spare_making: Mutex<()>,
+    /// The last spare that was wanted was not to be had.
+    pub(crate) lacks_space: AtomicBool,
     pub(crate) trimming: Mutex<()>,
 }
 
@@ -132,6 +134,7 @@ impl Wal {
             files: Mutex::default(),
             spares: Spares::open(vfs.clone(), dir.to_owned(), options.file_bytes)?,
             spare_making: Mutex::default(),
+            lacks_space: AtomicBool::new(false),
             trimming: Mutex::default(),
             options,
             vfs,
@@ -344,6 +347,11 @@ impl Wal {
     /// The last seqno given; before any, the one before the first that will be.
     pub fn last_seqno(&self) -> Seqno {
         self.last_seqno.load(Ordering::Acquire)
+    }
+
+    /// Whether the disk is too full for the next file of the log: what [`Wal::trim`] gives back is wanted.
+    pub fn lacks_space(&self) -> bool {
+        self.lacks_space.load(Ordering::Relaxed)
     }
 
     /// Why nothing is accepted any more, if so.
