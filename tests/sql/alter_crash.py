@@ -61,7 +61,7 @@ class Table:
 
     def expected(self):
         names = [column.name for column in self.columns]
-        types = [_TYPES[column.kind][column.width].lower().split("(")[0] for column in self.columns]
+        types = [_TYPES[column.kind][column.width].lower() for column in self.columns]
         rows = {number: [row[name] for name in names] for number, row in self.rows.items()}
         return self.name, names, types, self.key, rows
 
@@ -222,12 +222,13 @@ def _read(session, number):
     names = [row[0].decode() for row in session.query(f"SHOW TABLES LIKE 't{number}\\_%'").rows]
     if len(names) != 1:
         return names
-    columns = session.query("SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = "
+    columns = session.query("SELECT column_name, IF(character_maximum_length IS NULL, "
+                            "data_type, column_type) FROM information_schema.columns WHERE table_schema = "
                             f"'{_DATABASE}' AND table_name = '{names[0]}' AND column_name NOT IN ('id', 'fixed') "
                             "ORDER BY ordinal_position").rows
     keys = session.query("SELECT index_name FROM information_schema.statistics WHERE table_schema = "
                          f"'{_DATABASE}' AND table_name = '{names[0]}' AND index_name <> 'PRIMARY'").rows
-    texts = [kind in (b"varchar", b"text") for _, kind in columns]
+    texts = [kind.startswith((b"varchar", b"text")) for _, kind in columns]
     listed = ", ".join(name.decode() for name, _ in columns)
     rows = {}
     for row in session.query(f"SELECT id, {listed} FROM {names[0]}").rows:
