@@ -16,7 +16,8 @@
 //!
 //! The format is drawn at [`mod@format`].
 //!
-//! The typed columns that values of a table consist of are [`mod@layout`]s.
+//! The typed columns that values of a table consist of are [`mod@layout`]s; a column of many rows, decoded, is
+//! a [`vector::Vector`].
 
 mod builder;
 mod compression;
@@ -24,6 +25,7 @@ mod decode;
 pub mod format;
 pub mod layout;
 mod segment;
+pub mod vector;
 pub mod wire;
 
 pub use builder::{EncodedSegment, SegmentBuilder};
