@@ -9,6 +9,7 @@ use std::rc::Rc;
 use pandodb::{Error, LockMode, LockWait, LockedRead, Mark, Txn};
 use rand::Rng;
 
+use crate::load::Loading;
 use crate::locks::{Held, Locks};
 use crate::model::{Bytes, Layout, State, TableId, Write};
 use crate::scan::HeldCursor;
@@ -29,6 +30,8 @@ const READS: std::ops::Range<i32> = 380..720;
 pub(crate) struct Client {
     /// Before the transaction: a cursor may hold what the transaction's end frees.
     pub cursor: Option<HeldCursor>,
+    /// A bulk load under way: until it ends, nothing else is done.
+    pub load: Option<Loading>,
     pub txn: Txn,
     pub isolation: Isolation,
     /// Its locking scans keep others from inserting.
@@ -72,6 +75,7 @@ impl Client {
         self.writes.iter().any(|write| write.table == table)
             || self.counters.iter().any(|(id, _)| *id == table)
             || self.locks.uses(table)
+            || self.load.as_ref().is_some_and(|load| load.table() == table)
             || self.cursor.as_ref().is_some_and(|cursor| cursor.table() == table)
     }
 }
@@ -110,6 +114,14 @@ impl World {
         if client.prepared.is_some() {
             return self.resolve(client);
         }
+        if let Some(loading) = client.load.take() {
+            self.go_on_loading(client, loading)?;
+            return Ok(true);
+        }
+        if self.has_empty_table() && self.rng.random_ratio(1, 6) {
+            self.begin_load(client)?;
+            return Ok(true);
+        }
         let mut choice = self.rng.random_range(0..1000);
         if is_reader && self.rng.random_ratio(9, 10) {
             choice = self.rng.random_range(READS);
@@ -127,7 +139,8 @@ impl World {
             720..=764 => self.savepoint(client),
             765..=779 => self.release_savepoint(client),
             780..=819 => self.rollback_to_savepoint(client)?,
-            820..=839 => self.raise_counter(client)?,
+            820..=834 => self.raise_counter(client)?,
+            835..=839 => self.begin_load(client)?,
             840..=869 => self.prepare(client)?,
             870..=969 => {
                 self.commit(client)?;
@@ -149,6 +162,7 @@ impl World {
         txn.set_takes_gaps(takes_gaps);
         Client {
             cursor: None,
+            load: None,
             txn,
             isolation: if read_committed { Isolation::ReadCommitted } else { Isolation::RepeatableRead },
             takes_gaps,
@@ -396,6 +410,7 @@ impl World {
 
     fn rollback(&mut self, client: &mut Client) -> Check {
         client.cursor = None;
+        client.load = None;
         note!(self, "  rollback of {} writes", client.writes.len());
         let ios = self.disk.io_count();
         client.txn.rollback();

@@ -47,6 +47,7 @@ counts! {
     stretches: "stretches that stand for locks beyond the budget",
     duplicates: "inserts refused because of a duplicate",
     ddl: "tables created, dropped, renamed, truncated",
+    loads: "bulk loads ended",
     builds: "builds of indexes begun",
     indexes_added: "indexes added while others wrote",
     faults: "faults armed",

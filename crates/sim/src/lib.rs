@@ -9,8 +9,8 @@
 //!
 //! **What a run does**, step by step (`world`):
 //! - clients (`client`, `rows`, `scan`, `locking`): reads and writes of keys and of rows with indexes, locking
-//!   reads and scans with gaps (`locks`), scans in both directions, cursors that stay open for many steps, savepoints, READ COMMITTED and
-//!   REPEATABLE READ. They are cooperative: a lock that another holds is an answer, and never a wait;
+//!   reads and scans with gaps (`locks`), scans in both directions, cursors that stay open for many steps,
+//!   savepoints, bulk loads (`load`), READ COMMITTED and REPEATABLE READ. They are cooperative: a lock that another holds is an answer, and never a wait;
 //! - two-phase commit (`xa`): prepared transactions, left by their clients, found again after crashes;
 //! - tables are created, dropped, renamed, truncated (`ddl`); indexes are built, added, dropped (`indexes`);
 //! - the machine: jobs, ticks, checkpoints, syncs of the log; time. Jobs and checkpoints may stop in the
@@ -57,6 +57,7 @@ mod crash;
 mod ddl;
 mod faults;
 mod indexes;
+mod load;
 mod locking;
 mod locks;
 mod model;

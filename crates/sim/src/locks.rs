@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pandodb::LockMode;
 
 use crate::client::Client;
-use crate::model::{Bytes, LockKey, State, TableId};
+use crate::model::{Bytes, LockKey, State, TableId, Write};
 use crate::world::World;
 
 /// Fewer neighbouring keys never become a stretch.
@@ -57,6 +57,8 @@ pub(crate) struct Locks {
     /// Locked or not: a request was refused, and the model cannot know which part of it.
     perhaps: BTreeSet<LockKey>,
     gaps: Vec<Gap>,
+    /// Tables locked as a whole: surely, or perhaps.
+    wholes: BTreeMap<TableId, bool>,
     spans: BTreeMap<(TableId, usize), Span>,
     /// Keys ever locked.
     count: usize,
@@ -92,6 +94,11 @@ impl Locks {
         }
     }
 
+    /// All keys of a table; `is_sure`: or perhaps none.
+    pub(crate) fn add_whole(&mut self, table: TableId, is_sure: bool) {
+        *self.wholes.entry(table).or_default() |= is_sure;
+    }
+
     pub(crate) fn mode(&self, place: &LockKey) -> Option<LockMode> {
         self.keys.get(place).copied()
     }
@@ -115,6 +122,9 @@ impl Locks {
             return Held::Yes;
         }
         let (table, dict, key) = place;
+        if let Some(is_sure) = self.wholes.get(table) {
+            return if *is_sure { Held::Yes } else { Held::Perhaps };
+        }
         let in_span = |span: &Span| span.keys >= STRETCH_KEYS_MIN && span.first <= *key && *key <= span.last;
         let may_stretch = self.count > budget && self.spans.get(&(*table, *dict)).is_some_and(in_span);
         match may_stretch || self.perhaps.contains(place) {
@@ -127,10 +137,21 @@ impl Locks {
         self.gaps.iter().any(|gap| gap.covers(table, dict, key))
     }
 
+    /// Whether keys of a table are held, not only gaps; `None`: perhaps.
+    fn has_keys(&self, table: TableId) -> Option<bool> {
+        if self.keys.keys().any(|(id, ..)| *id == table) || self.wholes.get(&table) == Some(&true) {
+            return Some(true);
+        }
+        let has_span = self.spans.keys().any(|(id, _)| *id == table);
+        let is_perhaps = has_span || self.perhaps.iter().any(|(id, ..)| *id == table);
+        (!is_perhaps && !self.wholes.contains_key(&table)).then_some(false)
+    }
+
     /// Whether anything of a table is held.
     pub(crate) fn uses(&self, table: TableId) -> bool {
         let keys = self.keys.keys().chain(&self.perhaps);
-        keys.map(|(id, ..)| *id).chain(self.gaps.iter().map(|gap| gap.table)).any(|id| id == table)
+        let rest = self.gaps.iter().map(|gap| gap.table).chain(self.wholes.keys().copied());
+        keys.map(|(id, ..)| *id).chain(rest).any(|id| id == table)
     }
 
     /// A truncated table is the same for those who hold locks on its keys.
@@ -140,6 +161,8 @@ impl Locks {
         self.keys = keys.map(|((id, dict, key), mode)| ((follow(id), dict, key), mode)).collect();
         let perhaps = std::mem::take(&mut self.perhaps).into_iter();
         self.perhaps = perhaps.map(|(id, dict, key)| (follow(id), dict, key)).collect();
+        let wholes = std::mem::take(&mut self.wholes).into_iter();
+        self.wholes = wholes.map(|(id, is_sure)| (follow(id), is_sure)).collect();
         let spans = std::mem::take(&mut self.spans).into_iter();
         self.spans = spans.map(|((id, dict), span)| ((follow(id), dict), span)).collect();
         self.gaps.iter_mut().for_each(|gap| gap.table = follow(gap.table));
@@ -157,6 +180,36 @@ impl World {
     pub(crate) fn held_by_other(&self, key: &LockKey, mode: LockMode) -> Held {
         let budget = self.db.lock_budget();
         self.others_locks().map(|locks| locks.held(key, mode, budget)).max().unwrap_or(Held::No)
+    }
+
+    /// Whether others have locks or uncommitted writes in a table; `None`: perhaps.
+    pub(crate) fn others_at_work(&self, table: TableId) -> Option<bool> {
+        let prepared = self.current().prepared.values();
+        let prepared = prepared.map(|p| (&p.locks, &p.writes, p.touched.contains(&table)));
+        let clients = self.clients.iter().flatten();
+        let clients = clients.map(|c| (&c.locks, &c.writes, c.touched.contains(&table)));
+        let at_work = |(locks, writes, touches): (&Locks, &Vec<Write>, bool)| {
+            let writes = writes.iter().any(|write| write.table == table);
+            match (writes, locks.has_keys(table), touches) {
+                (true, ..) | (_, Some(true), _) => Some(true),
+                (_, None, _) | (_, _, true) => None,
+                (false, Some(false), false) => Some(false),
+            }
+        };
+        let all: Vec<Option<bool>> = prepared.chain(clients).map(at_work).collect();
+        match all.contains(&Some(true)) {
+            true => Some(true),
+            false => (!all.contains(&None)).then_some(false),
+        }
+    }
+
+    /// Whether others hold gaps in the first dictionaries of a table.
+    pub(crate) fn has_gaps_of_others(&self, table: TableId, dicts: usize) -> bool {
+        let is_there = |gap: &Gap| {
+            let is_empty = gap.to.as_ref().is_some_and(|to| *to <= gap.from);
+            gap.table == table && gap.dict < dicts && !is_empty
+        };
+        self.others_locks().any(|locks| locks.gaps.iter().any(is_there))
     }
 
     /// Whether a gap of another keeps the client from writing this key: not if it is there, or was written

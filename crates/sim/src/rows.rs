@@ -69,6 +69,11 @@ impl World {
         Shape { added, unique, public: state.dicts.len() }
     }
 
+    /// Which dictionaries of a table have unique keys.
+    pub(crate) fn unique_keys(&self, id: TableId, state: &TableState) -> Vec<bool> {
+        self.shape(id, state).unique
+    }
+
     fn some_row(&mut self, state: &TableState, pk: Bytes) -> Row {
         // Twice as many unique values as rows: duplicates happen, and are not the rule.
         let u = self.rng.random_range(0..2 * state.keys);

@@ -252,7 +252,14 @@ impl World {
     /// A table that there is, opened; `None` if there is none or a fault keeps it from being opened.
     pub(crate) fn some_table(&mut self) -> Check<Option<OpenTable>> {
         let tables: Vec<TableId> = self.current().tables.keys().copied().collect();
-        let Some(id) = tables.choose(&mut self.rng).copied() else { return Ok(None) };
+        match tables.choose(&mut self.rng) {
+            Some(id) => self.open_table(*id),
+            None => Ok(None),
+        }
+    }
+
+    /// This one.
+    pub(crate) fn open_table(&mut self, id: TableId) -> Check<Option<OpenTable>> {
         let state = self.current().tables[&id].clone();
         let opened = self.db.open_table(NAMES[state.name]).map_err(Error::from);
         let table = self.settle("opening a table", opened)?;

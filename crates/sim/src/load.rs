@@ -1,0 +1,221 @@
+//! Bulk loads: many rows into an empty table. A client's load takes several steps: it begins, hands over
+//! batches, ends; others work meanwhile, crashes and faults come. Then the rows are writes of its transaction
+//! like others, and until then nobody sees any of them.
+
+use std::collections::BTreeMap;
+
+use pandodb::{BulkLoad, Entries, Error, LoadEnd, RowEncoder};
+use rand::seq::{IndexedRandom, SliceRandom};
+use rand::Rng;
+
+use crate::client::Client;
+use crate::model::{Bytes, Layout, Row, TableId, TableState};
+use crate::world::{ensure, note, Check, OpenTable, World};
+
+/// What the encoder refuses rows with.
+const REFUSAL: i32 = 77;
+
+/// The entries of a row, one for each dictionary.
+type Entered = Vec<(Bytes, Bytes)>;
+
+/// Hands over entries as they come; without any it refuses.
+pub(crate) struct Encoder;
+
+impl RowEncoder for Encoder {
+    type Batch = Vec<Vec<(Vec<u8>, Vec<u8>)>>;
+
+    fn encode(&self, batch: Self::Batch, entries: &mut [Entries]) -> Result<(), i32> {
+        if batch.is_empty() {
+            return Err(REFUSAL);
+        }
+        for row in batch {
+            row.iter().zip(&mut *entries).for_each(|((key, value), entries)| entries.push(key, value));
+        }
+        Ok(())
+    }
+}
+
+/// A load under way.
+pub(crate) struct Loading {
+    load: BulkLoad<Encoder>,
+    table: TableId,
+    unique: Vec<bool>,
+    /// Handed over.
+    rows: Vec<Entered>,
+    /// To come.
+    rest: Vec<Entered>,
+    is_refused: bool,
+}
+
+impl Loading {
+    pub(crate) fn table(&self) -> TableId {
+        self.table
+    }
+
+    /// The first row, in their order, with a key that an earlier one has, and of its keys the first.
+    fn duplicate(&self) -> Option<LoadEnd> {
+        let mut seen: Vec<BTreeMap<&Bytes, &Bytes>> = vec![BTreeMap::new(); self.unique.len()];
+        for row in &self.rows {
+            for (index, (key, value)) in row.iter().enumerate().filter(|(index, _)| self.unique[*index]) {
+                if let Some(existing) = seen[index].insert(key, value) {
+                    let (key, value) = (key.to_vec(), value.to_vec());
+                    return Some(LoadEnd::Duplicate { index, key, value, existing: existing.to_vec() });
+                }
+            }
+        }
+        None
+    }
+}
+
+impl World {
+    fn empty_tables(&self) -> impl Iterator<Item = TableId> + '_ {
+        let tables = self.current().tables.iter();
+        tables.filter(|(_, table)| table.dicts.iter().all(|dict| dict.is_empty())).map(|(id, _)| *id)
+    }
+
+    pub(crate) fn has_empty_table(&self) -> bool {
+        self.empty_tables().next().is_some()
+    }
+
+    /// Most often one that can be loaded.
+    fn table_to_load(&mut self) -> Check<Option<OpenTable>> {
+        let empty: Vec<TableId> = self.empty_tables().collect();
+        match empty.choose(&mut self.rng) {
+            Some(id) if self.rng.random_ratio(5, 6) => self.open_table(*id),
+            _ => self.some_table(),
+        }
+    }
+
+    /// Begins a load of some table, if it is empty and nobody else is at work in it.
+    pub(crate) fn begin_load(&mut self, client: &mut Client) -> Check {
+        let Some((id, state, table)) = self.table_to_load()? else { return Ok(()) };
+        let dicts = state.dicts.len();
+        let unique: Vec<bool> = match state.layout {
+            Layout::Maps(_) => vec![true; dicts],
+            Layout::Rows => self.unique_keys(id, &state),
+        };
+        let is_built = self.builds(id).is_some();
+        let is_empty = state.dicts.iter().all(|dict| dict.is_empty());
+        let is_written = client.writes.iter().any(|write| write.table == id);
+        let others = self.others_at_work(id);
+        note!(self, "  begins a load of {id}");
+        self.db.set_load_memory(self.rng.random_range(1..64) << 10);
+        let begun = client.txn.begin_load(&table, &unique[..dicts], Encoder);
+        let Some(begun) = self.settle("beginning a load", begun)? else { return Ok(()) };
+        // It was locked before it was looked at, and the lock stays.
+        if !is_built && others != Some(true) {
+            client.locks.add_whole(id, others == Some(false) || begun.is_some());
+        }
+        let Some(load) = begun else {
+            ensure!(
+                is_built || !is_empty || is_written || others != Some(false),
+                "a load of the empty table {id} was refused"
+            );
+            return Ok(());
+        };
+        ensure!(!is_built && is_empty && !is_written && others != Some(true), "a load of {id} has begun");
+        client.touched.insert(id);
+        let rest = self.rows_to_load(id, &state);
+        let unique = unique[..dicts].to_vec();
+        client.load = Some(Loading { load, table: id, unique, rows: Vec::new(), rest, is_refused: false });
+        Ok(())
+    }
+
+    fn rows_to_load(&mut self, id: TableId, state: &TableState) -> Vec<Entered> {
+        let count = self.rng.random_range(1..300);
+        let space = count.max(state.keys);
+        let mut columns: Vec<Vec<u32>> =
+            (0..state.dicts.len().max(2)).map(|_| (0..space).collect()).collect();
+        let ascends: bool = self.rng.random();
+        columns.iter_mut().skip(usize::from(ascends)).for_each(|column| column.shuffle(&mut self.rng));
+        if self.rng.random_ratio(1, 4) {
+            // Some key twice.
+            let (from, to) = (self.rng.random_range(0..count), self.rng.random_range(0..count));
+            let column = self.rng.random_range(0..columns.len());
+            columns[column][to as usize] = columns[column][from as usize];
+        }
+        let key = |number: u32| Bytes::from(format!("{number:06}").into_bytes());
+        let mut rows = Vec::new();
+        for n in 0..count as usize {
+            rows.push(match state.layout {
+                Layout::Rows => {
+                    let filler = self.some_value().to_vec();
+                    let (pk, a) = (key(columns[0][n]), self.rng.random_range(0..4));
+                    Row { pk, a, u: columns[1][n], filler }.entries(self.added_of(id, state))
+                }
+                Layout::Maps(dicts) => {
+                    (0..dicts).map(|dict| (key(columns[dict][n]), self.some_value())).collect()
+                }
+            });
+        }
+        rows
+    }
+
+    /// The next step of a load.
+    pub(crate) fn go_on_loading(&mut self, client: &mut Client, mut loading: Loading) -> Check {
+        match self.rng.random_range(0..20) {
+            0 => {
+                note!(self, "  gives up the load of {}", loading.table);
+                return Ok(());
+            }
+            1 if loading.rest.is_empty() => {
+                loading.is_refused = true;
+                loading.load.submit(Vec::new(), 0, 1);
+            }
+            2..=11 if !loading.rest.is_empty() => {
+                self.hand_over(&mut loading);
+                if self.rng.random_ratio(1, 3) {
+                    client.load = Some(loading);
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        while !loading.rest.is_empty() {
+            self.hand_over(&mut loading);
+        }
+        self.end_load(client, loading)
+    }
+
+    fn hand_over(&mut self, loading: &mut Loading) {
+        let count = self.rng.random_range(1..80).min(loading.rest.len());
+        let rows: Vec<Entered> = loading.rest.drain(..count).collect();
+        let copy = |row: &Entered| row.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        loading.load.submit(rows.iter().map(copy).collect(), count as u64, 64 * count as u64);
+        loading.rows.extend(rows);
+    }
+
+    fn end_load(&mut self, client: &mut Client, loading: Loading) -> Check {
+        let id = loading.table;
+        note!(self, "  ends the load of {id} with {} rows", loading.rows.len());
+        let expected = match loading.is_refused {
+            true => Some(LoadEnd::Refused(REFUSAL)),
+            false => loading.duplicate(),
+        };
+        let is_kept_out = self.has_gaps_of_others(id, loading.unique.len());
+        let ended = client.txn.finish_load(loading.load, &mut |_| true);
+        match (ended, expected) {
+            (Ok(end), Some(expected)) => {
+                ensure!(end == expected, "a load ended with {end:?} and not {expected:?}");
+                self.counts.duplicates += 1;
+            }
+            (Ok(LoadEnd::Loaded), None) => {
+                ensure!(!is_kept_out, "a load ended though others hold gaps in {id}");
+                self.counts.loads += 1;
+                for row in loading.rows {
+                    for (dict, (key, value)) in row.into_iter().enumerate() {
+                        client.write(id, dict, &key, Some(value));
+                    }
+                }
+            }
+            (Err(Error::LockTimeout), None) if is_kept_out => self.counts.inserts_kept_out += 1,
+            (Err(error @ Error::Engine(_)), _) => _ = self.settle("a load", Err::<(), _>(error))?,
+            (ended, expected) => return Err(format!("a load ended with {ended:?} and not {expected:?}")),
+        }
+        Ok(())
+    }
+
+    fn added_of(&self, id: TableId, state: &TableState) -> Option<bool> {
+        state.added.map(|added| added.is_unique).or_else(|| self.builds(id))
+    }
+}
