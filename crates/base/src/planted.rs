@@ -54,6 +54,7 @@ bugs! {
     GapWritersNotMet: "gap-writers-not-met", "a locking scan does not look at what others have written",
     ScanSeesOldState: "scan-sees-old-state", "a locking scan does not look again after others have committed",
     StretchTooShort: "stretch-too-short", "a stretch ends before the last of the locks it stands for",
+    LoadBesideOthers: "load-beside-others", "a bulk load begins while others have locks or writes in its table",
     BlockChecksumIgnored: "block-checksum-ignored", "the checksum of a block read from a tree file is not looked at",
 }
 

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
 use pando_load::{finish, Entries, Finished, Setting, Sorter, Stage, Workers};
 use pando_run::Run;
@@ -172,7 +173,8 @@ impl Txn {
         let dicts: Vec<DictId> = table.dicts().iter().map(|dict| dict.id).collect();
         let is_alone = |txn: &Txn| {
             let nobody_writes = |dict: &Arc<Dict>| dict.writers.others(&txn.writes).is_empty();
-            table.dicts().iter().all(nobody_writes) && !txn.db.locks.others_hold_any(&txn.handle, &dicts)
+            let nobody_locks = !txn.db.locks.others_hold_any(&txn.handle, &dicts);
+            is_planted(Bug::LoadBesideOthers) || table.dicts().iter().all(nobody_writes) && nobody_locks
         };
         if !is_alone(self) {
             return false;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use pandodb::layout::Layouts;
 use pandodb::{Db, ReadMode, Table, Txn, Vfs};
 
 use crate::model::{Layout, Map, State, TableId};
@@ -18,6 +19,8 @@ type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 #[derive(Default)]
 pub(crate) struct Observed {
     tables: BTreeMap<usize, (Vec<Rows>, u64)>,
+    /// Their columns, as far as they are known.
+    layouts: BTreeMap<usize, Arc<Layouts>>,
     /// Names of transactions that wait for their resolution.
     prepared: Vec<Vec<u8>>,
 }
@@ -43,6 +46,7 @@ pub(crate) fn observe(db: &Arc<Db>) -> pandodb::Result<Observed> {
     let mut observed = Observed { prepared, ..Observed::default() };
     for (name, path) in NAMES.iter().enumerate().filter(|(_, path)| db.table_exists(path)) {
         let table = db.open_table(path)?;
+        observed.layouts.extend(table.layouts().map(|layouts| (name, layouts.clone())));
         let dicts = (0..table.dicts().len()).map(|dict| rows_of(db, &table, dict));
         observed.tables.insert(name, (dicts.collect::<Result<_, _>>()?, table.auto_increment()));
     }
@@ -91,6 +95,16 @@ fn rows_differ(observed: &Observed, state: &State) -> Option<String> {
             if !is_same(rows, expected) {
                 return Some(format!("{name} ({id}.{dict}): {}", first_difference(rows, expected)));
             }
+        }
+    }
+    for (id, table) in &state.tables {
+        let expected = table.definition.as_ref().map(|definition| &definition.layouts);
+        let found = observed.layouts.get(&table.name).map(|layouts| &**layouts);
+        if found != expected {
+            return Some(format!(
+                "the columns of {} ({id}) are {found:?} and not {expected:?}",
+                NAMES[table.name]
+            ));
         }
     }
     // Last, so that rows that are missing are told of first.
@@ -161,6 +175,7 @@ impl World {
             if let Some(difference) = rows_differ(&observed, self.current()) {
                 return Err(format!("clients see something else: {difference}"));
             }
+            self.check_definitions()?;
             self.counts.wholes += 1;
             self.check_prepared()?;
         }

@@ -48,6 +48,7 @@ counts! {
     duplicates: "inserts refused because of a duplicate",
     ddl: "tables created, dropped, renamed, truncated",
     loads: "bulk loads ended",
+    columns_changed: "changes of columns",
     builds: "builds of indexes begun",
     indexes_added: "indexes added while others wrote",
     faults: "faults armed",

@@ -3,10 +3,11 @@
 
 use std::rc::Rc;
 
+use pandodb::layout::Layouts;
 use pandodb::{Compression, EngineError, Error, TableSpec};
 use rand::Rng;
 
-use crate::model::{Layout, State, TableId, TableState};
+use crate::model::{Definition, Layout, State, TableId, TableState};
 use crate::world::{ensure, note, Check, Kept, World, NAMES};
 use crate::xa;
 
@@ -16,6 +17,9 @@ impl World {
         let Some((id, table)) = self.current().named(name).map(|(id, table)| (id, table.clone())) else {
             return self.create(name);
         };
+        if table.definition.is_some() && self.rng.random_ratio(1, 5) {
+            return self.change_columns(id, &table);
+        }
         if table.layout == Layout::Rows && self.rng.random_ratio(3, 5) {
             return self.change_indexes(id, &table);
         }
@@ -38,7 +42,13 @@ impl World {
             1 => Compression::Lz4,
             _ => Compression::Zstd(1),
         };
+        let columns = self.rng.random_ratio(2, 3).then(|| self.some_columns());
+        let definition = columns
+            .clone()
+            .map(|columns| Definition { name: self.some_definition(), layouts: Layouts::new(columns) });
         let spec = TableSpec {
+            columns,
+            definition: definition.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
             path: NAMES[name].into(),
             indexes: (1..layout.dicts()).map(|n| format!("k{n}")).collect(),
             compression,
@@ -50,9 +60,10 @@ impl World {
         let dicts = vec![Rc::default(); layout.dicts()];
         let exists = self.current().named(name).is_some();
         let mut after = State::clone(self.current());
-        after
-            .tables
-            .insert(self.next_table, Rc::new(TableState { name, layout, keys, dicts, added: None, counter }));
+        after.tables.insert(
+            self.next_table,
+            Rc::new(TableState { name, layout, keys, dicts, added: None, counter, definition }),
+        );
         self.next_table += 1;
         if !exists {
             self.in_flight = Some(Rc::new(after.clone()));

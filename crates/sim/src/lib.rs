@@ -12,7 +12,7 @@
 //!   reads and scans with gaps (`locks`), scans in both directions, cursors that stay open for many steps,
 //!   savepoints, bulk loads (`load`), READ COMMITTED and REPEATABLE READ. They are cooperative: a lock that another holds is an answer, and never a wait;
 //! - two-phase commit (`xa`): prepared transactions, left by their clients, found again after crashes;
-//! - tables are created, dropped, renamed, truncated (`ddl`); indexes are built, added, dropped (`indexes`);
+//! - tables are created, dropped, renamed, truncated (`ddl`); columns change (`columns`); indexes are built, added, dropped (`indexes`);
 //! - the machine: jobs, ticks, checkpoints, syncs of the log; time. Jobs and checkpoints may stop in the
 //!   middle while all else goes on (`worker`);
 //! - trouble (`faults`): I/Os that fail, once or from then on, reads that are short or wrong, full disks, the
@@ -52,6 +52,7 @@
 pub mod bugs;
 mod checks;
 mod client;
+mod columns;
 mod counts;
 mod crash;
 mod ddl;

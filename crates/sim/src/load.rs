@@ -135,20 +135,17 @@ impl World {
             columns[column][to as usize] = columns[column][from as usize];
         }
         let key = |number: u32| Bytes::from(format!("{number:06}").into_bytes());
-        let mut rows = Vec::new();
-        for n in 0..count as usize {
-            rows.push(match state.layout {
-                Layout::Rows => {
-                    let filler = self.some_value().to_vec();
-                    let (pk, a) = (key(columns[0][n]), self.rng.random_range(0..4));
-                    Row { pk, a, u: columns[1][n], filler }.entries(self.added_of(id, state))
-                }
-                Layout::Maps(dicts) => {
-                    (0..dicts).map(|dict| (key(columns[dict][n]), self.some_value())).collect()
-                }
-            });
-        }
-        rows
+        let row = |n: usize| match state.layout {
+            Layout::Rows => {
+                let filler = self.some_value().to_vec();
+                let (pk, a) = (key(columns[0][n]), self.rng.random_range(0..4));
+                Row { pk, a, u: columns[1][n], filler }.entries(self.added_of(id, state))
+            }
+            Layout::Maps(dicts) => {
+                (0..dicts).map(|dict| (key(columns[dict][n]), self.some_value())).collect()
+            }
+        };
+        (0..count as usize).map(row).collect()
     }
 
     /// The next step of a load.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use pandodb::layout::Layouts;
 use pandodb::LockMode;
 
 use crate::locks::Locks;
@@ -52,6 +53,16 @@ pub(crate) struct TableState {
     pub added: Option<Added>,
     /// The least that the auto-increment counter can be.
     pub counter: u64,
+    /// Its columns, if they are known.
+    pub definition: Option<Definition>,
+}
+
+/// What a change of columns replaces.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Definition {
+    /// The server's name for it.
+    pub name: String,
+    pub layouts: Layouts,
 }
 
 /// One uncommitted change; `None` is a delete.
@@ -237,6 +248,7 @@ mod tests {
             dicts: vec![Rc::default()],
             added: None,
             counter: 0,
+            definition: None,
         };
         let before = State { tables: BTreeMap::from([(1, Rc::new(table))]), ..State::default() };
         let write = |value: Option<&[u8]>| Write {
