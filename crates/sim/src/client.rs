@@ -13,7 +13,7 @@ use crate::load::Loading;
 use crate::locks::{Held, Locks};
 use crate::model::{Bytes, Layout, State, TableId, Write};
 use crate::scan::HeldCursor;
-use crate::world::{ensure, note, Check, Kept, World};
+use crate::world::{ensure, note, Check, Kept, OpenTable, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
@@ -206,7 +206,26 @@ impl World {
 
     /// So many writes to one table, with keys here and there or in a row.
     fn write(&mut self, client: &mut Client, count: u32) -> Check {
-        let Some((id, state, table)) = self.some_table()? else { return Ok(()) };
+        match self.some_table()? {
+            Some(open) => self.write_to(client, open, count),
+            None => Ok(()),
+        }
+    }
+
+    /// A transaction of some writes to one table.
+    pub(crate) fn commit_some(&mut self, open: OpenTable) -> Check {
+        let mut client = self.begin();
+        note!(self, "a transaction ({}):", client.txn.id().0);
+        self.met_trouble = false;
+        let count = self.rng.random_range(20..120);
+        self.write_to(&mut client, open, count)?;
+        match self.met_trouble {
+            true => self.rollback(&mut client),
+            false => self.commit(&mut client),
+        }
+    }
+
+    fn write_to(&mut self, client: &mut Client, (id, state, table): OpenTable, count: u32) -> Check {
         if state.layout == Layout::Rows {
             return (0..count).try_for_each(|_| self.write_row(client, id, &state, &table));
         }

@@ -18,8 +18,10 @@ use std::time::Duration;
 use pando_base::planted::inherit;
 use pando_storage::vfs::{stop_before_writes, FaultKind};
 use pandodb::{Db, Error, Table};
+use rand::seq::IndexedRandom;
 use rand::Rng;
 
+use crate::model::TableId;
 use crate::run::take_panic;
 use crate::world::{note, Check, World, NAMES};
 
@@ -77,6 +79,8 @@ type Ended = Result<pandodb::Result<()>, String>;
 pub(crate) struct Worker {
     what: String,
     is_checkpoint: bool,
+    /// The tree that a job is at work in.
+    tree: Option<(TableId, usize)>,
     link: Arc<Link>,
     thread: JoinHandle<Ended>,
 }
@@ -110,7 +114,7 @@ impl Worker {
             own.give(Turn::Over);
             ended
         });
-        Worker { what, is_checkpoint, link, thread }
+        Worker { what, is_checkpoint, tree: None, link, thread }
     }
 
     /// Lets it run up to a write; false if it has ended.
@@ -167,12 +171,58 @@ impl World {
         if self.workers.len() >= WORKERS_MAX {
             return self.go_on_with_one();
         }
-        let Some((id, _, table)) = self.some_table()? else { return Ok(()) };
-        let n = self.rng.random_range(0..table.dicts().len());
+        let Some((id, n, table)) = self.tree_to_work_in()? else { return Ok(()) };
         note!(self, "begins a job of dictionary {n} of table {id}");
-        self.begin_worker(Worker::new(format!("a job of {id}.{n}"), false, false, move || {
+        let mut worker = Worker::new(format!("a job of {id}.{n}"), false, false, move || {
             table.dicts()[n].tree().run_job().map(|_| ()).map_err(Error::from)
-        }))
+        });
+        worker.tree = Some((id, n));
+        self.begin_worker(worker)?;
+        let stands = self.workers.last().is_some_and(|worker| worker.tree == Some((id, n)));
+        match stands && self.rng.random_ratio(1, 4) {
+            true => self.work_beside(id),
+            false => Ok(()),
+        }
+    }
+
+    /// Commits to a table in which a job stands, and more jobs there: what comes into the tree meanwhile must not
+    /// be lost when the job ends.
+    fn work_beside(&mut self, id: TableId) -> Check {
+        self.examine_copies(self.history.clone())?;
+        for _ in 0..self.rng.random_range(1..4) {
+            self.in_flight = None;
+            let before = self.history.clone();
+            self.ask_for_copies();
+            if let Some(open) = self.open_table(id)? {
+                self.commit_some(open)?;
+            }
+            self.examine_copies(before)?;
+            if self.is_latched() {
+                return Ok(());
+            }
+            self.in_flight = None;
+            for _ in 0..self.rng.random_range(0..4) {
+                self.one_job()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some tree; often one in which a job stands in the middle: what comes into it meanwhile matters.
+    pub(crate) fn tree_to_work_in(&mut self) -> Check<Option<(TableId, usize, Arc<Table>)>> {
+        let there = |(id, _): &(TableId, usize)| self.current().tables.contains_key(id);
+        let busy: Vec<_> = self.workers.iter().filter_map(|worker| worker.tree).filter(there).collect();
+        let chosen = busy.choose(&mut self.rng).copied().filter(|_| self.rng.random_ratio(2, 3));
+        let opened = match chosen {
+            Some((id, _)) => self.open_table(id)?,
+            None => self.some_table()?,
+        };
+        let Some((id, _, table)) = opened else { return Ok(None) };
+        let n = match chosen {
+            Some((_, n)) if n < table.dicts().len() => n,
+            _ => self.rng.random_range(0..table.dicts().len()),
+        };
+        Ok(Some((id, n, table)))
     }
 
     /// Begins a checkpoint of everything.

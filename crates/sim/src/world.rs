@@ -279,8 +279,7 @@ impl World {
     }
 
     pub(crate) fn one_job(&mut self) -> Check {
-        let Some((id, _, table)) = self.some_table()? else { return Ok(()) };
-        let dict = self.rng.random_range(0..table.dicts().len());
+        let Some((id, dict, table)) = self.tree_to_work_in()? else { return Ok(()) };
         note!(self, "a job of dictionary {dict} of table {id}");
         let result = table.dicts()[dict].tree().run_job().map_err(Error::from);
         self.settle("a job", result).map(|_| ())
