@@ -16,7 +16,7 @@ pub struct Hunt {
 
 /// All of them.
 pub const HUNTS: [Hunt; Bug::ALL.len()] = {
-    let mut hunts = [Hunt { bug: Bug::ALL[0], seeds: 100 }; Bug::ALL.len()];
+    let mut hunts = [Hunt { bug: Bug::ALL[0], seeds: 200 }; Bug::ALL.len()];
     let mut n = 0;
     while n < hunts.len() {
         hunts[n].bug = Bug::ALL[n];

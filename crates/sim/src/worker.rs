@@ -273,6 +273,11 @@ impl World {
         note!(self, "  {} goes on", worker.what);
         if worker.go_on(writes)? {
             self.counts.worker_stops += 1;
+            let at_superblock = worker.is_checkpoint && worker.link.at_superblock.load(Ordering::Relaxed);
+            if at_superblock && self.rng.random_ratio(1, 3) {
+                self.examine_copies(self.history.clone())?;
+                return self.work_in_doubt();
+            }
             return Ok(());
         }
         let is_checkpoint = worker.is_checkpoint;
@@ -291,8 +296,8 @@ impl World {
         Ok(self.settle(&what, ended)?.is_some())
     }
 
-    /// After a checkpoint that failed a crash may leave the old one or the new one: who takes space that either
-    /// needs?
+    /// While a checkpoint stands before its superblock a crash leaves the old one, and after one that failed the
+    /// old one or the new one: who takes space that these need?
     fn work_in_doubt(&mut self) -> Check {
         for _ in 0..self.rng.random_range(0..12) {
             self.in_flight = None;
