@@ -169,6 +169,18 @@ impl LockingCursor {
         }
     }
 
+    /// Whether a row that it sees is not there any more.
+    fn is_gone(&self, world: &World, client: &Client, key: &[u8]) -> bool {
+        client.newest(world.current(), self.place.0, 0, key).is_none()
+            && client.own(self.place.0, 0, key).is_none()
+    }
+
+    /// Whether a row is another one in the newest state.
+    fn is_newer(&self, world: &World, key: Option<&[u8]>) -> bool {
+        let value = |state: &State| state.value(self.place.0, 0, key?);
+        value(&self.seen) != value(world.current())
+    }
+
     /// What the engine should come to. `got` is where it is, for locks that are perhaps held.
     fn next(&mut self, world: &World, client: &mut Client, got: Option<&[u8]>, refused: bool) -> Next {
         let (table, dict) = self.place;
@@ -188,7 +200,14 @@ impl LockingCursor {
                 return Next::Row(key, value);
             }
             let held = match world.held_by_other(&(table, 0, key.clone()), self.lock) {
-                Held::Perhaps => refused || got != Some(&key),
+                Held::Perhaps => {
+                    let is_passed = refused || got != Some(&key);
+                    // Or it was locked, and was gone: then the newest state came.
+                    if is_passed && self.is_gone(world, client, &key) && self.is_newer(world, got) {
+                        self.seen = world.current().clone();
+                    }
+                    is_passed
+                }
                 held => held == Held::Yes,
             };
             match (held, self.skips) {
