@@ -8,6 +8,36 @@
 
 namespace pando {
 
+/* memcpy for what columns usually are: a call costs more than the few bytes. */
+inline void copy_short(uchar *to, const uchar *from, size_t size)
+{
+  if (size > 16)
+    memcpy(to, from, size);
+  else if (size >= 8)
+  {
+    uint64_t first, last;
+    memcpy(&first, from, 8);
+    memcpy(&last, from + size - 8, 8);
+    memcpy(to, &first, 8);
+    memcpy(to + size - 8, &last, 8);
+  }
+  else if (size >= 4)
+  {
+    uint32_t first, last;
+    memcpy(&first, from, 4);
+    memcpy(&last, from + size - 4, 4);
+    memcpy(to, &first, 4);
+    memcpy(to + size - 4, &last, 4);
+  }
+  else if (size)
+  {
+    const uchar first= from[0], middle= from[size / 2], last= from[size - 1];
+    to[0]= first;
+    to[size / 2]= middle;
+    to[size - 1]= last;
+  }
+}
+
 class Bytes
 {
 public:
@@ -45,7 +75,7 @@ public:
   void append(const void *bytes, size_t size)
   {
     if (size)
-      memcpy(extend(size), bytes, size);
+      copy_short(extend(size), static_cast<const uchar *>(bytes), size);
   }
   void append_byte(uchar byte) { *extend(1)= byte; }
   void assign(const void *bytes, size_t size)
@@ -57,6 +87,8 @@ public:
   /* Numbers below 128 in one byte: seven bits a byte, least significant first, high bit: more follow. */
   void append_number(uint64_t number)
   {
+    if (likely(number < 0x80))
+      return append_byte(uchar(number));
     while (number >= 0x80)
     {
       append_byte(uchar(number | 0x80));

@@ -107,7 +107,7 @@ void Column::value(const uchar *record, const uchar **bytes, size_t *size) const
   }
 }
 
-void Column::pack(const uchar *record, Bytes *out) const
+void Column::pack_other(const uchar *record, Bytes *out) const
 {
   if (m_layout == Layout::BIT)
   {
@@ -117,8 +117,7 @@ void Column::pack(const uchar *record, Bytes *out) const
   const uchar *bytes;
   size_t size;
   value(record, &bytes, &size);
-  if (m_layout != Layout::FIXED)
-    out->append_number(size);
+  out->append_number(size);
   out->append(bytes, size);
 }
 

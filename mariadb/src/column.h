@@ -32,7 +32,13 @@ public:
   void value(const uchar *record, const uchar **bytes, size_t *size) const;
 
   /* Appends the value to a row, or to what an index entry keeps. Requires: not NULL. */
-  void pack(const uchar *record, Bytes *out) const;
+  void pack(const uchar *record, Bytes *out) const
+  {
+    if (m_layout == Layout::FIXED)
+      out->append(record + m_offset, m_size);
+    else
+      pack_other(record, out);
+  }
   /* Reads what `pack` wrote into the record (null bit included). BLOBs point into the reader's memory. */
   bool unpack(Reader *reader, uchar *record) const;
   bool skip(Reader *reader) const;
@@ -59,6 +65,8 @@ public:
   bool differs(const uchar *record_1, const uchar *record_2) const;
 
 private:
+  void pack_other(const uchar *record, Bytes *out) const;
+
   const uchar *m_default_record= nullptr;
   CHARSET_INFO *m_collation= nullptr;
   uint m_index= 0;

@@ -15,6 +15,7 @@ use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 
 use crate::entries::Entries;
 use crate::memory::{Memory, Part};
+use crate::order::{shared_prefix, sorted};
 
 /// A block is closed when it has so many bytes.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -48,55 +49,6 @@ pub(crate) struct Chunk {
     _memory: Option<Part>,
 }
 
-/// An entry to be sorted: sixteen bytes of its key, and where it is.
-#[derive(Clone, Copy)]
-struct Sorted {
-    head: [u64; 2],
-    batch: u32,
-    index: u32,
-}
-
-/// The eight bytes of `key` from `at` on as a number that sorts like them.
-#[inline]
-pub(crate) fn head(key: &[u8], at: usize) -> u64 {
-    match key.get(at..at + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()) {
-        Some(bytes) => u64::from_be_bytes(bytes),
-        None => {
-            let mut bytes = [0; 8];
-            let rest = key.get(at..).unwrap_or_default();
-            bytes[..rest.len()].copy_from_slice(rest);
-            u64::from_be_bytes(bytes)
-        }
-    }
-}
-
-fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
-}
-
-/// The entries of the batches in key order, equal ones in the order they came.
-fn sort(batches: &[Entries]) -> Vec<Sorted> {
-    let each = || batches.iter().flat_map(|batch| (0..batch.len()).map(move |index| batch.key(index)));
-    let Some(first) = each().next() else { return Vec::new() };
-    let skip = each().fold(first.len(), |least, key| least.min(shared_prefix(&first[..least], key)));
-    let mut items = Vec::with_capacity(batches.iter().map(Entries::len).sum());
-    for (number, batch) in batches.iter().enumerate() {
-        items.extend((0..batch.len()).map(|index| {
-            let key = batch.key(index);
-            let head = [head(key, skip), head(key, skip + 8)];
-            Sorted { head, batch: number as u32, index: index as u32 }
-        }));
-    }
-    let rest = |item: &Sorted| batches[item.batch as usize].key(item.index as usize);
-    items.sort_unstable_by(|a, b| {
-        a.head
-            .cmp(&b.head)
-            .then_with(|| rest(a)[skip..].cmp(&rest(b)[skip..]))
-            .then_with(|| (a.batch, a.index).cmp(&(b.batch, b.index)))
-    });
-    items
-}
-
 impl Chunk {
     /// Sorts batches that follow one another; the entries before them number `first_ordinal`.
     pub(crate) fn sort(
@@ -105,7 +57,6 @@ impl Chunk {
         first_ordinal: u64,
         has_ordinals: bool,
     ) -> Chunk {
-        let items = sort(batches);
         let mut starts = Vec::with_capacity(batches.len());
         let mut rows = 0;
         for batch in batches {
@@ -113,10 +64,9 @@ impl Chunk {
             rows += batch.len() as u64;
         }
         let mut writer = BlockWriter::new(has_ordinals);
-        for item in items {
-            let batch = &batches[item.batch as usize];
-            let ordinal = starts[item.batch as usize] + u64::from(item.index);
-            writer.add(batch.key(item.index as usize), batch.value(item.index as usize), ordinal);
+        for at in sorted(batches) {
+            let batch = &batches[at.batch];
+            writer.add(batch.key(at.index), batch.value(at.index), starts[at.batch] + at.index as u64);
         }
         Chunk {
             file: file.clone(),
@@ -227,21 +177,21 @@ fn unpack(codec: u8, payload: &[u8]) -> std::result::Result<Vec<u8>, String> {
 }
 
 /// Pours entries in key order into blocks.
-struct BlockWriter {
+struct BlockWriter<'a> {
     has_ordinals: bool,
     blocks: Vec<Block>,
     bytes: Vec<u8>,
     first_key: Vec<u8>,
-    last_key: Vec<u8>,
+    last_key: &'a [u8],
 }
 
-impl BlockWriter {
-    fn new(has_ordinals: bool) -> BlockWriter {
-        let (bytes, first_key, last_key) = (Vec::new(), Vec::new(), Vec::new());
-        BlockWriter { has_ordinals, blocks: Vec::new(), bytes, first_key, last_key }
+impl<'a> BlockWriter<'a> {
+    fn new(has_ordinals: bool) -> BlockWriter<'a> {
+        let (bytes, first_key) = (Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 8), Vec::new());
+        BlockWriter { has_ordinals, blocks: Vec::new(), bytes, first_key, last_key: &[] }
     }
 
-    fn add(&mut self, key: &[u8], value: &[u8], ordinal: u64) {
+    fn add(&mut self, key: &'a [u8], value: &[u8], ordinal: u64) {
         if self.bytes.len() >= BLOCK_BYTES {
             self.cut();
         }
@@ -249,7 +199,7 @@ impl BlockWriter {
         if self.bytes.is_empty() {
             self.first_key = key.to_vec();
         } else {
-            shared = shared_prefix(&self.last_key, key);
+            shared = shared_prefix(self.last_key, key);
         }
         let rest = &key[shared..];
         put_number(&mut self.bytes, shared as u64);
@@ -260,8 +210,7 @@ impl BlockWriter {
         if self.has_ordinals {
             put_number(&mut self.bytes, ordinal);
         }
-        self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(rest);
+        self.last_key = key;
     }
 
     fn cut(&mut self) {

@@ -7,7 +7,7 @@ use pando_column::RECORD_OVERHEAD_BYTES;
 pub struct Entries {
     bytes: Vec<u8>,
     items: Vec<Item>,
-    /// Each key is above the one before.
+    /// A key is not above the one before.
     disordered: bool,
 }
 
@@ -32,8 +32,7 @@ impl Entries {
     /// Appends an entry. All entries together must stay below 4 GiB.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
-        let ascends = self.last_key().is_none_or(|last| last < key);
-        self.disordered |= !ascends;
+        self.disordered = self.disordered || self.last_key().is_some_and(|last| last >= key);
         let at = u32::try_from(self.bytes.len()).expect("a batch below 4 GiB");
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
@@ -48,6 +47,11 @@ impl Entries {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    /// Bytes of keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Memory in bytes.

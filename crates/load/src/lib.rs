@@ -13,6 +13,7 @@ mod chunk;
 mod entries;
 mod memory;
 mod merge;
+mod order;
 mod sorter;
 mod stages;
 mod workers;

@@ -6,7 +6,8 @@ use pando_base::{Kind, Result};
 use pando_run::{Run, RunCursor};
 use pando_tree::Tree;
 
-use crate::chunk::{head, Chunk, ChunkCursor};
+use crate::chunk::{Chunk, ChunkCursor};
+use crate::order::head;
 use crate::sorter::Duplicate;
 
 /// Something that is merged.

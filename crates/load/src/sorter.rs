@@ -16,7 +16,7 @@
 //! * Tasks wait for nobody; a sorter's mutex is held for moments, with nothing called but the pool.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,6 +85,8 @@ pub struct Sorter {
     /// A task has ended.
     ended: Condvar,
     merged_bytes: AtomicU64,
+    /// Of keys and values in the batch before, a little more for each row: what the next one will need.
+    row_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -138,12 +140,21 @@ impl Sorter {
             state: Mutex::default(),
             ended: Condvar::new(),
             merged_bytes: AtomicU64::new(0),
+            row_bytes: AtomicUsize::new(0),
         })
+    }
+
+    /// A batch to be filled with the entries of so many rows.
+    pub fn new_batch(&self, rows: usize) -> Entries {
+        Entries::with_capacity(rows, rows * self.row_bytes.load(Ordering::Relaxed))
     }
 
     /// Takes batch `number` (they count from 0 without gaps), from any thread. Errors come out of [`finish`].
     pub fn add(self: &Arc<Self>, number: u64, entries: Entries) {
         let mut due = Vec::new();
+        if !entries.is_empty() {
+            self.row_bytes.store(entries.bytes() / entries.len() + 1, Ordering::Relaxed);
+        }
         let mut state = self.state.lock();
         state.early.insert(number, entries);
         while let Some(batch) = {

@@ -1,0 +1,208 @@
+//! The order of entries by key: what is sorted are numbers, not keys.
+//!
+//! An entry is one number: eight bytes of its key above its place in the input. Sorting numbers needs no look at
+//! keys, which lie all over the memory. The eight bytes begin where the keys of the group stop being equal, and
+//! entries whose eight bytes are equal are a group again, unless they are in order already: keys that are equal in
+//! their first columns usually go on with what the rows were read in order of.
+//!
+//! The method is multikey quicksort with caching (Bentley and Sedgewick 1997; Ng and Kakehi 2007), the quicksort of
+//! a letter being the library's sort of numbers.
+
+use crate::entries::Entries;
+
+/// Smaller groups are compared key by key.
+const GROUP_ROWS_MIN: usize = 16;
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub batch: usize,
+    pub index: usize,
+}
+
+/// Eight bytes of a key, number of the batch, index in it: from the high bits to the low ones.
+type Item = u128;
+
+fn item(head: u64, batch: usize, index: usize) -> Item {
+    (Item::from(head) << 64) | Item::from(((batch as u64) << 32) | index as u64)
+}
+
+#[inline]
+fn head_of(item: Item) -> u64 {
+    (item >> 64) as u64
+}
+
+#[inline]
+fn place_of(item: Item) -> Place {
+    Place { batch: (item >> 32) as u32 as usize, index: item as u32 as usize }
+}
+
+/// The eight bytes of `key` from `at` on as a number that sorts like them.
+#[inline]
+pub(crate) fn head(key: &[u8], at: usize) -> u64 {
+    match key.get(at..at + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()) {
+        Some(bytes) => u64::from_be_bytes(bytes),
+        None => {
+            let mut bytes = [0; 8];
+            let rest = key.get(at..).unwrap_or_default();
+            bytes[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// Length of the longest common prefix, eight bytes at a time.
+#[inline]
+pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut shared = 0;
+    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let differ = word(x) ^ word(y);
+        if differ != 0 {
+            return shared + (differ.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
+}
+
+/// The entries of the batches in key order, equal ones in the order they came.
+pub(crate) fn sorted(batches: &[Entries]) -> impl Iterator<Item = Place> {
+    let mut items = Vec::with_capacity(batches.iter().map(Entries::len).sum());
+    for (number, batch) in batches.iter().enumerate() {
+        items.extend((0..batch.len()).map(|index| item(0, number, index)));
+    }
+    Order { batches }.sort(&mut items);
+    items.into_iter().map(place_of)
+}
+
+struct Order<'a> {
+    batches: &'a [Entries],
+}
+
+impl<'a> Order<'a> {
+    #[inline]
+    fn key(&self, item: Item) -> &'a [u8] {
+        let place = place_of(item);
+        self.batches[place.batch].key(place.index)
+    }
+
+    /// Requires: the items are in the order of their places.
+    fn sort(&self, items: &mut [Item]) {
+        let Some(first) = items.first().map(|first| self.key(*first)) else { return };
+        let mut skip = first.len();
+        let mut shortest = first.len();
+        let (mut before, mut is_sorted) = (first, true);
+        for item in &items[1..] {
+            let key = self.key(*item);
+            shortest = shortest.min(key.len());
+            skip = skip.min(shared_prefix(&first[..skip], key));
+            is_sorted = is_sorted && before <= key;
+            before = key;
+        }
+        if is_sorted {
+            return;
+        }
+        if items.len() < GROUP_ROWS_MIN || shortest == skip {
+            // A key that ends where the others go on has no eight bytes that would tell it from them.
+            items.sort_unstable_by(|a, b| self.key(*a).cmp(self.key(*b)).then(a.cmp(b)));
+            return;
+        }
+        for item in items.iter_mut() {
+            let place = place_of(*item);
+            *item = self::item(head(self.key(*item), skip), place.batch, place.index);
+        }
+        items.sort_unstable();
+        items.chunk_by_mut(|a, b| head_of(*a) == head_of(*b)).filter(|group| group.len() > 1).for_each(
+            |group| {
+                self.sort(group);
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches_of(keys: &[Vec<u8>], each: usize) -> Vec<Entries> {
+        let batch = |keys: &[Vec<u8>]| {
+            let mut batch = Entries::new();
+            keys.iter().for_each(|key| batch.push(key, b"value"));
+            batch
+        };
+        keys.chunks(each).map(batch).collect()
+    }
+
+    fn check(keys: &[Vec<u8>], each: usize) {
+        let batches = batches_of(keys, each);
+        let found: Vec<usize> = sorted(&batches).map(|at| at.batch * each + at.index).collect();
+        let mut expected: Vec<usize> = (0..keys.len()).collect();
+        expected.sort_by_key(|number| &keys[*number]);
+        assert_eq!(found, expected, "keys {keys:?}");
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % n
+        }
+
+        /// Few letters and few stems, so that much is equal, begins alike, or is the beginning of another.
+        fn key(&mut self) -> Vec<u8> {
+            let stem = self.below(4) as usize * 7;
+            let mut key = vec![0x41; stem];
+            let rest = self.below(14);
+            key.extend((0..rest).map(|_| [0, 1, 0xff][self.below(3) as usize]));
+            key
+        }
+    }
+
+    #[test]
+    fn keys_of_any_lengths_are_sorted_and_equal_ones_stay_in_their_order() {
+        let mut random = Random(1);
+        for rows in (0..40).chain([200, 3000]) {
+            let keys: Vec<Vec<u8>> = (0..rows).map(|_| random.key()).collect();
+            check(&keys, 7);
+            check(&keys, 1000);
+        }
+    }
+
+    #[test]
+    fn keys_of_one_length_with_few_first_columns_are_sorted() {
+        let mut random = Random(2);
+        let keys: Vec<Vec<u8>> = (0..5000u32)
+            .map(|row| {
+                let mut key = format!("{:>20}{:>4}", random.below(5), random.below(3)).into_bytes();
+                key.extend((5000 - row / 2).to_be_bytes());
+                key
+            })
+            .collect();
+        check(&keys, 64);
+    }
+
+    #[test]
+    fn ends_of_keys_and_zeros_are_not_confused() {
+        let mut keys: Vec<Vec<u8>> = (0..40).rev().map(|zeros| vec![0; zeros]).collect();
+        check(&keys, 6);
+        keys.extend((0..40).map(|zeros| [vec![0; zeros], vec![1]].concat()));
+        check(&keys, 6);
+    }
+
+    #[test]
+    fn shared_prefixes_are_the_longest_ones() {
+        let a: Vec<u8> = (0..40).collect();
+        for len in 0..40 {
+            for cut in 0..=len {
+                let mut b = a[..len].to_vec();
+                if let Some(byte) = b.get_mut(cut) {
+                    *byte ^= 0x80;
+                }
+                assert_eq!(shared_prefix(&a, &b), cut.min(len));
+                assert_eq!(shared_prefix(&b, &a), cut.min(len));
+            }
+        }
+    }
+}
