@@ -200,7 +200,12 @@ private:
   bool may_load() const;
   bool decides_duplicates() const;
   bool begin_trial();
-  int check_order(const uchar *record, bool *in_order);
+  bool only_skips_duplicates() const;
+  int admit_row(const uchar *record, pando::Admission *admission);
+  pando::Admission ask_for_row(const uchar *record);
+  bool ask_for_trial();
+  int begin_own_load();
+  void give_up_trial_row(int error);
   int write_row_in_bulk(const uchar *record, bool *done);
   int go_on_with_trial();
   int begin_load();
@@ -283,7 +288,8 @@ private:
   uint m_duplicate_index= MAX_KEY;
   ulonglong m_auto_increment_noted= 0;
   std::unique_ptr<pando::Bulk_insert> m_bulk; /* a bulk insert of the statement */
-  bool m_decides_duplicates= false;           /* the server, row by row: no load */
+  bool m_decides_duplicates= false;           /* the server, row by row */
+  bool m_replaces_duplicates= false;          /* and rows that are there change */
 
   uint64_t m_raw_bytes= 0;
   int m_last_error= 0;

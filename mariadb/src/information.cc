@@ -161,10 +161,20 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
+/* Called by the engine before each leaf that it rewrites. */
+static uint8_t watch_optimize(void *connection, double part)
+{
+  THD *thd= static_cast<THD *>(connection);
+  thd_progress_report(thd, ulonglong(part * 1000), 1000);
+  return !thd_killed(thd);
+}
+
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 {
   const char *old_stage= thd_proc_info(thd, "Optimizing table");
-  PandoStatus status= pando_table_compact(db, m_table);
+  thd_progress_init(thd, 1);
+  PandoStatus status= pando_table_compact(db, m_table, watch_optimize, thd);
+  thd_progress_end(thd);
   thd_proc_info(thd, old_stage);
   if (!status)
     return HA_ADMIN_OK;

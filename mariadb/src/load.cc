@@ -11,8 +11,9 @@
    - into tables that are not empty, or in which others are at work;
    - where a unique key has only the beginning of a column;
    - where the server decides row by row what becomes of duplicates (IGNORE, which LOCAL implies, REPLACE, ON
-     DUPLICATE KEY UPDATE), unless there cannot be any: from the first primary key on that does not ascend,
-     and everywhere if another key is unique;
+     DUPLICATE KEY UPDATE), from the first row on whose key is there, unless IGNORE has it passed over. Which keys
+     are there the load knows: none, as long as primary keys ascend and no other key is unique, else those that it
+     keeps in a part of its memory; when that is used up rows go one by one, too;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
    - of sequences, and of rows that a replica applies. */
@@ -48,7 +49,7 @@ bool ha_pando::begin_trial()
 {
   auto shape=
     std::make_shared<Load_shape>(table, m_table, has_primary_key(), row_key_max(), load_workers());
-  if (!shape->is_usable() || (decides_duplicates() && shape->has_other_unique()))
+  if (!shape->is_usable())
   {
     m_bulk.reset();
     return false;
@@ -56,6 +57,9 @@ bool ha_pando::begin_trial()
   m_bulk->batch= shape->take_batch();
   m_bulk->shape= std::move(shape);
   m_bulk->mark= pando_txn_mark(txn());
+  Transaction *transaction= Transaction::of(ha_thd());
+  if (transaction->txn() == txn())
+    m_bulk->join_trials(transaction->trials(), this);
   return true;
 }
 
@@ -66,17 +70,86 @@ bool ha_pando::decides_duplicates() const
   return m_decides_duplicates || lex->ignore || lex->duplicates != DUP_ERROR;
 }
 
-/* Where the server decides about duplicates, there must be none: primary keys have to ascend. */
-int ha_pando::check_order(const uchar *record, bool *in_order)
+/* And it only passes over rows whose key is there. */
+bool ha_pando::only_skips_duplicates() const
 {
-  *in_order= true;
-  if (!has_primary_key() || !decides_duplicates())
+  return !m_replaces_duplicates && ha_thd()->lex->duplicates == DUP_ERROR;
+}
+
+/* What becomes of a row where the server decides about duplicates. Primary keys that ascend have none, if no other
+   key is unique; else the load is asked, which knows all keys that it has got. */
+int ha_pando::admit_row(const uchar *record, Admission *admission)
+{
+  *admission= Admission::JOINS;
+  if (!decides_duplicates())
     return 0;
-  if (int error= new_row_key(record, &m_new_row_key))
-    return error;
-  *in_order= m_bulk->last_key.empty() || compare(m_bulk->last_key.view(), m_new_row_key.view()) < 0;
-  m_bulk->last_key.assign(m_new_row_key.data(), m_new_row_key.size());
+  if (has_primary_key())
+  {
+    if (int error= new_row_key(record, &m_new_row_key))
+      return error;
+    const int order= m_bulk->last_key.empty() ? -1 : compare(m_bulk->last_key.view(), m_new_row_key.view());
+    if (order == 0 && m_bulk->phase == Bulk_insert::Phase::LOADING && !m_bulk->asks && only_skips_duplicates())
+    {
+      m_duplicate_index= table_share->primary_key;
+      *admission= Admission::IS_DUPLICATE;
+      return 0;
+    }
+    if (order >= 0)
+      m_bulk->ascends= false;
+    m_bulk->last_key.assign(m_new_row_key.data(), m_new_row_key.size());
+  }
+  if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
+    return 0;
+  if (m_bulk->asks)
+    *admission= ask_for_row(record);
+  else if (!m_bulk->ascends)
+    *admission= Admission::ENDS_LOAD;
   return 0;
+}
+
+/* Requires: m_new_row_key is that of the row, if the table has a primary key. */
+Admission ha_pando::ask_for_row(const uchar *record)
+{
+  m_bulk->lone_keys.clear();
+  for (uint i= 0; i < table_share->keys; i++)
+  {
+    Index_layout &layout= m_layouts[i];
+    if (!layout.is_unique())
+      continue;
+    Bytes &key= m_bulk->keys[i];
+    key.clear();
+    if (layout.encode_key(&key, record, m_new_row_key.view()))
+      m_bulk->lone_keys.push_back(PandoLoneKey{layout.dictionary(), key.view()});
+  }
+  uint32_t seen= 0;
+  switch (pando_load_admit(m_bulk->load, m_bulk->lone_keys.data(), uint32_t(m_bulk->lone_keys.size()), &seen))
+  {
+  case PANDO_ADMISSION_NEW:
+    return Admission::JOINS;
+  case PANDO_ADMISSION_SEEN:
+    m_duplicate_index= index_of_dictionary(m_bulk->lone_keys[seen].dictionary);
+    return only_skips_duplicates() ? Admission::IS_DUPLICATE : Admission::ENDS_LOAD;
+  default:
+    return Admission::ENDS_LOAD;
+  }
+}
+
+/* The rows of the trial have been written, so none of them is refused; false: there is no memory for them. */
+bool ha_pando::ask_for_trial()
+{
+  m_bulk->asks= decides_duplicates() && (m_bulk->shape->has_other_unique() || !m_bulk->ascends);
+  if (!m_bulk->asks)
+    return true;
+  m_bulk->keys.reset(new Bytes[table_share->keys]);
+  bool joined= true;
+  m_bulk->shape->restore_blobs(m_bulk->batch.get());
+  for (uint64_t row= 0; row < m_bulk->batch->rows() && joined; row++)
+  {
+    const uchar *record= m_bulk->batch->record(row);
+    joined= !has_primary_key() || !new_row_key(record, &m_new_row_key);
+    joined= joined && ask_for_row(record) == Admission::JOINS;
+  }
+  return joined;
 }
 
 /* In place of write_row's own way, or (TRIAL) before it: `*done` says which. */
@@ -85,17 +158,14 @@ int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
   *done= false;
   if (!m_bulk->shape && !begin_trial())
     return 0;
-  bool in_order;
-  if (int error= check_order(record, &in_order))
+  Admission admission;
+  if (int error= admit_row(record, &admission))
     return error;
-  if (!in_order)
-  {
+  if (admission == Admission::IS_DUPLICATE)
+    return HA_ERR_FOUND_DUPP_KEY;
+  if (admission == Admission::ENDS_LOAD)
     /* The rows so far are written; this one and the others go one by one. */
-    if (m_bulk->phase == Bulk_insert::Phase::LOADING)
-      return end_bulk_insert();
-    abort_bulk_insert();
-    return 0;
-  }
+    return end_bulk_insert();
   m_bulk->rows++;
   m_bulk->shape->append(m_bulk->batch.get(), record);
   if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
@@ -106,6 +176,18 @@ int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
   return submit_batch() ? 0 : end_bulk_insert();
 }
 
+/* A row of the trial was not written: the copy has it, too. */
+void ha_pando::give_up_trial_row(int error)
+{
+  if (error != HA_ERR_FOUND_DUPP_KEY || !decides_duplicates() || !only_skips_duplicates())
+  {
+    abort_bulk_insert();
+    return;
+  }
+  m_bulk->shape->drop_last(m_bulk->batch.get());
+  m_bulk->rows--;
+}
+
 /* After a row of the trial was written. */
 int ha_pando::go_on_with_trial()
 {
@@ -114,20 +196,48 @@ int ha_pando::go_on_with_trial()
   return begin_load();
 }
 
+/* The rows so far are undone and come again, with the others: those of all trials of the transaction. If
+   something else was written among them, they stay. */
 int ha_pando::begin_load()
 {
-  /* The rows so far come again, with the others. */
-  pando_txn_rollback_to(txn(), m_bulk->mark);
-  pando_txn_release_mark(txn(), m_bulk->mark);
+  const std::vector<ha_pando *> all= m_bulk->trials ? *m_bulk->trials : std::vector<ha_pando *>{this};
+  uint64_t first= m_bulk->mark, writes= 0;
+  for (ha_pando *one : all)
+  {
+    first= MY_MIN(first, one->m_bulk->mark);
+    writes+= one->m_bulk->rows * one->m_new.size();
+  }
+  if (pando_txn_writes_since(txn(), first) != writes)
+  {
+    abort_bulk_insert();
+    return 0;
+  }
+  pando_txn_rollback_to(txn(), first);
+  for (ha_pando *one : all)
+  {
+    pando_txn_release_mark(txn(), one->m_bulk->mark);
+    one->m_bulk->leave_trials();
+  }
+  int error= 0;
+  for (ha_pando *one : all)
+    if (int of_one= one->begin_own_load())
+      error= of_one;
+  return error;
+}
+
+int ha_pando::begin_own_load()
+{
   const std::vector<uint8_t> &unique= m_bulk->shape->unique();
   PandoStatus status= pando_load_begin(txn(), m_table, unique.data(), uint32_t(unique.size()),
                                        m_bulk->rows, Load_shape::encoder(m_bulk->shape), &m_bulk->load);
-  if (!status && m_bulk->load)
+  if (!status && m_bulk->load && ask_for_trial())
   {
     m_bulk->phase= Bulk_insert::Phase::LOADING;
-    return submit_batch() ? 0 : end_bulk_insert();
+    return !m_bulk->batch->rows() || submit_batch() ? 0 : end_bulk_insert();
   }
   std::unique_ptr<Bulk_insert> bulk= std::move(m_bulk);
+  pando_load_abort(bulk->load);
+  bulk->load= nullptr;
   if (status)
     return fail(status);
   bulk->shape->restore_blobs(bulk->batch.get());

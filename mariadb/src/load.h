@@ -7,10 +7,13 @@
 #ifndef PANDO_LOAD_H
 #define PANDO_LOAD_H
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
 #include "row_codec.h"
+
+class ha_pando;
 
 namespace pando {
 
@@ -28,6 +31,7 @@ public:
     m_records.clear();
     m_blobs.clear();
     m_rows= 0;
+    m_is_whole= false;
   }
   const uchar *record(uint64_t row) const { return m_records.data() + row * m_record_size; }
 
@@ -41,6 +45,8 @@ private:
   Bytes m_records;
   Bytes m_blobs;
   uint64_t m_rows= 0;
+  size_t m_last_blobs= 0;  /* where those of the last row begin */
+  bool m_is_whole= false;  /* BLOBs are pointers again; nothing can be added */
 };
 
 /* What workers have to know of a table. Made and used by the server's thread, but for `encode`. */
@@ -62,6 +68,8 @@ public:
   std::unique_ptr<Row_batch> take_batch();
   void give_batch(Row_batch *batch);
   void append(Row_batch *batch, const uchar *record) const;
+  /* Takes the last row back. */
+  void drop_last(Row_batch *batch) const;
   /* Makes the records of a batch whole again. */
   void restore_blobs(Row_batch *batch) const;
 
@@ -114,19 +122,53 @@ private:
   std::vector<std::unique_ptr<Row_batch>> m_spare;
 };
 
+/* What becomes of a row where the server decides about duplicates. */
+enum class Admission : uint8_t
+{
+  JOINS,        /* there is no other with one of its keys */
+  IS_DUPLICATE, /* there is, and that is all the server wants to know */
+  ENDS_LOAD     /* there is, or nobody knows: it and those after it go one by one */
+};
+
 /* A bulk insert of one statement into one table: first rows go one by one and are kept besides (TRIAL);
    when there are many, these are undone and the load begins with them. */
 struct Bulk_insert
 {
   enum class Phase : uint8_t { TRIAL, LOADING };
 
+  Bulk_insert() = default;
+  ~Bulk_insert() { leave_trials(); }
+  Bulk_insert(const Bulk_insert &) = delete;
+  Bulk_insert &operator=(const Bulk_insert &) = delete;
+
+  /* Those of one transaction that are on trial, as the partitions of a table are: what one of them undoes is the
+     others' too, so all that are begin their loads together. */
+  void join_trials(std::vector<ha_pando *> *list, ha_pando *own)
+  {
+    trials= list;
+    handler= own;
+    trials->push_back(own);
+  }
+  void leave_trials()
+  {
+    if (trials)
+      trials->erase(std::remove(trials->begin(), trials->end(), handler), trials->end());
+    trials= nullptr;
+  }
+
+  std::vector<ha_pando *> *trials= nullptr;
+  ha_pando *handler= nullptr;
   Phase phase= Phase::TRIAL;
   uint64_t mark= 0; /* TRIAL: the transaction before the first row */
   std::shared_ptr<Load_shape> shape;
   std::unique_ptr<Row_batch> batch;
   PandoLoad *load= nullptr;
   uint64_t rows= 0;
-  Bytes last_key; /* primary key of the last row, where keys have to ascend */
+  Bytes last_key;      /* primary key of the last row, where the server decides about duplicates */
+  bool ascends= true;  /* so far, those of all rows */
+  bool asks= false;    /* LOADING: of each row it is asked whether its keys have been seen */
+  std::unique_ptr<Bytes[]> keys;        /* those of one row, in the order of the server's indexes */
+  std::vector<PandoLoneKey> lone_keys;  /* of these, what must be alone */
 };
 
 } // namespace pando

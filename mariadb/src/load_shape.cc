@@ -96,6 +96,7 @@ void Load_shape::give_batch(Row_batch *batch)
 void Load_shape::append(Row_batch *batch, const uchar *record) const
 {
   uchar *to= batch->m_records.extend(m_record_size);
+  batch->m_last_blobs= batch->m_blobs.size();
   for (const Span &span : m_spans)
   {
     uint size= span.size;
@@ -120,8 +121,18 @@ void Load_shape::append(Row_batch *batch, const uchar *record) const
   batch->m_rows++;
 }
 
+void Load_shape::drop_last(Row_batch *batch) const
+{
+  batch->m_records.truncate(batch->m_records.size() - m_record_size);
+  batch->m_blobs.truncate(batch->m_last_blobs);
+  batch->m_rows--;
+}
+
 void Load_shape::restore_blobs(Row_batch *batch) const
 {
+  if (batch->m_is_whole)
+    return;
+  batch->m_is_whole= true;
   for (uint64_t row= 0; row < batch->m_rows && !m_blobs.empty(); row++)
   {
     uchar *record= batch->m_records.data() + row * m_record_size;

@@ -136,7 +136,7 @@ int ha_pando::reset()
 {
   close_scan();
   abort_bulk_insert();
-  m_decides_duplicates= false;
+  m_decides_duplicates= m_replaces_duplicates= false;
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
   m_columns_prepared= false;
@@ -159,13 +159,15 @@ int ha_pando::extra(ha_extra_function operation)
   case HA_EXTRA_NO_KEYREAD:
     m_keyread= false;
     break;
-  case HA_EXTRA_IGNORE_DUP_KEY:
   case HA_EXTRA_WRITE_CAN_REPLACE:
   case HA_EXTRA_INSERT_WITH_UPDATE:
+    m_replaces_duplicates= true;
+    /* fall through */
+  case HA_EXTRA_IGNORE_DUP_KEY:
     m_decides_duplicates= true;
     break;
   case HA_EXTRA_NO_IGNORE_DUP_KEY:
-    m_decides_duplicates= false;
+    m_decides_duplicates= m_replaces_duplicates= false;
     break;
   case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
     m_decides_duplicates= true;

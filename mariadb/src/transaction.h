@@ -8,6 +8,9 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
+
+class ha_pando;
 
 namespace pando {
 
@@ -62,6 +65,8 @@ public:
   void rollback(bool whole);
   uint64_t mark() { return pando_txn_mark(m_txn); }
   void rollback_to(uint64_t mark);
+  /* Handlers whose first rows of a bulk insert can still be undone. */
+  std::vector<ha_pando *> *trials() { return &m_trials; }
 
 private:
   void end_statement();
@@ -73,6 +78,7 @@ private:
   PandoTxn *m_txn;
   const uint64_t m_id;
   const std::shared_ptr<Participant> m_participant;
+  std::vector<ha_pando *> m_trials;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   bool m_has_statement_mark= false;

@@ -102,8 +102,8 @@ int ha_pando::write_row(const uchar *record)
   if (!is_loading)
     if (int error= write_one_row(record))
     {
-      /* The copy has the row, too. */
-      abort_bulk_insert();
+      if (m_bulk)
+        give_up_trial_row(error);
       return error;
     }
   if (table->found_next_number_field && record == table->record[0])

@@ -304,6 +304,24 @@ typedef uint32_t PandoCompression;
 #endif // __cplusplus
 
 /**
+ * What becomes of a row ([`pando_load_admit`]).
+ */
+typedef enum PandoAdmission {
+  /**
+   * None of its keys has been seen; they are noted.
+   */
+  PANDO_ADMISSION_NEW,
+  /**
+   * One has been seen; nothing is noted.
+   */
+  PANDO_ADMISSION_SEEN,
+  /**
+   * There is no memory to tell; nothing is noted.
+   */
+  PANDO_ADMISSION_FULL,
+} PandoAdmission;
+
+/**
  * What is locked.
  */
 enum PandoLockKind
@@ -782,6 +800,20 @@ typedef struct PandoEncoder {
    */
   void (*free_context)(void*);
 } PandoEncoder;
+
+/**
+ * A key of a row that must be alone in its dictionary.
+ */
+typedef struct PandoLoneKey {
+  /**
+   * The dictionary.
+   */
+  uint32_t dictionary;
+  /**
+   * The key.
+   */
+  struct PandoBytes key;
+} PandoLoneKey;
 
 /**
  * A transaction that has taken a lock or a snapshot.
@@ -1320,6 +1352,18 @@ PandoStatus pando_load_begin(struct PandoTxn *txn,
                              struct PandoLoad **load);
 
 /**
+ * Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
+ * batch. If one has been seen, `seen` is its position among `keys`.
+ *
+ * # Safety
+ * The load is alive and belongs to this thread; `keys` has `count` elements with valid bytes, `seen` is valid.
+ */
+enum PandoAdmission pando_load_admit(struct PandoLoad *load,
+                                     const struct PandoLoneKey *keys,
+                                     uint32_t count,
+                                     uint32_t *seen);
+
+/**
  * Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
  * fail, and its end will say why.
  *
@@ -1523,12 +1567,16 @@ PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableIn
 PandoStatus pando_table_check(const struct PandoDb *db, const struct PandoTable *table);
 
 /**
- * Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile.
+ * Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile. `watch` is called
+ * with the part that is done, before each leaf, and says 0 to give up (`Killed`); it may be null.
  *
  * # Safety
- * Both objects are alive.
+ * Both objects are alive; `watch` can be called with `watched` in this thread.
  */
-PandoStatus pando_table_compact(const struct PandoDb *db, const struct PandoTable *table);
+PandoStatus pando_table_compact(const struct PandoDb *db,
+                                const struct PandoTable *table,
+                                uint8_t (*watch)(void*, double),
+                                void *watched);
 
 /**
  * Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
@@ -1669,6 +1717,16 @@ uint64_t pando_txn_write_bytes(const struct PandoTxn *txn);
  * The transaction is alive and belongs to this thread.
  */
 uint64_t pando_txn_mark(struct PandoTxn *txn);
+
+/**
+ * How many writes were done since the mark and not undone, one for each entry of each row; all ones if there is no
+ * such mark.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+uint64_t pando_txn_writes_since(const struct PandoTxn *txn,
+                                uint64_t mark);
 
 /**
  * The mark will not be rolled back to any more. Writes before and after a mark that was not released are

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use pandodb::{BulkLoad, Entries, Error, LoadEnd, RowEncoder};
+use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, RowEncoder};
 
 use crate::bytes::PandoBytes;
 use crate::guard::guard;
@@ -145,6 +145,61 @@ pub unsafe extern "C" fn pando_load_begin(
             *load = Box::into_raw(Box::new(PandoLoad { load: begun }));
         }
         Ok(PandoStatus::Ok)
+    })
+}
+
+/// A key of a row that must be alone in its dictionary.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoLoneKey {
+    /// The dictionary.
+    pub dictionary: u32,
+    /// The key.
+    pub key: PandoBytes,
+}
+
+/// What becomes of a row ([`pando_load_admit`]).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoAdmission {
+    /// None of its keys has been seen; they are noted.
+    New,
+    /// One has been seen; nothing is noted.
+    Seen,
+    /// There is no memory to tell; nothing is noted.
+    Full,
+}
+
+/// Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
+/// batch. If one has been seen, `seen` is its position among `keys`.
+///
+/// # Safety
+/// The load is alive and belongs to this thread; `keys` has `count` elements with valid bytes, `seen` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_admit(
+    load: *mut PandoLoad,
+    keys: *const PandoLoneKey,
+    count: u32,
+    seen: *mut u32,
+) -> PandoAdmission {
+    // SAFETY: the caller vouches for all of them.
+    let (load, seen) = unsafe { (&mut (*load).load, &mut *seen) };
+    let keys: &[PandoLoneKey] = match count {
+        0 => &[],
+        // SAFETY: as above.
+        count => unsafe { std::slice::from_raw_parts(keys, count as usize) },
+    };
+    guard(|| {
+        // SAFETY: as above.
+        let lone = keys.iter().map(|lone| (lone.dictionary as usize, unsafe { lone.key.as_slice() }));
+        match load.admit(lone) {
+            Admission::New => PandoAdmission::New,
+            Admission::Seen(position) => {
+                *seen = position as u32;
+                PandoAdmission::Seen
+            }
+            Admission::Full => PandoAdmission::Full,
+        }
     })
 }
 

@@ -1,5 +1,6 @@
 //! Tables: DDL, opening, statistics, auto-increment.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use pandodb::{Compression, Table, TableSpec};
@@ -244,16 +245,26 @@ pub unsafe extern "C" fn pando_table_check(db: *const PandoDb, table: *const Pan
     })
 }
 
-/// Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile.
+/// Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile. `watch` is called
+/// with the part that is done, before each leaf, and says 0 to give up (`Killed`); it may be null.
 ///
 /// # Safety
-/// Both objects are alive.
+/// Both objects are alive; `watch` can be called with `watched` in this thread.
 #[no_mangle]
-pub unsafe extern "C" fn pando_table_compact(db: *const PandoDb, table: *const PandoTable) -> PandoStatus {
+pub unsafe extern "C" fn pando_table_compact(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    watch: Option<unsafe extern "C" fn(*mut c_void, f64) -> u8>,
+    watched: *mut c_void,
+) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    let mut look = |part: f64| {
+        // SAFETY: the caller vouches for the function.
+        watch.is_none_or(|watch| unsafe { watch(watched, part) } != 0)
+    };
     run(|| {
-        db.compact_table(table)?;
+        db.compact_table(table, &mut look)?;
         Ok(PandoStatus::Ok)
     })
 }

@@ -181,6 +181,21 @@ pub unsafe extern "C" fn pando_txn_mark(txn: *mut PandoTxn) -> u64 {
     })
 }
 
+/// How many writes were done since the mark and not undone, one for each entry of each row; all ones if there is no
+/// such mark.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_writes_since(txn: *const PandoTxn, mark: u64) -> u64 {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &*txn };
+    guard(|| match txn.marks.get(mark as usize) {
+        Some(Some(place)) => txn.txn.writes_since(*place),
+        _ => u64::MAX,
+    })
+}
+
 /// The mark will not be rolled back to any more. Writes before and after a mark that was not released are
 /// kept apart, which costs a long transaction.
 ///

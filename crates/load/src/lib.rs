@@ -9,8 +9,10 @@
 //! is for the groups that are being collected and sorted. What comes in key order is besides: a leaf or two
 //! for each worker.
 
+mod admission;
 mod chunk;
 mod entries;
+mod key_set;
 mod memory;
 mod merge;
 mod order;
@@ -18,6 +20,7 @@ mod sorter;
 mod stages;
 mod workers;
 
+pub use admission::{Admission, Admissions};
 pub use entries::Entries;
 pub use memory::Memory;
 pub use sorter::{finish, Duplicate, Finished, Setting, Sorter};

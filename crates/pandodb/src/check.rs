@@ -1,20 +1,33 @@
 //! CHECK TABLE: every block, and the agreement of a table's dictionaries. OPTIMIZE TABLE.
 
-use pando_base::{Error, Result};
+use std::sync::Arc;
 
 use crate::db::Db;
-use crate::table::Table;
+use crate::error::{Error, Result};
+use crate::table::{Dict, Table};
 
 impl Db {
     /// OPTIMIZE TABLE: pushes everything into the leaves, rewrites them, and gives the space back. Others go
-    /// on meanwhile.
-    pub fn compact_table(&self, table: &Table) -> Result<()> {
+    /// on meanwhile. `watch` is told the part that is done before each leaf, and says whether to go on.
+    ///
+    /// # Errors
+    /// Those of reading and writing; [`Error::Killed`] if `watch` said so: what was done stays.
+    pub fn compact_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
+        let weight = |dict: &Arc<Dict>| (dict.tree.stats().raw_bytes + 1) as f64;
+        let total: f64 = table.dicts().iter().map(weight).sum();
+        let mut before = 0.0;
         for dict in table.dicts() {
+            let share = weight(dict) / total;
             // What was deleted just now is in the active memtable.
             dict.tree.seal(|| self.wal.last_seqno());
-            dict.tree.compact_all()?;
+            let is_whole =
+                dict.tree.compact_all_while(&mut |part| watch((before + share * part).min(1.0)))?;
             // What was replaced is free only when no checkpoint refers to it.
             self.checkpoint_dict(dict)?;
+            if !is_whole {
+                return Err(Error::Killed);
+            }
+            before += share;
         }
         Ok(())
     }
@@ -37,13 +50,13 @@ impl Db {
             }
             let expected = *rows.get_or_insert(count);
             if count != expected {
-                return Err(Error::corruption(
+                return Err(Error::from(pando_base::Error::corruption(
                     &dict.file.path(),
                     0,
                     "entries of an index",
                     format!("{expected}, one for each row"),
                     count,
-                ));
+                )));
             }
         }
         Ok(())

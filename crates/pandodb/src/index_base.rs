@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use pando_load::{finish, Entries, Finished, Setting, Sorter, Stages};
+use pando_load::{finish, Entries, Finished, Setting, Sorter};
 
 use crate::error::{Error, Result};
 use crate::indexes::IndexBuild;
@@ -48,7 +48,7 @@ impl IndexBuild {
             workers: self.db().load_workers(),
             memory: self.db().load_memory(),
             cancelled: Arc::new(AtomicBool::new(false)),
-            stages: Arc::new(Stages::default()),
+            stages: self.db().load_stages.clone(),
         };
         let share = self.indexes() as u64;
         let base = |index| Base {

@@ -60,7 +60,7 @@ pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, Compression};
-pub use pando_load::Entries;
+pub use pando_load::{Admission, Entries};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{

@@ -16,7 +16,8 @@
 //! * Until the finish the transaction has written nothing: who reads in it, reads none of the rows. A caller
 //!   whose statement might, does not load.
 //! * Rows with a key that is there twice are found in the merge: [`LoadEnd::Duplicate`] tells the first, in the
-//!   order of the rows, and nothing has been written.
+//!   order of the rows, and nothing has been written. Who has to know of each row at once asks before it
+//!   ([`BulkLoad::admit`]).
 //! * Locking scans of others that come after the beginning find no row, and hold their gaps; the finish waits
 //!   for these, as an insert does, and writes only when nobody holds any.
 //! * The commit moves the runs into the (empty) tree by reference: as leaves, nothing is rewritten.
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
-use pando_load::{finish, Entries, Finished, Setting, Sorter, Stage, Workers};
+use pando_load::{finish, Admission, Admissions, Entries, Finished, Setting, Sorter, Stage, Workers};
 use pando_run::Run;
 use parking_lot::{Condvar, Mutex};
 
@@ -55,6 +56,8 @@ pub struct BulkLoad<E: RowEncoder + 'static> {
     sorters: Vec<Arc<Sorter>>,
     encoder: Arc<E>,
     flow: Arc<Flow>,
+    /// Keys seen, where the caller asks before each row.
+    admissions: Admissions,
     batches: u64,
     rows: u64,
     /// Of these, rows that were inserted one by one before, and undone.
@@ -160,6 +163,7 @@ impl Txn {
             sorters,
             encoder: Arc::new(encoder),
             flow: Arc::new(Flow::default()),
+            admissions: Admissions::new(unique.len(), &db.load_memory),
             batches: 0,
             rows: 0,
             rows_counted: 0,
@@ -298,6 +302,12 @@ impl<E: RowEncoder> BulkLoad<E> {
             flow.arrived(bytes, result, &setting);
         }));
         !self.setting.cancelled.load(Ordering::Acquire)
+    }
+
+    /// For a caller that has to know of each row at once whether its keys are there: asks for a row before it is
+    /// added to a batch, with all keys that must be alone in their dictionaries.
+    pub fn admit<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])> + Clone) -> Admission {
+        self.admissions.admit(keys)
     }
 
     /// The first `rows` rows were inserted one by one before, and undone: they are counted already.

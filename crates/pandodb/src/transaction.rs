@@ -227,6 +227,11 @@ impl Txn {
         self.writes.mark()
     }
 
+    /// How many writes were done since the mark, of each row one for each entry.
+    pub fn writes_since(&self, mark: Mark) -> u64 {
+        self.writes.read().set.ops_since(mark)
+    }
+
     /// The mark will not be rolled back to any more.
     pub fn release_mark(&self, mark: Mark) {
         self.writes.release_mark(mark);

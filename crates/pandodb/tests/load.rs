@@ -245,3 +245,40 @@ fn a_prepared_load_survives_a_crash_and_commits() {
     assert!(db.commit_by_xid(b"xid").unwrap());
     assert_eq!(count(&db, T).unwrap(), 1009);
 }
+
+/// As many leaves as a hundred nodes have children: inner nodes come with them, in one flush, and no run is
+/// written again.
+#[test]
+fn a_load_of_many_leaves_gets_levels_of_inner_nodes() {
+    let (vfs, db, table) = world();
+    for rows in [(0..30_000).collect::<Vec<u32>>(), shuffled(30_011)] {
+        let written = db.metrics().flush_written_bytes.get();
+        let mut txn = db.begin();
+        assert_eq!(load(&mut txn, &table, &rows, &[]).unwrap(), LoadEnd::Loaded);
+        txn.commit().unwrap();
+        db.run_jobs().unwrap();
+        assert!(db.metrics().flush_written_bytes.get() - written < 64 << 10, "leaves are not rewritten");
+        for dict in table.dicts() {
+            let stats = dict.tree().stats();
+            assert!(stats.leaves > 64, "{stats:?}");
+            assert!(stats.height >= 3 && stats.nodes > stats.leaves / 4, "{stats:?}");
+            assert_eq!(stats.buffered_bytes, 0, "{stats:?}");
+            // A node that is split keeps at least half of what it may have.
+            assert!(stats.nodes < stats.leaves, "{stats:?}");
+        }
+        db.check_table(&table).unwrap();
+        assert_eq!(count(&db, T).unwrap() as usize, rows.len());
+        let mut txn = db.begin();
+        for n in (0..30_000).step_by(611) {
+            assert_eq!(txn.get(&table, 0, &key(n)).unwrap().unwrap(), format!("loaded {n}").into_bytes());
+        }
+        drop(txn);
+        db.checkpoint().unwrap();
+        if rows.len() == 30_000 {
+            db.truncate_table(T).unwrap();
+        }
+    }
+    drop(table);
+    let db = open(&vfs.crash()).unwrap();
+    assert_eq!(count(&db, T).unwrap(), 30_011);
+}

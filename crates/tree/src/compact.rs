@@ -147,17 +147,34 @@ impl Tree {
     /// each leaf, so that dead versions, old encodings and half-empty leaves go. What is inserted
     /// or sealed meanwhile may stay above. Waits for jobs of others where they are in the way.
     pub fn compact_all(&self) -> Result<()> {
-        let generation = self.version.load().generation;
+        self.compact_all_while(&mut |_| true).map(|_| ())
+    }
+
+    /// The same, as long as `go_on` says so, which is told about which part is done before each leaf. False if
+    /// it ended before all was done: what was done stays.
+    ///
+    /// # Errors
+    /// Those of reading and writing.
+    pub fn compact_all_while(&self, go_on: &mut dyn FnMut(f64) -> bool) -> Result<bool> {
+        let (generation, leaves) = {
+            let version = self.version.load();
+            (version.generation, version.root.totals.leaves.max(1))
+        };
+        let mut done = 0u64;
         let target = self.version.load().sealed.first().map(|memtable| memtable.seal_seqno());
         if let Some(target) = target {
             self.write_sealed_up_to(target)?;
         }
         let mut position: Vec<u8> = Vec::new();
         loop {
+            if !go_on((done as f64 / leaves as f64).min(1.0)) {
+                return Ok(false);
+            }
             // 1. Everything above the leaf goes down.
             while self.run_forced(generation, |busy, root| next_flush(busy, root, &position))? {}
             // 2. The leaf is rewritten, unless it is empty.
             let mut end = None;
+            let mut joined = 1;
             self.run_forced(generation, |busy, root| {
                 let path = path_to(root, &position, |node, index| {
                     matches!(node.children[index].body, Body::Leaf(_))
@@ -176,12 +193,14 @@ impl Tree {
                     let plan = FlushPlan::one(step.node, step.index, range, true);
                     let plan = plan.join(busy, &step.range, self.config.leaf_raw_bytes);
                     end = plan.range.hi.clone();
+                    joined = plan.count as u64;
                     plan
                 }))
             })?;
+            done += joined;
             match end {
                 Some(end) => position = end.to_vec(),
-                None => return Ok(()),
+                None => return Ok(true),
             }
         }
     }

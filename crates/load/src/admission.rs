@@ -1,0 +1,95 @@
+//! Which rows join a load where the statement decides, row by row, what becomes of those whose key is there.
+//!
+//! Such a statement (IGNORE, REPLACE, ON DUPLICATE KEY UPDATE) wants to know of a row at once. As long as all that
+//! the table has came through the load, the keys seen so far know the answer, for any number of unique keys.
+
+use std::sync::Arc;
+
+use crate::key_set::KeySet;
+use crate::memory::{Memory, Part};
+
+/// Of the memory for loads, what the keys may take.
+const SHARE: u64 = 4;
+
+/// What becomes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It joins: none of its keys has been seen. They are noted.
+    New,
+    /// The key at this position has been seen. Nothing is noted.
+    Seen(usize),
+    /// There is no memory left to tell. Nothing is noted.
+    Full,
+}
+
+/// The keys that a load has seen, by dictionary.
+#[derive(Debug)]
+pub struct Admissions {
+    sets: Vec<KeySet>,
+    memory: Arc<Memory>,
+    part: Option<Part>,
+}
+
+impl Admissions {
+    /// For a load of so many dictionaries.
+    pub fn new(dicts: usize, memory: &Arc<Memory>) -> Admissions {
+        let sets = (0..dicts).map(|_| KeySet::new()).collect();
+        Admissions { sets, memory: memory.clone(), part: None }
+    }
+
+    /// Asks for a row that has these keys in these dictionaries, each of which must be alone there.
+    pub fn admit<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])> + Clone) -> Admission {
+        if let Some(seen) = keys.clone().position(|(dict, key)| self.sets[dict].contains(key)) {
+            return Admission::Seen(seen);
+        }
+        let limit = self.memory.limit() / SHARE;
+        if self.part.is_none() {
+            self.part = self.memory.take(limit);
+        }
+        let needed: u64 = self.sets.iter().map(KeySet::memory_bytes_of_next).sum();
+        if self.part.is_none() || needed > limit {
+            return Admission::Full;
+        }
+        for (dict, key) in keys {
+            self.sets[dict].insert(key);
+        }
+        Admission::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admit(admissions: &mut Admissions, keys: &[(usize, &[u8])]) -> Admission {
+        admissions.admit(keys.iter().copied())
+    }
+
+    #[test]
+    fn a_row_joins_if_none_of_its_keys_has_been_seen_and_others_leave_no_trace() {
+        let memory = Memory::new(64 << 20);
+        let mut admissions = Admissions::new(2, &memory);
+        assert_eq!(admit(&mut admissions, &[(0, b"a"), (1, b"x")]), Admission::New);
+        assert_eq!(admit(&mut admissions, &[(0, b"b"), (1, b"x")]), Admission::Seen(1));
+        // The row that was refused has not taken its other key.
+        assert_eq!(admit(&mut admissions, &[(0, b"b"), (1, b"y")]), Admission::New);
+        assert_eq!(admit(&mut admissions, &[(0, b"a"), (1, b"y")]), Admission::Seen(0));
+        // A NULL is no key.
+        assert_eq!(admit(&mut admissions, &[(0, b"c")]), Admission::New);
+        assert_eq!(admit(&mut admissions, &[]), Admission::New);
+    }
+
+    #[test]
+    fn without_memory_it_says_so_and_gives_all_back_in_the_end() {
+        let memory = Memory::new(16 << 20);
+        let mut admissions = Admissions::new(1, &memory);
+        let full =
+            (0..10_000_000u32).find(|n| admit(&mut admissions, &[(0, &n.to_be_bytes())]) == Admission::Full);
+        let full = full.expect("four million bytes do not hold ten million keys");
+        assert!(full > 50_000, "{full}");
+        assert_eq!(admit(&mut admissions, &[(0, &7u32.to_be_bytes())]), Admission::Seen(0));
+        assert!(memory.take(8 << 20).is_none());
+        drop(admissions);
+        assert!(memory.take(8 << 20).is_some());
+    }
+}
