@@ -21,6 +21,7 @@ struct ha_table_option_struct
 namespace pando {
 extern ha_create_table_option table_options[];
 class Alter_context;
+class Translator;
 /* See alter.cc. */
 int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 }
@@ -111,7 +112,12 @@ public:
   bool commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit) override;
   bool check_if_incompatible_data(HA_CREATE_INFO *info, uint changes) override;
 
+  /* --- pushdown.cc --- */
+  bool may_answer_queries() const;
+  PandoStatus answer(PandoQuery *query, uint64_t memory_bytes);
+
 private:
+  friend class pando::Translator;
   enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
 
   /* What a row is in one dictionary: bytes that have to live until the engine has been called. */

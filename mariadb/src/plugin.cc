@@ -4,6 +4,7 @@
 #include "replication.h"
 #include "reports.h"
 #include "transaction.h"
+#include "pushdown.h"
 #include "variables.h"
 
 /* The server's; no header has it. */
@@ -58,6 +59,7 @@ static int start(void *plugin)
   hton->show_status= show_status;
   hton->drop_database= drop_database;
   hton->check_version= check_version;
+  hton->create_group_by= create_pushdown;
   set_transaction_functions(hton);
 
   /* The engine's own directory is not a database. */

@@ -101,6 +101,15 @@ static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
   " to where its statement began. 0 does not wait",
   nullptr, nullptr, 50, 0, 100000000, 0);
 
+static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
+  "Answer SELECTs with aggregates over one PANDO table in the engine, on all processors, where the answer is"
+  " provably the server's own. EXPLAIN shows which",
+  nullptr, nullptr, FALSE);
+
+static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that the groups of one SELECT answered in the engine may take. Beyond it the server answers it",
+  nullptr, nullptr, 256ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
+
 static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_on_lock_wait_timeout, PLUGIN_VAR_OPCMDARG,
   "Roll back the complete transaction on a lock wait timeout, not only the statement that waited",
   nullptr, nullptr, FALSE);
@@ -136,6 +145,8 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(background_threads),
   MYSQL_SYSVAR(log_file_size),
   MYSQL_SYSVAR(lock_budget),
+  MYSQL_SYSVAR(pushdown),
+  MYSQL_SYSVAR(pushdown_memory),
   nullptr
 };
 
@@ -147,6 +158,16 @@ void apply_lock_budget()
 ulong lock_wait_timeout(THD *thd)
 {
   return THDVAR(thd, lock_wait_timeout);
+}
+
+bool pushdown_of(THD *thd)
+{
+  return THDVAR(thd, pushdown);
+}
+
+ulonglong pushdown_memory_of(THD *thd)
+{
+  return THDVAR(thd, pushdown_memory);
 }
 
 uint load_workers()

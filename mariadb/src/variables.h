@@ -21,6 +21,10 @@ void apply_lock_budget();
 /* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */
 bool rollback_on_timeout();
 
+/* pando_pushdown, pando_pushdown_memory of a connection. */
+bool pushdown_of(THD *thd);
+ulonglong pushdown_memory_of(THD *thd);
+
 /* Most threads that encode rows of one load. */
 uint load_workers();
 

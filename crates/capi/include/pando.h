@@ -355,6 +355,149 @@ typedef uint32_t PandoLockKind;
 #endif // __cplusplus
 
 /**
+ * What the bytes of a column mean to a query.
+ */
+enum PandoForm
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * An integer with a sign.
+   */
+  PANDO_FORM_SIGNED = 0,
+  /**
+   * An integer without.
+   */
+  PANDO_FORM_UNSIGNED = 1,
+  /**
+   * DECIMAL.
+   */
+  PANDO_FORM_DECIMAL = 2,
+  /**
+   * At most 15 bytes that memcmp orders.
+   */
+  PANDO_FORM_ORDERED = 3,
+  /**
+   * Text in a collation.
+   */
+  PANDO_FORM_TEXT = 4,
+  /**
+   * Only whether it is NULL.
+   */
+  PANDO_FORM_PRESENCE = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoForm PandoForm;
+#else
+typedef uint32_t PandoForm;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Operators of conditions.
+ */
+enum PandoOperator
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The column compared with the last constant.
+   */
+  PANDO_OPERATOR_EQUAL = 0,
+  /**
+   * Likewise.
+   */
+  PANDO_OPERATOR_NOT_EQUAL = 1,
+  /**
+   * Likewise.
+   */
+  PANDO_OPERATOR_LESS = 2,
+  /**
+   * Likewise.
+   */
+  PANDO_OPERATOR_LESS_OR_EQUAL = 3,
+  /**
+   * Likewise.
+   */
+  PANDO_OPERATOR_GREATER = 4,
+  /**
+   * Likewise.
+   */
+  PANDO_OPERATOR_GREATER_OR_EQUAL = 5,
+  /**
+   * The column is one of all constants given since the last condition that took some.
+   */
+  PANDO_OPERATOR_IN = 6,
+  /**
+   * The column is NULL.
+   */
+  PANDO_OPERATOR_IS_NULL = 7,
+  /**
+   * Of the last `count` conditions.
+   */
+  PANDO_OPERATOR_AND = 8,
+  /**
+   * Of the last `count` conditions.
+   */
+  PANDO_OPERATOR_OR = 9,
+  /**
+   * Of the last condition.
+   */
+  PANDO_OPERATOR_NOT = 10,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoOperator PandoOperator;
+#else
+typedef uint32_t PandoOperator;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Aggregates.
+ */
+enum PandoAggregate
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Rows.
+   */
+  PANDO_AGGREGATE_ROWS = 0,
+  /**
+   * Rows where the column is not NULL.
+   */
+  PANDO_AGGREGATE_COUNT = 1,
+  /**
+   * The sum, and of how many values.
+   */
+  PANDO_AGGREGATE_SUM = 2,
+  /**
+   * Smallest value.
+   */
+  PANDO_AGGREGATE_MIN = 3,
+  /**
+   * Largest value.
+   */
+  PANDO_AGGREGATE_MAX = 4,
+  /**
+   * How many different values.
+   */
+  PANDO_AGGREGATE_DISTINCT = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoAggregate PandoAggregate;
+#else
+typedef uint32_t PandoAggregate;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A growing byte buffer. What it held is gone with the next call that fills it.
  */
 typedef struct PandoBuffer PandoBuffer;
@@ -393,6 +536,11 @@ typedef struct PandoLoad PandoLoad;
  * The transactions and locks of one moment, more or less: parts are looked at one after the other.
  */
 typedef struct PandoLockReport PandoLockReport;
+
+/**
+ * A query.
+ */
+typedef struct PandoQuery PandoQuery;
 
 /**
  * An open table.
@@ -920,6 +1068,114 @@ typedef struct PandoDeadlockRow {
    */
   uint8_t victim;
 } PandoDeadlockRow;
+
+/**
+ * The order of two texts in a collation, as `memcmp` tells it. Called on several threads at once.
+ */
+typedef int32_t (*PandoCompareTexts)(const void *collation, struct PandoBytes first, struct PandoBytes second);
+
+/**
+ * A column that a query wants.
+ */
+typedef struct PandoQueryColumn {
+  /**
+   * What its bytes mean.
+   */
+  PandoForm form;
+  /**
+   * Its position in the table's current layout; negative: it is in the key.
+   */
+  int32_t position;
+  /**
+   * Where in the key.
+   */
+  uint32_t key_offset;
+  /**
+   * Bytes in the key.
+   */
+  uint32_t key_size;
+  /**
+   * 1: the key descends.
+   */
+  uint8_t key_reversed;
+  /**
+   * Digits of a DECIMAL.
+   */
+  uint32_t precision;
+  /**
+   * Those behind its point.
+   */
+  uint32_t scale;
+  /**
+   * What `PandoCompareTexts` gets for this column's texts.
+   */
+  const void *collation;
+} PandoQueryColumn;
+
+/**
+ * A constant of a condition.
+ */
+typedef struct PandoConstant {
+  /**
+   * 1: NULL.
+   */
+  uint8_t is_null;
+  /**
+   * 1: text, else a number.
+   */
+  uint8_t is_text;
+  /**
+   * Lower half of the number without its point.
+   */
+  uint64_t low;
+  /**
+   * Upper half.
+   */
+  int64_t high;
+  /**
+   * Digits behind the point.
+   */
+  uint32_t scale;
+  /**
+   * The text.
+   */
+  struct PandoBytes text;
+  /**
+   * The collation of the comparison.
+   */
+  const void *collation;
+} PandoConstant;
+
+/**
+ * Whether the query is not wanted any more. Called on several threads at once.
+ */
+typedef uint8_t (*PandoIsStopped)(const void *context);
+
+/**
+ * A value of an answer.
+ */
+typedef struct PandoCell {
+  /**
+   * 1: NULL.
+   */
+  uint8_t is_null;
+  /**
+   * Lower half of a number without its point.
+   */
+  uint64_t low;
+  /**
+   * Upper half.
+   */
+  int64_t high;
+  /**
+   * Of a sum: of how many values.
+   */
+  uint64_t count;
+  /**
+   * Text, which lives as long as the query; a null pointer for numbers.
+   */
+  struct PandoBytes text;
+} PandoCell;
 
 /**
  * What a table is created with.
@@ -1483,6 +1739,92 @@ uint32_t pando_deadlock_count(const struct PandoDeadlock *deadlock);
  * It is alive.
  */
 struct PandoDeadlockRow pando_deadlock_row(const struct PandoDeadlock *deadlock, uint32_t position);
+
+/**
+ * Makes a query that wants nothing yet; free it with [`pando_query_free`].
+ */
+struct PandoQuery *pando_query_new(PandoCompareTexts compare);
+
+/**
+ * Frees a query. Null is allowed.
+ *
+ * # Safety
+ * `query` came from [`pando_query_new`] and is not used any more.
+ */
+void pando_query_free(struct PandoQuery *query);
+
+/**
+ * Adds a column; says its number.
+ *
+ * # Safety
+ * `query` is alive; the collation lives as long as the query.
+ */
+uint32_t pando_query_column(struct PandoQuery *query, struct PandoQueryColumn column);
+
+/**
+ * Adds a constant for the next condition.
+ *
+ * # Safety
+ * `query` is alive, and so are the bytes of the text; the collation lives as long as the query.
+ */
+void pando_query_constant(struct PandoQuery *query, struct PandoConstant constant);
+
+/**
+ * Adds a condition: on a column, or on the last `count` conditions.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+void pando_query_condition(struct PandoQuery *query,
+                           PandoOperator operator_,
+                           uint32_t column,
+                           uint32_t count);
+
+/**
+ * Adds a column that makes groups.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+void pando_query_group(struct PandoQuery *query, uint32_t column);
+
+/**
+ * Adds an aggregate.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+void pando_query_aggregate(struct PandoQuery *query, PandoAggregate aggregate, uint32_t column);
+
+/**
+ * Answers the query from what consistent reads of the transaction see. `Unsupported`: it is to be answered some
+ * other way, nothing has come of it. The rows can be read from then on, and stay.
+ *
+ * # Safety
+ * All objects are alive; what `is_stopped` does with `context` may be done on any thread.
+ */
+PandoStatus pando_query_run(struct PandoQuery *query,
+                            struct PandoTxn *txn,
+                            const struct PandoTable *table,
+                            uint64_t memory_bytes,
+                            PandoIsStopped is_stopped,
+                            const void *context);
+
+/**
+ * How many rows the answer has.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_query_rows(const struct PandoQuery *query);
+
+/**
+ * A value of the answer: the groups' columns come first, then the aggregates. Beyond them it is NULL.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+struct PandoCell pando_query_cell(const struct PandoQuery *query, uint64_t row, uint32_t place);
 
 /**
  * Text of the last failed call on this thread, valid until the next call on it.

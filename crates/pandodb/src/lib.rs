@@ -41,6 +41,7 @@ mod own;
 mod prepared;
 mod recovery;
 mod rows;
+mod scan;
 mod spill;
 mod status;
 mod table;
@@ -68,5 +69,6 @@ pub use pando_txn::{
 };
 pub use pando_wal::FlushMode;
 pub use rows::Entry;
+pub use scan::{on_threads, processors, View, ViewCursor};
 pub use table::{Dict, Table, TableInfo};
 pub use transaction::{is_too_long, too_long, LockWait, LockedRead, Txn};

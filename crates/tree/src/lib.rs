@@ -56,6 +56,7 @@
 //!    places (`cursor`).
 
 mod bottom;
+mod bounds;
 mod busy;
 mod checkpoint;
 mod compact;

@@ -1,0 +1,409 @@
+//! Whole queries over the rows of one table.
+//!
+//! A query is put together piece by piece: columns first, then the condition as a stack machine is given one (operands
+//! before operators), then groups and aggregates; then it is run, and its rows are read. What is put together wrongly
+//! comes back as `Unsupported` when it is run.
+
+use std::cmp::Ordering;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use pando_query::{
+    Aggregate, Cell, Collation, Column, Comparison, Constant, Filter, Form, Limits, Outcome, Place, Query,
+};
+
+use crate::bytes::PandoBytes;
+use crate::guard::guard;
+use crate::status::{run, PandoStatus};
+use crate::table::PandoTable;
+use crate::transaction::PandoTxn;
+
+/// What the bytes of a column mean to a query.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoForm {
+    /// An integer with a sign.
+    Signed = 0,
+    /// An integer without.
+    Unsigned = 1,
+    /// DECIMAL.
+    Decimal = 2,
+    /// At most 15 bytes that memcmp orders.
+    Ordered = 3,
+    /// Text in a collation.
+    Text = 4,
+    /// Only whether it is NULL.
+    Presence = 5,
+}
+
+/// A column that a query wants.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoQueryColumn {
+    /// What its bytes mean.
+    pub form: PandoForm,
+    /// Its position in the table's current layout; negative: it is in the key.
+    pub position: i32,
+    /// Where in the key.
+    pub key_offset: u32,
+    /// Bytes in the key.
+    pub key_size: u32,
+    /// 1: the key descends.
+    pub key_reversed: u8,
+    /// Digits of a DECIMAL.
+    pub precision: u32,
+    /// Those behind its point.
+    pub scale: u32,
+    /// What `PandoCompareTexts` gets for this column's texts.
+    pub collation: *const c_void,
+}
+
+/// A constant of a condition.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoConstant {
+    /// 1: NULL.
+    pub is_null: u8,
+    /// 1: text, else a number.
+    pub is_text: u8,
+    /// Lower half of the number without its point.
+    pub low: u64,
+    /// Upper half.
+    pub high: i64,
+    /// Digits behind the point.
+    pub scale: u32,
+    /// The text.
+    pub text: PandoBytes,
+    /// The collation of the comparison.
+    pub collation: *const c_void,
+}
+
+/// Operators of conditions.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoOperator {
+    /// The column compared with the last constant.
+    Equal = 0,
+    /// Likewise.
+    NotEqual = 1,
+    /// Likewise.
+    Less = 2,
+    /// Likewise.
+    LessOrEqual = 3,
+    /// Likewise.
+    Greater = 4,
+    /// Likewise.
+    GreaterOrEqual = 5,
+    /// The column is one of all constants given since the last condition that took some.
+    In = 6,
+    /// The column is NULL.
+    IsNull = 7,
+    /// Of the last `count` conditions.
+    And = 8,
+    /// Of the last `count` conditions.
+    Or = 9,
+    /// Of the last condition.
+    Not = 10,
+}
+
+/// Aggregates.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoAggregate {
+    /// Rows.
+    Rows = 0,
+    /// Rows where the column is not NULL.
+    Count = 1,
+    /// The sum, and of how many values.
+    Sum = 2,
+    /// Smallest value.
+    Min = 3,
+    /// Largest value.
+    Max = 4,
+    /// How many different values.
+    Distinct = 5,
+}
+
+/// A value of an answer.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoCell {
+    /// 1: NULL.
+    pub is_null: u8,
+    /// Lower half of a number without its point.
+    pub low: u64,
+    /// Upper half.
+    pub high: i64,
+    /// Of a sum: of how many values.
+    pub count: u64,
+    /// Text, which lives as long as the query; a null pointer for numbers.
+    pub text: PandoBytes,
+}
+
+/// The order of two texts in a collation, as `memcmp` tells it. Called on several threads at once.
+pub type PandoCompareTexts =
+    extern "C" fn(collation: *const c_void, first: PandoBytes, second: PandoBytes) -> i32;
+/// Whether the query is not wanted any more. Called on several threads at once.
+pub type PandoIsStopped = extern "C" fn(context: *const c_void) -> u8;
+
+/// A query.
+#[derive(Debug)]
+pub struct PandoQuery {
+    query: Query,
+    compare: PandoCompareTexts,
+    constants: Vec<Constant>,
+    conditions: Vec<Filter>,
+    is_wrong: bool,
+    rows: Vec<Vec<Cell>>,
+}
+
+/// A pointer of the server's that threads pass around and only the server's functions follow.
+#[derive(Clone, Copy, Debug)]
+struct Context(*const c_void);
+// SAFETY: it is given back to functions that may be called on any thread, and not followed here.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// Closures take the whole, not the pointer in it.
+    fn pointer(&self) -> *const c_void {
+        self.0
+    }
+}
+
+fn collation(compare: PandoCompareTexts, collation: *const c_void) -> Collation {
+    let context = Context(collation);
+    Collation(Arc::new(move |a: &[u8], b: &[u8]| -> Ordering {
+        compare(context.pointer(), PandoBytes::from_slice(a), PandoBytes::from_slice(b)).cmp(&0)
+    }))
+}
+
+fn number(low: u64, high: i64) -> i128 {
+    i128::from(high) << 64 | i128::from(low)
+}
+
+/// Makes a query that wants nothing yet; free it with [`pando_query_free`].
+#[no_mangle]
+pub extern "C" fn pando_query_new(compare: PandoCompareTexts) -> *mut PandoQuery {
+    guard(|| {
+        let query = Query { columns: Vec::new(), filter: None, groups: Vec::new(), aggregates: Vec::new() };
+        let (constants, conditions, rows) = (Vec::new(), Vec::new(), Vec::new());
+        Box::into_raw(Box::new(PandoQuery { query, compare, constants, conditions, is_wrong: false, rows }))
+    })
+}
+
+/// Frees a query. Null is allowed.
+///
+/// # Safety
+/// `query` came from [`pando_query_new`] and is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_free(query: *mut PandoQuery) {
+    guard(|| {
+        if !query.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(query) });
+        }
+    });
+}
+
+/// Adds a column; says its number.
+///
+/// # Safety
+/// `query` is alive; the collation lives as long as the query.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: PandoQueryColumn) -> u32 {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let query = unsafe { &mut *query };
+        let place = match usize::try_from(column.position) {
+            Ok(position) => Place::Stored(position),
+            Err(_) => Place::Key {
+                offset: column.key_offset as usize,
+                size: column.key_size as usize,
+                is_reversed: column.key_reversed != 0,
+            },
+        };
+        let form = match column.form {
+            PandoForm::Signed => Form::Signed,
+            PandoForm::Unsigned => Form::Unsigned,
+            PandoForm::Decimal => Form::Decimal { precision: column.precision, scale: column.scale },
+            PandoForm::Ordered => Form::Ordered,
+            PandoForm::Text => Form::Text(collation(query.compare, column.collation)),
+            PandoForm::Presence => Form::Presence,
+        };
+        query.query.columns.push(Column { place, form });
+        query.query.columns.len() as u32 - 1
+    })
+}
+
+/// Adds a constant for the next condition.
+///
+/// # Safety
+/// `query` is alive, and so are the bytes of the text; the collation lives as long as the query.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_constant(query: *mut PandoQuery, constant: PandoConstant) {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let query = unsafe { &mut *query };
+        query.constants.push(match constant {
+            PandoConstant { is_null: 1, .. } => Constant::Null,
+            PandoConstant { is_text: 1, text, .. } => {
+                // SAFETY: the caller vouches for it.
+                let text = unsafe { text.as_slice() }.to_vec();
+                Constant::Text(text, collation(query.compare, constant.collation))
+            }
+            PandoConstant { low, high, scale, .. } => Constant::Number { value: number(low, high), scale },
+        });
+    });
+}
+
+/// Adds a condition: on a column, or on the last `count` conditions.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_condition(
+    query: *mut PandoQuery,
+    operator: PandoOperator,
+    column: u32,
+    count: u32,
+) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &mut *query }.condition(operator, column as usize, count as usize));
+}
+
+/// Adds a column that makes groups.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_group(query: *mut PandoQuery, column: u32) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &mut *query }.query.groups.push(column as usize));
+}
+
+/// Adds an aggregate.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_aggregate(
+    query: *mut PandoQuery,
+    aggregate: PandoAggregate,
+    column: u32,
+) {
+    guard(|| {
+        let column = column as usize;
+        let aggregate = match aggregate {
+            PandoAggregate::Rows => Aggregate::Rows,
+            PandoAggregate::Count => Aggregate::Count(column),
+            PandoAggregate::Sum => Aggregate::Sum(column),
+            PandoAggregate::Min => Aggregate::Min(column),
+            PandoAggregate::Max => Aggregate::Max(column),
+            PandoAggregate::Distinct => Aggregate::Distinct(column),
+        };
+        // SAFETY: the caller vouches for it.
+        unsafe { &mut *query }.query.aggregates.push(aggregate);
+    });
+}
+
+/// Answers the query from what consistent reads of the transaction see. `Unsupported`: it is to be answered some
+/// other way, nothing has come of it. The rows can be read from then on, and stay.
+///
+/// # Safety
+/// All objects are alive; what `is_stopped` does with `context` may be done on any thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_run(
+    query: *mut PandoQuery,
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    memory_bytes: u64,
+    is_stopped: PandoIsStopped,
+    context: *const c_void,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all.
+    let (query, txn, table) = unsafe { (&mut *query, &mut *txn, &*table) };
+    let context = Context(context);
+    run(|| {
+        if !query.finish() {
+            return Ok(PandoStatus::Unsupported);
+        }
+        let limits = Limits { threads: 0, memory_bytes: memory_bytes as usize };
+        let stopped = || is_stopped(context.pointer()) != 0;
+        match query.query.run(&mut txn.txn, &table.table, limits, &stopped)? {
+            Outcome::Rows(rows) => query.rows = rows,
+            Outcome::GivenBack(_) => return Ok(PandoStatus::Unsupported),
+        }
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// How many rows the answer has.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_rows(query: *const PandoQuery) -> u64 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &*query }.rows.len() as u64)
+}
+
+/// A value of the answer: the groups' columns come first, then the aggregates. Beyond them it is NULL.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_cell(query: *const PandoQuery, row: u64, place: u32) -> PandoCell {
+    guard(|| {
+        let none = PandoBytes { data: std::ptr::null(), len: 0 };
+        let mut cell = PandoCell { is_null: 0, low: 0, high: 0, count: 0, text: none };
+        // SAFETY: the caller vouches for it.
+        let rows = &unsafe { &*query }.rows;
+        match rows.get(row as usize).and_then(|row| row.get(place as usize)) {
+            None | Some(Cell::Null) => cell.is_null = 1,
+            Some(Cell::Number(value)) => (cell.low, cell.high) = (*value as u64, (*value >> 64) as i64),
+            Some(Cell::Sum(sum, count)) => {
+                (cell.low, cell.high, cell.count) = (*sum as u64, (*sum >> 64) as i64, *count);
+            }
+            Some(Cell::Text(text)) => cell.text = PandoBytes::from_slice(text),
+        }
+        cell
+    })
+}
+
+impl PandoQuery {
+    fn condition(&mut self, operator: PandoOperator, column: usize, count: usize) {
+        let filter = match operator {
+            PandoOperator::Equal => self.comparison(column, Comparison::Equal),
+            PandoOperator::NotEqual => self.comparison(column, Comparison::NotEqual),
+            PandoOperator::Less => self.comparison(column, Comparison::Less),
+            PandoOperator::LessOrEqual => self.comparison(column, Comparison::LessOrEqual),
+            PandoOperator::Greater => self.comparison(column, Comparison::Greater),
+            PandoOperator::GreaterOrEqual => self.comparison(column, Comparison::GreaterOrEqual),
+            PandoOperator::In => Some(Filter::In(column, std::mem::take(&mut self.constants))),
+            PandoOperator::IsNull => Some(Filter::IsNull(column)),
+            PandoOperator::And => self.last_conditions(count).map(Filter::And),
+            PandoOperator::Or => self.last_conditions(count).map(Filter::Or),
+            PandoOperator::Not => self.conditions.pop().map(|filter| Filter::Not(Box::new(filter))),
+        };
+        self.is_wrong |= filter.is_none();
+        self.conditions.extend(filter);
+    }
+
+    fn comparison(&mut self, column: usize, comparison: Comparison) -> Option<Filter> {
+        let constant = self.constants.pop()?;
+        self.constants.is_empty().then_some(Filter::Compare(column, comparison, constant))
+    }
+
+    fn last_conditions(&mut self, count: usize) -> Option<Vec<Filter>> {
+        let from = self.conditions.len().checked_sub(count)?;
+        Some(self.conditions.split_off(from))
+    }
+
+    /// Whether what was put together is a query.
+    fn finish(&mut self) -> bool {
+        self.query.filter = self.conditions.pop();
+        !self.is_wrong && self.conditions.is_empty() && self.constants.is_empty()
+    }
+}

@@ -1,0 +1,167 @@
+//! Views: what a transaction sees of a dictionary, for many threads that read it at once.
+//!
+//! A query over a whole table takes a [`View`] and divides its keys; each thread goes over its part with a
+//! [`ViewCursor`]. All of them see the transaction's snapshot and its own uncommitted writes as they are when the
+//! view is taken. The transaction stands still meanwhile: the view borrows it, so nobody writes (`writes`, 1), its
+//! snapshot stays, and reading spilled writes with their lock held disturbs only other readers of this view.
+
+use std::marker::PhantomData;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use pando_base::Seqno;
+
+use crate::error::Result;
+use crate::own::OwnCursor;
+use crate::table::{Dict, Table};
+use crate::transaction::Txn;
+use crate::writes::Writes;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub struct View<'a> {
+    dict: Arc<Dict>,
+    seqno: Seqno,
+    /// The own writes, if there are any to this dictionary.
+    writes: Option<Arc<Writes>>,
+    txn: PhantomData<&'a ()>,
+}
+
+/// Goes up over the rows of a part of a view.
+#[derive(Debug)]
+pub struct ViewCursor {
+    tree: pando_tree::Cursor,
+    own: Option<(Arc<Writes>, OwnCursor)>,
+    end: Option<Vec<u8>>,
+    /// The row given last, which is left with the next step.
+    at: At,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Nothing,
+    Tree,
+    Own,
+}
+
+impl Txn {
+    /// What consistent reads of this transaction see of a dictionary. Errors: the table has changed since the
+    /// snapshot was taken.
+    pub fn view<'a>(&'a mut self, table: &Table, index: usize) -> Result<View<'a>> {
+        let seqno = self.snapshot_seqno();
+        let dict = table.dicts[index].clone();
+        dict.check_readable(seqno)?;
+        let writes = self.has_touched(&dict).then(|| self.writes().clone());
+        Ok(View { dict, seqno, writes, txn: PhantomData })
+    }
+
+    /// Counts a query that was answered from a view, and the rows it went over; or one that was not.
+    pub fn note_query(&self, rows: Option<u64>) {
+        match rows {
+            Some(rows) => {
+                self.db.metrics.queries_pushed.add(1);
+                self.db.metrics.rows_aggregated.add(rows);
+            }
+            None => self.db.metrics.queries_given_back.add(1),
+        }
+    }
+}
+
+impl View<'_> {
+    /// Keys that divide the view into parts of about the same size, ascending.
+    pub fn bounds(&self) -> Vec<Vec<u8>> {
+        self.dict.tree.leaf_bounds()
+    }
+
+    /// A cursor before the first row in [`begin`, `end`), or from the first and to the last row of all.
+    ///
+    /// # Errors
+    /// Those of reading files, as with every step.
+    pub fn cursor(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<ViewCursor> {
+        let mut tree = self.dict.tree.cursor(self.seqno);
+        tree.seek(begin.unwrap_or(b""))?;
+        let mut own = None;
+        if let Some(writes) = &self.writes {
+            let mut cursor = OwnCursor::new(writes, self.dict.id);
+            cursor.seek_forward(writes, begin.map_or(Bound::Unbounded, Bound::Included))?;
+            own = Some((writes.clone(), cursor));
+        }
+        Ok(ViewCursor { tree, own, end: end.map(<[u8]>::to_vec), at: At::Nothing })
+    }
+}
+
+impl ViewCursor {
+    /// The next row's key and value; `None` after the last.
+    ///
+    /// # Errors
+    /// Those of reading files; the cursor is of no use then.
+    #[expect(clippy::should_implement_trait, reason = "a step that may fail and lends what it gives")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        match std::mem::replace(&mut self.at, At::Nothing) {
+            At::Nothing => {}
+            At::Tree => self.tree.next()?,
+            At::Own => self.step_own()?,
+        }
+        self.settle()?;
+        let row = match (self.at, &self.own) {
+            (At::Tree, _) => Some((self.tree.key(), self.tree.value())),
+            (At::Own, Some((_, own))) => {
+                own.entry().and_then(|(key, value)| Some((key.as_slice(), value.as_deref()?)))
+            }
+            _ => None,
+        };
+        let end = self.end.as_deref();
+        Ok(row.filter(|(key, _)| end.is_none_or(|end| *key < end)))
+    }
+
+    fn step_own(&mut self) -> Result<()> {
+        Ok(self.own.as_mut().map_or(Ok(()), |(writes, own)| own.step(writes))?)
+    }
+
+    /// Finds the row to give from where both sides are: of the same key the own write counts, own deletes are
+    /// passed by together with what they hide.
+    fn settle(&mut self) -> Result<()> {
+        loop {
+            let Some((own_key, own_value)) = self.own.as_ref().and_then(|(_, own)| own.entry()) else {
+                self.at = if self.tree.valid() { At::Tree } else { At::Nothing };
+                return Ok(());
+            };
+            let is_deleted = own_value.is_none();
+            if self.tree.valid() {
+                let order = own_key.as_slice().cmp(self.tree.key());
+                if order.is_gt() {
+                    self.at = At::Tree;
+                    return Ok(());
+                }
+                if order.is_eq() {
+                    self.tree.next()?;
+                }
+            }
+            if !is_deleted {
+                self.at = At::Own;
+                return Ok(());
+            }
+            self.step_own()?;
+        }
+    }
+}
+
+/// Runs `work` on this thread and on `threads - 1` others, and returns when all have ended. Panics as they do.
+pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let mut results = vec![work()];
+        for other in others {
+            match other.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    })
+}
+
+/// How many threads one query may have: as many as there are processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

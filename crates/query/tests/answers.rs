@@ -1,0 +1,276 @@
+//! Queries against a model: random rows and conditions, what is committed, spilled, changed by the transaction itself, and
+//! of older layouts; and the queries that are given back.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_query::{
+    Aggregate, Cell, Collation, Column, Comparison, Constant, Filter, Form, Limits, Outcome, Place, Query,
+    Why,
+};
+use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
+use pandodb::{Db, LockWait, Options, SimVfs, Table, TableChange, TableSpec, TreeConfig, Txn, Vfs};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const PATH: &str = "./db/t";
+const LIMITS: Limits = Limits { threads: 3, memory_bytes: 1 << 20 };
+
+/// id (in the key), a nullable number, a text.
+type Row = (u32, Option<i16>, String);
+
+fn new_column(name: &str, kind: Kind, size: u32, nullable: bool) -> NewColumn {
+    let ty = ColumnType { kind, size, nullable, binary: false };
+    NewColumn { name: name.into(), ty, source: Source::Added(Value::Null) }
+}
+
+fn database() -> (Arc<Db>, Arc<Table>) {
+    let vfs = SimVfs::new(1);
+    vfs.create_dir_all(Path::new("/data/db")).unwrap();
+    vfs.sync_dir(Path::new("/data")).unwrap();
+    vfs.sync_dir(Path::new("/")).unwrap();
+    let mut options = Options::new("/data");
+    options.background_threads = 0;
+    options.cache_bytes = 8 << 20;
+    options.tree = TreeConfig {
+        memtable_bytes: 4096,
+        leaf_raw_bytes: 8192,
+        fanout_max: 4,
+        buffer_runs_max: 4,
+        ..TreeConfig::default()
+    };
+    options.tree.run.segment_raw_bytes = 512;
+    options.write_set_bytes = 8192;
+    let files: Arc<dyn Vfs> = vfs;
+    let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+    let columns =
+        Some(vec![new_column("number", Kind::Signed, 2, true), new_column("text", Kind::Varchar, 20, false)]);
+    db.create_table(&TableSpec { columns, path: PATH.into(), ..TableSpec::default() }).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    (db, table)
+}
+
+/// A row of the first layout.
+fn encode((_, number, text): &Row) -> Vec<u8> {
+    let mut row = vec![1, u8::from(number.is_none())];
+    row.extend(number.iter().flat_map(|number| number.to_le_bytes()));
+    row.push(text.len() as u8);
+    row.extend_from_slice(text.as_bytes());
+    row
+}
+
+fn put(txn: &mut Txn, table: &Table, row: &Row) {
+    txn.put(table, 0, &row.0.to_be_bytes(), &encode(row), LockWait::Default).unwrap();
+}
+
+fn random_row(random: &mut ChaCha8Rng) -> Row {
+    let number = random.random_bool(0.8).then(|| random.random_range(-20..20));
+    (random.random_range(0..4000), number, ["ab", "", "x", "longer"][random.random_range(0..4)].into())
+}
+
+fn columns() -> Vec<Column> {
+    let bytes = Collation(Arc::new(|a: &[u8], b: &[u8]| a.cmp(b)));
+    vec![
+        Column { place: Place::Key { offset: 0, size: 4, is_reversed: false }, form: Form::Unsigned },
+        Column { place: Place::Stored(0), form: Form::Signed },
+        Column { place: Place::Stored(1), form: Form::Text(bytes) },
+    ]
+}
+
+fn aggregates() -> Vec<Aggregate> {
+    use Aggregate::*;
+    vec![Rows, Count(1), Sum(1), Min(1), Max(2), Distinct(0), Distinct(2)]
+}
+
+fn number(value: i128) -> Constant {
+    Constant::Number { value, scale: 0 }
+}
+
+fn filter() -> Filter {
+    Filter::Or(vec![
+        Filter::Not(Box::new(Filter::Compare(1, Comparison::Greater, number(5)))),
+        Filter::And(vec![
+            Filter::In(0, vec![number(7), number(70), number(700), Constant::Null]),
+            Filter::Not(Box::new(Filter::IsNull(1))),
+        ]),
+    ])
+}
+
+fn passes((id, value, _): &Row) -> bool {
+    let first = value.map(|value| value <= 5);
+    let second = [7, 70, 700].contains(id) && value.is_some();
+    first == Some(true) || second
+}
+
+/// The rows of the answer, sorted.
+fn answer(txn: &mut Txn, table: &Table, query: &Query) -> Vec<Vec<Cell>> {
+    let Outcome::Rows(mut rows) = query.run(txn, table, LIMITS, &|| false).unwrap() else {
+        panic!("given back")
+    };
+    rows.sort_by_key(|row| format!("{row:?}"));
+    rows
+}
+
+fn expected<'a>(rows: impl Iterator<Item = &'a Row>, is_grouped: bool) -> Vec<Vec<Cell>> {
+    let mut groups: BTreeMap<Vec<String>, Vec<&Row>> = BTreeMap::new();
+    if !is_grouped {
+        groups.insert(Vec::new(), Vec::new());
+    }
+    for row in rows.filter(|row| passes(row)) {
+        let key = if is_grouped { vec![row.2.clone()] } else { Vec::new() };
+        groups.entry(key).or_default().push(row);
+    }
+    let tell = |(key, rows): (Vec<String>, Vec<&Row>)| {
+        let numbers: Vec<i128> = rows.iter().filter_map(|row| row.1).map(i128::from).collect();
+        let count = |n: usize| Cell::Number(n as i128);
+        let mut cells: Vec<_> = key.into_iter().map(|text| Cell::Text(text.into_bytes())).collect();
+        cells.push(count(rows.len()));
+        cells.push(count(numbers.len()));
+        cells.push(match numbers.len() {
+            0 => Cell::Null,
+            of => Cell::Sum(numbers.iter().sum(), of as u64),
+        });
+        cells.push(numbers.iter().min().map_or(Cell::Null, |min| Cell::Number(*min)));
+        let max = rows.iter().map(|row| row.2.as_bytes()).max();
+        cells.push(max.map_or(Cell::Null, |max| Cell::Text(max.to_vec())));
+        cells.push(count(rows.len()));
+        cells.push(count(rows.iter().map(|row| &row.2).collect::<BTreeSet<_>>().len()));
+        cells
+    };
+    let mut rows: Vec<_> = groups.into_iter().map(tell).collect();
+    rows.sort_by_key(|row| format!("{row:?}"));
+    rows
+}
+
+fn check(txn: &mut Txn, table: &Table, model: &BTreeMap<u32, Row>) {
+    for groups in [vec![], vec![2]] {
+        let is_grouped = !groups.is_empty();
+        let query = Query { columns: columns(), filter: Some(filter()), groups, aggregates: aggregates() };
+        assert_eq!(answer(txn, table, &query), expected(model.values(), is_grouped));
+    }
+}
+
+fn filled(random: &mut ChaCha8Rng) -> (Arc<Db>, Arc<Table>, BTreeMap<u32, Row>) {
+    let (db, table) = database();
+    let mut model = BTreeMap::new();
+    for _ in 0..60 {
+        let mut txn = db.begin();
+        for _ in 0..100 {
+            let row = random_row(random);
+            put(&mut txn, &table, &row);
+            model.insert(row.0, row);
+        }
+        txn.commit().unwrap();
+        db.run_jobs().unwrap();
+    }
+    (db, table, model)
+}
+
+#[test]
+fn answers_are_those_of_a_model_with_own_writes_and_without_those_of_others() {
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    let (db, table, mut model) = filled(&mut random);
+    let mut reader = db.begin();
+    check(&mut reader, &table, &model);
+    let mut other = db.begin();
+    put(&mut other, &table, &(5000, Some(1), "unseen".into()));
+    other.commit().unwrap();
+    check(&mut reader, &table, &model);
+    for step in 0..500 {
+        let row = random_row(&mut random);
+        if step % 3 == 0 {
+            reader.delete(&table, 0, &row.0.to_be_bytes(), LockWait::Default).unwrap();
+            model.remove(&row.0);
+        } else {
+            put(&mut reader, &table, &row);
+            model.insert(row.0, row);
+        }
+    }
+    check(&mut reader, &table, &model);
+}
+
+#[test]
+fn of_no_rows_a_query_without_groups_tells_something_and_one_with_groups_nothing() {
+    let (db, table) = database();
+    check(&mut db.begin(), &table, &BTreeMap::new());
+}
+
+#[test]
+fn rows_of_an_older_layout_have_what_columns_were_added_with() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    (0..10).for_each(|id| put(&mut txn, &table, &(id, Some(-1), "a".into())));
+    txn.commit().unwrap();
+    drop(table);
+    let column = |name: &str, kind, size, nullable, source| NewColumn {
+        name: name.into(),
+        ty: ColumnType { kind, size, nullable, binary: false },
+        source,
+    };
+    let columns = vec![
+        column("number", Kind::Signed, 8, true, Source::Column(0)),
+        column("added", Kind::Unsigned, 1, false, Source::Added(Value::Bytes(vec![9]))),
+    ];
+    let change = TableChange {
+        path: PATH.into(),
+        columns: Some(columns),
+        index_names: Vec::new(),
+        indexes: None,
+        compression: None,
+        auto_increment: None,
+        definition: None,
+    };
+    db.alter_tables(&mut [change]).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    let mut txn = db.begin();
+    let new_row = [&[2u8, 0][..], &i64::MIN.to_le_bytes(), &[200]].concat();
+    txn.put(&table, 0, &99u32.to_be_bytes(), &new_row, LockWait::Default).unwrap();
+    let columns = vec![
+        Column { place: Place::Stored(0), form: Form::Signed },
+        Column { place: Place::Stored(1), form: Form::Unsigned },
+    ];
+    let aggregates = vec![Aggregate::Sum(0), Aggregate::Sum(1), Aggregate::Min(0)];
+    let query = Query { columns, filter: None, groups: Vec::new(), aggregates };
+    let least = i128::from(i64::MIN);
+    let sums = vec![Cell::Sum(least - 10, 11), Cell::Sum(290, 11), Cell::Number(least)];
+    assert_eq!(answer(&mut txn, &table, &query), [sums]);
+}
+
+#[test]
+fn texts_that_are_equal_and_not_the_same_give_a_query_back() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    for (id, text) in ["a", "b", "A"].into_iter().enumerate() {
+        put(&mut txn, &table, &(id as u32, None, text.into()));
+    }
+    let ignoring_case =
+        Collation(Arc::new(|a: &[u8], b: &[u8]| a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())));
+    let columns = vec![Column { place: Place::Stored(1), form: Form::Text(ignoring_case) }];
+    let mut query = Query { columns, filter: None, groups: vec![0], aggregates: vec![Aggregate::Rows] };
+    let outcome = query.run(&mut txn, &table, LIMITS, &|| false).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Undetermined)));
+    query.groups.clear();
+    query.aggregates = vec![Aggregate::Min(0)];
+    let outcome = query.run(&mut txn, &table, LIMITS, &|| false).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Undetermined)));
+    query.aggregates = vec![Aggregate::Max(0), Aggregate::Distinct(0)];
+    assert_eq!(answer(&mut txn, &table, &query), [[Cell::Text(b"b".to_vec()), Cell::Number(2)]]);
+}
+
+#[test]
+fn what_is_too_large_or_stopped_or_unknown_is_given_back() {
+    let mut random = ChaCha8Rng::seed_from_u64(6);
+    let (db, table, _) = filled(&mut random);
+    let mut txn = db.begin();
+    let query =
+        |groups| Query { columns: columns(), filter: None, groups, aggregates: vec![Aggregate::Rows] };
+    let small = Limits { threads: 2, memory_bytes: 4096 };
+    let outcome = query(vec![0]).run(&mut txn, &table, small, &|| false).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Memory)));
+    let outcome = query(vec![2]).run(&mut txn, &table, LIMITS, &|| true).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)));
+    let outcome = query(vec![3]).run(&mut txn, &table, LIMITS, &|| false).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Unsupported)));
+}

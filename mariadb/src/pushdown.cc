@@ -1,0 +1,303 @@
+/* The handler of a query that the engine has answered, and when there is one. */
+#include "pushdown.h"
+#include "variables.h"
+#include "sql_select.h"
+#include "filesort.h"
+
+#include <algorithm>
+
+namespace pando {
+
+extern "C" {
+
+static int32_t compare_texts(const void *collation, PandoBytes first, PandoBytes second)
+{
+  CHARSET_INFO *charset= static_cast<CHARSET_INFO *>(const_cast<void *>(collation));
+  return charset->coll->strnncollsp(charset, first.data, first.len, second.data, second.len);
+}
+
+static uint8_t is_stopped(const void *thd)
+{
+  return thd_killed(static_cast<const THD *>(thd)) != 0;
+}
+
+} // extern "C"
+
+namespace {
+
+/* Owns a query of the engine. */
+class Query_owner
+{
+public:
+  Query_owner() : m_query(pando_query_new(compare_texts)) {}
+  ~Query_owner() { pando_query_free(m_query); }
+  Query_owner(const Query_owner &) = delete;
+  Query_owner &operator=(const Query_owner &) = delete;
+  PandoQuery *get() const { return m_query; }
+  PandoQuery *release()
+  {
+    PandoQuery *query= m_query;
+    m_query= nullptr;
+    return query;
+  }
+
+private:
+  PandoQuery *m_query;
+};
+
+class Pushed_query : public group_by_handler
+{
+public:
+  Pushed_query(THD *thd, PandoQuery *query, const Translator &translator)
+    : group_by_handler(thd, hton), m_query(query), m_outputs(translator.outputs), m_order(translator.order) {}
+  ~Pushed_query() override { pando_query_free(m_query); }
+
+  int init_scan() override;
+  int next_row() override;
+  int end_scan() override { return 0; }
+
+private:
+  bool fits_table() const;
+  void fill_record(uint64_t row);
+  void store(const Output &output, const PandoCell &cell, Field *to) const;
+  bool is_before(const uchar *first, const uchar *second) const;
+  int compare_records(const Field *field, const uchar *first, const uchar *second) const;
+
+  PandoQuery *m_query;
+  const std::vector<Output> m_outputs;
+  const std::vector<Order_part> m_order;
+  Bytes m_records;
+  std::vector<const uchar *> m_sorted;
+  size_t m_next= 0;
+};
+
+void to_decimal(const PandoCell &cell, uint scale, my_decimal *decimal)
+{
+  unsigned __int128 value= (unsigned __int128)(cell.high) << 64 | cell.low;
+  const bool negative= cell.high < 0;
+  if (negative)
+    value= -value;
+  char text[64];
+  char *at= text + sizeof(text);
+  char *const end= at;
+  for (uint digits= 0; value || digits <= scale; digits++)
+  {
+    if (scale && digits == scale)
+      *--at= '.';
+    *--at= char('0' + uint(value % 10));
+    value/= 10;
+  }
+  if (negative)
+    *--at= '-';
+  str2my_decimal(E_DEC_FATAL_ERROR, at, size_t(end - at), &my_charset_latin1, decimal);
+}
+
+/* Puts a value of a column into the table's own record. */
+void to_field(const PandoCell &cell, Field *field)
+{
+  PandoQueryColumn column= {};
+  field->set_notnull();
+  switch (class_of(field, &column))
+  {
+  case Column_class::TEXT:
+    field->store(reinterpret_cast<const char *>(cell.text.data), cell.text.len, field->charset());
+    return;
+  case Column_class::DATETIME:
+    for (uint i= 0, size= field->pack_length(); i < size; i++)
+      field->ptr[i]= uchar(cell.low >> (8 * (size - 1 - i)));
+    return;
+  default:
+    break;
+  }
+  if (column.form == PANDO_FORM_DECIMAL)
+  {
+    my_decimal decimal;
+    to_decimal(cell, column.scale, &decimal);
+    field->store_decimal(&decimal);
+    return;
+  }
+  for (uint i= 0; i < field->pack_length(); i++)
+    field->ptr[i]= uchar(cell.low >> (8 * i));
+}
+
+} // namespace
+
+void Pushed_query::store(const Output &output, const PandoCell &cell, Field *to) const
+{
+  if (cell.is_null)
+  {
+    to->set_null();
+    return;
+  }
+  to->set_notnull();
+  my_decimal decimal, count, average;
+  switch (output.kind)
+  {
+  case Output::COUNT:
+    to->store(longlong(cell.low), true);
+    return;
+  case Output::VALUE:
+    to_field(cell, output.source);
+    field_conv(to, output.source);
+    return;
+  case Output::SUM:
+    to_decimal(cell, output.source->decimals(), &decimal);
+    to->store_decimal(&decimal);
+    return;
+  case Output::AVERAGE:
+    to_decimal(cell, output.source->decimals(), &decimal);
+    int2my_decimal(E_DEC_FATAL_ERROR, longlong(cell.count), true, &count);
+    my_decimal_div(E_DEC_FATAL_ERROR, &average, &decimal, &count,
+                   int(static_cast<Item_sum_avg *>(output.item)->prec_increment));
+    to->store_decimal(&average);
+    return;
+  }
+}
+
+/* The temporary table has a column for each output, in order. */
+bool Pushed_query::fits_table() const
+{
+  if (table->s->fields != m_outputs.size() || table->s->blob_fields)
+    return false;
+  for (uint i= 0; i < table->s->fields; i++)
+    if (m_outputs[i].item->get_tmp_table_field() != table->field[i])
+      return false;
+  return true;
+}
+
+void Pushed_query::fill_record(uint64_t row)
+{
+  restore_record(table, s->default_values);
+  for (uint i= 0; i < m_outputs.size(); i++)
+    store(m_outputs[i], pando_query_cell(m_query, row, m_outputs[i].cell), table->field[i]);
+}
+
+int Pushed_query::compare_records(const Field *field, const uchar *first, const uchar *second) const
+{
+  if (field->null_ptr)
+  {
+    const size_t at= size_t(field->null_ptr - table->record[0]);
+    const bool null_1= first[at] & field->null_bit, null_2= second[at] & field->null_bit;
+    if (null_1 || null_2)
+      return int(null_2) - int(null_1);
+  }
+  const size_t at= size_t(field->ptr - table->record[0]);
+  return field->cmp(first + at, second + at);
+}
+
+bool Pushed_query::is_before(const uchar *first, const uchar *second) const
+{
+  for (const Order_part &part : m_order)
+    if (int order= compare_records(table->field[part.output], first, second))
+      return part.descending ? order > 0 : order < 0;
+  return false;
+}
+
+int Pushed_query::init_scan()
+{
+  if (!fits_table())
+  {
+    sql_print_error("PANDO: the temporary table of a query is not as it was expected");
+    return HA_ERR_INTERNAL_ERROR;
+  }
+  const uint64_t rows= pando_query_rows(m_query);
+  const size_t size= table->s->reclength;
+  m_records.clear();
+  m_sorted.clear();
+  m_next= 0;
+  m_records.reserve(rows * size);
+  for (uint64_t row= 0; row < rows; row++)
+  {
+    fill_record(row);
+    m_records.append(table->record[0], size);
+  }
+  for (uint64_t row= 0; row < rows; row++)
+    m_sorted.push_back(m_records.data() + row * size);
+  std::stable_sort(m_sorted.begin(), m_sorted.end(),
+                   [this](const uchar *first, const uchar *second) { return is_before(first, second); });
+  return 0;
+}
+
+int Pushed_query::next_row()
+{
+  if (m_next == m_sorted.size())
+    return HA_ERR_END_OF_FILE;
+  memcpy(table->record[0], m_sorted[m_next++], table->s->reclength);
+  return 0;
+}
+
+/* Whether the way of the server that goes to few rows by a key is the better one. */
+static bool is_selective(const JOIN *join, const ::Query *query)
+{
+  const JOIN_TAB *tab= join->join_tab + join->const_tables;
+  if (tab->type == JT_NEXT)
+    return join->unit->lim.get_select_limit() != HA_POS_ERROR;
+  const bool has_range= tab->select && tab->select->quick;
+  if (tab->type == JT_ALL && !has_range)
+    return false;
+  if (has_range && tab->select->quick->get_type() == QUICK_SELECT_I::QS_TYPE_GROUP_MIN_MAX)
+    return true;
+  const ha_rows rows= query->from->table->file->stats.records;
+  const double found= has_range ? double(tab->select->quick->records) : tab->records_read;
+  return found < double(rows) / 10;
+}
+
+/* Statements in which a SELECT is nothing but a SELECT. */
+static bool is_plain_select(THD *thd, const ::Query *query, SELECT_LEX *select)
+{
+  SELECT_LEX_UNIT *unit= select->master_unit();
+  return thd->lex->sql_command == SQLCOM_SELECT && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
+         !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !query->distinct && query->from &&
+         !query->from->next_local && query->from->table && select->olap == UNSPECIFIED_OLAP_TYPE &&
+         !unit->is_unit_op() && (!select->outer_select() || unit->derived) &&
+         !(select->uncacheable & (UNCACHEABLE_DEPENDENT | UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT)) &&
+         !(select->options & (OPTION_FOUND_ROWS | OPTION_BUFFER_RESULT)) && !thd->lex->with_rownum;
+}
+
+static bool is_plain_join(const JOIN *join)
+{
+  return join && join->table_count == 1 && join->const_tables == 0 && join->top_join_tab_count == 1 &&
+         !join->select_distinct && !join->select_lex->have_window_funcs() && !join->procedure &&
+         !join->rollup.state;
+}
+
+group_by_handler *create_pushdown(THD *thd, ::Query *query)
+{
+  if (!pushdown_of(thd))
+    return nullptr;
+  TABLE_LIST *from= query->from;
+  SELECT_LEX *select= from ? from->select_lex : nullptr;
+  if (!select || !is_plain_select(thd, query, select) || !is_plain_join(select->join) ||
+      is_selective(select->join, query))
+    return nullptr;
+  TABLE *table= from->table;
+  if (table->file->ht != hton || table->part_info || table->versioned() || table->force_index)
+    return nullptr;
+  ha_pando *handler= static_cast<ha_pando *>(table->file);
+  if (!handler->may_answer_queries())
+    return nullptr;
+  Query_owner owner;
+  Translator translator(thd, table, handler, owner.get());
+  if (!translator.translate(query, select->join) || thd->is_error())
+    return nullptr;
+  if (!thd->lex->describe && handler->answer(owner.get(), pushdown_memory_of(thd)))
+    return nullptr;
+  group_by_handler *pushed= new Pushed_query(thd, owner.release(), translator);
+  query->group_by= nullptr;
+  query->order_by= nullptr;
+  return pushed;
+}
+
+} // namespace pando
+
+using namespace pando;
+
+bool ha_pando::may_answer_queries() const
+{
+  return !is_locking() && read_mode() == PANDO_READ_SNAPSHOT && !is_sequence() && m_table;
+}
+
+PandoStatus ha_pando::answer(PandoQuery *query, uint64_t memory_bytes)
+{
+  return pando_query_run(query, txn(), m_table, memory_bytes, is_stopped, ha_thd());
+}
