@@ -34,6 +34,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("LOADS", &["load", "rows_loaded"]),
+    ("WHOLE QUERIES", &["queries_", "rows_aggregated"]),
 ];
 
 impl Db {
