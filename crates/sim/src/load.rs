@@ -45,6 +45,8 @@ pub(crate) struct Loading {
     /// To come.
     rest: Vec<Entered>,
     is_refused: bool,
+    /// A fault was about while it got rows: its end may tell.
+    may_have_failed: bool,
 }
 
 impl Loading {
@@ -117,7 +119,15 @@ impl World {
         client.touched.insert(id);
         let rest = self.rows_to_load(id, &state);
         let unique = unique[..dicts].to_vec();
-        client.load = Some(Loading { load, table: id, unique, rows: Vec::new(), rest, is_refused: false });
+        client.load = Some(Loading {
+            load,
+            table: id,
+            unique,
+            rows: Vec::new(),
+            rest,
+            is_refused: false,
+            may_have_failed: false,
+        });
         Ok(())
     }
 
@@ -178,6 +188,7 @@ impl World {
         let count = self.rng.random_range(1..80).min(loading.rest.len());
         let rows: Vec<Entered> = loading.rest.drain(..count).collect();
         let copy = |row: &Entered| row.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        loading.may_have_failed |= self.is_faulty;
         loading.load.submit(rows.iter().map(copy).collect(), count as u64, 64 * count as u64);
         loading.rows.extend(rows);
     }
@@ -206,6 +217,10 @@ impl World {
                 }
             }
             (Err(Error::LockTimeout), None) if is_kept_out => self.counts.inserts_kept_out += 1,
+            (Err(Error::Engine(error)), _) if loading.may_have_failed => {
+                note!(self, "  refused: {error}");
+                self.met_trouble = true;
+            }
             (Err(error @ Error::Engine(_)), _) => _ = self.settle("a load", Err::<(), _>(error))?,
             (ended, expected) => return Err(format!("a load ended with {ended:?} and not {expected:?}")),
         }

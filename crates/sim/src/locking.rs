@@ -200,8 +200,10 @@ impl LockingCursor {
                 return Next::Row(key, value);
             }
             let held = match world.held_by_other(&(table, 0, key.clone()), self.lock) {
+                // It waits for nobody: either it is refused, or it has the lock.
+                Held::Perhaps if !self.skips => refused,
                 Held::Perhaps => {
-                    let is_passed = refused || got != Some(&key);
+                    let is_passed = got != Some(&key);
                     // Or it was locked, and was gone: then the newest state came.
                     if is_passed && self.is_gone(world, client, &key) && self.is_newer(world, got) {
                         self.seen = world.current().clone();
