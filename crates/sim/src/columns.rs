@@ -61,6 +61,10 @@ impl World {
         columns.shuffle(&mut self.rng);
         note!(self, "changes the columns of {id}");
         let expected = before.layouts.changed(columns.clone());
+        if expected.as_ref() == Ok(&before.layouts) {
+            // A crash would leave one of two states that look the same.
+            return Ok(());
+        }
         let name = self.some_definition();
         let change = TableChange {
             path: NAMES[table.name].into(),
