@@ -148,7 +148,8 @@ impl Sink for LeafSink<'_> {
             self.cut()?;
         }
         if self.writer.is_none() {
-            self.writer = Some(self.tree.run_writer(true));
+            let tree = self.tree;
+            self.writer = Some(RunWriter::new(&tree.ctx, tree.new_run(), tree.run_options(true)));
         }
         add(&mut self.held, &weight(&r));
         self.last_key.clear();

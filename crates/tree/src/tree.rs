@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pando_base::{Kind, NodeId, RunId, Seqno};
-use pando_column::Shapes;
-use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
+use pando_run::{Compression, Run, RunContext, RunOptions};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::busy::BusyTable;
@@ -27,7 +26,6 @@ pub struct Tree {
     /// Its compressions are those of the beginning: see `written`.
     pub(crate) config: TreeConfig,
     written: Mutex<Written>,
-    shapes: Mutex<Arc<Shapes>>,
     pub(crate) horizon: Arc<dyn Horizon>,
     /// Stored only with `structure` held.
     pub(crate) version: ArcSwap<TreeVersion>,
@@ -200,7 +198,6 @@ impl Tree {
                 leaves: config.run.compression,
                 buffers: config.buffer_compression,
             }),
-            shapes: Mutex::default(),
             config,
             horizon,
             version: ArcSwap::from_pointee(version),
@@ -225,23 +222,11 @@ impl Tree {
         *self.written.lock() = Written { leaves, buffers };
     }
 
-    /// What values are from now on known to be: what stays is written column-wise, and rows of these layouts
-    /// are taken apart.
-    pub fn set_shapes(&self, shapes: Arc<Shapes>) {
-        *self.shapes.lock() = shapes;
-    }
-
-    /// A writer of a new run: one of leaves, column-wise; or one for a buffer, which is soon rewritten, and
-    /// row-wise.
-    pub(crate) fn run_writer(&self, leaf_ready: bool) -> RunWriter {
+    /// How runs are written: as those of leaves, or for a buffer.
+    pub(crate) fn run_options(&self, leaf_ready: bool) -> RunOptions {
         let written = *self.written.lock();
         let compression = if leaf_ready { written.leaves } else { written.buffers };
-        let options = RunOptions { compression, ..self.config.run };
-        let writer = RunWriter::new(&self.ctx, self.new_run(), options);
-        match leaf_ready {
-            true => writer.with_columns(self.shapes.lock().clone()),
-            false => writer,
-        }
+        RunOptions { compression, ..self.config.run }
     }
 
     /// Whether every run may become a leaf unrewritten, because all are written alike.
