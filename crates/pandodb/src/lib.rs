@@ -16,6 +16,7 @@
 
 mod alter;
 mod background;
+mod blocks;
 mod building;
 mod catalog;
 mod check;
@@ -50,6 +51,7 @@ mod validate;
 mod writes;
 
 pub use alter::TableChange;
+pub use blocks::{Block, Blocks, Want};
 pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
@@ -60,7 +62,7 @@ pub use load::{BulkLoad, LoadEnd, RowEncoder};
 pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Error as EngineError, Metrics, TxnId};
-pub use pando_column::{layout, Compression};
+pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_tree::{Estimate, TreeConfig};

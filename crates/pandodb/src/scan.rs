@@ -7,6 +7,7 @@
 
 use std::marker::PhantomData;
 use std::ops::Bound;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_base::Seqno;
@@ -30,6 +31,7 @@ pub struct View<'a> {
 /// Goes up over the rows of a part of a view.
 #[derive(Debug)]
 pub struct ViewCursor {
+    dict: Arc<Dict>,
     tree: pando_tree::Cursor,
     own: Option<(Arc<Writes>, OwnCursor)>,
     end: Option<Vec<u8>>,
@@ -86,11 +88,16 @@ impl View<'_> {
             cursor.seek_forward(writes, begin.map_or(Bound::Unbounded, Bound::Included))?;
             own = Some((writes.clone(), cursor));
         }
-        Ok(ViewCursor { tree, own, end: end.map(<[u8]>::to_vec), at: At::Nothing })
+        Ok(ViewCursor { dict: self.dict.clone(), tree, own, end: end.map(<[u8]>::to_vec), at: At::Nothing })
     }
 }
 
 impl ViewCursor {
+    /// The file of the rows.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dict.file.path()
+    }
+
     /// The next row's key and value; `None` after the last.
     ///
     /// # Errors

@@ -1,0 +1,297 @@
+//! Blocks give the rows that a cursor of the same view gives: over random trees with rows of several layouts, NULLs, deletes,
+//! several versions of a key, own writes and snapshots.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{disk, open, spec};
+use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
+use pandodb::{Db, LockWait, SimVfs, Table, TableChange, TableSpec, Txn, View, Want};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const PATH: &str = "./db/t";
+
+fn column(kind: Kind, size: u32, nullable: bool, source: Source) -> NewColumn {
+    NewColumn { name: String::new(), ty: ColumnType { kind, size, nullable, binary: false }, source }
+}
+
+fn added(value: &[u8]) -> Source {
+    Source::Added(Value::Bytes(value.to_vec()))
+}
+
+/// The layouts of the table, one after the other.
+fn columns(version: u32) -> Vec<NewColumn> {
+    match version {
+        1 => vec![
+            column(Kind::Signed, 2, false, added(&[0, 0])),
+            column(Kind::Varchar, 300, true, added(b"")),
+            column(Kind::Unsigned, 1, true, added(&[0])),
+            column(Kind::Bytes, 5, false, added(b"12345")),
+        ],
+        2 => vec![
+            column(Kind::Bytes, 5, false, Source::Column(3)),
+            column(Kind::Signed, 4, false, Source::Column(0)),
+            column(Kind::Varchar, 300, true, Source::Column(1)),
+            column(Kind::Unsigned, 3, true, added(&[7, 8, 9])),
+        ],
+        _ => vec![
+            column(Kind::Varchar, 300, true, Source::Column(2)),
+            column(Kind::Signed, 8, true, Source::Column(1)),
+            column(Kind::Unsigned, 3, true, Source::Column(3)),
+            column(Kind::Blob, 2, true, Source::Added(Value::Null)),
+            column(Kind::Bytes, 5, false, Source::Column(0)),
+        ],
+    }
+}
+
+struct World {
+    rng: ChaCha8Rng,
+    vfs: Arc<SimVfs>,
+    db: Arc<Db>,
+    table: Arc<Table>,
+    keys: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let vfs = disk(seed);
+        let db = open(&vfs).unwrap();
+        db.create_table(&TableSpec { columns: Some(columns(1)), indexes: vec![], ..spec(PATH) }).unwrap();
+        let table = db.open_table(PATH).unwrap();
+        let keys = rng.random_range(50..3000);
+        World { rng, vfs, db, table, keys }
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let key = self.rng.random_range(0..self.keys);
+        format!("{:06}{}", key, "x".repeat(key as usize % 3)).into_bytes()
+    }
+
+    /// A row of the current layout; its values are few, or as many as rows.
+    fn row(&mut self) -> Vec<u8> {
+        let version = self.table.layouts().unwrap().current().version;
+        let mut nulls = 0u8;
+        let mut null_at = 0;
+        let mut row = Vec::new();
+        let is_varied = self.rng.random_bool(0.3);
+        for column in columns(version) {
+            if column.ty.nullable {
+                null_at += 1;
+                if self.rng.random_bool(0.2) {
+                    nulls |= 1 << (null_at - 1);
+                    continue;
+                }
+            }
+            let variety = if is_varied { 256 } else { 3 };
+            let size = match column.ty.kind {
+                Kind::Varchar | Kind::Blob => {
+                    let size = self.rng.random_range(0..if is_varied { 140usize } else { 4 });
+                    if size >= 128 {
+                        row.push(size as u8 | 0x80);
+                        row.push(1);
+                    } else {
+                        row.push(size as u8);
+                    }
+                    size
+                }
+                _ => column.ty.size as usize,
+            };
+            for at in 0..size {
+                row.push(if at == 0 || is_varied { self.rng.random_range(0..variety) as u8 } else { 0 });
+            }
+        }
+        let mut all = vec![version as u8, nulls];
+        all.extend(row);
+        all
+    }
+
+    fn write(&mut self, txn: &mut Txn, rows: u32) {
+        for _ in 0..rows {
+            let key = self.key();
+            if self.rng.random_bool(0.15) {
+                txn.delete(&self.table, 0, &key, LockWait::NoWait).unwrap();
+            } else {
+                let row = self.row();
+                txn.put(&self.table, 0, &key, &row, LockWait::NoWait).unwrap();
+            }
+        }
+    }
+
+    fn commit(&mut self) {
+        let mut txn = self.db.begin();
+        let rows = self.rng.random_range(1..200);
+        self.write(&mut txn, rows);
+        txn.commit().unwrap();
+    }
+
+    fn change_columns(&mut self) {
+        let version = self.table.layouts().unwrap().current().version;
+        if version == 3 {
+            return;
+        }
+        let change = TableChange {
+            path: PATH.into(),
+            columns: Some(columns(version + 1)),
+            index_names: vec![],
+            indexes: None,
+            compression: None,
+            auto_increment: None,
+            definition: None,
+        };
+        self.db.alter_tables(&mut [change]).unwrap();
+        self.table = self.db.open_table(PATH).unwrap();
+    }
+
+    fn work(&mut self) {
+        match self.rng.random_range(0..20) {
+            0..12 => self.commit(),
+            12..15 => self.db.run_jobs().unwrap(),
+            15 => self.db.checkpoint().unwrap(),
+            16 => self.change_columns(),
+            17 => self.table.dicts()[0].tree().compact_all().unwrap(),
+            _ => {}
+        }
+    }
+
+    /// Blocks of a random part of what the transaction sees, and the same from a cursor.
+    fn compare(&mut self, txn: &mut Txn) {
+        let table = self.table.clone();
+        let layouts = table.layouts().unwrap();
+        let count = layouts.current().columns.len();
+        let mut wants = Vec::new();
+        for _ in 0..self.rng.random_range(0..6) {
+            wants.push(match self.rng.random_bool(0.2) {
+                true => Want::Key { offset: self.rng.random_range(0..4), size: 3 },
+                false => Want::Stored(self.rng.random_range(0..count)),
+            });
+        }
+        let bound = |world: &mut World| world.rng.random_bool(0.4).then(|| world.key());
+        let (begin, end) = (bound(self), bound(self));
+        let view = txn.view(&table, 0).unwrap();
+        let expected = by_cursor(&view, &table, &wants, begin.as_deref(), end.as_deref());
+        let mut found = Vec::new();
+        let mut blocks = view.blocks(layouts, &wants, begin.as_deref(), end.as_deref()).unwrap();
+        while let Some(block) = blocks.next().unwrap() {
+            assert!(block.rows > 0 && block.vectors.len() == wants.len());
+            for row in 0..block.rows {
+                let cells = block.vectors.iter().map(|vector| vector.get(row).map(<[u8]>::to_vec));
+                found.push(cells.collect::<Vec<_>>());
+            }
+        }
+        assert_eq!(found.len(), expected.len(), "rows in {begin:?}..{end:?}");
+        assert_eq!(found, expected);
+    }
+}
+
+/// The rows as a cursor gives them, taken apart in the plainest way.
+fn by_cursor(
+    view: &View<'_>,
+    table: &Table,
+    wants: &[Want],
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+) -> Vec<Vec<Option<Vec<u8>>>> {
+    let mut rows = Vec::new();
+    let mut cursor = view.cursor(begin, end).unwrap();
+    while let Some((key, row)) = cursor.next().unwrap() {
+        let values = values(table, row);
+        let cell = |want: &Want| match *want {
+            Want::Stored(position) => values[position].clone(),
+            Want::Key { offset, size } => Some(key[offset..offset + size].to_vec()),
+        };
+        rows.push(wants.iter().map(cell).collect());
+    }
+    rows
+}
+
+/// A row's values as the current layout has them.
+fn values(table: &Table, row: &[u8]) -> Vec<Option<Vec<u8>>> {
+    let layouts = table.layouts().unwrap();
+    let layout = layouts.get(row[0].into()).unwrap();
+    let (nulls, mut rest) = (row[1], &row[2..]);
+    let mut null_at = 0;
+    let mut own = Vec::new();
+    for column in &layout.columns {
+        let is_null = column.ty.nullable && nulls >> null_at & 1 != 0;
+        null_at += u32::from(column.ty.nullable);
+        if is_null {
+            own.push((column, None));
+            continue;
+        }
+        let mut size = column.ty.size as usize;
+        if column.ty.kind.is_counted() {
+            size = rest[0] as usize & 0x7f;
+            let is_long = rest[0] & 0x80 != 0;
+            size += if is_long { (rest[1] as usize) << 7 } else { 0 };
+            rest = &rest[1 + usize::from(is_long)..];
+        }
+        own.push((column, Some(rest[..size].to_vec())));
+        rest = &rest[size..];
+    }
+    assert!(rest.is_empty());
+    let current = layouts.current().columns.iter();
+    let value = current.map(|now| match own.iter().find(|(column, _)| column.id == now.id) {
+        Some((column, value)) => value.as_ref().map(|value| column.ty.convert(value, &now.ty)),
+        None => match now.added_with.as_ref().unwrap() {
+            Value::Null => None,
+            Value::Bytes(bytes) => Some(bytes.clone()),
+        },
+    });
+    value.collect()
+}
+
+fn run(seed: u64) {
+    let mut world = World::new(seed);
+    for _ in 0..world.rng.random_range(1..60) {
+        world.work();
+    }
+    let mut old = world.db.begin();
+    old.open_snapshot();
+    for _ in 0..6 {
+        for _ in 0..world.rng.random_range(0..8) {
+            world.work();
+        }
+        let mut txn = world.db.begin();
+        if world.rng.random_bool(0.5) {
+            world.compare(&mut txn);
+        }
+        if world.rng.random_bool(0.5) {
+            let rows = world.rng.random_range(1..40);
+            world.write(&mut txn, rows);
+        }
+        world.compare(&mut txn);
+        world.compare(&mut old);
+        txn.rollback();
+    }
+    drop(old);
+    let World { vfs, db, table, .. } = world;
+    drop(table);
+    db.close().unwrap();
+    drop(db);
+    drop(vfs);
+}
+
+#[test]
+fn blocks_are_the_rows_of_a_cursor() {
+    let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("PANDO_BLOCKS_SEED", 1);
+    for seed in first..first + number("PANDO_BLOCKS_SEEDS", 60) {
+        run(seed);
+    }
+}
+
+#[test]
+fn a_want_of_what_is_not_there_is_refused() {
+    let world = World::new(1);
+    let mut txn = world.db.begin();
+    let layouts = world.table.layouts().unwrap();
+    let view = txn.view(&world.table, 0).unwrap();
+    for want in [Want::Stored(4), Want::Key { offset: 0, size: 0 }] {
+        assert!(view.blocks(layouts, &[want], None, None).is_err());
+    }
+    assert!(view.blocks(layouts, &[], None, None).unwrap().next().unwrap().is_none());
+}
