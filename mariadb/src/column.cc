@@ -132,26 +132,19 @@ bool Column::skip(Reader *reader) const
   }
 }
 
-bool Column::unpack(Reader *reader, uchar *record) const
+bool Column::unpack_other(Reader *reader, uchar *record) const
 {
   const uchar *bytes;
   uint64_t size;
   set_not_null(record);
-  switch (m_layout)
+  if (m_layout == Layout::BIT)
   {
-  case Layout::FIXED:
-    if (!reader->take(m_size, &bytes))
-      return false;
-    memcpy(record + m_offset, bytes, m_size);
-    return true;
-  case Layout::BIT:
     if (!reader->take(bit_image_size(), &bytes))
       return false;
     store_bit_image(record, bytes);
     return true;
-  default:
-    return reader->take_number(&size) && reader->take(size, &bytes) && store_string(record, bytes, size);
   }
+  return reader->take_number(&size) && reader->take(size, &bytes) && store_string(record, bytes, size);
 }
 
 void Column::image(const uchar *record, Bytes *out) const

@@ -40,7 +40,17 @@ public:
       pack_other(record, out);
   }
   /* Reads what `pack` wrote into the record (null bit included). BLOBs point into the reader's memory. */
-  bool unpack(Reader *reader, uchar *record) const;
+  bool unpack(Reader *reader, uchar *record) const
+  {
+    if (m_layout != Layout::FIXED)
+      return unpack_other(reader, record);
+    const uchar *bytes;
+    set_not_null(record);
+    if (!reader->take(m_size, &bytes))
+      return false;
+    copy_short(record + m_offset, bytes, m_size);
+    return true;
+  }
   bool skip(Reader *reader) const;
 
   /* Appends the value as it is in a row, without its length. Requires: not NULL. */
@@ -65,6 +75,7 @@ public:
   bool differs(const uchar *record_1, const uchar *record_2) const;
 
 private:
+  bool unpack_other(Reader *reader, uchar *record) const;
   void pack_other(const uchar *record, Bytes *out) const;
 
   const uchar *m_default_record= nullptr;

@@ -70,6 +70,7 @@ void Row_codec::want(const MY_BITMAP *wanted)
     if (stored.wanted)
       m_wanted_end= i + 1;
   }
+  plan_decoding();
   m_key_wanted= false;
   for (uint i= 0; m_primary && i < m_primary->part_count(); i++)
     if (m_primary->part(i).is_lossless() &&
@@ -78,6 +79,24 @@ void Row_codec::want(const MY_BITMAP *wanted)
   for (std::unique_ptr<Old_rows> &old : m_old)
     if (old)
       old->want(m_columns);
+}
+
+/* Columns of a fixed size that are not wanted are passed by together. */
+void Row_codec::plan_decoding()
+{
+  m_steps.clear();
+  uint skip= 0;
+  for (uint i= 0; i < m_wanted_end; i++)
+  {
+    const Stored_column &stored= m_columns[i];
+    if (!stored.wanted && stored.column.layout() == Layout::FIXED)
+    {
+      skip+= stored.column.size();
+      continue;
+    }
+    m_steps.push_back(Decoding_step{skip, stored.wanted, &stored.column});
+    skip= 0;
+  }
 }
 
 void Row_codec::encode(Bytes *out, const uchar *record) const
@@ -107,6 +126,18 @@ bool Row_codec::decode(PandoBytes key, PandoBytes row, uchar *record)
     return decode_old(version, &reader, record);
   if (!reader.take(m_null_bytes, &nulls))
     return false;
+  for (uint i= 0; i < m_null_bytes; i++)
+    if (nulls[i])
+      return decode_with_nulls(nulls, &reader, record);
+  for (const Decoding_step &step : m_steps)
+    if (!reader.skip(step.skip) ||
+        !(likely(step.wanted) ? step.column->unpack(&reader, record) : step.column->skip(&reader)))
+      return false;
+  return true;
+}
+
+bool Row_codec::decode_with_nulls(const uchar *nulls, Reader *reader, uchar *record) const
+{
   for (uint i= 0; i < m_wanted_end; i++)
   {
     const Stored_column &stored= m_columns[i];
@@ -117,7 +148,7 @@ bool Row_codec::decode(PandoBytes key, PandoBytes row, uchar *record)
       if (stored.wanted)
         stored.column.set_null(record);
     }
-    else if (!(stored.wanted ? stored.column.unpack(&reader, record) : stored.column.skip(&reader)))
+    else if (!(stored.wanted ? stored.column.unpack(reader, record) : stored.column.skip(reader)))
       return false;
   }
   return true;

@@ -27,6 +27,14 @@ struct Stored_column
   bool wanted;
 };
 
+/* What decoding does next: passes bytes by, then takes a column, or passes one by whose size the row tells. */
+struct Decoding_step
+{
+  uint skip;
+  bool wanted;
+  const Column *column; /* none at the end */
+};
+
 class Row_codec
 {
 public:
@@ -47,9 +55,12 @@ public:
 
 private:
   bool agrees(const TABLE *table, const PandoLayout &layout, Index_layout *primary) const;
+  void plan_decoding();
+  bool decode_with_nulls(const uchar *nulls, Reader *reader, uchar *record) const;
   bool decode_old(uint64_t version, Reader *reader, uchar *record);
 
   std::vector<Stored_column> m_columns;
+  std::vector<Decoding_step> m_steps; /* of a row without NULLs */
   std::vector<std::unique_ptr<Old_rows>> m_old; /* by version; those that were met */
   const PandoTable *m_engine_table= nullptr;
   Index_layout *m_primary= nullptr;

@@ -165,6 +165,8 @@ int ha_pando::step()
       m_has_stop= false;
       return go_on_by_key(m_forward);
     }
+    if (m_row_key_in_entry)
+      find_row_key();
     m_resume.assign(m_entry_key.data, m_entry_key.len);
     m_entry_key= m_resume.view();
     if (int error= fetch(m_forward ? PANDO_MOVE_NEXT : PANDO_MOVE_PREVIOUS, PandoBytes{}))
@@ -245,9 +247,12 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
 {
   if (m_scan_dictionary == 0)
   {
-    m_row_key.assign(m_entry_key.data, m_entry_key.len);
-    m_row_key_in_entry= false;
-    m_row_just_locked= m_batch.just_locked;
+    m_row_key_in_entry= true;
+    if (is_locking())
+    {
+      find_row_key();
+      m_row_just_locked= m_batch.just_locked;
+    }
     if (!m_row_codec.decode(m_entry_key, m_entry_value, record))
       return damaged("a row cannot be decoded");
     return 0;
@@ -291,6 +296,11 @@ int ha_pando::check_condition(uchar *record, bool *passed_by)
 bool ha_pando::find_row_key()
 {
   m_row_key_in_entry= false;
+  if (m_scan_dictionary == 0)
+  {
+    m_row_key.assign(m_entry_key.data, m_entry_key.len);
+    return true;
+  }
   return m_layouts[index_of_dictionary(m_scan_dictionary)].row_key_of(m_entry_key, m_entry_value, &m_row_key);
 }
 

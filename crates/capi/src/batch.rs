@@ -42,8 +42,10 @@ impl Arena {
 
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.reserve(8 + key.len() + value.len());
-        self.bytes.extend_from_slice(&(key.len() as u32).to_ne_bytes());
-        self.bytes.extend_from_slice(&(value.len() as u32).to_ne_bytes());
+        let mut lengths = [0; 8];
+        lengths[..4].copy_from_slice(&(key.len() as u32).to_ne_bytes());
+        lengths[4..].copy_from_slice(&(value.len() as u32).to_ne_bytes());
+        self.bytes.extend_from_slice(&lengths);
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.count += 1;

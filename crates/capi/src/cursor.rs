@@ -184,20 +184,17 @@ impl PandoCursor {
     /// are no more.
     fn fill(&mut self, txn: &mut Txn, fetch: &PandoFetch, stop: Option<&[u8]>) -> pandodb::Result<bool> {
         let forward = fetch.start.is_forward();
-        loop {
-            if !self.cursor.valid() || is_beyond(self.cursor.key(), stop, forward) {
-                return Ok(true);
+        let (rows_max, bytes_max) = (fetch.rows_max, fetch.bytes_max as usize);
+        let arena = &mut self.arena;
+        let mut beyond = false;
+        self.cursor.visit(txn, |key, value| {
+            beyond = is_beyond(key, stop, forward);
+            if !beyond {
+                arena.push(key, value);
             }
-            self.arena.push(self.cursor.key(), self.cursor.value());
-            if self.arena.count() >= fetch.rows_max || self.arena.len() >= fetch.bytes_max as usize {
-                return Ok(false);
-            }
-            if forward {
-                self.cursor.next(txn)?;
-            } else {
-                self.cursor.prev(txn)?;
-            }
-        }
+            !beyond && arena.count() < rows_max && arena.len() < bytes_max
+        })?;
+        Ok(beyond || !self.cursor.valid())
     }
 }
 

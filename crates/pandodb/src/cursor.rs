@@ -160,6 +160,30 @@ impl Cursor {
         self.settle(txn)
     }
 
+    /// Gives rows from the current one on, in the direction of the last seek or move, until `take` says that it
+    /// has enough; then the cursor is at the row given last, else at no row. The same as `next` or `prev` after each,
+    /// but plain reads up the tree give many rows for what the steps alone would cost.
+    pub fn visit(&mut self, txn: &mut Txn, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let forward = self.direction == Direction::Forward;
+        let plain = self.own.is_none() && !matches!(self.mode, ReadMode::Locked(..));
+        if let (true, true, At::Tree, Some(tree)) = (forward, plain, self.at, &mut self.tree) {
+            self.at = At::Nothing;
+            tree.visit(take)?;
+            if tree.valid() {
+                self.at = At::Tree;
+            }
+            return Ok(());
+        }
+        while self.valid() && take(self.key(), self.value()) {
+            if forward {
+                self.next(txn)?;
+            } else {
+                self.prev(txn)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the cursor is at a row.
     pub fn valid(&self) -> bool {
         self.at != At::Nothing

@@ -82,6 +82,22 @@ impl RunCursor {
         }
     }
 
+    /// The record it is on and those after it in its segment. Panics if it is nowhere.
+    #[inline]
+    pub fn ahead(&self) -> impl Iterator<Item = RecordRef<'_>> {
+        match &self.segment {
+            Some(segment) => (self.row..self.end_row).map(|row| segment.record(row)),
+            None => panic!("the cursor is on no record"),
+        }
+    }
+
+    /// Goes on by `records`, fewer than are [`RunCursor::ahead`].
+    #[inline]
+    pub fn skip(&mut self, records: usize) {
+        assert!(records < self.end_row - self.row, "skipping beyond the segment");
+        self.row += records;
+    }
+
     /// Goes to the first record with `key` or a greater one.
     ///
     /// # Errors

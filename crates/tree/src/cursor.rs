@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{Kind, Result, Seqno};
+use pando_base::{Kind, RecordRef, Result, Seqno};
 
 use crate::node::KeyRange;
 use crate::source::{is_row, LeafView, Source, Target};
@@ -207,6 +207,80 @@ impl Cursor {
         }
         self.row = Row::None;
         self.guarded(Cursor::settle_backward)
+    }
+
+    /// Gives rows from the current one on, going up, until `take` says that it has enough: then the cursor is at
+    /// the row given last. Else it is on no row in the end. The same as `next` after each, but where rows
+    /// lie in one run without anything above them, they cost next to nothing.
+    pub fn visit(&mut self, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        while self.valid() {
+            if self.is_streaming() {
+                if !self.stream(&mut take) {
+                    return Ok(());
+                }
+                self.row = Row::None;
+                self.guarded(|cursor| {
+                    cursor.step_top()?;
+                    cursor.settle_forward()
+                })?;
+            } else {
+                if !take(self.key(), self.value()) {
+                    return Ok(());
+                }
+                self.next()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it goes up in a run with nothing above it.
+    fn is_streaming(&self) -> bool {
+        let alone = self.forward && self.row == Row::Source && self.heap.len() == 1;
+        alone && matches!(self.inputs[self.heap[0]].source, Source::Run { .. })
+    }
+
+    /// The part of `visit` that is within a segment. False: `take` has had enough; else the cursor is at the last
+    /// record looked at, which is given or not to be seen. Requires: streaming.
+    fn stream(&mut self, take: &mut impl FnMut(&[u8], &[u8]) -> bool) -> bool {
+        let input = &mut self.inputs[self.heap[0]];
+        let Source::Run { cursor, .. } = &mut input.source else { return true };
+        let end = if input.reaches_beyond { self.range.hi() } else { None };
+        let (mut last, mut wants_more) = (0, true);
+        // What has decided last, if not the record that the cursor is at.
+        let mut decided: Option<RecordRef<'_>> = None;
+        for (at, record) in cursor.ahead().enumerate() {
+            if at > 0 {
+                if end.is_some_and(|end| record.key >= end) {
+                    break;
+                }
+                last = at;
+                if record.key == decided.map_or(self.key.as_slice(), |decided| decided.key) {
+                    self.dead += 1;
+                    continue;
+                }
+                if record.seqno > self.snapshot {
+                    continue;
+                }
+                decided = Some(record);
+                if !is_row(record.kind) {
+                    self.dead += 1;
+                    continue;
+                }
+                self.live += 1;
+            }
+            if !take(record.key, record.value) {
+                wants_more = false;
+                break;
+            }
+        }
+        if let Some(record) = decided {
+            self.key.clear();
+            self.key.extend_from_slice(record.key);
+            self.seqno = record.seqno;
+            self.decided_by_run = true;
+        }
+        cursor.skip(last);
+        wants_more
     }
 
     fn start(&mut self, forward: bool) {

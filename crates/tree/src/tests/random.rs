@@ -3,6 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::model::Model;
 use super::world::{tiny, World};
 use crate::TreeConfig;
 
@@ -137,6 +138,11 @@ impl Run {
                 let Some((here, _)) = expected else { break };
                 if self.rng.random_ratio(1, 8) {
                     forward = !forward;
+                }
+                if self.rng.random_ratio(1, 8) {
+                    expected = visit_some(&mut cursor, model, snapshot, self.rng.random_range(1..40));
+                    forward = true;
+                    continue;
                 }
                 if forward {
                     let mut after = here.to_vec();
@@ -396,4 +402,28 @@ fn soak() {
         history(seed, 20_000, config, keys);
         interleaved(seed, 8, rng.random(), config, keys);
     }
+}
+
+/// Visits so many rows from the cursor's on, and gives the row that the cursor has to be at.
+fn visit_some<'a>(
+    cursor: &mut crate::Cursor,
+    model: &'a Model,
+    snapshot: pando_base::Seqno,
+    rows: usize,
+) -> Option<(&'a [u8], &'a [u8])> {
+    let mut expected = model.at_or_after(cursor.key(), snapshot);
+    let mut left = rows;
+    cursor
+        .visit(|key, value| {
+            assert_eq!(Some((key, value)), expected, "visit at {snapshot}, {left} of {rows} before the end");
+            left -= 1;
+            if left > 0 {
+                let mut after = key.to_vec();
+                after.push(0);
+                expected = model.at_or_after(&after, snapshot);
+            }
+            left > 0
+        })
+        .unwrap();
+    expected
 }

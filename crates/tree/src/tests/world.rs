@@ -283,6 +283,7 @@ impl World {
     pub(crate) fn check_scan(&self, snapshot: Seqno) {
         let rows = self.model.rows(snapshot);
         assert_eq!(scan(&self.tree, snapshot), rows, "forward at {snapshot}\n{}", self.tree.shape());
+        assert_eq!(visit_all(&self.tree, snapshot), rows, "visits at {snapshot}\n{}", self.tree.shape());
         let mut back = scan_back(&self.tree, snapshot);
         back.reverse();
         assert_eq!(back, rows, "backward at {snapshot}\n{}", self.tree.shape());
@@ -316,6 +317,28 @@ pub(crate) fn scan(tree: &Arc<Tree>, snapshot: Seqno) -> super::model::Rows {
     cursor.seek_first().unwrap();
     while cursor.valid() {
         rows.push((cursor.key().to_vec(), cursor.value().to_vec()));
+        cursor.next().unwrap();
+    }
+    rows
+}
+
+/// In visits of 1, 2, 3... rows, then to the end.
+pub(crate) fn visit_all(tree: &Arc<Tree>, snapshot: Seqno) -> super::model::Rows {
+    let mut rows = Vec::new();
+    let mut cursor = tree.cursor(snapshot);
+    cursor.seek_first().unwrap();
+    for size in 1.. {
+        let until = if size < 30 { rows.len() + size } else { usize::MAX };
+        cursor
+            .visit(|key, value| {
+                rows.push((key.to_vec(), value.to_vec()));
+                rows.len() < until
+            })
+            .unwrap();
+        if !cursor.valid() {
+            break;
+        }
+        assert_eq!(cursor.key(), rows.last().unwrap().0);
         cursor.next().unwrap();
     }
     rows
