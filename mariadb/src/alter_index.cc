@@ -192,7 +192,7 @@ struct Progress
   {
     THD *thd= static_cast<Progress *>(context)->thd;
     thd_progress_report(thd, ulonglong(1000 * (SCAN_SHARE + (1 - SCAN_SHARE) * done)), 1000);
-    return thd_killed(thd) != 0;
+    return !is_to_end(thd);
   }
 };
 
@@ -215,7 +215,7 @@ bool ha_pando::build_indexes(TABLE *altered, Alter_inplace_info *info)
   thd_progress_end(thd);
   if (!error)
     return false;
-  if (thd_killed(thd))
+  if (is_to_end(thd))
     thd->send_kill_message();
   else
     report_index_error(error, altered, context);
@@ -267,7 +267,7 @@ int ha_pando::scan_with(PandoCursor *cursor, PandoTxn *reader, Alter_context *co
   uchar *record= table->record[0];
   for (ulonglong rows= 0;; rows+= batch.count)
   {
-    if (thd_killed(thd))
+    if (is_to_end(thd))
       return HA_ERR_ABORTED_BY_USER;
     thd_progress_report(thd, MY_MIN(ulonglong(1000 * SCAN_SHARE * double(rows) / double(figures.rows + 1)),
                                     ulonglong(1000 * SCAN_SHARE)), 1000);

@@ -150,10 +150,20 @@ int ha_pando::analyze(THD *, HA_CHECK_OPT *)
   return info(HA_STATUS_CONST | HA_STATUS_VARIABLE) ? HA_ADMIN_FAILED : HA_ADMIN_OK;
 }
 
+/* Called by the engine in the course of long operations. */
+static uint8_t watch_progress(void *connection, double part)
+{
+  THD *thd= static_cast<THD *>(connection);
+  thd_progress_report(thd, ulonglong(part * 1000), 1000);
+  return !is_to_end(thd);
+}
+
 int ha_pando::check(THD *thd, HA_CHECK_OPT *)
 {
   const char *old_stage= thd_proc_info(thd, "Checking table");
-  PandoStatus status= pando_table_check(db, m_table);
+  thd_progress_init(thd, 1);
+  PandoStatus status= pando_table_check(db, m_table, watch_progress, thd);
+  thd_progress_end(thd);
   thd_proc_info(thd, old_stage);
   if (!status)
     return HA_ADMIN_OK;
@@ -161,19 +171,11 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
-/* Called by the engine before each leaf that it rewrites. */
-static uint8_t watch_optimize(void *connection, double part)
-{
-  THD *thd= static_cast<THD *>(connection);
-  thd_progress_report(thd, ulonglong(part * 1000), 1000);
-  return !thd_killed(thd);
-}
-
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 {
   const char *old_stage= thd_proc_info(thd, "Optimizing table");
   thd_progress_init(thd, 1);
-  PandoStatus status= pando_table_compact(db, m_table, watch_optimize, thd);
+  PandoStatus status= pando_table_compact(db, m_table, watch_progress, thd);
   thd_progress_end(thd);
   thd_proc_info(thd, old_stage);
   if (!status)

@@ -263,8 +263,7 @@ static uint8_t watch_load(void *connection, double part)
 {
   THD *thd= static_cast<THD *>(connection);
   thd_progress_report(thd, ulonglong(part * 1000), 1000);
-  /* A statement that has examined enough (LIMIT ROWS EXAMINED) keeps what it has. */
-  return thd->killed < KILL_QUERY || thd->killed == ABORT_QUERY || thd->killed == ABORT_QUERY_HARD;
+  return !is_to_end(thd);
 }
 
 int ha_pando::end_bulk_insert()

@@ -18,7 +18,7 @@ static int32_t compare_texts(const void *collation, PandoBytes first, PandoBytes
 
 static uint8_t is_stopped(const void *thd)
 {
-  return thd_killed(static_cast<const THD *>(thd)) != 0;
+  return pando::is_to_end(static_cast<const THD *>(thd));
 }
 
 } // extern "C"

@@ -236,7 +236,7 @@ int ha_pando::deliver(uchar *record)
       return error;
     if (!passed_by)
       return 0;
-    if (thd_killed(ha_thd()))
+    if (is_to_end(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     if (int error= step())
       return error;
@@ -440,7 +440,7 @@ int ha_pando::get_exact(uchar *record)
     /* While the row's lock was waited for, the key may have gone to another row. */
     if (!is_locking() || m_skip_locked || pushed_idx_cond)
       return HA_ERR_KEY_NOT_FOUND;
-    if (thd_killed(ha_thd()))
+    if (is_to_end(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
   }
 }

@@ -16,4 +16,16 @@
 #include "log.h"
 #include "set_var.h"
 
+namespace pando {
+
+/* Whether a statement is to end: KILL, also KILL SOFT (whatever it has done is undone), or max_statement_time, which
+   is a soft kill and none for thd_killed(). A statement that has examined enough (LIMIT ROWS EXAMINED) is not: it
+   keeps what it has. */
+inline bool is_to_end(const THD *thd)
+{
+  return thd->killed >= KILL_QUERY && thd->killed != ABORT_QUERY && thd->killed != ABORT_QUERY_HARD;
+}
+
+} // namespace pando
+
 #endif

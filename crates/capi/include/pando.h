@@ -733,9 +733,10 @@ typedef struct PandoNewIndex {
 } PandoNewIndex;
 
 /**
- * Is told now and then which part of the work is done; answers 0 to go on, anything else to give up.
+ * Is called now and then, in the thread of the call, with the part that is done, 0 to 1. 0: give up (`Killed`);
+ * anything else: go on. Null: nobody watches.
  */
-typedef uint8_t (*PandoWatch)(void *context, double done);
+typedef uint8_t (*PandoWatch)(void *watched, double done);
 
 /**
  * A column of a layout.
@@ -1632,14 +1633,14 @@ uint8_t pando_load_submit(struct PandoLoad *load, void *batch, uint64_t rows, ui
  * Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and
  * [`pando_load_duplicate`] tell of the first row in the order of the batches that has the key of an earlier one.
  * `Killed`: `watch` said so. `Refused`: `refused` is what the encoder said. `watch` is called every few
- * milliseconds with the part that is done, and says 0 to give up.
+ * milliseconds.
  *
  * # Safety
  * All objects are alive, the transaction is the one the load was begun with and belongs to this thread.
  */
 PandoStatus pando_load_finish(struct PandoTxn *txn,
                               struct PandoLoad *load,
-                              uint8_t (*watch)(void*, double),
+                              PandoWatch watch,
                               void *watched,
                               int32_t *refused);
 
@@ -1901,23 +1902,26 @@ void pando_table_close(struct PandoTable *table);
 PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableInfo *out);
 
 /**
- * Reads all of a table and checks it (CHECK TABLE).
+ * Reads all of a table and checks it (CHECK TABLE). `watch` is called now and then; it may be null.
  *
  * # Safety
- * Both objects are alive.
+ * Both objects are alive; `watch` can be called with `watched` in this thread.
  */
-PandoStatus pando_table_check(const struct PandoDb *db, const struct PandoTable *table);
+PandoStatus pando_table_check(const struct PandoDb *db,
+                              const struct PandoTable *table,
+                              PandoWatch watch,
+                              void *watched);
 
 /**
  * Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile. `watch` is called
- * with the part that is done, before each leaf, and says 0 to give up (`Killed`); it may be null.
+ * before each leaf; it may be null.
  *
  * # Safety
  * Both objects are alive; `watch` can be called with `watched` in this thread.
  */
 PandoStatus pando_table_compact(const struct PandoDb *db,
                                 const struct PandoTable *table,
-                                uint8_t (*watch)(void*, double),
+                                PandoWatch watch,
                                 void *watched);
 
 /**

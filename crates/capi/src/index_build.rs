@@ -10,6 +10,7 @@ use crate::guard::guard;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
+use crate::watch::{watching, PandoWatch};
 
 /// Indexes that are being built.
 #[derive(Debug)]
@@ -43,9 +44,6 @@ pub struct PandoIndexPlace {
     pub position: u32,
 }
 
-/// Is told now and then which part of the work is done; answers 0 to go on, anything else to give up.
-pub type PandoWatch = Option<unsafe extern "C" fn(context: *mut c_void, done: f64) -> u8>;
-
 /// Runs of the check for unique indexes while others write.
 const CATCH_UPS_MAX: u32 = 20;
 /// Entries to look at that are few enough for the last run.
@@ -64,13 +62,6 @@ pub(crate) unsafe fn places_of(places: *const PandoIndexPlace, count: u32) -> Ve
         all.push(IndexPlace { name: unsafe { place.name.to_text() }, source });
     }
     all
-}
-
-/// # Safety
-/// `watch` may be called with `context` during the call.
-unsafe fn watching(watch: PandoWatch, context: *mut c_void) -> impl FnMut(f64) -> bool {
-    // SAFETY: the caller vouches for it.
-    move |done| watch.is_none_or(|watch| unsafe { watch(context, done) == 0 })
 }
 
 /// Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to

@@ -29,6 +29,7 @@ mod query;
 mod status;
 mod table;
 mod transaction;
+mod watch;
 
 pub use batch::PandoBatch;
 pub use buffer::*;
@@ -43,3 +44,4 @@ pub use query::*;
 pub use status::*;
 pub use table::*;
 pub use transaction::*;
+pub use watch::PandoWatch;

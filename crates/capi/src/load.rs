@@ -9,6 +9,7 @@ use crate::guard::guard;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
+use crate::watch::{watching, PandoWatch};
 
 /// A load under way; it belongs to the transaction it was begun with.
 #[derive(Debug)]
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn pando_load_submit(
 /// Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and
 /// [`pando_load_duplicate`] tell of the first row in the order of the batches that has the key of an earlier one.
 /// `Killed`: `watch` said so. `Refused`: `refused` is what the encoder said. `watch` is called every few
-/// milliseconds with the part that is done, and says 0 to give up.
+/// milliseconds.
 ///
 /// # Safety
 /// All objects are alive, the transaction is the one the load was begun with and belongs to this thread.
@@ -234,16 +235,14 @@ pub unsafe extern "C" fn pando_load_submit(
 pub unsafe extern "C" fn pando_load_finish(
     txn: *mut PandoTxn,
     load: *mut PandoLoad,
-    watch: Option<unsafe extern "C" fn(*mut c_void, f64) -> u8>,
+    watch: PandoWatch,
     watched: *mut c_void,
     refused: *mut i32,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them and gives the load up.
     let (txn, load, refused) = unsafe { (&mut *txn, Box::from_raw(load), &mut *refused) };
-    let mut look = |part: f64| {
-        // SAFETY: the caller vouches for the function.
-        watch.is_none_or(|watch| unsafe { watch(watched, part) } != 0)
-    };
+    // SAFETY: the caller vouches for the function.
+    let mut look = unsafe { watching(watch, watched) };
     *refused = 0;
     run(|| match txn.txn.finish_load(load.load, &mut look)? {
         LoadEnd::Loaded => Ok(PandoStatus::Ok),

@@ -10,6 +10,7 @@ use crate::database::PandoDb;
 use crate::guard::guard;
 use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
 use crate::status::{run, PandoStatus};
+use crate::watch::{watching, PandoWatch};
 
 /// An open table.
 #[derive(Debug)]
@@ -231,22 +232,29 @@ pub unsafe extern "C" fn pando_table_info(table: *const PandoTable, out: *mut Pa
     })
 }
 
-/// Reads all of a table and checks it (CHECK TABLE).
+/// Reads all of a table and checks it (CHECK TABLE). `watch` is called now and then; it may be null.
 ///
 /// # Safety
-/// Both objects are alive.
+/// Both objects are alive; `watch` can be called with `watched` in this thread.
 #[no_mangle]
-pub unsafe extern "C" fn pando_table_check(db: *const PandoDb, table: *const PandoTable) -> PandoStatus {
+pub unsafe extern "C" fn pando_table_check(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    watch: PandoWatch,
+    watched: *mut c_void,
+) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    // SAFETY: the caller vouches for the function.
+    let mut look = unsafe { watching(watch, watched) };
     run(|| {
-        db.check_table(table)?;
+        db.check_table(table, &mut look)?;
         Ok(PandoStatus::Ok)
     })
 }
 
 /// Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile. `watch` is called
-/// with the part that is done, before each leaf, and says 0 to give up (`Killed`); it may be null.
+/// before each leaf; it may be null.
 ///
 /// # Safety
 /// Both objects are alive; `watch` can be called with `watched` in this thread.
@@ -254,15 +262,13 @@ pub unsafe extern "C" fn pando_table_check(db: *const PandoDb, table: *const Pan
 pub unsafe extern "C" fn pando_table_compact(
     db: *const PandoDb,
     table: *const PandoTable,
-    watch: Option<unsafe extern "C" fn(*mut c_void, f64) -> u8>,
+    watch: PandoWatch,
     watched: *mut c_void,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (db, table) = unsafe { (&(*db).db, &(*table).table) };
-    let mut look = |part: f64| {
-        // SAFETY: the caller vouches for the function.
-        watch.is_none_or(|watch| unsafe { watch(watched, part) } != 0)
-    };
+    // SAFETY: the caller vouches for the function.
+    let mut look = unsafe { watching(watch, watched) };
     run(|| {
         db.compact_table(table, &mut look)?;
         Ok(PandoStatus::Ok)

@@ -208,6 +208,7 @@ impl Db {
         self.relieve_log();
         self.trim_log();
         self.close_idle_tables();
+        self.removed.close_unused();
     }
 
     /// While too much log is kept, or there is no space for more, checkpoints the dictionary that holds most

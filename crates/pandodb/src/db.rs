@@ -23,6 +23,7 @@ use crate::load_pool::LoadPool;
 use crate::options::{LogLevel, LogSink, Options};
 use crate::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::recovery::{self, Unrecovered};
+use crate::removed::Removed;
 use crate::table::{Dict, Table};
 use crate::transaction::Txn;
 
@@ -44,6 +45,7 @@ pub struct Db {
     /// How many loads are under way.
     pub(crate) loads: Arc<AtomicU64>,
     pub(crate) catalog: Catalog,
+    pub(crate) removed: Removed,
     pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
@@ -114,6 +116,7 @@ impl Db {
             load_stages: Arc::default(),
             loads: Arc::default(),
             catalog: parts.catalog,
+            removed: Removed::default(),
             prepared: PreparedTxns::new(&parts.unresolved),
             ddl: Mutex::new(()),
             dicts: RwLock::new(parts.dicts),

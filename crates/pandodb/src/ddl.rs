@@ -217,8 +217,9 @@ impl Db {
             intend: vec![(id, Intent::Drop { path: path.clone() })],
             ..Change::default()
         })?;
-        self.forget(descriptor);
         let dir = table_dir(&self.base_dir, &path);
+        self.keep_space(&dir, &descriptor.dictionaries);
+        self.forget(descriptor);
         match remove_dir(&*self.vfs, &dir) {
             Ok(()) => self.fulfil(id),
             // The table is gone for its users; the next start removes the files.
@@ -318,6 +319,14 @@ impl Db {
             }
         }
         Ok(())
+    }
+
+    /// Before files are removed: their space is given back later, without anybody waiting for it.
+    pub(crate) fn keep_space(&self, dir: &Path, dictionaries: &[DictDescriptor]) {
+        for dictionary in dictionaries {
+            let dict = self.dict(DictId(dictionary.id));
+            self.removed.keep(&*self.vfs, &dir.join(&dictionary.file), dict.as_ref().map(|dict| &dict.file));
+        }
     }
 
     fn forget(&self, descriptor: &TableDescriptor) {

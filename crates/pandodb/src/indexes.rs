@@ -326,6 +326,9 @@ impl Db {
 
     /// After the catalog has the new definition: what was dropped goes.
     pub(crate) fn end_index_change(&self, table: &TableDescriptor, plan: &IndexPlan) {
+        let dir = table_dir(&self.base_dir, &table.path);
+        let gone: Vec<DictDescriptor> = plan.dropped.iter().map(|gone| gone.descriptor.clone()).collect();
+        self.keep_space(&dir, &gone);
         self.forget_dicts(&plan.dropped);
         plan.dropped.iter().for_each(|gone| _ = self.held_log.lock().remove(&gone.dict.id));
         self.remove_and_fulfil(plan.intent, table, plan.dropped.iter().map(|gone| &gone.descriptor));

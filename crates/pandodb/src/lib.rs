@@ -41,6 +41,7 @@ mod options;
 mod own;
 mod prepared;
 mod recovery;
+mod removed;
 mod rows;
 mod scan;
 mod spill;

@@ -250,7 +250,7 @@ impl Txn {
             return Ok(());
         }
         // What was written before to other tables comes first.
-        self.writes.spill(self.touched(), true, &self.db.metrics)?;
+        self.writes.spill(self.touched(), true, self.db.spill_threads(), &self.db.metrics)?;
         loop {
             let mut state = self.writes.write();
             let gap = |(dict, _): &(Arc<Dict>, _)| {
@@ -361,6 +361,11 @@ impl Db {
             Some(pool) => pool.clone(),
             None => Arc::new(pando_load::Inline),
         }
+    }
+
+    /// How many threads may spill writes of one transaction; none but its own where nothing runs in the background.
+    pub(crate) fn spill_threads(&self) -> usize {
+        self.load_pool.as_ref().map_or(1, |pool| pool.parallelism())
     }
 
     /// The memory that all loads share.

@@ -14,7 +14,11 @@
 //! Levels pile up only so far: [`MERGED_LEVELS`] of one size, with no live mark between them, become one of
 //! the next size, so that a read looks into few and a record is written a few times at most. Runs that
 //! lie apart are taken over as they are.
+//!
+//! A level's dictionaries are written side by side ([`for_each_dict`]): a table with many keys spills in the time of
+//! the largest of them, if there are processors.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
@@ -24,6 +28,7 @@ use pando_run::{Run, RunCursor};
 use pando_tree::PrivateWriter;
 use pando_txn::{Mark, WriteSet};
 
+use crate::scan::on_threads;
 use crate::table::Dict;
 
 /// Levels of one size that are merged into one of the next.
@@ -54,53 +59,49 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Writes the ops of `set` from one mark to another; `dicts` are those it touches, ascending.
+    /// Writes the ops of `set` from one mark to another; `dicts` are those it touches, ascending. At most
+    /// `threads` take part.
     ///
     /// # Errors
     /// Those of writing and syncing the files; nothing is left then.
-    pub(crate) fn write(set: &WriteSet, dicts: &[Arc<Dict>], from: Mark, to: Mark) -> Result<Level> {
-        let mut level = Level { from, to, tier: 0, parts: Vec::new() };
-        let mut open: Option<(Arc<Dict>, PrivateWriter)> = None;
-        set.try_for_each_final(from, to, |id, key, kind, value| {
-            if open.as_ref().is_none_or(|(dict, _)| dict.id != id) {
-                level.close(open.take())?;
-                let place = dicts.binary_search_by_key(&id, |dict| dict.id);
-                let dict = &dicts[place.expect("a written dictionary is touched")];
-                open = Some((dict.clone(), dict.tree.private_writer()));
-            }
-            match &mut open {
-                Some((_, writer)) => writer.add(key, kind, value),
-                None => unreachable!("opened above"),
-            }
+    pub(crate) fn write(
+        set: &WriteSet,
+        dicts: &[Arc<Dict>],
+        from: Mark,
+        to: Mark,
+        threads: usize,
+    ) -> Result<Level> {
+        let parts = for_each_dict(dicts, threads, |dict| {
+            let mut writer = None;
+            set.try_for_each_final_of(dict.id, from, to, |key, kind, value| {
+                writer.get_or_insert_with(|| dict.tree.private_writer()).add(key, kind, value)
+            })?;
+            writer.map_or(Ok(Vec::new()), PrivateWriter::finish)
         })?;
-        level.close(open)?;
-        level.sync()?;
-        Ok(level)
+        Ok(Level { from, to, tier: 0, parts })
     }
 
-    /// One level in place of several that follow one another, oldest first.
+    /// One level in place of several that follow one another, oldest first; at most `threads` take part.
     ///
     /// # Errors
     /// Those of reading and writing; the levels are as they were.
-    pub(crate) fn merge(levels: &[Arc<Level>]) -> Result<Level> {
+    pub(crate) fn merge(levels: &[Arc<Level>], threads: usize) -> Result<Level> {
         let (Some(first), Some(last)) = (levels.first(), levels.last()) else {
             unreachable!("several levels are merged")
         };
-        let mut merged = Level { from: first.from, to: last.to, tier: last.tier + 1, parts: Vec::new() };
-        let mut dicts: Vec<&Arc<Dict>> =
-            levels.iter().flat_map(|l| l.parts.iter().map(|p| &p.dict)).collect();
+        let mut dicts: Vec<Arc<Dict>> =
+            levels.iter().flat_map(|l| l.parts.iter().map(|p| p.dict.clone())).collect();
         dicts.sort_by_key(|dict| dict.id);
         dicts.dedup_by_key(|dict| dict.id);
-        for dict in dicts {
+        let parts = for_each_dict(&dicts, threads, |dict| {
             let newest_first = levels.iter().rev().flat_map(|level| level.runs_of(dict.id)).cloned();
             let mut runs: Vec<Arc<Run>> = newest_first.collect();
-            if !lie_apart(&mut runs) {
-                runs = merge_runs(dict, runs)?;
+            if lie_apart(&mut runs) {
+                return Ok(runs);
             }
-            merged.parts.push(Part { dict: dict.clone(), runs });
-        }
-        merged.sync()?;
-        Ok(merged)
+            merge_runs(dict, runs)
+        })?;
+        Ok(Level { from: first.from, to: last.to, tier: last.tier + 1, parts })
     }
 
     /// The level of what a load has written and synced: `parts` ascend by dictionary.
@@ -114,21 +115,6 @@ impl Level {
     pub(crate) fn recovered((dict, run): PrivateRun) -> Level {
         let parts = vec![Part { dict, runs: vec![run] }];
         Level { from: Mark::START, to: Mark::START, tier: 0, parts }
-    }
-
-    fn close(&mut self, part: Option<(Arc<Dict>, PrivateWriter)>) -> Result<()> {
-        if let Some((dict, writer)) = part {
-            let runs = writer.finish()?;
-            self.parts.push(Part { dict, runs });
-        }
-        Ok(())
-    }
-
-    fn sync(&self) -> Result<()> {
-        if is_planted(Bug::SpillWithoutSync) {
-            return Ok(());
-        }
-        self.parts.iter().try_for_each(|part| part.dict.file.sync())
     }
 
     /// Its runs of a dictionary, ascending.
@@ -159,6 +145,38 @@ impl Level {
         let found = run.get(key, hash, MAX_SEQNO)?;
         Ok(found.map(|found| (found.kind == Kind::Put).then_some(found.value)))
     }
+}
+
+/// Has the runs of each of `dicts` made by `make`, and syncs its file; `threads` of them at a time, the first
+/// dictionaries first: those are the rows', which take longest. Dictionaries without runs have no part.
+///
+/// # Errors
+/// The first one's that fails; nothing is left then.
+fn for_each_dict(
+    dicts: &[Arc<Dict>],
+    threads: usize,
+    make: impl Fn(&Arc<Dict>) -> Result<Vec<Arc<Run>>> + Sync,
+) -> Result<Vec<Part>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut parts = Vec::new();
+        while let Some(dict) = dicts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let runs = make(dict)?;
+            if runs.is_empty() {
+                continue;
+            }
+            if !is_planted(Bug::SpillWithoutSync) {
+                dict.file.sync()?;
+            }
+            parts.push(Part { dict: dict.clone(), runs });
+        }
+        Ok(parts)
+    };
+    let results: Result<Vec<Vec<Part>>> =
+        on_threads(threads.clamp(1, dicts.len().max(1)), work).into_iter().collect();
+    let mut parts: Vec<Part> = results?.into_iter().flatten().collect();
+    parts.sort_by_key(|part| part.dict.id);
+    Ok(parts)
 }
 
 /// Sorts the runs by key if none overlaps another.

@@ -415,7 +415,7 @@ impl Txn {
             self.db.pay_for_debt(&self.touched, bytes)?;
         }
         if self.write_bytes() > self.db.write_set_bytes() {
-            self.writes.spill(&self.touched, false, &self.db.metrics)?;
+            self.writes.spill(&self.touched, false, self.db.spill_threads(), &self.db.metrics)?;
         }
         Ok(())
     }
@@ -485,7 +485,7 @@ impl Txn {
             return Ok(());
         }
         if self.write_bytes() > COMMIT_BYTES_MAX.min(self.db.write_set_bytes() / 4) {
-            self.writes.spill(&self.touched, true, &self.db.metrics)?;
+            self.writes.spill(&self.touched, true, self.db.spill_threads(), &self.db.metrics)?;
         }
         self.seal_for_adoption();
         Ok(())

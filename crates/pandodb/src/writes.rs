@@ -229,18 +229,25 @@ impl Writes {
     }
 
     /// Moves the ops into the files of `dicts`, the dictionaries written to, ascending. Those after the
-    /// newest live mark may stay, unless `all` is asked for.
+    /// newest live mark may stay, unless `all` is asked for. At most `threads` take part.
     ///
     /// # Errors
     /// Those of writing; nothing has changed then, but for levels that might already be one.
-    pub(crate) fn spill(&self, dicts: &[Arc<Dict>], all: bool, metrics: &Metrics) -> Result<()> {
+    pub(crate) fn spill(
+        &self,
+        dicts: &[Arc<Dict>],
+        all: bool,
+        threads: usize,
+        metrics: &Metrics,
+    ) -> Result<()> {
         let (cuts, levels) = {
             let state = self.read();
             if state.set.ops_held() == 0 {
                 return Ok(());
             }
             let cuts = self.cuts(&state.set, all);
-            let write = |pair: &[Mark]| Level::write(&state.set, dicts, pair[0], pair[1]).map(Arc::new);
+            let write =
+                |pair: &[Mark]| Level::write(&state.set, dicts, pair[0], pair[1], threads).map(Arc::new);
             let levels: Result<Vec<_>> = cuts.windows(2).map(write).collect();
             (cuts, levels?)
         };
@@ -253,7 +260,7 @@ impl Writes {
             state.set.keep_from(*end);
         }
         drop(state);
-        self.merge_levels(metrics)
+        self.merge_levels(threads, metrics)
     }
 
     /// Where the log is cut into levels: its beginning, the live marks in it, and its end or the last mark.
@@ -271,13 +278,13 @@ impl Writes {
     }
 
     /// Merges the newest levels while there are too many of a size.
-    fn merge_levels(&self, metrics: &Metrics) -> Result<()> {
+    fn merge_levels(&self, threads: usize, metrics: &Metrics) -> Result<()> {
         loop {
             let group = self.mergeable();
             if group.len() < MERGED_LEVELS {
                 return Ok(());
             }
-            let merged = Arc::new(Level::merge(&group)?);
+            let merged = Arc::new(Level::merge(&group, threads)?);
             metrics.spill_written_bytes.add(merged.disk_bytes());
             let mut state = self.write();
             let kept = state.levels.len() - group.len();

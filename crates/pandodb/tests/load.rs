@@ -266,7 +266,7 @@ fn a_load_of_many_leaves_gets_levels_of_inner_nodes() {
             // A node that is split keeps at least half of what it may have.
             assert!(stats.nodes < stats.leaves, "{stats:?}");
         }
-        db.check_table(&table).unwrap();
+        db.check_table(&table, &mut |_| true).unwrap();
         assert_eq!(count(&db, T).unwrap() as usize, rows.len());
         let mut txn = db.begin();
         for n in (0..30_000).step_by(611) {

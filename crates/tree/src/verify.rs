@@ -24,10 +24,26 @@ impl Tree {
     /// # Errors
     /// The first thing found wrong.
     pub fn verify(&self) -> Result<()> {
+        self.verify_while(&mut |_| true).map(|_| ())
+    }
+
+    /// The same, as long as `go_on` says so, which is told the part that is done before each run. False if it
+    /// ended before all was looked at.
+    ///
+    /// # Errors
+    /// The first thing found wrong.
+    pub fn verify_while(&self, go_on: &mut dyn FnMut(f64) -> bool) -> Result<bool> {
         let version = self.version.load_full();
         // 1.
-        for run in distinct_runs(&version) {
+        let runs = distinct_runs(&version);
+        let all: u64 = runs.iter().map(|run| run.meta().disk_bytes).sum();
+        let mut done = 0;
+        for run in runs {
+            if !go_on(done as f64 / all.max(1) as f64) {
+                return Ok(false);
+            }
             run.verify()?;
+            done += run.meta().disk_bytes;
         }
         let mut check = Check { tree: self, version: &version, ids: HashSet::new() };
         if let Some(first) = version.memtables().filter_map(|memtable| memtable.first_seqno()).min() {
@@ -40,7 +56,8 @@ impl Tree {
                 ));
             }
         }
-        check.node(&version.root, &KeyRange::default(), None)
+        check.node(&version.root, &KeyRange::default(), None)?;
+        Ok(true)
     }
 }
 

@@ -77,11 +77,14 @@ impl Model {
     ) {
         let from = from.max(self.spilled);
         let mut found = Vec::new();
-        let done: Result<(), ()> = writes.try_for_each_final(from_mark, to_mark, |dict, key, kind, value| {
-            found.push((dict.0, key.to_vec(), (kind == Kind::Put).then(|| value.to_vec())));
-            Ok(())
-        });
-        assert!(done.is_ok());
+        for dict in 0..3 {
+            let done: Result<(), ()> =
+                writes.try_for_each_final_of(DictId(dict), from_mark, to_mark, |key, kind, value| {
+                    found.push((dict, key.to_vec(), (kind == Kind::Put).then(|| value.to_vec())));
+                    Ok(())
+                });
+            assert!(done.is_ok());
+        }
         let mut expected = Vec::new();
         for dict in (0..3).filter(|_| from < to) {
             let state = self.state_of(dict, from..to);

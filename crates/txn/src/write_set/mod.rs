@@ -25,7 +25,7 @@
 //! takes them back: numbers given out are not given out again.
 //!
 //! **Spilling.** When `bytes()` passes the transaction's budget, the caller writes the final state of the
-//! ops between two marks (`try_for_each_final`) somewhere else and lets go of them (`keep_from`). The log
+//! ops between two marks (`try_for_each_final_of`) somewhere else and lets go of them (`keep_from`). The log
 //! then begins later: a [`Mark`] counts the ops of the whole transaction, spilled ones included, and
 //! `spilled` says where the log begins. What is asked for an earlier moment, this write set does not
 //! know; rolling back to one empties it, and the caller forgets what it has elsewhere.
@@ -250,25 +250,25 @@ impl WriteSet {
         self.ops().saturating_sub(mark.0)
     }
 
-    /// Calls `f` with the newest write of each key among those done from one mark to another, as
-    /// `for_each_final`; ends at its first error.
-    pub fn try_for_each_final<E>(
+    /// Calls `f` with the newest write of each key of `dict` among those done from one mark to another, ascending
+    /// by key; the value of a delete is empty. Ends at its first error.
+    pub fn try_for_each_final_of<E>(
         &self,
+        dict: DictId,
         from: Mark,
         to: Mark,
-        mut f: impl FnMut(DictId, &[u8], Kind, &[u8]) -> Result<(), E>,
+        mut f: impl FnMut(&[u8], Kind, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let (from, to) = (self.end_of(from), self.end_of(to));
-        for writes in self.ascending() {
-            let mut at = writes.index.first();
-            while let Some(slot) = at {
-                let op = self.log.newest_below(writes.index.op(slot), to);
-                if op != NO_OP && op >= from {
-                    let (kind, value) = self.log.kind_and_value(op);
-                    f(writes.id, self.log.key(op), kind, value)?;
-                }
-                at = writes.index.after(slot);
+        let Some(index) = self.index(dict) else { return Ok(()) };
+        let mut at = index.first();
+        while let Some(slot) = at {
+            let op = self.log.newest_below(index.op(slot), to);
+            if op != NO_OP && op >= from {
+                let (kind, value) = self.log.kind_and_value(op);
+                f(self.log.key(op), kind, value)?;
             }
+            at = index.after(slot);
         }
         Ok(())
     }
