@@ -198,6 +198,8 @@ private:
   int new_row_key(const uchar *record, pando::Bytes *key);
   void set_row_key(const pando::Bytes &key);
   int write_failed(PandoStatus status);
+  void met_duplicate(uint index);
+  uint duplicate_index() const;
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
   int write_one_row(const uchar *record);

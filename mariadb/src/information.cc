@@ -47,7 +47,7 @@ ulong ha_pando::index_flags(uint index, uint, bool) const
 int ha_pando::info(uint flag)
 {
   if (flag & HA_STATUS_ERRKEY)
-    errkey= m_duplicate_index;
+    errkey= duplicate_index();
   if (!(flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)))
     return 0;
   PandoTableInfo figures;

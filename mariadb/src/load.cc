@@ -90,7 +90,7 @@ int ha_pando::admit_row(const uchar *record, Admission *admission)
     const int order= m_bulk->last_key.empty() ? -1 : compare(m_bulk->last_key.view(), m_new_row_key.view());
     if (order == 0 && m_bulk->phase == Bulk_insert::Phase::LOADING && !m_bulk->asks && only_skips_duplicates())
     {
-      m_duplicate_index= table_share->primary_key;
+      met_duplicate(table_share->primary_key);
       *admission= Admission::IS_DUPLICATE;
       return 0;
     }
@@ -127,7 +127,7 @@ Admission ha_pando::ask_for_row(const uchar *record)
   case PANDO_ADMISSION_NEW:
     return Admission::JOINS;
   case PANDO_ADMISSION_SEEN:
-    m_duplicate_index= index_of_dictionary(m_bulk->lone_keys[seen].dictionary);
+    met_duplicate(index_of_dictionary(m_bulk->lone_keys[seen].dictionary));
     return only_skips_duplicates() ? Admission::IS_DUPLICATE : Admission::ENDS_LOAD;
   default:
     return Admission::ENDS_LOAD;

@@ -65,6 +65,12 @@ public:
   void rollback(bool whole);
   uint64_t mark() { return pando_txn_mark(m_txn); }
   void rollback_to(uint64_t mark);
+  /* The key in which the table's last duplicate was met; `otherwise` if it was another table's. */
+  void met_duplicate(const TABLE_SHARE *share, uint index) { m_duplicate_share= share, m_duplicate_index= index; }
+  uint duplicate_index(const TABLE_SHARE *share, uint otherwise) const
+  {
+    return share == m_duplicate_share ? m_duplicate_index : otherwise;
+  }
   /* Handlers whose first rows of a bulk insert can still be undone. */
   std::vector<ha_pando *> *trials() { return &m_trials; }
 
@@ -79,6 +85,8 @@ private:
   const uint64_t m_id;
   const std::shared_ptr<Participant> m_participant;
   std::vector<ha_pando *> m_trials;
+  const TABLE_SHARE *m_duplicate_share= nullptr; /* only compared */
+  uint m_duplicate_index= 0;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   bool m_has_statement_mark= false;

@@ -60,8 +60,21 @@ void ha_pando::set_row_key(const Bytes &key)
 int ha_pando::write_failed(PandoStatus status)
 {
   if (status == PANDO_STATUS_DUPLICATE)
-    m_duplicate_index= index_of_dictionary(pando_txn_duplicate(txn(), nullptr));
+    met_duplicate(index_of_dictionary(pando_txn_duplicate(txn(), nullptr)));
   return fail(status);
+}
+
+/* Of a partitioned table the server may ask another partition which key it was: that of the row before it was moved. */
+void ha_pando::met_duplicate(uint index)
+{
+  m_duplicate_index= index;
+  Transaction::of(ha_thd())->met_duplicate(table_share, index);
+}
+
+uint ha_pando::duplicate_index() const
+{
+  const Transaction *transaction= table->part_info ? Transaction::if_any(ha_thd()) : nullptr;
+  return transaction ? transaction->duplicate_index(table_share, m_duplicate_index) : m_duplicate_index;
 }
 
 /* A row of the binary log that is applied has no values of virtual columns that only this server has, and the

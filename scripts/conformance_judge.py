@@ -1,0 +1,96 @@
+"""What a test's output says, and whether PANDO's answers are right: used by scripts/conformance.py.
+
+An output is cut at its statements into blocks: a statement and what it answered. Left out is what is no answer: what
+EXPLAIN and SHOW STATUS print, estimates in SHOW INDEX and SHOW TABLE STATUS; names of engines are made equal. The lines
+of an answer are sorted unless an ORDER BY stands in the statement.
+
+A block is right when it stands in the same place of the recorded output, or of InnoDB's in the same test.
+"""
+import difflib
+import re
+
+STATEMENT = re.compile(
+    r"\s*(select|insert|update|delete|replace|create|drop|alter|explain|describe|desc|show|set|prepare|execute|deallocate"
+    r"|call|flush|lock|unlock|start|begin|commit|rollback|savepoint|release|analyze|optimize|check|checksum|repair"
+    r"|rename|truncate|with|values|handler|load|use|grant|revoke|do|xa|backup|table|connect|connection|disconnect"
+    r"|end|kill|cache|purge|reset|change|stop|include|eval|delimiter|echo)\b|#|\(select|--|\*\*\*", re.I)
+PLAN = re.compile(r"\s*(explain|describe|desc|analyze)\b(?!\s+(local\s+)?table)|\s*show\s+((global|session)\s+)?status"
+                  r"|.*\b(global_status|session_status|optimizer_trace)\b", re.I)
+PLAN_HEADER = re.compile(r"(id\tselect_type\ttable\t|EXPLAIN$|ANALYZE$)")
+ENGINE = re.compile(r"innodb|myisam|pando", re.I)
+INDEX_HEADER = re.compile(r"Table\tNon_unique\tKey_name\t")
+ORDERED = re.compile(r"order by", re.I)
+
+
+def blocks(text):
+    """The output as a list of tuples of lines: a statement, its answer."""
+    found = [[]]
+    for line in ENGINE.sub("PANDO", text).split("\n"):
+        if STATEMENT.match(line) or not found[-1]:
+            found.append([])
+        found[-1].append(line.rstrip())
+    return [tuple(answer(block)) for block in found if block]
+
+
+def answer(block):
+    """A block without what is no answer."""
+    head, rest = block[0], block[1:]
+    if PLAN.match(head):
+        rest = []
+    for number, line in enumerate(rest):
+        if PLAN_HEADER.match(line):
+            return [head] + rest[:number]
+        if INDEX_HEADER.match(line):
+            rest = [without_column(row, 6) for row in rest]
+            break
+    if not any(ORDERED.search(line) for line in block):
+        rest = sorted(rest)
+    return [head] + rest
+
+
+def without_column(row, number):
+    cells = row.split("\t")
+    if len(cells) > number:
+        cells[number] = "#"
+    return "\t".join(cells)
+
+
+def flat(parts):
+    return [line for block in parts for line in block]
+
+
+def places(of, to):
+    """For each block of `of` the number of the equal one in `to`, or None."""
+    found = [None] * len(of)
+    for at, other, size in difflib.SequenceMatcher(None, of, to, autojunk=False).get_matching_blocks():
+        for step in range(size):
+            found[at + step] = other + step
+    return found
+
+
+def unexplained(mine, innodb, recorded):
+    """Where `mine` is neither as `innodb` nor as `recorded`, as regions (from, to) of mine and of innodb.
+
+    A region that differs from InnoDB's is right when the recorded output has the same blocks there: one after another, with
+    the blocks around the region next to them, so that nothing is missing either."""
+    in_recorded = [-1] + places(mine, recorded) + [len(recorded)]
+    regions = []
+    for kind, start, stop, other, other_stop in difflib.SequenceMatcher(None, mine, innodb, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        around = in_recorded[start:stop + 2]
+        if None in around or any(after - before != 1 for before, after in zip(around, around[1:])):
+            regions.append((start, stop, other, other_stop))
+    return regions
+
+
+def difference(mine, innodb, recorded):
+    """What is unexplained, to be read and to be stated: for each region, the lines of InnoDB's and of ours."""
+    shown = []
+    for start, stop, other, other_stop in unexplained(mine, innodb, recorded):
+        theirs, ours = innodb[other:other_stop], mine[start:stop]
+        before = mine[start - 1][0] if start else ""
+        shown.append("@@ " + before[:100])
+        lines = list(difflib.unified_diff(flat(theirs), flat(ours), lineterm="", n=1))[2:]
+        shown += [line for line in lines if not line.startswith("@@")]
+    return "".join(line + "\n" for line in shown)
