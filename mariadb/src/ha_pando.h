@@ -114,7 +114,8 @@ public:
 
   /* --- pushdown.cc --- */
   bool may_answer_queries() const;
-  PandoStatus answer(PandoQuery *query, uint64_t memory_bytes);
+  const PandoTable *engine_table() const { return m_table; }
+  PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
 
 private:
   friend class pando::Translator;

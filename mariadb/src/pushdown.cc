@@ -1,7 +1,6 @@
 /* The handler of a query that the engine has answered, and when there is one. */
 #include "pushdown.h"
 #include "variables.h"
-#include "sql_select.h"
 #include "filesort.h"
 
 #include <algorithm>
@@ -103,6 +102,7 @@ void to_field(const PandoCell &cell, Field *field)
     field->store(reinterpret_cast<const char *>(cell.text.data), cell.text.len, field->charset());
     return;
   case Column_class::DATETIME:
+  case Column_class::TIME:
     for (uint i= 0, size= field->pack_length(); i < size; i++)
       field->ptr[i]= uchar(cell.low >> (8 * (size - 1 - i)));
     return;
@@ -137,15 +137,25 @@ void Pushed_query::store(const Output &output, const PandoCell &cell, Field *to)
     to->store(longlong(cell.low), true);
     return;
   case Output::VALUE:
-    to_field(cell, output.source);
-    field_conv(to, output.source);
+    if (output.source)
+    {
+      to_field(cell, output.source);
+      field_conv(to, output.source);
+    }
+    else if (output.item->result_type() == INT_RESULT)
+      to->store(longlong(cell.low), output.item->unsigned_flag);
+    else
+    {
+      to_decimal(cell, output.scale, &decimal);
+      to->store_decimal(&decimal);
+    }
     return;
   case Output::SUM:
-    to_decimal(cell, output.source->decimals(), &decimal);
+    to_decimal(cell, output.scale, &decimal);
     to->store_decimal(&decimal);
     return;
   case Output::AVERAGE:
-    to_decimal(cell, output.source->decimals(), &decimal);
+    to_decimal(cell, output.scale, &decimal);
     int2my_decimal(E_DEC_FATAL_ERROR, longlong(cell.count), true, &count);
     my_decimal_div(E_DEC_FATAL_ERROR, &average, &decimal, &count,
                    int(static_cast<Item_sum_avg *>(output.item)->prec_increment));
@@ -226,61 +236,28 @@ int Pushed_query::next_row()
   return 0;
 }
 
-/* Whether the way of the server that goes to few rows by a key is the better one. */
-static bool is_selective(const JOIN *join, const ::Query *query)
+static PandoStatus answer(THD *thd, PandoQuery *query, const std::vector<TABLE *> &tables)
 {
-  const JOIN_TAB *tab= join->join_tab + join->const_tables;
-  if (tab->type == JT_NEXT)
-    return join->unit->lim.get_select_limit() != HA_POS_ERROR;
-  const bool has_range= tab->select && tab->select->quick;
-  if (tab->type == JT_ALL && !has_range)
-    return false;
-  if (has_range && tab->select->quick->get_type() == QUICK_SELECT_I::QS_TYPE_GROUP_MIN_MAX)
-    return true;
-  const ha_rows rows= query->from->table->file->stats.records;
-  const double found= has_range ? double(tab->select->quick->records) : tab->records_read;
-  return found < double(rows) / 10;
-}
-
-/* Statements in which a SELECT is nothing but a SELECT. */
-static bool is_plain_select(THD *thd, const ::Query *query, SELECT_LEX *select)
-{
-  SELECT_LEX_UNIT *unit= select->master_unit();
-  return thd->lex->sql_command == SQLCOM_SELECT && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
-         !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !query->distinct && query->from &&
-         !query->from->next_local && query->from->table && select->olap == UNSPECIFIED_OLAP_TYPE &&
-         !unit->is_unit_op() && (!select->outer_select() || unit->derived) &&
-         !(select->uncacheable & (UNCACHEABLE_DEPENDENT | UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT)) &&
-         !(select->options & (OPTION_FOUND_ROWS | OPTION_BUFFER_RESULT)) && !thd->lex->with_rownum;
-}
-
-static bool is_plain_join(const JOIN *join)
-{
-  return join && join->table_count == 1 && join->const_tables == 0 && join->top_join_tab_count == 1 &&
-         !join->select_distinct && !join->select_lex->have_window_funcs() && !join->procedure &&
-         !join->rollup.state;
+  std::vector<const PandoTable *> engine_tables;
+  for (const TABLE *table : tables)
+    engine_tables.push_back(static_cast<ha_pando *>(table->file)->engine_table());
+  return static_cast<ha_pando *>(tables[0]->file)
+    ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
 }
 
 group_by_handler *create_pushdown(THD *thd, ::Query *query)
 {
   if (!pushdown_of(thd))
     return nullptr;
-  TABLE_LIST *from= query->from;
-  SELECT_LEX *select= from ? from->select_lex : nullptr;
-  if (!select || !is_plain_select(thd, query, select) || !is_plain_join(select->join) ||
-      is_selective(select->join, query))
-    return nullptr;
-  TABLE *table= from->table;
-  if (table->file->ht != hton || table->part_info || table->versioned() || table->force_index)
-    return nullptr;
-  ha_pando *handler= static_cast<ha_pando *>(table->file);
-  if (!handler->may_answer_queries())
+  const std::vector<TABLE *> tables= tables_of(thd, query);
+  if (tables.empty())
     return nullptr;
   Query_owner owner;
-  Translator translator(thd, table, handler, owner.get());
-  if (!translator.translate(query, select->join) || thd->is_error())
+  Translator translator(thd, tables, owner.get());
+  if (!translator.translate(query, query->from->select_lex->join) || thd->is_error() ||
+      is_better_done_by_server(query, tables, translator.columns()))
     return nullptr;
-  if (!thd->lex->describe && handler->answer(owner.get(), pushdown_memory_of(thd)))
+  if (!thd->lex->describe && answer(thd, owner.get(), tables))
     return nullptr;
   group_by_handler *pushed= new Pushed_query(thd, owner.release(), translator);
   query->group_by= nullptr;
@@ -297,7 +274,7 @@ bool ha_pando::may_answer_queries() const
   return !is_locking() && read_mode() == PANDO_READ_SNAPSHOT && !is_sequence() && m_table;
 }
 
-PandoStatus ha_pando::answer(PandoQuery *query, uint64_t memory_bytes)
+PandoStatus ha_pando::answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes)
 {
-  return pando_query_run(query, txn(), m_table, memory_bytes, is_stopped, ha_thd());
+  return pando_query_run(query, txn(), tables, count, memory_bytes, is_stopped, ha_thd());
 }

@@ -1,4 +1,5 @@
-/* Whole queries on columns: SELECTs with aggregates over one table, answered by the engine.
+/* Whole queries on columns: SELECTs with aggregates over one table, or over several that are joined, answered by the
+   engine.
 
    The server asks (`handlerton::create_group_by`) when a SELECT has been optimised and not executed. If the query is one
    that `Translator` can say exactly in the engine's words, it is **answered then and there**, and the server gets a
@@ -16,6 +17,10 @@
 #include "ha_pando.h"
 #include "group_by_handler.h"
 
+#include <list>
+#include <string>
+#include <vector>
+
 namespace pando {
 
 /* What the temporary table gets in one of its columns. */
@@ -25,7 +30,8 @@ struct Output
   Item *item;
   Kind kind;
   uint cell;           /* of the engine's rows */
-  Field *source;       /* of a value, of a sum: the table's column */
+  Field *source;       /* of a value: the table's column; null: it was computed */
+  uint scale;          /* digits behind the point of what was computed or added up */
 };
 
 /* How groups are ordered: by a column of the temporary table. */
@@ -35,56 +41,119 @@ struct Order_part
   bool descending;
 };
 
-/* What the engine computes with: see `PandoForm`. */
-enum class Column_class { NUMBER, DATE, DATETIME, TEXT, OTHER, NONE };
+/* What the engine computes with: see `PandoForm`. TIME and OTHER are not compared with anything. */
+enum class Column_class { NUMBER, DATE, DATETIME, TIME, TEXT, OTHER, NONE };
 
 Column_class class_of(const Field *field, PandoQueryColumn *column);
+
+/* A number that the engine computes or has in a column. */
+struct Number
+{
+  int slot= -1;        /* negative: none */
+  uint scale= 0;
+};
+
+/* A pattern of LIKE, for as long as the query runs. */
+struct Like_pattern
+{
+  std::string text;
+  CHARSET_INFO *collation;
+  int escape;
+  bool negated;
+};
 
 /* Says a query of the server in the engine's words. */
 class Translator
 {
 public:
-  Translator(THD *thd, TABLE *table, ha_pando *handler, PandoQuery *query)
-    : m_thd(thd), m_table(table), m_handler(handler), m_query(query) {}
+  /* The first table is the one that is gone over; the others are joined with it. */
+  Translator(THD *thd, const std::vector<TABLE *> &tables, PandoQuery *query)
+    : m_thd(thd), m_tables(tables), m_query(query) {}
 
   /* False: not this one. */
-  bool translate(const Query *query, const JOIN *join);
+  bool translate(const ::Query *query, const JOIN *join);
+
+  uint columns() const { return uint(m_columns.size()); }
 
   std::vector<Output> outputs;
   std::vector<Order_part> order;
 
 private:
-  bool add_groups(const Query *query);
-  bool add_outputs(const Query *query);
-  bool add_order(const Query *query);
+  struct Known { uint table; uint field; bool presence_only; };
+  struct Group { Item *item; Field *field; uint scale; };
+
+  bool add_groups(const ::Query *query);
+  bool add_outputs(const ::Query *query);
+  bool add_value(Item *item);
+  bool add_order(const ::Query *query);
   bool add_sum(Item_sum *item);
+  bool add_count(Item_sum *item, uint cell);
+  bool add_distinct(Item_sum *item, uint cell);
+  bool add_extreme(Item_sum *item, uint cell);
+  bool add_total(Item_sum *item, uint cell);
+
+  /* pushdown_condition.cc */
+  bool add_where(Item *where);
+  bool add_equality(Item *condition);
+  bool are_joined() const;
   bool add_condition(Item *condition);
   bool add_list(Item_cond *list);
   bool add_comparison(Item_func *function);
+  bool add_comparison_of_columns(Item_func *function);
   bool add_between(Item_func *function);
   bool add_in(Item_func *function);
-  bool add_constant(Field *field, Item *item, CHARSET_INFO *collation);
-  bool add_number(Field *field, Item *item);
-  bool add_moment(Field *field, Item *item);
-  bool add_text(Field *field, Item *item, CHARSET_INFO *collation);
-  Field *column_of(Item *item) const;
-  bool is_constant(Item *item) const;
-  int column(Field *field, bool presence_only);
-  bool place_of(Field *field, PandoQueryColumn *column) const;
+  bool add_like(Item_func *function);
+  bool add_null_test(Item_func *function);
   void condition(PandoOperator op, int column, uint count= 0)
   {
     pando_query_condition(m_query, op, uint32_t(column), count);
   }
 
-  struct Known { uint field; bool presence_only; };
+  /* pushdown_constant.cc */
+  bool add_constant(Field *field, Item *item, CHARSET_INFO *collation);
+  bool add_number(Field *field, Item *item);
+  bool add_moment(Field *field, Item *item);
+  bool add_text(Field *field, Item *item, CHARSET_INFO *collation);
+  bool is_constant(Item *item) const;
+
+  /* pushdown_number.cc */
+  Number number_of(Item *item);
+  Number constant_number(Item *item);
+  Number arithmetic(Item_func *function);
+  Number date_part(Item_func *function);
+  Number choice(Item_func *function, Item **conditions, Item **values, uint count, Item *otherwise);
+  Number expression(Item *item, PandoArithmetic arithmetic, const Number &first, const Number &second, uint scale);
+
+  /* pushdown_column.cc */
+  Field *column_of(Item *item) const;
+  int table_of(const Field *field) const;
+  int column(Field *field, bool presence_only);
+  bool place_of(Field *field, PandoQueryColumn *column) const;
+
   THD *m_thd;
-  TABLE *m_table;
-  ha_pando *m_handler;
+  const std::vector<TABLE *> m_tables;
   PandoQuery *m_query;
   std::vector<Known> m_columns;
-  std::vector<Field *> m_groups;
+  std::vector<Group> m_groups;
+  std::vector<std::pair<int, int>> m_equalities; /* numbers of tables */
+  std::list<Like_pattern> m_patterns;
   uint m_aggregates= 0;
 };
+
+/* Whether the item may be taken for the other: the same column, or the same expression. */
+bool is_same(Item *item, Item *other);
+
+/* Whether a number can be compared with others, and computed with, exactly. */
+inline bool is_exact_number(Item *item)
+{
+  return item->cmp_type() == item->result_type() &&
+         (item->cmp_type() == INT_RESULT || item->cmp_type() == DECIMAL_RESULT);
+}
+
+/* pushdown_plan.cc: the tables of a query that may be one for the engine, the largest first. None: it is not. */
+std::vector<TABLE *> tables_of(THD *thd, const ::Query *query);
+/* Whether the server's own way is the better one. */
+bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &tables, uint columns);
 
 /* hton->create_group_by */
 group_by_handler *create_pushdown(THD *thd, Query *query);

@@ -3,8 +3,8 @@
 
     tests/sql/pushdown.sh [--queries 1500] [--seed 1] [--tables 12]
 
-Random queries (`pushdown/queries.py`) over random tables (`pushdown/tables.py`) in PANDO and in InnoDB. Each is asked
-four times: of PANDO with pando_pushdown ON and OFF, of InnoDB, and in every tenth case inside a transaction that
+Random queries (`pushdown/queries.py`) over random tables (`pushdown/tables.py`), alone and joined, in PANDO and in InnoDB.
+Each is asked three times: of PANDO with pando_pushdown ON and OFF, of InnoDB, and in every tenth case inside a transaction that
 has changed rows. What has to be equal: ON and OFF always, warnings included; InnoDB too, but where equal texts that
 are not the same leave the answer to the order of rows. How many queries the engine answered is told, and has to be a
 good part of them. In the end a row is deleted in one engine only, which has to be noticed.
@@ -78,15 +78,36 @@ class Run:
         literals = [f"({row + 1}, {', '.join(c.value(random) for c in self.columns)})" for row in range(rows)]
         _fill(session, self.pando, "PANDO", self.columns, key, literals)
         _fill(session, self.innodb, "InnoDB", self.columns, key, literals)
+        self.names = [{"t": self.pando}, {"t": self.innodb}]
+        self.dimensions = [self._dimension(letter) for letter in "de"]
         # Two equal texts that are not the same may be told of in any order.
-        self.is_determined = all(self._is_determined(column) for column in self.columns)
+        self.is_determined = all(self._is_determined(self.pando, column) for column in self.columns) and all(
+            self._is_determined(self.names[0][letter], column)
+            for letter, of in zip("de", self.dimensions) for column in of)
         self.innodb_differs = 0
 
-    def _is_determined(self, column):
+    def _dimension(self, letter):
+        """A smaller table that the first one can be joined with; its key is unique, or not a key."""
+        random = self.random
+        columns = tables.dimension(random, letter)
+        is_key = random.random() < 0.7
+        keys = random.sample(columns[0].literals, 20) if is_key else random.choices(columns[0].literals, k=25)
+        literals = [f"({value}, {', '.join(c.value(random) for c in columns[1:])})" for value in keys]
+        head = columns[0].definition() + (" PRIMARY KEY" if is_key else "")
+        for names, engine in zip(self.names, ("PANDO", "InnoDB")):
+            names[letter] = names["t"] + letter
+            _fill(self.session, names[letter], engine, columns[1:], (head, ""), literals)
+        return columns
+
+    def drop(self):
+        """Drops its tables."""
+        self.session.query(f"DROP TABLE {', '.join(name for names in self.names for name in names.values())}")
+
+    def _is_determined(self, table, column):
         if column.family != "text":
             return True
         counts = self.session.query(f"SELECT COUNT(DISTINCT {column.name}), COUNT(DISTINCT BINARY {column.name})"
-                                    f" FROM {self.pando}").rows[0]
+                                    f" FROM {table}").rows[0]
         return counts[0] == counts[1]
 
     def ask(self, count):
@@ -99,7 +120,7 @@ class Run:
                 session.query("BEGIN")
                 _change(session, randoms.Random(seed), self.pando, self.columns)
                 _change(session, randoms.Random(seed), self.innodb, self.columns)
-            statement = queries.query(self.random, "{}", self.columns)
+            statement = queries.query(self.random, self.columns, self.dimensions)
             good = self._ask_one(statement)
             if in_transaction:
                 session.query("ROLLBACK")
@@ -110,16 +131,17 @@ class Run:
     def _ask_one(self, statement):
         session = self.session
         session.query("SET pando_pushdown = ON")
-        on = _answer(session, statement.format(self.pando))
+        pando = statement.format(**self.names[0])
+        on = _answer(session, pando)
         session.query("SET pando_pushdown = OFF")
-        off = _answer(session, statement.format(self.pando))
-        innodb = _answer(session, statement.format(self.innodb))
+        off = _answer(session, pando)
+        innodb = _answer(session, statement.format(**self.names[1]))
         if not self._same(on, off, statement):
-            self.checks.check(False, f"ON as OFF: {statement.format(self.pando)}", f"{on}\n  instead of {off}")
+            self.checks.check(False, f"ON as OFF: {pando}", f"{on}\n  instead of {off}")
             return False
         if not self._same(on, innodb, statement):
             if self.is_determined:
-                self.checks.check(False, f"as InnoDB: {statement.format(self.pando)}", f"{on}\n  instead of {innodb}")
+                self.checks.check(False, f"as InnoDB: {pando}", f"{on}\n  instead of {innodb}")
                 return False
             self.innodb_differs += 1
         return True
@@ -170,7 +192,7 @@ def main():
                 differing += run.innodb_differs
                 if number == arguments.tables - 1:
                     checks.check(run.notices_a_lost_row(), "a row lost on purpose is noticed")
-                session.query(f"DROP TABLE {run.pando}, {run.innodb}")
+                run.drop()
             answered = _answered(session) - before
     checks.check(answered >= asked * _SHARE_ANSWERED_MIN,
                  f"the engine answered {answered} of {asked} queries; {differing} answers of InnoDB differ where the"

@@ -396,6 +396,96 @@ typedef uint32_t PandoForm;
 #endif // __cplusplus
 
 /**
+ * How a number is computed.
+ */
+enum PandoArithmetic
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It is the constant given before.
+   */
+  PANDO_ARITHMETIC_CONSTANT = 0,
+  /**
+   * The sum of `first` and `second`.
+   */
+  PANDO_ARITHMETIC_ADD = 1,
+  /**
+   * `first` without `second`.
+   */
+  PANDO_ARITHMETIC_SUBTRACT = 2,
+  /**
+   * The product of both.
+   */
+  PANDO_ARITHMETIC_MULTIPLY = 3,
+  /**
+   * `first` where the last condition is true, else `second`.
+   */
+  PANDO_ARITHMETIC_IF = 4,
+  /**
+   * The year of `first`, a DATE.
+   */
+  PANDO_ARITHMETIC_YEAR = 5,
+  /**
+   * Its month.
+   */
+  PANDO_ARITHMETIC_MONTH = 6,
+  /**
+   * Its day.
+   */
+  PANDO_ARITHMETIC_DAY = 7,
+  /**
+   * The year of `first`, a DATETIME with `second` bits behind its seconds.
+   */
+  PANDO_ARITHMETIC_YEAR_OF_DATE_TIME = 8,
+  /**
+   * Its month.
+   */
+  PANDO_ARITHMETIC_MONTH_OF_DATE_TIME = 9,
+  /**
+   * Its day.
+   */
+  PANDO_ARITHMETIC_DAY_OF_DATE_TIME = 10,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoArithmetic PandoArithmetic;
+#else
+typedef uint32_t PandoArithmetic;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a number of the server's can be.
+ */
+enum PandoBounds
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * 64 bits with a sign.
+   */
+  PANDO_BOUNDS_SIGNED = 0,
+  /**
+   * 64 bits without.
+   */
+  PANDO_BOUNDS_UNSIGNED = 1,
+  /**
+   * A DECIMAL.
+   */
+  PANDO_BOUNDS_DECIMAL = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoBounds PandoBounds;
+#else
+typedef uint32_t PandoBounds;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * Operators of conditions.
  */
 enum PandoOperator
@@ -447,6 +537,10 @@ enum PandoOperator
    * Of the last condition.
    */
   PANDO_OPERATOR_NOT = 10,
+  /**
+   * Always true; of no column.
+   */
+  PANDO_OPERATOR_TRUE = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1080,6 +1174,10 @@ typedef int32_t (*PandoCompareTexts)(const void *collation, struct PandoBytes fi
  */
 typedef struct PandoQueryColumn {
   /**
+   * Which of the query's tables has it.
+   */
+  uint32_t table;
+  /**
    * What its bytes mean.
    */
   PandoForm form;
@@ -1112,6 +1210,37 @@ typedef struct PandoQueryColumn {
    */
   const void *collation;
 } PandoQueryColumn;
+
+/**
+ * A number that is computed. Columns are named by their numbers, and so are expressions.
+ */
+typedef struct PandoExpression {
+  /**
+   * How.
+   */
+  PandoArithmetic arithmetic;
+  /**
+   * What it can be.
+   */
+  PandoBounds bounds;
+  /**
+   * Digits behind its point.
+   */
+  uint32_t scale;
+  /**
+   * What it is computed from.
+   */
+  uint32_t first;
+  /**
+   * Likewise.
+   */
+  uint32_t second;
+} PandoExpression;
+
+/**
+ * Whether a text is such as `pattern` says. Called on several threads at once.
+ */
+typedef uint8_t (*PandoMatches)(const void *pattern, struct PandoBytes text);
 
 /**
  * A constant of a condition.
@@ -1763,7 +1892,42 @@ void pando_query_free(struct PandoQuery *query);
 uint32_t pando_query_column(struct PandoQuery *query, struct PandoQueryColumn column);
 
 /**
- * Adds a constant for the next condition.
+ * Adds an expression; says its number.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint32_t pando_query_expression(struct PandoQuery *query, struct PandoExpression expression);
+
+/**
+ * Says that two columns of different tables are equal.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+void pando_query_equality(struct PandoQuery *query, uint32_t first, uint32_t second);
+
+/**
+ * Adds a condition: that the column's texts are such as a pattern says.
+ *
+ * # Safety
+ * `query` is alive; the pattern lives as long as the query.
+ */
+void pando_query_matches(struct PandoQuery *query,
+                         uint32_t column,
+                         PandoMatches matches,
+                         const void *pattern);
+
+/**
+ * Adds a condition: that two columns of one kind compare like this.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+void pando_query_compare(struct PandoQuery *query, PandoOperator operator_, uint32_t first, uint32_t second);
+
+/**
+ * Adds a constant for the next condition or expression.
  *
  * # Safety
  * `query` is alive, and so are the bytes of the text; the collation lives as long as the query.
@@ -1798,15 +1962,16 @@ void pando_query_group(struct PandoQuery *query, uint32_t column);
 void pando_query_aggregate(struct PandoQuery *query, PandoAggregate aggregate, uint32_t column);
 
 /**
- * Answers the query from what consistent reads of the transaction see. `Unsupported`: it is to be answered some
- * other way, nothing has come of it. The rows can be read from then on, and stay.
+ * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
+ * `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
  *
  * # Safety
- * All objects are alive; what `is_stopped` does with `context` may be done on any thread.
+ * All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
  */
 PandoStatus pando_query_run(struct PandoQuery *query,
                             struct PandoTxn *txn,
-                            const struct PandoTable *table,
+                            const struct PandoTable *const *tables,
+                            size_t count,
                             uint64_t memory_bytes,
                             PandoIsStopped is_stopped,
                             const void *context);

@@ -1,16 +1,18 @@
-//! Whole queries over the rows of one table.
+//! Whole queries over the rows of tables.
 //!
-//! A query is put together piece by piece: columns first, then the condition as a stack machine is given one (operands
-//! before operators), then groups and aggregates; then it is run, and its rows are read. What is put together wrongly
-//! comes back as `Unsupported` when it is run.
+//! A query is put together piece by piece: columns and expressions, which are named by the numbers that they get; the
+//! condition as a stack machine is given one (operands before operators); groups and aggregates. Then it is run, and its
+//! rows are read. What is put together wrongly comes back as `Unsupported` when it is run.
 
 use std::cmp::Ordering;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 use pando_query::{
-    Aggregate, Cell, Collation, Column, Comparison, Constant, Filter, Form, Limits, Outcome, Place, Query,
+    Aggregate, Bounds, Cell, Collation, Column, Comparison, Constant, DatePart, Expression, Filter, Form,
+    Limits, Operator, Outcome, Place, Predicate, Query,
 };
+use pandodb::Table;
 
 use crate::bytes::PandoBytes;
 use crate::guard::guard;
@@ -40,6 +42,8 @@ pub enum PandoForm {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PandoQueryColumn {
+    /// Which of the query's tables has it.
+    pub table: u32,
     /// What its bytes mean.
     pub form: PandoForm,
     /// Its position in the table's current layout; negative: it is in the key.
@@ -104,6 +108,64 @@ pub enum PandoOperator {
     Or = 9,
     /// Of the last condition.
     Not = 10,
+    /// Always true; of no column.
+    True = 11,
+}
+
+/// How a number is computed.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoArithmetic {
+    /// It is the constant given before.
+    Constant = 0,
+    /// The sum of `first` and `second`.
+    Add = 1,
+    /// `first` without `second`.
+    Subtract = 2,
+    /// The product of both.
+    Multiply = 3,
+    /// `first` where the last condition is true, else `second`.
+    If = 4,
+    /// The year of `first`, a DATE.
+    Year = 5,
+    /// Its month.
+    Month = 6,
+    /// Its day.
+    Day = 7,
+    /// The year of `first`, a DATETIME with `second` bits behind its seconds.
+    YearOfDateTime = 8,
+    /// Its month.
+    MonthOfDateTime = 9,
+    /// Its day.
+    DayOfDateTime = 10,
+}
+
+/// What a number of the server's can be.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoBounds {
+    /// 64 bits with a sign.
+    Signed = 0,
+    /// 64 bits without.
+    Unsigned = 1,
+    /// A DECIMAL.
+    Decimal = 2,
+}
+
+/// A number that is computed. Columns are named by their numbers, and so are expressions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoExpression {
+    /// How.
+    pub arithmetic: PandoArithmetic,
+    /// What it can be.
+    pub bounds: PandoBounds,
+    /// Digits behind its point.
+    pub scale: u32,
+    /// What it is computed from.
+    pub first: u32,
+    /// Likewise.
+    pub second: u32,
 }
 
 /// Aggregates.
@@ -143,6 +205,8 @@ pub struct PandoCell {
 /// The order of two texts in a collation, as `memcmp` tells it. Called on several threads at once.
 pub type PandoCompareTexts =
     extern "C" fn(collation: *const c_void, first: PandoBytes, second: PandoBytes) -> i32;
+/// Whether a text is such as `pattern` says. Called on several threads at once.
+pub type PandoMatches = extern "C" fn(pattern: *const c_void, text: PandoBytes) -> u8;
 /// Whether the query is not wanted any more. Called on several threads at once.
 pub type PandoIsStopped = extern "C" fn(context: *const c_void) -> u8;
 
@@ -156,6 +220,9 @@ pub struct PandoQuery {
     is_wrong: bool,
     rows: Vec<Vec<Cell>>,
 }
+
+/// Numbers from here on name expressions, while there may be more columns.
+const FIRST_EXPRESSION: usize = 1 << 20;
 
 /// A pointer of the server's that threads pass around and only the server's functions follow.
 #[derive(Clone, Copy, Debug)]
@@ -187,7 +254,7 @@ fn number(low: u64, high: i64) -> i128 {
 #[no_mangle]
 pub extern "C" fn pando_query_new(compare: PandoCompareTexts) -> *mut PandoQuery {
     guard(|| {
-        let query = Query { columns: Vec::new(), filter: None, groups: Vec::new(), aggregates: Vec::new() };
+        let query = Query::default();
         let (constants, conditions, rows) = (Vec::new(), Vec::new(), Vec::new());
         Box::into_raw(Box::new(PandoQuery { query, compare, constants, conditions, is_wrong: false, rows }))
     })
@@ -232,12 +299,76 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
             PandoForm::Text => Form::Text(collation(query.compare, column.collation)),
             PandoForm::Presence => Form::Presence,
         };
-        query.query.columns.push(Column { place, form });
+        query.query.columns.push(Column { table: column.table as usize, place, form });
         query.query.columns.len() as u32 - 1
     })
 }
 
-/// Adds a constant for the next condition.
+/// Adds an expression; says its number.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_expression(query: *mut PandoQuery, expression: PandoExpression) -> u32 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &mut *query }.expression(expression))
+}
+
+/// Says that two columns of different tables are equal.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_equality(query: *mut PandoQuery, first: u32, second: u32) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &mut *query }.query.equalities.push((first as usize, second as usize)));
+}
+
+/// Adds a condition: that the column's texts are such as a pattern says.
+///
+/// # Safety
+/// `query` is alive; the pattern lives as long as the query.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_matches(
+    query: *mut PandoQuery,
+    column: u32,
+    matches: PandoMatches,
+    pattern: *const c_void,
+) {
+    let pattern = Context(pattern);
+    guard(|| {
+        let predicate = Predicate(Arc::new(move |text: &[u8]| {
+            matches(pattern.pointer(), PandoBytes::from_slice(text)) != 0
+        }));
+        // SAFETY: the caller vouches for it.
+        unsafe { &mut *query }.conditions.push(Filter::Matches(column as usize, predicate));
+    });
+}
+
+/// Adds a condition: that two columns of one kind compare like this.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_compare(
+    query: *mut PandoQuery,
+    operator: PandoOperator,
+    first: u32,
+    second: u32,
+) {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let query = unsafe { &mut *query };
+        match comparison_of(operator) {
+            Some(comparison) => {
+                query.conditions.push(Filter::CompareColumns(first as usize, comparison, second as usize));
+            }
+            None => query.is_wrong = true,
+        }
+    });
+}
+
+/// Adds a constant for the next condition or expression.
 ///
 /// # Safety
 /// `query` is alive, and so are the bytes of the text; the collation lives as long as the query.
@@ -308,22 +439,23 @@ pub unsafe extern "C" fn pando_query_aggregate(
     });
 }
 
-/// Answers the query from what consistent reads of the transaction see. `Unsupported`: it is to be answered some
-/// other way, nothing has come of it. The rows can be read from then on, and stay.
+/// Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
+/// `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
 ///
 /// # Safety
-/// All objects are alive; what `is_stopped` does with `context` may be done on any thread.
+/// All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_run(
     query: *mut PandoQuery,
     txn: *mut PandoTxn,
-    table: *const PandoTable,
+    tables: *const *const PandoTable,
+    count: usize,
     memory_bytes: u64,
     is_stopped: PandoIsStopped,
     context: *const c_void,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all.
-    let (query, txn, table) = unsafe { (&mut *query, &mut *txn, &*table) };
+    let (query, txn, tables) = unsafe { (&mut *query, &mut *txn, std::slice::from_raw_parts(tables, count)) };
     let context = Context(context);
     run(|| {
         if !query.finish() {
@@ -331,7 +463,9 @@ pub unsafe extern "C" fn pando_query_run(
         }
         let limits = Limits { threads: 0, memory_bytes: memory_bytes as usize };
         let stopped = || is_stopped(context.pointer()) != 0;
-        match query.query.run(&mut txn.txn, &table.table, limits, &stopped)? {
+        // SAFETY: the caller vouches for them.
+        let tables: Vec<&Table> = tables.iter().map(|table| &*unsafe { &**table }.table).collect();
+        match query.query.run(&mut txn.txn, &tables, limits, &stopped)? {
             Outcome::Rows(rows) => query.rows = rows,
             Outcome::GivenBack(_) => return Ok(PandoStatus::Unsupported),
         }
@@ -372,23 +506,72 @@ pub unsafe extern "C" fn pando_query_cell(query: *const PandoQuery, row: u64, pl
     })
 }
 
+fn comparison_of(operator: PandoOperator) -> Option<Comparison> {
+    Some(match operator {
+        PandoOperator::Equal => Comparison::Equal,
+        PandoOperator::NotEqual => Comparison::NotEqual,
+        PandoOperator::Less => Comparison::Less,
+        PandoOperator::LessOrEqual => Comparison::LessOrEqual,
+        PandoOperator::Greater => Comparison::Greater,
+        PandoOperator::GreaterOrEqual => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
 impl PandoQuery {
     fn condition(&mut self, operator: PandoOperator, column: usize, count: usize) {
         let filter = match operator {
-            PandoOperator::Equal => self.comparison(column, Comparison::Equal),
-            PandoOperator::NotEqual => self.comparison(column, Comparison::NotEqual),
-            PandoOperator::Less => self.comparison(column, Comparison::Less),
-            PandoOperator::LessOrEqual => self.comparison(column, Comparison::LessOrEqual),
-            PandoOperator::Greater => self.comparison(column, Comparison::Greater),
-            PandoOperator::GreaterOrEqual => self.comparison(column, Comparison::GreaterOrEqual),
             PandoOperator::In => Some(Filter::In(column, std::mem::take(&mut self.constants))),
             PandoOperator::IsNull => Some(Filter::IsNull(column)),
             PandoOperator::And => self.last_conditions(count).map(Filter::And),
             PandoOperator::Or => self.last_conditions(count).map(Filter::Or),
             PandoOperator::Not => self.conditions.pop().map(|filter| Filter::Not(Box::new(filter))),
+            PandoOperator::True => Some(Filter::Always(Some(true))),
+            compared => comparison_of(compared).and_then(|comparison| self.comparison(column, comparison)),
         };
         self.is_wrong |= filter.is_none();
         self.conditions.extend(filter);
+    }
+
+    fn expression(&mut self, expression: PandoExpression) -> u32 {
+        let (first, second) = (expression.first as usize, expression.second as usize);
+        let operator = match expression.arithmetic {
+            PandoArithmetic::Constant => self.constant(expression.scale),
+            PandoArithmetic::Add => Some(Operator::Add(first, second)),
+            PandoArithmetic::Subtract => Some(Operator::Subtract(first, second)),
+            PandoArithmetic::Multiply => Some(Operator::Multiply(first, second)),
+            PandoArithmetic::If => self.conditions.pop().map(|filter| Operator::If(filter, first, second)),
+            PandoArithmetic::Year => Some(Operator::OfDate(DatePart::Year, first)),
+            PandoArithmetic::Month => Some(Operator::OfDate(DatePart::Month, first)),
+            PandoArithmetic::Day => Some(Operator::OfDate(DatePart::Day, first)),
+            PandoArithmetic::YearOfDateTime => {
+                Some(Operator::OfDateTime(DatePart::Year, first, expression.second))
+            }
+            PandoArithmetic::MonthOfDateTime => {
+                Some(Operator::OfDateTime(DatePart::Month, first, expression.second))
+            }
+            PandoArithmetic::DayOfDateTime => {
+                Some(Operator::OfDateTime(DatePart::Day, first, expression.second))
+            }
+        };
+        let bounds = match expression.bounds {
+            PandoBounds::Signed => Bounds::Signed,
+            PandoBounds::Unsigned => Bounds::Unsigned,
+            PandoBounds::Decimal => Bounds::Decimal,
+        };
+        self.is_wrong |= operator.is_none();
+        let operator = operator.unwrap_or(Operator::Constant(None));
+        self.query.expressions.push(Expression { operator, scale: expression.scale, bounds });
+        (FIRST_EXPRESSION + self.query.expressions.len()) as u32 - 1
+    }
+
+    /// The constant given last, if it is a number of this scale.
+    fn constant(&mut self, scale: u32) -> Option<Operator> {
+        match self.constants.pop()? {
+            Constant::Null => Some(Operator::Constant(None)),
+            Constant::Number { value, scale: of } if of == scale => Some(Operator::Constant(Some(value))),
+            _ => None,
+        }
     }
 
     fn comparison(&mut self, column: usize, comparison: Comparison) -> Option<Filter> {
@@ -404,6 +587,11 @@ impl PandoQuery {
     /// Whether what was put together is a query.
     fn finish(&mut self) -> bool {
         self.query.filter = self.conditions.pop();
+        let columns = self.query.columns.len();
+        self.query.renumber(&|number| match number.checked_sub(FIRST_EXPRESSION) {
+            Some(place) => columns + place,
+            None => number,
+        });
         !self.is_wrong && self.conditions.is_empty() && self.constants.is_empty()
     }
 }

@@ -1,18 +1,17 @@
-//! Groups, and what is told of each.
-//!
-//! A group is known by the bytes of its columns ([`Groups::find`]), so texts that the server takes for equal but that are
-//! not the same are two groups here. At the end they are looked for ([`Groups::is_determined`]): where there are any, which
-//! of the texts stands for the group depends on the order in which rows are met, and the query is given back.
+//! What is told of groups: counts, sums, extremes, numbers of different values; of each aggregate one for each group.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 
 use hashbrown::HashTable;
-use xxhash_rust::xxh3::xxh3_64;
+use pando_column::vector::Nulls;
 
-use crate::batch::{Batch, Cells, Collation, Column, Form, Values};
+use crate::cells::{Cells, Dense};
+use crate::column::Collation;
+use crate::frame::{Slots, Trouble};
+use crate::groups::classes;
+use crate::intern::{hash_of, Interner, Pairs};
 
-/// What is told of a group. Columns are those of the query.
+/// What is told of a group. Columns are those of the query, or expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
     /// How many rows.
@@ -42,24 +41,42 @@ pub enum Cell {
     Text(Vec<u8>),
 }
 
-/// What has been found out of a group.
-#[derive(Debug)]
-enum State {
-    Count(u64),
-    Sum(i128, u64),
-    Number(Option<i128>),
-    /// The best text so far, and whether another one that is not the same was equal.
-    Text(Option<Vec<u8>>, bool),
-    Numbers(HashSet<i128>),
-    Texts(HashSet<Vec<u8>>),
+/// A sum, and of how many values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Total {
+    sum: i128,
+    count: u64,
 }
 
-/// Why an answer cannot be given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Overflow;
+/// The best text so far, and whether another one that is not the same was equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BestText {
+    text: Option<Box<[u8]>>,
+    is_tied: bool,
+}
+
+/// Values, and the pairs of groups and values that there are.
+#[derive(Debug)]
+pub(crate) struct Distinct {
+    values: Interner,
+    pairs: Pairs,
+    /// Room for the values of some rows.
+    ids: Vec<u32>,
+}
+
+/// What has been found out, by group.
+#[derive(Debug)]
+pub(crate) enum State {
+    Rows(Vec<u64>),
+    Count(Vec<u64>),
+    Sum(Vec<Total>),
+    Number(Vec<Option<i128>>),
+    Text(Vec<BestText>),
+    Distinct(Box<Distinct>),
+}
 
 impl Aggregate {
-    fn column(self) -> Option<usize> {
+    pub(crate) fn slot(self) -> Option<usize> {
         match self {
             Aggregate::Rows => None,
             Aggregate::Count(c)
@@ -70,350 +87,321 @@ impl Aggregate {
         }
     }
 
-    /// Whether it can be told of these columns.
-    pub(crate) fn fits(self, columns: &[Column]) -> bool {
-        let Some(column) = self.column() else { return true };
-        match (columns.get(column).map(|c| &c.form), self) {
-            (None, _) => false,
-            (Some(_), Aggregate::Count(_)) => true,
-            (Some(Form::Presence), _) => false,
-            (Some(Form::Text(_) | Form::Ordered), Aggregate::Sum(_)) => false,
-            _ => true,
+    pub(crate) fn renumbered(self, number: &dyn Fn(usize) -> usize) -> Aggregate {
+        match self {
+            Aggregate::Rows => Aggregate::Rows,
+            Aggregate::Count(slot) => Aggregate::Count(number(slot)),
+            Aggregate::Sum(slot) => Aggregate::Sum(number(slot)),
+            Aggregate::Min(slot) => Aggregate::Min(number(slot)),
+            Aggregate::Max(slot) => Aggregate::Max(number(slot)),
+            Aggregate::Distinct(slot) => Aggregate::Distinct(number(slot)),
         }
     }
 
-    fn begin(self, columns: &[Column]) -> State {
-        let is_text = self.column().is_some_and(|c| matches!(columns[c].form, Form::Text(_)));
-        match self {
-            Aggregate::Rows | Aggregate::Count(_) => State::Count(0),
-            Aggregate::Sum(_) => State::Sum(0, 0),
-            Aggregate::Min(_) | Aggregate::Max(_) if is_text => State::Text(None, false),
-            Aggregate::Min(_) | Aggregate::Max(_) => State::Number(None),
-            Aggregate::Distinct(_) if is_text => State::Texts(HashSet::new()),
-            Aggregate::Distinct(_) => State::Numbers(HashSet::new()),
-        }
+    /// Whether it can be told of these slots.
+    pub(crate) fn fits(self, slots: &Slots<'_>) -> bool {
+        let Some(slot) = self.slot() else { return true };
+        slot < slots.len()
+            && match self {
+                Aggregate::Rows | Aggregate::Count(_) => true,
+                Aggregate::Sum(_) => slots.is_summable(slot),
+                Aggregate::Min(_) | Aggregate::Max(_) | Aggregate::Distinct(_) => slots.has_values(slot),
+            }
     }
 
     fn is_better(self, order: Ordering) -> bool {
-        if self.is_min() {
+        if matches!(self, Aggregate::Min(_)) {
             order.is_lt()
         } else {
             order.is_gt()
         }
     }
-
-    fn is_min(self) -> bool {
-        matches!(self, Aggregate::Min(_))
-    }
 }
 
-/// What a query asks of its groups.
-#[derive(Debug)]
-pub(crate) struct Shape<'a> {
-    pub columns: &'a [Column],
-    pub groups: &'a [usize],
-    pub aggregates: &'a [Aggregate],
-}
-
-impl Shape<'_> {
-    fn collation(&self, column: usize) -> Option<&Collation> {
-        match &self.columns[column].form {
-            Form::Text(collation) => Some(collation),
-            _ => None,
+impl State {
+    pub(crate) fn new(aggregate: Aggregate, slots: &Slots<'_>) -> State {
+        let is_text = aggregate.slot().is_some_and(|slot| slots.collation(slot).is_some());
+        match aggregate {
+            Aggregate::Rows => State::Rows(Vec::new()),
+            Aggregate::Count(_) => State::Count(Vec::new()),
+            Aggregate::Sum(_) => State::Sum(Vec::new()),
+            Aggregate::Min(_) | Aggregate::Max(_) if is_text => State::Text(Vec::new()),
+            Aggregate::Min(_) | Aggregate::Max(_) => State::Number(Vec::new()),
+            Aggregate::Distinct(_) => State::Distinct(Box::new(Distinct {
+                values: Interner::new(is_text),
+                pairs: Pairs::default(),
+                ids: Vec::new(),
+            })),
         }
     }
-}
 
-/// The groups that one thread has met; in the end all.
-#[derive(Debug)]
-pub(crate) struct Groups {
-    table: HashTable<u32>,
-    /// Of each group its columns as bytes.
-    keys: Vec<Box<[u8]>>,
-    /// Of each group its aggregates.
-    states: Vec<State>,
-    bytes: usize,
-    /// Of a batch: the group of each selected row, and room for a key.
-    found: Vec<u32>,
-    key: Vec<u8>,
-}
-
-impl Groups {
-    pub(crate) fn new(shape: &Shape<'_>) -> Groups {
-        let (table, keys, states) = (HashTable::new(), Vec::new(), Vec::new());
-        let mut groups = Groups { table, keys, states, bytes: 0, found: Vec::new(), key: Vec::new() };
-        if shape.groups.is_empty() {
-            // Of no rows, too, something is told.
-            groups.find(shape);
+    /// Makes room for so many groups.
+    pub(crate) fn grow(&mut self, groups: usize) {
+        match self {
+            State::Rows(counts) | State::Count(counts) => counts.resize(groups, 0),
+            State::Sum(totals) => totals.resize(groups, Total::default()),
+            State::Number(best) => best.resize(groups, None),
+            State::Text(best) => best.resize(groups, BestText::default()),
+            State::Distinct(_) => {}
         }
-        groups
     }
 
-    /// About how much memory they take.
+    /// About how much memory it takes.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// The group of `key`; a new one if need be.
-    fn find(&mut self, shape: &Shape<'_>) -> u32 {
-        let hash = xxh3_64(&self.key);
-        if let Some(group) = self.table.find(hash, |group| *self.keys[*group as usize] == *self.key) {
-            return *group;
+        match self {
+            State::Rows(counts) | State::Count(counts) => counts.len() * 8,
+            State::Sum(totals) => totals.len() * size_of::<Total>(),
+            State::Number(best) => best.len() * size_of::<Option<i128>>(),
+            // Texts are as long as they are; columns of this kind have at most some hundred characters.
+            State::Text(best) => best.len() * (size_of::<BestText>() + 64),
+            State::Distinct(distinct) => distinct.values.bytes() + distinct.pairs.bytes(),
         }
-        let group = self.keys.len() as u32;
-        self.keys.push(self.key.as_slice().into());
-        self.states.extend(shape.aggregates.iter().map(|aggregate| aggregate.begin(shape.columns)));
-        self.bytes += self.key.len() + 48 + shape.aggregates.len() * size_of::<State>();
-        let keys = &self.keys;
-        self.table.insert_unique(hash, group, |group| xxh3_64(&keys[*group as usize]));
-        group
     }
 
-    /// Adds the selected rows of a batch.
-    pub(crate) fn add(&mut self, shape: &Shape<'_>, batch: &Batch, selected: &[u32]) -> Result<(), Overflow> {
-        self.find_all(shape, batch, selected);
-        let width = shape.aggregates.len();
-        for (place, aggregate) in shape.aggregates.iter().enumerate() {
-            let cells = aggregate.column().map(|column| &batch.columns[column]);
-            let collation = aggregate.column().and_then(|column| shape.collation(column));
-            for (row, group) in selected.iter().zip(&self.found) {
-                let state = &mut self.states[*group as usize * width + place];
-                let Some(cells) = cells else {
-                    let State::Count(count) = state else { unreachable!("rows are counted") };
-                    *count += 1;
-                    continue;
-                };
-                let row = *row as usize;
-                if !cells.nulls[row] {
-                    self.bytes += add_value(state, *aggregate, cells, row, collation)?;
-                }
+    /// Adds rows with these cells; `found` are their groups, without it they are of the only one.
+    pub(crate) fn add(
+        &mut self,
+        aggregate: Aggregate,
+        rows: usize,
+        cells: Option<&Cells<'_>>,
+        found: Option<&[u32]>,
+        collation: Option<&Collation>,
+    ) -> Result<(), Trouble> {
+        let Some(cells) = cells else {
+            let State::Rows(counts) = self else { unreachable!("rows are counted without a column") };
+            match found {
+                None => counts[0] += rows as u64,
+                Some(found) => found.iter().for_each(|group| counts[*group as usize] += 1),
             }
+            return Ok(());
+        };
+        match self {
+            State::Rows(_) => unreachable!("rows are counted without a column"),
+            State::Count(counts) => add_count(counts, cells, found),
+            State::Sum(totals) => add_sums(totals, cells, found)?,
+            State::Number(best) => {
+                let values = cells.dense();
+                for_each(cells, found, |row, group| {
+                    let value = values.get(row);
+                    let best = &mut best[group];
+                    if best.is_none_or(|best| aggregate.is_better(value.cmp(&best))) {
+                        *best = Some(value);
+                    }
+                });
+            }
+            State::Text(best) => {
+                let texts = cells.texts();
+                for_each(cells, found, |row, group| {
+                    best[group].add(aggregate, texts.get(cells.code(row)), false, collation);
+                });
+            }
+            State::Distinct(distinct) => distinct.add(cells, found),
         }
         Ok(())
     }
 
-    fn find_all(&mut self, shape: &Shape<'_>, batch: &Batch, selected: &[u32]) {
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        if shape.groups.is_empty() {
-            found.resize(selected.len(), 0);
-        } else {
-            for row in selected {
-                self.key.clear();
-                for column in shape.groups {
-                    append_key(&mut self.key, &batch.columns[*column], *row as usize);
+    /// Adds what another thread has found out; `groups` are the numbers here of its groups.
+    pub(crate) fn merge(
+        &mut self,
+        aggregate: Aggregate,
+        other: State,
+        groups: &[u32],
+        collation: Option<&Collation>,
+    ) -> Result<(), Trouble> {
+        match (self, other) {
+            (State::Rows(counts), State::Rows(more)) | (State::Count(counts), State::Count(more)) => {
+                groups.iter().zip(more).for_each(|(group, more)| counts[*group as usize] += more);
+            }
+            (State::Sum(totals), State::Sum(more)) => {
+                for (group, more) in groups.iter().zip(more) {
+                    let total = &mut totals[*group as usize];
+                    total.sum = total.sum.checked_add(more.sum).ok_or(Trouble::Overflow)?;
+                    total.count += more.count;
                 }
-                found.push(self.find(shape));
             }
-        }
-        self.found = found;
-    }
-
-    /// Adds the groups of another thread.
-    pub(crate) fn merge(&mut self, shape: &Shape<'_>, other: Groups) -> Result<(), Overflow> {
-        let width = shape.aggregates.len();
-        let mut states = other.states.into_iter();
-        for key in other.keys {
-            self.key.clear();
-            self.key.extend_from_slice(&key);
-            let group = self.find(shape) as usize;
-            for (place, state) in states.by_ref().take(width).enumerate() {
-                let aggregate = shape.aggregates[place];
-                let collation = aggregate.column().and_then(|column| shape.collation(column));
-                self.bytes +=
-                    merge_state(&mut self.states[group * width + place], aggregate, state, collation)?;
+            (State::Number(best), State::Number(more)) => {
+                for (group, value) in groups.iter().zip(more) {
+                    let best = &mut best[*group as usize];
+                    if let Some(value) = value {
+                        if best.is_none_or(|best| aggregate.is_better(value.cmp(&best))) {
+                            *best = Some(value);
+                        }
+                    }
+                }
             }
+            (State::Text(best), State::Text(more)) => {
+                for (group, more) in groups.iter().zip(more) {
+                    if let Some(text) = more.text {
+                        best[*group as usize].add(aggregate, &text, more.is_tied, collation);
+                    }
+                }
+            }
+            (State::Distinct(distinct), State::Distinct(more)) => distinct.merge(&more, groups),
+            _ => unreachable!("states of one aggregate are of one kind"),
         }
         Ok(())
     }
 
-    /// Whether the answer does not depend on which of several equal texts is met first.
-    pub(crate) fn is_determined(&self, shape: &Shape<'_>) -> bool {
-        if self.states.iter().any(|state| matches!(state, State::Text(_, true))) {
-            return false;
+    /// Whether no text stands for others that are equal to it.
+    pub(crate) fn is_determined(&self) -> bool {
+        match self {
+            State::Text(best) => best.iter().all(|best| !best.is_tied),
+            _ => true,
         }
-        (0..shape.groups.len()).all(|place| {
-            let Some(collation) = shape.collation(shape.groups[place]) else { return true };
-            let mut texts: HashSet<Vec<u8>> = HashSet::new();
-            for group in 0..self.len() {
-                if let Some(Cell::Text(text)) = self.key_cells(shape, group).nth(place) {
-                    texts.insert(text);
+    }
+
+    /// What is told, by group.
+    pub(crate) fn cells(&self, groups: usize, collation: Option<&Collation>) -> Vec<Cell> {
+        match self {
+            State::Rows(counts) | State::Count(counts) => {
+                counts.iter().map(|count| Cell::Number((*count).into())).collect()
+            }
+            State::Sum(totals) => totals
+                .iter()
+                .map(|total| if total.count == 0 { Cell::Null } else { Cell::Sum(total.sum, total.count) })
+                .collect(),
+            State::Number(best) => best.iter().map(|best| best.map_or(Cell::Null, Cell::Number)).collect(),
+            State::Text(best) => {
+                let text =
+                    |best: &BestText| best.text.as_ref().map_or(Cell::Null, |t| Cell::Text(t.to_vec()));
+                best.iter().map(text).collect()
+            }
+            State::Distinct(distinct) => {
+                let counts = distinct.counts(groups, collation);
+                counts.into_iter().map(|count| Cell::Number(count.into())).collect()
+            }
+        }
+    }
+}
+
+impl BestText {
+    fn add(&mut self, aggregate: Aggregate, text: &[u8], is_tied: bool, collation: Option<&Collation>) {
+        let order = match (&self.text, collation) {
+            (Some(best), _) if **best == *text => Ordering::Equal,
+            (Some(best), Some(Collation(order))) => order(text, best),
+            _ => return *self = BestText { text: Some(text.into()), is_tied },
+        };
+        if order.is_eq() {
+            self.is_tied |= is_tied || self.text.as_deref() != Some(text);
+        } else if aggregate.is_better(order) {
+            *self = BestText { text: Some(text.into()), is_tied };
+        }
+    }
+}
+
+/// Every row that is not NULL, with its group.
+fn for_each(cells: &Cells<'_>, found: Option<&[u32]>, mut each: impl FnMut(usize, usize)) {
+    for row in 0..cells.rows {
+        if !cells.is_null(row) {
+            each(row, found.map_or(0, |found| found[row] as usize));
+        }
+    }
+}
+
+fn add_count(counts: &mut [u64], cells: &Cells<'_>, found: Option<&[u32]>) {
+    match (found, &cells.nulls) {
+        (None, nulls) => {
+            counts[0] += (cells.rows - nulls.as_deref().map_or(0, Nulls::count)) as u64;
+        }
+        (Some(found), None) => found.iter().for_each(|group| counts[*group as usize] += 1),
+        (Some(found), Some(nulls)) => {
+            for (row, group) in found.iter().enumerate() {
+                counts[*group as usize] += u64::from(!nulls.is_null(row));
+            }
+        }
+    }
+}
+
+fn add_sums(totals: &mut [Total], cells: &Cells<'_>, found: Option<&[u32]>) -> Result<(), Trouble> {
+    match (cells.dense(), found, &cells.nulls) {
+        (Dense::Small(values), None, None) => {
+            totals[0].sum = totals[0].sum.checked_add(sum(&values)).ok_or(Trouble::Overflow)?;
+            totals[0].count += values.len() as u64;
+        }
+        (Dense::Small(values), Some(found), None) => {
+            for (value, group) in values.iter().zip(found) {
+                let total = &mut totals[*group as usize];
+                // A wrap would take more rows than there can be, unless there were large numbers as well.
+                total.sum = total.sum.checked_add(i128::from(*value)).ok_or(Trouble::Overflow)?;
+                total.count += 1;
+            }
+        }
+        (values, found, _) => {
+            let mut trouble = Ok(());
+            for_each(cells, found, |row, group| {
+                let total = &mut totals[group];
+                match total.sum.checked_add(values.get(row)) {
+                    Some(sum) => *total = Total { sum, count: total.count + 1 },
+                    None => trouble = Err(Trouble::Overflow),
                 }
-            }
-            let different = texts.len();
-            classes(texts, collation) == different
-        })
+            });
+            trouble?;
+        }
     }
-
-    /// The columns of a group.
-    pub(crate) fn key_cells<'a>(
-        &'a self,
-        shape: &'a Shape<'_>,
-        group: usize,
-    ) -> impl Iterator<Item = Cell> + 'a {
-        let mut rest = &self.keys[group][..];
-        shape.groups.iter().map(move |column| {
-            let is_text = shape.collation(*column).is_some();
-            let (null, after) = rest.split_at(1);
-            rest = after;
-            if null == [0] {
-                return Cell::Null;
-            }
-            if !is_text {
-                let (number, after) = rest.split_first_chunk().expect("a number of a key has 16 bytes");
-                rest = after;
-                return Cell::Number(i128::from_le_bytes(*number));
-            }
-            let (size, after) = rest.split_first_chunk().expect("a text of a key has its size before it");
-            let (text, after) = after.split_at(u32::from_le_bytes(*size) as usize);
-            rest = after;
-            Cell::Text(text.to_vec())
-        })
-    }
-
-    /// What is told of a group.
-    pub(crate) fn cells<'a>(&'a self, shape: &'a Shape<'_>, group: usize) -> impl Iterator<Item = Cell> + 'a {
-        let width = shape.aggregates.len();
-        let states = &self.states[group * width..(group + 1) * width];
-        states.iter().zip(shape.aggregates).map(|(state, aggregate)| match state {
-            State::Count(count) => Cell::Number(i128::from(*count)),
-            State::Sum(_, 0) => Cell::Null,
-            State::Sum(sum, count) => Cell::Sum(*sum, *count),
-            State::Number(value) => value.map_or(Cell::Null, Cell::Number),
-            State::Text(text, _) => text.clone().map_or(Cell::Null, Cell::Text),
-            State::Numbers(values) => Cell::Number(values.len() as i128),
-            State::Texts(texts) => {
-                let collation = aggregate.column().and_then(|column| shape.collation(column));
-                let count = collation.map_or(texts.len(), |collation| classes(texts.clone(), collation));
-                Cell::Number(count as i128)
-            }
-        })
-    }
+    Ok(())
 }
 
-fn append_key(key: &mut Vec<u8>, cells: &Cells, row: usize) {
-    if cells.nulls[row] {
-        key.push(0);
-        return;
-    }
-    key.push(1);
-    match &cells.values {
-        Values::Numbers(values) => key.extend_from_slice(&values[row].to_le_bytes()),
-        Values::Texts(texts) => {
-            let text = texts.get(row);
-            key.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            key.extend_from_slice(text);
-        }
-        Values::Presence => unreachable!("checked before: groups are made by values"),
-    }
-}
-
-/// How many of the texts are different in the collation's order.
-fn classes(texts: HashSet<Vec<u8>>, Collation(order): &Collation) -> usize {
-    let mut texts: Vec<_> = texts.into_iter().collect();
-    texts.sort_by(|a, b| order(a, b));
-    texts.dedup_by(|a, b| order(a, b).is_eq());
-    texts.len()
-}
-
-/// Bytes of memory that the state takes more.
-#[inline]
-fn add_value(
-    state: &mut State,
-    aggregate: Aggregate,
-    cells: &Cells,
-    row: usize,
-    collation: Option<&Collation>,
-) -> Result<usize, Overflow> {
-    match (state, &cells.values) {
-        (State::Count(count), _) => *count += 1,
-        (State::Sum(sum, count), Values::Numbers(values)) => {
-            *sum = sum.checked_add(values[row]).ok_or(Overflow)?;
-            *count += 1;
-        }
-        (State::Number(best), Values::Numbers(values)) => {
-            let value = values[row];
-            if best.is_none_or(|best| aggregate.is_better(value.cmp(&best))) {
-                *best = Some(value);
-            }
-        }
-        (State::Text(best, tied), Values::Texts(texts)) => {
-            better_text(best, tied, aggregate, texts.get(row), false, collation);
-        }
-        (State::Numbers(set), Values::Numbers(values)) => {
-            return Ok(if set.insert(values[row]) { 2 * size_of::<i128>() } else { 0 });
-        }
-        (State::Texts(set), Values::Texts(texts)) => {
-            let text = texts.get(row);
-            if !set.contains(text) {
-                set.insert(text.to_vec());
-                return Ok(text.len() + 56);
-            }
-        }
-        _ => unreachable!("checked before: the aggregate fits its column"),
-    }
-    Ok(0)
-}
-
-fn better_text(
-    best: &mut Option<Vec<u8>>,
-    tied: &mut bool,
-    aggregate: Aggregate,
-    text: &[u8],
-    text_tied: bool,
-    collation: Option<&Collation>,
-) {
-    let order = match (&best, collation) {
-        (Some(best), _) if best.as_slice() == text => Ordering::Equal,
-        (Some(best), Some(Collation(order))) => order(text, best),
-        _ => return (*best, *tied) = (Some(text.to_vec()), text_tied),
+/// Halves of numbers are added up on their own, which cannot overflow within 2^31 of them.
+fn sum(values: &[i64]) -> i128 {
+    let of_piece = |piece: &[i64]| {
+        let (low, high) = piece.iter().fold((0u64, 0i64), |(low, high), value| {
+            (low + (value & 0xffff_ffff) as u64, high + (value >> 32))
+        });
+        (i128::from(high) << 32) + i128::from(low)
     };
-    if order.is_eq() {
-        *tied |= text_tied || best.as_deref() != Some(text);
-    } else if aggregate.is_better(order) {
-        (*best, *tied) = (Some(text.to_vec()), text_tied);
-    }
+    values.chunks(1 << 30).map(of_piece).sum()
 }
 
-fn merge_state(
-    into: &mut State,
-    aggregate: Aggregate,
-    from: State,
-    collation: Option<&Collation>,
-) -> Result<usize, Overflow> {
-    match (into, from) {
-        (State::Count(count), State::Count(more)) => *count += more,
-        (State::Sum(sum, count), State::Sum(more, of)) => {
-            *sum = sum.checked_add(more).ok_or(Overflow)?;
-            *count += of;
-        }
-        (State::Number(best), State::Number(Some(value))) => {
-            if best.is_none_or(|best| aggregate.is_better(value.cmp(&best))) {
-                *best = Some(value);
+impl Distinct {
+    fn add(&mut self, cells: &Cells<'_>, found: Option<&[u32]>) {
+        self.values.ids(cells, &mut self.ids);
+        let Some(found) = found else { return };
+        let groups = found.iter().max().map_or(0, |group| *group as usize + 1);
+        self.pairs.expect(groups, self.values.len());
+        let null = self.values.null_id();
+        for (group, id) in found.iter().zip(&self.ids) {
+            if Some(*id) != null {
+                self.pairs.find(*group, *id);
             }
         }
-        (State::Text(best, tied), State::Text(Some(text), text_tied)) => {
-            better_text(best, tied, aggregate, &text, text_tied, collation);
-        }
-        (State::Numbers(set), State::Numbers(more)) => {
-            let before = set.len();
-            set.extend(more);
-            return Ok((set.len() - before) * 2 * size_of::<i128>());
-        }
-        (State::Texts(set), State::Texts(more)) => {
-            let mut bytes = 0;
-            for text in more {
-                bytes += text.len() + 56;
-                set.insert(text);
-            }
-            return Ok(bytes);
-        }
-        (_, State::Number(None) | State::Text(None, _)) => {}
-        _ => unreachable!("states of one aggregate are of one kind"),
     }
-    Ok(0)
+
+    fn merge(&mut self, more: &Distinct, groups: &[u32]) {
+        let ids: Vec<u32> =
+            (0..more.values.len() as u32).map(|id| self.values.known(more.values.get(id))).collect();
+        let count = groups.iter().max().map_or(0, |group| *group as usize + 1);
+        self.pairs.expect(count, self.values.len());
+        for pair in 0..more.pairs.len() as u32 {
+            let (group, id) = more.pairs.get(pair);
+            self.pairs.find(groups[group as usize], ids[id as usize]);
+        }
+    }
+
+    fn counts(&self, groups: usize, collation: Option<&Collation>) -> Vec<u64> {
+        let (values, pairs) = (&self.values, &self.pairs);
+        let classes = collation.map(|collation| classes(values, collation));
+        let classes = classes.filter(|of| of.iter().enumerate().any(|(id, class)| *class as usize != id));
+        if pairs.len() == 0 {
+            // One group, whose values these are; or groups of nothing but NULLs.
+            let is_counted = |id: &u32| values.null_id() != Some(*id);
+            let is_first = |id: &u32| classes.as_ref().is_none_or(|classes| classes[*id as usize] == *id);
+            let count = (0..values.len() as u32).filter(|id| is_counted(id) && is_first(id)).count();
+            return vec![count as u64; groups];
+        }
+        let mut counts = vec![0; groups];
+        let mut seen: HashTable<(u32, u32)> = HashTable::new();
+        let hash = |pair: &(u32, u32)| hash_of(u64::from(pair.0) << 32 | u64::from(pair.1));
+        for pair in 0..pairs.len() as u32 {
+            let (group, id) = pairs.get(pair);
+            if let Some(classes) = &classes {
+                let pair = (group, classes[id as usize]);
+                if seen.find(hash(&pair), |other| *other == pair).is_some() {
+                    continue;
+                }
+                seen.insert_unique(hash(&pair), pair, hash);
+            }
+            counts[group as usize] += 1;
+        }
+        counts
+    }
 }

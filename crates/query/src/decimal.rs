@@ -37,6 +37,58 @@ pub(crate) fn decode(bytes: &[u8], precision: u32, scale: u32) -> Option<i128> {
     (at == bytes.len()).then_some(if is_negative { -value } else { value })
 }
 
+/// A DECIMAL of at most 18 digits: a number of 64 bits, however it is stored.
+#[derive(Debug)]
+pub(crate) struct SmallShape {
+    /// Of each group its bytes, and what the number before it is multiplied by.
+    groups: Vec<(usize, i64)>,
+    bytes: usize,
+}
+
+impl SmallShape {
+    /// `None`: too many digits.
+    pub(crate) fn new(precision: u32, scale: u32) -> Option<SmallShape> {
+        if precision > 18 || scale > precision {
+            return None;
+        }
+        let (before, behind) = ((precision - scale) as usize, scale as usize);
+        let whole = before / DIGITS_IN_GROUP + behind / DIGITS_IN_GROUP;
+        let digits = std::iter::once(before % DIGITS_IN_GROUP)
+            .chain(std::iter::repeat_n(DIGITS_IN_GROUP, whole))
+            .chain(std::iter::once(behind % DIGITS_IN_GROUP));
+        let groups =
+            digits.filter(|digits| *digits > 0).map(|n| (BYTES_OF_DIGITS[n], 10i64.pow(n as u32))).collect();
+        Some(SmallShape { groups, bytes: size(precision, scale) })
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The number; of bytes that are none, any.
+    #[inline]
+    pub(crate) fn decode(&self, bytes: &[u8]) -> i64 {
+        let is_negative = bytes[0] & 0x80 == 0;
+        let mask = if is_negative { 0xff } else { 0 };
+        let (mut value, mut rest, mut flip) = (0i64, bytes, 0x80);
+        for (size, unit) in &self.groups {
+            let (group, after) = rest.split_at(*size);
+            let number = group.iter().fold(0i64, |number, byte| {
+                let digit = byte ^ mask ^ flip;
+                flip = 0;
+                number << 8 | i64::from(digit)
+            });
+            value = value.wrapping_mul(*unit).wrapping_add(number);
+            rest = after;
+        }
+        if is_negative {
+            value.wrapping_neg()
+        } else {
+            value
+        }
+    }
+}
+
 /// Bytes of a number with so many digits.
 pub fn size(precision: u32, scale: u32) -> usize {
     let part =
@@ -60,5 +112,22 @@ mod tests {
         assert_eq!(decode(&[0x80], 2, 0), Some(0));
         assert_eq!(decode(&[0x80, 0x05], 1, 1), None, "too many bytes");
         assert_eq!(decode(&[0x85], 1, 1), Some(5));
+    }
+
+    #[test]
+    fn small_numbers_are_read_as_all_are() {
+        let bytes = [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2];
+        let negative: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+        let shape = SmallShape::new(14, 4).unwrap();
+        assert_eq!(shape.decode(&bytes), 12_345_678_901_234);
+        assert_eq!(shape.decode(&negative), -12_345_678_901_234);
+        for (precision, scale, bytes) in
+            [(5, 2, &[0x83, 0xe7, 99][..]), (9, 9, &[0x80, 0, 0, 7]), (1, 1, &[0x7a])]
+        {
+            let shape = SmallShape::new(precision, scale).unwrap();
+            assert_eq!(Some(i128::from(shape.decode(bytes))), decode(bytes, precision, scale));
+            assert_eq!(shape.bytes(), bytes.len());
+        }
+        assert!(SmallShape::new(19, 0).is_none());
     }
 }

@@ -1,26 +1,33 @@
 //! Running a query.
 //!
-//! 1. The view's keys are divided at the leaves. Threads take parts from a common counter until none is left.
-//! 2. A thread fills a batch from its cursor, filters it, adds what is left to its groups, and looks whether it is to stop:
-//!    the client has gone, another thread has failed, memory is used up.
+//! 1. All tables but the first are read, each with its own conditions, and kept in memory (`join.rs`).
+//! 2. The first table is gone over on several threads (`scan.rs`). Each block of it is filtered, joined with the others, and
+//!    what is left is added to the thread's groups. A thread looks often whether it is to stop: the client has gone,
+//!    another thread has failed, memory is used up.
 //! 3. The groups of the threads become one set; it is checked that the answer is determined.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 
 use pandodb::layout::Layouts;
-use pandodb::{on_threads, processors, Error, Result, Table, Txn, View};
+use pandodb::{processors, Block, Error, Result, Table, Txn, Want};
 
-use crate::aggregate::{Aggregate, Cell, Groups, Overflow, Shape};
-use crate::batch::{Batch, Column, Form, Place, Reader, BATCH_ROWS};
+use crate::aggregate::{Aggregate, Cell};
+use crate::column::{Column, Form, Place};
 use crate::decimal::{self, PRECISION_MAX};
+use crate::expression::Expression;
 use crate::filter::{Filter, Prepared};
+use crate::frame::{Frame, Slots, Trouble};
+use crate::groups::{Groups, Shape};
+use crate::join::{self, all_rows, Cross, Side, Step, PIECE_ROWS};
+use crate::memory::Gathering;
+use crate::scan::Scan;
 
 /// What a query may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Threads; 0: as many as there are processors.
     pub threads: usize,
-    /// Bytes that groups may take.
+    /// Bytes that groups and joined tables may take.
     pub memory_bytes: usize,
 }
 
@@ -31,7 +38,7 @@ pub enum Why {
     Unsupported,
     /// The groups would not fit in memory.
     Memory,
-    /// A sum beyond 128 bits.
+    /// A sum beyond 128 bits, or a number that the server would not have.
     Overflow,
     /// Texts that are equal and not the same.
     Undetermined,
@@ -48,11 +55,15 @@ pub enum Outcome {
     GivenBack(Why),
 }
 
-/// A query over the rows of one table.
-#[derive(Debug)]
+/// A query over the rows of some tables. Wherever a column is named, an expression can be, too.
+#[derive(Debug, Default)]
 pub struct Query {
-    /// The columns that are looked at.
+    /// The columns that are looked at. The first table should be the largest.
     pub columns: Vec<Column>,
+    /// Numbers that are computed; they are named like columns after the last.
+    pub expressions: Vec<Expression>,
+    /// Pairs of columns of different tables that are equal.
+    pub equalities: Vec<(usize, usize)>,
     /// Which rows count; none: all.
     pub filter: Option<Filter>,
     /// Columns whose values make the groups. None: one group of all rows, also if there are none.
@@ -61,8 +72,19 @@ pub struct Query {
     pub aggregates: Vec<Aggregate>,
 }
 
-/// How the work of a thread has ended, if not well.
-enum Failure {
+impl Query {
+    /// Gives columns and expressions other numbers, wherever they are named.
+    pub fn renumber(&mut self, number: &dyn Fn(usize) -> usize) {
+        self.expressions.iter_mut().for_each(|expression| expression.renumber(number));
+        self.equalities.iter_mut().for_each(|(a, b)| (*a, *b) = (number(*a), number(*b)));
+        self.filter.iter_mut().for_each(|filter| filter.renumber(number));
+        self.groups.iter_mut().for_each(|group| *group = number(*group));
+        self.aggregates.iter_mut().for_each(|aggregate| *aggregate = aggregate.renumbered(number));
+    }
+}
+
+/// How a query has ended, if not well.
+pub(crate) enum Failure {
     GivenBack(Why),
     Error(Error),
 }
@@ -73,23 +95,33 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Overflow> for Failure {
-    fn from(_: Overflow) -> Failure {
-        Failure::GivenBack(Why::Overflow)
+impl From<Trouble> for Failure {
+    fn from(trouble: Trouble) -> Failure {
+        Failure::GivenBack(match trouble {
+            Trouble::Overflow => Why::Overflow,
+            Trouble::TooMuch => Why::Memory,
+            // It is found, and told of, by the way that goes row by row.
+            Trouble::Damaged => Why::Unsupported,
+        })
     }
 }
 
-/// What the threads of a query share.
-struct Work<'a> {
-    query: &'a Query,
+const UNSUPPORTED: Failure = Failure::GivenBack(Why::Unsupported);
+
+/// A query made ready.
+struct Plan<'a> {
     shape: Shape<'a>,
-    layouts: &'a Layouts,
-    view: View<'a>,
-    bounds: Vec<Vec<u8>>,
-    next_part: AtomicUsize,
+    tables: &'a [&'a Table],
+    layouts: Vec<&'a Layouts>,
+    /// Of each table the condition on its rows alone.
+    filters: Vec<Option<Prepared>>,
+    crosses: Vec<Cross>,
+    equalities: &'a [(usize, usize)],
+    /// The columns of each table that are read, and those that are needed of the rows that are left.
+    columns: Vec<Vec<usize>>,
+    kept: Vec<Vec<usize>>,
+    threads: usize,
     memory_bytes: usize,
-    has_failed: AtomicBool,
-    rows_met: AtomicU64,
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -97,48 +129,102 @@ impl Query {
     /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
     ///
     /// # Errors
-    /// Those of reading the table.
+    /// Those of reading the tables.
     pub fn run(
         &self,
         txn: &mut Txn,
-        table: &Table,
+        tables: &[&Table],
         limits: Limits,
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome> {
-        let Some(layouts) = table.layouts().filter(|layouts| self.is_supported(layouts)) else {
-            return Ok(Outcome::GivenBack(Why::Unsupported));
+        let result = match self.plan(tables, limits, is_stopped) {
+            Some(plan) => plan.run(txn),
+            None => return Ok(Outcome::GivenBack(Why::Unsupported)),
         };
-        let view = txn.view(table, 0)?;
-        let bounds = view.bounds();
-        let threads = if limits.threads == 0 { processors() } else { limits.threads };
-        let threads = threads.clamp(1, bounds.len() + 1);
-        let work = Work {
-            query: self,
-            shape: Shape { columns: &self.columns, groups: &self.groups, aggregates: &self.aggregates },
-            layouts,
-            view,
-            bounds,
-            next_part: AtomicUsize::new(0),
-            memory_bytes: limits.memory_bytes / threads,
-            has_failed: AtomicBool::new(false),
-            rows_met: AtomicU64::new(0),
-            is_stopped,
-        };
-        let result = work.run(threads, limits.memory_bytes);
-        let rows_met = work.rows_met.load(Ordering::Relaxed);
-        txn.note_query(result.is_ok().then_some(rows_met));
+        txn.note_query(result.as_ref().ok().map(|(_, rows_met)| *rows_met));
         match result {
-            Ok(rows) => Ok(Outcome::Rows(rows)),
+            Ok((rows, _)) => Ok(Outcome::Rows(rows)),
             Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
             Err(Failure::Error(error)) => Err(error),
         }
     }
 
-    fn is_supported(&self, layouts: &Layouts) -> bool {
-        let stored = &layouts.current().columns;
+    /// `None`: it is not one that can be answered.
+    fn plan<'a>(
+        &'a self,
+        tables: &'a [&'a Table],
+        limits: Limits,
+        is_stopped: &'a (dyn Fn() -> bool + Sync),
+    ) -> Option<Plan<'a>> {
+        let layouts =
+            tables.iter().map(|table| table.layouts().map(Arc::as_ref)).collect::<Option<Vec<_>>>()?;
+        let slots = Slots { columns: &self.columns, expressions: &self.expressions };
+        if tables.is_empty() || tables.len() > 64 || !self.is_supported(&slots, &layouts) {
+            return None;
+        }
+        let (mut of_tables, mut crosses) = (vec![Vec::new(); tables.len()], Vec::new());
+        let mut parts = Vec::new();
+        self.filter.iter().for_each(|filter| flatten(filter, &mut parts));
+        for part in parts {
+            let mut looked_at = Vec::new();
+            part.slots(&mut looked_at);
+            let bits = looked_at.iter().fold(0, |bits, slot| bits | slots.tables_of(*slot));
+            match bits.count_ones() {
+                0 | 1 => of_tables[bits.trailing_zeros() as usize % 64].push(part.clone()),
+                _ => {
+                    let prepared = part.prepare(&slots, false)?;
+                    crosses.push(Cross { prepared, slots: looked_at, tables: bits });
+                }
+            }
+        }
+        let mut columns = vec![Vec::new(); tables.len()];
+        for (table, filters) in of_tables.iter().enumerate() {
+            let mut looked_at = Vec::new();
+            filters.iter().for_each(|filter| filter.slots(&mut looked_at));
+            looked_at.iter().for_each(|slot| slots.columns_of(*slot, &mut columns[table]));
+        }
+        let filter = |filters: Vec<Filter>| match filters.len() {
+            0 => Some(None),
+            _ => Filter::And(filters).prepare(&slots, false).map(Some),
+        };
+        let filters = of_tables.into_iter().map(filter).collect::<Option<Vec<_>>>()?;
+        let shape = Shape { slots, groups: &self.groups, aggregates: &self.aggregates };
+        let mut needed = shape.wanted();
+        needed.extend(self.equalities.iter().flat_map(|(a, b)| [*a, *b]));
+        crosses.iter().for_each(|cross| needed.extend(&cross.slots));
+        let mut kept = vec![Vec::new(); tables.len()];
+        let mut all = Vec::new();
+        needed.iter().for_each(|slot| shape.slots.columns_of(*slot, &mut all));
+        all.iter().for_each(|column| kept[self.columns[*column].table].push(*column));
+        for (columns, kept) in columns.iter_mut().zip(&mut kept) {
+            columns.extend_from_slice(kept);
+            [&mut *columns, kept].into_iter().for_each(|columns| {
+                columns.sort_unstable();
+                columns.dedup();
+            });
+        }
+        let threads = if limits.threads == 0 { processors() } else { limits.threads };
+        let (equalities, memory_bytes) = (self.equalities.as_slice(), limits.memory_bytes);
+        Some(Plan {
+            shape,
+            tables,
+            layouts,
+            filters,
+            crosses,
+            equalities,
+            columns,
+            kept,
+            threads,
+            memory_bytes,
+            is_stopped,
+        })
+    }
+
+    fn is_supported(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> bool {
         let column_fits = |column: &Column| {
+            let Some(layouts) = layouts.get(column.table) else { return false };
             let size = match column.place {
-                Place::Stored(position) => match stored.get(position) {
+                Place::Stored(position) => match layouts.current().columns.get(position) {
                     None => return false,
                     Some(of) if of.ty.kind.is_counted() => None,
                     Some(of) => Some(of.ty.size as usize),
@@ -156,106 +242,185 @@ impl Query {
                 _ => false,
             }
         };
-        let group_fits = |column: &usize| {
-            self.columns.get(*column).is_some_and(|column| !matches!(column.form, Form::Presence))
+        let expression_fits = |(place, expression): (usize, &Expression)| {
+            expression.fits(slots, self.columns.len() + place)
+                && slots.conditions_fit(self.columns.len() + place)
         };
+        let are_equal_forms = |(a, b): &(usize, usize)| match (self.columns.get(*a), self.columns.get(*b)) {
+            (Some(a), Some(b)) => {
+                a.table != b.table && a.form.scale().is_some() && a.form.scale() == b.form.scale()
+            }
+            _ => false,
+        };
+        let mut looked_at = Vec::new();
+        self.filter.iter().for_each(|filter| filter.slots(&mut looked_at));
         self.columns.iter().all(column_fits)
-            && self.groups.iter().all(group_fits)
-            && self.aggregates.iter().all(|aggregate| aggregate.fits(&self.columns))
+            && self.expressions.iter().enumerate().all(expression_fits)
+            && self.equalities.iter().all(are_equal_forms)
+            && looked_at.iter().all(|slot| *slot < slots.len())
+            && self.groups.iter().all(|slot| slots.has_values(*slot))
+            && self.aggregates.iter().all(|aggregate| aggregate.fits(slots))
     }
 }
 
-impl Work<'_> {
-    fn run(&self, threads: usize, memory_bytes: usize) -> std::result::Result<Vec<Vec<Cell>>, Failure> {
-        let mut groups: Option<Groups> = None;
-        let mut failure = None;
-        for result in on_threads(threads, || self.thread()) {
-            match (result, &mut groups) {
-                (Ok(of_thread), None) => groups = Some(of_thread),
-                (Ok(of_thread), Some(groups)) => groups.merge(&self.shape, of_thread)?,
-                // An error tells more than that others stopped because of it.
-                (Err(Failure::Error(error)), _) => failure = Some(Failure::Error(error)),
-                (Err(given_back), _) => _ = failure.get_or_insert(given_back),
-            }
+/// The conditions that all have to be true.
+fn flatten<'a>(filter: &'a Filter, parts: &mut Vec<&'a Filter>) {
+    match filter {
+        Filter::And(filters) => filters.iter().for_each(|filter| flatten(filter, parts)),
+        filter => parts.push(filter),
+    }
+}
+
+impl Plan<'_> {
+    fn run(mut self, txn: &mut Txn) -> std::result::Result<(Vec<Vec<Cell>>, u64), Failure> {
+        let mut sides: Vec<Option<Side>> = vec![None];
+        let mut rows_met = 0;
+        for table in 1..self.tables.len() {
+            let (side, met) = self.side(txn, table)?;
+            rows_met += met;
+            sides.push(Some(side));
         }
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        let groups = groups.unwrap_or_else(|| Groups::new(&self.shape));
-        if groups.bytes() > memory_bytes {
+        let crosses = std::mem::take(&mut self.crosses);
+        let steps = join::plan(&self.shape.slots, &sides, self.equalities, crosses).ok_or(UNSUPPORTED)?;
+        self.take_memory(join::bytes(&steps))?;
+        let (groups, met) = self.first(txn, &sides, &steps)?;
+        rows_met += met;
+        if groups.bytes() > self.memory_bytes {
             return Err(Failure::GivenBack(Why::Memory));
         }
         if !groups.is_determined(&self.shape) {
             return Err(Failure::GivenBack(Why::Undetermined));
         }
-        let row =
-            |group| groups.key_cells(&self.shape, group).chain(groups.cells(&self.shape, group)).collect();
-        Ok((0..groups.len()).map(row).collect())
+        Ok((groups.rows(&self.shape), rows_met))
     }
 
-    fn thread(&self) -> std::result::Result<Groups, Failure> {
-        let result = self.parts();
-        if result.is_err() {
-            self.has_failed.store(true, Ordering::Relaxed);
-        }
-        result
+    fn take_memory(&mut self, bytes: usize) -> std::result::Result<(), Failure> {
+        let left = self.memory_bytes.checked_sub(bytes).ok_or(Failure::GivenBack(Why::Memory))?;
+        self.memory_bytes = left;
+        Ok(())
     }
 
-    fn parts(&self) -> std::result::Result<Groups, Failure> {
-        let mut groups = Groups::new(&self.shape);
-        let mut filter = match &self.query.filter {
+    fn scan<'a>(&'a self, txn: &'a mut Txn, table: usize) -> std::result::Result<Scan<'a>, Failure> {
+        let want = |column: &usize| match self.shape.slots.columns[*column].place {
+            Place::Stored(position) => Want::Stored(position),
+            Place::Key { offset, size, .. } => Want::Key { offset, size },
+        };
+        let wants = self.columns[table].iter().map(want).collect();
+        Ok(Scan::new(self.layouts[table], txn.view(self.tables[table], 0)?, wants, self.is_stopped))
+    }
+
+    fn frame<'a>(&self, table: usize, block: &'a Block) -> Frame<'a> {
+        Frame::of_block(&self.shape.slots, block.rows, &self.columns[table], &block.vectors)
+    }
+
+    /// The rows that its condition leaves; `None`: all.
+    fn select(&self, table: usize, frame: &mut Frame<'_>) -> std::result::Result<Option<Vec<u32>>, Failure> {
+        Ok(match &self.filters[table] {
+            Some(filter) => filter.select(&self.shape.slots, frame)?,
             None => None,
-            Some(filter) => {
-                let prepared = filter.prepare(&self.query.columns);
-                Some(prepared.ok_or(Failure::GivenBack(Why::Unsupported))?)
+        })
+    }
+
+    /// Reads a table into memory.
+    fn side(&mut self, txn: &mut Txn, table: usize) -> std::result::Result<(Side, u64), Failure> {
+        let slots = &self.shape.slots;
+        let kept = &self.kept[table];
+        let scan = self.scan(txn, table)?;
+        let threads = scan.threads(self.threads);
+        let memory_bytes = self.memory_bytes / threads;
+        let step = |gathering: &mut Gathering, block: &Block| -> std::result::Result<(), Failure> {
+            let mut frame = self.frame(table, block);
+            let selected = self.select(table, &mut frame)?;
+            kept.iter().try_for_each(|column| frame.ensure(slots, *column))?;
+            match selected {
+                None => gathering.add(&frame),
+                Some(rows) => gathering.add(&frame.picked(slots, kept, &rows)),
+            }
+            match gathering.bytes() > memory_bytes {
+                true => Err(Failure::GivenBack(Why::Memory)),
+                false => Ok(()),
             }
         };
-        loop {
-            let part = self.next_part.fetch_add(1, Ordering::Relaxed);
-            if part > self.bounds.len() {
-                return Ok(groups);
-            }
-            self.part(part, filter.as_mut(), &mut groups)?;
-        }
+        let mut parts = scan.fold(threads, || Gathering::new(slots, kept), step)?.into_iter();
+        let mut all = parts.next().unwrap_or_else(|| Gathering::new(slots, kept));
+        parts.for_each(|part| all.append(slots, part));
+        let (rows_met, bytes) = (scan.rows_met(), all.bytes());
+        let share = all.rows() as f64 / rows_met.max(1) as f64;
+        let frame = all.finish(slots);
+        drop(scan);
+        self.take_memory(bytes)?;
+        Ok((Side { frame, share }, rows_met))
     }
 
-    fn part(
+    /// Goes over the first table.
+    fn first(
         &self,
-        part: usize,
-        mut filter: Option<&mut Prepared>,
+        txn: &mut Txn,
+        sides: &[Option<Side>],
+        steps: &[Step],
+    ) -> std::result::Result<(Groups, u64), Failure> {
+        let scan = self.scan(txn, 0)?;
+        let threads = scan.threads(self.threads);
+        let memory_bytes = self.memory_bytes / threads;
+        let wanted = self.shape.wanted();
+        let step = |groups: &mut Groups, block: &Block| -> std::result::Result<(), Failure> {
+            let mut frame = self.frame(0, block);
+            let selected = self.select(0, &mut frame)?;
+            match steps.is_empty() {
+                true => self.add(groups, frame, selected, &wanted)?,
+                false => self.add_joined(groups, frame, selected, sides, steps, &wanted)?,
+            }
+            match groups.bytes() > memory_bytes {
+                true => Err(Failure::GivenBack(Why::Memory)),
+                false => Ok(()),
+            }
+        };
+        let mut parts = scan.fold(threads, || Groups::new(&self.shape), step)?.into_iter();
+        let mut all = parts.next().unwrap_or_else(|| Groups::new(&self.shape));
+        parts.try_for_each(|part| all.merge(&self.shape, part))?;
+        Ok((all, scan.rows_met()))
+    }
+
+    fn add(
+        &self,
         groups: &mut Groups,
+        mut frame: Frame<'_>,
+        selected: Option<Vec<u32>>,
+        wanted: &[usize],
     ) -> std::result::Result<(), Failure> {
-        let begin = part.checked_sub(1).and_then(|before| self.bounds.get(before));
-        let end = self.bounds.get(part);
-        let mut cursor = self.view.cursor(begin.map(Vec::as_slice), end.map(Vec::as_slice))?;
-        let mut reader = Reader::new(self.layouts, &self.query.columns);
-        let mut batch = Batch::new(&self.query.columns);
-        let mut selected: Vec<u32> = Vec::new();
-        loop {
-            batch.clear();
-            while batch.rows < BATCH_ROWS {
-                let Some((key, row)) = cursor.next()? else { break };
-                // A damaged row is found, and told of, by the way that goes row by row.
-                reader.read(key, row, &mut batch).ok_or(Failure::GivenBack(Why::Unsupported))?;
-            }
-            if batch.rows == 0 {
-                return Ok(());
-            }
-            self.rows_met.fetch_add(batch.rows as u64, Ordering::Relaxed);
-            match &mut filter {
-                Some(filter) => filter.select(&batch, &mut selected),
-                None => {
-                    selected.clear();
-                    selected.extend(0..batch.rows as u32);
-                }
-            }
-            groups.add(&self.shape, &batch, &selected)?;
-            if groups.bytes() > self.memory_bytes {
-                return Err(Failure::GivenBack(Why::Memory));
-            }
-            if self.has_failed.load(Ordering::Relaxed) || (self.is_stopped)() {
-                return Err(Failure::GivenBack(Why::Stopped));
+        let slots = &self.shape.slots;
+        let Some(rows) = selected else {
+            wanted.iter().try_for_each(|slot| frame.ensure(slots, *slot))?;
+            return Ok(groups.add(&self.shape, &frame)?);
+        };
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.kept[0].iter().try_for_each(|column| frame.ensure(slots, *column))?;
+        let mut picked = frame.picked(slots, &self.kept[0], &rows);
+        wanted.iter().try_for_each(|slot| picked.ensure(slots, *slot))?;
+        Ok(groups.add(&self.shape, &picked)?)
+    }
+
+    fn add_joined(
+        &self,
+        groups: &mut Groups,
+        mut frame: Frame<'_>,
+        selected: Option<Vec<u32>>,
+        sides: &[Option<Side>],
+        steps: &[Step],
+        wanted: &[usize],
+    ) -> std::result::Result<(), Failure> {
+        let slots = &self.shape.slots;
+        self.kept[0].iter().try_for_each(|column| frame.ensure(slots, *column))?;
+        let selected = selected.map_or_else(|| all_rows(frame.rows), Into::into);
+        for piece in selected.chunks(PIECE_ROWS) {
+            let joined = join::join(slots, steps, sides, &frame, piece.to_vec(), wanted)?;
+            if let Some(mut joined) = joined {
+                wanted.iter().try_for_each(|slot| joined.ensure(slots, *slot))?;
+                groups.add(&self.shape, &joined)?;
             }
         }
+        Ok(())
     }
 }

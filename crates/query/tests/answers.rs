@@ -73,9 +73,13 @@ fn random_row(random: &mut ChaCha8Rng) -> Row {
 fn columns() -> Vec<Column> {
     let bytes = Collation(Arc::new(|a: &[u8], b: &[u8]| a.cmp(b)));
     vec![
-        Column { place: Place::Key { offset: 0, size: 4, is_reversed: false }, form: Form::Unsigned },
-        Column { place: Place::Stored(0), form: Form::Signed },
-        Column { place: Place::Stored(1), form: Form::Text(bytes) },
+        Column {
+            table: 0,
+            place: Place::Key { offset: 0, size: 4, is_reversed: false },
+            form: Form::Unsigned,
+        },
+        Column { table: 0, place: Place::Stored(0), form: Form::Signed },
+        Column { table: 0, place: Place::Stored(1), form: Form::Text(bytes) },
     ]
 }
 
@@ -106,7 +110,7 @@ fn passes((id, value, _): &Row) -> bool {
 
 /// The rows of the answer, sorted.
 fn answer(txn: &mut Txn, table: &Table, query: &Query) -> Vec<Vec<Cell>> {
-    let Outcome::Rows(mut rows) = query.run(txn, table, LIMITS, &|| false).unwrap() else {
+    let Outcome::Rows(mut rows) = query.run(txn, &[table], LIMITS, &|| false).unwrap() else {
         panic!("given back")
     };
     rows.sort_by_key(|row| format!("{row:?}"));
@@ -147,7 +151,13 @@ fn expected<'a>(rows: impl Iterator<Item = &'a Row>, is_grouped: bool) -> Vec<Ve
 fn check(txn: &mut Txn, table: &Table, model: &BTreeMap<u32, Row>) {
     for groups in [vec![], vec![2]] {
         let is_grouped = !groups.is_empty();
-        let query = Query { columns: columns(), filter: Some(filter()), groups, aggregates: aggregates() };
+        let query = Query {
+            columns: columns(),
+            filter: Some(filter()),
+            groups,
+            aggregates: aggregates(),
+            ..Query::default()
+        };
         assert_eq!(answer(txn, table, &query), expected(model.values(), is_grouped));
     }
 }
@@ -228,11 +238,11 @@ fn rows_of_an_older_layout_have_what_columns_were_added_with() {
     let new_row = [&[2u8, 0][..], &i64::MIN.to_le_bytes(), &[200]].concat();
     txn.put(&table, 0, &99u32.to_be_bytes(), &new_row, LockWait::Default).unwrap();
     let columns = vec![
-        Column { place: Place::Stored(0), form: Form::Signed },
-        Column { place: Place::Stored(1), form: Form::Unsigned },
+        Column { table: 0, place: Place::Stored(0), form: Form::Signed },
+        Column { table: 0, place: Place::Stored(1), form: Form::Unsigned },
     ];
     let aggregates = vec![Aggregate::Sum(0), Aggregate::Sum(1), Aggregate::Min(0)];
-    let query = Query { columns, filter: None, groups: Vec::new(), aggregates };
+    let query = Query { columns, filter: None, groups: Vec::new(), aggregates, ..Query::default() };
     let least = i128::from(i64::MIN);
     let sums = vec![Cell::Sum(least - 10, 11), Cell::Sum(290, 11), Cell::Number(least)];
     assert_eq!(answer(&mut txn, &table, &query), [sums]);
@@ -247,13 +257,19 @@ fn texts_that_are_equal_and_not_the_same_give_a_query_back() {
     }
     let ignoring_case =
         Collation(Arc::new(|a: &[u8], b: &[u8]| a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase())));
-    let columns = vec![Column { place: Place::Stored(1), form: Form::Text(ignoring_case) }];
-    let mut query = Query { columns, filter: None, groups: vec![0], aggregates: vec![Aggregate::Rows] };
-    let outcome = query.run(&mut txn, &table, LIMITS, &|| false).unwrap();
+    let columns = vec![Column { table: 0, place: Place::Stored(1), form: Form::Text(ignoring_case) }];
+    let mut query = Query {
+        columns,
+        filter: None,
+        groups: vec![0],
+        aggregates: vec![Aggregate::Rows],
+        ..Query::default()
+    };
+    let outcome = query.run(&mut txn, &[&table], LIMITS, &|| false).unwrap();
     assert!(matches!(outcome, Outcome::GivenBack(Why::Undetermined)));
     query.groups.clear();
     query.aggregates = vec![Aggregate::Min(0)];
-    let outcome = query.run(&mut txn, &table, LIMITS, &|| false).unwrap();
+    let outcome = query.run(&mut txn, &[&table], LIMITS, &|| false).unwrap();
     assert!(matches!(outcome, Outcome::GivenBack(Why::Undetermined)));
     query.aggregates = vec![Aggregate::Max(0), Aggregate::Distinct(0)];
     assert_eq!(answer(&mut txn, &table, &query), [[Cell::Text(b"b".to_vec()), Cell::Number(2)]]);
@@ -264,13 +280,18 @@ fn what_is_too_large_or_stopped_or_unknown_is_given_back() {
     let mut random = ChaCha8Rng::seed_from_u64(6);
     let (db, table, _) = filled(&mut random);
     let mut txn = db.begin();
-    let query =
-        |groups| Query { columns: columns(), filter: None, groups, aggregates: vec![Aggregate::Rows] };
+    let query = |groups| Query {
+        columns: columns(),
+        filter: None,
+        groups,
+        aggregates: vec![Aggregate::Rows],
+        ..Query::default()
+    };
     let small = Limits { threads: 2, memory_bytes: 4096 };
-    let outcome = query(vec![0]).run(&mut txn, &table, small, &|| false).unwrap();
+    let outcome = query(vec![0]).run(&mut txn, &[&table], small, &|| false).unwrap();
     assert!(matches!(outcome, Outcome::GivenBack(Why::Memory)));
-    let outcome = query(vec![2]).run(&mut txn, &table, LIMITS, &|| true).unwrap();
+    let outcome = query(vec![2]).run(&mut txn, &[&table], LIMITS, &|| true).unwrap();
     assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)));
-    let outcome = query(vec![3]).run(&mut txn, &table, LIMITS, &|| false).unwrap();
+    let outcome = query(vec![3]).run(&mut txn, &[&table], LIMITS, &|| false).unwrap();
     assert!(matches!(outcome, Outcome::GivenBack(Why::Unsupported)));
 }

@@ -1,4 +1,5 @@
-"""Random queries over one table. Every answer is in one order only: by all columns of its groups."""
+"""Random queries over one table, or over two or three that are joined. Every answer is in one order only: by all columns
+of its groups. Tables are named `{t}`, `{d}` and `{e}`; columns have names of their own."""
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -16,6 +17,45 @@ def _constant(random, column):
     return random.choice(column.literals)
 
 
+_PATTERNS = ("a%", "%a%", "_b%", "%", "", "zebra", "%e_", "x y", "%ü%", "a\\\\%", "%bc", "A%", "__", "%long%long%", "long long%")
+
+
+def _of(columns, *families):
+    return [column for column in columns if column.family in families]
+
+
+def _pair_condition(random, columns):
+    """Two columns, or numbers, compared with each other."""
+    first = random.choice(columns)
+    alike = [column for column in columns if column.family == first.family and column is not first]
+    if first.family == "number" and random.random() < 0.5:
+        return f"{number(random, columns)} {random.choice(_COMPARISONS)} {number(random, columns)}"
+    second = random.choice(alike) if alike and random.random() < 0.9 else random.choice(columns)
+    return f"{first.name} {random.choice(_COMPARISONS)} {second.name}"
+
+
+def number(random, columns, depth=0):
+    """An expression with numbers."""
+    numbers, dates = _of(columns, "number"), _of(columns, "date", "datetime")
+    form = random.random()
+    if depth < 2 and form < 0.4:
+        first, second = (number(random, columns, depth + 1) for _ in range(2))
+        return f"({first} {random.choice(('+', '-', '*', '*', '-', '/', 'DIV'))} {second})" if form < 0.03 else \
+            f"({first} {random.choice('+-*')} {second})"
+    if depth < 2 and form < 0.55:
+        parts = [number(random, columns, depth + 1) for _ in range(2)]
+        condition = _condition(random, columns, 2)
+        return random.choice(("IF({0}, {1}, {2})", "CASE WHEN {0} THEN {1} ELSE {2} END", "CASE WHEN {0} THEN {1} END",
+                              "CASE WHEN {0} THEN {1} WHEN NOT ({0}) THEN {2} END", "IF({0}, {1}, 0)",
+                              "IF({0}, NULL, {2})")).format(condition, *parts)
+    if dates and form < 0.65:
+        return random.choice(("YEAR({})", "MONTH({})", "EXTRACT(YEAR FROM {})", "DAY({})", "EXTRACT(MONTH FROM {})"
+                              )).format(random.choice(dates).name)
+    if form < 0.8 or not numbers:
+        return random.choice(("0", "1", "2", "0.5", "-1", "1.25", "100", "3000000000", "18446744073709551615"))
+    return random.choice(numbers).name
+
+
 def _condition(random, columns, depth=0):
     form = random.random()
     column = random.choice(columns)
@@ -27,9 +67,15 @@ def _condition(random, columns, depth=0):
     if form < 0.45:
         return f"{column.name} IS {random.choice(('', 'NOT '))}NULL"
     negation = random.choice(("", "", "NOT "))
-    if form < 0.6:
+    if form < 0.5:
+        return _pair_condition(random, columns)
+    if form < 0.54 and _of(columns, "text"):
+        return f"{random.choice(_of(columns, 'text')).name} {negation}LIKE '{random.choice(_PATTERNS)}'"
+    if form < 0.58:
+        return f"{number(random, columns)} {random.choice(_COMPARISONS)} {random.choice((0, 1, -3, 2020, 12, 1.5))}"
+    if form < 0.68:
         return f"{column.name} {negation}BETWEEN {_constant(random, column)} AND {_constant(random, column)}"
-    if form < 0.75:
+    if form < 0.8:
         constants = ", ".join(_constant(random, column) for _ in range(random.randint(1, 4)))
         return f"{column.name} {negation}IN ({constants})"
     sides = [column.name, _constant(random, column)]
@@ -42,15 +88,39 @@ def _aggregate(random, columns):
     column = random.choice(columns)
     if random.random() < 0.25:
         return random.choice(("COUNT(*)", "COUNT(1)"))
+    if random.random() < 0.25:
+        return f"{random.choice(('SUM', 'SUM', 'SUM', 'COUNT', 'COUNT(DISTINCT', 'AVG'))}({number(random, columns)})" \
+            .replace("COUNT(DISTINCT(", "COUNT(DISTINCT ")
     if column.family == "number" and random.random() < 0.5:
         return f"{random.choice(('SUM', 'AVG'))}({column.name})"
     function = random.choice(("COUNT({})", "MIN({})", "MAX({})", "COUNT(DISTINCT {})", "MIN({})", "MAX({})"))
     return function.format(column.name)
 
 
-def query(random, table, columns):
-    """A SELECT over `table`."""
+def _joined(random, columns, dimensions):
+    """FROM with other tables, what joins them, and all columns."""
+    tables, conditions, of = "{t}", [], list(columns)
+    for name, dimension in zip(("{d}", "{e}"), dimensions[:random.choice((1, 1, 2))]):
+        integers = [column.name for column in of if "INT" in column.sql_type]
+        condition = f"{random.choice(integers)} = {dimension[0].name}"
+        if random.random() < 0.5:
+            tables += f", {name}"
+            conditions.append(condition)
+        else:
+            tables += f" {random.choice(('JOIN', 'JOIN', 'JOIN', 'INNER JOIN', 'LEFT JOIN'))} {name} ON {condition}"
+        of += dimension
+    return tables, conditions, of
+
+
+def query(random, columns, dimensions=None):
+    """A SELECT over a table; with dimensions, perhaps joined with them."""
+    tables, conditions = "{t}", []
+    if dimensions and random.random() < 0.3:
+        tables, conditions, columns = _joined(random, columns, dimensions)
     groups = [column.name for column in random.sample(columns, random.choice((0, 1, 1, 2, 3)))]
+    expression = number(random, columns, 1)
+    if random.random() < 0.15 and any(column.name in expression for column in columns):
+        groups.append(expression)
     aggregates = [_aggregate(random, columns) for _ in range(random.randint(0 if groups else 1, 4))]
     shown = groups + [f"{aggregate} AS a{number}" for number, aggregate in enumerate(aggregates)]
     if random.random() < 0.1:
@@ -58,9 +128,11 @@ def query(random, table, columns):
     if aggregates and random.random() < 0.15:
         shown.append(f"{random.choice(aggregates)} + 1")
     random.shuffle(shown)
-    text = f"SELECT {', '.join(shown)} FROM {table}"
+    text = f"SELECT {', '.join(shown)} FROM {tables}"
     if random.random() < 0.7:
-        text += f" WHERE {_condition(random, columns)}"
+        conditions.append(_condition(random, columns))
+    if conditions:
+        text += f" WHERE {' AND '.join(conditions)}"
     if groups:
         text += f" GROUP BY {', '.join(groups)}"
     if aggregates and random.random() < 0.15:

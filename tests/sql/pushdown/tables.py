@@ -101,6 +101,15 @@ def columns(random):
     return [make(random, f"c{number}", random.random() < 0.3) for number, make in enumerate(kinds)]
 
 
+def dimension(random, letter):
+    """The columns of a table that others are joined with: the first is its key, or at least an integer."""
+    of = columns(random)
+    for number, column in enumerate(of):
+        column.name = f"{letter}{number}"
+    few = [str(value) for value in range(-9, 25)]
+    return [Column(f"{letter}k", random.choice(("INT", "SMALLINT", "BIGINT")), "number", few, True)] + of
+
+
 def key(random, of):
     """The primary key: a number that counts, in different places, or none; and the first key columns."""
     form = random.choice(("id", "id", "none", "pair", "descending"))

@@ -1,0 +1,85 @@
+//! Columns of a query: where their bytes are, and what these mean.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// Tells the order of two texts.
+pub type CompareTexts = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
+
+/// The order of a column's texts: the server's.
+#[derive(Clone)]
+pub struct Collation(pub Arc<CompareTexts>);
+
+impl fmt::Debug for Collation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Collation")
+    }
+}
+
+/// Where a column's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The column at this position of the table's current layout.
+    Stored(usize),
+    /// An integer or bytes in the row's key, which has them at this offset.
+    Key {
+        /// Where.
+        offset: usize,
+        /// How many bytes.
+        size: usize,
+        /// The bits are inverted: the key descends.
+        is_reversed: bool,
+    },
+}
+
+/// What the bytes of a column mean.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// An integer with a sign.
+    Signed,
+    /// An integer without.
+    Unsigned,
+    /// A number with so many digits in all and behind the point.
+    Decimal {
+        /// Digits in all.
+        precision: u32,
+        /// Behind the point.
+        scale: u32,
+    },
+    /// Bytes in the order of memcmp, at most 15: temporal values.
+    Ordered,
+    /// Text.
+    Text(Collation),
+    /// Nothing is asked but whether it is NULL.
+    Presence,
+}
+
+/// A column that a query wants.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Which of the query's tables has it.
+    pub table: usize,
+    /// Where.
+    pub place: Place,
+    /// What.
+    pub form: Form,
+}
+
+impl Form {
+    /// The digits behind the point of its numbers; `None` where it has none.
+    pub(crate) fn scale(&self) -> Option<u32> {
+        match self {
+            Form::Signed | Form::Unsigned | Form::Ordered => Some(0),
+            Form::Decimal { scale, .. } => Some(*scale),
+            Form::Text(_) | Form::Presence => None,
+        }
+    }
+
+    pub(crate) fn collation(&self) -> Option<&Collation> {
+        match self {
+            Form::Text(collation) => Some(collation),
+            _ => None,
+        }
+    }
+}

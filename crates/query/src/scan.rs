@@ -1,0 +1,110 @@
+//! Going over a table on several threads: they take the ranges of its leaves from a common counter until none is left.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use pandodb::layout::Layouts;
+use pandodb::{on_threads, Block, View, Want};
+
+use crate::run::{Failure, Why};
+
+/// See the head of this file.
+pub(crate) struct Scan<'a> {
+    layouts: &'a Layouts,
+    view: View<'a>,
+    wants: Vec<Want>,
+    bounds: Vec<Vec<u8>>,
+    next_part: AtomicUsize,
+    has_failed: AtomicBool,
+    rows_met: AtomicU64,
+    is_stopped: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Scan<'a> {
+    pub(crate) fn new(
+        layouts: &'a Layouts,
+        view: View<'a>,
+        wants: Vec<Want>,
+        is_stopped: &'a (dyn Fn() -> bool + Sync),
+    ) -> Scan<'a> {
+        let bounds = view.bounds();
+        let (next_part, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Scan { layouts, view, wants, bounds, next_part, has_failed, rows_met: AtomicU64::new(0), is_stopped }
+    }
+
+    /// How many rows were met.
+    pub(crate) fn rows_met(&self) -> u64 {
+        self.rows_met.load(Ordering::Relaxed)
+    }
+
+    /// How many threads are of use.
+    pub(crate) fn threads(&self, most: usize) -> usize {
+        most.clamp(1, self.bounds.len() + 1)
+    }
+
+    /// Gives all blocks to `step`, which has something of its own in each thread; these are the result.
+    pub(crate) fn fold<S: Send>(
+        &self,
+        threads: usize,
+        begin: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, &Block) -> Result<(), Failure> + Sync,
+    ) -> Result<Vec<S>, Failure> {
+        let mut results = Vec::new();
+        let mut failure = None;
+        for result in on_threads(threads, || self.thread(&begin, &step)) {
+            match result {
+                Ok(of_thread) => results.push(of_thread),
+                // An error tells more than that others stopped because of it.
+                Err(Failure::Error(error)) => failure = Some(Failure::Error(error)),
+                Err(Failure::GivenBack(Why::Stopped)) => {
+                    _ = failure.get_or_insert(Failure::GivenBack(Why::Stopped));
+                }
+                Err(given_back) => match failure {
+                    Some(Failure::Error(_)) => {}
+                    _ => failure = Some(given_back),
+                },
+            }
+        }
+        failure.map_or(Ok(results), Err)
+    }
+
+    fn thread<S>(
+        &self,
+        begin: &impl Fn() -> S,
+        step: &impl Fn(&mut S, &Block) -> Result<(), Failure>,
+    ) -> Result<S, Failure> {
+        let mut state = begin();
+        let result = loop {
+            let part = self.next_part.fetch_add(1, Ordering::Relaxed);
+            if part > self.bounds.len() {
+                break Ok(());
+            }
+            if let Err(failure) = self.part(part, &mut state, step) {
+                break Err(failure);
+            }
+        };
+        if result.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        result.map(|()| state)
+    }
+
+    fn part<S>(
+        &self,
+        part: usize,
+        state: &mut S,
+        step: &impl Fn(&mut S, &Block) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begin = part.checked_sub(1).and_then(|before| self.bounds.get(before));
+        let end = self.bounds.get(part);
+        let (begin, end) = (begin.map(Vec::as_slice), end.map(Vec::as_slice));
+        let mut blocks = self.view.blocks(self.layouts, &self.wants, begin, end)?;
+        while let Some(block) = blocks.next()? {
+            self.rows_met.fetch_add(block.rows as u64, Ordering::Relaxed);
+            step(state, &block)?;
+            if self.has_failed.load(Ordering::Relaxed) || (self.is_stopped)() {
+                return Err(Failure::GivenBack(Why::Stopped));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+/* Constants that columns are compared with: those that the server compares as values of the column's own kind. */
+#include "pushdown.h"
+#include "sql_select.h"
+#include "sql_time.h"
+#include "compat56.h"
+
+namespace pando {
+
+/* Digits that the engine computes with (crates/query/src/decimal.rs). */
+static const uint PRECISION_MAX= 36;
+
+/* Only what is one already: an expression may call whatever it likes. */
+bool Translator::is_constant(Item *item) const
+{
+  return item->basic_const_item();
+}
+
+/* A constant that the server compares with the column as values of the column's own kind. */
+bool Translator::add_constant(Field *field, Item *item, CHARSET_INFO *collation)
+{
+  if (!is_constant(item))
+    return false;
+  /* What the server keeps converted: the constant itself, whose conversion it may never come to, and warn. */
+  while (item->type() == Item::CACHE_ITEM)
+    item= static_cast<Item_cache *>(item)->get_item();
+  PandoQueryColumn unused= {};
+  switch (class_of(field, &unused))
+  {
+  case Column_class::NUMBER:   return add_number(field, item);
+  case Column_class::DATE:
+  case Column_class::DATETIME: return add_moment(field, item);
+  case Column_class::TEXT:     return add_text(field, item, collation);
+  default:                     return false;
+  }
+}
+
+/* The decimal digits of a number, as many as fit. */
+static bool to_number(const my_decimal *decimal, PandoConstant *constant)
+{
+  StringBuffer<DECIMAL_MAX_STR_LENGTH + 2> text;
+  if (decimal->to_string_native(&text, 0, 0, 0) != E_DEC_OK)
+    return false;
+  __int128 value= 0;
+  uint digits= 0;
+  bool negative= false, behind= false;
+  for (uint i= 0; i < text.length(); i++)
+  {
+    char c= text[i];
+    if (c == '-')
+      negative= true;
+    else if (c == '.')
+      behind= true;
+    else if (c < '0' || c > '9' || (value && ++digits > PRECISION_MAX))
+      return false;
+    else
+    {
+      value= value * 10 + (c - '0');
+      constant->scale+= behind;
+    }
+  }
+  if (negative)
+    value= -value;
+  constant->low= uint64_t(value);
+  constant->high= int64_t(value >> 64);
+  return constant->scale <= PRECISION_MAX;
+}
+
+/* Whether a column of this type could have the number, but for digits behind the point: where it could not, what the
+   server answers depends on its plan (NOT IN over a range of a key takes the number for the nearest that there is). */
+static bool is_within_type(const Field *field, const PandoConstant &constant)
+{
+  PandoQueryColumn column= {};
+  class_of(field, &column);
+  __int128 value= (__int128)((unsigned __int128)(constant.high) << 64 | constant.low), limit= 1;
+  for (uint i= 0; i < constant.scale; i++)
+    value/= 10;
+  if (column.form == PANDO_FORM_DECIMAL)
+  {
+    for (uint i= column.scale; i < column.precision; i++)
+      limit*= 10;
+    return value > -limit && value < limit;
+  }
+  const bool has_sign= column.form == PANDO_FORM_SIGNED;
+  limit<<= 8 * field->pack_length() - (has_sign ? 1 : 0);
+  return value < limit && value >= (has_sign ? -limit : 0) && !(constant.high < 0 && !has_sign);
+}
+
+/* Without a field: any number. */
+bool Translator::add_number(Field *field, Item *item)
+{
+  if (!is_exact_number(item))
+    return false;
+  my_decimal buffer;
+  PandoConstant constant= {};
+  const my_decimal *decimal= item->val_decimal(&buffer);
+  if (item->null_value || !decimal || !to_number(decimal, &constant) || (field && !is_within_type(field, constant)))
+    return false;
+  pando_query_constant(m_query, constant);
+  return true;
+}
+
+/* A literal, as a number to compute with. */
+Number Translator::constant_number(Item *item)
+{
+  Number number;
+  while (item->type() == Item::CACHE_ITEM)
+    item= static_cast<Item_cache *>(item)->get_item();
+  PandoConstant constant= {};
+  if (item->type() == Item::NULL_ITEM)
+    constant.is_null= 1;
+  else
+  {
+    my_decimal buffer;
+    const my_decimal *decimal= is_exact_number(item) ? item->val_decimal(&buffer) : nullptr;
+    if (!decimal || item->null_value || !to_number(decimal, &constant))
+      return number;
+  }
+  pando_query_constant(m_query, constant);
+  return expression(item, PANDO_ARITHMETIC_CONSTANT, number, number, constant.scale);
+}
+
+/* 'YYYY-MM-DD', perhaps with ' hh:mm:ss': texts that are one moment whatever the rules of conversion. */
+static bool is_plain_moment(const String &text)
+{
+  static const char PATTERN[]= "0000-00-00 00:00:00";
+  if (text.length() != 10 && text.length() != 19)
+    return false;
+  for (uint i= 0; i < text.length(); i++)
+    if (PATTERN[i] == '0' ? !my_isdigit(&my_charset_latin1, text[i]) : text[i] != PATTERN[i])
+      return false;
+  return true;
+}
+
+static bool is_moment(Item *item)
+{
+  const enum_field_types type= item->field_type();
+  if (item->cmp_type() == TIME_RESULT)
+    return type == MYSQL_TYPE_DATE || type == MYSQL_TYPE_DATETIME;
+  if (item->cmp_type() != STRING_RESULT || !item->basic_const_item() || item->collation.collation->mbminlen != 1)
+    return false;
+  StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+  String *text= item->val_str(&buffer);
+  if (!text || !is_plain_moment(*text))
+    return false;
+  const int month= (text->ptr()[5] - '0') * 10 + text->ptr()[6] - '0';
+  const int day= (text->ptr()[8] - '0') * 10 + text->ptr()[9] - '0';
+  return text->ptr()[0] != '0' && month >= 1 && month <= 12 && day >= 1 && day <= 28;
+}
+
+/* A DATE or DATETIME, as the column stores it. */
+bool Translator::add_moment(Field *field, Item *item)
+{
+  if (!is_moment(item))
+    return false;
+  Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
+  if (!moment.is_valid_datetime())
+    return false;
+  const MYSQL_TIME *time= moment.get_mysql_time();
+  PandoConstant constant= {};
+  if (field->real_type() == MYSQL_TYPE_NEWDATE)
+  {
+    if (time->hour || time->minute || time->second || time->second_part)
+      return false;
+    constant.low= time->day + time->month * 32 + time->year * 16 * 32;
+  }
+  else
+  {
+    static const uint UNITS[]= {1000000, 100000, 10000, 1000, 100, 10, 1};
+    uchar bytes[8];
+    const uint decimals= field->decimals(), size= field->pack_length();
+    if (decimals > 6 || size > sizeof(bytes) || time->second_part % UNITS[decimals])
+      return false;
+    my_datetime_packed_to_binary(TIME_to_longlong_datetime_packed(time), bytes, decimals);
+    for (uint i= 0; i < size; i++)
+      constant.low= constant.low << 8 | bytes[i];
+  }
+  pando_query_constant(m_query, constant);
+  return true;
+}
+
+bool Translator::add_text(Field *field, Item *item, CHARSET_INFO *collation)
+{
+  if (item->cmp_type() != STRING_RESULT || !collation ||
+      !my_charset_same(item->collation.collation, field->charset()) ||
+      !my_charset_same(collation, field->charset()))
+    return false;
+  StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+  String *text= item->val_str(&buffer);
+  if (!text || item->null_value)
+    return false;
+  PandoConstant constant= {};
+  constant.is_text= 1;
+  constant.collation= collation;
+  constant.text= PandoBytes{reinterpret_cast<const uint8_t *>(text->ptr()), text->length()};
+  pando_query_constant(m_query, constant);
+  return true;
+}
+
+} // namespace pando
