@@ -3,7 +3,8 @@
 
     scripts/conformance.py                        all suites (make conformance)
     scripts/conformance.py main [TEST ...]        one suite, or some tests of it (others keep their last outcome)
-    scripts/conformance.py --judge main           judges the last run again
+    scripts/conformance.py --resume [main]        goes on where a run was broken off: only tests without an outcome
+    scripts/conformance.py --judge [main]         judges the last run again
     scripts/conformance.py --accept REASON main TEST ...
                                                   takes the differences of these tests from InnoDB, as last seen, into
                                                   mariadb/mysql-test/default_engine/main/TEST.diff
@@ -14,21 +15,22 @@ test whose output is not the recorded one is judged by its answers, in this orde
 
     pass      the driver found the recorded result (for some tests with a difference stated in a .rdiff)
     answers   the answers are the recorded ones; plans, counters or the order of rows differ
-    as InnoDB the answers are those of InnoDB, which is run next to it and does not give the recorded ones either; a test
-              that ends at an unexpected error is run on both engines once more, going on after errors
+    as InnoDB each answer is the recorded one or that of InnoDB, which is run next to it; a test that ends at an
+              unexpected error is run on both engines once more, going on after errors
     stated    the answers differ from InnoDB's exactly as a .diff states, with the reason in its first line
     FAIL      anything else
 
-What is compared: the output is cut at the statements in it; what EXPLAIN and SHOW STATUS print is left out, names
-of engines are made equal, and lines between two statements are sorted unless an ORDER BY stands among them.
+What is compared is said in scripts/conformance_judge.py. Outputs and the driver's log stay in build/conformance, with the
+table of the last whole run (summary.md), which docs/compatibility.md repeats.
 """
-import difflib
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
+
+from conformance_judge import blocks, difference
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
 OUT = os.path.join(ROOT, "build", "conformance")
@@ -37,42 +39,22 @@ SUITES = ["engines/iuds", "engines/funcs", "handler", "vcol", "gcol", "parts", "
           "main", "binlog", "rpl", "innodb"]
 # Suites whose outputs the driver records: it is much quicker than when it compares, because after a difference it starts
 # the servers anew. Not for suites that run tests in several combinations, which would overwrite each other's.
-RECORDED = ["main"]
+RECORDED = ["main", "innodb"]
 PASSES = ["pass", "answers", "as InnoDB", "stated"]
-
-STATEMENT = re.compile(
-    r"\s*(select|insert|update|delete|replace|create|drop|alter|explain|describe|desc|show|set|prepare|execute|deallocate"
-    r"|call|flush|lock|unlock|start|begin|commit|rollback|savepoint|release|analyze|optimize|check|checksum|repair"
-    r"|rename|truncate|with|values|handler|load|use|grant|revoke|do|xa|backup|table|connect|connection|disconnect"
-    r"|end|kill|cache|purge|reset|change|stop|include|eval|delimiter|echo)\b|#|\(select|--|\*\*\*", re.I)
-PLAN = re.compile(r"\s*(explain|describe|desc|analyze)\b(?!\s+(local\s+)?table)|\s*show\s+((global|session)\s+)?status"
-                  r"|.*\b(global_status|session_status|optimizer_trace)\b", re.I)
-PLAN_HEADER = re.compile(r"id\tselect_type\ttable\t|EXPLAIN$|ANALYZE$")
-ENGINE = re.compile(r"innodb|myisam|pando", re.I)
+# Tests in one run of the driver: what a run that is broken off loses.
+BATCH = 50
 
 
-def answers(text):
-    """The output as a list of lines in which only what is an answer to a statement counts."""
-    blocks = [[]]
-    for line in ENGINE.sub("PANDO", text).split("\n"):
-        if STATEMENT.match(line) or not blocks[-1]:
-            blocks.append([])
-        blocks[-1].append(line.rstrip())
-    lines = []
-    for block in blocks:
-        if not block:
-            continue
-        head, rest = block[0], block[1:]
-        if PLAN.match(head):
-            rest = []
-        for number, line in enumerate(rest):
-            if PLAN_HEADER.match(line):
-                rest = rest[:number]
-                break
-        if not any("order by" in line.lower() for line in block):
-            rest.sort()
-        lines += [head] + rest
-    return lines
+def tests_of(suite):
+    """The names of the tests of a suite that are run."""
+    script = ('PANDO_ROOT=$1 INSTALLED=/usr/share/mysql OURS=$1/mariadb/mysql-test; . "$1/scripts/conformance.sh"; '
+              'conformance_tests "$2" /usr/share/mysql')
+    chosen = subprocess.run(["bash", "-c", script, "bash", ROOT, suite], stdout=subprocess.PIPE, text=True,
+                            check=True).stdout.split()
+    directory = "/usr/share/mysql/mysql-test/" + ("main" if suite == "main" else "suite/" + suite)
+    if os.path.isdir(os.path.join(directory, "t")):
+        directory = os.path.join(directory, "t")
+    return chosen or sorted(name[:-5] for name in os.listdir(directory) if name.endswith(".test"))
 
 
 def read(path):
@@ -105,7 +87,7 @@ class Run:
             for old in self.rejects(test):
                 os.remove(old)
         command = [os.path.join(ROOT, "scripts", "mtr.sh"), "--suite", self.suite, "--suite-timeout=600",
-                   "--testcase-timeout=8"] + tests
+                   "--testcase-timeout=3"] + tests
         with open(self.log_path, "a") as log:
             driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       env=dict(os.environ, PANDO_TEST_ENGINE=self.engine,
@@ -139,9 +121,13 @@ class Run:
             match = pattern.match(line)
             if match:
                 found[match[1] + ("," + match[2] if match[2] else "")] = match[3]
-        # When it records, the driver lets every output pass.
-        return {test: "fail" if outcome == "pass" and self.rejects(test) and self.suite in RECORDED else outcome
-                for test, outcome in found.items()}
+        if self.suite in RECORDED and found:
+            # When it records, the driver lets every output pass.
+            other = {re.split("[,.]", name)[0] for name in os.listdir(self.directory) if name.endswith(".reject")}
+            for test, outcome in found.items():
+                if outcome == "pass" and test.split(",")[0] in other:
+                    found[test] = "fail"
+        return found
 
     def output(self, test, outcome):
         """What the test printed to its end; None: it did not come to its end."""
@@ -168,11 +154,7 @@ class Run:
         return " ".join(log[at:].split("\n\n")[0].split("\n")[1:])[:300] if at >= 0 else "no output"
 
 
-def difference(of, to):
-    return "\n".join(difflib.unified_diff(of, to, "InnoDB", "PANDO", lineterm="", n=1)) + "\n"
-
-
-def judge(suite, run=True, tests=()):
+def judge(suite, run=True, tests=(), only_named=False):
     """Test -> (verdict, what to show). With `run`, what has not been run for it (and is one of `tests`, if any are
     named) is run."""
     pando, innodb = Run(suite, "PANDO"), Run(suite, "InnoDB")
@@ -184,31 +166,34 @@ def judge(suite, run=True, tests=()):
         innodb.start(ended, keep=True, go_on=True)
     verdicts, open_tests = {}, {}
     for test, outcome in sorted(pando.outcomes().items()):
+        if only_named and test.split(",")[0] not in tests:
+            continue
         if outcome != "fail":
             verdicts[test] = (outcome, "")
             continue
         text = pando.output(test, outcome)
         if text is None:
             verdicts[test] = ("FAIL", "ends early: " + pando.why(test))
-        elif answers(text) == answers(pando.recorded(test) or ""):
+        elif blocks(text) == blocks(pando.recorded(test) or ""):
             verdicts[test] = ("answers", "")
         else:
-            open_tests[test] = answers(text)
-    missing = sorted({test.split(",")[0] for test in open_tests if test not in innodb.outcomes()})
+            open_tests[test] = blocks(text)
+    found = innodb.outcomes()
+    missing = sorted({test.split(",")[0] for test in open_tests if test not in found})
     missing = [test for test in missing if not tests or test in tests]
     if missing and run:
         innodb.start(missing, keep=True)
+    found = innodb.outcomes()
     for test, mine in open_tests.items():
-        outcome = innodb.outcomes().get(test, "not run")
+        outcome = found.get(test, "not run")
         text = innodb.output(test, outcome)
+        recorded = blocks(pando.recorded(test) or "")
+        note = ""
         if text is None:
-            text = innodb.recorded(test) or ""
             note = "InnoDB %s; against the recorded result:\n" % outcome
-        else:
-            note = ""
-        shown = difference(answers(text), mine)
+        shown = difference(mine, recorded if text is None else blocks(text), recorded)
         stated = read(os.path.join(OURS, suite, test + ".diff"))
-        if not shown.strip():
+        if not shown:
             verdicts[test] = ("as InnoDB", "")
         elif stated is not None and stated.split("\n", 1)[1] == shown:
             verdicts[test] = ("stated", "")
@@ -218,25 +203,39 @@ def judge(suite, run=True, tests=()):
 
 
 def accept(reason, suite, tests):
-    for test, (verdict, shown) in judge(suite, run=False).items():
-        if verdict == "FAIL" and (test in tests or test.split(",")[0] in tests) and "\n@@" in shown:
-            at = shown.index("--- InnoDB")
+    for test, (verdict, shown) in judge(suite, run=False, tests=tests, only_named=True).items():
+        if verdict == "FAIL" and "@@" in shown:
+            os.makedirs(os.path.join(OURS, suite), exist_ok=True)
             with open(os.path.join(OURS, suite, test + ".diff"), "w", errors="surrogateescape") as file:
-                file.write("Reason: %s\n%s" % (reason, shown[at:]))
+                file.write("Reason: %s\n%s" % (reason, shown[shown.index("@@"):]))
             print("stated:", suite, test)
 
 
+def run_suite(suite, resume):
+    run = Run(suite, "PANDO")
+    if not resume:
+        shutil.rmtree(run.directory, ignore_errors=True)
+    done = {test.split(",")[0] for test in run.outcomes()}
+    left = [test for test in tests_of(suite) if test not in done]
+    for start in range(0, len(left), BATCH):
+        print("%s: %d of %d tests left" % (suite, len(left) - start, len(left) + len(done)), flush=True)
+        run.start(left[start:start + BATCH], keep=True)
+
+
 def summary(all_verdicts):
-    print("\n| suite | tests | %s | skipped by the test | cannot apply | FAIL |" % " | ".join(PASSES))
-    print("|" + " --- |" * (len(PASSES) + 5))
-    failed = 0
-    for suite, verdicts in all_verdicts.items():
-        count = Counter(verdict for verdict, _ in verdicts.values())
-        failed += count["FAIL"]
-        print("| `%s` | %d | %s | %d | %d | %d |" % (
-            suite, len(verdicts), " | ".join(str(count[name]) for name in PASSES), count["skipped"],
-            count["disabled"], count["FAIL"]))
-    return 1 if failed else 0
+    lines = ["| suite | tests | %s | skipped by the test | cannot apply | FAIL |" % " | ".join(PASSES),
+             "|" + " --- |" * (len(PASSES) + 5)]
+    total = Counter()
+    for suite, verdicts in list(all_verdicts.items()) + [("in all", None)]:
+        count = total if verdicts is None else Counter(verdict for verdict, _ in verdicts.values())
+        if verdicts is not None:
+            total.update(count)
+        lines.append("| `%s` | %d | %s |" % (suite, sum(count.values()), " | ".join(
+            str(count[name]) for name in PASSES + ["skipped", "disabled", "FAIL"])))
+    print("\n" + "\n".join(lines))
+    with open(os.path.join(OUT, "summary.md"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    return 1 if total["FAIL"] else 0
 
 
 def main():
@@ -244,15 +243,17 @@ def main():
     if arguments[:1] == ["--accept"]:
         accept(arguments[1], arguments[2], arguments[3:])
         return 0
-    judge_only = arguments[:1] == ["--judge"]
-    if judge_only:
-        arguments = arguments[1:]
-    suites, tests = (arguments[:1], arguments[1:]) if arguments else (SUITES, [])
+    options = [argument for argument in arguments if argument in ("--judge", "--resume")]
+    names = [argument for argument in arguments if argument not in options]
+    suites, tests = (names[:1], names[1:]) if names else (SUITES, [])
+    os.makedirs(OUT, exist_ok=True)
     all_verdicts = {}
     for suite in suites:
-        if not judge_only:
-            Run(suite, "PANDO").start(tests, keep=bool(tests))
-        all_verdicts[suite] = judge(suite, run=not judge_only, tests=tests)
+        if tests and not options:
+            Run(suite, "PANDO").start(tests, keep=True)
+        elif "--judge" not in options:
+            run_suite(suite, "--resume" in options)
+        all_verdicts[suite] = judge(suite, run="--judge" not in options, tests=tests)
         for test, (verdict, shown) in all_verdicts[suite].items():
             if verdict == "FAIL" and (not tests or test.split(",")[0] in tests):
                 print("\n== FAIL %s.%s\n%s" % (suite, test, shown), end="")

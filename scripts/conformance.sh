@@ -7,8 +7,10 @@
 # 2. Where a test names an engine for a table (ENGINE=InnoDB, SET default_storage_engine=..., let $engine=...),
 #    PANDO stands there, in the test and in the recorded result alike. Both InnoDB and MyISAM are replaced, since the
 #    driver's default is MyISAM; in binlog and rpl only InnoDB is, because there a MyISAM table means "one without
-#    transactions".
-# 3. mariadb/mysql-test/default_engine/SUITE says what else is different with PANDO:
+#    transactions". Where a test looks who waits for a lock, or says how long to wait, PANDO's tables of
+#    INFORMATION_SCHEMA and PANDO's variable stand for InnoDB's.
+# 3. INSERT DELAYED, which both PANDO and InnoDB refuse, becomes INSERT, outside the tests about it.
+# 4. mariadb/mysql-test/default_engine/SUITE says what else is different with PANDO:
 #      NAME.rdiff, NAME,COMBINATION.rdiff   a difference from the recorded result, its first line says why
 #      disabled.def                         tests that cannot apply, each line with the reason
 #      tests                                patterns of the tests that are run, with ! of those that are not; without
@@ -57,7 +59,11 @@ replace_engine() {
         -o -name '*.rdiff' -o -name '*combinations' -o -name '*.sql' \) -print0 |
         NAMES=$names ENGINE=$engine xargs -0 perl -pi -e '
             BEGIN { $names = $ENV{NAMES}; $engine = $ENV{ENGINE}; }
-            s/(engine\w*\]?[\x27"`]?\s*(?:=\s*|\s)[\x27"`]?)(?:$names)\b(?!\s+(?:STATUS|MUTEX|LOGS))/$1$engine/gi'
+            s/(engine\w*\]?[\x27"`]?\s*(?:=\s*|\s)[\x27"`]?)(?:$names)\b(?!\s+(?:STATUS|MUTEX|LOGS))/$1$engine/gi;
+            s/\b(insert|replace)\s+delayed\s+into\b/$1 into/gi if $ARGV !~ m{/delayed[^/]*$};
+            next if $engine ne "PANDO";
+            s/\binnodb_(trx|locks|lock_waits)\b/PANDO_\U$1/gi;
+            s/\binnodb([_-]lock[_-]wait[_-]timeout)\b/pando$1/gi'
 }
 
 # One suite as a copy below the view. The tests of main lie beside the suites.
@@ -164,6 +170,9 @@ adapt_results() {
 build_conformance_view() {
     local engine=$1 view=$2 stamp=$2/.stamp suite
     shift 2
+    # Runs of several suites may go side by side.
+    exec 7>"$view.lock"
+    flock 7
     if [ ! -f "$stamp" ] || ! cmp -s "$PANDO_SERVER_SOURCE/.pando-version" "$stamp" ||
         [ "$PANDO_ROOT/scripts/conformance.sh" -nt "$stamp" ]; then
         rm -rf "$view"
@@ -180,6 +189,7 @@ build_conformance_view() {
     else
         for suite in "$@"; do copy_conformance_suite "$suite" "$engine" "$view"; done
     fi
+    exec 7>&-
 }
 
 # The tests of a suite that are run, as the driver wants them named; nothing: all.
