@@ -11,7 +11,8 @@
 //! serve the next leaf go on from there without a seek.
 //!
 //! Dead records that runs make the cursor step over are counted per leaf; many of them file a hint,
-//! so that the leaf is compacted (queues must not rot).
+//! so that the leaf is compacted (queues must not rot). Those in memtables are counted, too: where they are in everybody's
+//! way, the memtable is sealed before it is full.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -65,8 +66,23 @@ pub struct Cursor {
     seqno: Seqno,
     /// The version that decided about `key` came from a run.
     decided_by_run: bool,
-    dead: u64,
+    dead: Dead,
     live: u64,
+}
+
+/// Records stepped over that hide behind a newer version or are no rows, by where that which decided about their key was.
+#[derive(Debug, Default)]
+struct Dead {
+    in_runs: u64,
+    in_memtables: u64,
+}
+
+impl Dead {
+    #[inline]
+    fn count(&mut self, decided_by_run: bool) {
+        self.in_runs += u64::from(decided_by_run);
+        self.in_memtables += u64::from(!decided_by_run);
+    }
 }
 
 impl fmt::Debug for Cursor {
@@ -99,7 +115,7 @@ impl Tree {
             value: Vec::new(),
             seqno: 0,
             decided_by_run: false,
-            dead: 0,
+            dead: Dead::default(),
             live: 0,
         }
     }
@@ -255,7 +271,7 @@ impl Cursor {
                 }
                 last = at;
                 if record.key == decided.map_or(self.key.as_slice(), |decided| decided.key) {
-                    self.dead += 1;
+                    self.dead.in_runs += 1;
                     continue;
                 }
                 if record.seqno > self.snapshot {
@@ -263,7 +279,7 @@ impl Cursor {
                 }
                 decided = Some(record);
                 if !is_row(record.kind) {
-                    self.dead += 1;
+                    self.dead.in_runs += 1;
                     continue;
                 }
                 self.live += 1;
@@ -313,7 +329,7 @@ impl Cursor {
             let source = &self.inputs[top].source;
             let r = source.record();
             if self.has_key && self.key == r.key {
-                self.dead += u64::from(self.decided_by_run);
+                self.dead.count(self.decided_by_run);
             } else if r.seqno <= self.snapshot {
                 self.key.clear();
                 self.key.extend_from_slice(r.key);
@@ -325,7 +341,7 @@ impl Cursor {
                     self.live += 1;
                     return Ok(());
                 }
-                self.dead += u64::from(self.decided_by_run);
+                self.dead.count(self.decided_by_run);
             }
             self.step_top()?;
         }
@@ -344,7 +360,7 @@ impl Cursor {
                         self.live += 1;
                         return Ok(());
                     }
-                    self.dead += u64::from(self.decided_by_run);
+                    self.dead.count(self.decided_by_run);
                     newest = None;
                 }
             }
@@ -356,7 +372,7 @@ impl Cursor {
             };
             if r.seqno <= self.snapshot {
                 if newest.is_some() {
-                    self.dead += u64::from(self.decided_by_run);
+                    self.dead.count(self.decided_by_run);
                 } else {
                     self.key.clear();
                     self.key.extend_from_slice(r.key);
@@ -461,13 +477,16 @@ impl Cursor {
 
     /// Files what was met in the leaf being left.
     fn leave_leaf(&mut self) {
-        if self.dead > 0 {
-            self.tree.dead_skipped.fetch_add(self.dead, Ordering::Relaxed);
-            if self.dead >= DEAD_HINT_MIN && self.dead > self.live {
+        let dead = std::mem::take(&mut self.dead);
+        if dead.in_runs > 0 {
+            self.tree.dead_skipped.fetch_add(dead.in_runs, Ordering::Relaxed);
+            if dead.in_runs >= DEAD_HINT_MIN && dead.in_runs > self.live {
                 self.tree.try_hint(self.range.low());
             }
         }
-        self.dead = 0;
+        if dead.in_memtables > 0 {
+            self.version.active.note_dead(dead.in_memtables);
+        }
         self.live = 0;
     }
 

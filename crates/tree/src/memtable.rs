@@ -25,6 +25,11 @@ use parking_lot::RwLock;
 /// What a record costs beside its key and value: the list's node and tower, two allocations.
 const RECORD_OVERHEAD_BYTES: u64 = 96;
 
+/// Fewer records are not worth a run of their own, however often they are stepped over.
+const ROTTEN_ROWS_MIN: u64 = 2048;
+/// So often each record can be stepped over for what it costs to write it.
+const ROTTEN_SKIPS: u64 = 32;
+
 /// Life of a memtable.
 ///
 /// ```text
@@ -175,6 +180,8 @@ pub(crate) struct Memtable {
     bytes: AtomicU64,
     rows: AtomicU64,
     tombstones: AtomicU64,
+    /// Dead records that cursors had to step over in memtables while this one was active.
+    dead_skipped: AtomicU64,
     /// Commits that will insert into it, even when it is sealed by then.
     deferred: AtomicUsize,
     /// Lowest seqno under which the log has what they insert; `u64::MAX` while there were none.
@@ -197,6 +204,7 @@ impl Memtable {
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            dead_skipped: AtomicU64::new(0),
             deferred: AtomicUsize::new(0),
             deferred_from: AtomicU64::new(u64::MAX),
             first_seqno: AtomicU64::new(u64::MAX),
@@ -288,6 +296,19 @@ impl Memtable {
             true => self.adopted.read().clone(),
             false => Vec::new(),
         }
+    }
+
+    /// A cursor has stepped over dead records.
+    pub(crate) fn note_dead(&self, records: u64) {
+        self.dead_skipped.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// Whether stepping over dead records has cost more than writing the memtable would: where rows are inserted
+    /// at one end and deleted at the other, everybody looks for the first one behind all those that are gone, and only
+    /// merges remove them.
+    pub(crate) fn is_rotten(&self) -> bool {
+        let rows = self.rows();
+        rows >= ROTTEN_ROWS_MIN && self.dead_skipped.load(Ordering::Relaxed) / ROTTEN_SKIPS > rows
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -259,9 +259,12 @@ impl Tree {
         self.last_write.load(Ordering::Acquire)
     }
 
-    /// Seals the active memtable if it has reached its size. See [`Tree::seal`].
+    /// Seals the active memtable if it has reached its size, or dead records in it are in everybody's way. See
+    /// [`Tree::seal`].
     pub fn seal_if_full(&self, last_assigned: impl Fn() -> Seqno) -> bool {
-        let full = |version: &TreeVersion| version.active.bytes() >= self.config.memtable_bytes as u64;
+        let full = |version: &TreeVersion| {
+            version.active.bytes() >= self.config.memtable_bytes as u64 || version.active.is_rotten()
+        };
         full(&self.version.load()) && self.seal_when(full, last_assigned).0
     }
 

@@ -49,6 +49,28 @@ fn newest_finds_deletes_and_ignores_snapshots() {
     assert!(world.tree.get(b"k00003", world.last - 1).unwrap().is_some());
 }
 
+/// A queue in a memtable: who looks for the first row steps over all that are gone.
+#[test]
+fn a_memtable_whose_dead_rows_are_in_the_way_is_sealed_before_it_is_full() {
+    let config = TreeConfig { memtable_bytes: 64 << 20, ..tiny() };
+    let mut world = filled(config, 3000);
+    for n in 0..2900 {
+        world.delete(&format!("k{n:05}"));
+    }
+    let last = world.last;
+    assert!(!world.tree.seal_if_full(|| last), "nobody has been disturbed yet");
+    for _ in 0..40 {
+        let mut cursor = world.tree.cursor(last);
+        cursor.seek_first().unwrap();
+        assert_eq!(cursor.key(), b"k02900");
+    }
+    assert!(world.tree.seal_if_full(|| last));
+    assert!(!world.tree.seal_if_full(|| last), "the new one is clean");
+    world.check_all();
+    world.run_jobs();
+    world.check_all();
+}
+
 #[test]
 fn a_scan_that_meets_many_dead_rows_has_them_removed() {
     let config = TreeConfig { memtable_bytes: 1 << 20, leaf_raw_bytes: 64 << 10, ..tiny() };
