@@ -30,6 +30,8 @@ mod join;
 mod memory;
 mod run;
 mod scan;
+#[cfg(test)]
+mod speed_tests;
 
 pub use aggregate::{Aggregate, Cell};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
