@@ -9,10 +9,55 @@ namespace pando {
 /* Digits that the engine computes with (crates/query/src/decimal.rs). */
 static const uint PRECISION_MAX= 36;
 
-/* Only what is one already: an expression may call whatever it likes. */
+static Item *without_cache(Item *item)
+{
+  while (item->type() == Item::CACHE_ITEM)
+    item= static_cast<Item_cache *>(item)->get_item();
+  return item;
+}
+
+/* DATE'1995-01-01' + INTERVAL 3 MONTH, and the like: literals, and so far from the ends of time that nothing can go
+   wrong when they are computed. */
+static bool is_moved_date(THD *thd, Item_func *function)
+{
+  if (strcmp(function->func_name_cstring().str, "date_add_interval"))
+    return false;
+  Item *date= without_cache(function->arguments()[0]), *interval= without_cache(function->arguments()[1]);
+  if (!date->basic_const_item() || date->cmp_type() != TIME_RESULT || !interval->basic_const_item() ||
+      interval->cmp_type() != INT_RESULT)
+    return false;
+  const longlong count= interval->val_int();
+  Datetime moment(thd, date, Datetime::Options_cmp(thd));
+  return moment.is_valid_datetime() && moment.get_mysql_time()->year >= 1000 &&
+         moment.get_mysql_time()->year <= 9000 && count >= -400 && count <= 400;
+}
+
+/* Short literals with digits behind the point, added or multiplied. */
+static bool is_plain_decimal(Item_func *function)
+{
+  const char *name= function->func_name_cstring().str;
+  if (function->result_type() != DECIMAL_RESULT || function->argument_count() != 2 ||
+      (strcmp(name, "+") && strcmp(name, "-") && strcmp(name, "*")))
+    return false;
+  for (uint i= 0; i < 2; i++)
+  {
+    Item *argument= without_cache(function->arguments()[i]);
+    if (!argument->basic_const_item() || !is_exact_number(argument) || argument->decimal_precision() > 18)
+      return false;
+  }
+  return true;
+}
+
+/* Only what is one already, or nearly: an expression may call whatever it likes. */
 bool Translator::is_constant(Item *item) const
 {
-  return item->basic_const_item();
+  if (item->basic_const_item())
+    return true;
+  item= without_cache(item);
+  if (item->type() != Item::FUNC_ITEM || !item->const_item())
+    return false;
+  Item_func *function= static_cast<Item_func *>(item);
+  return is_moved_date(m_thd, function) || is_plain_decimal(function);
 }
 
 /* A constant that the server compares with the column as values of the column's own kind. */
@@ -21,8 +66,7 @@ bool Translator::add_constant(Field *field, Item *item, CHARSET_INFO *collation)
   if (!is_constant(item))
     return false;
   /* What the server keeps converted: the constant itself, whose conversion it may never come to, and warn. */
-  while (item->type() == Item::CACHE_ITEM)
-    item= static_cast<Item_cache *>(item)->get_item();
+  item= without_cache(item);
   PandoQueryColumn unused= {};
   switch (class_of(field, &unused))
   {
@@ -103,8 +147,7 @@ bool Translator::add_number(Field *field, Item *item)
 Number Translator::constant_number(Item *item)
 {
   Number number;
-  while (item->type() == Item::CACHE_ITEM)
-    item= static_cast<Item_cache *>(item)->get_item();
+  item= without_cache(item);
   PandoConstant constant= {};
   if (item->type() == Item::NULL_ITEM)
     constant.is_null= 1;

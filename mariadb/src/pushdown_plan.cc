@@ -56,8 +56,8 @@ std::vector<TABLE *> tables_of(THD *thd, const ::Query *query)
   return tables;
 }
 
-/* What ways of reading cost, in nanoseconds a row; measured, see docs/decisions/0010-whole-queries.md. Only how they
-   relate counts, and the engine is given the query when in doubt: it uses all processors. */
+/* What ways of reading cost, in nanoseconds a row: estimates, of which only the relation counts
+   (docs/decisions/0010-whole-queries.md). */
 static const double SERVER_SCAN_NS= 300;    /* a whole row, from a scan */
 static const double SERVER_COVERED_NS= 100; /* an entry of a key that has all columns */
 static const double SERVER_LOOKUP_NS= 1000; /* an entry of a key, and its row */

@@ -21,6 +21,18 @@ bool Translator::translate(const ::Query *query, const JOIN *join)
   return add_groups(query) && add_outputs(query) && add_order(query);
 }
 
+/* Other expressions do not make groups: where a sum with a DECIMAL is NULL, the server has been seen to put the row into
+   the group before it. */
+static bool is_date_part(Item *item)
+{
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<const Item_func *>(item);
+  const char *name= function->func_name_cstring().str;
+  return function->functype() == Item_func::EXTRACT_FUNC || !strcmp(name, "year") || !strcmp(name, "month") ||
+         !strcmp(name, "dayofmonth");
+}
+
 bool Translator::add_groups(const ::Query *query)
 {
   for (ORDER *group= query->group_by; group; group= group->next)
@@ -32,7 +44,7 @@ bool Translator::add_groups(const ::Query *query)
       slot= column(made.field, false);
     else
     {
-      const Number number= is_constant(item->real_item()) ? Number() : number_of(item);
+      const Number number= is_date_part(item->real_item()) ? number_of(item) : Number();
       slot= number.slot;
       made.scale= number.scale;
     }
