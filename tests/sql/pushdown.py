@@ -5,12 +5,13 @@
 
 Random queries (`pushdown/queries.py`) over random tables (`pushdown/tables.py`), alone and joined, in PANDO and in InnoDB.
 Each is asked three times: of PANDO with pando_pushdown ON and OFF, of InnoDB, and in every tenth case inside a transaction that
-has changed rows. What has to be equal: ON and OFF always, warnings included; InnoDB too, but where equal texts that
-are not the same leave the answer to the order of rows. How many queries the engine answered is told, and has to be a
-good part of them. In the end a row is deleted in one engine only, which has to be noticed.
+has changed rows. What has to be equal: ON and OFF always, warnings included; InnoDB too, but for the number of warnings, and
+where equal texts that are not the same leave the answer to the order of rows. How many queries the engine answered is
+told, and has to be a good part of them. In the end a row is deleted in one engine only, which has to be noticed.
 """
 
 import argparse
+import itertools
 import pathlib
 import random as randoms
 import sys
@@ -43,6 +44,14 @@ def _answer(session, statement):
     except SqlError as error:
         return ("error", error.number)
     return (tuple(result.columns), [tuple(row) for row in result.rows], result.warnings)
+
+
+def _difference(first, second):
+    """Where two answers differ, in a few words."""
+    if first[0] == "error" or second[0] == "error" or first[0] != second[0]:
+        return f"{first[:2]}\n  instead of {second[:2]}"
+    rows = [pair for pair in itertools.zip_longest(first[1], second[1]) if pair[0] != pair[1]][:5]
+    return "\n".join(f"  {one}\n  instead of {other}" for one, other in rows) or f"warnings {first[2]} and {second[2]}"
 
 
 def _answered(session):
@@ -84,7 +93,7 @@ class Run:
         self.is_determined = all(self._is_determined(self.pando, column) for column in self.columns) and all(
             self._is_determined(self.names[0][letter], column)
             for letter, of in zip("de", self.dimensions) for column in of)
-        self.innodb_differs = 0
+        self.innodb_differs = self.warnings_differ = 0
 
     def _dimension(self, letter):
         """A smaller table that the first one can be joined with; its key is unique, or not a key."""
@@ -137,13 +146,17 @@ class Run:
         off = _answer(session, pando)
         innodb = _answer(session, statement.format(**self.names[1]))
         if not self._same(on, off, statement):
-            self.checks.check(False, f"ON as OFF: {pando}", f"{on}\n  instead of {off}")
+            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off))
             return False
         if not self._same(on, innodb, statement):
-            if self.is_determined:
-                self.checks.check(False, f"as InnoDB: {pando}", f"{on}\n  instead of {innodb}")
+            if on[:2] == innodb[:2] and "error" not in (on[0], innodb[0]):
+                # How many rows a condition warns of depends on the server's plan, which is another one in InnoDB.
+                self.warnings_differ += 1
+            elif self.is_determined:
+                self.checks.check(False, f"as InnoDB: {pando}", _difference(on, innodb))
                 return False
-            self.innodb_differs += 1
+            else:
+                self.innodb_differs += 1
         return True
 
     def notices_a_lost_row(self):
@@ -183,20 +196,21 @@ def main():
             session.query("USE pushdown")
             session.query("SET sql_mode = ''")
             before = _answered(session)
-            differing = asked = 0
+            differing = asked = warned = 0
             for number in range(arguments.tables):
                 run = Run(session, checks, random, number, arguments.rows)
                 count = arguments.queries // arguments.tables
                 asked += count
                 run.ask(count)
                 differing += run.innodb_differs
+                warned += run.warnings_differ
                 if number == arguments.tables - 1:
                     checks.check(run.notices_a_lost_row(), "a row lost on purpose is noticed")
                 run.drop()
             answered = _answered(session) - before
     checks.check(answered >= asked * _SHARE_ANSWERED_MIN,
                  f"the engine answered {answered} of {asked} queries; {differing} answers of InnoDB differ where the"
-                 " order of rows decides")
+                 f" order of rows decides, {warned} in nothing but the number of warnings")
     return 1 if checks.failed else 0
 
 
