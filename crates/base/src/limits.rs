@@ -14,6 +14,13 @@ pub const PAGE_BYTES: u64 = 4096;
 /// point read stays one cheap read.
 pub const SEGMENT_RAW_BYTES: usize = 64 * 1024;
 
+/// Rows up to which a column-wise segment grows beyond [`SEGMENT_RAW_BYTES`]: columns of fewer values cost more
+/// to describe than they save (docs/decisions/0009-columns.md).
+pub const SEGMENT_COLUMN_ROWS: usize = 1024;
+
+/// As many times [`SEGMENT_RAW_BYTES`] it grows at most: what a cold read of one wide row has to decode.
+pub const SEGMENT_COLUMN_GROWTH: usize = 8;
+
 /// Keys per page of a run's filter: a page is about 37 KiB at 9 bits a key.
 pub const FILTER_PAGE_KEYS: usize = 32 * 1024;
 
@@ -71,7 +78,7 @@ pub const LOCK_BUDGET: usize = 200_000;
 /// Smallest block cache.
 pub const CACHE_BYTES_MIN: u64 = 8 << 20;
 
-const _: () = assert!(SEGMENT_RAW_BYTES * 16 <= LEAF_RAW_BYTES as usize);
+const _: () = assert!(SEGMENT_RAW_BYTES * SEGMENT_COLUMN_GROWTH * 16 <= LEAF_RAW_BYTES as usize);
 const _: () = assert!(LEAF_RAW_BYTES <= 2 * MEMTABLE_BYTES as u64);
 const _: () = assert!(PAGE_BYTES.is_power_of_two());
 const _: () = assert!(LOG_FILE_BYTES * 4 <= LOG_KEPT_BYTES_MAX);

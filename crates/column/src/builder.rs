@@ -2,8 +2,11 @@
 
 use pando_base::{Kind, RecordRef, Seqno};
 
+use crate::columnar::{self, Shapes};
 use crate::compression::{Compression, Compressor};
 use crate::format::*;
+#[cfg(debug_assertions)]
+use crate::segment::Segment;
 use crate::wire::put_varint;
 
 /// Buffers that a huge value made bigger than this are given back after the segment.
@@ -34,12 +37,16 @@ pub struct EncodedSegment {
     pub single_version: bool,
 }
 
-struct Row {
-    shared: u32,
-    suffix: u32,
-    value: u32,
-    deleted: bool,
-    seqno: Seqno,
+/// What a builder keeps of a record beside its bytes.
+pub(crate) struct Row {
+    /// Bytes that its key shares with the one before.
+    pub(crate) shared: u32,
+    /// Bytes of its key beyond those.
+    pub(crate) suffix: u32,
+    /// Bytes of its value.
+    pub(crate) value: u32,
+    pub(crate) deleted: bool,
+    pub(crate) seqno: Seqno,
 }
 
 /// Collects the records of a segment.
@@ -127,13 +134,44 @@ impl SegmentBuilder {
         &self.last_key
     }
 
-    /// Encodes the records and leaves the builder empty. Panics if it is empty.
+    /// Encodes the records row-wise and leaves the builder empty. Panics if it is empty.
     pub fn finish(&mut self, compression: Compression) -> EncodedSegment {
         assert!(!self.is_empty(), "a segment without records");
-        let min_seqno = self.rows.iter().map(|r| r.seqno).min().unwrap_or(0);
-        let max_seqno = self.rows.iter().map(|r| r.seqno).max().unwrap_or(0);
+        let (codec, bytes, body) = self.encode_rows(compression);
+        self.end(codec, bytes, body)
+    }
+
+    /// As [`SegmentBuilder::finish`], but column-wise: values that are rows of one of `shapes` are taken apart.
+    /// Very large segments are row-wise all the same.
+    pub fn finish_columns(&mut self, compression: Compression, shapes: &Shapes) -> EncodedSegment {
+        assert!(!self.is_empty(), "a segment without records");
+        if self.rows.len() > columnar::ROWS_MAX || self.values.len() > columnar::VALUE_BYTES_MAX {
+            return self.finish(compression);
+        }
+        let (suffixes, values) = (&self.suffixes, &self.values);
+        let bytes = columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor);
+        #[cfg(debug_assertions)]
+        self.assert_same(&bytes, compression);
+        let values = std::mem::take(&mut self.values);
+        self.end(CODEC_COLUMNS, bytes, values)
+    }
+
+    /// What was encoded column-wise must be, byte for byte, what row-wise encoding gives back.
+    #[cfg(debug_assertions)]
+    fn assert_same(&mut self, bytes: &[u8], compression: Compression) {
+        let columns = Segment::decode(CODEC_COLUMNS, bytes).expect("what was just encoded");
+        let (codec, rows, body) = self.encode_rows(compression);
+        let rows = Segment::decode(codec, &rows).expect("what was just encoded");
+        assert_eq!(columns.rows(), rows.rows());
+        (0..rows.rows()).for_each(|row| assert_eq!(columns.record(row), rows.record(row)));
+        self.values = body;
+        self.values.truncate(self.rows.iter().map(|row| row.value as usize).sum());
+    }
+
+    /// Codec, payload, and the body before compression, which took the place of the values.
+    fn encode_rows(&mut self, compression: Compression) -> (u8, Vec<u8>, Vec<u8>) {
+        let (min_seqno, max_seqno) = self.seqnos();
         let flags = self.flags(min_seqno, max_seqno);
-        let raw_bytes = self.raw_bytes() as u64;
         let value_bytes = self.values.len();
         let mut body = std::mem::take(&mut self.values);
         self.append_areas(flags, min_seqno, &mut body);
@@ -147,20 +185,31 @@ impl SegmentBuilder {
         bytes.extend_from_slice(&min_seqno.to_le_bytes());
         debug_assert_eq!(bytes.len(), HEADER_BYTES);
         let codec = self.compressor.append(compression, &body, &mut bytes);
+        (codec, bytes, body)
+    }
 
+    fn seqnos(&self) -> (Seqno, Seqno) {
+        let seqnos = || self.rows.iter().map(|r| r.seqno);
+        (seqnos().min().unwrap_or(0), seqnos().max().unwrap_or(0))
+    }
+
+    /// The finished segment; the builder is empty, and keeps `buffer` for the next one.
+    fn end(&mut self, codec: u8, bytes: Vec<u8>, buffer: Vec<u8>) -> EncodedSegment {
+        let (min_seqno, max_seqno) = self.seqnos();
+        let values: usize = self.rows.iter().map(|row| row.value as usize).sum();
         let segment = EncodedSegment {
             codec,
             bytes,
             rows: self.rows.len() as u32,
             tombstones: self.tombstones,
-            raw_bytes,
+            raw_bytes: (self.key_bytes + values + self.rows.len() * RECORD_OVERHEAD_BYTES) as u64,
             min_seqno,
             max_seqno,
             first_key: std::mem::take(&mut self.first_key),
             last_key: std::mem::take(&mut self.last_key),
             single_version: !self.repeated_key,
         };
-        self.reset(body);
+        self.reset(buffer);
         segment
     }
 

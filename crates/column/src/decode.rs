@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use pando_base::limits::KEY_BYTES_MAX;
 
+use crate::columnar;
 use crate::compression::decompress;
 use crate::format::*;
 use crate::segment::{RowStart, Segment, Seqnos, DELETED};
@@ -30,6 +31,9 @@ impl Segment {
     /// Decodes the payload of a segment's block. The bytes may be anything: what no builder wrote is an
     /// error.
     pub fn decode(codec: u8, bytes: &[u8]) -> Result<Segment, DecodeError> {
+        if codec == CODEC_COLUMNS {
+            return columnar::decode(bytes);
+        }
         let mut reader = Reader::new(bytes);
         let header = Header::read(&mut reader)?;
         let body: Cow<'_, [u8]> = match codec {
@@ -40,7 +44,7 @@ impl Segment {
             _ => {
                 return Err(DecodeError::new(
                     "segment codec",
-                    "0x10, 0x11 or 0x12",
+                    "0x10, 0x11, 0x12 or 0x20",
                     format_args!("{codec:#x}"),
                 ))
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_base::{DictId, Metrics, Result, Seqno};
+use pando_column::layout::Layouts;
 use pando_run::{BlockCache, RunContext};
 use pando_storage::vfs::{OpenMode, RealVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
@@ -36,14 +37,23 @@ impl Horizon for Nobody {
     }
 }
 
-/// Opens the dictionaries that `status.pando` of this directory names; each with its own error.
-pub fn open_directory(dir: &Path) -> Result<Vec<(String, Result<OfflineDict>)>> {
-    let vfs: Arc<dyn Vfs> = RealVfs::new(false);
+/// What the rows of a table consist of, as `status.pando` of its directory says.
+pub fn layouts_of(dir: &Path) -> Result<Option<Layouts>> {
+    Ok(descriptor_of(&*RealVfs::new(false), dir)?.layouts)
+}
+
+fn descriptor_of(vfs: &dyn Vfs, dir: &Path) -> Result<TableDescriptor> {
     let status = dir.join(STATUS_FILE);
     let file = vfs.open(&status, OpenMode::Existing)?;
     let mut text = vec![0; file.len()? as usize];
     file.read_exact_at(&mut text, 0)?;
-    let descriptor = TableDescriptor::decode(&status, &text)?;
+    TableDescriptor::decode(&status, &text)
+}
+
+/// Opens the dictionaries that `status.pando` of this directory names; each with its own error.
+pub fn open_directory(dir: &Path) -> Result<Vec<(String, Result<OfflineDict>)>> {
+    let vfs: Arc<dyn Vfs> = RealVfs::new(false);
+    let descriptor = descriptor_of(&*vfs, dir)?;
     let cache = BlockCache::new(CACHE_BYTES, Arc::default());
     let dicts = descriptor.dictionaries.iter().map(|dictionary| {
         let path = dir.join(&dictionary.file);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pando_base::{DictId, Result, Seqno};
 use pando_column::layout::Layouts;
+use pando_column::Shapes;
 use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
@@ -153,8 +154,10 @@ impl Table {
         Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
     }
 
-    /// Whose rows have these columns.
+    /// Whose rows have these columns. The tree is told, which writes them apart from now on.
     pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>) -> Table {
+        let shapes = layouts.as_ref().map_or_else(Shapes::default, |layouts| Shapes::of(layouts));
+        self.rows().tree.set_shapes(Arc::new(shapes));
         Table { layouts, ..self }
     }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pando_base::limits::{FILTER_PAGE_KEYS, SEGMENT_RAW_BYTES};
+use pando_base::limits::{FILTER_PAGE_KEYS, SEGMENT_COLUMN_GROWTH, SEGMENT_COLUMN_ROWS, SEGMENT_RAW_BYTES};
 use pando_base::{compare_versions, RecordRef, Result, RunId, Seqno};
-use pando_column::{Compression, SegmentBuilder, RECORD_OVERHEAD_BYTES};
+use pando_column::{Compression, SegmentBuilder, Shapes, RECORD_OVERHEAD_BYTES};
 use pando_storage::{BlockKind, Place};
 
 use crate::filter::{key_hash, FilterPage};
@@ -40,6 +40,8 @@ pub struct RunWriter {
     options: RunOptions,
     filter_page_keys: usize,
     segment: SegmentBuilder,
+    /// What values are, if segments are to be column-wise.
+    shapes: Option<Arc<Shapes>>,
     output: BlockOutput,
     index: Index,
     /// Hashes of the keys since the last filter page.
@@ -64,6 +66,7 @@ impl RunWriter {
             options: RunOptions { segment_raw_bytes, ..options },
             filter_page_keys: FILTER_PAGE_KEYS,
             segment: SegmentBuilder::new(),
+            shapes: None,
             output: BlockOutput::new(&ctx.file),
             index: Index::default(),
             hashes: Vec::new(),
@@ -74,6 +77,13 @@ impl RunWriter {
             min_seqno: Seqno::MAX,
             max_seqno: 0,
         }
+    }
+
+    /// Segments are column-wise from now on. Of values of many bytes they are larger, so that columns have
+    /// something to compress: see [`SEGMENT_COLUMN_ROWS`].
+    pub fn with_columns(mut self, shapes: Arc<Shapes>) -> RunWriter {
+        self.shapes = Some(shapes);
+        self
     }
 
     /// Smaller filter pages, so that tests have many of them.
@@ -89,7 +99,7 @@ impl RunWriter {
     /// Those of writing to the file; the writer can only be dropped then.
     pub fn add(&mut self, r: RecordRef<'_>) -> Result<()> {
         let bytes = r.key.len() + r.value.len() + RECORD_OVERHEAD_BYTES;
-        if !self.segment.is_empty() && self.segment.raw_bytes() + bytes > self.options.segment_raw_bytes {
+        if self.is_full(bytes) {
             self.close_segment()?;
         }
         if self.segment.is_empty() {
@@ -107,6 +117,18 @@ impl RunWriter {
         self.segment.push(r);
         self.last_seqno = r.seqno;
         Ok(())
+    }
+
+    /// Whether a record of so many bytes begins another segment.
+    #[inline]
+    fn is_full(&self, bytes: usize) -> bool {
+        let raw_bytes = self.segment.raw_bytes() + bytes;
+        if self.segment.is_empty() || raw_bytes <= self.options.segment_raw_bytes {
+            return false;
+        }
+        let may_grow = self.shapes.is_some() && self.segment.rows() < SEGMENT_COLUMN_ROWS;
+        let most = self.options.segment_raw_bytes * SEGMENT_COLUMN_GROWTH;
+        !may_grow || raw_bytes > most.min(SEGMENT_RAW_BYTES_MAX)
     }
 
     /// Raw bytes so far.
@@ -153,7 +175,11 @@ impl RunWriter {
     }
 
     fn close_segment(&mut self) -> Result<()> {
-        let encoded = self.segment.finish(self.options.compression);
+        let compression = self.options.compression;
+        let encoded = match &self.shapes {
+            Some(shapes) => self.segment.finish_columns(compression, shapes),
+            None => self.segment.finish(compression),
+        };
         let place = self.output.append(BlockKind::Segment, encoded.codec, &encoded.bytes)?;
         let continues = self.last_closed.as_ref().is_some_and(|(key, _)| *key == encoded.first_key);
         let page = self.options.filter.then(|| self.index.next_filter());

@@ -71,10 +71,7 @@ impl Tree {
         let node = &plan.node;
         let window = &node.buffer[plan.window.clone()];
         let leaf_ready = self.all_leaf_ready();
-        let mut sink = CompactSink {
-            writer: RunWriter::new(&self.ctx, self.new_run(), self.run_options(leaf_ready)),
-            counts: RangeCounts::new(node),
-        };
+        let mut sink = CompactSink { writer: self.run_writer(leaf_ready), counts: RangeCounts::new(node) };
         let mut dropped = 0;
         let snapshots = self.snapshots();
         let unpassed =

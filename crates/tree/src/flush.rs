@@ -52,11 +52,7 @@ impl Sink for BufferSink {
 
 impl Tree {
     fn buffer_sink(&self, node: &Node, leaf_ready: bool) -> BufferSink {
-        BufferSink {
-            writer: RunWriter::new(&self.ctx, self.new_run(), self.run_options(leaf_ready)),
-            counts: RangeCounts::new(node),
-            read_bytes: 0,
-        }
+        BufferSink { writer: self.run_writer(leaf_ready), counts: RangeCounts::new(node), read_bytes: 0 }
     }
 
     /// Writes the oldest sealed memtable as the newest run of the root's buffer.

@@ -148,8 +148,7 @@ impl Sink for LeafSink<'_> {
             self.cut()?;
         }
         if self.writer.is_none() {
-            let tree = self.tree;
-            self.writer = Some(RunWriter::new(&tree.ctx, tree.new_run(), tree.run_options(true)));
+            self.writer = Some(self.tree.run_writer(true));
         }
         add(&mut self.held, &weight(&r));
         self.last_key.clear();

@@ -65,7 +65,7 @@ impl PrivateWriter {
             self.cut()?;
         }
         let tree = &self.tree;
-        let new = || RunWriter::new(&tree.ctx, tree.new_run(), tree.run_options(true));
+        let new = || tree.run_writer(true);
         self.writer.get_or_insert_with(new).add(RecordRef { key, seqno: 0, kind, value })
     }
 

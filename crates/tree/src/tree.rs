@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pando_base::{Kind, NodeId, RunId, Seqno};
-use pando_run::{Compression, Run, RunContext, RunOptions};
+use pando_column::Shapes;
+use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::busy::BusyTable;
@@ -26,6 +27,7 @@ pub struct Tree {
     /// Its compressions are those of the beginning: see `written`.
     pub(crate) config: TreeConfig,
     written: Mutex<Written>,
+    shapes: Mutex<Arc<Shapes>>,
     pub(crate) horizon: Arc<dyn Horizon>,
     /// Stored only with `structure` held.
     pub(crate) version: ArcSwap<TreeVersion>,
@@ -198,6 +200,7 @@ impl Tree {
                 leaves: config.run.compression,
                 buffers: config.buffer_compression,
             }),
+            shapes: Mutex::default(),
             config,
             horizon,
             version: ArcSwap::from_pointee(version),
@@ -222,11 +225,23 @@ impl Tree {
         *self.written.lock() = Written { leaves, buffers };
     }
 
-    /// How runs are written: as those of leaves, or for a buffer.
-    pub(crate) fn run_options(&self, leaf_ready: bool) -> RunOptions {
+    /// What values are from now on known to be: what stays is written column-wise, and rows of these layouts
+    /// are taken apart.
+    pub fn set_shapes(&self, shapes: Arc<Shapes>) {
+        *self.shapes.lock() = shapes;
+    }
+
+    /// A writer of a new run: one of leaves, column-wise; or one for a buffer, which is soon rewritten, and
+    /// row-wise.
+    pub(crate) fn run_writer(&self, leaf_ready: bool) -> RunWriter {
         let written = *self.written.lock();
         let compression = if leaf_ready { written.leaves } else { written.buffers };
-        RunOptions { compression, ..self.config.run }
+        let options = RunOptions { compression, ..self.config.run };
+        let writer = RunWriter::new(&self.ctx, self.new_run(), options);
+        match leaf_ready {
+            true => writer.with_columns(self.shapes.lock().clone()),
+            false => writer,
+        }
     }
 
     /// Whether every run may become a leaf unrewritten, because all are written alike.

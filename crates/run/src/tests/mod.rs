@@ -46,7 +46,17 @@ impl Bed {
     }
 
     fn write_pages(&self, id: u64, options: RunOptions, page_keys: usize, model: &Model) -> Arc<Run> {
-        let mut writer = RunWriter::new(&self.context, RunId(id), options).with_filter_page_keys(page_keys);
+        let writer = RunWriter::new(&self.context, RunId(id), options).with_filter_page_keys(page_keys);
+        self.fill(writer, model)
+    }
+
+    /// The same column-wise, with values that are no rows.
+    fn write_columns(&self, id: u64, options: RunOptions, page_keys: usize, model: &Model) -> Arc<Run> {
+        let writer = RunWriter::new(&self.context, RunId(id), options).with_filter_page_keys(page_keys);
+        self.fill(writer.with_columns(Arc::default()), model)
+    }
+
+    fn fill(&self, mut writer: RunWriter, model: &Model) -> Arc<Run> {
         records(model).for_each(|r| writer.add(r).unwrap());
         assert_eq!(writer.rows() as usize, model.len());
         writer.finish().unwrap().expect("the model is not empty")

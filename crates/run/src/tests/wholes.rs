@@ -32,6 +32,9 @@ proptest! {
         model in models(150), options in all_options(), page_keys in 1usize..60,
         probes in vec((keys(), 0u64..45), 20), cache in prop_oneof![Just(0u64), Just(3000), Just(1 << 20)],
     ) {
+        let columns = Bed::new(cache).write_columns(1, options, page_keys, &model);
+        check_lookups(&columns, &model, &probes);
+        columns.verify().unwrap();
         let bed = Bed::new(cache);
         let run = bed.write_pages(1, options, page_keys, &model);
         check_lookups(&run, &model, &probes);
@@ -161,6 +164,20 @@ fn a_dropped_writer_and_a_dropped_run_leave_neither_space_nor_cached_blocks() {
     assert_eq!(bed.context.file.used_bytes(), 0);
     assert_eq!(bed.context.cache.bytes(), 0);
     assert_eq!(bed.context.metrics.cache_bytes.get(), 0);
+}
+
+#[test]
+fn column_wise_segments_of_wide_rows_are_longer_but_not_without_end() {
+    let bed = Bed::new(0);
+    let segments = |run: &Arc<Run>| run.index().unwrap().len();
+    let model = plain(5000, 284);
+    // 304 bytes a row with its key and overhead.
+    let rows = bed.write(1, small(64 << 10), &model);
+    let columns = bed.write_columns(2, small(64 << 10), 50, &model);
+    assert_eq!((segments(&rows), segments(&columns)), (5000usize.div_ceil(215), 5000usize.div_ceil(1024)));
+    let wide = bed.write_columns(3, small(16 << 10), 50, &model);
+    assert_eq!(segments(&wide), 5000usize.div_ceil(431), "eight times the size");
+    wide.verify().unwrap();
 }
 
 #[test]

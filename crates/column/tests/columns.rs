@@ -1,0 +1,294 @@
+//! Column-wise segments give back every byte, whatever values are; their decoder takes any bytes.
+
+use std::collections::BTreeMap;
+
+use pando_base::{compare_versions, Kind, RecordRef, Seqno};
+use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, Source, Value};
+use pando_column::wire::put_varint;
+use pando_column::{format, Compression, EncodedSegment, Segment, SegmentBuilder, Shapes};
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd(1)];
+
+type Records = BTreeMap<(Vec<u8>, std::cmp::Reverse<Seqno>), Option<Vec<u8>>>;
+
+fn column(kind: ColumnKind, size: u32, nullable: bool) -> NewColumn {
+    let ty = ColumnType { kind, size, nullable, binary: false };
+    NewColumn { name: "c".into(), ty, source: Source::Added(Value::Null) }
+}
+
+/// One of each kind, and a second layout with fewer.
+fn layouts() -> Layouts {
+    use ColumnKind::*;
+    let kinds = [
+        (Signed, 4),
+        (Unsigned, 3),
+        (Float, 8),
+        (Bytes, 5),
+        (Bytes, 16),
+        (Bit, 2),
+        (Enum, 1),
+        (Set, 8),
+        (Char, 10),
+        (Varchar, 300),
+        (Blob, 4),
+    ];
+    let columns =
+        kinds.iter().flat_map(|(kind, size)| [column(*kind, *size, false), column(*kind, *size, true)]);
+    let first = Layouts::new(columns.collect());
+    let kept =
+        [0usize, 3, 18, 19].map(|at| NewColumn { source: Source::Column(at), ..column_of(&first, at) });
+    first.changed(kept.to_vec()).expect("columns of the first layout")
+}
+
+fn column_of(layouts: &Layouts, at: usize) -> NewColumn {
+    let column = &layouts.current().columns[at];
+    NewColumn { name: column.name.clone(), ty: column.ty, source: Source::Column(at) }
+}
+
+/// A row of layout `version`, from a number for each cell: few distinct ones repeat.
+fn row(layouts: &Layouts, version: u32, cells: &[u32]) -> Vec<u8> {
+    let layout = layouts.get(version).expect("a layout");
+    let mut out = Vec::new();
+    put_varint(&mut out, u64::from(version));
+    let nulls = out.len();
+    out.resize(nulls + layout.null_bytes(), 0);
+    let mut nullable = 0;
+    for (at, column) in layout.columns.iter().enumerate() {
+        let cell = cells[at % cells.len()].wrapping_mul(at as u32 + 1);
+        if column.ty.nullable {
+            nullable += 1;
+            if cell % 5 == 0 {
+                out[nulls + (nullable - 1) / 8] |= 1 << ((nullable - 1) % 8);
+                continue;
+            }
+        }
+        let bytes: Vec<u8> = (0..40).map(|i| (cell >> (i % 4 * 8)) as u8).collect();
+        let size = column.ty.size as usize;
+        match column.ty.kind {
+            ColumnKind::Char => put_text(&mut out, &bytes[..cell as usize % (size + 1)]),
+            ColumnKind::Varchar | ColumnKind::Blob => {
+                put_text(&mut out, &bytes.repeat(6)[..cell as usize % 200])
+            }
+            _ => out.extend_from_slice(&bytes[..size]),
+        }
+    }
+    out
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    put_varint(out, text.len() as u64);
+    out.extend_from_slice(text);
+}
+
+fn views(records: &Records) -> Vec<RecordRef<'_>> {
+    records
+        .iter()
+        .map(|((key, seqno), value)| RecordRef {
+            key,
+            seqno: seqno.0,
+            kind: if value.is_some() { Kind::Put } else { Kind::Delete },
+            value: value.as_deref().unwrap_or_default(),
+        })
+        .collect()
+}
+
+fn encode(records: &[RecordRef<'_>], compression: Compression, shapes: &Shapes) -> EncodedSegment {
+    let mut builder = SegmentBuilder::new();
+    records.iter().for_each(|r| builder.push(*r));
+    builder.finish_columns(compression, shapes)
+}
+
+fn assert_survive(records: &[RecordRef<'_>], shapes: &Shapes) {
+    for compression in COMPRESSIONS {
+        let encoded = encode(records, compression, shapes);
+        assert_eq!(encoded.codec, format::CODEC_COLUMNS);
+        let mut rows = SegmentBuilder::new();
+        records.iter().for_each(|r| rows.push(*r));
+        let rows = rows.finish(compression);
+        assert_eq!(EncodedSegment { codec: rows.codec, bytes: rows.bytes.clone(), ..encoded.clone() }, rows);
+        let columns = Segment::decode(encoded.codec, &encoded.bytes).expect("what was just encoded");
+        let rows = Segment::decode(rows.codec, &rows.bytes).expect("what was just encoded");
+        assert_eq!(columns.rows(), records.len());
+        assert_eq!(columns.heap_bytes(), rows.heap_bytes());
+        for (i, record) in records.iter().enumerate() {
+            assert_eq!(&columns.record(i), record);
+            assert_eq!(columns.lower_bound(record.key), rows.lower_bound(record.key));
+        }
+    }
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    let index =
+        (0u8..3, 0u32..1000).prop_map(|(head, tail)| [&[b'k', head][..], &tail.to_be_bytes()].concat());
+    prop_oneof![2 => vec(0u8..3, 0..6), 4 => index, 2 => vec(any::<u8>(), 8..=8), 1 => vec(Just(255u8), 0..30)]
+}
+
+fn seqno() -> impl Strategy<Value = std::cmp::Reverse<Seqno>> {
+    prop_oneof![6 => Just(7u64), 2 => 1u64..100_000, 1 => any::<u64>()].prop_map(std::cmp::Reverse)
+}
+
+/// Rows of both layouts, Deletes, and bytes that are neither.
+fn value() -> impl Strategy<Value = Option<Vec<u8>>> {
+    let cells = vec(prop_oneof![0u32..4, 0u32..300, any::<u32>()], 1..4);
+    let rows = (prop_oneof![5 => Just(1u32), 1 => Just(2)], cells)
+        .prop_map(|(version, cells)| Some(row(&layouts(), version, &cells)));
+    prop_oneof![12 => rows, 1 => Just(None), 1 => vec(any::<u8>(), 0..30).prop_map(Some)]
+}
+
+fn records() -> impl Strategy<Value = Records> {
+    btree_map((key(), seqno()), value(), 1..150)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn every_record_comes_back(records in records()) {
+        assert_survive(&views(&records), &Shapes::of(&layouts()));
+        assert_survive(&views(&records), &Shapes::default());
+    }
+
+    #[test]
+    fn rows_of_one_layout_come_back(cells in vec(vec(0u32..40, 3..=3), 1..600)) {
+        let layouts = layouts();
+        let rows = (0u32..).zip(&cells);
+        let records: Records = rows
+            .map(|(id, cells)| ((id.to_be_bytes().to_vec(), std::cmp::Reverse(0)), Some(row(&layouts, 1, cells))))
+            .collect();
+        assert_survive(&views(&records), &Shapes::of(&layouts));
+    }
+
+    #[test]
+    fn a_damaged_segment_is_an_error_or_a_valid_segment_but_never_a_panic(
+        records in records(), which in 0usize..3,
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), cut in any::<prop::sample::Index>(),
+    ) {
+        let encoded = encode(&views(&records), COMPRESSIONS[which], &Shapes::of(&layouts()));
+        let mut bytes = encoded.bytes.clone();
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        for bytes in [&bytes[..], &encoded.bytes[..cut.index(bytes.len())]] {
+            if let Ok(segment) = Segment::decode(encoded.codec, bytes) {
+                walk(&segment);
+            }
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        rows in 0u32..70, keys in 0u32..300, values in 0u32..300,
+        head in vec(prop_oneof![4 => 0u8..6, 1 => any::<u8>()], 0..80), data in vec(any::<u8>(), 0..30),
+    ) {
+        let mut bytes = Vec::new();
+        for n in [rows, keys, values, head.len() as u32, head.len() as u32, 0x10] {
+            bytes.extend_from_slice(&n.to_le_bytes());
+        }
+        bytes.extend_from_slice(&5u64.to_le_bytes());
+        bytes.extend_from_slice(&(data.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&data);
+        if let Ok(segment) = Segment::decode(format::CODEC_COLUMNS, &bytes) {
+            walk(&segment);
+        }
+    }
+}
+
+/// What decodes must be in order and readable throughout.
+fn walk(segment: &Segment) {
+    assert!(segment.rows() > 0);
+    for i in 0..segment.rows() {
+        let r = segment.record(i);
+        assert!(r.kind == Kind::Put || r.value.is_empty());
+        if i > 0 {
+            let last = segment.record(i - 1);
+            assert!(compare_versions((last.key, last.seqno), (r.key, r.seqno)).is_lt());
+        }
+    }
+}
+
+#[test]
+fn a_column_that_another_says_costs_next_to_nothing() {
+    let text = |column: &str| NewColumn { name: column.into(), ..column_of_text() };
+    let layouts = Layouts::new(vec![text("code"), text("city")]);
+    let size = |with_city: bool| {
+        let rows: Vec<Vec<u8>> = (0..2000u32)
+            .map(|i| {
+                let airport = i.wrapping_mul(0x9e37_79b9) >> 26;
+                let mut out = vec![1];
+                put_text(&mut out, format!("A{airport:02}").as_bytes());
+                let city = format!("the city of number {airport}");
+                put_text(&mut out, if with_city { city.as_bytes() } else { b"" });
+                out
+            })
+            .collect();
+        let keys: Vec<[u8; 4]> = (0..2000u32).map(u32::to_be_bytes).collect();
+        let records =
+            keys.iter().zip(&rows).map(|(key, value)| RecordRef { key, seqno: 3, kind: Kind::Put, value });
+        let records: Vec<_> = records.collect();
+        assert_survive(&records, &Shapes::of(&layouts));
+        encode(&records, Compression::Zstd(3), &Shapes::of(&layouts)).bytes.len()
+    };
+    let (without, with) = (size(false), size(true));
+    assert!(with < without + 500, "{without}, then {with}");
+    assert!(without < 2000, "{without}");
+}
+
+fn column_of_text() -> NewColumn {
+    column(ColumnKind::Varchar, 100, false)
+}
+
+#[test]
+fn an_index_entry_costs_the_step_to_the_next_row() {
+    let keys: Vec<Vec<u8>> = (0..7u8)
+        .flat_map(|day| {
+            (0..500u32).map(move |i| [&[1, day][..], &(i * 7 + u32::from(day)).to_be_bytes()].concat())
+        })
+        .collect();
+    let records = keys.iter().map(|key| RecordRef { key, seqno: 3, kind: Kind::Put, value: b"" });
+    let records: Vec<_> = records.collect();
+    assert_survive(&records, &Shapes::default());
+    assert!(encode(&records, Compression::Zstd(3), &Shapes::default()).bytes.len() < 150);
+}
+
+#[test]
+fn a_segment_too_large_for_columns_is_row_wise() {
+    let value = vec![7; 17 << 20];
+    let record = RecordRef { key: b"k", seqno: 3, kind: Kind::Put, value: &value };
+    let encoded = encode(&[record], Compression::Lz4, &Shapes::default());
+    assert_eq!(encoded.codec, format::CODEC_ROWS_LZ4);
+    assert!(Segment::decode(encoded.codec, &encoded.bytes).unwrap().record(0) == record);
+}
+
+/// Bytes written by the first version of the column-wise format. They must be readable for ever, so this test may
+/// only gain cases.
+#[test]
+fn the_first_format_stays_readable() {
+    let layouts =
+        Layouts::new(vec![column(ColumnKind::Signed, 2, true), column(ColumnKind::Varchar, 9, false)]);
+    let rows: [&[u8]; 5] = [
+        &[1, 0, 7, 0, 1, b'a'],
+        &[1, 1, 1, b'b'],
+        &[1, 0, 0xff, 0xff, 2, b'c', b'd'],
+        b"opaque",
+        &[1, 0, 7, 0, 1, b'a'],
+    ];
+    let keys: [&[u8]; 5] = [b"k\0\x01", b"k\0\x02", b"k\0\x04", b"m", b"m"];
+    let seqnos = [9, 9, 9, 8, 7];
+    let mut records: Vec<RecordRef<'_>> = (0..5)
+        .map(|i| RecordRef { key: keys[i], seqno: seqnos[i], kind: Kind::Put, value: rows[i] })
+        .collect();
+    records.push(RecordRef { key: b"n", seqno: 9, kind: Kind::Delete, value: b"" });
+    let encoded = encode(&records, Compression::None, &Shapes::of(&layouts));
+    let golden = "060000000c0000001d0000005d0000005d0000001000000007000000000000000000000000000000010002006a08010200020000\
+                  04020003006b00040100d8010100020049030001020102080204010002006a02000201000006006f7061717565000000020301\
+                  04878002000f010002006101020300010101000400616263640100020024";
+    let digits = golden.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+    let golden: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
+    assert_eq!(encoded.bytes, golden);
+    let segment = Segment::decode(format::CODEC_COLUMNS, &golden).unwrap();
+    assert!((0..6).all(|i| segment.record(i) == records[i]));
+}
