@@ -30,7 +30,7 @@ pub mod vector;
 pub mod wire;
 
 pub use builder::{EncodedSegment, SegmentBuilder};
-pub use columnar::Shapes;
+pub use columnar::{pick, Pick, Picked, Shapes};
 pub use compression::{Compression, UnknownCompression, ZSTD_LEVEL_DEFAULT};
 pub use format::{RECORD_OVERHEAD_BYTES, SEGMENT_KEY_BYTES_MAX, SEGMENT_VALUE_BYTES_MAX};
 pub use segment::Segment;

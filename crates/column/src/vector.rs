@@ -154,6 +154,11 @@ impl Strings {
         self.bytes.len()
     }
 
+    /// Memory beyond the struct itself.
+    fn heap_bytes(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
     /// Back to none; memory stays.
     pub fn clear(&mut self) {
         self.ends.clear();
@@ -232,6 +237,19 @@ impl Vector {
             Values::Varying(strings) => strings.get(row),
             Values::Dictionary { codes, entries } => entries.get(codes[row] as usize),
         })
+    }
+
+    /// Memory beyond the struct itself.
+    pub fn heap_bytes(&self) -> usize {
+        let values = match &self.values {
+            Values::Constant(value) => value.capacity(),
+            Values::Fixed { bytes, .. } => bytes.capacity(),
+            Values::Varying(strings) => strings.heap_bytes(),
+            Values::Dictionary { codes, entries } => {
+                codes.capacity() * size_of::<u32>() + entries.heap_bytes()
+            }
+        };
+        values + self.nulls.as_ref().map_or(0, |nulls| nulls.words.capacity() * size_of::<u64>())
     }
 
     /// Takes the vector apart, so that its memory can be used for the next one.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use pando_base::{compare_versions, Kind, RecordRef, Seqno};
 use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, Source, Value};
-use pando_column::wire::put_varint;
-use pando_column::{format, Compression, EncodedSegment, Segment, SegmentBuilder, Shapes};
+use pando_column::wire::{put_varint, Reader};
+use pando_column::{format, pick, Compression, EncodedSegment, Pick, Segment, SegmentBuilder, Shapes};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -119,6 +119,70 @@ fn assert_survive(records: &[RecordRef<'_>], shapes: &Shapes) {
     }
 }
 
+/// Every column picked from the segment has the rows' values, alone and together with others.
+fn assert_picked(records: &[RecordRef<'_>], layouts: &Layouts) {
+    let current = layouts.current();
+    let mut picks: Vec<Pick> = layouts.versions()[0].columns.iter().map(|c| Pick::Column(c.id)).collect();
+    picks.push(Pick::Key { offset: 1, size: 2 });
+    picks.push(Pick::Column(9999));
+    for compression in COMPRESSIONS {
+        let encoded = encode(records, compression, &Shapes::of(layouts));
+        let of = |picks: &[Pick]| {
+            pick(encoded.codec, &encoded.bytes, layouts, picks).expect("what was just encoded")
+        };
+        let all = of(&picks);
+        let version = records[0].value.first().copied().unwrap_or(0);
+        let is_plain = |r: &RecordRef<'_>| {
+            r.kind == Kind::Put && r.value.first() == Some(&version) && take_apart(layouts, r.value).is_some()
+        };
+        let Some(all) = all else {
+            assert!(!records.iter().all(is_plain) || records.iter().any(|r| r.key.len() < 3));
+            continue;
+        };
+        assert_eq!((all.rows, all.version), (records.len(), u32::from(version)));
+        assert!(all.version <= current.version);
+        for (at, r) in records.iter().enumerate() {
+            let values = take_apart(layouts, r.value).expect("a row");
+            for (pick, vector) in picks.iter().zip(&all.vectors) {
+                let found = vector.as_ref().map(|vector| vector.get(at).map(<[u8]>::to_vec));
+                let expected = match *pick {
+                    Pick::Key { offset, size } => Some(Some(r.key[offset..offset + size].to_vec())),
+                    Pick::Column(id) => values.iter().find(|(of, _)| *of == id).map(|(_, v)| v.clone()),
+                };
+                assert_eq!(found, expected, "row {at}, {pick:?}");
+            }
+        }
+        for (one, vector) in picks.iter().zip(&all.vectors) {
+            let alone = of(&[*one]).expect("columns");
+            assert_eq!(&alone.vectors[0], vector);
+        }
+        assert!(of(&[]).expect("columns").vectors.is_empty());
+    }
+}
+
+/// Ids and values of a row's columns; `None`: it is not a row.
+fn take_apart(layouts: &Layouts, row: &[u8]) -> Option<Vec<(u32, Option<Vec<u8>>)>> {
+    let layout = layouts.get((*row.first()?).into())?;
+    let (nulls, rest) = row[1..].split_at_checked(layout.null_bytes())?;
+    let mut rest = Reader::new(rest);
+    let mut null_at = 0;
+    let mut values = Vec::new();
+    for column in &layout.columns {
+        let at = null_at;
+        null_at += usize::from(column.ty.nullable);
+        if column.ty.nullable && nulls[at / 8] >> (at % 8) & 1 != 0 {
+            values.push((column.id, None));
+            continue;
+        }
+        let value = match column.ty.kind.is_counted() {
+            true => rest.counted_bytes(usize::MAX, "").ok()?,
+            false => rest.bytes(column.ty.size as usize, "").ok()?,
+        };
+        values.push((column.id, Some(value.to_vec())));
+    }
+    rest.rest().is_empty().then_some(values)
+}
+
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let index =
         (0u8..3, 0u32..1000).prop_map(|(head, tail)| [&[b'k', head][..], &tail.to_be_bytes()].concat());
@@ -148,16 +212,18 @@ proptest! {
     fn every_record_comes_back(records in records()) {
         assert_survive(&views(&records), &Shapes::of(&layouts()));
         assert_survive(&views(&records), &Shapes::default());
+        assert_picked(&views(&records), &layouts());
     }
 
     #[test]
-    fn rows_of_one_layout_come_back(cells in vec(vec(0u32..40, 3..=3), 1..600)) {
+    fn rows_of_one_layout_come_back(cells in vec(vec(0u32..40, 3..=3), 1..600), version in 1u32..3) {
         let layouts = layouts();
         let rows = (0u32..).zip(&cells);
         let records: Records = rows
-            .map(|(id, cells)| ((id.to_be_bytes().to_vec(), std::cmp::Reverse(0)), Some(row(&layouts, 1, cells))))
+            .map(|(id, cells)| ((id.to_be_bytes().to_vec(), std::cmp::Reverse(0)), Some(row(&layouts, version, cells))))
             .collect();
         assert_survive(&views(&records), &Shapes::of(&layouts));
+        assert_picked(&views(&records), &layouts);
     }
 
     #[test]
@@ -174,6 +240,11 @@ proptest! {
         for bytes in [&bytes[..], &encoded.bytes[..cut.index(bytes.len())]] {
             if let Ok(segment) = Segment::decode(encoded.codec, bytes) {
                 walk(&segment);
+            }
+            let layouts = layouts();
+            for at in 0..22 {
+                let picks = [Pick::Column(layouts.versions()[0].columns[at].id), Pick::Key { offset: 0, size: 1 }];
+                let _ = pick(encoded.codec, bytes, &layouts, &picks);
             }
         }
     }

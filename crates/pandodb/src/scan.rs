@@ -7,7 +7,6 @@
 
 use std::marker::PhantomData;
 use std::ops::Bound;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_base::Seqno;
@@ -21,17 +20,22 @@ use crate::writes::Writes;
 /// See the head of this file.
 #[derive(Debug)]
 pub struct View<'a> {
-    dict: Arc<Dict>,
-    seqno: Seqno,
-    /// The own writes, if there are any to this dictionary.
-    writes: Option<Arc<Writes>>,
+    pub(crate) sight: Sight,
     txn: PhantomData<&'a ()>,
+}
+
+/// What is seen of a dictionary.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    pub(crate) dict: Arc<Dict>,
+    pub(crate) seqno: Seqno,
+    /// The own writes, if there are any to this dictionary.
+    pub(crate) writes: Option<Arc<Writes>>,
 }
 
 /// Goes up over the rows of a part of a view.
 #[derive(Debug)]
 pub struct ViewCursor {
-    dict: Arc<Dict>,
     tree: pando_tree::Cursor,
     own: Option<(Arc<Writes>, OwnCursor)>,
     end: Option<Vec<u8>>,
@@ -54,7 +58,7 @@ impl Txn {
         let dict = table.dicts[index].clone();
         dict.check_readable(seqno)?;
         let writes = self.has_touched(&dict).then(|| self.writes().clone());
-        Ok(View { dict, seqno, writes, txn: PhantomData })
+        Ok(View { sight: Sight { dict, seqno, writes }, txn: PhantomData })
     }
 
     /// Counts a query that was answered from a view, and the rows it went over; or one that was not.
@@ -72,7 +76,7 @@ impl Txn {
 impl View<'_> {
     /// Keys that divide the view into parts of about the same size, ascending.
     pub fn bounds(&self) -> Vec<Vec<u8>> {
-        self.dict.tree.leaf_bounds()
+        self.sight.dict.tree.leaf_bounds()
     }
 
     /// A cursor before the first row in [`begin`, `end`), or from the first and to the last row of all.
@@ -80,6 +84,13 @@ impl View<'_> {
     /// # Errors
     /// Those of reading files, as with every step.
     pub fn cursor(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<ViewCursor> {
+        self.sight.cursor(begin, end)
+    }
+}
+
+impl Sight {
+    /// As [`View::cursor`].
+    pub(crate) fn cursor(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<ViewCursor> {
         let mut tree = self.dict.tree.cursor(self.seqno);
         tree.seek(begin.unwrap_or(b""))?;
         let mut own = None;
@@ -88,16 +99,11 @@ impl View<'_> {
             cursor.seek_forward(writes, begin.map_or(Bound::Unbounded, Bound::Included))?;
             own = Some((writes.clone(), cursor));
         }
-        Ok(ViewCursor { dict: self.dict.clone(), tree, own, end: end.map(<[u8]>::to_vec), at: At::Nothing })
+        Ok(ViewCursor { tree, own, end: end.map(<[u8]>::to_vec), at: At::Nothing })
     }
 }
 
 impl ViewCursor {
-    /// The file of the rows.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.dict.file.path()
-    }
-
     /// The next row's key and value; `None` after the last.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::{Metrics, Result};
+use pando_column::vector::Vector;
 use pando_column::Segment;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
@@ -24,7 +25,7 @@ const SHARDS_MAX: u64 = 16;
 /// A typical block, for sizing the cache's memory of what it evicted lately.
 const BLOCK_BYTES_TYPICAL: u64 = 64 << 10;
 /// What an entry costs beyond its block: key, value, links and hash slot, and the counts of an `Arc`.
-const ENTRY_BYTES: u64 = 128;
+const ENTRY_BYTES: u64 = 136;
 
 /// Name of a block in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub(crate) struct BlockKey {
     pub(crate) run: u64,
     /// Where the block is in the file.
     pub(crate) offset: u64,
+    /// Which part of a segment; 0: all of the block.
+    pub(crate) part: u64,
 }
 
 impl Hash for BlockKey {
@@ -42,6 +45,7 @@ impl Hash for BlockKey {
         state.write_u64(self.instance);
         state.write_u64(self.run);
         state.write_u64(self.offset);
+        state.write_u64(self.part);
     }
 }
 
@@ -68,6 +72,16 @@ pub(crate) enum Block {
     Segment(Arc<Segment>),
     Index(Arc<Index>),
     Filter(Arc<FilterPage>),
+    Column(Part),
+}
+
+/// What a segment has of a column.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// Nothing is known of its columns: it has to be read row by row.
+    Rows,
+    /// The values, in the form of this layout; none if the layout does not have the column.
+    Values { version: u32, vector: Option<Arc<Vector>> },
 }
 
 #[derive(Clone, Debug)]
@@ -79,6 +93,10 @@ impl Weighter<BlockKey, Block> for ExactBytes {
             Block::Segment(segment) => size_of::<Segment>() + segment.heap_bytes(),
             Block::Index(index) => size_of::<Index>() + index.heap_bytes(),
             Block::Filter(page) => size_of::<FilterPage>() + page.heap_bytes(),
+            Block::Column(Part::Values { vector: Some(vector), .. }) => {
+                size_of::<Vector>() + vector.heap_bytes()
+            }
+            Block::Column(_) => 0,
         };
         bytes as u64 + ENTRY_BYTES
     }
@@ -201,7 +219,7 @@ mod tests {
     }
 
     fn key(offset: u64) -> BlockKey {
-        BlockKey { instance: 1, run: 2, offset }
+        BlockKey { instance: 1, run: 2, offset, part: 0 }
     }
 
     #[test]

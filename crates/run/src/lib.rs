@@ -26,9 +26,10 @@
 //! filter page of the segment the key would be in, 4. that segment; in the rare case that versions of the
 //! key go on there, the next one too.
 //!
-//! No lock is held here beyond those inside the cache; two threads that miss the same block read it once.
+//! No lock is held here beyond those inside the cache and that of a run's list of cached parts; two threads that miss the same block read it once.
 
 mod cache;
+mod columns;
 mod cursor;
 mod filter;
 mod index;
@@ -43,6 +44,7 @@ mod verify;
 mod writer;
 
 pub use cache::BlockCache;
+pub use columns::{Columns, RunColumns};
 pub use cursor::RunCursor;
 pub use filter::key_hash;
 pub use meta::RunMeta;

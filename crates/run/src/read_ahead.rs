@@ -95,14 +95,29 @@ impl ReadAhead {
             let direction = if direction == Direction::Unknown { Direction::Forward } else { direction };
             self.read(run, index, number, direction)?;
         }
-        let place = index.entry(number).place;
-        let start = (place.offset - self.offset) as usize;
-        let bytes = &self.bytes[start..start + place.len as usize];
-        let segment = Arc::new(run.decode_segment(index, number, bytes)?);
+        let segment = Arc::new(run.decode_segment(index, number, self.bytes_of(index, number))?);
         if !self.bypass {
             cache.insert(key, Block::Segment(segment.clone()));
         }
         Ok(segment)
+    }
+
+    /// The bytes of the block of segment `number`, for going forward.
+    pub(crate) fn block(&mut self, run: &Run, index: &Index, number: usize) -> Result<&[u8]> {
+        if !self.segments.contains(&number) {
+            // What comes next may be in the cache: more only if one follows the other.
+            if self.segments.end != number {
+                self.window_bytes = WINDOW_BYTES_MIN;
+            }
+            self.read(run, index, number, Direction::Forward)?;
+        }
+        Ok(self.bytes_of(index, number))
+    }
+
+    fn bytes_of(&self, index: &Index, number: usize) -> &[u8] {
+        let place = index.entry(number).place;
+        let start = (place.offset - self.offset) as usize;
+        &self.bytes[start..start + place.len as usize]
     }
 
     /// Reads `number` and what lies beside it in `direction`.

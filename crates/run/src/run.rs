@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pando_base::{Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
 use pando_column::Segment;
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
+use parking_lot::Mutex;
 
 use crate::cache::{Block, BlockCache, BlockKey};
 use crate::cursor::RunCursor;
@@ -57,6 +58,8 @@ pub struct Run {
     meta: RunMeta,
     /// The space, given back on drop; after that of the cache's blocks.
     extents: Arc<Vec<Extent>>,
+    /// Parts of segments that may be in the cache.
+    parts: Mutex<Vec<u64>>,
 }
 
 /// Bit of the run number in names of cached blocks: the blocks of a private run are other ones after
@@ -65,14 +68,15 @@ const PRIVATE: u64 = 1 << 63;
 
 impl Run {
     pub(crate) fn new(context: RunContext, meta: RunMeta, extents: Vec<Extent>) -> Arc<Run> {
-        Arc::new(Run { context, meta, extents: Arc::new(extents) })
+        Arc::new(Run { context, meta, extents: Arc::new(extents), parts: Mutex::default() })
     }
 
     /// The private run as committed at `seqno`.
     pub fn adopted(&self, seqno: Seqno) -> Arc<Run> {
         assert!(self.is_private() && seqno > 0, "run {} is adopted at {seqno}", self.meta.id);
         let meta = RunMeta { min_seqno: seqno, max_seqno: seqno, ..self.meta.clone() };
-        Arc::new(Run { context: self.context.clone(), meta, extents: self.extents.clone() })
+        let (context, extents) = (self.context.clone(), self.extents.clone());
+        Arc::new(Run { context, meta, extents, parts: Mutex::default() })
     }
 
     /// Whether it belongs to a transaction that has not committed.
@@ -237,7 +241,15 @@ impl Run {
 
     pub(crate) fn key_of(&self, place: Place) -> BlockKey {
         let run = if self.is_private() { self.meta.id.0 | PRIVATE } else { self.meta.id.0 };
-        BlockKey { instance: self.context.file.instance(), run, offset: place.offset }
+        BlockKey { instance: self.context.file.instance(), run, offset: place.offset, part: 0 }
+    }
+
+    /// From now on parts with this number may be in the cache.
+    pub(crate) fn note_part(&self, part: u64) {
+        let mut parts = self.parts.lock();
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
     }
 
     /// The index, through the cache.
@@ -305,13 +317,24 @@ impl Run {
         self.decode_segment(index, number, &bytes)
     }
 
+    /// Codec and payload of segment `number`, from the bytes of its block.
+    pub(crate) fn open_segment<'a>(
+        &self,
+        index: &Index,
+        number: usize,
+        bytes: &'a [u8],
+    ) -> Result<(u8, &'a [u8])> {
+        let offset = index.entry(number).place.offset;
+        let path = self.context.file.path();
+        block::open(&path, BlockKind::Segment, self.context.file.dict(), offset, bytes)
+    }
+
     /// Decodes segment `number` from the bytes of its block, and checks that it is the one promised.
     pub(crate) fn decode_segment(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Segment> {
         let entry = index.entry(number);
         let offset = entry.place.offset;
         let path = self.context.file.path();
-        let (codec, payload) =
-            block::open(&path, BlockKind::Segment, self.context.file.dict(), offset, bytes)?;
+        let (codec, payload) = self.open_segment(index, number, bytes)?;
         let mut segment = Segment::decode(codec, payload).map_err(|e| e.at(&path, offset))?;
         if let Some(seqno) = self.seqno_of_all() {
             segment.number(seqno);
@@ -352,6 +375,11 @@ impl Drop for Run {
         let segments = index.entries().iter().map(|entry| entry.place);
         let places = segments.chain(index.filters().iter().copied()).chain([self.meta.index]);
         places.for_each(|place| cache.remove(&self.key_of(place)));
+        for part in std::mem::take(self.parts.get_mut()) {
+            for entry in index.entries() {
+                cache.remove(&BlockKey { part, ..self.key_of(entry.place) });
+            }
+        }
         cache.removed();
     }
 }

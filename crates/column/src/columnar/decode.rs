@@ -134,7 +134,7 @@ fn known<'a>(
 }
 
 /// Numbers below `distinct`.
-fn narrow(codes: Vec<u64>, distinct: usize) -> Result<Vec<u16>, DecodeError> {
+pub(crate) fn narrow(codes: Vec<u64>, distinct: usize) -> Result<Vec<u16>, DecodeError> {
     let most = codes.iter().copied().max().unwrap_or(0);
     if most >= distinct.max(1) as u64 {
         return Err(DecodeError::new("number of a value", format_args!("below {distinct}"), most));
@@ -142,15 +142,48 @@ fn narrow(codes: Vec<u64>, distinct: usize) -> Result<Vec<u16>, DecodeError> {
     Ok(codes.into_iter().map(|code| code as u16).collect())
 }
 
-struct ColumnReader<'a, 'b> {
-    from: &'a mut Source<'b>,
-    physical: Physical,
-    rows: usize,
-    budget: &'a mut Budget,
+/// Reads one column.
+pub(crate) struct ColumnReader<'a, 'b> {
+    pub(crate) from: &'a mut Source<'b>,
+    pub(crate) physical: Physical,
+    pub(crate) rows: usize,
+    pub(crate) budget: &'a mut Budget,
 }
 
 impl ColumnReader<'_, '_> {
-    fn plain(&mut self) -> Result<Column, DecodeError> {
+    /// Goes past what [`ColumnReader::plain`] would read.
+    pub(crate) fn skip_plain(&mut self) -> Result<(), DecodeError> {
+        let mut count = self.rows;
+        if self.flag()? {
+            let nulls = ints::take(self.from, self.rows)?;
+            count = nulls.iter().filter(|null| **null == 0).count();
+        }
+        self.skip_values(count)
+    }
+
+    /// Goes past what [`ColumnReader::dictionary`] would read, and gives how many numbers there are.
+    pub(crate) fn skip_dictionary(&mut self) -> Result<usize, DecodeError> {
+        let (distinct, _, count) = self.distinct()?;
+        self.skip_values(count)?;
+        Ok(distinct)
+    }
+
+    fn skip_values(&mut self, count: usize) -> Result<(), DecodeError> {
+        if self.physical.is_integer() {
+            return ints::skip(self.from, count);
+        }
+        let bytes = match self.physical.size() {
+            Some(size) => count.checked_mul(size),
+            None => {
+                let lengths = ints::take(self.from, count)?;
+                let total = lengths.iter().try_fold(0u64, |sum, len| sum.checked_add(*len));
+                total.and_then(|total| usize::try_from(total).ok())
+            }
+        };
+        self.from.skip_bytes(bytes.unwrap_or(usize::MAX))
+    }
+
+    pub(crate) fn plain(&mut self) -> Result<Column, DecodeError> {
         let mut nulls = Vec::new();
         let mut count = self.rows;
         if self.flag()? {
@@ -162,13 +195,19 @@ impl ColumnReader<'_, '_> {
     }
 
     /// How many numbers, whether there are NULLs, and the values.
-    fn dictionary(&mut self) -> Result<(usize, bool, Values), DecodeError> {
+    pub(crate) fn dictionary(&mut self) -> Result<(usize, bool, Values), DecodeError> {
+        let (distinct, has_null, count) = self.distinct()?;
+        Ok((distinct, has_null, self.values(count)?))
+    }
+
+    /// How many numbers, whether there are NULLs, how many values.
+    fn distinct(&mut self) -> Result<(usize, bool, usize), DecodeError> {
         let distinct = self.from.count(self.rows.min(super::dictionary::CODES_MAX), "distinct values")?;
         let has_null = self.flag()?;
-        let Some(count) = distinct.checked_sub(usize::from(has_null)).filter(|count| *count > 0) else {
-            return Err(DecodeError::new("distinct values", "some", distinct));
-        };
-        Ok((distinct, has_null, self.values(count)?))
+        match distinct.checked_sub(usize::from(has_null)).filter(|count| *count > 0) {
+            Some(count) => Ok((distinct, has_null, count)),
+            None => Err(DecodeError::new("distinct values", "some", distinct)),
+        }
     }
 
     fn flag(&mut self) -> Result<bool, DecodeError> {

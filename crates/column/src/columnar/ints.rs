@@ -246,6 +246,41 @@ fn take_form(from: &mut Source<'_>, count: usize, depth: u32) -> Result<Vec<u64>
     }
 }
 
+/// Goes past what [`take`] would read, without decompressing it.
+pub(crate) fn skip(from: &mut Source<'_>, count: usize) -> Result<(), DecodeError> {
+    skip_form(from, count, 0)
+}
+
+fn skip_form(from: &mut Source<'_>, count: usize, depth: u32) -> Result<(), DecodeError> {
+    let what = "integers";
+    if depth > DEPTH_MAX {
+        return Err(DecodeError::new(what, "fewer forms in forms", depth));
+    }
+    let form = from.head.u8(what)?;
+    if form != RUNS {
+        from.head.varint(what)?;
+    }
+    match form {
+        CONSTANT => Ok(()),
+        BITS => {
+            let bits = usize::from(from.head.u8(what)?);
+            from.skip_bytes((count * bits).div_ceil(8))
+        }
+        BYTES => from.skip_bytes(count),
+        SPLIT => {
+            from.skip_bytes(count)?;
+            skip_form(from, count, depth + 1)
+        }
+        DIFFERENCES => skip_form(from, count.saturating_sub(1), depth + 1),
+        RUNS => {
+            let runs = from.count(count, "runs")?;
+            skip_form(from, runs, depth + 1)?;
+            skip_form(from, runs, depth + 1)
+        }
+        other => Err(DecodeError::new("form of integers", "0 to 5", other)),
+    }
+}
+
 fn take_runs(from: &mut Source<'_>, count: usize, depth: u32) -> Result<Vec<u64>, DecodeError> {
     let runs = from.count(count, "runs")?;
     let firsts = take_form(from, runs, depth + 1)?;
@@ -298,6 +333,9 @@ mod tests {
         let mut from = Source::new(&to.head, &to.data);
         assert_eq!(take(&mut from, values.len()).unwrap(), values);
         from.end().unwrap();
+        let mut from = Source::new(&to.head, &to.data);
+        skip(&mut from, values.len()).unwrap();
+        from.end().unwrap();
         to.head.len() + to.data.len()
     }
 
@@ -346,6 +384,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(head in proptest::collection::vec(prop_oneof![0u8..6, any::<u8>()], 0..60), count in 0usize..2000) {
             let _ = take(&mut Source::new(&head, &[1, 2, 3]), count);
+            let _ = skip(&mut Source::new(&head, &[1, 2, 3]), count);
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    fn get(&self, row: usize) -> &[u8] {
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
         match (self.starts.get(row), self.starts.get(row + 1)) {
             (Some(start), Some(end)) => self.bytes.get(*start as usize..*end as usize).unwrap_or_default(),
             _ => &[],
@@ -200,6 +200,26 @@ pub(crate) fn take(from: &mut Source<'_>, rows: usize, key_bytes: usize) -> Resu
     let useful = count <= usize::from(u16::MAX) && count * 2 <= rows;
     let heads = if useful { numbers(&lengths) } else { Vec::new() };
     Ok(TakenKeys { keys: builder.keys, heads, repeats: builder.repeats })
+}
+
+/// Goes past what [`take`] would read.
+pub(crate) fn skip(from: &mut Source<'_>, rows: usize, key_bytes: usize) -> Result<(), DecodeError> {
+    let tail = from.head.u8("bytes of tails")?;
+    let count = from.count(rows, "heads of keys")?;
+    if count < rows {
+        ints::skip(from, count)?;
+    }
+    ints::skip(from, count)?;
+    let lengths = ints::take(from, count)?;
+    let total = lengths.iter().try_fold(0u64, |sum, len| sum.checked_add(*len));
+    let total = total.filter(|total| *total <= key_bytes as u64);
+    let total = total.ok_or_else(|| DecodeError::new("bytes of heads", key_bytes, "more"))?;
+    from.skip_bytes(total as usize)?;
+    if tail > 0 {
+        ints::skip(from, count)?;
+        ints::skip(from, rows - count)?;
+    }
+    Ok(())
 }
 
 fn take_heads(from: &mut Source<'_>, count: usize, key_bytes: usize) -> Result<Keys, DecodeError> {

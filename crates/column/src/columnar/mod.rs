@@ -45,12 +45,14 @@ mod dictionary;
 mod encode;
 mod ints;
 mod keys;
+mod pick;
 mod rows;
 mod segment;
 mod shape;
 mod shapes;
 mod streams;
 
+pub use pick::{pick, Pick, Picked};
 pub(crate) use segment::{decode, encode};
 pub use shapes::Shapes;
 

@@ -1,6 +1,8 @@
 //! A whole column-wise segment: records to bytes and back.
 #![deny(clippy::indexing_slicing)]
 
+use std::borrow::Cow;
+
 use pando_base::Seqno;
 
 use super::decode::{take_columns, Budget};
@@ -146,10 +148,10 @@ fn of_members(heads: &[u16], members: &[u32]) -> Vec<u16> {
     members.iter().filter_map(|row| heads.get(*row as usize).copied()).collect()
 }
 
-struct Header {
-    rows: usize,
-    key_bytes: usize,
-    value_bytes: usize,
+pub(crate) struct Header {
+    pub(crate) rows: usize,
+    pub(crate) key_bytes: usize,
+    pub(crate) value_bytes: usize,
     stored_head: usize,
     head_bytes: usize,
     codec: u8,
@@ -191,25 +193,31 @@ impl Header {
     }
 }
 
-/// Decodes what [`encode`] wrote; the bytes may be anything.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Segment, DecodeError> {
+/// The header, the head after decompression, and the data.
+type Opened<'a> = (Header, Cow<'a, [u8]>, &'a [u8]);
+
+/// Takes a segment apart as far as its streams.
+pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, DecodeError> {
     let mut reader = Reader::new(bytes);
     let header = Header::read(&mut reader)?;
     let stored = reader.bytes(header.stored_head, "segment head")?;
     if header.data_bytes != reader.rest().len() as u64 {
         return Err(DecodeError::new("segment data bytes", header.data_bytes, reader.rest().len()));
     }
-    let unpacked;
-    let head = if header.codec == CODEC_ROWS_PLAIN {
-        stored
-    } else {
-        unpacked = decompress(header.codec, stored, header.head_bytes)?;
-        &unpacked
+    let head = match header.codec {
+        CODEC_ROWS_PLAIN => Cow::Borrowed(stored),
+        codec => Cow::Owned(decompress(codec, stored, header.head_bytes)?),
     };
     if head.len() != header.head_bytes {
         return Err(DecodeError::new("segment head bytes", header.head_bytes, head.len()));
     }
-    let mut from = Source::new(head, reader.rest());
+    Ok((header, head, reader.rest()))
+}
+
+/// Decodes what [`encode`] wrote; the bytes may be anything.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Segment, DecodeError> {
+    let (header, head, data) = open(bytes)?;
+    let mut from = Source::new(&head, data);
     let deltas = ints::take(&mut from, header.rows)?;
     let keys = keys::take(&mut from, header.rows, header.key_bytes)?;
     let groups = take_groups(&mut from, &header, &keys.heads)?;

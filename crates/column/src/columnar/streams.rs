@@ -118,6 +118,7 @@ pub(crate) fn bits_of(counts: impl Iterator<Item = u32>, total: usize) -> f32 {
 }
 
 /// Reads head and data of a segment, which may be any bytes.
+#[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) head: Reader<'a>,
     data: Reader<'a>,
@@ -140,6 +141,21 @@ impl<'a> Source<'a> {
         };
         let stored = self.length("stored column bytes")?;
         Ok(Cow::Owned(decompress(codec, self.data.bytes(stored, what)?, len)?))
+    }
+
+    /// Goes past a stream of `len` bytes.
+    pub(crate) fn skip_bytes(&mut self, len: usize) -> Result<(), DecodeError> {
+        let what = "column bytes";
+        match self.head.u8(what)? {
+            IN_HEAD => _ = self.head.bytes(len, what)?,
+            PLAIN => _ = self.data.bytes(len, what)?,
+            LZ4 | ZSTD => {
+                let stored = self.length("stored column bytes")?;
+                self.data.bytes(stored, what)?;
+            }
+            other => return Err(DecodeError::new("place of column bytes", "0 to 3", other)),
+        }
+        Ok(())
     }
 
     /// A varint that counts something.

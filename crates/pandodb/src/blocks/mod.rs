@@ -3,19 +3,29 @@
 //! Who computes on many rows takes [`Blocks`] of a part of a [`View`] instead of a cursor. What a block has of its rows is in
 //! [`Vector`]s, whose values are as the table's **current** layout stores them, whichever layout the rows were written
 //! in. The rows are those that a cursor of the same view gives, in its order.
+//!
+//! Where a segment's records are just the rows that the view sees (`pando_tree::Pieces` says so, and there is no own write among
+//! them), its columns become vectors without its rows ([`columns`]). The rest is merged by a cursor and gathered row by
+//! row ([`rows`]).
 
+mod columns;
 mod gather;
 mod rows;
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::Error as EngineError;
 use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
+use pando_tree::{Piece, Pieces};
 
 use crate::error::Result;
-use crate::scan::{View, ViewCursor};
+use crate::own::OwnCursor;
+use crate::scan::{Sight, View, ViewCursor};
+use crate::writes::Writes;
 
+use columns::ColumnReader;
 use rows::RowReader;
 
 /// Rows of a block that is put together from rows.
@@ -47,8 +57,17 @@ pub struct Block {
 /// Gives the rows of a part of a view in blocks; of one thread.
 #[derive(Debug)]
 pub struct Blocks {
-    cursor: ViewCursor,
+    sight: Sight,
+    pieces: Pieces,
+    /// Where the own writes are that the pieces know nothing of.
+    own: Option<(Arc<Writes>, OwnCursor)>,
     reader: RowReader,
+    columns: ColumnReader,
+    /// Over pieces that have to be merged.
+    cursor: Option<ViewCursor>,
+    /// Of the segment after those pieces.
+    waiting: Option<Block>,
+    end: Option<Vec<u8>>,
 }
 
 impl View<'_> {
@@ -73,7 +92,23 @@ impl View<'_> {
             let what = format!("a block of {wants:?} of {columns} columns");
             return Err(EngineError::Unsupported { what }.into());
         }
-        Ok(Blocks { cursor: self.cursor(begin, end)?, reader: RowReader::new(layouts, wants) })
+        let sight = self.sight.clone();
+        let own = sight.writes.clone().map(|writes| {
+            let cursor = OwnCursor::new(&writes, sight.dict.id);
+            (writes, cursor)
+        });
+        let mut blocks = Blocks {
+            pieces: sight.dict.tree.pieces(sight.seqno, begin.unwrap_or(b""), end),
+            own,
+            reader: RowReader::new(layouts, wants),
+            columns: ColumnReader::new(layouts, wants),
+            sight,
+            cursor: None,
+            waiting: None,
+            end: end.map(<[u8]>::to_vec),
+        };
+        blocks.place_own(begin.unwrap_or(b""))?;
+        Ok(blocks)
     }
 }
 
@@ -84,16 +119,82 @@ impl Blocks {
     /// Those of reading files, and a row that is none of the table's layouts; the blocks are of no use then.
     #[expect(clippy::should_implement_trait, reason = "a step that may fail")]
     pub fn next(&mut self) -> Result<Option<Block>> {
+        loop {
+            if let Some(block) = self.merged()? {
+                return Ok(Some(block));
+            }
+            if let Some(block) = self.waiting.take() {
+                return Ok(Some(block));
+            }
+            if !self.advance()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Rows of the pieces that have to be merged, if there are any left.
+    fn merged(&mut self) -> Result<Option<Block>> {
+        let Some(cursor) = &mut self.cursor else { return Ok(None) };
         let mut rows = 0;
         while rows < BLOCK_ROWS {
-            let Some((key, row)) = self.cursor.next()? else { break };
+            let Some((key, row)) = cursor.next()? else {
+                self.cursor = None;
+                break;
+            };
             if self.reader.read(key, row).is_none() {
                 let key = format!("{key:02x?}");
-                let path = self.cursor.path();
+                let path = self.sight.dict.file.path();
                 return Err(EngineError::corruption(&path, 0, "row", "columns of a layout", key).into());
             }
             rows += 1;
         }
         Ok((rows > 0).then(|| Block { rows, vectors: self.reader.take() }))
+    }
+
+    /// Goes on to the next segment whose columns can be read; what lies before it is left to a cursor. Says whether
+    /// there is anything of both.
+    fn advance(&mut self) -> Result<bool> {
+        let mut begin: Option<Vec<u8>> = None;
+        while let Some(piece) = self.pieces.next()? {
+            if let Some(block) = self.columns_of(&piece)? {
+                self.waiting = Some(block);
+                if let Some(begin) = begin {
+                    self.cursor = Some(self.sight.cursor(Some(&begin), Some(&piece.begin))?);
+                }
+                return Ok(true);
+            }
+            begin.get_or_insert(piece.begin);
+        }
+        let Some(begin) = begin else { return Ok(false) };
+        self.cursor = Some(self.sight.cursor(Some(&begin), self.end.as_deref())?);
+        Ok(true)
+    }
+
+    fn columns_of(&mut self, piece: &Piece) -> Result<Option<Block>> {
+        let Some(rows) = piece.plain_rows else { return Ok(None) };
+        if self.has_own(piece)? {
+            return Ok(None);
+        }
+        let (layouts, picks) = self.columns.wanted();
+        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(None) };
+        let vectors = self.columns.vectors(rows, columns);
+        Ok(vectors.map(|vectors| Block { rows, vectors }))
+    }
+
+    /// Whether there are own writes in the piece, which comes after those asked for before.
+    fn has_own(&mut self, piece: &Piece) -> Result<bool> {
+        let is_before = |own: &OwnCursor| own.entry().is_some_and(|(key, _)| *key < piece.begin);
+        if self.own.as_ref().is_some_and(|(_, own)| is_before(own)) {
+            self.place_own(&piece.begin)?;
+        }
+        let entry = self.own.as_ref().and_then(|(_, own)| own.entry());
+        Ok(entry.is_some_and(|(key, _)| piece.end.as_ref().is_none_or(|end| key < end)))
+    }
+
+    fn place_own(&mut self, key: &[u8]) -> Result<()> {
+        if let Some((writes, own)) = &mut self.own {
+            own.seek_forward(writes, Bound::Included(key))?;
+        }
+        Ok(())
     }
 }

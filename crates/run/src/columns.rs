@@ -1,0 +1,155 @@
+//! Whole columns of a run's segments, without its rows.
+//!
+//! A column of a segment is a block of the cache of its own, by the column's id, so that a query that comes again finds what
+//! it wants decoded, and nothing else takes memory. When one of the wanted columns is missing, the segment's block
+//! is read and the missing ones are decoded.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pando_base::{Result, Seqno};
+use pando_column::layout::Layouts;
+use pando_column::vector::Vector;
+use pando_column::{pick, Pick};
+
+use crate::cache::{Block, BlockKey, Part};
+use crate::index::Index;
+use crate::read_ahead::ReadAhead;
+use crate::run::Run;
+
+/// What a segment has of the wanted columns.
+#[derive(Debug)]
+pub struct Columns {
+    /// The layout that all its rows were written in; `None` if nothing was wanted.
+    pub version: Option<u32>,
+    /// For each pick; `None` if the layout does not have the column.
+    pub vectors: Vec<Option<Arc<Vector>>>,
+}
+
+/// Goes over the segments of a run; of one thread.
+#[derive(Debug)]
+pub struct RunColumns {
+    run: Arc<Run>,
+    index: Arc<Index>,
+    read_ahead: ReadAhead,
+    /// Picks that the run knows of.
+    noted: Vec<u64>,
+}
+
+impl RunColumns {
+    /// Of a run.
+    ///
+    /// # Errors
+    /// Those of reading its index.
+    pub fn new(run: &Arc<Run>) -> Result<RunColumns> {
+        let index = run.index()?;
+        Ok(RunColumns { run: run.clone(), index, read_ahead: ReadAhead::new(), noted: Vec::new() })
+    }
+
+    /// Segments that have records in `[lo, hi)`, or may have.
+    pub fn segments(&self, lo: &[u8], hi: Option<&[u8]>) -> Range<usize> {
+        let end = hi.map_or(self.index.len(), |hi| self.index.segments_below(hi));
+        self.index.segment_for(lo).min(end)..end
+    }
+
+    /// First key of segment `number`. Panics if there is none, as all of these.
+    pub fn first_key(&self, number: usize) -> &[u8] {
+        self.index.first_key(number)
+    }
+
+    /// Records of segment `number`.
+    pub fn rows(&self, number: usize) -> usize {
+        self.index.entry(number).rows()
+    }
+
+    /// Whether all records of segment `number` are rows that `snapshot` sees, each key has one, and all keys are in
+    /// `[lo, hi)`.
+    pub fn is_plain(&self, number: usize, snapshot: Seqno, lo: &[u8], hi: Option<&[u8]>) -> bool {
+        let entry = self.index.entry(number);
+        let next = number + 1;
+        let ends_before = |hi: &[u8]| match next < self.index.len() {
+            true => self.first_key(next) <= hi,
+            false => self.run.meta().max_key.as_slice() < hi,
+        };
+        entry.single_version()
+            && !entry.continues()
+            && (next == self.index.len() || !self.index.entry(next).continues())
+            && entry.max_seqno <= snapshot
+            && self.index.of_segment(number).tombstones == 0
+            && lo <= self.first_key(number)
+            && hi.is_none_or(ends_before)
+    }
+
+    /// The picked columns of segment `number`, whose records are all rows. `None`: it has to be read row by row.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn columns(&mut self, number: usize, layouts: &Layouts, picks: &[Pick]) -> Result<Option<Columns>> {
+        let mut columns = Columns { version: None, vectors: vec![None; picks.len()] };
+        let mut missing = Vec::new();
+        let cache = self.run.context().cache.clone();
+        let rows = self.rows(number);
+        for (at, of) in picks.iter().enumerate() {
+            match cache.get(&self.key_of(number, part_of(of))) {
+                Some(Block::Column(Part::Rows)) => return Ok(None),
+                Some(Block::Column(Part::Values { version, vector })) => {
+                    columns.version = Some(version);
+                    columns.vectors[at] = vector;
+                }
+                Some(other) => unreachable!("a column is cached as {other:?}"),
+                None => missing.push(at),
+            }
+        }
+        if missing.is_empty() {
+            self.run.context().metrics.rows_aggregated_in_columns.add(rows as u64);
+            return Ok(Some(columns));
+        }
+        let wanted: Vec<Pick> = missing.iter().map(|at| picks[*at]).collect();
+        self.note(&wanted);
+        let (run, index) = (&self.run, &self.index);
+        let place = index.entry(number).place;
+        let (codec, payload) = run.open_segment(index, number, self.read_ahead.block(run, index, number)?)?;
+        let at_place = |e: pando_column::DecodeError| e.at(&run.context().file.path(), place.offset);
+        let picked = pick(codec, payload, layouts, &wanted).map_err(at_place)?;
+        let Some(picked) = picked else {
+            for of in &wanted {
+                cache.insert(self.key_of(number, part_of(of)), Block::Column(Part::Rows));
+            }
+            return Ok(None);
+        };
+        if picked.rows != rows {
+            return Err(at_place(pando_column::DecodeError::new("rows of a segment", rows, picked.rows)));
+        }
+        columns.version = Some(picked.version);
+        for (at, vector) in missing.into_iter().zip(picked.vectors) {
+            let vector = vector.map(Arc::new);
+            let part = Part::Values { version: picked.version, vector: vector.clone() };
+            cache.insert(self.key_of(number, part_of(&picks[at])), Block::Column(part));
+            columns.vectors[at] = vector;
+        }
+        self.run.context().metrics.rows_aggregated_in_columns.add(rows as u64);
+        Ok(Some(columns))
+    }
+
+    fn key_of(&self, number: usize, part: u64) -> BlockKey {
+        BlockKey { part, ..self.run.key_of(self.index.entry(number).place) }
+    }
+
+    /// So that the run takes its columns out of the cache when it goes.
+    fn note(&mut self, picks: &[Pick]) {
+        for part in picks.iter().map(part_of) {
+            if !self.noted.contains(&part) {
+                self.noted.push(part);
+                self.run.note_part(part);
+            }
+        }
+    }
+}
+
+/// The number of a pick in names of cached blocks; not 0. Keys are not longer than 2 to the power of 31.
+fn part_of(pick: &Pick) -> u64 {
+    match *pick {
+        Pick::Column(id) => u64::from(id) << 1 | 1,
+        Pick::Key { offset, size } => 1 << 63 | (offset as u64) << 32 | (size as u64) << 1,
+    }
+}
