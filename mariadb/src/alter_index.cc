@@ -255,7 +255,7 @@ int ha_pando::scan_with(PandoCursor *cursor, PandoTxn *reader, Alter_context *co
 {
   THD *thd= ha_thd();
   PandoTableInfo figures;
-  if (PandoStatus status= pando_table_info(m_table, &figures))
+  if (PandoStatus status= pando_table_info(m_table, false, &figures))
     return fail(status);
   PandoFetch fetch= {};
   fetch.start= PANDO_MOVE_FIRST;

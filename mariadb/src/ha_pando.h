@@ -97,6 +97,8 @@ public:
   Table_flags table_flags() const override;
   ulong index_flags(uint index, uint part, bool all_parts) const override;
   const char *index_type(uint) override { return "BTREE"; }
+  /* Of SHOW TABLE STATUS: rows take what they need. */
+  enum row_type get_row_type() const override { return ROW_TYPE_DYNAMIC; }
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3500; }
   uint max_supported_key_part_length() const override { return 3072; }

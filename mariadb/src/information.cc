@@ -51,7 +51,9 @@ int ha_pando::info(uint flag)
   if (!(flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)))
     return 0;
   PandoTableInfo figures;
-  if (PandoStatus status= pando_table_info(m_table, &figures))
+  /* Only who shows sizes to somebody asks so. */
+  const bool exact= flag & (HA_STATUS_TIME | HA_STATUS_VARIABLE_EXTRA);
+  if (PandoStatus status= pando_table_info(m_table, exact, &figures))
     return fail(status);
   if (flag & HA_STATUS_AUTO)
     stats.auto_increment_value= MY_MAX(figures.auto_increment, 1ULL);

@@ -2059,12 +2059,15 @@ PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, s
 void pando_table_close(struct PandoTable *table);
 
 /**
- * Figures of a table.
+ * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use
+ * within the files.
  *
  * # Safety
  * The table is open, `out` is valid.
  */
-PandoStatus pando_table_info(const struct PandoTable *table, struct PandoTableInfo *out);
+PandoStatus pando_table_info(const struct PandoTable *table,
+                             uint8_t is_exact,
+                             struct PandoTableInfo *out);
 
 /**
  * Reads all of a table and checks it (CHECK TABLE). `watch` is called now and then; it may be null.

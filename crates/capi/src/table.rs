@@ -209,16 +209,21 @@ pub unsafe extern "C" fn pando_table_close(table: *mut PandoTable) {
     });
 }
 
-/// Figures of a table.
+/// Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use
+/// within the files.
 ///
 /// # Safety
 /// The table is open, `out` is valid.
 #[no_mangle]
-pub unsafe extern "C" fn pando_table_info(table: *const PandoTable, out: *mut PandoTableInfo) -> PandoStatus {
+pub unsafe extern "C" fn pando_table_info(
+    table: *const PandoTable,
+    is_exact: u8,
+    out: *mut PandoTableInfo,
+) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (table, out) = unsafe { (&(*table).table, &mut *out) };
     run(|| {
-        let info = table.info()?;
+        let info = table.info(is_exact != 0)?;
         *out = PandoTableInfo {
             rows: info.rows,
             raw_bytes: info.raw_bytes,
@@ -290,7 +295,7 @@ pub unsafe extern "C" fn pando_table_estimate(
     // SAFETY: the caller vouches for them.
     let (table, from, to, rows) = unsafe { (&(*table).table, from.as_option(), to.as_option(), &mut *rows) };
     run(|| {
-        *rows = table.estimate(index as usize, from, to)?.rows;
+        *rows = table.rows_in_range(index as usize, from, to)?;
         Ok(PandoStatus::Ok)
     })
 }

@@ -63,7 +63,7 @@ fn main() -> pandodb::Result<()> {
     txn.commit()?;
     println!("{rows} rows in {:.1} s", start.elapsed().as_secs_f64());
     db.close()?;
-    println!("{:.1} s with the last checkpoint; {:?}", start.elapsed().as_secs_f64(), table.info()?);
+    println!("{:.1} s with the last checkpoint; {:?}", start.elapsed().as_secs_f64(), table.info(true)?);
     println!("{}", db.status_text());
     Ok(())
 }

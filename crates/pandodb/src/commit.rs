@@ -174,6 +174,10 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
         }
         targets[position].insert(key, seqno, kind, value);
     });
+    // After the records, which are a bound of the count.
+    for dict in dicts {
+        dict.row_count.add(writes.net_rows.of(dict.id));
+    }
 }
 
 fn encode(writes: &State) -> BatchBuilder {

@@ -42,6 +42,7 @@ mod own;
 mod prepared;
 mod recovery;
 mod removed;
+mod row_count;
 mod rows;
 mod scan;
 mod spill;

@@ -261,6 +261,7 @@ impl Txn {
                 state.set.pass(rows);
                 let to = state.set.mark();
                 state.levels.push(Arc::new(Level::loaded(from, to, parts)));
+                state.net_rows.add(table.rows().id, i64::try_from(rows).unwrap_or(i64::MAX));
                 state.changes += 1;
                 self.handle.set_weight(state.set.ops() + 1);
                 return Ok(());

@@ -41,6 +41,7 @@ impl Txn {
             row.for_each(|(dict, entry)| writes.put(dict.id, entry.key, entry.value));
             building.write(writes);
         })?;
+        self.writes.write().net_rows.add(table.rows().id, 1);
         self.db.metrics.rows_inserted.add(1);
         Ok(())
     }
@@ -88,7 +89,10 @@ impl Txn {
         for (dict, entry) in table.dicts.iter().zip(old) {
             self.write_delete(dict, entry.key);
         }
-        building.write(&mut self.writes.write().set);
+        let mut writes = self.writes.write();
+        building.write(&mut writes.set);
+        writes.net_rows.add(table.rows().id, -1);
+        drop(writes);
         self.db.metrics.rows_deleted.add(1);
         Ok(())
     }

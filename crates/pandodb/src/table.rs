@@ -7,11 +7,12 @@ use pando_base::{DictId, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Shapes;
 use pando_storage::TreeFile;
-use pando_tree::{Estimate, Tree};
+use pando_tree::Tree;
 use parking_lot::Mutex;
 
 use crate::building::Building;
 use crate::failure::Failure;
+use crate::row_count::RowCount;
 use crate::writes::Writers;
 
 /// One ordered map: a tree in a file of its own.
@@ -24,6 +25,8 @@ pub struct Dict {
     /// `fetch_max` before the record that used the value is in the tree, so a checkpoint that
     /// holds the record holds the counter too.
     pub(crate) auto_increment: AtomicU64,
+    /// Of a table's rows: how many there are.
+    pub(crate) row_count: RowCount,
     /// Transactions with uncommitted writes in it.
     pub(crate) writers: Writers,
     /// Waiting in the scheduler's queue (see `background`).
@@ -51,6 +54,7 @@ impl Dict {
             tree,
             file,
             auto_increment: AtomicU64::new(auto_increment),
+            row_count: RowCount::new(),
             writers: Writers::default(),
             queued: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
@@ -207,16 +211,23 @@ impl Table {
         &self.dicts[0]
     }
 
-    /// Statistics. Errors: none of the figures needs the disk but the sizes of the files.
-    pub fn info(&self) -> Result<TableInfo> {
+    /// About how many rows there are.
+    pub fn rows_estimate(&self) -> u64 {
+        let rows = self.rows();
+        rows.row_count.estimate(rows.tree.row_bounds())
+    }
+
+    /// Statistics. Errors: none of the figures needs the disk but the sizes of the files, when they are to be what the
+    /// file system has allocated; else they are what is in use within the files.
+    pub fn info(&self, is_exact: bool) -> Result<TableInfo> {
         let mut info = TableInfo {
-            rows: self.rows().tree.rows_estimate(),
+            rows: self.rows_estimate(),
             raw_bytes: self.rows().tree.raw_bytes(),
             created: self.shared.created,
             ..TableInfo::default()
         };
         for (position, dict) in self.dicts.iter().enumerate() {
-            let bytes = dict.file.allocated_bytes()?;
+            let bytes = if is_exact { dict.file.allocated_bytes()? } else { dict.file.used_bytes() };
             if position == 0 {
                 info.data_bytes += bytes;
             } else {
@@ -227,9 +238,14 @@ impl Table {
         Ok(info)
     }
 
-    /// Rows and bytes in `[lo, hi)` of a dictionary, from the nodes' headers.
-    pub fn estimate(&self, index: usize, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
-        self.dicts[index].tree.estimate(lo, hi)
+    /// Rows in `[lo, hi)` of a dictionary, from the nodes' headers. Every row has one entry in each, so the range's share
+    /// of all records is taken as its share of the rows.
+    pub fn rows_in_range(&self, index: usize, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<u64> {
+        let tree = &self.dicts[index].tree;
+        let found = tree.estimate(lo, hi)?.rows;
+        let (all, rows) = (tree.all_records().rows.max(found), self.rows_estimate());
+        let scaled = u128::from(found) * u128::from(rows) / u128::from(all.max(1));
+        Ok(u64::try_from(scaled).unwrap_or(u64::MAX).max(u64::from(found > 0)))
     }
 
     /// Next auto-increment value, 0 if the table never had one.

@@ -32,6 +32,7 @@ use pando_run::key_hash;
 use pando_txn::{Mark, WriteSet};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::row_count::NetRows;
 use crate::spill::{ApartCursor, Level, MERGED_LEVELS};
 use crate::table::Dict;
 
@@ -54,6 +55,8 @@ pub(crate) struct State {
     pub levels: Vec<Arc<Level>>,
     /// Counts changes of `levels`, for cursors that stand in them.
     pub changes: u64,
+    /// What becomes of the numbers of rows.
+    pub net_rows: NetRows,
 }
 
 /// Marks that may be asked for.
@@ -61,8 +64,8 @@ pub(crate) struct State {
 struct Marks {
     /// How many hold each.
     live: BTreeMap<Mark, usize>,
-    /// Those of statements and savepoints, ascending.
-    held: Vec<Mark>,
+    /// Those of statements and savepoints, ascending, with the numbers of rows there.
+    held: Vec<(Mark, NetRows)>,
 }
 
 impl Marks {
@@ -194,17 +197,20 @@ impl Writes {
 
     /// Now, for `rollback_to`; live until it is released or rolled back beyond.
     pub(crate) fn mark(&self) -> Mark {
-        let mark = self.read().set.mark();
+        let (mark, net_rows) = {
+            let state = self.read();
+            (state.set.mark(), state.net_rows.clone())
+        };
         let mut marks = self.marks.lock();
         marks.add(mark);
-        marks.held.push(mark);
+        marks.held.push((mark, net_rows));
         mark
     }
 
     /// A mark will not be asked for any more. One that was not live is no error.
     pub(crate) fn release_mark(&self, mark: Mark) {
         let mut marks = self.marks.lock();
-        if let Some(place) = marks.held.iter().rposition(|held| *held == mark) {
+        if let Some(place) = marks.held.iter().rposition(|(held, _)| *held == mark) {
             marks.held.remove(place);
             marks.remove(mark);
         }
@@ -213,13 +219,17 @@ impl Writes {
     /// Undoes the writes done since a live mark.
     pub(crate) fn rollback_to(&self, mark: Mark) {
         let mut marks = self.marks.lock();
-        while marks.held.last().is_some_and(|held| *held > mark) {
+        while marks.held.last().is_some_and(|(held, _)| *held > mark) {
             let held = marks.held.pop();
-            held.into_iter().for_each(|held| marks.remove(held));
+            held.into_iter().for_each(|(held, _)| marks.remove(held));
         }
+        let net_rows = marks.held.last().filter(|(held, _)| *held == mark).map(|(_, rows)| rows.clone());
         drop(marks);
         let mut state = self.write();
         state.set.rollback_to(mark);
+        if let Some(net_rows) = net_rows {
+            state.net_rows = net_rows;
+        }
         let whole = state.levels.iter().all(|level| level.to <= mark || level.from >= mark);
         assert!(whole, "a mark that is rolled back to was not live: {mark:?}");
         if state.levels.last().is_some_and(|level| level.to > mark) {
@@ -320,11 +330,12 @@ impl Writes {
         let levels = {
             let mut state = self.write();
             state.set.clear();
+            state.net_rows.clear();
             state.changes += 1;
             std::mem::take(&mut state.levels)
         };
         let mut marks = self.marks.lock();
-        while let Some(held) = marks.held.pop() {
+        while let Some((held, _)) = marks.held.pop() {
             marks.remove(held);
         }
         drop(marks);

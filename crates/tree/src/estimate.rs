@@ -40,6 +40,18 @@ pub struct TreeStats {
     pub dead_skipped: u64,
 }
 
+/// How many rows there can be, by counts of records. Leaves count as having one version of each row, which is what
+/// merges leave but for snapshots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowBounds {
+    /// If every tombstone takes a row of a leaf away, and everything else above leaves changes rows.
+    pub least: u64,
+    /// If every tombstone takes a row away, and everything else is a row of its own.
+    pub likely: u64,
+    /// If tombstones take nothing away.
+    pub most: u64,
+}
+
 impl Tree {
     /// About how many records lie in [`lo`, `hi`): dead versions and tombstones count as well.
     pub fn estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
@@ -59,7 +71,25 @@ impl Tree {
         Ok(sum)
     }
 
-    /// About how many rows there are.
+    /// What the counts say about the number of rows.
+    pub fn row_bounds(&self) -> RowBounds {
+        let version = self.version.load();
+        let held = version.root.totals.held;
+        let mut above = version.root.totals.waiting;
+        for memtable in version.memtables() {
+            add(&mut above, &whole(memtable));
+            memtable.adopted().iter().for_each(|run| add(&mut above, &run.whole()));
+        }
+        let tombstones = held.tombstones + above.tombstones;
+        let most = (held.rows + above.rows).saturating_sub(tombstones);
+        RowBounds {
+            least: held.rows.saturating_sub(held.tombstones + above.tombstones),
+            likely: most.saturating_sub(tombstones),
+            most,
+        }
+    }
+
+    /// About how many rows there are, every change of a row counted as one more.
     pub fn rows_estimate(&self) -> u64 {
         let all = self.all_records();
         // A tombstone is no row and takes one away.
@@ -71,7 +101,8 @@ impl Tree {
         self.all_records().bytes
     }
 
-    fn all_records(&self) -> Estimate {
+    /// Records of all kinds, wherever they are, as [`Tree::estimate`] counts them.
+    pub fn all_records(&self) -> Estimate {
         let version = self.version.load();
         let mut all = version.root.totals.held;
         add(&mut all, &version.root.totals.waiting);
@@ -152,21 +183,28 @@ fn in_memtable(memtable: &Memtable, wanted: &KeyRange) -> Estimate {
     }
     let mut sum = Estimate::default();
     let mut is_exact = true;
+    let (mut seen, mut last) = (0, Vec::new());
     memtable.ascend(Bound::Included(wanted.low()), |r| {
         if !wanted.contains(r.key) {
             return false;
         }
-        sum.rows += 1;
-        sum.bytes += (r.key.len() + r.value.len()) as u64;
-        sum.tombstones += u64::from(r.kind == Kind::Delete);
-        is_exact = sum.rows < MEMTABLE_SAMPLE;
+        seen += 1;
+        is_exact = seen < MEMTABLE_SAMPLE;
+        // Of one key the newest version counts.
+        if sum.rows == 0 || r.key != last {
+            sum.rows += 1;
+            sum.bytes += (r.key.len() + r.value.len()) as u64;
+            sum.tombstones += u64::from(r.kind == Kind::Delete);
+            last.clear();
+            last.extend_from_slice(r.key);
+        }
         is_exact
     });
     if is_exact {
         return sum;
     }
     // Many: somewhere between the sample and all.
-    let guess = sum.rows.max(all.rows / 3);
+    let guess = sum.rows.max(all.rows / 3 * sum.rows / MEMTABLE_SAMPLE);
     Estimate {
         rows: guess,
         bytes: all.bytes / all.rows.max(1) * guess,

@@ -91,7 +91,7 @@ pub use checkpoint::CheckpointStats;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;
 pub use deferred::DeferredCommit;
-pub use estimate::TreeStats;
+pub use estimate::{RowBounds, TreeStats};
 pub use pando_run::{Columns, Estimate};
 pub use pieces::{Piece, Pieces};
 pub use private::PrivateWriter;
