@@ -157,6 +157,7 @@ private:
   /* --- locking.cc --- */
   bool is_locking() const { return m_lock != Lock::NONE; }
   /* Whether locking reads of this statement keep others from inserting where they have been. */
+  bool is_kept_unique_by_server() const;
   bool takes_gaps() const;
   PandoRead read_mode() const;
   void lock_for(THD *thd, thr_lock_type lock_type);

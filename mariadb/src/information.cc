@@ -16,7 +16,9 @@ handler::Table_flags ha_pando::table_flags() const
      back; there, where the gap is held, it looks before. */
   const int command= thd_sql_command(ha_thd());
   const bool updates= command == SQLCOM_UPDATE || command == SQLCOM_UPDATE_MULTI;
-  const Table_flags unique= excludes_phantoms && updates ? Table_flags(0) : HA_CHECK_UNIQUE_AFTER_WRITE;
+  /* Nor does it take back a row of ALTER IGNORE TABLE; nobody else writes to that table. */
+  const bool copies= command == SQLCOM_ALTER_TABLE;
+  const Table_flags unique= copies || (excludes_phantoms && updates) ? Table_flags(0) : HA_CHECK_UNIQUE_AFTER_WRITE;
   return statements | unique | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |

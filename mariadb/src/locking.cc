@@ -75,6 +75,8 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   /* A handler that is kept open across statements (HANDLER) goes on by key. */
   m_at_cursor= false;
   transaction->prepare_statement();
+  if (lock_type == F_WRLCK && is_kept_unique_by_server())
+    transaction->take_gaps();
   if (lock_type == F_WRLCK)
     m_lock= m_stored_lock= Lock::EXCLUSIVE;
   else if (m_lock == Lock::NONE && transaction->isolation() == ISO_SERIALIZABLE &&
@@ -101,6 +103,8 @@ int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
     m_lock= Lock::NONE;
   else
     m_lock= m_stored_lock;
+  if (m_lock == Lock::EXCLUSIVE && is_kept_unique_by_server())
+    transaction->take_gaps();
   if (is_locking())
     transaction->will_lock();
   return 0;
@@ -117,9 +121,17 @@ PandoRead ha_pando::read_mode() const
   return m_read_latest || m_copy_txn || m_sequence_txn ? PANDO_READ_LATEST : PANDO_READ_SNAPSHOT;
 }
 
+/* Keys that the server keeps unique (USING HASH, WITHOUT OVERLAPS) it looks up in an index that is not unique: there it
+   has to meet rows of others that are not committed, in every isolation level. */
+bool ha_pando::is_kept_unique_by_server() const
+{
+  return table_share->long_unique_table || table_share->period.unique_keys;
+}
+
 bool ha_pando::takes_gaps() const
 {
-  return Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED && !m_copy_txn && !m_sequence_txn;
+  return (is_kept_unique_by_server() || Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED) &&
+         !m_copy_txn && !m_sequence_txn;
 }
 
 /* The server has found that the row it has just read does not match. */

@@ -58,6 +58,8 @@ public:
   void end_table();
   /* Before the first table of a statement: its isolation level and lock wait timeout. */
   void prepare_statement();
+  /* Locking reads of this statement exclude phantoms, whatever the isolation level. */
+  void take_gaps() { pando_txn_set_takes_gaps(m_txn, true); }
 
   /* First phase of a commit that the server coordinates, or of the user's XA. */
   int prepare(bool whole);
