@@ -175,7 +175,11 @@ fn number_test(slot: usize, comparison: Comparison, value: i128, is_exact: bool)
         return Prepared::Number(slot, comparison, value);
     }
     match comparison {
-        Equal => Prepared::Always(false),
+        // Of no row; but the number is computed, since that may be an error.
+        Equal => Prepared::All(vec![
+            Prepared::Number(slot, LessOrEqual, value),
+            Prepared::Number(slot, Greater, value),
+        ]),
         NotEqual => Prepared::Null(slot, false),
         Less | LessOrEqual => Prepared::Number(slot, LessOrEqual, value),
         Greater | GreaterOrEqual => Prepared::Number(slot, Greater, value),
@@ -201,7 +205,10 @@ impl Filter {
             Filter::Not(filter) => filter.prepare(slots, !is_negated)?,
             Filter::Always(value) => Prepared::Always(value.is_some_and(|value| value != is_negated)),
             Filter::IsNull(slot) => Prepared::Null((*slot < slots.len()).then_some(*slot)?, !is_negated),
-            Filter::Compare(_, _, Constant::Null) => Prepared::Always(false),
+            // Likewise.
+            Filter::Compare(slot, _, Constant::Null) => {
+                Prepared::All(vec![Prepared::Null(*slot, true), Prepared::Null(*slot, false)])
+            }
             Filter::Compare(slot, comparison, Constant::Number { value, scale }) => {
                 let (value, is_exact) = scaled(*value, *scale, slots.scale(*slot)?)?;
                 number_test(*slot, turned(comparison), value, is_exact)

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_query::{
-    Aggregate, Cell, Collation, Column, Comparison, Constant, Filter, Form, Limits, Outcome, Place, Query,
-    Why,
+    Aggregate, Bounds, Cell, Collation, Column, Comparison, Constant, Expression, Filter, Form, Limits,
+    Operator, Outcome, Place, Query, Why,
 };
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
 use pandodb::{Db, LockWait, Options, SimVfs, Table, TableChange, TableSpec, TreeConfig, Txn, Vfs};
@@ -294,4 +294,35 @@ fn what_is_too_large_or_stopped_or_unknown_is_given_back() {
     assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)));
     let outcome = query(vec![3]).run(&mut txn, &[&table], LIMITS, &|| false).unwrap();
     assert!(matches!(outcome, Outcome::GivenBack(Why::Unsupported)));
+}
+
+/// Found by the random queries: `(a - (b * 3000000000)) = 1.5` is true of no row, and an error of the server nevertheless.
+#[test]
+fn numbers_that_are_too_large_are_noticed_whatever_they_are_compared_with() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    put(&mut txn, &table, &(1, Some(5), "a".into()));
+    let (columns, huge) = (columns(), 3_000_000_000_000_000_000);
+    let first = columns.len();
+    let expression = |operator| Expression { operator, scale: 0, bounds: Bounds::Signed };
+    let between_numbers = Constant::Number { value: 15, scale: 1 };
+    for (comparison, constant) in [
+        (Comparison::Equal, between_numbers.clone()),
+        (Comparison::NotEqual, between_numbers.clone()),
+        (Comparison::Less, between_numbers),
+        (Comparison::Equal, Constant::Null),
+    ] {
+        let query = Query {
+            columns: columns.clone(),
+            expressions: vec![
+                expression(Operator::Constant(Some(huge))),
+                expression(Operator::Multiply(1, first)),
+            ],
+            filter: Some(Filter::Compare(first + 1, comparison, constant)),
+            aggregates: vec![Aggregate::Rows],
+            ..Query::default()
+        };
+        let outcome = query.run(&mut txn, &[&table], LIMITS, &|| false).unwrap();
+        assert!(matches!(outcome, Outcome::GivenBack(Why::Overflow)), "{comparison:?}: {outcome:?}");
+    }
 }
