@@ -19,7 +19,10 @@ handler::Table_flags ha_pando::table_flags() const
   /* Nor does it take back a row of ALTER IGNORE TABLE; nobody else writes to that table. */
   const bool copies= command == SQLCOM_ALTER_TABLE;
   const Table_flags unique= copies || (excludes_phantoms && updates) ? Table_flags(0) : HA_CHECK_UNIQUE_AFTER_WRITE;
-  return statements | unique | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
+  /* Then a row meets the engine's keys first and those last, but REPLACE takes the engine's for the last, where it
+     changes the one row that is in the way: it shall delete rows until there are none. */
+  const Table_flags order= table_share && is_kept_unique_by_server() ? HA_DUPLICATE_KEY_NOT_IN_ORDER : Table_flags(0);
+  return statements | unique | order | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
