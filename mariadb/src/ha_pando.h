@@ -47,6 +47,8 @@ public:
   int external_lock(THD *thd, int lock_type) override;
   int start_stmt(THD *thd, thr_lock_type lock_type) override;
   void unlock_row() override;
+  void try_semi_consistent_read(bool yes) override;
+  bool was_semi_consistent_read() override { return m_is_peek; }
   int reset() override;
   void column_bitmaps_signal() override { m_columns_prepared= false; }
   int extra(ha_extra_function operation) override;
@@ -172,6 +174,7 @@ private:
   int seek(PandoMove move, PandoBytes key, uchar *record);
   int go_on(bool forward, uchar *record);
   int go_on_by_key(bool forward);
+  int lock_peeked(bool forward, uchar *record);
   int fetch(PandoMove move, PandoBytes key);
   int step();
   int take_entry();
@@ -186,6 +189,7 @@ private:
   bool is_within(PandoBytes key) const;
   bool find_row_key();
   bool is_covering() const { return m_keyread && !is_locking(); }
+  bool peeks() const { return m_peeks && m_lock == Lock::EXCLUSIVE && !m_skip_locked && !takes_gaps(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
 
@@ -255,6 +259,7 @@ private:
   Lock m_lock= Lock::NONE;
   Lock m_stored_lock= Lock::NONE;
   bool m_skip_locked= false;
+  bool m_peeks= false;           /* at locked rows, before it waits for them */
   bool m_read_latest= false;     /* whatever the statement reads: for auto-increment in a later key part */
   bool m_columns_prepared= false;
   bool m_keyread= false;
@@ -289,6 +294,7 @@ private:
   pando::Bytes m_row_key;         /* its key in dictionary 0 */
   bool m_row_key_in_entry= false; /* not yet: the current entry has it */
   bool m_row_just_locked= false;
+  bool m_is_peek= false;          /* locked by another: as it was last committed */
   PandoBuffer *m_buffer= nullptr;
   PandoBuffer *m_entry_buffer= nullptr; /* m_entry_value of a unique key looked up */
   PandoBuffer *m_check_buffer= nullptr;

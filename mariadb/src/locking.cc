@@ -134,9 +134,18 @@ bool ha_pando::takes_gaps() const
          !m_copy_txn && !m_sequence_txn;
 }
 
+/* In READ COMMITTED an UPDATE that meets a locked row reads what was last committed of it. If that matches, the server
+   asks for the next row, and gets the same one, which has been waited for by then; if not, it passes by. As in
+   InnoDB, only where rows are scanned, not where they are found by a key. */
+void ha_pando::try_semi_consistent_read(bool yes)
+{
+  m_peeks= yes && Transaction::of(ha_thd())->isolation() <= ISO_READ_COMMITTED;
+}
+
 /* The server has found that the row it has just read does not match. */
 void ha_pando::unlock_row()
 {
+  m_is_peek= false;
   if (!is_locking() || !m_row_just_locked || Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED)
     return;
   pando_txn_unlock(txn(), m_table, 0, m_row_key.view());
@@ -154,6 +163,7 @@ int ha_pando::reset()
   m_columns_prepared= false;
   m_keyread= false;
   m_skip_locked= false;
+  m_peeks= m_is_peek= false;
   m_range_end= nullptr;
   pushed_idx_cond= nullptr;
   pushed_idx_cond_keyno= MAX_KEY;

@@ -31,6 +31,7 @@ void ha_pando::begin_scan(uint dictionary)
   m_positioned= false;
   m_in_gap= false;
   m_at_cursor= false;
+  m_is_peek= false;
   m_has_stop= false;
   m_range_stop= false;
   m_keep_same= false;
@@ -91,7 +92,7 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   PandoFetch wanted= {};
   wanted.start= move;
   wanted.read= read_mode();
-  wanted.wait_s= wait_s();
+  wanted.wait_s= m_scan_dictionary == 0 && peeks() ? PANDO_WAIT_PEEK : wait_s();
   wanted.key= key;
   if (m_has_stop)
     wanted.stop= m_stop.view();
@@ -213,6 +214,8 @@ int ha_pando::go_on(bool forward, uchar *record)
   if (!m_positioned || (m_in_gap && m_keep_same))
     return HA_ERR_END_OF_FILE;
   prepare_columns();
+  if (m_is_peek)
+    return lock_peeked(forward, record);
   int error;
   if (m_at_cursor && forward == m_forward)
     error= step();
@@ -223,6 +226,18 @@ int ha_pando::go_on(bool forward, uchar *record)
       m_has_stop= false;
     error= go_on_by_key(forward);
   }
+  return error ? error : deliver(record);
+}
+
+/* The row that was given as it was last committed matches: now it is waited for. */
+int ha_pando::lock_peeked(bool forward, uchar *record)
+{
+  bool absent;
+  int error= get_row(m_row_key.view(), record, &absent);
+  if (error || !absent)
+    return error;
+  /* It may have got a key further on, which the cursor does not see. */
+  error= go_on_by_key(forward);
   return error ? error : deliver(record);
 }
 
@@ -252,6 +267,7 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
     {
       find_row_key();
       m_row_just_locked= m_batch.just_locked;
+      m_is_peek= m_batch.is_peek;
     }
     if (!m_row_codec.decode(m_entry_key, m_entry_value, record))
       return damaged("a row cannot be decoded");
@@ -385,6 +401,7 @@ int ha_pando::still_has_entry(Index_layout *layout, bool *still)
 int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent)
 {
   PandoStatus status= pando_txn_get(txn(), m_table, 0, row_key, read_mode(), wait_s(), m_buffer);
+  m_is_peek= false;
   *absent= status == PANDO_STATUS_NOT_FOUND || status == PANDO_STATUS_SKIPPED;
   m_row_just_locked= is_locking() && !status && pando_txn_just_locked(txn());
   if (*absent)

@@ -16,6 +16,12 @@
 #define PANDO_WAIT_SKIP -2
 
 /**
+ * `wait_s` of locking fetches: give locked rows as they were last committed, without a lock (`PandoBatch::is_peek`). Not
+ * for transactions that take gaps.
+ */
+#define PANDO_WAIT_PEEK -3
+
+/**
  * Most layouts that a table may have had: then its rows have to be rewritten.
  */
 #define PANDO_LAYOUTS_MAX 250
@@ -722,6 +728,10 @@ typedef struct PandoBatch {
    * 1 when the lock of the last row was not held before this fetch.
    */
   uint8_t just_locked;
+  /**
+   * 1 when the last row is locked by another, and given as it was last committed (`PANDO_WAIT_PEEK`).
+   */
+  uint8_t is_peek;
 } PandoBatch;
 
 /**

@@ -20,6 +20,8 @@ pub struct PandoBatch {
     pub ended: u8,
     /// 1 when the lock of the last row was not held before this fetch.
     pub just_locked: u8,
+    /// 1 when the last row is locked by another, and given as it was last committed (`PANDO_WAIT_PEEK`).
+    pub is_peek: u8,
 }
 
 /// Memory of a cursor's fetches.

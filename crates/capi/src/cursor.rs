@@ -29,6 +29,9 @@ pub enum PandoRead {
 pub const PANDO_WAIT_DEFAULT: i64 = -1;
 /// `wait_s` of locking reads: pass locked rows by. 0 fails at once, other numbers are seconds.
 pub const PANDO_WAIT_SKIP: i64 = -2;
+/// `wait_s` of locking fetches: give locked rows as they were last committed, without a lock (`PandoBatch::is_peek`). Not
+/// for transactions that take gaps.
+pub const PANDO_WAIT_PEEK: i64 = -3;
 
 /// Where a fetch begins; the first and third go up from there, the others down.
 #[repr(u32)]
@@ -57,6 +60,7 @@ impl PandoMove {
 pub(crate) fn lock_wait(wait_s: i64) -> LockWait {
     match wait_s {
         PANDO_WAIT_SKIP => LockWait::SkipLocked,
+        PANDO_WAIT_PEEK => LockWait::Peek,
         0 => LockWait::NoWait,
         seconds if seconds > 0 => LockWait::Seconds(seconds as u64),
         _ => LockWait::Default,
@@ -159,6 +163,7 @@ pub unsafe extern "C" fn pando_cursor_fetch(
             count: cursor.arena.count(),
             ended: u8::from(ended),
             just_locked: u8::from(cursor.cursor.valid() && cursor.cursor.just_locked()),
+            is_peek: u8::from(cursor.cursor.valid() && cursor.cursor.is_peek()),
         };
         Ok(if batch.count == 0 { PandoStatus::NotFound } else { PandoStatus::Ok })
     })

@@ -79,6 +79,7 @@ pub struct Cursor {
     /// Newest version of a locked row, where it isn't the one that the tree's cursor shows.
     newer: Option<Vec<u8>>,
     just_locked: bool,
+    is_peek: bool,
     reach: Reach,
     /// Where the way of a locking cursor ends: going up the first key not wanted, going down the last
     /// that is.
@@ -99,6 +100,7 @@ impl Cursor {
             direction: Direction::Forward,
             newer: None,
             just_locked: false,
+            is_peek: false,
             reach: Reach::default(),
             stop: None,
         }
@@ -214,6 +216,11 @@ impl Cursor {
         self.just_locked
     }
 
+    /// Whether the row is locked by another, and this its last committed version ([`LockWait::Peek`]).
+    pub fn is_peek(&self) -> bool {
+        self.is_peek
+    }
+
     fn own_entry(&self) -> Option<&OwnEntry> {
         self.own.as_ref().and_then(OwnCursor::entry)
     }
@@ -317,6 +324,7 @@ impl Cursor {
     fn settle(&mut self, txn: &mut Txn) -> Result<()> {
         loop {
             self.newer = None;
+            self.is_peek = false;
             self.at = self.nearer(txn)?;
             if self.at != At::Nothing && self.is_beyond_stop() {
                 self.at = At::Nothing;
@@ -416,7 +424,9 @@ impl Cursor {
         }
         let dict = self.dict().clone();
         let key = self.key().to_vec();
-        let Some(outcome) = txn.lock(&dict, &key, mode, wait)? else { return Ok(Admission::PassedBy) };
+        let Some(outcome) = txn.lock(&dict, &key, mode, wait)? else {
+            return if wait == LockWait::Peek { self.peek(txn, key) } else { Ok(Admission::PassedBy) };
+        };
         self.just_locked = !matches!(outcome, LockOutcome::AlreadyHeld);
         // Written by this transaction, perhaps by this very statement: its newest state counts,
         // or the indexes would be changed from a state that no longer is.
@@ -430,6 +440,21 @@ impl Cursor {
                 return Ok(Admission::Gone(key));
             }
         }
+        Ok(Admission::Row)
+    }
+
+    /// The last committed version of a row that another has locked.
+    fn peek(&mut self, txn: &Txn, key: Vec<u8>) -> Result<Admission> {
+        self.just_locked = false;
+        let dict = self.dict();
+        if dict.tree.last_write() > self.seqno {
+            let newest = txn.db.snapshots.take();
+            self.newer = dict.tree.get(&key, newest.seqno())?;
+            if self.newer.is_none() {
+                return Ok(Admission::Gone(key));
+            }
+        }
+        self.is_peek = true;
         Ok(Admission::Row)
     }
 }

@@ -38,6 +38,9 @@ pub enum LockWait {
     NoWait,
     /// Not at all: the row is passed by.
     SkipLocked,
+    /// Not at all: a cursor gives the row as it was last committed, without a lock ([`crate::Cursor::is_peek`]). Not
+    /// for transactions that take gaps.
+    Peek,
     /// So many seconds.
     Seconds(u64),
 }
@@ -326,7 +329,7 @@ impl Txn {
             LockWait::Default => Wait::Timeout(self.lock_wait),
             LockWait::Seconds(0) | LockWait::NoWait => Wait::NoWait,
             LockWait::Seconds(seconds) => Wait::Timeout(Duration::from_secs(seconds)),
-            LockWait::SkipLocked => Wait::SkipLocked,
+            LockWait::SkipLocked | LockWait::Peek => Wait::SkipLocked,
         }
     }
 

@@ -129,6 +129,45 @@ fn an_unlocked_row_is_free_unless_it_was_locked_before_or_written() {
 }
 
 #[test]
+fn a_cursor_that_peeks_gives_rows_of_others_as_they_were_last_committed() {
+    let (db, table) = database();
+    let mut one = db.begin();
+    for key in [b"a", b"b", b"c", b"d"] {
+        one.put(&table, 0, key, b"old", LockWait::NoWait).unwrap();
+    }
+    one.commit().unwrap();
+    one.put(&table, 0, b"b", b"mine", LockWait::NoWait).unwrap();
+    one.delete(&table, 0, b"c", LockWait::NoWait).unwrap();
+    one.put(&table, 0, b"c2", b"mine", LockWait::NoWait).unwrap();
+    let mut two = db.begin();
+    let mode = ReadMode::Locked(LockMode::Exclusive, LockWait::Peek);
+    let mut cursor = two.cursor(&table, 0);
+    let mut met = Vec::new();
+    cursor.seek_first(&mut two, mode).unwrap();
+    while cursor.valid() {
+        met.push((cursor.key().to_vec(), cursor.value().to_vec(), cursor.is_peek(), cursor.just_locked()));
+        if met.len() == 1 {
+            // Committed after the cursor's seek, and locked again.
+            one.commit().unwrap();
+            one.put(&table, 0, b"b", b"not this", LockWait::NoWait).unwrap();
+            one.put(&table, 0, b"c", b"nor this", LockWait::NoWait).unwrap();
+        }
+        cursor.next(&mut two).unwrap();
+    }
+    let row = |key: &[u8], value: &[u8], peek: bool| (key.to_vec(), value.to_vec(), peek, !peek);
+    let expected = [
+        row(b"a", b"old", false),
+        row(b"b", b"mine", true),
+        row(b"c2", b"mine", false),
+        row(b"d", b"old", false),
+    ];
+    assert_eq!(met, expected);
+    one.rollback();
+    let read = two.get_locked(&table, 0, b"b", LockMode::Exclusive, LockWait::NoWait);
+    assert!(matches!(read, Ok(LockedRead::Row(_))), "{read:?}");
+}
+
+#[test]
 fn a_cursor_that_met_an_error_is_at_no_row_until_it_seeks_again() {
     let vfs = disk(1);
     let db = open(&vfs).unwrap();
