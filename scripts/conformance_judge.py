@@ -21,6 +21,7 @@ PLAN = re.compile(r"\s*(explain|describe|desc|analyze)\b(?!\s+(local\s+)?table)|
 PLAN_HEADER = re.compile(r"(id\tselect_type\ttable\t|EXPLAIN$|ANALYZE$)")
 ENGINE = re.compile(r"innodb|myisam|pando", re.I)
 INDEX_HEADER = re.compile(r"Table\tNon_unique\tKey_name\t")
+STATUS_HEADER = re.compile(r"Name\tEngine\tVersion\tRow_format\tRows\t")
 ORDERED = re.compile(r"order by", re.I)
 
 
@@ -42,6 +43,10 @@ def answer(block):
     # The statement is the block before: "Table" begins a block.
     if INDEX_HEADER.match(head):
         rest = [without_column(row, 6) for row in rest]
+    # Sizes; in the block of the statement, or of one before it that shows nothing.
+    status = next((number for number, line in enumerate(rest) if STATUS_HEADER.match(line)), len(rest))
+    for column in range(5, 10):
+        rest[status + 1:] = [without_column(row, column) for row in rest[status + 1:]]
     # What MyISAM says of a table that has not changed.
     rest = [line.replace("Table is already up to date", "OK") for line in rest]
     for number, line in enumerate(rest):
