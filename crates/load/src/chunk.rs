@@ -254,6 +254,8 @@ pub(crate) struct ChunkCursor {
     ordinal: u64,
     /// Ends before this key.
     hi: Option<Vec<u8>>,
+    /// Blocks before this one have only keys below that.
+    hi_block: usize,
     valid: bool,
 }
 
@@ -271,6 +273,9 @@ impl ChunkCursor {
             }
             block
         });
+        let hi_block = hi.as_ref().map_or(usize::MAX, |hi| {
+            chunk.blocks.partition_point(|block| block.first_key < *hi).saturating_sub(1)
+        });
         let mut cursor = ChunkCursor {
             block,
             bytes: Arc::default(),
@@ -279,6 +284,7 @@ impl ChunkCursor {
             value: 0..0,
             ordinal: 0,
             hi,
+            hi_block,
             valid: true,
             chunk,
         };
@@ -327,7 +333,7 @@ impl ChunkCursor {
             let path = self.chunk.file.path();
             return Err(Error::corruption(&path, 0, "sorted block", "an entry", format!("byte {}", self.at)));
         }
-        if self.hi.as_ref().is_some_and(|hi| self.key >= *hi) {
+        if self.block >= self.hi_block && self.hi.as_ref().is_some_and(|hi| self.key >= *hi) {
             self.valid = false;
         }
         Ok(())

@@ -7,7 +7,7 @@ use pando_run::{Run, RunCursor};
 use pando_tree::Tree;
 
 use crate::chunk::{Chunk, ChunkCursor};
-use crate::order::head;
+use crate::order::Head;
 use crate::sorter::Duplicate;
 
 /// Something that is merged.
@@ -32,8 +32,8 @@ enum Cursor {
 
 struct Input {
     cursor: Cursor,
-    /// Of its key, to compare quickly.
-    head: u64,
+    /// Of its key.
+    head: Head,
 }
 
 impl Input {
@@ -51,14 +51,14 @@ impl Input {
                 Cursor::Run(cursor, range.hi.clone())
             }
         };
-        let mut input = Input { cursor, head: 0 };
+        let mut input = Input { cursor, head: Head::default() };
         input.note();
         Ok(input)
     }
 
     fn note(&mut self) {
         if self.valid() {
-            self.head = head(self.key(), 0);
+            self.head = Head::new(self.key());
         }
     }
 
@@ -106,10 +106,8 @@ impl Input {
 
     #[inline]
     fn is_before(&self, other: &Input) -> bool {
-        if self.head != other.head {
-            return self.head < other.head;
-        }
-        (self.key(), self.ordinal()) < (other.key(), other.ordinal())
+        let order = self.head.compare(&other.head).unwrap_or_else(|| self.key().cmp(other.key()));
+        order.then_with(|| self.ordinal().cmp(&other.ordinal())).is_lt()
     }
 }
 
@@ -189,7 +187,7 @@ pub(crate) fn merge(
             return Ok(Merged::Cancelled);
         }
         let last = last.get_or_insert_default();
-        if count > 1 && last.key == top.key() {
+        if count > 1 && last.head == top.head && last.key == top.key() {
             last.repeats += 1;
             // The second row with this key is the one that was too many.
             if last.repeats == 1 && duplicate.as_ref().is_none_or(|first| top.ordinal() < first.ordinal) {
@@ -218,6 +216,7 @@ pub(crate) fn merge(
 #[derive(Default)]
 struct Last {
     key: Vec<u8>,
+    head: Head,
     value: Vec<u8>,
     repeats: u64,
 }
@@ -226,6 +225,7 @@ impl Last {
     fn set(&mut self, input: &Input) {
         self.key.clear();
         self.key.extend_from_slice(input.key());
+        self.head = input.head;
         self.value.clear();
         self.value.extend_from_slice(input.value());
         self.repeats = 0;

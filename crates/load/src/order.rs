@@ -5,13 +5,23 @@
 //! entries whose eight bytes are equal are a group again, unless they are in order already: keys that are equal in
 //! their first columns usually go on with what the rows were read in order of.
 //!
+//! Often no group has to be looked at again: what the keys go on with after the eight bytes ascends over the whole
+//! input, because rows were read in order of it.
+//!
 //! The method is multikey quicksort with caching (Bentley and Sedgewick 1997; Ng and Kakehi 2007), the quicksort of
 //! a letter being the library's sort of numbers.
+//!
+//! Who merges compares [`Head`]s: sixteen bytes of keys, which of most keys is all of them.
+
+use std::cmp::Ordering;
 
 use crate::entries::Entries;
 
 /// Smaller groups are compared key by key.
 const GROUP_ROWS_MIN: usize = 16;
+
+/// What of a key is in an item.
+const HEAD_BYTES: usize = 8;
 
 /// Where an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,14 +49,50 @@ fn place_of(item: Item) -> Place {
 
 /// The eight bytes of `key` from `at` on as a number that sorts like them.
 #[inline]
-pub(crate) fn head(key: &[u8], at: usize) -> u64 {
-    match key.get(at..at + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()) {
+fn head(key: &[u8], at: usize) -> u64 {
+    match key.get(at..at + HEAD_BYTES).and_then(|bytes| <[u8; HEAD_BYTES]>::try_from(bytes).ok()) {
         Some(bytes) => u64::from_be_bytes(bytes),
         None => {
-            let mut bytes = [0; 8];
+            let mut bytes = [0; HEAD_BYTES];
             let rest = key.get(at..).unwrap_or_default();
             bytes[..rest.len()].copy_from_slice(rest);
             u64::from_be_bytes(bytes)
+        }
+    }
+}
+
+/// The beginning of a key, which mostly tells how it compares without a look at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The first sixteen bytes, zeros after the end.
+    number: u128,
+    len: usize,
+}
+
+impl Head {
+    const BYTES: usize = size_of::<u128>();
+
+    #[inline]
+    pub(crate) fn new(key: &[u8]) -> Head {
+        let number = match key.first_chunk::<{ Head::BYTES }>() {
+            Some(bytes) => u128::from_be_bytes(*bytes),
+            None => {
+                let mut bytes = [0; Head::BYTES];
+                bytes[..key.len()].copy_from_slice(key);
+                u128::from_be_bytes(bytes)
+            }
+        };
+        Head { number, len: key.len() }
+    }
+
+    /// How the key compares with another; `None`: the rest of both has to be looked at.
+    #[inline]
+    pub(crate) fn compare(&self, other: &Head) -> Option<Ordering> {
+        match self.number.cmp(&other.number) {
+            // Of two that differ in zeros at the end only, the shorter one is the beginning of the other.
+            Ordering::Equal if self.len.min(other.len) <= Head::BYTES => Some(self.len.cmp(&other.len)),
+            Ordering::Equal => None,
+            order => Some(order),
         }
     }
 }
@@ -108,11 +154,22 @@ impl<'a> Order<'a> {
             items.sort_unstable_by(|a, b| self.key(*a).cmp(self.key(*b)).then(a.cmp(b)));
             return;
         }
+        let mut rests_ascend = shortest >= skip + HEAD_BYTES;
+        let mut rest_before: &[u8] = &[];
         for item in items.iter_mut() {
             let place = place_of(*item);
-            *item = self::item(head(self.key(*item), skip), place.batch, place.index);
+            let key = self.key(*item);
+            *item = self::item(head(key, skip), place.batch, place.index);
+            if rests_ascend {
+                let rest = &key[skip + HEAD_BYTES..];
+                rests_ascend = rest_before <= rest;
+                rest_before = rest;
+            }
         }
         items.sort_unstable();
+        if rests_ascend {
+            return;
+        }
         items.chunk_by_mut(|a, b| head_of(*a) == head_of(*b)).filter(|group| group.len() > 1).for_each(
             |group| {
                 self.sort(group);
@@ -181,6 +238,35 @@ mod tests {
             })
             .collect();
         check(&keys, 64);
+    }
+
+    #[test]
+    fn keys_that_go_on_with_what_they_came_in_order_of_are_sorted() {
+        let mut random = Random(3);
+        let key = |stem: u64, rest: &[u8]| [&stem.to_be_bytes()[..], rest].concat();
+        let mut keys: Vec<Vec<u8>> =
+            (0..3000u32).map(|row| key(random.below(50), &row.to_be_bytes())).collect();
+        check(&keys, 100);
+        // One that does not, and some that end before.
+        keys[2000] = key(7, &1u32.to_be_bytes());
+        check(&keys, 100);
+        keys[2000] = key(7, &[]);
+        keys[1000] = vec![0; 7];
+        keys.insert(900, vec![0; 8]);
+        check(&keys, 100);
+    }
+
+    #[test]
+    fn heads_compare_as_their_keys_or_not_at_all() {
+        let mut random = Random(4);
+        for _ in 0..20_000 {
+            let (a, b) = (random.key(), random.key());
+            let found = Head::new(&a).compare(&Head::new(&b));
+            match found {
+                Some(order) => assert_eq!(order, a.cmp(&b), "{a:?} {b:?}"),
+                None => assert!(a.len() > 16 && b.len() > 16 && a[..16] == b[..16], "{a:?} {b:?}"),
+            }
+        }
     }
 
     #[test]
