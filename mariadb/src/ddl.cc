@@ -31,10 +31,10 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   const TABLE_SHARE *share= form->s;
   warn_of_directories(ha_thd(), info);
-  std::vector<PandoBytes> indexes;
+  std::vector<PandoIndexSpec> indexes;
   for (uint i= 0; i < share->keys; i++)
     if (i != share->primary_key)
-      indexes.push_back(text(form->key_info[i].name.str));
+      indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i]))});
 
   const ha_table_option_struct *options= info->option_struct;
   PandoTableSpec spec= {};

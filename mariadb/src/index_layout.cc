@@ -20,7 +20,7 @@ void Index_layout::init(const TABLE *table, const KEY *key, uint dictionary, Ind
   m_primary= primary;
   m_is_rows= dictionary == 0;
   /* The server checks long unique keys itself, by a hash that need not be unique. */
-  m_is_unique= (key->flags & HA_NOSAME) && key->algorithm != HA_KEY_ALG_LONG_HASH;
+  m_is_unique= is_unique(*key);
   m_parts.reset(new Key_part[key->user_defined_key_parts]);
   m_part_count= key->user_defined_key_parts;
   for (uint i= 0; i < key->user_defined_key_parts; i++)

@@ -37,6 +37,11 @@ public:
   uint dictionary() const { return m_dictionary; }
   uint key_number() const { return m_key_number; }
   bool is_unique() const { return m_is_unique; }
+  /* Whether the engine keeps the key unique; the server does it where it is of hashes. */
+  static bool is_unique(const KEY &key)
+  {
+    return (key.flags & HA_NOSAME) && key.algorithm != HA_KEY_ALG_LONG_HASH;
+  }
   bool is_rows() const { return m_is_rows; }
   bool has_virtual() const { return m_has_virtual; }
   bool has_prefix() const { return m_has_prefix; }

@@ -1318,6 +1318,21 @@ typedef struct PandoCell {
 } PandoCell;
 
 /**
+ * A secondary index of a new table.
+ */
+typedef struct PandoIndexSpec {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * 1: entries are got by their whole keys, as those of unique indexes are; 0: they take less without what serves
+   * that.
+   */
+  uint8_t has_filters;
+} PandoIndexSpec;
+
+/**
  * What a table is created with.
  */
 typedef struct PandoTableSpec {
@@ -1326,9 +1341,9 @@ typedef struct PandoTableSpec {
    */
   struct PandoBytes path;
   /**
-   * Names of the secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
+   * The secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
    */
-  const struct PandoBytes *indexes;
+  const struct PandoIndexSpec *indexes;
   /**
    * How many indexes.
    */

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pandodb::{Compression, Table, TableSpec};
+use pandodb::{Compression, IndexSpec, Table, TableSpec};
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
@@ -31,14 +31,25 @@ pub enum PandoCompression {
     None = 2,
 }
 
+/// A secondary index of a new table.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoIndexSpec {
+    /// Its name.
+    pub name: PandoBytes,
+    /// 1: entries are got by their whole keys, as those of unique indexes are; 0: they take less without what serves
+    /// that.
+    pub has_filters: u8,
+}
+
 /// What a table is created with.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PandoTableSpec {
     /// `./database/table` as the server names it, or an absolute path for temporary tables.
     pub path: PandoBytes,
-    /// Names of the secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
-    pub indexes: *const PandoBytes,
+    /// The secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
+    pub indexes: *const PandoIndexSpec,
     /// How many indexes.
     pub index_count: u32,
     /// Compression.
@@ -89,7 +100,11 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
         let mut indexes = Vec::with_capacity(spec.index_count as usize);
         for position in 0..spec.index_count as usize {
             // SAFETY: the caller vouches for the list.
-            indexes.push(unsafe { (*spec.indexes.add(position)).to_text() });
+            let (name, has_filters) = unsafe {
+                let index = &*spec.indexes.add(position);
+                (index.name.to_text(), index.has_filters != 0)
+            };
+            indexes.push(IndexSpec { name, has_filters });
         }
         db.create_table(&TableSpec {
             // SAFETY: as above.

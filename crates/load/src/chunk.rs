@@ -15,10 +15,12 @@ use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 
 use crate::entries::Entries;
 use crate::memory::{Memory, Part};
-use crate::order::{shared_prefix, sorted};
+use crate::order::{shared_prefix, sorted, Head};
 
 /// A block is closed when it has so many bytes.
 const BLOCK_BYTES: usize = 128 << 10;
+/// How many entries are fetched at once.
+const STRETCH: usize = 64;
 const CODEC_PLAIN: u8 = 0;
 const CODEC_LZ4: u8 = 1;
 
@@ -64,9 +66,20 @@ impl Chunk {
             rows += batch.len() as u64;
         }
         let mut writer = BlockWriter::new(has_ordinals);
-        for at in sorted(batches) {
-            let batch = &batches[at.batch];
-            writer.add(batch.key(at.index), batch.value(at.index), starts[at.batch] + at.index as u64);
+        // Entries lie anywhere: a stretch of them is fetched at once, so that the processor waits for many together.
+        let mut order = sorted(batches);
+        let mut stretch = Vec::with_capacity(STRETCH);
+        loop {
+            stretch.extend(order.by_ref().take(STRETCH).map(|at| {
+                let (key, value) = batches[at.batch].entry(at.index);
+                (key, value, starts[at.batch] + at.index as u64, Head::new(key))
+            }));
+            if stretch.is_empty() {
+                break;
+            }
+            for (key, value, ordinal, head) in stretch.drain(..) {
+                writer.add(key, head, value, ordinal);
+            }
         }
         Chunk {
             file: file.clone(),
@@ -183,15 +196,17 @@ struct BlockWriter<'a> {
     bytes: Vec<u8>,
     first_key: Vec<u8>,
     last_key: &'a [u8],
+    last_head: Head,
 }
 
 impl<'a> BlockWriter<'a> {
     fn new(has_ordinals: bool) -> BlockWriter<'a> {
         let (bytes, first_key) = (Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 8), Vec::new());
-        BlockWriter { has_ordinals, blocks: Vec::new(), bytes, first_key, last_key: &[] }
+        let last_head = Head::default();
+        BlockWriter { has_ordinals, blocks: Vec::new(), bytes, first_key, last_key: &[], last_head }
     }
 
-    fn add(&mut self, key: &'a [u8], value: &[u8], ordinal: u64) {
+    fn add(&mut self, key: &'a [u8], head: Head, value: &[u8], ordinal: u64) {
         if self.bytes.len() >= BLOCK_BYTES {
             self.cut();
         }
@@ -199,7 +214,8 @@ impl<'a> BlockWriter<'a> {
         if self.bytes.is_empty() {
             self.first_key = key.to_vec();
         } else {
-            shared = shared_prefix(self.last_key, key);
+            let in_heads = self.last_head.shared_prefix(&head);
+            shared = in_heads.unwrap_or_else(|| shared_prefix(self.last_key, key));
         }
         let rest = &key[shared..];
         put_number(&mut self.bytes, shared as u64);
@@ -211,6 +227,7 @@ impl<'a> BlockWriter<'a> {
             put_number(&mut self.bytes, ordinal);
         }
         self.last_key = key;
+        self.last_head = head;
     }
 
     fn cut(&mut self) {

@@ -94,6 +94,13 @@ impl Entries {
         &self.bytes[at..at + item.value_len as usize]
     }
 
+    /// Key and value of an entry. Panics if there are not so many.
+    #[inline]
+    pub(crate) fn entry(&self, index: usize) -> (&[u8], &[u8]) {
+        let Item { at, key_len, value_len } = self.items[index];
+        self.bytes[at as usize..(at + key_len + value_len) as usize].split_at(key_len as usize)
+    }
+
     #[inline]
     fn key_of(&self, item: &Item) -> &[u8] {
         &self.bytes[item.at as usize..(item.at + item.key_len) as usize]

@@ -17,6 +17,9 @@ use std::cmp::Ordering;
 
 use crate::entries::Entries;
 
+/// How many neighbours are looked at to guess what ascends.
+const SAMPLE_PAIRS: usize = 64;
+
 /// Smaller groups are compared key by key.
 const GROUP_ROWS_MIN: usize = 16;
 
@@ -95,6 +98,14 @@ impl Head {
             order => Some(order),
         }
     }
+
+    /// Length of the longest common prefix with another key, if it ends in the heads.
+    #[inline]
+    pub(crate) fn shared_prefix(&self, other: &Head) -> Option<usize> {
+        let shared = ((self.number ^ other.number).leading_zeros() / u8::BITS) as usize;
+        let shortest = self.len.min(other.len);
+        (shared < Head::BYTES || shortest <= Head::BYTES).then(|| shared.min(shortest))
+    }
 }
 
 /// Length of the longest common prefix, eight bytes at a time.
@@ -154,20 +165,22 @@ impl<'a> Order<'a> {
             items.sort_unstable_by(|a, b| self.key(*a).cmp(self.key(*b)).then(a.cmp(b)));
             return;
         }
-        let mut rests_ascend = shortest >= skip + HEAD_BYTES;
+        let rest_at = self.rest_that_ascends(items, skip, shortest);
+        let mut rests_ascend = rest_at.is_some();
         let mut rest_before: &[u8] = &[];
         for item in items.iter_mut() {
             let place = place_of(*item);
             let key = self.key(*item);
             *item = self::item(head(key, skip), place.batch, place.index);
-            if rests_ascend {
-                let rest = &key[skip + HEAD_BYTES..];
+            if let (Some(at), true) = (rest_at, rests_ascend) {
+                let rest = &key[at..];
                 rests_ascend = rest_before <= rest;
                 rest_before = rest;
             }
         }
         items.sort_unstable();
         if rests_ascend {
+            // Of keys with equal heads, what follows the heads ascends, too.
             return;
         }
         items.chunk_by_mut(|a, b| head_of(*a) == head_of(*b)).filter(|group| group.len() > 1).for_each(
@@ -175,6 +188,21 @@ impl<'a> Order<'a> {
                 self.sort(group);
             },
         );
+    }
+
+    /// From which byte on, at most that after the heads, keys may ascend over all items: as some of them do. The
+    /// first such place is that of the column that rows come in order of, whichever part of it is in the heads.
+    fn rest_that_ascends(&self, items: &[Item], skip: usize, shortest: usize) -> Option<usize> {
+        let last = skip + HEAD_BYTES;
+        if shortest < last {
+            return None;
+        }
+        let stride = (items.len() / SAMPLE_PAIRS).max(1);
+        let ascends = |at: &usize| {
+            let mut pairs = items.windows(2).step_by(stride);
+            pairs.all(|pair| self.key(pair[0])[*at..] <= self.key(pair[1])[*at..])
+        };
+        (skip + 1..=last).find(ascends)
     }
 }
 
@@ -247,6 +275,9 @@ mod tests {
         let mut keys: Vec<Vec<u8>> =
             (0..3000u32).map(|row| key(random.below(50), &row.to_be_bytes())).collect();
         check(&keys, 100);
+        // The part that ascends is partly among the eight bytes, and overflows behind them.
+        let split = |row: u32| key(random.below(300), &(0x0100_0000 + row * 37).to_be_bytes());
+        check(&(0..4000).map(split).collect::<Vec<_>>(), 100);
         // One that does not, and some that end before.
         keys[2000] = key(7, &1u32.to_be_bytes());
         check(&keys, 100);
@@ -265,6 +296,10 @@ mod tests {
             match found {
                 Some(order) => assert_eq!(order, a.cmp(&b), "{a:?} {b:?}"),
                 None => assert!(a.len() > 16 && b.len() > 16 && a[..16] == b[..16], "{a:?} {b:?}"),
+            }
+            match Head::new(&a).shared_prefix(&Head::new(&b)) {
+                Some(shared) => assert_eq!(shared, shared_prefix(&a, &b), "{a:?} {b:?}"),
+                None => assert!(shared_prefix(&a, &b) >= 16, "{a:?} {b:?}"),
             }
         }
     }

@@ -22,7 +22,7 @@ use pando_column::Compression;
 
 use crate::catalog::Change;
 use crate::db::Db;
-use crate::ddl::{with_compression, STATUS_FILE};
+use crate::ddl::STATUS_FILE;
 use crate::descriptor::{compression_text, normalize, table_dir, TableDescriptor};
 use crate::error::Result;
 use crate::indexes::{IndexChange, IndexPlan};
@@ -146,9 +146,9 @@ impl Db {
 
     /// The open table follows its descriptor. Who still has it open keeps the old one.
     fn apply_to_open(&self, descriptor: &TableDescriptor, indexes: Option<&IndexPlan>, change: &TableChange) {
-        let config = with_compression(&self.tree_config, descriptor.compression());
         for dictionary in &descriptor.dictionaries {
             if let Some(dict) = self.dict(DictId(dictionary.id)) {
+                let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
                 dict.tree.set_compression(config.run.compression, config.buffer_compression);
             }
         }

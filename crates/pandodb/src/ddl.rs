@@ -25,7 +25,6 @@ use std::sync::Arc;
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result};
 use pando_column::layout::Layouts;
-use pando_column::Compression;
 use pando_run::RunContext;
 use pando_storage::vfs::{OpenMode, Vfs};
 use pando_storage::TreeFile;
@@ -77,13 +76,18 @@ impl Db {
         let path = normalize(&spec.path);
         self.claim_name(&path)?;
         let id = self.catalog.take_ids(2 + spec.indexes.len() as u64);
-        let mut dictionaries =
-            vec![DictDescriptor { id: id + 1, name: "main".into(), file: "main.pando".into() }];
-        for (position, name) in spec.indexes.iter().enumerate() {
+        let mut dictionaries = vec![DictDescriptor {
+            id: id + 1,
+            name: "main".into(),
+            file: "main.pando".into(),
+            has_filters: true,
+        }];
+        for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
                 id: id + 2 + position as u64,
-                name: name.clone(),
-                file: key_file_name(position, name),
+                name: index.name.clone(),
+                file: key_file_name(position, &index.name),
+                has_filters: index.has_filters,
             });
         }
         Ok(TableDescriptor {
@@ -128,10 +132,10 @@ impl Db {
     fn create_files(&self, descriptor: &TableDescriptor, auto_increment: u64) -> Result<()> {
         let dir = table_dir(&self.base_dir, &descriptor.path);
         create_dir(&*self.vfs, &dir)?;
-        let config = self.tree_config_for(descriptor.compression());
         for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
             let id = DictId(dictionary.id);
             let file = TreeFile::create(&self.vfs, &dir.join(&dictionary.file), id)?;
+            let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
             let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
             let counter = if position == 0 { auto_increment } else { 0 };
             let dict = Arc::new(Dict::new(id, tree, file, counter));
@@ -185,7 +189,7 @@ impl Db {
             let dict = match self.dict(id) {
                 Some(dict) => dict,
                 None => {
-                    let config = self.tree_config_for(descriptor.compression());
+                    let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
                     let dict = Arc::new(self.open_dict(&dir.join(&dictionary.file), id, config)?);
                     self.dicts.write().insert(id, dict.clone());
                     dict
@@ -395,10 +399,6 @@ impl Db {
         Ok(dict)
     }
 
-    pub(crate) fn tree_config_for(&self, compression: Compression) -> TreeConfig {
-        with_compression(&self.tree_config, compression)
-    }
-
     pub(crate) fn run_context(&self, file: &Arc<TreeFile>) -> RunContext {
         RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() }
     }
@@ -414,16 +414,6 @@ impl Db {
         self.vfs.rename(&temporary, &dir.join(STATUS_FILE))?;
         self.vfs.sync_dir(dir)
     }
-}
-
-/// The tree's configuration with a table's own compression for what stays.
-pub(crate) fn with_compression(config: &TreeConfig, compression: Compression) -> TreeConfig {
-    let mut config = *config;
-    config.run.compression = compression;
-    if compression == Compression::None {
-        config.buffer_compression = Compression::None;
-    }
-    config
 }
 
 /// Creates a directory, and makes its name and those of missing ones above it durable.

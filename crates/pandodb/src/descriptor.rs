@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use pando_base::{DictId, Error, Result};
 use pando_column::layout::{Layouts, NewColumn};
 use pando_column::Compression;
+use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
 /// The catalog's own dictionary.
@@ -33,8 +34,8 @@ pub(crate) const INTENT_PREFIX: u8 = b'i';
 pub struct TableSpec {
     /// `./database/table` as the server names it, or an absolute path for temporary tables.
     pub path: String,
-    /// Names of the secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
-    pub indexes: Vec<String>,
+    /// The secondary indexes; dictionary 0 holds the rows, `i + 1` belongs to `indexes[i]`.
+    pub indexes: Vec<IndexSpec>,
     /// Compression of what is written to leaves.
     pub compression: Compression,
     /// Gone after a restart.
@@ -45,6 +46,22 @@ pub struct TableSpec {
     pub columns: Option<Vec<NewColumn>>,
     /// The server's id of this definition of the table, see `Db::has_definition`.
     pub definition: String,
+}
+
+/// A secondary index of a new table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexSpec {
+    /// Its name.
+    pub name: String,
+    /// Its entries are got by their whole keys, as those of unique indexes are: runs have filters. Without them an
+    /// entry takes about a byte less, and finding one by its whole key reads a block of every run that may have it.
+    pub has_filters: bool,
+}
+
+impl From<&str> for IndexSpec {
+    fn from(name: &str) -> IndexSpec {
+        IndexSpec { name: name.to_owned(), has_filters: true }
+    }
 }
 
 /// A table as the catalog records it and `status.pando` shows it.
@@ -72,6 +89,26 @@ pub(crate) struct DictDescriptor {
     /// "main", or the index's name.
     pub name: String,
     pub file: String,
+    /// [`IndexSpec::has_filters`]; those made before this was recorded have some.
+    #[serde(default = "has_filters", skip_serializing_if = "Clone::clone")]
+    pub has_filters: bool,
+}
+
+fn has_filters() -> bool {
+    true
+}
+
+impl DictDescriptor {
+    /// The tree's configuration for this dictionary of a table with that compression.
+    pub(crate) fn tree_config(&self, config: &TreeConfig, compression: Compression) -> TreeConfig {
+        let mut config = *config;
+        config.run.filter = config.run.filter && self.has_filters;
+        config.run.compression = compression;
+        if compression == Compression::None {
+            config.buffer_compression = Compression::None;
+        }
+        config
+    }
 }
 
 /// Work on files that a crash may have interrupted; recovery finishes or undoes it.
@@ -199,7 +236,10 @@ mod tests {
         let d = TableDescriptor {
             id: 16,
             path: "db/t".into(),
-            dictionaries: vec![DictDescriptor { id: 17, name: "main".into(), file: "main.pando".into() }],
+            dictionaries: vec![
+                DictDescriptor { id: 17, name: "main".into(), file: "main.pando".into(), has_filters: true },
+                DictDescriptor { id: 18, name: "k".into(), file: "key-k.pando".into(), has_filters: false },
+            ],
             compression: "ZSTD:3".into(),
             temporary: false,
             created: 0,

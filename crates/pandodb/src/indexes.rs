@@ -242,7 +242,8 @@ impl Db {
                 file = format!("{}@{next}.pando", file.trim_end_matches(".pando"));
             }
             taken.insert(file.clone());
-            new.push(DictDescriptor { id: next, name: index.name.clone(), file });
+            let has_filters = index.is_unique;
+            new.push(DictDescriptor { id: next, name: index.name.clone(), file, has_filters });
             next += 1;
         }
         let unique = indexes.iter().filter(|index| index.is_unique);
@@ -250,6 +251,7 @@ impl Db {
             id,
             name: index.name.clone(),
             file: format!("build-{id}.pando"),
+            has_filters: true,
         });
         Ok((new, journals.collect()))
     }
@@ -260,7 +262,6 @@ impl Db {
         places: &[DictDescriptor],
     ) -> pando_base::Result<Vec<Placed>> {
         let dir = table_dir(&self.base_dir, &table.path);
-        let config = self.tree_config_for(table.compression());
         let mut made = Vec::new();
         for descriptor in places {
             let id = DictId(descriptor.id);
@@ -271,6 +272,7 @@ impl Db {
                     return Err(error);
                 }
             };
+            let config = descriptor.tree_config(&self.tree_config, table.compression());
             let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
             let dict = Arc::new(Dict::new(id, tree, file, 0));
             self.dicts.write().insert(id, dict.clone());

@@ -57,7 +57,7 @@ pub use blocks::{Block, Blocks, Want};
 pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
-pub use descriptor::TableSpec;
+pub use descriptor::{IndexSpec, TableSpec};
 pub use error::{Error, Result};
 pub use indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
 pub use load::{BulkLoad, LoadEnd, RowEncoder};

@@ -474,11 +474,12 @@ impl Db {
         }
         let has_it = |t: &TableDescriptor| !t.temporary && t.dictionaries.iter().any(|d| d.id == id.0);
         let Some(table) = self.catalog.tables(has_it).pop() else { return Ok(None) };
-        let Some(file) = table.dictionaries.iter().find(|d| d.id == id.0).map(|d| &d.file) else {
+        let Some(dictionary) = table.dictionaries.iter().find(|d| d.id == id.0) else {
             return Ok(None);
         };
-        let path = table_dir(&self.base_dir, &table.path).join(file);
-        let dict = Arc::new(self.open_dict(&path, id, self.tree_config_for(table.compression()))?);
+        let path = table_dir(&self.base_dir, &table.path).join(&dictionary.file);
+        let config = dictionary.tree_config(&self.tree_config, table.compression());
+        let dict = Arc::new(self.open_dict(&path, id, config)?);
         self.dicts.write().insert(id, dict.clone());
         Ok(Some(dict))
     }

@@ -32,7 +32,7 @@ use pando_wal::{BatchKind, BatchReader, Entry, Replay, Wal, WalOptions};
 
 use crate::catalog::{Catalog, Content};
 use crate::db::{Db, Parts};
-use crate::ddl::{sync_parent, with_compression};
+use crate::ddl::sync_parent;
 use crate::descriptor::{table_dir, Intent, CATALOG};
 use crate::horizon::EngineHorizon;
 use crate::options::{LogLevel, LogSink, Options};
@@ -347,8 +347,8 @@ impl Recovery<'_> {
     fn know_tables(&mut self, content: &Content) {
         for table in content.tables.values().filter(|table| !table.temporary) {
             let dir = table_dir(&self.options.base_dir, &table.path);
-            let config = with_compression(&self.options.tree, table.compression());
             for dictionary in &table.dictionaries {
+                let config = dictionary.tree_config(&self.options.tree, table.compression());
                 let known = Known { path: dir.join(&dictionary.file), config };
                 self.known.insert(DictId(dictionary.id), known);
             }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::{disk, open};
 use pando_storage::vfs::FaultKind;
 use pandodb::{
-    Compression, Db, Entry, Error, IndexBuild, IndexPlace, IndexSource, NewIndex, ReadMode, SimVfs, Table,
-    TableSpec, Txn, Vfs,
+    Compression, Db, Entry, Error, IndexBuild, IndexPlace, IndexSource, IndexSpec, LockWait, NewIndex,
+    ReadMode, SimVfs, Table, TableSpec, Txn, Vfs,
 };
 
 const PATH: &str = "./db/t";
@@ -417,4 +417,37 @@ fn work_through_a_build(db: &Arc<Db>) -> pandodb::Result<()> {
     build.secure()?;
     write(60)?;
     build.finish(&places()).map_err(|(_, error)| error)
+}
+
+#[test]
+fn an_index_without_filters_gives_the_same_entries_also_after_a_restart() {
+    let vfs = disk(77);
+    let mut db = open(&vfs).unwrap();
+    let without = IndexSpec { name: "without".into(), has_filters: false };
+    let indexes = vec![IndexSpec::from("with"), without];
+    db.create_table(&TableSpec { path: PATH.into(), indexes, ..TableSpec::default() }).unwrap();
+    let key = |n: u32| format!("{n:06}").into_bytes();
+    for round in 0..2 {
+        let table = db.open_table(PATH).unwrap();
+        let mut txn = db.begin();
+        for n in (round..4000).step_by(2) {
+            (0..3).for_each(|dict| txn.put(&table, dict, &key(n), b"v", LockWait::NoWait).unwrap());
+        }
+        txn.commit().unwrap();
+        db.checkpoint().unwrap();
+        let probes_of = |dict: usize| {
+            let before = db.metrics().filter_probes.get();
+            let mut txn = db.begin();
+            for n in (round..4000).step_by(2) {
+                let found = txn.get(&table, dict, &key(n)).unwrap();
+                assert_eq!(found.as_deref(), Some(&b"v"[..]), "{n} in {dict}");
+                assert_eq!(txn.get(&table, dict, &key(n + 5000)).unwrap(), None);
+            }
+            db.metrics().filter_probes.get() - before
+        };
+        assert!(probes_of(1) > 0);
+        assert_eq!(probes_of(2), 0, "round {round}");
+        drop((table, db));
+        db = open(&vfs).unwrap();
+    }
 }

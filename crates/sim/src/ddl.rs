@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use pandodb::layout::Layouts;
-use pandodb::{Compression, EngineError, Error, TableSpec};
+use pandodb::{Compression, EngineError, Error, IndexSpec, TableSpec};
 use rand::Rng;
 
 use crate::model::{Definition, Layout, State, TableId, TableState};
@@ -50,7 +50,9 @@ impl World {
             columns,
             definition: definition.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
             path: NAMES[name].into(),
-            indexes: (1..layout.dicts()).map(|n| format!("k{n}")).collect(),
+            indexes: (1..layout.dicts())
+                .map(|n| IndexSpec { name: format!("k{n}"), has_filters: n % 2 == 1 })
+                .collect(),
             compression,
             auto_increment: counter,
             ..TableSpec::default()

@@ -321,7 +321,9 @@ impl<'a> Taker<'a> {
 
     #[inline]
     fn walk(&mut self, row: &[u8], start: u32) -> Option<()> {
-        let rest = row.strip_prefix(&self.prefix[..])?;
+        // Entries of indexes have none. To compare nothing at the address that an empty vector has takes 100
+        // nanoseconds: the processor's masked loads fault there, and the fault is suppressed by microcode.
+        let rest = if self.prefix.is_empty() { row } else { row.strip_prefix(&self.prefix[..])? };
         let (nulls, mut rest) = rest.split_at_checked(self.null_bytes)?;
         let mut null_at = 0;
         for (form, column) in self.shape.forms().iter().zip(&mut self.columns) {
