@@ -236,13 +236,16 @@ int Pushed_query::next_row()
   return 0;
 }
 
-static PandoStatus answer(THD *thd, PandoQuery *query, const std::vector<TABLE *> &tables)
+/* False: not this one. EXPLAIN wants no answer. */
+static bool answer(THD *thd, PandoQuery *query, const std::vector<TABLE *> &tables)
 {
   std::vector<const PandoTable *> engine_tables;
   for (const TABLE *table : tables)
     engine_tables.push_back(static_cast<ha_pando *>(table->file)->engine_table());
-  return static_cast<ha_pando *>(tables[0]->file)
-    ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
+  if (thd->lex->describe)
+    return pando_query_is_answerable(query, engine_tables.data(), engine_tables.size());
+  return !static_cast<ha_pando *>(tables[0]->file)
+            ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
 }
 
 group_by_handler *create_pushdown(THD *thd, ::Query *query)
@@ -257,7 +260,7 @@ group_by_handler *create_pushdown(THD *thd, ::Query *query)
   if (!translator.translate(query, query->from->select_lex->join) || thd->is_error() ||
       is_better_done_by_server(query, tables, translator.columns()))
     return nullptr;
-  if (!thd->lex->describe && answer(thd, owner.get(), tables))
+  if (!answer(thd, owner.get(), tables))
     return nullptr;
   group_by_handler *pushed= new Pushed_query(thd, owner.release(), translator);
   query->group_by= nullptr;

@@ -1987,6 +1987,16 @@ void pando_query_group(struct PandoQuery *query, uint32_t column);
 void pando_query_aggregate(struct PandoQuery *query, PandoAggregate aggregate, uint32_t column);
 
 /**
+ * Whether the query is one that can be answered, unless the rows are in the way. It cannot be run any more.
+ *
+ * # Safety
+ * All objects are alive, `tables` are as many as are said.
+ */
+uint8_t pando_query_is_answerable(struct PandoQuery *query,
+                                  const struct PandoTable *const *tables,
+                                  size_t count);
+
+/**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
  *

@@ -439,6 +439,25 @@ pub unsafe extern "C" fn pando_query_aggregate(
     });
 }
 
+/// Whether the query is one that can be answered, unless the rows are in the way. It cannot be run any more.
+///
+/// # Safety
+/// All objects are alive, `tables` are as many as are said.
+#[no_mangle]
+pub unsafe extern "C" fn pando_query_is_answerable(
+    query: *mut PandoQuery,
+    tables: *const *const PandoTable,
+    count: usize,
+) -> u8 {
+    // SAFETY: the caller vouches for all.
+    let (query, tables) = unsafe { (&mut *query, std::slice::from_raw_parts(tables, count)) };
+    guard(|| {
+        // SAFETY: the caller vouches for them.
+        let tables: Vec<&Table> = tables.iter().map(|table| &*unsafe { &**table }.table).collect();
+        u8::from(query.finish() && query.query.is_answerable(&tables))
+    })
+}
+
 /// Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
 /// `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
 ///

@@ -28,6 +28,7 @@ mod groups;
 mod intern;
 mod join;
 mod memory;
+mod range;
 mod run;
 mod scan;
 #[cfg(test)]

@@ -20,6 +20,7 @@ use crate::frame::{Frame, Slots, Trouble};
 use crate::groups::{Groups, Shape};
 use crate::join::{self, all_rows, Cross, Side, Step, PIECE_ROWS};
 use crate::memory::Gathering;
+use crate::range::ranges;
 use crate::scan::Scan;
 
 /// What a query may take.
@@ -115,6 +116,8 @@ struct Plan<'a> {
     layouts: Vec<&'a Layouts>,
     /// Of each table the condition on its rows alone.
     filters: Vec<Option<Prepared>>,
+    /// Of the only table what conditions look at and can fail: computed for all rows (`range.rs`).
+    doubtful: Vec<usize>,
     crosses: Vec<Cross>,
     equalities: &'a [(usize, usize)],
     /// The columns of each table that are read, and those that are needed of the rows that are left.
@@ -126,6 +129,11 @@ struct Plan<'a> {
 }
 
 impl Query {
+    /// Whether it is one that can be answered, unless its rows are in the way.
+    pub fn is_answerable(&self, tables: &[&Table]) -> bool {
+        self.plan(tables, Limits { threads: 1, memory_bytes: 0 }, &|| false).is_some()
+    }
+
     /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
     ///
     /// # Errors
@@ -160,6 +168,12 @@ impl Query {
             tables.iter().map(|table| table.layouts().map(Arc::as_ref)).collect::<Option<Vec<_>>>()?;
         let slots = Slots { columns: &self.columns, expressions: &self.expressions };
         if tables.is_empty() || tables.len() > 64 || !self.is_supported(&slots, &layouts) {
+            return None;
+        }
+        let doubtful = self.doubtful(&slots, &layouts);
+        if !doubtful.is_empty()
+            && (tables.len() > 1 || doubtful.iter().any(|slot| slots.tables_of(*slot) == 0))
+        {
             return None;
         }
         let (mut of_tables, mut crosses) = (vec![Vec::new(); tables.len()], Vec::new());
@@ -210,6 +224,7 @@ impl Query {
             tables,
             layouts,
             filters,
+            doubtful,
             crosses,
             equalities,
             columns,
@@ -220,17 +235,21 @@ impl Query {
         })
     }
 
+    /// What conditions look at and cannot be computed of every row, as far as types tell.
+    fn doubtful(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> Vec<usize> {
+        let size = |column: &Column| size_of(column, layouts[column.table]).flatten();
+        let sizes: Vec<_> = self.columns.iter().map(size).collect();
+        let ranges = ranges(slots, &sizes);
+        let mut looked_at = Vec::new();
+        self.filter.iter().for_each(|filter| filter.slots(&mut looked_at));
+        looked_at.retain(|slot| ranges[*slot].is_none());
+        looked_at
+    }
+
     fn is_supported(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> bool {
         let column_fits = |column: &Column| {
             let Some(layouts) = layouts.get(column.table) else { return false };
-            let size = match column.place {
-                Place::Stored(position) => match layouts.current().columns.get(position) {
-                    None => return false,
-                    Some(of) if of.ty.kind.is_counted() => None,
-                    Some(of) => Some(of.ty.size as usize),
-                },
-                Place::Key { size, .. } => Some(size),
-            };
+            let Some(size) = size_of(column, layouts) else { return false };
             match (&column.form, size) {
                 (Form::Presence, _) | (Form::Text(_), None) => true,
                 (Form::Signed | Form::Unsigned, Some(1..=8)) | (Form::Ordered, Some(1..=15)) => true,
@@ -260,6 +279,17 @@ impl Query {
             && looked_at.iter().all(|slot| *slot < slots.len())
             && self.groups.iter().all(|slot| slots.has_values(*slot))
             && self.aggregates.iter().all(|aggregate| aggregate.fits(slots))
+    }
+}
+
+/// How many bytes a column has, if always as many; the outer `None`: there is no such column.
+fn size_of(column: &Column, layouts: &Layouts) -> Option<Option<usize>> {
+    match column.place {
+        Place::Key { size, .. } => Some(Some(size)),
+        Place::Stored(position) => {
+            let of = layouts.current().columns.get(position)?;
+            Some((!of.ty.kind.is_counted()).then_some(of.ty.size as usize))
+        }
     }
 }
 
@@ -315,6 +345,7 @@ impl Plan<'_> {
 
     /// The rows that its condition leaves; `None`: all.
     fn select(&self, table: usize, frame: &mut Frame<'_>) -> std::result::Result<Option<Vec<u32>>, Failure> {
+        self.doubtful.iter().try_for_each(|slot| frame.ensure(&self.shape.slots, *slot))?;
         Ok(match &self.filters[table] {
             Some(filter) => filter.select(&self.shape.slots, frame)?,
             None => None,

@@ -259,6 +259,38 @@ fn numbers_that_the_server_would_not_have_give_a_query_back() {
     assert!(matches!(of_itself, Outcome::GivenBack(Why::Unsupported)));
 }
 
+/// Found by the random queries: the server goes over the table with the condition first, and meets a number that is too
+/// large in a row that has no partner.
+#[test]
+fn a_condition_that_can_fail_is_not_taken_in_a_join_and_of_one_table_computed_for_all_rows() {
+    let mut random = ChaCha8Rng::seed_from_u64(8);
+    let world = world(&mut random, &[50, 50]);
+    let outcome = |tables: usize, bounds, condition: &dyn Fn(usize) -> Filter| {
+        let expression = 4 * tables;
+        let query = Query {
+            columns: columns(tables),
+            expressions: vec![Expression { operator: Operator::Subtract(0, 2), scale: 0, bounds }],
+            equalities: if tables == 2 { vec![(0, 4)] } else { Vec::new() },
+            filter: Some(condition(expression)),
+            aggregates: vec![Aggregate::Rows],
+            ..Query::default()
+        };
+        let tables: Vec<&Table> = world.tables[..tables].iter().map(|table| &**table).collect();
+        query.run(&mut world.db.begin(), &tables, LIMITS, &|| false).unwrap()
+    };
+    let is_positive = |slot| Filter::Compare(slot, Comparison::Greater, number(0));
+    // Of no row: what comes after it is not looked at.
+    let never = |slot| Filter::And(vec![Filter::IsNull(0), is_positive(slot)]);
+    for (condition, name) in [(&is_positive as &dyn Fn(usize) -> Filter, "alone"), (&never, "never")] {
+        assert!(matches!(outcome(1, Bounds::Signed, condition), Outcome::Rows(_)), "{name}");
+        assert!(matches!(outcome(2, Bounds::Signed, condition), Outcome::Rows(_)), "{name}");
+        let of_one = outcome(1, Bounds::Unsigned, condition);
+        assert!(matches!(of_one, Outcome::GivenBack(Why::Overflow)), "{name}: {of_one:?}");
+        let of_two = outcome(2, Bounds::Unsigned, condition);
+        assert!(matches!(of_two, Outcome::GivenBack(Why::Unsupported)), "{name}: {of_two:?}");
+    }
+}
+
 #[test]
 fn tables_that_nothing_connects_are_given_back() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
