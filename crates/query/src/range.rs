@@ -6,6 +6,9 @@
 //! rows of its table: there are none beside them that the server could look at. In a join it is not even known of which
 //! tables' rows that would be (equal columns stand for each other): there it is not taken.
 //!
+//! What is computed of constants alone the server may compute before it looks at any row: if that can fail, the query is not
+//! taken.
+//!
 //! What groups and aggregates are computed from needs none of this: the server, too, comes to it for the rows of the answer,
 //! and for no others.
 

@@ -170,10 +170,8 @@ impl Query {
         if tables.is_empty() || tables.len() > 64 || !self.is_supported(&slots, &layouts) {
             return None;
         }
-        let doubtful = self.doubtful(&slots, &layouts);
-        if !doubtful.is_empty()
-            && (tables.len() > 1 || doubtful.iter().any(|slot| slots.tables_of(*slot) == 0))
-        {
+        let doubtful = self.doubtful(&slots, &layouts)?;
+        if !doubtful.is_empty() && tables.len() > 1 {
             return None;
         }
         let (mut of_tables, mut crosses) = (vec![Vec::new(); tables.len()], Vec::new());
@@ -235,15 +233,19 @@ impl Query {
         })
     }
 
-    /// What conditions look at and cannot be computed of every row, as far as types tell.
-    fn doubtful(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> Vec<usize> {
+    /// What conditions look at and cannot be computed of every row, as far as types tell. `None`: something fails of no
+    /// row at all.
+    fn doubtful(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> Option<Vec<usize>> {
         let size = |column: &Column| size_of(column, layouts[column.table]).flatten();
         let sizes: Vec<_> = self.columns.iter().map(size).collect();
         let ranges = ranges(slots, &sizes);
+        if (0..slots.len()).any(|slot| ranges[slot].is_none() && slots.tables_of(slot) == 0) {
+            return None;
+        }
         let mut looked_at = Vec::new();
         self.filter.iter().for_each(|filter| filter.slots(&mut looked_at));
         looked_at.retain(|slot| ranges[*slot].is_none());
-        looked_at
+        Some(looked_at)
     }
 
     fn is_supported(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> bool {

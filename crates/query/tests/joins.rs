@@ -291,6 +291,27 @@ fn a_condition_that_can_fail_is_not_taken_in_a_join_and_of_one_table_computed_fo
     }
 }
 
+/// Found by the random queries: `COUNT(DISTINCT (2 + 18446744073709551615))` of no rows is an error of the server.
+#[test]
+fn constants_that_are_too_large_are_not_taken_even_if_no_row_comes_to_them() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let world = world(&mut random, &[0]);
+    let constant = |value| Operator::Constant(Some(value));
+    for (second, is_taken) in [(1 << 61, true), (1 << 62, false)] {
+        let operators = [constant(1 << 62), constant(second), Operator::Add(4, 5)];
+        let expression = |operator| Expression { operator, scale: 0, bounds: Bounds::Signed };
+        let query = Query {
+            columns: columns(1),
+            expressions: operators.into_iter().map(expression).collect(),
+            aggregates: vec![Aggregate::Distinct(6)],
+            ..Query::default()
+        };
+        let outcome = query.run(&mut world.db.begin(), &[&world.tables[0]], LIMITS, &|| false).unwrap();
+        let is_none_of_ours = matches!(outcome, Outcome::GivenBack(Why::Unsupported));
+        assert_eq!(is_none_of_ours, !is_taken, "{second}: {outcome:?}");
+    }
+}
+
 #[test]
 fn tables_that_nothing_connects_are_given_back() {
     let mut random = ChaCha8Rng::seed_from_u64(7);
