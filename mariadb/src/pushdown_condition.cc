@@ -43,7 +43,8 @@ bool Translator::add_equality(Item *item)
   PandoQueryColumn of_first= {}, of_second= {};
   const Column_class kind= class_of(first, &of_first);
   if (kind != class_of(second, &of_second) || (kind != Column_class::NUMBER && kind != Column_class::DATE) ||
-      of_first.scale != of_second.scale)
+      of_first.scale != of_second.scale ||
+      (of_first.form == PANDO_FORM_DECIMAL) != (of_second.form == PANDO_FORM_DECIMAL))
     return false;
   const int a= column(first, false), b= column(second, false);
   if (a < 0 || b < 0)
@@ -176,6 +177,13 @@ bool Translator::add_comparison(Item_func *function)
   return true;
 }
 
+/* Whether the server, going from one table to the other by a key, may make an integer of a DECIMAL, and warn. */
+static bool is_converted(Item **arguments)
+{
+  const table_map tables= arguments[0]->used_tables() | arguments[1]->used_tables();
+  return (tables & (tables - 1)) && arguments[0]->result_type() != arguments[1]->result_type();
+}
+
 /* Two columns of one kind, or two numbers. */
 bool Translator::add_comparison_of_columns(Item_func *function)
 {
@@ -188,7 +196,7 @@ bool Translator::add_comparison_of_columns(Item_func *function)
     return false;
   if (kind == Column_class::NUMBER)
   {
-    if (!is_exact_number(arguments[0]) || !is_exact_number(arguments[1]))
+    if (!is_exact_number(arguments[0]) || !is_exact_number(arguments[1]) || is_converted(arguments))
       return false;
     const Number a= number_of(arguments[0]), b= number_of(arguments[1]);
     if (a.slot < 0 || b.slot < 0)

@@ -129,6 +129,26 @@ static bool is_within_type(const Field *field, const PandoConstant &constant)
   return value < limit && value >= (has_sign ? -limit : 0) && !(constant.high < 0 && !has_sign);
 }
 
+/* Whether it is one of the numbers between two that the column could have. */
+static bool is_between_values(const Field *field, const PandoConstant &constant)
+{
+  PandoQueryColumn column= {};
+  class_of(field, &column);
+  const uint digits= column.form == PANDO_FORM_DECIMAL ? column.scale : 0;
+  __int128 value= (__int128)((unsigned __int128)(constant.high) << 64 | constant.low);
+  for (uint i= digits; i < constant.scale; i++, value/= 10)
+    if (value % 10)
+      return true;
+  return false;
+}
+
+/* Whether the server answers the same, whether it goes by a key or not: what a DECIMAL is compared with becomes a value of
+   the column when it is looked for in a key, and is not compared again. */
+static bool is_sure(const Field *field, const PandoConstant &constant)
+{
+  return is_within_type(field, constant) && (field->part_of_key.is_clear_all() || !is_between_values(field, constant));
+}
+
 /* Without a field: any number. */
 bool Translator::add_number(Field *field, Item *item)
 {
@@ -137,7 +157,7 @@ bool Translator::add_number(Field *field, Item *item)
   my_decimal buffer;
   PandoConstant constant= {};
   const my_decimal *decimal= item->val_decimal(&buffer);
-  if (item->null_value || !decimal || !to_number(decimal, &constant) || (field && !is_within_type(field, constant)))
+  if (item->null_value || !decimal || !to_number(decimal, &constant) || (field && !is_sure(field, constant)))
     return false;
   pando_query_constant(m_query, constant);
   return true;
