@@ -102,9 +102,9 @@ static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
   nullptr, nullptr, 50, 0, 100000000, 0);
 
 static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
-  "Answer SELECTs with aggregates over one PANDO table in the engine, on all processors, where the answer is"
-  " provably the server's own. EXPLAIN shows which",
-  nullptr, nullptr, FALSE);
+  "Answer SELECTs with aggregates over PANDO tables, alone or joined, in the engine, on all processors, where the answer"
+  " is provably the server's own. EXPLAIN shows which",
+  nullptr, nullptr, TRUE);
 
 static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,
   "Memory that the groups of one SELECT answered in the engine may take. Beyond it the server answers it",
