@@ -77,10 +77,11 @@ int ha_pando::close()
   return 0;
 }
 
-/* A second handler of the same statement: it reads as this one does. */
-handler *ha_pando::clone(const char *name, MEM_ROOT *mem_root)
+/* A second handler of the same statement: it reads as this one does. Of this table, whatever name the server gives: where
+   not all partitions are open it is that of another one. */
+handler *ha_pando::clone(const char *, MEM_ROOT *mem_root)
 {
-  ha_pando *copy= static_cast<ha_pando *>(handler::clone(name, mem_root));
+  ha_pando *copy= static_cast<ha_pando *>(handler::clone(m_name.c_str(), mem_root));
   if (copy)
   {
     copy->m_lock= m_lock;
