@@ -22,13 +22,15 @@ PLAN_HEADER = re.compile(r"(id\tselect_type\ttable\t|EXPLAIN$|ANALYZE$)")
 ENGINE = re.compile(r"innodb|myisam|pando", re.I)
 INDEX_HEADER = re.compile(r"Table\tNon_unique\tKey_name\t")
 STATUS_HEADER = re.compile(r"Name\tEngine\tVersion\tRow_format\tRows\t")
+# Names that the server gives to tables for a moment have numbers of its process and of the connection.
+TEMPORARY = re.compile(r"#sql-([a-z]+-)?[0-9a-f]+-[0-9a-f]+")
 ORDERED = re.compile(r"order by", re.I)
 
 
 def blocks(text):
     """The output as a list of tuples of lines: a statement, its answer."""
     found = [[]]
-    for line in ENGINE.sub("PANDO", text).split("\n"):
+    for line in TEMPORARY.sub("#sql", ENGINE.sub("PANDO", text)).split("\n"):
         if STATEMENT.match(line) or not found[-1]:
             found.append([])
         found[-1].append(line.rstrip())
