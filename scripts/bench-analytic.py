@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""The ten air-traffic queries on tables of this server's engines and in DuckDB, on the same rows; and beside writers.
+
+    make build && cargo build --release -p pando-bench
+    pip install duckdb                                    without it, DuckDB is left out
+    scripts/bench-analytic.py [--rows 10000000] [--engines PANDO] [--keys none|all] [--writers 2] [--csv DIR]
+
+Each engine gets a private server with the same cache, loads the rows that `pando-bench generate ontime` writes, and
+is asked every query once and then `--runs` times; the median of these counts. DuckDB loads the same file into a database of
+its own and works with as many threads as there are processors. Answers are compared. Then, for each engine, writers insert
+rows of the same file as fast as they can, 100 in a statement: first alone, then beside the queries.
+
+The queries are those of `pando-bench run ontime` (crates/bench/src/workload/ontime/queries.sql).
+"""
+
+import argparse
+import itertools
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+# pylint: disable=wrong-import-position
+from sqlkit import report
+from sqlkit.server import PrivateServer, end_by_signals
+
+_WORKLOAD = ROOT / "crates/bench/src/workload/ontime"
+_TEN = [f"q{number}" for number in range(10)]
+_COUNT = "COUNT(*)"
+_INSERT_ROWS = 100
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--engines", default="PANDO", help="separated by commas")
+    parser.add_argument("--keys", choices=["none", "all"], default="none",
+                        help="of the tables: none at all, or a primary key and the benchmark's seven")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--cache-mb", type=int, default=4096)
+    parser.add_argument("--writers", type=int, default=2, help="0: no second part")
+    parser.add_argument("--seconds", type=float, default=10, help="how long writers are watched alone")
+    parser.add_argument("--csv", type=pathlib.Path, help="directory with an ontime.csv of so many rows, or to keep it")
+    return parser.parse_args()
+
+
+def _queries():
+    """Names and texts; of q8 only the one over ten years, which is among the ten."""
+    found = {}
+    for part in re.split(r"^-- (?=q\d)", (_WORKLOAD / "queries.sql").read_text(), flags=re.M)[1:]:
+        title, text = part.split("\n", 1)
+        if not title.startswith("q8") or title.endswith("10 years"):
+            found[title[:2]] = text.strip().rstrip(";")
+    assert list(found) == _TEN, found.keys()
+    return {_COUNT: "SELECT COUNT(*) FROM ontime", **found}
+
+
+def _columns():
+    """Names and types, from the table that pando-bench makes."""
+    text = (_WORKLOAD / "schema.rs").read_text()
+    short = dict(re.findall(r'^const (\w+): &str = "([^"]*)";', text, flags=re.M))
+    found = re.findall(r'^    (?:column|renamed)\("(\w+)", (?:"([^"]*)"|(\w+))', text, flags=re.M)
+    assert len(found) == 93, len(found)
+    keys = re.search(r'const KEYS: &str = "([^"]*)"', text).group(1)
+    return [(name, sql or short[other]) for name, sql, other in found], keys
+
+
+def _options(engine, arguments):
+    cache = f"{arguments.cache_mb}M"
+    if engine == "PANDO":
+        return [f"--pando-cache-size={cache}", "--pando-pushdown=ON", "--innodb-buffer-pool-size=16M"]
+    if engine == "InnoDB":
+        return [f"--innodb-buffer-pool-size={cache}", "--innodb-log-file-size=1G"]
+    return ["--innodb-buffer-pool-size=16M"]
+
+
+def _plain(cell):
+    """A cell as text that is the same from all: averages to three digits."""
+    if isinstance(cell, bytes):
+        cell = cell.decode("latin1")
+    text = str(cell)
+    return f"{float(text):.3f}" if re.fullmatch(r"-?\d+\.\d+", text) else text
+
+
+def _ask(run, sql, runs):
+    """Time of the first, median of the others, answer."""
+    times = []
+    answer = None
+    for _ in range(1 + runs):
+        begun = time.monotonic()
+        rows = run(sql)
+        times.append(time.monotonic() - begun)
+        answer = [tuple(_plain(cell) for cell in row) for row in rows]
+    return times[0], statistics.median(times[1:]), answer
+
+
+class Writers:
+    """Sessions that insert as fast as they can, and what they have inserted."""
+
+    def __init__(self, server, count, lines):
+        self._ended = threading.Event()
+        self._rows = [0] * count
+        self._failed = []
+        self._threads = [threading.Thread(target=self._work, args=(number, server.connect("test", timeout=600), lines))
+                         for number in range(count)]
+
+    def _work(self, number, session, statements):
+        try:
+            for statement in itertools.cycle(statements):
+                if self._ended.is_set():
+                    return
+                session.query(statement)
+                self._rows[number] += _INSERT_ROWS
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self._failed.append(error)
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        if self._failed:
+            raise self._failed[0]
+
+    def rate_of(self, work):
+        """Rows a second that they insert beside `work`, and what that gives."""
+        before, begun = sum(self._rows), time.monotonic()
+        result = work()
+        return (sum(self._rows) - before) / (time.monotonic() - begun), result
+
+
+def _statements(csv, names):
+    """INSERTs of the file's first rows: a line is a list of values."""
+    with open(csv, encoding="latin1") as file:
+        lines = [line.rstrip("\n") for line in itertools.islice(file, 200 * _INSERT_ROWS)]
+    parts = [lines[at:at + _INSERT_ROWS] for at in range(0, len(lines), _INSERT_ROWS)]
+    head = f"INSERT INTO ontime ({', '.join(names)}) VALUES "
+    return [head + ",".join(f"({line})" for line in part) for part in parts if len(part) == _INSERT_ROWS]
+
+
+def _run_engine(engine, arguments, csv, queries):
+    columns, keys = _columns()
+    definition = ", ".join(f"{name} {sql}" for name, sql in columns)
+    if arguments.keys == "all":
+        definition = f"id INT UNSIGNED NOT NULL AUTO_INCREMENT, {definition}, {keys}"
+    names = [name for name, _ in columns]
+    with PrivateServer("analytic", _options(engine, arguments)) as server:
+        with server.connect() as session:
+            session.query("CREATE DATABASE IF NOT EXISTS test")
+        with server.connect("test", timeout=7200) as session:
+            session.query(f"CREATE TABLE ontime ({definition}) ENGINE={engine} DEFAULT CHARSET latin1")
+            begun = time.monotonic()
+            session.query(f"LOAD DATA INFILE '{csv}' INTO TABLE ontime FIELDS TERMINATED BY ',' "
+                          f"OPTIONALLY ENCLOSED BY '\"' ({', '.join(names)})")
+            report.note(f"{engine}: loaded in {time.monotonic() - begun:.1f} s")
+            run = lambda sql: session.query(sql).rows
+            results = {name: _ask(run, sql, arguments.runs) for name, sql in queries.items()}
+            if arguments.writers:
+                _run_beside_writers(engine, arguments, server, run, (queries, results, _statements(csv, names)))
+    return results
+
+
+def _run_beside_writers(engine, arguments, server, run, what):
+    queries, quiet, statements = what
+    with Writers(server, arguments.writers, statements) as writers:
+        time.sleep(2)
+        alone, _ = writers.rate_of(lambda: time.sleep(arguments.seconds))
+        ask = lambda: {name: _ask(run, sql, arguments.runs) for name, sql in queries.items() if name in _TEN}
+        beside, busy = writers.rate_of(ask)
+    slower = _sum_of(busy) / _sum_of(quiet)
+    report.note(f"{engine}: {arguments.writers} writers alone {alone:,.0f} rows/s, beside the queries {beside:,.0f} "
+                f"(slower by {alone / max(beside, 1):.2f}); the ten queries {report.seconds(_sum_of(quiet))} alone, "
+                f"{report.seconds(_sum_of(busy))} beside the writers (slower by {slower:.2f})")
+
+
+def _run_duckdb(arguments, csv, queries):
+    try:
+        import duckdb  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        report.note("DuckDB: not installed")
+        return None
+    types = {"SMALLINT": "SMALLINT", "TINYINT": "TINYINT", "INT": "INTEGER", "DATE": "DATE"}
+    sql_type = lambda text: types.get(text.split()[0], "VARCHAR")
+    columns = ", ".join(f"{name} {sql_type(text)}" for name, text in _columns()[0])
+    with tempfile.TemporaryDirectory(prefix="pando-duckdb.") as directory:
+        with duckdb.connect(f"{directory}/ontime.duckdb", config={"threads": os.cpu_count()}) as session:
+            begun = time.monotonic()
+            session.execute(f"CREATE TABLE ontime ({columns})")
+            session.execute(f"COPY ontime FROM '{csv}' (DELIMITER ',', QUOTE '\"', NULLSTR 'NULL', HEADER false)")
+            session.execute("CHECKPOINT")
+            size = os.path.getsize(f"{directory}/ontime.duckdb")
+            report.note(f"DuckDB {duckdb.__version__}: loaded in {time.monotonic() - begun:.1f} s, "
+                        f"{report.size(size)}, {os.cpu_count()} threads")
+            run = lambda sql: session.execute(sql.replace(" DIV ", " // ")).fetchall()
+            return {name: _ask(run, sql, arguments.runs) for name, sql in queries.items()}
+
+
+def _sum_of(results):
+    return sum(median for name, (_, median, _) in results.items() if name in _TEN)
+
+
+def _tell(all_results, queries):
+    engines = list(all_results)
+    first = engines[0]
+    table = report.Table("", *[cell for engine in engines for cell in (engine, "first")], "answers")
+    differ = 0
+    for name in queries:
+        answers = [all_results[engine][name][2] for engine in engines]
+        same = all(answer == answers[0] for answer in answers)
+        differ += not same
+        cells = [report.seconds(value) for engine in engines for value in
+                 (all_results[engine][name][1], all_results[engine][name][0])]
+        table.add(name, *cells, "equal" if same else "NOT equal")
+    sums = {engine: _sum_of(results) for engine, results in all_results.items()}
+    table.add("all ten", *[cell for engine in engines for cell in (report.seconds(sums[engine]), "")], "")
+    report.heading("Medians, and the first time each was asked")
+    table.print()
+    for engine in engines[1:]:
+        report.note(f"all ten: {engine} takes {sums[engine] / sums[first]:.2f} times what {first} does")
+    return differ
+
+
+def main():
+    arguments = _arguments()
+    end_by_signals()
+    queries = _queries()
+    with tempfile.TemporaryDirectory(prefix="pando-analytic.") as directory:
+        directory = arguments.csv.resolve() if arguments.csv else pathlib.Path(directory)
+        csv = directory / "ontime.csv"
+        if not csv.exists():
+            report.note(f"making {arguments.rows:,} rows")
+            subprocess.run([ROOT / "target/release/pando-bench", "generate", "ontime", "--rows", str(arguments.rows),
+                            "--out", directory], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        results = {}
+        for engine in arguments.engines.split(","):
+            results[engine] = _run_engine(engine, arguments, csv, queries)
+        from_duckdb = _run_duckdb(arguments, csv, queries)
+        if from_duckdb:
+            results["DuckDB"] = from_duckdb
+    return 1 if _tell(results, queries) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
