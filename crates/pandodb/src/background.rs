@@ -28,6 +28,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::db::Db;
 use crate::failure::Failure;
+use crate::heap::Heap;
 use crate::options::LogLevel;
 use crate::table::Dict;
 
@@ -55,6 +56,7 @@ pub(crate) struct Background {
     workers: usize,
     log_failure: Failure,
     trim_failure: Failure,
+    heap: Heap,
     period_s: AtomicU64,
 }
 
@@ -209,6 +211,7 @@ impl Db {
         self.trim_log();
         self.close_idle_tables();
         self.removed.close_unused();
+        self.background.heap.tick(&self.metrics, now);
     }
 
     /// While too much log is kept, or there is no space for more, checkpoints the dictionary that holds most

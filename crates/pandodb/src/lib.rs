@@ -28,6 +28,7 @@ mod descriptor;
 mod error;
 mod escalation;
 mod failure;
+mod heap;
 mod horizon;
 mod idle;
 mod index_base;
