@@ -29,13 +29,20 @@ impl Heap {
             + metrics.flush_read_bytes.get()
             + metrics.memtable_written_bytes.get()
             + metrics.spill_written_bytes.get();
+        if self.is_due(moved, now_micros) {
+            give_back();
+        }
+    }
+
+    /// `moved`: bytes that have gone through memory so far.
+    fn is_due(&self, moved: u64, now_micros: u64) -> bool {
         let is_due = moved.saturating_sub(self.moved.load(Ordering::Relaxed)) >= MOVED_BYTES
             && now_micros.saturating_sub(self.micros.load(Ordering::Relaxed)) >= PERIOD_MICROS;
         if is_due {
             self.moved.store(moved, Ordering::Relaxed);
             self.micros.store(now_micros, Ordering::Relaxed);
-            give_back();
         }
+        is_due
     }
 }
 
@@ -48,3 +55,19 @@ fn give_back() {
 /// Other allocators have ways of their own.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back() {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_given_back_when_much_has_moved_and_some_time_has_passed() {
+        let heap = Heap::default();
+        let later = 100 * PERIOD_MICROS;
+        assert!(!heap.is_due(MOVED_BYTES - 1, later));
+        assert!(heap.is_due(MOVED_BYTES, later));
+        assert!(!heap.is_due(2 * MOVED_BYTES - 1, later + PERIOD_MICROS));
+        assert!(!heap.is_due(9 * MOVED_BYTES, later + PERIOD_MICROS - 1));
+        assert!(heap.is_due(2 * MOVED_BYTES, later + PERIOD_MICROS));
+    }
+}
