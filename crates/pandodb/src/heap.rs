@@ -13,7 +13,7 @@ use pando_base::Metrics;
 /// Bytes that go through memory between two calls.
 const MOVED_BYTES: u64 = 64 << 20;
 /// The shortest time between two calls.
-const PERIOD_MICROS: u64 = 10_000_000;
+const PERIOD_MICROS: u64 = 5_000_000;
 
 /// When memory was given back last.
 #[derive(Debug, Default)]
