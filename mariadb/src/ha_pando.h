@@ -174,7 +174,7 @@ private:
   int seek(PandoMove move, PandoBytes key, uchar *record);
   int go_on(bool forward, uchar *record);
   int go_on_by_key(bool forward);
-  int lock_peeked(bool forward, uchar *record);
+  int lock_peeked(uchar *record);
   int fetch(PandoMove move, PandoBytes key);
   int step();
   int take_entry();

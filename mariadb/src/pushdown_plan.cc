@@ -17,7 +17,8 @@ static bool is_plain_select(THD *thd, const ::Query *query, SELECT_LEX *select)
          !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !query->distinct &&
          select->olap == UNSPECIFIED_OLAP_TYPE && !unit->is_unit_op() && (!select->outer_select() || unit->derived) &&
          !(select->uncacheable & (UNCACHEABLE_DEPENDENT | UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT)) &&
-         !(select->options & (OPTION_FOUND_ROWS | OPTION_BUFFER_RESULT)) && !thd->lex->with_rownum;
+         !(select->options & (OPTION_FOUND_ROWS | OPTION_BUFFER_RESULT)) && !thd->lex->with_rownum &&
+         !thd->lex->limit_rows_examined;
 }
 
 static bool is_plain_join(const JOIN *join, uint tables)

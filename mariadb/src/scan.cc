@@ -92,7 +92,8 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   PandoFetch wanted= {};
   wanted.start= move;
   wanted.read= read_mode();
-  wanted.wait_s= m_scan_dictionary == 0 && peeks() ? PANDO_WAIT_PEEK : wait_s();
+  const bool peeking= m_scan_dictionary == 0 && peeks() && move != PANDO_MOVE_PEEKED;
+  wanted.wait_s= peeking ? PANDO_WAIT_PEEK : wait_s();
   wanted.key= key;
   if (m_has_stop)
     wanted.stop= m_stop.view();
@@ -214,8 +215,8 @@ int ha_pando::go_on(bool forward, uchar *record)
   if (!m_positioned || (m_in_gap && m_keep_same))
     return HA_ERR_END_OF_FILE;
   prepare_columns();
-  if (m_is_peek)
-    return lock_peeked(forward, record);
+  if (m_is_peek && m_at_cursor && forward == m_forward)
+    return lock_peeked(record);
   int error;
   if (m_at_cursor && forward == m_forward)
     error= step();
@@ -229,15 +230,18 @@ int ha_pando::go_on(bool forward, uchar *record)
   return error ? error : deliver(record);
 }
 
-/* The row that was given as it was last committed matches: now it is waited for. */
-int ha_pando::lock_peeked(bool forward, uchar *record)
+/* The row that was given as it was last committed matches: now it is waited for. The cursor does it: another seek would
+   see what this statement has written. */
+int ha_pando::lock_peeked(uchar *record)
 {
-  bool absent;
-  int error= get_row(m_row_key.view(), record, &absent);
-  if (error || !absent)
-    return error;
-  /* It may have got a key further on, which the cursor does not see. */
-  error= go_on_by_key(forward);
+  m_is_peek= false;
+  m_resume.assign(m_entry_key.data, m_entry_key.len);
+  m_entry_key= m_resume.view();
+  int error= fetch(PANDO_MOVE_PEEKED, PandoBytes{});
+  if (error == HA_ERR_END_OF_FILE)
+    return stand_in_gap(m_entry_key, m_forward);
+  if (!error)
+    error= take_entry();
   return error ? error : deliver(record);
 }
 

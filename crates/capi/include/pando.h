@@ -152,6 +152,11 @@ enum PandoMove
    * The row before the last one fetched; the fetch before went down.
    */
   PANDO_MOVE_PREVIOUS = 5,
+  /**
+   * The last one fetched, which is a peek (`PandoBatch::is_peek`), as it is once `wait_s` has been waited for it; if it
+   * is gone, the row after it in the direction of the fetch before.
+   */
+  PANDO_MOVE_PEEKED = 6,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -49,12 +49,9 @@ pub enum PandoMove {
     Next = 4,
     /// The row before the last one fetched; the fetch before went down.
     Previous = 5,
-}
-
-impl PandoMove {
-    fn is_forward(self) -> bool {
-        matches!(self, PandoMove::AtOrAfter | PandoMove::First | PandoMove::Next)
-    }
+    /// The last one fetched, which is a peek (`PandoBatch::is_peek`), as it is once `wait_s` has been waited for it; if it
+    /// is gone, the row after it in the direction of the fetch before.
+    Peeked = 6,
 }
 
 pub(crate) fn lock_wait(wait_s: i64) -> LockWait {
@@ -180,7 +177,8 @@ fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) 
         PandoMove::Last => cursor.seek_last(txn, mode),
         PandoMove::Next if cursor.valid() => cursor.next(txn),
         PandoMove::Previous if cursor.valid() => cursor.prev(txn),
-        PandoMove::Next | PandoMove::Previous => Ok(()),
+        PandoMove::Peeked if cursor.valid() => cursor.wait_for_peeked(txn, lock_wait(fetch.wait_s)),
+        PandoMove::Next | PandoMove::Previous | PandoMove::Peeked => Ok(()),
     }
 }
 
@@ -188,7 +186,7 @@ impl PandoCursor {
     /// Collects rows from where the cursor is, which stays at the last one collected. True: there
     /// are no more.
     fn fill(&mut self, txn: &mut Txn, fetch: &PandoFetch, stop: Option<&[u8]>) -> pandodb::Result<bool> {
-        let forward = fetch.start.is_forward();
+        let forward = self.cursor.is_forward();
         let (rows_max, bytes_max) = (fetch.rows_max, fetch.bytes_max as usize);
         let arena = &mut self.arena;
         let mut beyond = false;

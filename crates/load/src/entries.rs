@@ -98,7 +98,8 @@ impl Entries {
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> (&[u8], &[u8]) {
         let Item { at, key_len, value_len } = self.items[index];
-        self.bytes[at as usize..(at + key_len + value_len) as usize].split_at(key_len as usize)
+        let (at, key_len, value_len) = (at as usize, key_len as usize, value_len as usize);
+        self.bytes[at..at + key_len + value_len].split_at(key_len)
     }
 
     #[inline]

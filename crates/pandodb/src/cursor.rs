@@ -162,6 +162,33 @@ impl Cursor {
         self.settle(txn)
     }
 
+    /// Waits for the row that the cursor is at, which is a peek ([`Cursor::is_peek`]). It stays there if there still is
+    /// a row, as it is then; else it goes on. What it sees of the own writes is what it saw before: a row that this
+    /// statement has moved on is not met again.
+    pub fn wait_for_peeked(&mut self, txn: &mut Txn, wait: LockWait) -> Result<()> {
+        let ReadMode::Locked(mode, peeking) = self.mode else { return Ok(()) };
+        self.mode = ReadMode::Locked(mode, wait);
+        self.newer = None;
+        self.is_peek = false;
+        let admission = self.admit(txn);
+        self.mode = ReadMode::Locked(mode, peeking);
+        match admission {
+            Ok(Admission::Row) => return Ok(()),
+            Ok(Admission::PassedBy) => self.leave(txn)?,
+            Ok(Admission::Gone(key)) => self.catch_up(txn, &key)?,
+            Err(error) => {
+                self.at = At::Nothing;
+                return Err(error);
+            }
+        }
+        self.settle(txn)
+    }
+
+    /// Whether it goes up.
+    pub fn is_forward(&self) -> bool {
+        self.direction == Direction::Forward
+    }
+
     /// Gives rows from the current one on, in the direction of the last seek or move, until `take` says that it
     /// has enough; then the cursor is at the row given last, else at no row. The same as `next` or `prev` after each,
     /// but plain reads up the tree give many rows for what the steps alone would cost.
@@ -396,7 +423,7 @@ impl Cursor {
         self.see_newest(txn);
         let forward = self.direction == Direction::Forward;
         let tree = self.tree_mut();
-        // The key itself is locked, and nothing is there.
+        // Nothing was there when the key was looked at: locked, or by somebody else ([`Cursor::peek`]).
         if forward {
             tree.seek(key)?
         } else {

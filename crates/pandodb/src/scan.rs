@@ -159,10 +159,12 @@ impl ViewCursor {
     }
 }
 
-/// Runs `work` on this thread and on `threads - 1` others, and returns when all have ended. Panics as they do.
+/// Runs `work` on this thread and on `threads - 1` others, or on as many as the system gives, and returns when all have
+/// ended. Panics as they do.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(&work)).collect();
+        let other = |_| std::thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let others: Vec<_> = (1..threads).map_while(other).collect();
         let mut results = vec![work()];
         for other in others {
             match other.join() {

@@ -168,6 +168,38 @@ fn a_cursor_that_peeks_gives_rows_of_others_as_they_were_last_committed() {
 }
 
 #[test]
+fn who_waited_for_a_row_that_is_gone_does_not_meet_what_it_has_moved_on() {
+    let (db, table) = database();
+    let mut one = db.begin();
+    for key in [b"a1", b"a2", b"a3", b"a4"] {
+        one.put(&table, 0, key, b"v", LockWait::NoWait).unwrap();
+    }
+    one.commit().unwrap();
+    one.delete(&table, 0, b"a3", LockWait::NoWait).unwrap();
+    one.put(&table, 0, b"a5", b"new", LockWait::NoWait).unwrap();
+    let mut two = db.begin();
+    let mut cursor = two.cursor(&table, 0);
+    cursor.seek_first(&mut two, ReadMode::Locked(LockMode::Exclusive, LockWait::Peek)).unwrap();
+    for _ in 0..2 {
+        // What an UPDATE of the key does.
+        let key = cursor.key().to_vec();
+        assert!(!cursor.is_peek());
+        two.delete(&table, 0, &key, LockWait::NoWait).unwrap();
+        two.put(&table, 0, &[b"b", &key[1..]].concat(), b"moved", LockWait::NoWait).unwrap();
+        cursor.next(&mut two).unwrap();
+    }
+    assert_eq!((cursor.key(), cursor.is_peek()), (&b"a3"[..], true));
+    one.commit().unwrap();
+    cursor.wait_for_peeked(&mut two, LockWait::Default).unwrap();
+    let mut met = Vec::new();
+    while cursor.valid() {
+        met.push((cursor.key().to_vec(), cursor.is_peek(), cursor.just_locked()));
+        cursor.next(&mut two).unwrap();
+    }
+    assert_eq!(met, [(b"a4".to_vec(), false, true), (b"a5".to_vec(), false, true)]);
+}
+
+#[test]
 fn a_cursor_that_met_an_error_is_at_no_row_until_it_seeks_again() {
     let vfs = disk(1);
     let db = open(&vfs).unwrap();

@@ -19,7 +19,7 @@
 //! locked: then the row has another entry now, which the scan meets at its place if that is still
 //! ahead; it cannot have come to a place behind.
 //!
-//! SKIP LOCKED passes by what others have written: step 2 is left out.
+//! SKIP LOCKED, and who only peeks, pass by what others have written: step 2 is left out.
 
 use std::ops::Bound;
 
@@ -166,7 +166,7 @@ impl Cursor {
     /// Step 2. True if others had written there; they have ended, or it would be an error.
     fn meet_writers(&self, txn: &mut Txn, gap: &Gap, next: Option<&[u8]>) -> Result<bool> {
         let ReadMode::Locked(mode, wait) = self.mode else { return Ok(false) };
-        if wait == LockWait::SkipLocked || is_planted(Bug::GapWritersNotMet) {
+        if matches!(wait, LockWait::SkipLocked | LockWait::Peek) || is_planted(Bug::GapWritersNotMet) {
             return Ok(false);
         }
         let dict = self.dict();
