@@ -3,8 +3,8 @@
 //! Blocks of the cache are decoded by one thread and given up by another. The C library's allocator has a heap for nearly each
 //! thread, and gives memory back to the system only from the end of one: with a cache of 256 MiB and eight threads the
 //! process held 400 MiB that nobody used, and more with every hour. `malloc_trim` gives back whole free pages wherever
-//! they are. It goes over all heaps, with each one's lock held for some milliseconds, so it is called seldom, and
-//! only when much has gone through memory.
+//! they are. It goes over all heaps of the process, holding each one's lock meanwhile (of 15 heaps with 600 MB it gave back 1,100
+//! stretches at a time), so it is called seldom, and only when much has gone through memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
