@@ -108,6 +108,7 @@ metrics! {
     queries_given_back: "queries that it began to aggregate and then left to the server",
     rows_aggregated: "rows that such queries went over",
     rows_aggregated_in_columns: "rows that were read as whole columns of segments",
+    rows_skipped: "rows of segments that such queries passed over, by the bounds of their columns",
     rows_read: "rows handed to the server",
     rows_inserted: "rows inserted",
     rows_updated: "rows updated",

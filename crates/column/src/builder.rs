@@ -35,6 +35,8 @@ pub struct EncodedSegment {
     pub last_key: Vec<u8>,
     /// No key has two versions here.
     pub single_version: bool,
+    /// As [`Zones::of`](crate::Zones::of) reads them; empty if there are none.
+    pub zones: Vec<u8>,
 }
 
 /// What a builder keeps of a record beside its bytes.
@@ -138,7 +140,7 @@ impl SegmentBuilder {
     pub fn finish(&mut self, compression: Compression) -> EncodedSegment {
         assert!(!self.is_empty(), "a segment without records");
         let (codec, bytes, body) = self.encode_rows(compression);
-        self.end(codec, bytes, body)
+        self.end(codec, bytes, Vec::new(), body)
     }
 
     /// As [`SegmentBuilder::finish`], but column-wise: values that are rows of one of `shapes` are taken apart.
@@ -149,11 +151,12 @@ impl SegmentBuilder {
             return self.finish(compression);
         }
         let (suffixes, values) = (&self.suffixes, &self.values);
-        let bytes = columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor);
+        let (bytes, zones) =
+            columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor);
         #[cfg(debug_assertions)]
         self.assert_same(&bytes, compression);
         let values = std::mem::take(&mut self.values);
-        self.end(CODEC_COLUMNS, bytes, values)
+        self.end(CODEC_COLUMNS, bytes, zones, values)
     }
 
     /// What was encoded column-wise must be, byte for byte, what row-wise encoding gives back.
@@ -194,7 +197,7 @@ impl SegmentBuilder {
     }
 
     /// The finished segment; the builder is empty, and keeps `buffer` for the next one.
-    fn end(&mut self, codec: u8, bytes: Vec<u8>, buffer: Vec<u8>) -> EncodedSegment {
+    fn end(&mut self, codec: u8, bytes: Vec<u8>, zones: Vec<u8>, buffer: Vec<u8>) -> EncodedSegment {
         let (min_seqno, max_seqno) = self.seqnos();
         let values: usize = self.rows.iter().map(|row| row.value as usize).sum();
         let segment = EncodedSegment {
@@ -208,6 +211,7 @@ impl SegmentBuilder {
             first_key: std::mem::take(&mut self.first_key),
             last_key: std::mem::take(&mut self.last_key),
             single_version: !self.repeated_key,
+            zones,
         };
         self.reset(buffer);
         segment

@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD};
-use crate::wire::DecodeError;
+use crate::wire::{put_bytes, put_varint, DecodeError, Reader};
 
 /// Level of zstd where none is asked for: the library's own default.
 pub const ZSTD_LEVEL_DEFAULT: i32 = 3;
@@ -122,6 +122,30 @@ pub(crate) fn decompress(codec: u8, bytes: &[u8], body_bytes: usize) -> Result<V
         Ok((n, body)) if n == body_bytes => Ok(body),
         Ok((n, _)) => Err(DecodeError::new("segment body length", body_bytes, n)),
         Err(e) => Err(DecodeError::new("segment body", "compressed bytes", e)),
+    }
+}
+
+/// Appends bytes, compressed by zstd where that gains: u8 codec, varint how many they are, counted what is stored.
+pub fn put_packed(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut stored = Vec::new();
+    let codec = Compressor::default().append(Compression::Zstd(ZSTD_LEVEL_DEFAULT), bytes, &mut stored);
+    out.push(codec);
+    put_varint(out, bytes.len() as u64);
+    put_bytes(out, &stored);
+}
+
+/// What [`put_packed`] appended.
+///
+/// # Errors
+/// [`DecodeError`] if it is anything else.
+pub fn take_packed(reader: &mut Reader<'_>, what: &'static str) -> Result<Vec<u8>, DecodeError> {
+    let codec = reader.u8(what)?;
+    let bytes = usize::try_from(reader.varint(what)?).unwrap_or(usize::MAX);
+    let stored = reader.counted_bytes(usize::MAX, what)?;
+    match codec {
+        CODEC_ROWS_PLAIN if stored.len() == bytes => Ok(stored.to_vec()),
+        CODEC_ROWS_ZSTD => decompress(codec, stored, bytes),
+        _ => Err(DecodeError::new(what, format_args!("{bytes} bytes, plain or of zstd"), codec)),
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use pando_base::{compare_versions, Kind, RecordRef, Seqno};
 use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, Source, Value};
 use pando_column::wire::{put_varint, Reader};
-use pando_column::{format, pick, Compression, EncodedSegment, Pick, Segment, SegmentBuilder, Shapes};
+use pando_column::{
+    format, pick, Compression, EncodedSegment, Pick, Segment, SegmentBuilder, Shapes, Zones, ZONE_BYTES_MAX,
+};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -107,7 +109,11 @@ fn assert_survive(records: &[RecordRef<'_>], shapes: &Shapes) {
         let mut rows = SegmentBuilder::new();
         records.iter().for_each(|r| rows.push(*r));
         let rows = rows.finish(compression);
-        assert_eq!(EncodedSegment { codec: rows.codec, bytes: rows.bytes.clone(), ..encoded.clone() }, rows);
+        let zones = Vec::new();
+        assert_eq!(
+            EncodedSegment { codec: rows.codec, bytes: rows.bytes.clone(), zones, ..encoded.clone() },
+            rows
+        );
         let columns = Segment::decode(encoded.codec, &encoded.bytes).expect("what was just encoded");
         let rows = Segment::decode(rows.codec, &rows.bytes).expect("what was just encoded");
         assert_eq!(columns.rows(), records.len());
@@ -158,6 +164,45 @@ fn assert_picked(records: &[RecordRef<'_>], layouts: &Layouts) {
         }
         assert!(of(&[]).expect("columns").vectors.is_empty());
     }
+}
+
+/// Where all records are rows of one layout, each column's zone is the least and the greatest of its values.
+fn assert_zones(records: &[RecordRef<'_>], layouts: &Layouts) {
+    let encoded = encode(records, Compression::Lz4, &Shapes::of(layouts));
+    let rows = records.iter().map(|r| match r.kind {
+        Kind::Put => take_apart(layouts, r.value).map(|values| (r.value[0], values)),
+        Kind::Delete => None,
+    });
+    let rows = rows.collect::<Option<Vec<_>>>().filter(|rows| rows.iter().all(|(of, _)| *of == rows[0].0));
+    let Some(rows) = rows else {
+        assert!(encoded.zones.is_empty(), "zones of records that are not all rows of one layout");
+        return;
+    };
+    let zones = Zones::of(&encoded.zones, layouts).expect("zones");
+    assert_eq!(zones.layout.version, u32::from(rows[0].0));
+    for (at, column) in zones.layout.columns.iter().enumerate() {
+        let kind = column.ty.kind;
+        let is_zoned = !kind.is_counted() && kind != ColumnKind::Float && column.ty.size <= ZONE_BYTES_MAX;
+        // In the order of numbers, of little-endian bytes.
+        let place = |value: &Vec<u8>| {
+            let mut bytes = value.clone();
+            if !matches!(kind, ColumnKind::Bytes | ColumnKind::Bit) {
+                bytes.reverse();
+            }
+            bytes
+                .first_mut()
+                .into_iter()
+                .for_each(|top| *top ^= if kind == ColumnKind::Signed { 0x80 } else { 0 });
+            bytes
+        };
+        let values = || rows.iter().filter_map(|(_, values)| values[at].1.as_ref());
+        let bounds = values().min_by_key(|value| place(value)).zip(values().max_by_key(|value| place(value)));
+        let has_null = rows.iter().any(|(_, values)| values[at].1.is_none());
+        let found = zones.get(column.id).map(|zone| (zone.bounds, zone.has_null));
+        let expected = (bounds.map(|(least, most)| (&least[..], &most[..])), has_null);
+        assert_eq!(found, is_zoned.then_some(expected), "{kind:?}");
+    }
+    assert_eq!(zones.get(9999), None);
 }
 
 /// Ids and values of a row's columns; `None`: it is not a row.
@@ -213,6 +258,7 @@ proptest! {
         assert_survive(&views(&records), &Shapes::of(&layouts()));
         assert_survive(&views(&records), &Shapes::default());
         assert_picked(&views(&records), &layouts());
+        assert_zones(&views(&records), &layouts());
     }
 
     #[test]
@@ -224,6 +270,15 @@ proptest! {
             .collect();
         assert_survive(&views(&records), &Shapes::of(&layouts));
         assert_picked(&views(&records), &layouts);
+        assert_zones(&views(&records), &layouts);
+    }
+
+    #[test]
+    fn zones_of_arbitrary_bytes_never_panic(noise in vec(prop_oneof![0u8..8, any::<u8>()], 0..200)) {
+        let layouts = layouts();
+        if let Some(zones) = Zones::of(&noise, &layouts) {
+            layouts.versions().iter().flat_map(|layout| &layout.columns).for_each(|column| _ = zones.get(column.id));
+        }
     }
 
     #[test]

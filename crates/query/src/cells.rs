@@ -356,7 +356,7 @@ impl ChunksOf for [u8] {
 }
 
 /// One value. `None`: the bytes are not those of one.
-fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
+pub(crate) fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
     let mut of_key = [0u8; 16];
     let mut bytes = bytes;
     if let Place::Key { is_reversed, .. } = place {

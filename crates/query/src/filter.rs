@@ -34,7 +34,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    fn opposite(self) -> Comparison {
+    pub(crate) fn opposite(self) -> Comparison {
         match self {
             Comparison::Equal => Comparison::NotEqual,
             Comparison::NotEqual => Comparison::Equal,
@@ -45,7 +45,7 @@ impl Comparison {
         }
     }
 
-    fn holds(self, order: Ordering) -> bool {
+    pub(crate) fn holds(self, order: Ordering) -> bool {
         match self {
             Comparison::Equal => order.is_eq(),
             Comparison::NotEqual => order.is_ne(),

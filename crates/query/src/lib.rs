@@ -2,7 +2,8 @@
 //!
 //! The server's executor asks for one row after the other. A query that this crate can answer is answered here
 //! instead: threads share the ranges of the table's leaves (`scan.rs`) and get blocks of whole columns
-//! (`pandodb::Blocks`). What conditions, groups and aggregates name are **slots**: columns, and expressions of them
+//! (`pandodb::Blocks`); where the bounds of a segment's columns say that none of its rows counts, it is passed over
+//! (`zone.rs`). What conditions, groups and aggregates name are **slots**: columns, and expressions of them
 //! ([`expression`]). A block's slots are computed when something asks (`frame.rs`, `cells.rs`); its rows are filtered
 //! ([`filter`]), joined with tables in memory (`join.rs`) and added to groups (`groups.rs`, [`aggregate`]); at the end the
 //! groups of all threads become one set. Everything is read from the transaction's own view: its snapshot and its own
@@ -33,6 +34,7 @@ mod run;
 mod scan;
 #[cfg(test)]
 mod speed_tests;
+mod zone;
 
 pub use aggregate::{Aggregate, Cell};
 pub use column::{Collation, Column, CompareTexts, Form, Place};

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use pandodb::layout::Layouts;
-use pandodb::{processors, Block, Error, Result, Table, Txn, Want};
+use pandodb::{processors, Block, Error, Result, Table, Txn, Verdict, Want, Zones};
 
 use crate::aggregate::{Aggregate, Cell};
 use crate::column::{Column, Form, Place};
@@ -21,7 +21,8 @@ use crate::groups::{Groups, Shape};
 use crate::join::{self, all_rows, Cross, Side, Step, PIECE_ROWS};
 use crate::memory::Gathering;
 use crate::range::ranges;
-use crate::scan::Scan;
+use crate::scan::{Judge, Scan};
+use crate::zone::{self, Span};
 
 /// What a query may take.
 #[derive(Clone, Copy, Debug)]
@@ -332,13 +333,35 @@ impl Plan<'_> {
         Ok(())
     }
 
-    fn scan<'a>(&'a self, txn: &'a mut Txn, table: usize) -> std::result::Result<Scan<'a>, Failure> {
+    fn scan<'a>(
+        &'a self,
+        txn: &'a mut Txn,
+        table: usize,
+        judge: &'a Judge<'a>,
+    ) -> std::result::Result<Scan<'a>, Failure> {
         let want = |column: &usize| match self.shape.slots.columns[*column].place {
             Place::Stored(position) => Want::Stored(position),
             Place::Key { offset, size, .. } => Want::Key { offset, size },
         };
         let wants = self.columns[table].iter().map(want).collect();
-        Ok(Scan::new(self.layouts[table], txn.view(self.tables[table], 0)?, wants, self.is_stopped))
+        Ok(Scan::new(self.layouts[table], txn.view(self.tables[table], 0)?, wants, judge, self.is_stopped))
+    }
+
+    /// How many rows of a segment a table's conditions leave.
+    fn verdict(&self, table: usize, zones: &Zones<'_>) -> Verdict {
+        let Some(filter) = self.filters[table].as_ref().filter(|_| self.doubtful.is_empty()) else {
+            return Verdict::Some;
+        };
+        let wants = &self.columns[table];
+        zone::verdict(filter, &|slot| {
+            let want = wants.iter().position(|column| *column == slot)?;
+            let column = &self.shape.slots.columns[slot];
+            let stored = match column.place {
+                Place::Stored(position) => Some(&self.layouts[table].current().columns[position]),
+                Place::Key { .. } => None,
+            };
+            Span::of(&zones.get(want)?, column, stored)
+        })
     }
 
     fn frame<'a>(&self, table: usize, block: &'a Block) -> Frame<'a> {
@@ -346,7 +369,15 @@ impl Plan<'_> {
     }
 
     /// The rows that its condition leaves; `None`: all.
-    fn select(&self, table: usize, frame: &mut Frame<'_>) -> std::result::Result<Option<Vec<u32>>, Failure> {
+    fn select(
+        &self,
+        table: usize,
+        block: &Block,
+        frame: &mut Frame<'_>,
+    ) -> std::result::Result<Option<Vec<u32>>, Failure> {
+        if block.is_all_wanted {
+            return Ok(None);
+        }
         self.doubtful.iter().try_for_each(|slot| frame.ensure(&self.shape.slots, *slot))?;
         Ok(match &self.filters[table] {
             Some(filter) => filter.select(&self.shape.slots, frame)?,
@@ -358,12 +389,13 @@ impl Plan<'_> {
     fn side(&mut self, txn: &mut Txn, table: usize) -> std::result::Result<(Side, u64), Failure> {
         let slots = &self.shape.slots;
         let kept = &self.kept[table];
-        let scan = self.scan(txn, table)?;
+        let judge = |zones: &Zones<'_>| self.verdict(table, zones);
+        let scan = self.scan(txn, table, &judge)?;
         let threads = scan.threads(self.threads);
         let memory_bytes = self.memory_bytes / threads;
         let step = |gathering: &mut Gathering, block: &Block| -> std::result::Result<(), Failure> {
             let mut frame = self.frame(table, block);
-            let selected = self.select(table, &mut frame)?;
+            let selected = self.select(table, block, &mut frame)?;
             kept.iter().try_for_each(|column| frame.ensure(slots, *column))?;
             match selected {
                 None => gathering.add(&frame),
@@ -392,13 +424,14 @@ impl Plan<'_> {
         sides: &[Option<Side>],
         steps: &[Step],
     ) -> std::result::Result<(Groups, u64), Failure> {
-        let scan = self.scan(txn, 0)?;
+        let judge = |zones: &Zones<'_>| self.verdict(0, zones);
+        let scan = self.scan(txn, 0, &judge)?;
         let threads = scan.threads(self.threads);
         let memory_bytes = self.memory_bytes / threads;
         let wanted = self.shape.wanted();
         let step = |groups: &mut Groups, block: &Block| -> std::result::Result<(), Failure> {
             let mut frame = self.frame(0, block);
-            let selected = self.select(0, &mut frame)?;
+            let selected = self.select(0, block, &mut frame)?;
             match steps.is_empty() {
                 true => self.add(groups, frame, selected, &wanted)?,
                 false => self.add_joined(groups, frame, selected, sides, steps, &wanted)?,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use pandodb::layout::Layouts;
-use pandodb::{on_threads, Block, View, Want};
+use pandodb::{on_threads, Block, Verdict, View, Want, Zones};
 
 use crate::run::{Failure, Why};
 
@@ -16,19 +16,25 @@ pub(crate) struct Scan<'a> {
     next_part: AtomicUsize,
     has_failed: AtomicBool,
     rows_met: AtomicU64,
+    judge: &'a Judge<'a>,
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
+
+/// Says how many of a segment's rows count.
+pub(crate) type Judge<'a> = dyn Fn(&Zones<'_>) -> Verdict + Sync + 'a;
 
 impl<'a> Scan<'a> {
     pub(crate) fn new(
         layouts: &'a Layouts,
         view: View<'a>,
         wants: Vec<Want>,
+        judge: &'a Judge<'a>,
         is_stopped: &'a (dyn Fn() -> bool + Sync),
     ) -> Scan<'a> {
         let bounds = view.bounds();
         let (next_part, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Scan { layouts, view, wants, bounds, next_part, has_failed, rows_met: AtomicU64::new(0), is_stopped }
+        let rows_met = AtomicU64::new(0);
+        Scan { layouts, view, wants, bounds, next_part, has_failed, rows_met, judge, is_stopped }
     }
 
     /// How many rows were met.
@@ -98,7 +104,7 @@ impl<'a> Scan<'a> {
         let end = self.bounds.get(part);
         let (begin, end) = (begin.map(Vec::as_slice), end.map(Vec::as_slice));
         let mut blocks = self.view.blocks(self.layouts, &self.wants, begin, end)?;
-        while let Some(block) = blocks.next()? {
+        while let Some(block) = blocks.next_where(self.judge)? {
             self.rows_met.fetch_add(block.rows as u64, Ordering::Relaxed);
             step(state, &block)?;
             if self.has_failed.load(Ordering::Relaxed) || (self.is_stopped)() {

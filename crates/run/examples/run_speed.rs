@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pando_base::{DictId, Kind, Metrics, RecordRef, Result, RunId, MAX_SEQNO};
-use pando_column::{Compression, Segment, SegmentBuilder};
+use pando_column::{Compression, Segment, SegmentBuilder, Shapes};
 use pando_run::merge::{MergeCursor, VersionFilter};
 use pando_run::{key_hash, BlockCache, Run, RunContext, RunOptions, RunWriter};
 use pando_storage::vfs::{SimVfs, Vfs};
@@ -152,7 +152,7 @@ fn main() -> Result<()> {
     gets("get, cached", &run, rows, 0)?;
     gets("get, absent key", &run, rows, 1)?;
     let start = Instant::now();
-    run.verify()?;
+    run.verify(&Shapes::default())?;
     report("verify", rows, start);
 
     for count in [2, 8] {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pando_base::{Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
-use pando_column::{pick, Pick};
+use pando_column::{pick, Pick, Zones};
 
 use crate::cache::{Block, BlockKey, Part};
 use crate::index::Index;
@@ -57,6 +57,15 @@ impl RunColumns {
         self.index.first_key(number)
     }
 
+    /// The first key behind segment `number`, or the last one in it, which is then `true`.
+    pub fn end(&self, number: usize) -> (&[u8], bool) {
+        let next = number + 1;
+        match next < self.index.len() {
+            true => (self.first_key(next), false),
+            false => (&self.run.meta().max_key, true),
+        }
+    }
+
     /// Records of segment `number`.
     pub fn rows(&self, number: usize) -> usize {
         self.index.entry(number).rows()
@@ -67,9 +76,9 @@ impl RunColumns {
     pub fn is_plain(&self, number: usize, snapshot: Seqno, lo: &[u8], hi: Option<&[u8]>) -> bool {
         let entry = self.index.entry(number);
         let next = number + 1;
-        let ends_before = |hi: &[u8]| match next < self.index.len() {
-            true => self.first_key(next) <= hi,
-            false => self.run.meta().max_key.as_slice() < hi,
+        let ends_before = |hi: &[u8]| match self.end(number) {
+            (last, true) => last < hi,
+            (end, false) => end <= hi,
         };
         entry.single_version()
             && !entry.continues()
@@ -78,6 +87,21 @@ impl RunColumns {
             && self.index.of_segment(number).tombstones == 0
             && lo <= self.first_key(number)
             && hi.is_none_or(ends_before)
+    }
+
+    /// Between which values its columns lie in segment `number`; `None`: nothing is known.
+    pub fn zones<'a>(&'a self, number: usize, layouts: &'a Layouts) -> Option<Zones<'a>> {
+        Zones::of(self.index.zones(number), layouts)
+    }
+
+    /// Counts that nobody wants the records of segment `number`.
+    pub fn skip(&self, number: usize) {
+        self.run.context().metrics.rows_skipped.add(self.rows(number) as u64);
+    }
+
+    /// A key that no record of segment `number` is below, and one that none is above.
+    pub fn key_bounds(&self, number: usize) -> (&[u8], &[u8]) {
+        (self.first_key(number), self.end(number).0)
     }
 
     /// The picked columns of segment `number`, whose records are all rows. `None`: it has to be read row by row.

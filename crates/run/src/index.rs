@@ -1,25 +1,30 @@
 //! The index of a run: for each segment what a reader needs to skip it, for each filter page its place.
 //!
 //! ```text
-//! codec 1, integers as varints:
+//! codec 2, integers as varints:
 //!   filter pages; per page:  offset, length
 //!   segments; per segment:   first key (counted bytes), offset, length, rows, tombstones, raw bytes,
 //!                            smallest seqno, distance to the largest, flags (u8),
-//!                            filter page + 1 (0: none), extension (counted bytes, ignored)
+//!                            filter page + 1 (0: none), bytes of its zones
+//!   the zones of all segments, one after another (`pando_column::Zones`), packed: u8 0x10 plain or 0x12 zstd,
+//!                            how many bytes, counted what is stored
+//!
+//! codec 1, which is still read: without zones; each segment ends with an extension (counted bytes) that is ignored
 //! ```
-//! The extension is where zone maps will go: a reader that does not know them skips them.
 #![deny(clippy::indexing_slicing)]
 
 use pando_base::limits::KEY_BYTES_MAX;
 use pando_base::Seqno;
 use pando_column::wire::{put_bytes, put_varint, Reader};
-use pando_column::{DecodeError, EncodedSegment};
+use pando_column::{put_packed, take_packed, DecodeError, EncodedSegment};
 use pando_storage::Place;
 
 use crate::meta::{is_within, put_place, read_place};
 
 /// Codec byte of the index block.
-pub(crate) const CODEC: u8 = 1;
+pub(crate) const CODEC: u8 = 2;
+/// That of indexes before there were zones.
+const CODEC_WITHOUT_ZONES: u8 = 1;
 /// No key has two versions in the segment.
 const SINGLE_VERSION: u8 = 1;
 /// The first key is also the last key of the segment before.
@@ -72,6 +77,9 @@ pub(crate) struct Index {
     key_starts: Vec<u32>,
     filters: Vec<Place>,
     totals: Totals,
+    /// Zones of all segments, one after another, and where those of each end; empty if nothing was said of any.
+    zones: Vec<u8>,
+    zone_ends: Vec<u32>,
 }
 
 impl Index {
@@ -97,6 +105,8 @@ impl Index {
         self.totals.rows += u64::from(segment.rows);
         self.totals.tombstones += u64::from(segment.tombstones);
         self.totals.raw_bytes += segment.raw_bytes;
+        self.zones.extend_from_slice(&segment.zones);
+        self.zone_ends.push(self.zones.len() as u32);
     }
 
     fn push_key(&mut self, key: &[u8]) {
@@ -158,6 +168,14 @@ impl Index {
         &self.keys[start..end]
     }
 
+    /// What `pando_column::Zones` reads of segment `number`; empty if nothing was said of it.
+    pub(crate) fn zones(&self, number: usize) -> &[u8] {
+        let start =
+            number.checked_sub(1).and_then(|before| self.zone_ends.get(before)).map_or(0, |at| *at as usize);
+        let end = self.zone_ends.get(number).map_or(start, |at| *at as usize);
+        self.zones.get(start..end).unwrap_or_default()
+    }
+
     /// Totals of segment `number` alone.
     pub(crate) fn of_segment(&self, number: usize) -> Totals {
         self.of_range(number, number + 1)
@@ -215,13 +233,14 @@ impl Index {
             put_varint(out, entry.max_seqno - entry.min_seqno);
             out.push(entry.flags);
             put_varint(out, entry.filter.map_or(0, |f| u64::from(f) + 1));
-            put_bytes(out, b"");
+            put_varint(out, self.zones(number).len() as u64);
         }
+        put_packed(out, &self.zones);
     }
 
     /// Decodes a payload, which may be anything; all places must lie in `extents`.
     pub(crate) fn decode(codec: u8, payload: &[u8], extents: &[Place]) -> Result<Index, DecodeError> {
-        if codec != CODEC {
+        if !matches!(codec, CODEC | CODEC_WITHOUT_ZONES) {
             return Err(DecodeError::new("index codec", CODEC, codec));
         }
         let mut reader = Reader::new(payload);
@@ -240,13 +259,37 @@ impl Index {
         }
         index.entries.reserve_exact(segments as usize);
         index.key_starts.reserve_exact(segments as usize);
+        index.zone_ends.reserve_exact(if codec == CODEC { segments as usize } else { 0 });
         for _ in 0..segments {
             index.read_entry(&mut reader, extents)?;
+            index.read_extension(&mut reader, codec)?;
+        }
+        if codec == CODEC {
+            let zones = take_packed(&mut reader, "zones")?;
+            let last = index.zone_ends.last().map_or(0, |end| *end as usize);
+            if zones.len() != last {
+                return Err(DecodeError::new("bytes of zones", last, zones.len()));
+            }
+            index.zones = zones;
         }
         reader.end("index")?;
         index.keys.shrink_to_fit();
         index.filters.shrink_to_fit();
         Ok(index)
+    }
+
+    fn read_extension(&mut self, reader: &mut Reader<'_>, codec: u8) -> Result<(), DecodeError> {
+        let what = "segment's extension";
+        if codec == CODEC_WITHOUT_ZONES {
+            return reader.counted_bytes(usize::MAX, what).map(|_| ());
+        }
+        let last = self.zone_ends.last().copied().unwrap_or(0);
+        let bytes = reader.varint(what)?;
+        match u32::try_from(bytes).ok().and_then(|bytes| last.checked_add(bytes)) {
+            Some(end) => self.zone_ends.push(end),
+            None => return Err(DecodeError::new(what, "less than 4 GiB", bytes)),
+        }
+        Ok(())
     }
 
     fn read_entry(&mut self, reader: &mut Reader<'_>, extents: &[Place]) -> Result<(), DecodeError> {
@@ -259,7 +302,6 @@ impl Index {
         let distance = reader.varint("segment's largest seqno")?;
         let flags = reader.u8("segment's flags")?;
         let filter = reader.varint("segment's filter page")?;
-        reader.counted_bytes(usize::MAX, "segment's extension")?;
 
         let ordered = match self.len().checked_sub(1) {
             None => flags & CONTINUES == 0,
@@ -306,6 +348,8 @@ impl Index {
             + self.keys.capacity()
             + self.key_starts.capacity() * size_of::<u32>()
             + self.filters.capacity() * size_of::<Place>()
+            + self.zones.capacity()
+            + self.zone_ends.capacity() * size_of::<u32>()
     }
 }
 
@@ -344,7 +388,9 @@ mod tests {
             for (key, seqno) in rows {
                 builder.push(RecordRef { key, seqno: *seqno, kind: Kind::Put, value: b"v" });
             }
-            index.push(&builder.finish(Compression::None), place(number), number == 1, Some(0));
+            let zones = if number == 0 { b"za".to_vec() } else { b"zb".to_vec() };
+            let segment = EncodedSegment { zones, ..builder.finish(Compression::None) };
+            index.push(&segment, place(number), number == 1, Some(0));
         }
         index.push_filter(place(9));
         index
@@ -363,8 +409,22 @@ mod tests {
         assert_eq!(after.filters(), before.filters());
         assert_eq!(after.totals(), before.totals());
         assert!((0..3).all(|number| after.first_key(number) == before.first_key(number)));
-        let each = size_of::<Entry>() + size_of::<u32>() + 1;
+        let zones = (0..3).map(|number| after.zones(number));
+        assert!(zones.eq([&b"za"[..], b"zb", b"zb"]));
+        let each = size_of::<Entry>() + 2 * size_of::<u32>() + 1 + 2;
         assert_eq!(after.heap_bytes(), 3 * each + size_of::<Place>());
+    }
+
+    /// Of runs that were written before there were zones.
+    #[test]
+    fn an_index_without_zones_is_read() {
+        let golden = [
+            1, 132, 129, 1, 100, // one filter page: offset 16,516, 100 bytes
+            1, 1, b'a', 128, 128, 1, 100, 2, 0, 36, 4, 5, 1, 1, 3, 9, 9,
+            9, // one segment with an extension
+        ];
+        let index = Index::decode(CODEC_WITHOUT_ZONES, &golden, &EXTENTS).unwrap();
+        assert_eq!((index.first_key(0), index.totals().rows, index.zones(0)), (&b"a"[..], 2, &b""[..]));
     }
 
     #[test]

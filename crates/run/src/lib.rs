@@ -48,6 +48,6 @@ pub use columns::{Columns, RunColumns};
 pub use cursor::RunCursor;
 pub use filter::key_hash;
 pub use meta::RunMeta;
-pub use pando_column::{Compression, DecodeError};
+pub use pando_column::{Compression, DecodeError, Zone, Zones};
 pub use run::{Estimate, Found, Run, RunContext};
 pub use writer::{RunOptions, RunWriter};

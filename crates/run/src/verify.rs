@@ -1,7 +1,7 @@
 //! `CHECK TABLE` of a run: reads every block from the file and compares all that is said twice.
 
 use pando_base::{compare_versions, Error, Kind, Result, Seqno};
-use pando_column::{Segment, RECORD_OVERHEAD_BYTES};
+use pando_column::{Segment, Shapes, RECORD_OVERHEAD_BYTES};
 
 use crate::filter::{key_hash, FilterPage};
 use crate::index::{Index, Totals};
@@ -10,14 +10,14 @@ use crate::run::Run;
 impl Run {
     /// Reads all blocks of the run from the file, not from the cache, and verifies: checksums and
     /// structure, the order of all records, what the index says of each segment, what the node says of
-    /// the run, and that the filters know every key.
+    /// the run, that the filters know every key, and that the zones of rows of `shapes` are those of their values.
     ///
     /// # Errors
     /// [`Error::Corruption`] naming the first block that is wrong; those of reading.
-    pub fn verify(&self) -> Result<()> {
+    pub fn verify(&self, shapes: &Shapes) -> Result<()> {
         let index = self.read_index()?;
         let meta = self.meta();
-        let mut check = Check { run: self, index: &index, last: None, page: None };
+        let mut check = Check { run: self, index: &index, shapes, last: None, page: None };
         for number in 0..index.len() {
             check.segment(number)?;
         }
@@ -38,6 +38,7 @@ impl Run {
 struct Check<'a> {
     run: &'a Run,
     index: &'a Index,
+    shapes: &'a Shapes,
     /// Key and seqno of the last record of the segment before.
     last: Option<(Vec<u8>, Seqno)>,
     /// The filter page read last, and its number.
@@ -65,9 +66,21 @@ impl Check<'_> {
         if let Some(page) = entry.filter {
             self.filter(page, &segment)?;
         }
+        self.zones(number, &segment)?;
         let last = segment.record(segment.rows() - 1);
         self.last = Some((last.key.to_vec(), last.seqno));
         Ok(())
+    }
+
+    /// What is passed over because of a wrong zone is a wrong answer.
+    fn zones(&self, number: usize, segment: &Segment) -> Result<()> {
+        let said = self.index.zones(number);
+        let known = !said.is_empty() && self.shapes.knows(said);
+        if !known {
+            return Ok(());
+        }
+        let found = self.shapes.zones_of(said, (0..segment.rows()).map(|row| segment.value(row)));
+        self.equal(self.run.meta().index.offset, "zones of a segment", Some(said), found.as_deref())
     }
 
     fn filter(&mut self, number: u32, segment: &Segment) -> Result<()> {

@@ -1,10 +1,11 @@
 //! Pieces of a scan: where the rows of a range are exactly the records of segments, and where they have to be merged.
 //!
-//! The range is gone through leaf by leaf, the leaf's oldest run segment by segment. A **plain** segment has one version of
-//! each key, no deletes, and nothing that the snapshot does not see; if no memtable and no other run has a record
-//! between it and the next one either, then its records are the rows there, and its columns can be read as they are. All
-//! other pieces are for a [`Cursor`](crate::Cursor) of the same snapshot. It may look at a later version of the tree:
-//! what a snapshot sees of a range is the same in all of them.
+//! The range is gone through leaf by leaf, along the segments of all runs that may have records there: a piece ends where
+//! the first of them does. A **plain** segment has one version of each key, no deletes, and nothing that the snapshot does
+//! not see; if nothing else, memtable or run, has a record between the end of the piece before and its own end, then its
+//! records are the rows there, and its columns can be read as they are: those of a leaf's own run, and as well those of
+//! new rows that still wait above it. All other pieces are for a [`Cursor`](crate::Cursor) of the same snapshot. It may
+//! look at a later version of the tree: what a snapshot sees of a range is the same in all of them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use pando_base::{Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Pick;
-use pando_run::{Columns, RunColumns};
+use pando_run::{Columns, Run, RunColumns, Zones};
 
 use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;
@@ -25,7 +26,7 @@ pub struct Piece {
     pub begin: Vec<u8>,
     /// The first key that is not; `None`: it goes on to the end.
     pub end: Option<Vec<u8>>,
-    /// How many rows are in it, which are the records of a segment. `None`: they have to be merged.
+    /// How many rows are in it, which are the records of a segment; 0: there are none at all. `None`: they have to be merged.
     pub plain_rows: Option<usize>,
 }
 
@@ -38,20 +39,29 @@ pub struct Pieces {
     begin: Option<Vec<u8>>,
     end: Option<Vec<u8>>,
     leaf: Option<Leaf>,
-    /// The segment of the piece given last.
-    number: usize,
+    /// Part and segment of the piece given last.
+    at: (usize, usize),
 }
 
 /// What is left of a leaf.
 #[derive(Debug)]
 struct Leaf {
     hi: Option<Vec<u8>>,
-    base: RunColumns,
-    segments: Range<usize>,
-    /// What may have records between those of the base.
-    others: Vec<Other>,
+    runs: Vec<Part>,
+    memtables: Vec<Other>,
 }
 
+/// A run's part in a leaf.
+#[derive(Debug)]
+struct Part {
+    columns: RunColumns,
+    /// Those that may have records in what is left.
+    segments: Range<usize>,
+    /// Where its records are, for when a segment begins before what is left.
+    records: Other,
+}
+
+/// Tells of records in stretches that ascend.
 #[derive(Debug)]
 struct Other {
     source: Source,
@@ -67,49 +77,61 @@ impl Tree {
             begin: end.is_none_or(|end| begin < end).then(|| begin.to_vec()),
             end: end.map(<[u8]>::to_vec),
             leaf: None,
-            number: 0,
+            at: (0, 0),
         }
     }
 }
 
 impl Pieces {
-    /// The next one. Some may be empty.
+    /// The next one.
     ///
     /// # Errors
     /// Those of reading blocks, here and below.
     #[expect(clippy::should_implement_trait, reason = "a step that may fail")]
     pub fn next(&mut self) -> Result<Option<Piece>> {
         let Some(begin) = self.begin.take() else { return Ok(None) };
-        self.leaf.take_if(|leaf| leaf.segments.is_empty());
-        if self.leaf.is_none() {
-            let view = LeafView::find(&self.version, Target::Holding(&begin));
-            let hi = self.upper(view.range.hi());
-            self.leaf = self.enter(&begin, hi.clone(), view)?;
-            if self.leaf.is_none() {
-                return Ok(Some(self.give(begin, hi, None)));
-            }
-        }
-        let Some(leaf) = &mut self.leaf else { unreachable!("it was just entered") };
-        let number = leaf.segments.start;
-        leaf.segments.start += 1;
-        let is_last = leaf.segments.is_empty();
-        let end = match is_last {
-            true => leaf.hi.clone(),
-            false => Some(leaf.base.first_key(number + 1).to_vec()),
+        self.leaf.take_if(|leaf| leaf.hi.as_ref().is_some_and(|hi| *hi <= begin));
+        let mut leaf = match self.leaf.take() {
+            Some(leaf) => leaf,
+            None => self.enter(&begin)?,
         };
-        let is_plain = leaf.base.is_plain(number, self.snapshot, &begin, leaf.hi.as_deref())
-            && !leaf.has_others(&begin, end.as_deref())?;
-        let rows = is_plain.then(|| leaf.base.rows(number));
-        self.number = number;
+        let Some((at, end)) = leaf.nearest(&begin) else {
+            let hi = leaf.hi.clone();
+            let is_empty = !leaf.has_others(None, &begin, hi.as_deref())?;
+            return Ok(Some(self.give(begin, hi, is_empty.then_some(0))));
+        };
+        let end = leaf.hi.iter().cloned().chain([end]).min();
+        let part = &leaf.runs[at];
+        let number = part.segments.start;
+        let is_plain = part.columns.is_plain(number, self.snapshot, &begin, leaf.hi.as_deref())
+            && !leaf.has_others(Some(at), &begin, end.as_deref())?;
+        let rows = is_plain.then(|| leaf.runs[at].columns.rows(number));
+        (self.at, self.leaf) = ((at, number), Some(leaf));
         Ok(Some(self.give(begin, end, rows)))
     }
 
     /// Columns of the records of the piece given last, which is plain. `None`: it has to be read row by row.
     pub fn columns(&mut self, layouts: &Layouts, picks: &[Pick]) -> Result<Option<Columns>> {
+        let (at, number) = self.at;
         match &mut self.leaf {
-            Some(leaf) => leaf.base.columns(self.number, layouts, picks),
+            Some(leaf) => leaf.runs[at].columns.columns(number, layouts, picks),
             None => Ok(None),
         }
+    }
+
+    /// Counts that nobody wants the records of the piece given last, which is plain.
+    pub fn skip(&self) {
+        self.leaf.iter().for_each(|leaf| leaf.runs[self.at.0].columns.skip(self.at.1));
+    }
+
+    /// Between which values columns lie in the piece given last, which is plain; `None`: nothing is known.
+    pub fn zones<'a>(&'a self, layouts: &'a Layouts) -> Option<Zones<'a>> {
+        self.leaf.as_ref()?.runs[self.at.0].columns.zones(self.at.1, layouts)
+    }
+
+    /// A key that no row of the piece given last is below, and one that none is above. It is plain.
+    pub fn key_bounds(&self) -> Option<(&[u8], &[u8])> {
+        Some(self.leaf.as_ref()?.runs[self.at.0].columns.key_bounds(self.at.1))
     }
 
     /// The smaller end.
@@ -121,23 +143,22 @@ impl Pieces {
         nearer.map(<[u8]>::to_vec)
     }
 
-    fn enter(&self, begin: &[u8], hi: Option<Vec<u8>>, view: LeafView) -> Result<Option<Leaf>> {
-        let mut runs = view.runs;
+    fn enter(&self, begin: &[u8]) -> Result<Leaf> {
+        let view = LeafView::find(&self.version, Target::Holding(begin));
+        let hi = self.upper(view.range.hi());
         // A run adopted by a later commit is of no interest.
-        runs.retain(|run| run.meta().min_seqno <= self.snapshot);
-        let Some(base) = runs.pop() else { return Ok(None) };
-        let base = RunColumns::new(&base)?;
-        let segments = base.segments(begin, hi.as_deref());
-        if segments.is_empty() {
-            return Ok(None);
-        }
+        let runs = view.runs.iter().filter(|run| run.meta().min_seqno <= self.snapshot);
+        let part = |run: &Arc<Run>| {
+            let columns = RunColumns::new(run)?;
+            let segments = columns.segments(begin, hi.as_deref());
+            Ok(Part { columns, segments, records: Other::new(Source::run(run)) })
+        };
+        let runs = runs.map(part).collect::<Result<Vec<Part>>>()?;
         // What is empty now can only get records the snapshot does not see.
         let memtables = self.version.memtables().filter(|memtable| !memtable.is_empty());
-        let mut sources: Vec<Source> =
-            memtables.map(|memtable| Source::memtable(memtable.clone(), self.snapshot)).collect();
-        sources.extend(runs.iter().map(Source::run));
-        let others = sources.into_iter().map(|source| Other { source, is_placed: false }).collect();
-        Ok(Some(Leaf { hi, base, segments, others }))
+        let memtables =
+            memtables.map(|memtable| Other::new(Source::memtable(memtable.clone(), self.snapshot))).collect();
+        Ok(Leaf { hi, runs, memtables })
     }
 
     fn give(&mut self, begin: Vec<u8>, end: Option<Vec<u8>>, plain_rows: Option<usize>) -> Piece {
@@ -152,23 +173,75 @@ impl Pieces {
 }
 
 impl Leaf {
-    /// Whether anything but the base has a record in `[begin, end)`. Requires: what is asked for ascends.
-    fn has_others(&mut self, begin: &[u8], end: Option<&[u8]>) -> Result<bool> {
-        let mut at = 0;
-        while let Some(other) = self.others.get_mut(at) {
-            if !other.is_placed || (other.source.valid() && other.source.key() < begin) {
-                other.source.seek(begin)?;
-                other.is_placed = true;
-            }
-            if !other.source.valid() {
-                self.others.swap_remove(at);
-                continue;
-            }
-            if end.is_none_or(|end| other.source.key() < end) {
+    /// The run whose segment ends first of those that have not ended before `begin`, and the first key behind it.
+    fn nearest(&mut self, begin: &[u8]) -> Option<(usize, Vec<u8>)> {
+        self.runs.iter_mut().for_each(|part| part.advance(begin));
+        let parts = self.runs.iter().enumerate();
+        let left = parts.filter(|(_, part)| !part.segments.is_empty());
+        let (at, part) = left.min_by_key(|(_, part)| part.columns.end(part.segments.start))?;
+        let (end, is_inclusive) = part.columns.end(part.segments.start);
+        Some((at, if is_inclusive { [end, &[0]].concat() } else { end.to_vec() }))
+    }
+
+    /// Whether anything but the run has a record in `[begin, end)`. Requires: what is asked for ascends.
+    fn has_others(&mut self, but: Option<usize>, begin: &[u8], end: Option<&[u8]>) -> Result<bool> {
+        for (at, part) in self.runs.iter_mut().enumerate() {
+            if Some(at) != but && part.has_records(begin, end)? {
                 return Ok(true);
             }
-            at += 1;
+        }
+        let mut at = 0;
+        while let Some(memtable) = self.memtables.get_mut(at) {
+            if memtable.has_records(begin, end)? {
+                return Ok(true);
+            }
+            match memtable.source.valid() {
+                true => at += 1,
+                false => _ = self.memtables.swap_remove(at),
+            }
         }
         Ok(false)
+    }
+}
+
+impl Part {
+    /// Passes by segments that end before `begin`.
+    fn advance(&mut self, begin: &[u8]) {
+        while !self.segments.is_empty() {
+            let is_over = match self.columns.end(self.segments.start) {
+                (last, true) => last < begin,
+                (end, false) => end <= begin,
+            };
+            if !is_over {
+                break;
+            }
+            self.segments.start += 1;
+        }
+    }
+
+    fn has_records(&mut self, begin: &[u8], end: Option<&[u8]>) -> Result<bool> {
+        self.advance(begin);
+        if self.segments.is_empty() {
+            return Ok(false);
+        }
+        let first = self.columns.first_key(self.segments.start);
+        match first >= begin {
+            true => Ok(end.is_none_or(|end| first < end)),
+            false => self.records.has_records(begin, end),
+        }
+    }
+}
+
+impl Other {
+    fn new(source: Source) -> Other {
+        Other { source, is_placed: false }
+    }
+
+    fn has_records(&mut self, begin: &[u8], end: Option<&[u8]>) -> Result<bool> {
+        if !self.is_placed || (self.source.valid() && self.source.key() < begin) {
+            self.source.seek(begin)?;
+            self.is_placed = true;
+        }
+        Ok(self.source.valid() && end.is_none_or(|end| self.source.key() < end))
     }
 }

@@ -225,6 +225,11 @@ impl Tree {
         *self.written.lock() = Written { leaves, buffers };
     }
 
+    /// What values are known to be.
+    pub(crate) fn shapes(&self) -> Arc<Shapes> {
+        self.shapes.lock().clone()
+    }
+
     /// What values are from now on known to be: what stays is written column-wise, and rows of these layouts
     /// are taken apart.
     pub fn set_shapes(&self, shapes: Arc<Shapes>) {
@@ -239,7 +244,7 @@ impl Tree {
         let options = RunOptions { compression, ..self.config.run };
         let writer = RunWriter::new(&self.ctx, self.new_run(), options);
         match leaf_ready {
-            true => writer.with_columns(self.shapes.lock().clone()),
+            true => writer.with_columns(self.shapes()),
             false => writer,
         }
     }

@@ -51,10 +51,12 @@ mod segment;
 mod shape;
 mod shapes;
 mod streams;
+mod zone;
 
 pub use pick::{pick, Pick, Picked};
 pub(crate) use segment::{decode, encode};
 pub use shapes::Shapes;
+pub use zone::{Zone, Zones, ZONE_BYTES_MAX};
 
 /// Bytes of the header.
 const HEADER_BYTES: usize = 40;

@@ -12,14 +12,14 @@ use super::rows::Group;
 use super::shape::{Shape, Taker};
 use super::shapes::Shapes;
 use super::streams::{Source, Writer};
-use super::{ints, GROUPS_MAX, HEADER_BYTES, ROWS_MAX, VALUE_BYTES_MAX};
+use super::{ints, zone, GROUPS_MAX, HEADER_BYTES, ROWS_MAX, VALUE_BYTES_MAX};
 use crate::builder::Row;
 use crate::compression::{decompress, Compression, Compressor};
 use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD, SEGMENT_KEY_BYTES_MAX};
 use crate::segment::{RowStart, Segment, Seqnos, DELETED};
 use crate::wire::{DecodeError, Reader};
 
-/// The payload of a segment. `suffixes` and `values` are those of all records, one after another.
+/// The payload of a segment, and its zones. `suffixes` and `values` are those of all records, one after another.
 /// Requires: at most [`ROWS_MAX`] records and [`VALUE_BYTES_MAX`] bytes of values.
 pub(crate) fn encode(
     records: &[Row],
@@ -28,7 +28,7 @@ pub(crate) fn encode(
     shapes: &Shapes,
     compression: Compression,
     compressor: &mut Compressor,
-) -> Vec<u8> {
+) -> (Vec<u8>, Vec<u8>) {
     let base = records.iter().map(|record| record.seqno).min().unwrap_or(0);
     let all_keys = write_out(records, suffixes);
     let mut to = Writer::new(compression, compressor);
@@ -36,7 +36,7 @@ pub(crate) fn encode(
     ints::put(&mut to, &seqnos);
     let shared: Vec<u32> = records.iter().map(|record| record.shared).collect();
     let heads = keys::put(&mut to, &all_keys, &shared);
-    put_values(&mut to, records, values, shapes, heads);
+    let zones = put_values(&mut to, records, values, shapes, heads);
 
     let mut head = Vec::new();
     let codec = to.finish_head(&mut head);
@@ -49,7 +49,7 @@ pub(crate) fn encode(
     out.extend_from_slice(&(to.data.len() as u64).to_le_bytes());
     out.extend_from_slice(&head);
     out.extend_from_slice(&to.data);
-    out
+    (out, zones)
 }
 
 fn write_out(records: &[Row], suffixes: &[u8]) -> Keys {
@@ -67,17 +67,18 @@ fn write_out(records: &[Row], suffixes: &[u8]) -> Keys {
     keys
 }
 
-/// Divides the values into groups by their shapes, and writes these.
+/// Divides the values into groups by their shapes, and writes these. Gives the zones.
 fn put_values(
     to: &mut Writer<'_>,
     records: &[Row],
     values: &[u8],
     shapes: &Shapes,
     heads: Option<(Vec<u16>, usize)>,
-) {
+) -> Vec<u8> {
     let whole = [Shape::None, Shape::Whole];
     // Deletes, what is not known, then the layouts, newest first.
-    let candidates: Vec<&Shape> = whole.iter().chain(shapes.0.iter().rev().take(GROUPS_MAX - 2)).collect();
+    let known = || shapes.0.iter().rev().take(GROUPS_MAX - 2);
+    let candidates: Vec<&Shape> = whole.iter().chain(known().map(|known| &known.shape)).collect();
     let mut takers: Vec<Taker<'_>> = candidates.iter().map(|shape| Taker::new(shape)).collect();
     let mut members: Vec<Vec<u32>> = candidates.iter().map(|_| Vec::new()).collect();
     let mut start = 0;
@@ -110,6 +111,13 @@ fn put_values(
         }
         ints::put(to, &group_of);
     }
+    let mut zones = Vec::new();
+    if let [only] = used[..] {
+        let known = only.checked_sub(whole.len()).and_then(|at| known().nth(at));
+        if let (Some(known), Some(taker)) = (known, takers.get(only)) {
+            zone::put(&mut zones, &known.shape, &known.zoned, &taker.columns, values);
+        }
+    }
     for at in used {
         let (Some(taker), Some(members), Some(shape)) = (takers.get(at), members.get(at), candidates.get(at))
         else {
@@ -125,6 +133,7 @@ fn put_values(
             own.as_ref().map(|(heads, count)| (&heads[..], *count)),
         );
     }
+    zones
 }
 
 /// Puts a value into the group that it belongs to; `hint` is probably it.

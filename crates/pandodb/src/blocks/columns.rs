@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pando_column::layout::{Column, Layouts, Value};
 use pando_column::vector::{Strings, Values, Vector};
 use pando_column::Pick;
-use pando_tree::Columns;
+use pando_tree::{Columns, Pieces};
 
-use super::Want;
+use super::{Want, Zones};
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -31,6 +31,11 @@ impl ColumnReader {
     /// What to read of a segment.
     pub(super) fn wanted(&self) -> (&Layouts, &[Pick]) {
         (&self.layouts, &self.picks)
+    }
+
+    /// What is known of the segment that the pieces gave last.
+    pub(super) fn zones<'a>(&'a self, pieces: &'a Pieces) -> Zones<'a> {
+        Zones { layouts: &self.layouts, wants: &self.wants, pieces }
     }
 
     /// For each want its vector, from what was read of a segment of `rows` rows. `None`: the segment does not have what

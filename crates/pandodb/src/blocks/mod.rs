@@ -7,10 +7,13 @@
 //! Where a segment's records are just the rows that the view sees (`pando_tree::Pieces` says so, and there is no own write among
 //! them), its columns become vectors without its rows ([`columns`]). The rest is merged by a cursor and gathered row by
 //! row ([`rows`]).
+//!
+//! Before a segment's columns are read, whoever asks can look between which values they lie ([`zones`]), and pass over it.
 
 mod columns;
 mod gather;
 mod rows;
+mod zones;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -27,6 +30,7 @@ use crate::writes::Writes;
 
 use columns::ColumnReader;
 use rows::RowReader;
+pub use zones::{Verdict, Zone, Zones};
 
 /// Rows of a block that is put together from rows.
 const BLOCK_ROWS: usize = 1024;
@@ -52,6 +56,17 @@ pub struct Block {
     pub rows: usize,
     /// For each want one, of so many rows.
     pub vectors: Vec<Arc<Vector>>,
+    /// All of them are wanted, the verdict was.
+    pub is_all_wanted: bool,
+}
+
+/// What became of a piece.
+enum Read {
+    Block(Block),
+    /// None of its rows is wanted.
+    Skipped,
+    /// It is left to a cursor.
+    RowByRow,
 }
 
 /// Gives the rows of a part of a view in blocks; of one thread.
@@ -119,6 +134,14 @@ impl Blocks {
     /// Those of reading files, and a row that is none of the table's layouts; the blocks are of no use then.
     #[expect(clippy::should_implement_trait, reason = "a step that may fail")]
     pub fn next(&mut self) -> Result<Option<Block>> {
+        self.next_where(&|_| Verdict::Some)
+    }
+
+    /// As `next`, but without the rows of segments of which none is wanted.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub fn next_where(&mut self, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<Option<Block>> {
         loop {
             if let Some(block) = self.merged()? {
                 return Ok(Some(block));
@@ -126,7 +149,7 @@ impl Blocks {
             if let Some(block) = self.waiting.take() {
                 return Ok(Some(block));
             }
-            if !self.advance()? {
+            if !self.advance(judge)? {
                 return Ok(None);
             }
         }
@@ -148,37 +171,52 @@ impl Blocks {
             }
             rows += 1;
         }
-        Ok((rows > 0).then(|| Block { rows, vectors: self.reader.take() }))
+        Ok((rows > 0).then(|| Block { rows, vectors: self.reader.take(), is_all_wanted: false }))
     }
 
     /// Goes on to the next segment whose columns can be read; what lies before it is left to a cursor. Says whether
     /// there is anything of both.
-    fn advance(&mut self) -> Result<bool> {
+    fn advance(&mut self, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<bool> {
         let mut begin: Option<Vec<u8>> = None;
         while let Some(piece) = self.pieces.next()? {
-            if let Some(block) = self.columns_of(&piece)? {
+            let read = self.columns_of(&piece, judge)?;
+            if matches!(read, Read::RowByRow) {
+                begin.get_or_insert(piece.begin);
+                continue;
+            }
+            if let Read::Block(block) = read {
                 self.waiting = Some(block);
-                if let Some(begin) = begin {
-                    self.cursor = Some(self.sight.cursor(Some(&begin), Some(&piece.begin))?);
-                }
+            }
+            if let Some(begin) = begin.take() {
+                self.cursor = Some(self.sight.cursor(Some(&begin), Some(&piece.begin))?);
+            }
+            if self.waiting.is_some() || self.cursor.is_some() {
                 return Ok(true);
             }
-            begin.get_or_insert(piece.begin);
         }
         let Some(begin) = begin else { return Ok(false) };
         self.cursor = Some(self.sight.cursor(Some(&begin), self.end.as_deref())?);
         Ok(true)
     }
 
-    fn columns_of(&mut self, piece: &Piece) -> Result<Option<Block>> {
-        let Some(rows) = piece.plain_rows else { return Ok(None) };
+    fn columns_of(&mut self, piece: &Piece, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<Read> {
+        let Some(rows) = piece.plain_rows else { return Ok(Read::RowByRow) };
         if self.has_own(piece)? {
-            return Ok(None);
+            return Ok(Read::RowByRow);
+        }
+        if rows == 0 {
+            return Ok(Read::Skipped);
+        }
+        let verdict = judge(&self.columns.zones(&self.pieces));
+        if verdict == Verdict::None {
+            self.pieces.skip();
+            return Ok(Read::Skipped);
         }
         let (layouts, picks) = self.columns.wanted();
-        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(None) };
+        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(Read::RowByRow) };
         let vectors = self.columns.vectors(rows, columns);
-        Ok(vectors.map(|vectors| Block { rows, vectors }))
+        let is_all_wanted = verdict == Verdict::All;
+        Ok(vectors.map_or(Read::RowByRow, |vectors| Read::Block(Block { rows, vectors, is_all_wanted })))
     }
 
     /// Whether there are own writes in the piece, which comes after those asked for before.

@@ -28,13 +28,13 @@ fn an_adopted_run_is_seen_at_its_commit_in_every_way_it_is_read() {
     assert!(private.is_private());
     // All blocks are in the cache as private ones.
     assert!(content(&private).iter().all(|(_, seqno)| *seqno == 0));
-    private.verify().unwrap();
+    private.verify(&Shapes::default()).unwrap();
 
     let adopted = private.adopted(42);
     drop(private);
     let expected: Vec<_> = (0..100).map(|i| (key(i), 42)).collect();
     assert_eq!(content(&adopted), expected);
-    adopted.verify().unwrap();
+    adopted.verify(&Shapes::default()).unwrap();
     let hash = key_hash(&key(8));
     assert_eq!(adopted.get(&key(8), hash, 41).unwrap(), None, "a snapshot before the commit");
     let found = adopted.get(&key(8), hash, 42).unwrap().unwrap();
@@ -60,7 +60,7 @@ fn an_adopted_run_is_the_same_after_its_file_was_opened_again() {
     let (file, _) = TreeFile::open(&vfs, Path::new(PATH), DictId(3)).unwrap();
     let again = Run::open(&RunContext { file, ..bed.context.clone() }, meta).unwrap();
     assert_eq!(content(&again), (0..50).map(|i| (key(i), 7)).collect::<Vec<_>>());
-    again.verify().unwrap();
+    again.verify(&Shapes::default()).unwrap();
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pando_base::{DictId, Kind, Metrics, RecordRef, RunId, Seqno};
-use pando_column::Compression;
+use pando_column::{Compression, Shapes};
 use pando_storage::vfs::{SimVfs, Vfs};
 use pando_storage::TreeFile;
 use proptest::collection::{btree_map, vec};

@@ -1,6 +1,7 @@
 //! Damaged files, failing disks, full disks: errors, never wrong answers, and nothing left behind.
 
 use pando_base::{Error, MAX_SEQNO};
+use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, Source, Value};
 use pando_storage::vfs::FaultKind;
 
 use super::*;
@@ -16,7 +17,7 @@ fn every_flipped_bit_of_a_block_is_found_and_no_lookup_answers_wrongly() {
     for offset in (start..end).step_by(13) {
         let bit = (offset % 8) as u8;
         bed.sim.flip_bit(Path::new(PATH), offset, bit);
-        let error = run.verify().unwrap_err();
+        let error = run.verify(&Shapes::default()).unwrap_err();
         assert!(matches!(error, Error::Corruption { .. }), "{error}");
         assert!(error.to_string().contains(PATH), "{error}");
         for i in (0..200).step_by(7) {
@@ -27,7 +28,7 @@ fn every_flipped_bit_of_a_block_is_found_and_no_lookup_answers_wrongly() {
         }
         bed.sim.flip_bit(Path::new(PATH), offset, bit);
     }
-    run.verify().unwrap();
+    run.verify(&Shapes::default()).unwrap();
 }
 
 #[test]
@@ -51,7 +52,7 @@ fn a_write_that_fails_at_any_point_gives_its_space_back() {
             }
             Ok(run) => {
                 assert!(n > 3, "no fault was met");
-                run.unwrap().verify().unwrap();
+                run.unwrap().verify(&Shapes::default()).unwrap();
                 break;
             }
         }
@@ -98,7 +99,7 @@ fn a_full_disk_is_an_ordinary_error_and_there_is_life_after_it() {
     assert!(error.is_transient(), "{error}");
     assert_eq!(bed.context.file.used_bytes(), 0);
     bed.sim.set_capacity(None);
-    bed.write(2, options, &model).verify().unwrap();
+    bed.write(2, options, &model).verify(&Shapes::default()).unwrap();
 }
 
 #[test]
@@ -114,4 +115,31 @@ fn a_segment_that_is_valid_but_not_the_promised_one_is_refused() {
     meta.rows += 1;
     let lying = Run::new(bed.context.clone(), meta, Vec::new());
     assert!(matches!(lying.get(&key(3), key_hash(&key(3)), 9), Err(Error::Corruption { .. })));
+}
+
+#[test]
+fn zones_that_are_not_those_of_the_rows_are_found() {
+    let column = |kind, size| NewColumn {
+        name: String::new(),
+        ty: ColumnType { kind, size, nullable: false, binary: false },
+        source: Source::Added(Value::Null),
+    };
+    let shapes = |kinds: &[(ColumnKind, u32)]| {
+        Shapes::of(&Layouts::new(kinds.iter().map(|(kind, size)| column(*kind, *size)).collect()))
+    };
+    let written = shapes(&[(ColumnKind::Signed, 2)]);
+    let bed = Bed::new(1 << 20);
+    let mut writer =
+        RunWriter::new(&bed.context, RunId(1), small(600)).with_columns(Arc::new(written.clone()));
+    for n in 0..200u8 {
+        writer.add(RecordRef { key: &[n], seqno: 1, kind: Kind::Put, value: &[1, n, n] }).unwrap();
+    }
+    let run = writer.finish().unwrap().unwrap();
+    run.verify(&written).unwrap();
+    run.verify(&Shapes::default()).unwrap();
+    // In another order others are the least and the greatest, and values of one byte are none of these rows.
+    for other in [(ColumnKind::Unsigned, 2), (ColumnKind::Signed, 1)] {
+        let error = run.verify(&shapes(&[other])).unwrap_err();
+        assert!(error.to_string().contains("zones of a segment"), "{error}");
+    }
 }

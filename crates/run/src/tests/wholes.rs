@@ -34,11 +34,11 @@ proptest! {
     ) {
         let columns = Bed::new(cache).write_columns(1, options, page_keys, &model);
         check_lookups(&columns, &model, &probes);
-        columns.verify().unwrap();
+        columns.verify(&Shapes::default()).unwrap();
         let bed = Bed::new(cache);
         let run = bed.write_pages(1, options, page_keys, &model);
         check_lookups(&run, &model, &probes);
-        run.verify().unwrap();
+        run.verify(&Shapes::default()).unwrap();
         let meta = run.meta().clone();
         prop_assert_eq!(meta.rows as usize, model.len());
         prop_assert_eq!(meta.tombstones as usize, model.values().filter(|v| v.is_none()).count());
@@ -58,7 +58,7 @@ proptest! {
         context.file.finish_open();
         prop_assert_eq!(again.meta(), &meta);
         check_lookups(&again, &model, &probes);
-        again.verify().unwrap();
+        again.verify(&Shapes::default()).unwrap();
     }
 
     #[test]
@@ -125,7 +125,7 @@ fn versions_of_one_key_may_straddle_many_segments_and_filter_pages() {
     }
     let run = bed.write_pages(1, small(200), 3, &model);
     assert!(run.index().unwrap().len() > 20);
-    run.verify().unwrap();
+    run.verify(&Shapes::default()).unwrap();
     for snapshot in 1..500 {
         let found = run.get(&key(7), key_hash(&key(7)), snapshot).unwrap().unwrap();
         assert_eq!(found.seqno, snapshot);
@@ -177,7 +177,7 @@ fn column_wise_segments_of_wide_rows_are_longer_but_not_without_end() {
     assert_eq!((segments(&rows), segments(&columns)), (5000usize.div_ceil(215), 5000usize.div_ceil(1024)));
     let wide = bed.write_columns(3, small(16 << 10), 50, &model);
     assert_eq!(segments(&wide), 5000usize.div_ceil(431), "eight times the size");
-    wide.verify().unwrap();
+    wide.verify(&Shapes::default()).unwrap();
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn large_runs_lie_in_a_few_extents_written_with_large_writes() {
     assert!((3..=6).contains(&run.meta().extents.len()), "{:?}", run.meta().extents);
     assert!(writes < 40, "{writes} requests for {} bytes", run.meta().disk_bytes);
     assert!(run.meta().disk_bytes < run.meta().raw_bytes);
-    run.verify().unwrap();
+    run.verify(&Shapes::default()).unwrap();
 }
 
 #[test]
