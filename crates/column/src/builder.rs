@@ -159,6 +159,12 @@ impl SegmentBuilder {
         self.end(CODEC_COLUMNS, bytes, zones, values)
     }
 
+    /// How many bytes [`SegmentBuilder::finish_columns`] would give now.
+    pub fn bytes_in_columns(&mut self, compression: Compression, shapes: &Shapes) -> usize {
+        let (suffixes, values) = (&self.suffixes, &self.values);
+        columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor).0.len()
+    }
+
     /// What was encoded column-wise must be, byte for byte, what row-wise encoding gives back.
     #[cfg(debug_assertions)]
     fn assert_same(&mut self, bytes: &[u8], compression: Compression) {

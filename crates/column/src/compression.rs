@@ -54,10 +54,18 @@ impl FromStr for Compression {
     }
 }
 
+/// Of so many bytes is seen whether anything repeats in them.
+const SAMPLE_BYTES: usize = 16 << 10;
+/// Where the fastest level takes at least this part of what an entropy coder alone would take, next to nothing repeats.
+const LITERAL_SHARE: f32 = 0.95;
+/// The fastest level of zstd that still has an entropy coder.
+const ZSTD_LEVEL_FASTEST: i32 = 1;
+
 /// Compresses bodies; keeps zstd's working memory between segments.
 #[derive(Default)]
 pub(crate) struct Compressor {
     zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
+    fastest: Option<zstd::bulk::Compressor<'static>>,
 }
 
 impl Compressor {
@@ -79,12 +87,39 @@ impl Compressor {
         }
     }
 
+    /// As [`Compressor::append`], for bytes of some kind. Where next to nothing repeats (random digits), zstd's higher levels
+    /// find many short repetitions that gain nothing and take twice the time to decompress: there its fastest level
+    /// is taken.
+    pub(crate) fn append_stream(&mut self, compression: Compression, bytes: &[u8], out: &mut Vec<u8>) -> u8 {
+        let compression = match compression {
+            Compression::Zstd(level) if level > ZSTD_LEVEL_FASTEST && self.has_literals_only(bytes) => {
+                Compression::Zstd(ZSTD_LEVEL_FASTEST)
+            }
+            other => other,
+        };
+        self.append(compression, bytes, out)
+    }
+
+    fn has_literals_only(&mut self, bytes: &[u8]) -> bool {
+        let sample = bytes.get(..SAMPLE_BYTES).unwrap_or(bytes);
+        let mut compressed = Vec::new();
+        let least = entropy(sample) / 8.0 * sample.len() as f32 * LITERAL_SHARE;
+        self.zstd(ZSTD_LEVEL_FASTEST, sample, &mut compressed).is_some() && compressed.len() as f32 >= least
+    }
+
     /// `None` if the library refuses (it has no reason to but lack of memory): the body stays plain.
     fn zstd(&mut self, level: i32, body: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        if self.zstd.as_ref().is_none_or(|(have, _)| *have != level) {
-            self.zstd = Some((level, zstd::bulk::Compressor::new(level).ok()?));
-        }
-        let (_, compressor) = self.zstd.as_mut()?;
+        let compressor = if level == ZSTD_LEVEL_FASTEST {
+            match &mut self.fastest {
+                Some(compressor) => compressor,
+                none => none.insert(zstd::bulk::Compressor::new(level).ok()?),
+            }
+        } else {
+            if self.zstd.as_ref().is_none_or(|(have, _)| *have != level) {
+                self.zstd = Some((level, zstd::bulk::Compressor::new(level).ok()?));
+            }
+            &mut self.zstd.as_mut()?.1
+        };
         let start = out.len();
         out.resize(start + zstd::zstd_safe::compress_bound(body.len()), 0);
         let written = compressor.compress_to_buffer(body, out.get_mut(start..)?).ok()?;
@@ -99,6 +134,23 @@ fn lz4(body: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let written = lz4_flex::block::compress_into(body, out.get_mut(start..)?).ok()?;
     out.truncate(start + written);
     Some(())
+}
+
+/// Bits per byte that an entropy coder would need, from the frequencies alone.
+pub(crate) fn entropy(bytes: &[u8]) -> f32 {
+    let mut counts = [0u32; 256];
+    for byte in bytes {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count += 1;
+        }
+    }
+    bits_of(counts.iter().copied(), bytes.len()) / bytes.len().max(1) as f32
+}
+
+/// Bits that an entropy coder would need for `total` symbols of these frequencies.
+pub(crate) fn bits_of(counts: impl Iterator<Item = u32>, total: usize) -> f32 {
+    let total = total as f32;
+    counts.filter(|count| *count > 0).map(|count| count as f32 * (total / count as f32).log2()).sum()
 }
 
 /// Decompresses to exactly `body_bytes` bytes. Before allocating, checks that so many can come out
@@ -195,6 +247,30 @@ mod tests {
             Compressor::default().append(Compression::Zstd(1), b"", &mut Vec::new()),
             CODEC_ROWS_PLAIN
         );
+    }
+
+    #[test]
+    fn bytes_in_which_nothing_repeats_are_compressed_by_the_fastest_level() {
+        let mut state = 1u64;
+        let mut digit = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            b'0' + (state >> 33) as u8 % 10
+        };
+        let digits: Vec<u8> = (0..60_000).map(|_| digit()).collect();
+        let words: Vec<u8> = digits.iter().flat_map(|digit| [*digit; 5]).collect();
+        let mut compressor = Compressor::default();
+        let mut of = |level: i32, bytes: &[u8], is_stream: bool| {
+            let mut out = Vec::new();
+            let codec = match is_stream {
+                true => compressor.append_stream(Compression::Zstd(level), bytes, &mut out),
+                false => compressor.append(Compression::Zstd(level), bytes, &mut out),
+            };
+            assert_eq!(decompress(codec, &out, bytes.len()).unwrap(), bytes);
+            out
+        };
+        assert_eq!(of(3, &digits, true), of(1, &digits, false));
+        assert!(of(3, &digits, true).len() < of(3, &digits, false).len());
+        assert_eq!(of(3, &words, true), of(3, &words, false));
     }
 
     #[test]

@@ -33,6 +33,21 @@ impl Default for RunOptions {
     }
 }
 
+/// How large column-wise segments are made. Large ones compress better, if their columns have anything in common; of
+/// small ones a lookup that finds nothing in the cache has less to read and decode. The first segment of a run tells.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Grain {
+    /// Nothing is known yet.
+    Untried,
+    /// What a small segment took of a raw byte; now the first large one is filled.
+    Tried(f64),
+    Small,
+    Large,
+}
+
+/// Segments are small if they take at most this part more.
+const SMALL_COSTS_MAX: f64 = 1.04;
+
 /// Writes a run. Dropped before [`RunWriter::finish`], it leaves nothing behind.
 pub struct RunWriter {
     context: RunContext,
@@ -42,6 +57,7 @@ pub struct RunWriter {
     segment: SegmentBuilder,
     /// What values are, if segments are to be column-wise.
     shapes: Option<Arc<Shapes>>,
+    grain: Grain,
     output: BlockOutput,
     index: Index,
     /// Hashes of the keys since the last filter page.
@@ -67,6 +83,7 @@ impl RunWriter {
             filter_page_keys: FILTER_PAGE_KEYS,
             segment: SegmentBuilder::new(),
             shapes: None,
+            grain: Grain::Untried,
             output: BlockOutput::new(&ctx.file),
             index: Index::default(),
             hashes: Vec::new(),
@@ -116,14 +133,39 @@ impl RunWriter {
         }
         self.segment.push(r);
         self.last_seqno = r.seqno;
+        if self.grain == Grain::Untried && self.segment.raw_bytes() >= self.small_bytes() {
+            self.try_small();
+        }
         Ok(())
+    }
+
+    fn small_bytes(&self) -> usize {
+        self.options.segment_raw_bytes / 2
+    }
+
+    /// Sees what the segment as it is would take. Entries of indexes are not looked up by whole keys, and are left large.
+    fn try_small(&mut self) {
+        let (raw_bytes, compression) = (self.segment.raw_bytes(), self.options.compression);
+        let has_values = self.segment.key_bytes() * 2 < raw_bytes;
+        self.grain = match self.shapes.clone().filter(|_| has_values) {
+            Some(shapes) => {
+                Grain::Tried(self.segment.bytes_in_columns(compression, &shapes) as f64 / raw_bytes as f64)
+            }
+            None => Grain::Large,
+        };
     }
 
     /// Whether a record of so many bytes begins another segment.
     #[inline]
     fn is_full(&self, bytes: usize) -> bool {
         let raw_bytes = self.segment.raw_bytes() + bytes;
-        if self.segment.is_empty() || raw_bytes <= self.options.segment_raw_bytes {
+        if self.segment.is_empty() || raw_bytes <= self.small_bytes() {
+            return false;
+        }
+        if self.grain == Grain::Small {
+            return true;
+        }
+        if raw_bytes <= self.options.segment_raw_bytes {
             return false;
         }
         let may_grow = self.shapes.is_some() && self.segment.rows() < SEGMENT_COLUMN_ROWS;
@@ -180,6 +222,10 @@ impl RunWriter {
             Some(shapes) => self.segment.finish_columns(compression, shapes),
             None => self.segment.finish(compression),
         };
+        if let Grain::Tried(small) = self.grain {
+            let large = encoded.bytes.len() as f64 / encoded.raw_bytes as f64;
+            self.grain = if small <= large * SMALL_COSTS_MAX { Grain::Small } else { Grain::Large };
+        }
         let place = self.output.append(BlockKind::Segment, encoded.codec, &encoded.bytes)?;
         let continues = self.last_closed.as_ref().is_some_and(|(key, _)| *key == encoded.first_key);
         let page = self.options.filter.then(|| self.index.next_filter());

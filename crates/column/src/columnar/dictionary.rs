@@ -2,7 +2,7 @@
 #![deny(clippy::indexing_slicing)]
 
 use super::shape::{little_endian, Cells, Span, Taken};
-use super::streams::bits_of;
+use crate::compression::bits_of;
 
 /// The most distinct values that are numbered.
 pub(crate) const CODES_MAX: usize = 1 << 15;

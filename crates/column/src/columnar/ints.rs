@@ -12,7 +12,8 @@
 //! How many there are is never stored: whoever reads them knows.
 #![deny(clippy::indexing_slicing)]
 
-use super::streams::{bits_of, Source, Writer};
+use super::streams::{Source, Writer};
+use crate::compression::bits_of;
 use crate::wire::DecodeError;
 
 const CONSTANT: u8 = 0;

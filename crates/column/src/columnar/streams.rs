@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use crate::compression::{decompress, Compression, Compressor};
+use crate::compression::{decompress, entropy, Compression, Compressor};
 use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_ZSTD};
 use crate::wire::{put_varint, DecodeError, Reader};
 
@@ -83,7 +83,7 @@ impl<'a> Writer<'a> {
         }
         let compression = if tried { self.compression } else { Compression::None };
         let start = self.data.len();
-        let place = match self.compressor.append(compression, bytes, &mut self.data) {
+        let place = match self.compressor.append_stream(compression, bytes, &mut self.data) {
             CODEC_ROWS_LZ4 => LZ4,
             CODEC_ROWS_ZSTD => ZSTD,
             _ => PLAIN,
@@ -98,23 +98,6 @@ impl<'a> Writer<'a> {
     pub(crate) fn finish_head(&mut self, out: &mut Vec<u8>) -> u8 {
         self.compressor.append(self.compression, &self.head, out)
     }
-}
-
-/// Bits per byte that an entropy coder would need, from the frequencies alone.
-pub(crate) fn entropy(bytes: &[u8]) -> f32 {
-    let mut counts = [0u32; 256];
-    for byte in bytes {
-        if let Some(count) = counts.get_mut(usize::from(*byte)) {
-            *count += 1;
-        }
-    }
-    bits_of(counts.iter().copied(), bytes.len()) / bytes.len().max(1) as f32
-}
-
-/// Bits that an entropy coder would need for `total` symbols of these frequencies.
-pub(crate) fn bits_of(counts: impl Iterator<Item = u32>, total: usize) -> f32 {
-    let total = total as f32;
-    counts.filter(|count| *count > 0).map(|count| count as f32 * (total / count as f32).log2()).sum()
 }
 
 /// Reads head and data of a segment, which may be any bytes.
