@@ -140,7 +140,7 @@ impl RunWriter {
     }
 
     fn small_bytes(&self) -> usize {
-        self.options.segment_raw_bytes / 2
+        self.options.segment_raw_bytes / 4
     }
 
     /// Sees what the segment as it is would take. Entries of indexes are not looked up by whole keys, and are left large.
