@@ -149,6 +149,14 @@ impl Strings {
         self.ends.is_empty()
     }
 
+    /// How many bytes each has, and all of them, if they have all the same, and some.
+    pub fn of_one_width(&self) -> Option<(usize, &[u8])> {
+        let width = *self.ends.first()? as usize;
+        let expected = (1..).map(|number| number * width);
+        let is_one = width > 0 && self.ends.iter().zip(expected).all(|(end, expected)| *end as usize == expected);
+        is_one.then_some((width, &self.bytes))
+    }
+
     /// Bytes of all strings.
     pub fn total_bytes(&self) -> usize {
         self.bytes.len()

@@ -257,6 +257,9 @@ fn strings_of<'a>(
     if let Form::Text(_) = form {
         return Some(Entries::Texts(Cow::Borrowed(strings)));
     }
+    if let Some((width, bytes)) = strings.of_one_width() {
+        return fixed(bytes, width, form, place, is_null);
+    }
     let one = |row| if is_null(row) { Some(0) } else { number(strings.get(row), form, place) };
     Some(narrowed((0..strings.len()).map(one).collect::<Option<Vec<_>>>()?))
 }
