@@ -153,7 +153,8 @@ impl Strings {
     pub fn of_one_width(&self) -> Option<(usize, &[u8])> {
         let width = *self.ends.first()? as usize;
         let expected = (1..).map(|number| number * width);
-        let is_one = width > 0 && self.ends.iter().zip(expected).all(|(end, expected)| *end as usize == expected);
+        let is_one =
+            width > 0 && self.ends.iter().zip(expected).all(|(end, expected)| *end as usize == expected);
         is_one.then_some((width, &self.bytes))
     }
 

@@ -64,6 +64,28 @@ pub(crate) struct Distinct {
     ids: Vec<u32>,
 }
 
+/// The groups that rows belong to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found<'a> {
+    /// There is only one, number 0.
+    Only,
+    /// All of them to this one.
+    One(u32),
+    /// Each to its own.
+    Each(&'a [u32]),
+}
+
+impl Found<'_> {
+    #[inline]
+    fn of(self, row: usize) -> usize {
+        match self {
+            Found::Only => 0,
+            Found::One(group) => group as usize,
+            Found::Each(groups) => groups[row] as usize,
+        }
+    }
+}
+
 /// What has been found out, by group.
 #[derive(Debug)]
 pub(crate) enum State {
@@ -158,20 +180,20 @@ impl State {
         }
     }
 
-    /// Adds rows with these cells; `found` are their groups, without it they are of the only one.
+    /// Adds rows with these cells; `found` are their groups.
     pub(crate) fn add(
         &mut self,
         aggregate: Aggregate,
         rows: usize,
         cells: Option<&Cells<'_>>,
-        found: Option<&[u32]>,
+        found: Found<'_>,
         collation: Option<&Collation>,
     ) -> Result<(), Trouble> {
         let Some(cells) = cells else {
             let State::Rows(counts) = self else { unreachable!("rows are counted without a column") };
             match found {
-                None => counts[0] += rows as u64,
-                Some(found) => found.iter().for_each(|group| counts[*group as usize] += 1),
+                Found::Each(found) => found.iter().for_each(|group| counts[*group as usize] += 1),
+                one => counts[one.of(0)] += rows as u64,
             }
             return Ok(());
         };
@@ -290,35 +312,36 @@ impl BestText {
 }
 
 /// Every row that is not NULL, with its group.
-fn for_each(cells: &Cells<'_>, found: Option<&[u32]>, mut each: impl FnMut(usize, usize)) {
+fn for_each(cells: &Cells<'_>, found: Found<'_>, mut each: impl FnMut(usize, usize)) {
     for row in 0..cells.rows {
         if !cells.is_null(row) {
-            each(row, found.map_or(0, |found| found[row] as usize));
+            each(row, found.of(row));
         }
     }
 }
 
-fn add_count(counts: &mut [u64], cells: &Cells<'_>, found: Option<&[u32]>) {
+fn add_count(counts: &mut [u64], cells: &Cells<'_>, found: Found<'_>) {
     match (found, &cells.nulls) {
-        (None, nulls) => {
-            counts[0] += (cells.rows - nulls.as_deref().map_or(0, Nulls::count)) as u64;
-        }
-        (Some(found), None) => found.iter().for_each(|group| counts[*group as usize] += 1),
-        (Some(found), Some(nulls)) => {
+        (Found::Each(found), None) => found.iter().for_each(|group| counts[*group as usize] += 1),
+        (Found::Each(found), Some(nulls)) => {
             for (row, group) in found.iter().enumerate() {
                 counts[*group as usize] += u64::from(!nulls.is_null(row));
             }
         }
+        (one, nulls) => {
+            counts[one.of(0)] += (cells.rows - nulls.as_deref().map_or(0, Nulls::count)) as u64;
+        }
     }
 }
 
-fn add_sums(totals: &mut [Total], cells: &Cells<'_>, found: Option<&[u32]>) -> Result<(), Trouble> {
+fn add_sums(totals: &mut [Total], cells: &Cells<'_>, found: Found<'_>) -> Result<(), Trouble> {
     match (cells.dense(), found, &cells.nulls) {
-        (Dense::Small(values), None, None) => {
-            totals[0].sum = totals[0].sum.checked_add(sum(&values)).ok_or(Trouble::Overflow)?;
-            totals[0].count += values.len() as u64;
+        (Dense::Small(values), one @ (Found::Only | Found::One(_)), None) => {
+            let total = &mut totals[one.of(0)];
+            total.sum = total.sum.checked_add(sum(&values)).ok_or(Trouble::Overflow)?;
+            total.count += values.len() as u64;
         }
-        (Dense::Small(values), Some(found), None) => {
+        (Dense::Small(values), Found::Each(found), None) => {
             for (value, group) in values.iter().zip(found) {
                 let total = &mut totals[*group as usize];
                 // A wrap would take more rows than there can be, unless there were large numbers as well.
@@ -353,15 +376,18 @@ fn sum(values: &[i64]) -> i128 {
 }
 
 impl Distinct {
-    fn add(&mut self, cells: &Cells<'_>, found: Option<&[u32]>) {
+    fn add(&mut self, cells: &Cells<'_>, found: Found<'_>) {
         self.values.ids(cells, &mut self.ids);
-        let Some(found) = found else { return };
-        let groups = found.iter().max().map_or(0, |group| *group as usize + 1);
+        let groups = match found {
+            Found::Only => return,
+            Found::One(group) => group as usize + 1,
+            Found::Each(found) => found.iter().max().map_or(0, |group| *group as usize + 1),
+        };
         self.pairs.expect(groups, self.values.len());
         let null = self.values.null_id();
-        for (group, id) in found.iter().zip(&self.ids) {
+        for (row, id) in self.ids.iter().enumerate() {
             if Some(*id) != null {
-                self.pairs.find(*group, *id);
+                self.pairs.find(found.of(row) as u32, *id);
             }
         }
     }

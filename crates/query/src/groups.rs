@@ -7,7 +7,7 @@
 //! here. At the end they are looked for ([`Groups::is_determined`]): where there are any, which of the texts stands for
 //! the group depends on the order in which rows are met, and the query is given back.
 
-use crate::aggregate::{Aggregate, Cell, State};
+use crate::aggregate::{Aggregate, Cell, Found, State};
 use crate::column::Collation;
 use crate::frame::{Frame, Slots, Trouble};
 use crate::intern::{Interner, Known, Pairs};
@@ -78,7 +78,12 @@ impl Groups {
             return Ok(());
         }
         self.find(shape, frame);
-        let found = (!shape.groups.is_empty()).then_some(self.found.as_slice());
+        // Neighbours are often of one group, which spares to look at each.
+        let found = match (shape.groups.is_empty(), self.found.first()) {
+            (true, _) | (_, None) => Found::Only,
+            (false, Some(first)) if self.found.iter().all(|group| group == first) => Found::One(*first),
+            (false, Some(_)) => Found::Each(&self.found),
+        };
         for (state, aggregate) in self.states.iter_mut().zip(shape.aggregates) {
             let cells = aggregate.slot().map(|slot| frame.cells(slot));
             let collation = aggregate.slot().and_then(|slot| shape.slots.collation(slot));
