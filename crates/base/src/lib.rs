@@ -11,4 +11,4 @@ pub mod record;
 pub use error::{Error, Result};
 pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO};
 pub use metrics::Metrics;
-pub use record::{compare_versions, Kind, RecordRef};
+pub use record::{compare_versions, shared_prefix, Kind, RecordRef};

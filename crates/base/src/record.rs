@@ -43,6 +43,21 @@ pub fn compare_versions(a: (&[u8], Seqno), b: (&[u8], Seqno)) -> Ordering {
     a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
 }
 
+/// Length of the longest common prefix, eight bytes at a time.
+#[inline]
+pub fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    let mut shared = 0;
+    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
+        let word = |c: &[u8]| c.try_into().map_or(0, u64::from_le_bytes);
+        let differ = word(x) ^ word(y);
+        if differ != 0 {
+            return shared + (differ.trailing_zeros() / 8) as usize;
+        }
+        shared += 8;
+    }
+    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,5 +75,20 @@ mod tests {
             assert_eq!(Kind::from_byte(kind as u8), Some(kind));
         }
         assert_eq!(Kind::from_byte(0), None);
+    }
+
+    #[test]
+    fn shared_prefixes_are_the_longest_ones() {
+        let a: Vec<u8> = (0..40).collect();
+        for len in 0..40 {
+            for cut in 0..=len {
+                let mut b = a[..len].to_vec();
+                if let Some(byte) = b.get_mut(cut) {
+                    *byte ^= 0x80;
+                }
+                assert_eq!(shared_prefix(&a, &b), cut.min(len));
+                assert_eq!(shared_prefix(&b, &a), cut.min(len));
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Records in run order to an encoded segment.
 
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{shared_prefix, Kind, RecordRef, Seqno};
 
 use crate::columnar::{self, Shapes};
 use crate::compression::{Compression, Compressor};
@@ -278,42 +278,12 @@ impl SegmentBuilder {
     }
 }
 
-/// Length of the longest common prefix, eight bytes at a time.
-#[inline]
-fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    let mut shared = 0;
-    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-        let word = |c: &[u8]| c.try_into().map_or(0, u64::from_le_bytes);
-        let differ = word(x) ^ word(y);
-        if differ != 0 {
-            return shared + (differ.trailing_zeros() / 8) as usize;
-        }
-        shared += 8;
-    }
-    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn put<'a>(key: &'a [u8], seqno: Seqno) -> RecordRef<'a> {
         RecordRef { key, seqno, kind: Kind::Put, value: b"v" }
-    }
-
-    #[test]
-    fn shared_prefixes_are_the_longest_ones() {
-        let a: Vec<u8> = (0..40).collect();
-        for len in 0..40 {
-            for cut in 0..=len {
-                let mut b = a[..len].to_vec();
-                if let Some(byte) = b.get_mut(cut) {
-                    *byte ^= 0x80;
-                }
-                assert_eq!(shared_prefix(&a, &b), cut.min(len));
-                assert_eq!(shared_prefix(&b, &a), cut.min(len));
-            }
-        }
     }
 
     #[test]

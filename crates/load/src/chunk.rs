@@ -10,12 +10,12 @@
 
 use std::sync::Arc;
 
-use pando_base::{Error, Result};
+use pando_base::{shared_prefix, Error, Result};
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 
 use crate::entries::Entries;
 use crate::memory::{Memory, Part};
-use crate::order::{shared_prefix, sorted, Head};
+use crate::order::{sorted, Head};
 
 /// A block is closed when it has so many bytes.
 const BLOCK_BYTES: usize = 128 << 10;

@@ -15,6 +15,8 @@
 
 use std::cmp::Ordering;
 
+use pando_base::shared_prefix;
+
 use crate::entries::Entries;
 
 /// How many neighbours are looked at to guess what ascends.
@@ -106,21 +108,6 @@ impl Head {
         let shortest = self.len.min(other.len);
         (shared < Head::BYTES || shortest <= Head::BYTES).then(|| shared.min(shortest))
     }
-}
-
-/// Length of the longest common prefix, eight bytes at a time.
-#[inline]
-pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
-    let mut shared = 0;
-    for (x, y) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
-        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-        let differ = word(x) ^ word(y);
-        if differ != 0 {
-            return shared + (differ.trailing_zeros() / 8) as usize;
-        }
-        shared += 8;
-    }
-    shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
 }
 
 /// The entries of the batches in key order, equal ones in the order they came.
@@ -310,20 +297,5 @@ mod tests {
         check(&keys, 6);
         keys.extend((0..40).map(|zeros| [vec![0; zeros], vec![1]].concat()));
         check(&keys, 6);
-    }
-
-    #[test]
-    fn shared_prefixes_are_the_longest_ones() {
-        let a: Vec<u8> = (0..40).collect();
-        for len in 0..40 {
-            for cut in 0..=len {
-                let mut b = a[..len].to_vec();
-                if let Some(byte) = b.get_mut(cut) {
-                    *byte ^= 0x80;
-                }
-                assert_eq!(shared_prefix(&a, &b), cut.min(len));
-                assert_eq!(shared_prefix(&b, &a), cut.min(len));
-            }
-        }
     }
 }

@@ -381,3 +381,25 @@ fn segments_without_a_row_that_counts_are_passed_over() {
     }
     assert!(skipped() - before > 200 * 2000, "{} rows were passed over", skipped() - before);
 }
+
+/// Of a table that lies still, `COUNT(*)` is in the indexes of its runs: not a block of its rows is read.
+#[test]
+fn rows_are_counted_without_reading_them() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    (0..4000).for_each(|id| put(&mut txn, &table, &(id, Some(1), "some text".into())));
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    table.dicts()[0].tree().compact_all().unwrap();
+    let read = || db.metrics().cache_read_bytes.get();
+    let mut count = |filter| {
+        let query =
+            Query { columns: columns(), filter, aggregates: vec![Aggregate::Rows], ..Query::default() };
+        let before = read();
+        assert_eq!(answer(&mut db.begin(), &table, &query), [[Cell::Number(4000)]]);
+        read() - before
+    };
+    let (of_all, of_some) = (count(None), count(Some(Filter::Compare(1, Comparison::NotEqual, number(7)))));
+    assert!(of_all * 2 < of_some, "{of_all} bytes, and {of_some} to look at a column");
+    assert_eq!(count(None), 0, "indexes are in the cache");
+}
