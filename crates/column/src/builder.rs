@@ -159,10 +159,15 @@ impl SegmentBuilder {
         self.end(CODEC_COLUMNS, bytes, zones, values)
     }
 
-    /// How many bytes [`SegmentBuilder::finish_columns`] would give now.
-    pub fn bytes_in_columns(&mut self, compression: Compression, shapes: &Shapes) -> usize {
+    /// How many bytes the segment and its zones would take column-wise, as it is now. `None`: it is too large for that.
+    pub fn bytes_in_columns(&mut self, compression: Compression, shapes: &Shapes) -> Option<usize> {
+        if self.rows.len() > columnar::ROWS_MAX || self.values.len() > columnar::VALUE_BYTES_MAX {
+            return None;
+        }
         let (suffixes, values) = (&self.suffixes, &self.values);
-        columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor).0.len()
+        let (bytes, zones) =
+            columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor);
+        Some(bytes.len() + zones.len())
     }
 
     /// What was encoded column-wise must be, byte for byte, what row-wise encoding gives back.

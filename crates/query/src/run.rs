@@ -410,7 +410,7 @@ impl Plan<'_> {
         let mut all = parts.next().unwrap_or_else(|| Gathering::new(slots, kept));
         parts.for_each(|part| all.append(slots, part));
         let (rows_met, bytes) = (scan.rows_met(), all.bytes());
-        let share = all.rows() as f64 / rows_met.max(1) as f64;
+        let share = all.rows() as f64 / scan.rows_in_all().max(1) as f64;
         let frame = all.finish(slots);
         drop(scan);
         self.take_memory(bytes)?;

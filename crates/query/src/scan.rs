@@ -16,6 +16,8 @@ pub(crate) struct Scan<'a> {
     next_part: AtomicUsize,
     has_failed: AtomicBool,
     rows_met: AtomicU64,
+    /// Those of segments that were passed over.
+    rows_skipped: AtomicU64,
     judge: &'a Judge<'a>,
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
@@ -33,13 +35,29 @@ impl<'a> Scan<'a> {
     ) -> Scan<'a> {
         let bounds = view.bounds();
         let (next_part, has_failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let rows_met = AtomicU64::new(0);
-        Scan { layouts, view, wants, bounds, next_part, has_failed, rows_met, judge, is_stopped }
+        let (rows_met, rows_skipped) = (AtomicU64::new(0), AtomicU64::new(0));
+        Scan {
+            layouts,
+            view,
+            wants,
+            bounds,
+            next_part,
+            has_failed,
+            rows_met,
+            rows_skipped,
+            judge,
+            is_stopped,
+        }
     }
 
     /// How many rows were met.
     pub(crate) fn rows_met(&self) -> u64 {
         self.rows_met.load(Ordering::Relaxed)
+    }
+
+    /// How many rows there were, met or passed over.
+    pub(crate) fn rows_in_all(&self) -> u64 {
+        self.rows_met() + self.rows_skipped.load(Ordering::Relaxed)
     }
 
     /// How many threads are of use.
@@ -84,7 +102,9 @@ impl<'a> Scan<'a> {
             if part > self.bounds.len() {
                 break Ok(());
             }
-            if let Err(failure) = self.part(part, &mut state, step) {
+            // Also where nothing counts, and no block comes of it.
+            let result = self.go_on().and_then(|()| self.part(part, &mut state, step));
+            if let Err(failure) = result {
                 break Err(failure);
             }
         };
@@ -92,6 +112,13 @@ impl<'a> Scan<'a> {
             self.has_failed.store(true, Ordering::Relaxed);
         }
         result.map(|()| state)
+    }
+
+    fn go_on(&self) -> Result<(), Failure> {
+        match self.has_failed.load(Ordering::Relaxed) || (self.is_stopped)() {
+            true => Err(Failure::GivenBack(Why::Stopped)),
+            false => Ok(()),
+        }
     }
 
     fn part<S>(
@@ -107,10 +134,9 @@ impl<'a> Scan<'a> {
         while let Some(block) = blocks.next_where(self.judge)? {
             self.rows_met.fetch_add(block.rows as u64, Ordering::Relaxed);
             step(state, &block)?;
-            if self.has_failed.load(Ordering::Relaxed) || (self.is_stopped)() {
-                return Err(Failure::GivenBack(Why::Stopped));
-            }
+            self.go_on()?;
         }
+        self.rows_skipped.fetch_add(blocks.rows_skipped(), Ordering::Relaxed);
         Ok(())
     }
 }

@@ -392,7 +392,7 @@ fn rows_are_counted_without_reading_them() {
     db.checkpoint().unwrap();
     table.dicts()[0].tree().compact_all().unwrap();
     let read = || db.metrics().cache_read_bytes.get();
-    let mut count = |filter| {
+    let count = |filter| {
         let query =
             Query { columns: columns(), filter, aggregates: vec![Aggregate::Rows], ..Query::default() };
         let before = read();
@@ -402,4 +402,27 @@ fn rows_are_counted_without_reading_them() {
     let (of_all, of_some) = (count(None), count(Some(Filter::Compare(1, Comparison::NotEqual, number(7)))));
     assert!(of_all * 2 < of_some, "{of_all} bytes, and {of_some} to look at a column");
     assert_eq!(count(None), 0, "indexes are in the cache");
+}
+
+/// Where no segment has a row that counts no block comes, and nevertheless the query can be stopped.
+#[test]
+fn a_query_that_passes_everything_by_is_stopped() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    (0..4000).for_each(|id| put(&mut txn, &table, &(id, Some(1), "some text".into())));
+    txn.commit().unwrap();
+    db.checkpoint().unwrap();
+    table.dicts()[0].tree().compact_all().unwrap();
+    let query = Query {
+        columns: columns(),
+        filter: Some(Filter::Compare(1, Comparison::Equal, number(2))),
+        aggregates: vec![Aggregate::Rows],
+        ..Query::default()
+    };
+    let asked = std::sync::atomic::AtomicU32::new(0);
+    let is_stopped = || asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) >= 2;
+    let one = Limits { threads: 1, ..LIMITS };
+    let outcome = query.run(&mut db.begin(), &[&table], one, &is_stopped).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)), "{outcome:?}");
+    assert_eq!(db.metrics().rows_aggregated.get(), 0, "nothing was read");
 }

@@ -105,9 +105,9 @@ impl ReadAhead {
     /// The bytes of the block of segment `number`, for going forward.
     pub(crate) fn block(&mut self, run: &Run, index: &Index, number: usize) -> Result<&[u8]> {
         if !self.segments.contains(&number) {
-            // What comes next may be in the cache: more only if one follows the other.
+            // What comes next may be in the cache, or be passed over: more only if one follows the other.
             if self.segments.end != number {
-                self.window_bytes = WINDOW_BYTES_MIN;
+                self.window_bytes = 0;
             }
             self.read(run, index, number, Direction::Forward)?;
         }
@@ -149,7 +149,7 @@ impl ReadAhead {
         self.bytes = run.read(place)?;
         self.offset = place.offset;
         self.segments = segments;
-        self.window_bytes = (self.window_bytes * 2).min(WINDOW_BYTES_MAX);
+        self.window_bytes = (self.window_bytes * 2).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);
         Ok(())
     }
 }

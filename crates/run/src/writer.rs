@@ -45,7 +45,9 @@ enum Grain {
     Large,
 }
 
-/// Segments are small if they take at most this part more.
+/// About what the index has of a segment beside its zones, and its block's header.
+const INDEX_BYTES: usize = 64;
+/// Segments are small if they take at most this part more, what the index has of them included.
 const SMALL_COSTS_MAX: f64 = 1.04;
 
 /// Writes a run. Dropped before [`RunWriter::finish`], it leaves nothing behind.
@@ -146,11 +148,15 @@ impl RunWriter {
     /// Sees what the segment as it is would take. Entries of indexes are not looked up by whole keys, and are left large.
     fn try_small(&mut self) {
         let (raw_bytes, compression) = (self.segment.raw_bytes(), self.options.compression);
+        if raw_bytes > self.options.segment_raw_bytes {
+            // A large value: this segment is what it is either way.
+            return;
+        }
         let has_values = self.segment.key_bytes() * 2 < raw_bytes;
-        self.grain = match self.shapes.clone().filter(|_| has_values) {
-            Some(shapes) => {
-                Grain::Tried(self.segment.bytes_in_columns(compression, &shapes) as f64 / raw_bytes as f64)
-            }
+        let shapes = self.shapes.clone().filter(|_| has_values);
+        let bytes = shapes.and_then(|shapes| self.segment.bytes_in_columns(compression, &shapes));
+        self.grain = match bytes {
+            Some(bytes) => Grain::Tried((bytes + INDEX_BYTES) as f64 / raw_bytes as f64),
             None => Grain::Large,
         };
     }
@@ -223,7 +229,8 @@ impl RunWriter {
             None => self.segment.finish(compression),
         };
         if let Grain::Tried(small) = self.grain {
-            let large = encoded.bytes.len() as f64 / encoded.raw_bytes as f64;
+            let bytes = encoded.bytes.len() + encoded.zones.len() + INDEX_BYTES;
+            let large = bytes as f64 / encoded.raw_bytes as f64;
             self.grain = if small <= large * SMALL_COSTS_MAX { Grain::Small } else { Grain::Large };
         }
         let place = self.output.append(BlockKind::Segment, encoded.codec, &encoded.bytes)?;

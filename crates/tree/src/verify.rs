@@ -34,7 +34,7 @@ impl Tree {
     /// The first thing found wrong.
     pub fn verify_while(&self, go_on: &mut dyn FnMut(f64) -> bool) -> Result<bool> {
         let version = self.version.load_full();
-        // Known before anything of theirs is written.
+        // After the version: a layout is known before anything of it is written, so those of all its runs are.
         let shapes = self.shapes();
         // 1.
         let runs = distinct_runs(&version);

@@ -83,6 +83,7 @@ pub struct Blocks {
     /// Of the segment after those pieces.
     waiting: Option<Block>,
     end: Option<Vec<u8>>,
+    rows_skipped: u64,
 }
 
 impl View<'_> {
@@ -121,6 +122,7 @@ impl View<'_> {
             cursor: None,
             waiting: None,
             end: end.map(<[u8]>::to_vec),
+            rows_skipped: 0,
         };
         blocks.place_own(begin.unwrap_or(b""))?;
         Ok(blocks)
@@ -153,6 +155,11 @@ impl Blocks {
                 return Ok(None);
             }
         }
+    }
+
+    /// How many rows were in the segments that were passed over so far.
+    pub fn rows_skipped(&self) -> u64 {
+        self.rows_skipped
     }
 
     /// Rows of the pieces that have to be merged, if there are any left.
@@ -210,6 +217,7 @@ impl Blocks {
         let verdict = judge(&self.columns.zones(&self.pieces));
         if verdict == Verdict::None {
             self.pieces.skip();
+            self.rows_skipped += rows as u64;
             return Ok(Read::Skipped);
         }
         let (layouts, picks) = self.columns.wanted();
