@@ -14,6 +14,9 @@
 //!   checked, the order of texts is the server's. Where the answer is not determined by the rows alone (texts that are
 //!   equal and not the same stand for one group), a number is none of the server's, or memory would not do, [`Query::run`]
 //!   says [`Outcome::GivenBack`] before anything was given out, and whoever asked takes the other way.
+//!
+//! A query's condition alone, of one table, is a [`RowFilter`]: what scans that give rows to the server pass by
+//! (`pandodb::FilteredRows`).
 //! * Conditions are three-valued: a row counts if its condition is true, not if it is unknown.
 
 pub mod aggregate;
@@ -30,6 +33,7 @@ mod intern;
 mod join;
 mod memory;
 mod range;
+mod row_filter;
 mod run;
 mod scan;
 #[cfg(test)]
@@ -40,4 +44,5 @@ pub use aggregate::{Aggregate, Cell};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
 pub use expression::{Bounds, DatePart, Expression, Operator};
 pub use filter::{Comparison, Constant, Filter, Predicate, TestText};
+pub use row_filter::RowFilter;
 pub use run::{Limits, Outcome, Query, Why};
