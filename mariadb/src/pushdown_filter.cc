@@ -4,23 +4,38 @@
 
 namespace pando {
 
+static Item_cond *to_and(Item *condition)
+{
+  const bool is_and= condition->type() == Item::COND_ITEM &&
+                     static_cast<Item_cond *>(condition)->functype() == Item_func::COND_AND_FUNC;
+  return is_and ? static_cast<Item_cond *>(condition) : nullptr;
+}
+
 /* The parts of an AND, in the order in which the server evaluates them. */
 static std::vector<Item *> parts_of(Item *condition)
 {
-  std::vector<Item *> parts;
-  if (condition->type() != Item::COND_ITEM ||
-      static_cast<Item_cond *>(condition)->functype() != Item_func::COND_AND_FUNC)
+  Item_cond *list= to_and(condition);
+  if (!list)
     return {condition};
-  List_iterator_fast<Item> items(*static_cast<Item_cond *>(condition)->argument_list());
+  std::vector<Item *> parts;
+  List_iterator_fast<Item> items(*list->argument_list());
   for (Item *item; (item= items++); )
-    for (Item *part : parts_of(item))
-      parts.push_back(part);
+    parts.push_back(item);
   return parts;
 }
 
+/* Whether the server ends at the first part that is unknown, and not only at one that is false. */
+static bool ends_where_unknown(Item *condition)
+{
+  Item_cond *list= to_and(condition);
+  return !list || list->is_top_level_item();
+}
+
+/* A column, or a literal that is not to be converted when it is first looked at. */
 static bool is_plain(Item *item)
 {
-  return item->real_item()->type() == Item::FIELD_ITEM || item->basic_const_item();
+  item= item->real_item();
+  return item->type() == Item::FIELD_ITEM || (item->basic_const_item() && item->type() != Item::CACHE_ITEM);
 }
 
 /* Whether two values are compared without making one something else. */
@@ -119,6 +134,8 @@ std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *h
       break;
     }
   }
+  if (!is_all_silent && !ends_where_unknown(all))
+    return nullptr;
   /* What the server has found out of the table alone, from conditions on several, can tell more. */
   if (is_all_silent && condition != all)
   {
@@ -142,12 +159,22 @@ static bool goes_over_rows(const TABLE *table, const JOIN_TAB *tab)
   return tab->type == JT_ALL && (!tab->quick || tab->quick->index == table->s->primary_key);
 }
 
+/* The table's step of the plan that the server is making. */
+static const JOIN_TAB *step_of(const TABLE *table)
+{
+  /* What the table knows itself is from before the best order was found. */
+  const JOIN_TAB *first= table->reginfo.join_tab;
+  const JOIN_TAB *tab= first && first->join ? first->join->map2table[table->tablenr] : nullptr;
+  return tab && tab->table == table ? tab : nullptr;
+}
+
 bool ha_pando::may_filter() const
 {
   THD *thd= ha_thd();
-  const JOIN_TAB *tab= table->reginfo.join_tab;
-  return may_answer_queries() && pushdown_of(thd) && tab && tab->table == table && tab->join &&
-         goes_over_rows(table, tab) && !table->versioned() &&
+  if (!may_answer_queries() || !pushdown_of(thd))
+    return false;
+  const JOIN_TAB *tab= step_of(table);
+  return tab && tab->select_cond && goes_over_rows(table, tab) && !table->versioned() &&
          !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !thd->lex->with_rownum &&
          !thd->lex->limit_rows_examined &&
          !(tab->join->select_lex->uncacheable & (UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT));
@@ -162,9 +189,7 @@ const COND *ha_pando::cond_push(const COND *condition)
   m_filter.reset();
   if (!may_filter())
     return condition;
-  Item *const pushed= const_cast<Item *>(condition);
-  Item *const all= table->reginfo.join_tab->select_cond;
-  m_filter= Row_filter::make(ha_thd(), table, this, all ? all : pushed, pushed);
+  m_filter= Row_filter::make(ha_thd(), table, this, step_of(table)->select_cond, const_cast<Item *>(condition));
   if (m_filter)
     table->file->pushed_cond= condition;
   return condition;

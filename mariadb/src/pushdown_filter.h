@@ -5,7 +5,8 @@
    - of the parts of an AND those are taken that the translator of whole queries can say exactly, and that cannot fail of
      any row;
    - and only up to the first part that could tell of an error or a warning, or do something: the server, which goes from
-     the first part to the last, would have come to it. Where it comes later, rows without it are passed by in silence.
+     the first part to the last, would have come to it. Where it comes later, rows without it are passed by in silence. (An AND
+     of which a part is unknown the server may evaluate to its end: with such a part in it, none of that is taken.)
 
    It counts for consistent reads only: who locks rows locks those that are looked at. And for scans that go up the rows:
    entries of secondary keys have index condition pushdown. EXPLAIN says "with pushed condition" where one was taken for a
