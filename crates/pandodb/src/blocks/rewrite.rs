@@ -1,7 +1,7 @@
 //! Columns back to rows: of each row the columns that somebody needs, in the current layout.
 //!
-//! A row is written as far as the last needed column. Of the others NULLs, zeros and empty texts stand where readers
-//! pass them by.
+//! A row is written as far as the last needed column. Of the others zeros and empty texts stand where readers pass them by;
+//! not NULLs, which would have readers look at every column.
 
 use std::sync::Arc;
 
@@ -20,14 +20,16 @@ pub(super) struct RowWriter {
     row: Vec<u8>,
 }
 
-/// A column.
+/// A needed column.
 #[derive(Debug)]
 struct Step {
+    /// What stands for the columns before it that are not needed.
+    filler: Vec<u8>,
     null_position: Option<usize>,
     is_counted: bool,
     size: usize,
     /// Which of the vectors has its values.
-    from: Option<usize>,
+    from: usize,
 }
 
 impl RowWriter {
@@ -38,20 +40,19 @@ impl RowWriter {
         put_number(&mut head, u64::from(layout.version));
         let version_bytes = head.len();
         head.resize(version_bytes + layout.null_bytes(), 0);
-        let mut nulls = 0;
-        let step = |(position, column): (usize, &pando_column::layout::Column)| {
+        let (mut nulls, mut filler, mut steps) = (0, Vec::new(), Vec::new());
+        for (position, column) in layout.columns.iter().enumerate() {
             let null_position = column.ty.nullable.then_some(nulls);
             nulls += usize::from(column.ty.nullable);
-            Step {
-                null_position,
-                is_counted: column.ty.kind.is_counted(),
-                size: column.ty.size as usize,
-                from: wants.iter().position(|want| *want == Want::Stored(position)),
+            let (is_counted, size) = (column.ty.kind.is_counted(), column.ty.size as usize);
+            match wants.iter().position(|want| *want == Want::Stored(position)) {
+                Some(from) => {
+                    let filler = std::mem::take(&mut filler);
+                    steps.push(Step { filler, null_position, is_counted, size, from });
+                }
+                // The length of a text, or the value.
+                None => filler.resize(filler.len() + if is_counted { 1 } else { size }, 0),
             }
-        };
-        let mut steps: Vec<Step> = layout.columns.iter().enumerate().map(step).collect();
-        while steps.last().is_some_and(|step| step.from.is_none()) {
-            steps.pop();
         }
         RowWriter { head, version_bytes, steps, row: Vec::new() }
     }
@@ -62,11 +63,8 @@ impl RowWriter {
         row.clear();
         row.extend_from_slice(&self.head);
         for step in &self.steps {
-            let value = match step.from {
-                Some(from) => vectors[from].get(at),
-                None => None,
-            };
-            match (value, step.null_position) {
+            row.extend_from_slice(&step.filler);
+            match (vectors[step.from].get(at), step.null_position) {
                 (Some(value), _) => {
                     if step.is_counted {
                         put_number(row, value.len() as u64);
@@ -74,8 +72,8 @@ impl RowWriter {
                     row.extend_from_slice(value);
                 }
                 (None, Some(null)) => row[self.version_bytes + null / 8] |= 1 << (null % 8),
-                (None, None) if step.is_counted => row.push(0),
-                (None, None) => row.resize(row.len() + step.size, 0),
+                // There is no NULL in such a column.
+                (None, None) => row.resize(row.len() + if step.is_counted { 1 } else { step.size }, 0),
             }
         }
         row
