@@ -38,14 +38,32 @@ static bool is_plain(Item *item)
   return item->type() == Item::FIELD_ITEM || (item->basic_const_item() && item->type() != Item::CACHE_ITEM);
 }
 
-/* Whether two values are compared without making one something else. */
-static bool is_one_kind(Item *first, Item *second)
+/* What two values have to have in common to be compared as they are; 0: it may be made something else. YEAR, for one, is
+   compared as a date with some constants, and as a number with others. */
+static uint kind_of(Item *item)
 {
-  const Item_result kind= first->cmp_type(), other= second->cmp_type();
-  if (kind == TIME_RESULT || other == TIME_RESULT)
-    return kind == other && first->field_type() == second->field_type();
-  return (kind == STRING_RESULT) == (other == STRING_RESULT) && kind == first->result_type() &&
-         other == second->result_type();
+  const enum_field_types type= item->field_type();
+  switch (type)
+  {
+  case MYSQL_TYPE_TINY:
+  case MYSQL_TYPE_SHORT:
+  case MYSQL_TYPE_INT24:
+  case MYSQL_TYPE_LONG:
+  case MYSQL_TYPE_LONGLONG:
+  case MYSQL_TYPE_NEWDECIMAL:
+  case MYSQL_TYPE_FLOAT:
+  case MYSQL_TYPE_DOUBLE:
+    return is_exact_number(item) || item->cmp_type() == REAL_RESULT ? 1 : 0;
+  case MYSQL_TYPE_STRING:
+  case MYSQL_TYPE_VAR_STRING:
+  case MYSQL_TYPE_VARCHAR:
+    return item->cmp_type() == STRING_RESULT ? 2 : 0;
+  case MYSQL_TYPE_DATE:
+  case MYSQL_TYPE_DATETIME:
+    return item->cmp_type() == TIME_RESULT ? 3 + uint(type) : 0;
+  default:
+    return 0;
+  }
 }
 
 /* Whether evaluating it does nothing but tell whether it is true: of columns of any table and of literals. */
@@ -70,6 +88,7 @@ static bool is_silent(Item *item)
     return is_silent(arguments[0]);
   case Item_func::ISNULL_FUNC:
   case Item_func::ISNOTNULL_FUNC:
+    return is_plain(arguments[0]);
   case Item_func::EQ_FUNC:
   case Item_func::EQUAL_FUNC:
   case Item_func::NE_FUNC:
@@ -83,8 +102,9 @@ static bool is_silent(Item *item)
   default:
     return false;
   }
+  const uint kind= kind_of(arguments[0]);
   for (uint i= 0; i < function->argument_count(); i++)
-    if (!is_plain(arguments[i]) || !is_one_kind(arguments[0], arguments[i]))
+    if (!is_plain(arguments[i]) || !kind || kind_of(arguments[i]) != kind)
       return false;
   return true;
 }
