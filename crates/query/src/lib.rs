@@ -9,14 +9,14 @@
 //! groups of all threads become one set. Everything is read from the transaction's own view: its snapshot and its own
 //! writes.
 //!
+//! A query's condition alone, of one table, is a [`RowFilter`]: what scans that give rows to the server pass by
+//! (`pandodb::FilteredRows`).
+//!
 //! What holds:
 //! * **Exact or not at all.** Numbers are integers of 64 or 128 bits (a DECIMAL is one with a scale), every operation is
 //!   checked, the order of texts is the server's. Where the answer is not determined by the rows alone (texts that are
 //!   equal and not the same stand for one group), a number is none of the server's, or memory would not do, [`Query::run`]
 //!   says [`Outcome::GivenBack`] before anything was given out, and whoever asked takes the other way.
-//!
-//! A query's condition alone, of one table, is a [`RowFilter`]: what scans that give rows to the server pass by
-//! (`pandodb::FilteredRows`).
 //! * Conditions are three-valued: a row counts if its condition is true, not if it is unknown.
 
 pub mod aggregate;
