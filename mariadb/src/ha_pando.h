@@ -22,6 +22,7 @@ namespace pando {
 extern ha_create_table_option table_options[];
 class Alter_context;
 class Translator;
+class Row_filter;
 /* See alter.cc. */
 int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 }
@@ -29,7 +30,7 @@ int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, u
 class ha_pando final : public handler
 {
 public:
-  ha_pando(handlerton *engine, TABLE_SHARE *share) : handler(engine, share) {}
+  ha_pando(handlerton *engine, TABLE_SHARE *share);
   ~ha_pando() override;
 
   /* --- open.cc, ddl.cc --- */
@@ -121,6 +122,10 @@ public:
   const PandoTable *engine_table() const { return m_table; }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
 
+  /* --- pushdown_filter.cc --- */
+  const COND *cond_push(const COND *condition) override;
+  void cond_pop() override;
+
 private:
   friend class pando::Translator;
   enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
@@ -192,6 +197,11 @@ private:
   bool peeks() const { return m_peeks && m_lock == Lock::EXCLUSIVE && !m_skip_locked && !takes_gaps(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
+
+  /* --- pushdown_filter.cc --- */
+  bool may_filter() const;
+  bool can_filter() const;
+  void need_columns();
 
   /* --- read.cc --- */
   int search(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag);
@@ -276,6 +286,7 @@ private:
   uint m_rows_next= 1;
   bool m_forward= true;
   bool m_positioned= false;      /* the scan is at m_entry_key */
+  bool m_is_filtered= false;     /* rows that m_filter does not leave need not be met */
   bool m_in_gap= false;          /* or rather in the gap before it */
   bool m_at_cursor= false;       /* and the cursor can go on from its last batch */
   bool m_keep_same= false;       /* it ends where keys do not begin with m_same any more */
@@ -289,6 +300,8 @@ private:
   pando::Bytes m_same;           /* what index_next_same keeps to */
   pando::Bytes m_resume;
   const key_range *m_range_end= nullptr;
+
+  std::unique_ptr<pando::Row_filter> m_filter; /* what was pushed */
 
   /* The current row. */
   pando::Bytes m_row_key;         /* its key in dictionary 0 */

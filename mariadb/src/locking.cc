@@ -15,7 +15,7 @@
    A locking read sees the newest committed version of the row it has locked, or the transaction's own. In
    REPEATABLE READ and SERIALIZABLE it also keeps others from inserting where it has looked: the gaps between
    the rows of a scan, or the key itself where one whole unique key is looked up. */
-#include "ha_pando.h"
+#include "pushdown_filter.h"
 #include "replication.h"
 
 using namespace pando;
@@ -156,6 +156,7 @@ void ha_pando::unlock_row()
 int ha_pando::reset()
 {
   close_scan();
+  m_filter.reset();
   abort_bulk_insert();
   m_decides_duplicates= m_replaces_duplicates= false;
   if (m_sequence_txn)

@@ -1,8 +1,10 @@
 /* Opening and closing a table for one connection. */
-#include "ha_pando.h"
 #include "key_text.h"
+#include "pushdown_filter.h"
 
 using namespace pando;
+
+ha_pando::ha_pando(handlerton *engine, TABLE_SHARE *share) : handler(engine, share) {}
 
 ha_pando::~ha_pando()
 {

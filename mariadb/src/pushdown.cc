@@ -22,27 +22,9 @@ static uint8_t is_stopped(const void *thd)
 
 } // extern "C"
 
+Query_owner::Query_owner() : m_query(pando_query_new(compare_texts)) {}
+
 namespace {
-
-/* Owns a query of the engine. */
-class Query_owner
-{
-public:
-  Query_owner() : m_query(pando_query_new(compare_texts)) {}
-  ~Query_owner() { pando_query_free(m_query); }
-  Query_owner(const Query_owner &) = delete;
-  Query_owner &operator=(const Query_owner &) = delete;
-  PandoQuery *get() const { return m_query; }
-  PandoQuery *release()
-  {
-    PandoQuery *query= m_query;
-    m_query= nullptr;
-    return query;
-  }
-
-private:
-  PandoQuery *m_query;
-};
 
 class Pushed_query : public group_by_handler
 {

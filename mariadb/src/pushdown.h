@@ -62,6 +62,26 @@ struct Like_pattern
   bool negated;
 };
 
+/* Owns a query of the engine. */
+class Query_owner
+{
+public:
+  Query_owner();
+  ~Query_owner() { pando_query_free(m_query); }
+  Query_owner(const Query_owner &) = delete;
+  Query_owner &operator=(const Query_owner &) = delete;
+  PandoQuery *get() const { return m_query; }
+  PandoQuery *release()
+  {
+    PandoQuery *query= m_query;
+    m_query= nullptr;
+    return query;
+  }
+
+private:
+  PandoQuery *m_query;
+};
+
 /* Says a query of the server in the engine's words. */
 class Translator
 {
@@ -69,9 +89,16 @@ public:
   /* The first table is the one that is gone over; the others are joined with it. */
   Translator(THD *thd, const std::vector<TABLE *> &tables, PandoQuery *query)
     : m_thd(thd), m_tables(tables), m_query(query) {}
+  /* Of one table, which `handler` reads: perhaps a partition. */
+  Translator(THD *thd, TABLE *table, ha_pando *handler, PandoQuery *query)
+    : m_thd(thd), m_tables{table}, m_query(query), m_handler(handler) {}
 
   /* False: not this one. */
   bool translate(const ::Query *query, const JOIN *join);
+  /* Conditions on rows, which all have to be true. False: not these. */
+  bool translate(const std::vector<Item *> &conditions);
+  /* What the query's conditions point to. */
+  std::list<Like_pattern> release_patterns() { return std::move(m_patterns); }
 
   uint columns() const { return uint(m_columns.size()); }
 
@@ -133,6 +160,7 @@ private:
   THD *m_thd;
   const std::vector<TABLE *> m_tables;
   PandoQuery *m_query;
+  ha_pando *const m_handler= nullptr; /* none: the tables' own */
   std::vector<Known> m_columns;
   std::vector<Group> m_groups;
   std::vector<std::pair<int, int>> m_equalities; /* numbers of tables */

@@ -68,7 +68,7 @@ Column_class class_of(const Field *field, PandoQueryColumn *column)
 bool Translator::place_of(Field *field, PandoQueryColumn *column) const
 {
   TABLE *table= m_tables[column->table];
-  Index_layout *primary= static_cast<ha_pando *>(table->file)->primary();
+  Index_layout *primary= (m_handler ? m_handler : static_cast<ha_pando *>(table->file))->primary();
   std::vector<Field *> stored= row_fields(table, primary);
   for (uint i= 0; i < stored.size(); i++)
     if (stored[i]->field_index == field->field_index)

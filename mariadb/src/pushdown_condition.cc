@@ -31,6 +31,16 @@ bool Translator::add_where(Item *where)
   return are_joined();
 }
 
+bool Translator::translate(const std::vector<Item *> &conditions)
+{
+  for (Item *item : conditions)
+    if (!add_condition(item))
+      return false;
+  if (conditions.size() > 1)
+    condition(PANDO_OPERATOR_AND, 0, uint(conditions.size()));
+  return !conditions.empty();
+}
+
 /* Columns of two tables whose values the engine looks up in each other. False: a condition like any. */
 bool Translator::add_equality(Item *item)
 {

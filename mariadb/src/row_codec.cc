@@ -81,6 +81,15 @@ void Row_codec::want(const MY_BITMAP *wanted)
       old->want(m_columns);
 }
 
+std::vector<uint32_t> Row_codec::wanted_positions() const
+{
+  std::vector<uint32_t> positions;
+  for (uint i= 0; i < m_columns.size(); i++)
+    if (m_columns[i].wanted)
+      positions.push_back(i);
+  return positions;
+}
+
 /* Columns of a fixed size that are not wanted are passed by together. */
 void Row_codec::plan_decoding()
 {

@@ -49,6 +49,8 @@ public:
   /* Which columns `decode` gives from now on: those of `wanted`, or all. */
   void want(const MY_BITMAP *wanted);
   void want_all() { want(nullptr); }
+  /* Where those are in the layout. */
+  std::vector<uint32_t> wanted_positions() const;
 
   /* Fills a record from a row. BLOBs point into `row`. False: the bytes are not those of a row. */
   bool decode(PandoBytes key, PandoBytes row, uchar *record);

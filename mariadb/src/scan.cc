@@ -14,8 +14,12 @@
      scan has been: an entry counts if its row still has it. Entries are fetched one at a time, because to
      fetch is to lock the gap before.
    - in READ COMMITTED entries are those of when the scan began; that one may have moved does not matter
-     as long as it is within what the scan looks for. */
-#include "ha_pando.h"
+     as long as it is within what the scan looks for.
+
+   A consistent read up the rows may leave rows out for which a condition of the server is not true (`m_is_filtered`; see
+   pushdown_filter.h): the engine then evaluates it on whole columns, and gives the columns that are wanted of what is left.
+   Scans of all rows are filtered from the start, others when they have fetched some hundred rows. */
+#include "pushdown_filter.h"
 
 using namespace pando;
 
@@ -28,6 +32,7 @@ void ha_pando::begin_scan(uint dictionary)
   if (m_row_key_in_entry)
     find_row_key();
   m_scan_dictionary= dictionary;
+  m_is_filtered= false;
   m_positioned= false;
   m_in_gap= false;
   m_at_cursor= false;
@@ -70,6 +75,7 @@ void ha_pando::prepare_columns()
   if (m_scan_dictionary == 0 || index >= table_share->keys)
   {
     m_row_codec.want(table->read_set);
+    need_columns();
     return;
   }
   my_bitmap_map bits[(MAX_FIELDS + 63) / 64 + 1];
@@ -109,9 +115,19 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   m_rows_left= 0;
   m_at_cursor= false;
   m_row_key_in_entry= false;
-  PandoStatus status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
-  if (status && status != PANDO_STATUS_NOT_FOUND)
-    return fail(status);
+  wanted.filter= m_is_filtered ? m_filter->get() : nullptr;
+  while (true)
+  {
+    PandoStatus status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
+    if (status && status != PANDO_STATUS_NOT_FOUND)
+      return fail(status);
+    if (m_batch.count || m_batch.ended || !wanted.filter)
+      break;
+    /* It has looked at many rows in vain. */
+    if (is_to_end(ha_thd()))
+      return HA_ERR_ABORTED_BY_USER;
+    wanted.start= PANDO_MOVE_NEXT;
+  }
   m_at_cursor= true;
   m_rows= Reader(m_batch.rows);
   m_rows_left= m_batch.count;
@@ -169,6 +185,8 @@ int ha_pando::step()
     }
     if (m_row_key_in_entry)
       find_row_key();
+    if (!m_is_filtered && m_forward && m_rows_next == BATCH_ROWS_MAX && can_filter())
+      return go_on_by_key(true);
     m_resume.assign(m_entry_key.data, m_entry_key.len);
     m_entry_key= m_resume.view();
     if (int error= fetch(m_forward ? PANDO_MOVE_NEXT : PANDO_MOVE_PREVIOUS, PandoBytes{}))
@@ -183,7 +201,8 @@ int ha_pando::go_on_by_key(bool forward)
   m_resume.assign(m_entry_key.data, m_entry_key.len);
   m_entry_key= m_resume.view();
   m_forward= forward;
-  m_rows_next= 1;
+  m_is_filtered= forward && can_filter() && (m_is_filtered || m_rows_next == BATCH_ROWS_MAX);
+  m_rows_next= m_is_filtered ? m_rows_next : 1;
   Bytes key;
   key.append(m_resume.data(), m_resume.size());
   if (forward && !m_in_gap)
@@ -201,6 +220,7 @@ int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
   m_in_gap= false;
   m_has_start= key.data != nullptr;
   m_forward= move == PANDO_MOVE_AT_OR_AFTER || move == PANDO_MOVE_FIRST;
+  m_is_filtered= move == PANDO_MOVE_FIRST && can_filter();
   m_rows_next= 1;
   int error= fetch(move, key);
   if (error == HA_ERR_END_OF_FILE && m_has_start)

@@ -103,7 +103,7 @@ static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
 
 static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
   "Answer SELECTs with aggregates over PANDO tables, alone or joined, in the engine, on all processors, where the answer"
-  " is provably the server's own. EXPLAIN shows which",
+  " is provably the server's own; and evaluate conditions there when rows are scanned. EXPLAIN shows which",
   nullptr, nullptr, TRUE);
 
 static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,

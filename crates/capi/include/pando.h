@@ -633,6 +633,11 @@ typedef struct PandoDeadlock PandoDeadlock;
 typedef struct PandoEntries PandoEntries;
 
 /**
+ * A condition on the rows of a table.
+ */
+typedef struct PandoFilter PandoFilter;
+
+/**
  * A load under way; it belongs to the transaction it was begun with.
  */
 typedef struct PandoLoad PandoLoad;
@@ -705,6 +710,13 @@ typedef struct PandoFetch {
    * The fetch ends with the row that passes this size.
    */
   uint32_t bytes_max;
+  /**
+   * Null, or a condition on the rows of dictionary 0: those for which it is not true need not be given, nor columns
+   * that the filter does not say are needed. For snapshot reads that begin at `First` or `AtOrAfter`, and their
+   * `Next`, which have to give it again. A fetch that has looked at many rows in vain ends without rows before the
+   * cursor has `ended`.
+   */
+  const struct PandoFilter *filter;
 } PandoFetch;
 
 /**
@@ -1621,6 +1633,34 @@ PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes x
  * `db` is open.
  */
 PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
+
+/**
+ * Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with
+ * [`pando_filter_free`]. Null: there is no condition, or not one that can be evaluated of every row, without fail.
+ *
+ * # Safety
+ * Both objects are alive; what the query's collations and patterns point to lives as long as the filter.
+ */
+struct PandoFilter *pando_filter_new(struct PandoQuery *query,
+                                     const struct PandoTable *table);
+
+/**
+ * Of rows that scans give from now on, only the columns at these positions of the table's current layout count, and the key.
+ *
+ * # Safety
+ * `filter` is alive, `positions` are as many as are said.
+ */
+void pando_filter_need(struct PandoFilter *filter,
+                       const uint32_t *positions,
+                       size_t count);
+
+/**
+ * Frees a filter. Null is allowed.
+ *
+ * # Safety
+ * `filter` is not used any more.
+ */
+void pando_filter_free(struct PandoFilter *filter);
 
 /**
  * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use pandodb::{Cursor, LockMode, LockWait, ReadMode, Table, Txn};
+use pandodb::{Cursor, FilteredRows, LockMode, LockWait, ReadMode, Table, Txn};
 
 use crate::batch::{Arena, PandoBatch};
 use crate::bytes::PandoBytes;
+use crate::filter::PandoFilter;
 use crate::guard::guard;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
@@ -92,12 +93,19 @@ pub struct PandoFetch {
     pub rows_max: u32,
     /// The fetch ends with the row that passes this size.
     pub bytes_max: u32,
+    /// Null, or a condition on the rows of dictionary 0: those for which it is not true need not be given, nor columns
+    /// that the filter does not say are needed. For snapshot reads that begin at `First` or `AtOrAfter`, and their
+    /// `Next`, which have to give it again. A fetch that has looked at many rows in vain ends without rows before the
+    /// cursor has `ended`.
+    pub filter: *const PandoFilter,
 }
 
 /// A cursor over one dictionary of a table.
 #[derive(Debug)]
 pub struct PandoCursor {
     cursor: Cursor,
+    /// The scan, if it is one with a filter.
+    filtered: Option<FilteredRows>,
     arena: Arena,
 }
 
@@ -116,6 +124,7 @@ pub unsafe extern "C" fn pando_cursor_new(
         let (txn, table): (&Txn, &Arc<Table>) = unsafe { (&(*txn).txn, &(*table).table) };
         Box::into_raw(Box::new(PandoCursor {
             cursor: txn.cursor(table, index as usize),
+            filtered: None,
             arena: Arena::default(),
         }))
     })
@@ -152,17 +161,15 @@ pub unsafe extern "C" fn pando_cursor_fetch(
         cursor.arena.clear();
         // SAFETY: the caller's bytes stay for the call.
         let (key, stop) = unsafe { (fetch.key.as_slice(), fetch.stop.as_option()) };
+        // SAFETY: the caller vouches for it, if there is one.
+        if let Some(filter) = unsafe { fetch.filter.as_ref() } {
+            let ended = cursor.fill_filtered(txn, fetch, filter, key, stop)?;
+            return Ok(cursor.give(txn, ended, batch));
+        }
+        cursor.filtered = None;
         position(&mut cursor.cursor, txn, fetch, key)?;
         let ended = cursor.fill(txn, fetch, stop)?;
-        txn.note_rows_read(u64::from(cursor.arena.count()));
-        *batch = PandoBatch {
-            rows: cursor.arena.bytes(),
-            count: cursor.arena.count(),
-            ended: u8::from(ended),
-            just_locked: u8::from(cursor.cursor.valid() && cursor.cursor.just_locked()),
-            is_peek: u8::from(cursor.cursor.valid() && cursor.cursor.is_peek()),
-        };
-        Ok(if batch.count == 0 { PandoStatus::NotFound } else { PandoStatus::Ok })
+        Ok(cursor.give(txn, ended, batch))
     })
 }
 
@@ -183,6 +190,54 @@ fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) 
 }
 
 impl PandoCursor {
+    fn give(&self, txn: &Txn, ended: bool, batch: &mut PandoBatch) -> PandoStatus {
+        txn.note_rows_read(u64::from(self.arena.count()));
+        let is_at_row = self.filtered.is_none() && self.cursor.valid();
+        *batch = PandoBatch {
+            rows: self.arena.bytes(),
+            count: self.arena.count(),
+            ended: u8::from(ended),
+            just_locked: u8::from(is_at_row && self.cursor.just_locked()),
+            is_peek: u8::from(is_at_row && self.cursor.is_peek()),
+        };
+        if batch.count == 0 {
+            PandoStatus::NotFound
+        } else {
+            PandoStatus::Ok
+        }
+    }
+
+    /// Collects rows that a filter leaves. True: there are no more.
+    fn fill_filtered(
+        &mut self,
+        txn: &mut Txn,
+        fetch: &PandoFetch,
+        filter: &PandoFilter,
+        key: &[u8],
+        stop: Option<&[u8]>,
+    ) -> pandodb::Result<bool> {
+        let begin = match fetch.start {
+            PandoMove::First => Some(None),
+            PandoMove::AtOrAfter => Some(Some(key)),
+            _ => None,
+        };
+        if let Some(begin) = begin {
+            let wants = filter.filter.wants();
+            self.filtered = txn.filtered_rows(&filter.table, wants, &filter.needed, begin, stop)?;
+        }
+        let Some(rows) = &mut self.filtered else { return Ok(true) };
+        let (rows_max, bytes_max) = (fetch.rows_max, fetch.bytes_max as usize);
+        let arena = &mut self.arena;
+        let visited = rows.visit(&filter.filter, |key, value| {
+            arena.push(key, value);
+            arena.count() < rows_max && arena.len() < bytes_max
+        });
+        if visited.is_err() {
+            self.filtered = None;
+        }
+        Ok(!visited?)
+    }
+
     /// Collects rows from where the cursor is, which stays at the last one collected. True: there
     /// are no more.
     fn fill(&mut self, txn: &mut Txn, fetch: &PandoFetch, stop: Option<&[u8]>) -> pandodb::Result<bool> {

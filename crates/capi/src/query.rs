@@ -603,6 +603,11 @@ impl PandoQuery {
         Some(self.conditions.split_off(from))
     }
 
+    /// What was put together, if it is a query; nothing is left.
+    pub(crate) fn take_finished(&mut self) -> Option<Query> {
+        self.finish().then(|| std::mem::take(&mut self.query))
+    }
+
     /// Whether what was put together is a query.
     fn finish(&mut self) -> bool {
         self.query.filter = self.conditions.pop();

@@ -130,6 +130,7 @@ fn assert_picked(records: &[RecordRef<'_>], layouts: &Layouts) {
     let current = layouts.current();
     let mut picks: Vec<Pick> = layouts.versions()[0].columns.iter().map(|c| Pick::Column(c.id)).collect();
     picks.push(Pick::Key { offset: 1, size: 2 });
+    picks.push(Pick::WholeKey);
     picks.push(Pick::Column(9999));
     for compression in COMPRESSIONS {
         let encoded = encode(records, compression, &Shapes::of(layouts));
@@ -153,6 +154,7 @@ fn assert_picked(records: &[RecordRef<'_>], layouts: &Layouts) {
                 let found = vector.as_ref().map(|vector| vector.get(at).map(<[u8]>::to_vec));
                 let expected = match *pick {
                     Pick::Key { offset, size } => Some(Some(r.key[offset..offset + size].to_vec())),
+                    Pick::WholeKey => Some(Some(r.key.to_vec())),
                     Pick::Column(id) => values.iter().find(|(of, _)| *of == id).map(|(_, v)| v.clone()),
                 };
                 assert_eq!(found, expected, "row {at}, {pick:?}");

@@ -54,7 +54,7 @@ mod validate;
 mod writes;
 
 pub use alter::TableChange;
-pub use blocks::{Block, Blocks, Verdict, Want, Zone, Zones};
+pub use blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
 pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;

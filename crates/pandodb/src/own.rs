@@ -41,6 +41,18 @@ impl OwnCursor {
         }
     }
 
+    /// Another one that sees the same; at no entry yet.
+    pub(crate) fn beside(&self) -> OwnCursor {
+        OwnCursor {
+            dict: self.dict,
+            mark: self.mark.clone(),
+            forward: true,
+            levels: Vec::new(),
+            changes: 0,
+            entry: None,
+        }
+    }
+
     /// The entry it is at.
     pub(crate) fn entry(&self) -> Option<&OwnEntry> {
         self.entry.as_ref()

@@ -84,18 +84,23 @@ impl View<'_> {
     /// # Errors
     /// Those of reading files, as with every step.
     pub fn cursor(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<ViewCursor> {
-        self.sight.cursor(begin, end)
+        self.sight.cursor(begin, end, None)
     }
 }
 
 impl Sight {
-    /// As [`View::cursor`].
-    pub(crate) fn cursor(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<ViewCursor> {
+    /// As [`View::cursor`]; of the own writes it sees what `seen` does, or those until now.
+    pub(crate) fn cursor(
+        &self,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        seen: Option<&OwnCursor>,
+    ) -> Result<ViewCursor> {
         let mut tree = self.dict.tree.cursor(self.seqno);
         tree.seek(begin.unwrap_or(b""))?;
         let mut own = None;
         if let Some(writes) = &self.writes {
-            let mut cursor = OwnCursor::new(writes, self.dict.id);
+            let mut cursor = seen.map_or_else(|| OwnCursor::new(writes, self.dict.id), OwnCursor::beside);
             cursor.seek_forward(writes, begin.map_or(Bound::Unbounded, Bound::Included))?;
             own = Some((writes.clone(), cursor));
         }

@@ -34,7 +34,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("LOADS", &["load", "rows_loaded"]),
-    ("WHOLE QUERIES", &["queries_", "rows_aggregated", "rows_skipped"]),
+    ("WHOLE QUERIES", &["queries_", "rows_aggregated", "rows_skipped", "rows_filtered"]),
 ];
 
 impl Db {

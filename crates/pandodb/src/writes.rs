@@ -102,6 +102,13 @@ impl LiveMark {
     }
 }
 
+impl Clone for LiveMark {
+    fn clone(&self) -> LiveMark {
+        self.writes.marks.lock().add(self.mark);
+        LiveMark { writes: self.writes.clone(), mark: self.mark }
+    }
+}
+
 impl Drop for LiveMark {
     fn drop(&mut self) {
         self.writes.marks.lock().remove(self.mark);

@@ -1,4 +1,4 @@
-//! Blocks give the rows that a cursor of the same view gives: over random trees with rows of several layouts, NULLs, deletes,
+//! Blocks give the rows that a cursor of the same view gives, and filtered rows those of them that are wanted: over random trees with rows of several layouts, NULLs, deletes,
 //! several versions of a key, own writes and snapshots.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use common::{disk, open, spec};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
-use pandodb::{Block, Db, LockWait, Table, TableChange, TableSpec, Txn, Verdict, View, Want, Zones};
+use pandodb::{
+    Block, Db, LockWait, RowCondition, Table, TableChange, TableSpec, Txn, Verdict, View, Want, Zones,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -170,9 +172,10 @@ impl World {
         let count = layouts.current().columns.len();
         let mut wants = Vec::new();
         for _ in 0..self.rng.random_range(0..6) {
-            wants.push(match self.rng.random_bool(0.2) {
-                true => Want::Key { offset: self.rng.random_range(0..4), size: 3 },
-                false => Want::Stored(self.rng.random_range(0..count)),
+            wants.push(match self.rng.random_range(0..12) {
+                0 => Want::WholeKey,
+                1..3 => Want::Key { offset: self.rng.random_range(0..4), size: 3 },
+                _ => Want::Stored(self.rng.random_range(0..count)),
             });
         }
         let bound = |world: &mut World| world.rng.random_bool(0.4).then(|| world.key());
@@ -190,7 +193,7 @@ impl World {
         let Some(want) = wants.first() else { return };
         let kind = match *want {
             Want::Stored(position) => layouts.current().columns[position].ty.kind,
-            Want::Key { .. } => Kind::Bytes,
+            Want::Key { .. } | Want::WholeKey => Kind::Bytes,
         };
         let within = self.within(kind, &expected);
         let expected = expected.into_iter().filter(|cells| within.holds(cells[0].as_deref()));
@@ -203,6 +206,49 @@ impl World {
             found.extend(rows.into_iter().filter(holds));
         }
         assert_eq!(found, expected.collect::<Vec<_>>(), "{want:?}, {within:?}");
+    }
+
+    /// Filtered rows of what the transaction sees: all that are wanted are among them, in order, with what is needed of
+    /// them; also if the transaction writes meanwhile.
+    fn compare_filtered(&mut self, txn: &mut Txn, writes: bool) {
+        let table = self.table.clone();
+        let columns = table.layouts().unwrap().current().columns.clone();
+        let want = Want::Stored(self.rng.random_range(0..columns.len()));
+        let needed: Vec<usize> = (0..columns.len()).filter(|_| self.rng.random_bool(0.4)).collect();
+        let bound = |world: &mut World| world.rng.random_bool(0.3).then(|| world.key());
+        let (begin, end) = (bound(self), bound(self));
+        let mut wants = vec![want, Want::WholeKey];
+        wants.extend(needed.iter().map(|at| Want::Stored(*at)));
+        let view = txn.view(&table, 0).unwrap();
+        let all = by_cursor(&view, &table, &wants, begin.as_deref(), end.as_deref());
+        let Want::Stored(position) = want else { unreachable!() };
+        let within = self.within(columns[position].ty.kind, &all);
+        let rows = txn.filtered_rows(&table, &[want], &needed, begin.as_deref(), end.as_deref());
+        let mut rows = rows.unwrap().unwrap();
+        let mut found = Vec::new();
+        loop {
+            let mut most = self.rng.random_range(1..200);
+            let goes_on = rows.visit(&within, |key, row| {
+                let values = values(&table, row);
+                let of_row = needed.iter().map(|at| values[*at].clone());
+                found.push([Some(key.to_vec())].into_iter().chain(of_row).collect::<Vec<_>>());
+                most -= 1;
+                most > 0
+            });
+            if !goes_on.unwrap() {
+                break;
+            }
+            if writes && self.rng.random_bool(0.3) {
+                self.write(txn, 3);
+            }
+        }
+        let mut found = found.into_iter().peekable();
+        for cells in &all {
+            if found.next_if(|row| *row == cells[1..]).is_none() {
+                assert!(!within.holds(cells[0].as_deref()), "{cells:?} is missing, or not as it should be");
+            }
+        }
+        assert_eq!(found.next(), None, "nothing else is given");
     }
 
     /// Between two of the values.
@@ -244,6 +290,18 @@ impl Within {
     }
 }
 
+impl RowCondition for Within {
+    fn verdict(&self, zones: &Zones<'_>) -> Verdict {
+        Within::verdict(self, zones)
+    }
+
+    fn select(&self, block: &Block) -> Option<Vec<u32>> {
+        let holds = |row: &u32| self.holds(block.vectors[0].get(*row as usize));
+        let selected: Vec<u32> = (0..block.rows as u32).filter(holds).collect();
+        (selected.len() < block.rows).then_some(selected)
+    }
+}
+
 /// Bytes that memcmp orders as what the value means.
 fn ordered(kind: Kind, value: &[u8]) -> Vec<u8> {
     let mut bytes = value.to_vec();
@@ -278,13 +336,14 @@ fn by_cursor(
         let cell = |want: &Want| match *want {
             Want::Stored(position) => values[position].clone(),
             Want::Key { offset, size } => Some(key[offset..offset + size].to_vec()),
+            Want::WholeKey => Some(key.to_vec()),
         };
         rows.push(wants.iter().map(cell).collect());
     }
     rows
 }
 
-/// A row's values as the current layout has them.
+/// A row's values as the current layout has them. Where the row ends, which has only what is needed, NULL.
 fn values(table: &Table, row: &[u8]) -> Vec<Option<Vec<u8>>> {
     let layouts = table.layouts().unwrap();
     let layout = layouts.get(row[0].into()).unwrap();
@@ -294,7 +353,7 @@ fn values(table: &Table, row: &[u8]) -> Vec<Option<Vec<u8>>> {
     for column in &layout.columns {
         let is_null = column.ty.nullable && nulls >> null_at & 1 != 0;
         null_at += u32::from(column.ty.nullable);
-        if is_null {
+        if is_null || (rest.is_empty() && column.ty.size > 0) {
             own.push((column, None));
             continue;
         }
@@ -320,8 +379,8 @@ fn values(table: &Table, row: &[u8]) -> Vec<Option<Vec<u8>>> {
     value.collect()
 }
 
-/// Gives how many rows were read as columns, and how many were passed over.
-fn run(seed: u64) -> (u64, u64) {
+/// Gives how many rows were read as columns, how many were passed over, and how many filtered.
+fn run(seed: u64) -> [u64; 3] {
     let mut world = World::new(seed);
     for _ in 0..world.rng.random_range(1..60) {
         world.work();
@@ -346,13 +405,18 @@ fn run(seed: u64) -> (u64, u64) {
         }
         world.compare(&mut txn);
         world.compare(&mut old);
+        for _ in 0..3 {
+            world.compare_filtered(&mut old, false);
+        }
+        world.compare_filtered(&mut txn, true);
         txn.rollback();
     }
     drop(old);
     let World { db, table, .. } = world;
     drop(table);
     db.close().unwrap();
-    (db.metrics().rows_aggregated_in_columns.get(), db.metrics().rows_skipped.get())
+    let metrics = db.metrics();
+    [&metrics.rows_aggregated_in_columns, &metrics.rows_skipped, &metrics.rows_filtered].map(|of| of.get())
 }
 
 #[test]
@@ -360,13 +424,14 @@ fn blocks_are_the_rows_of_a_cursor() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let first = number("PANDO_BLOCKS_SEED", 1);
     let seeds = number("PANDO_BLOCKS_SEEDS", 60);
-    let (mut in_columns, mut skipped) = (0, 0);
-    for (read, passed_over) in (first..first + seeds).map(run) {
-        in_columns += read;
-        skipped += passed_over;
+    let mut sums = [0; 3];
+    for counts in (first..first + seeds).map(run) {
+        sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
+    let [in_columns, skipped, filtered] = sums;
     assert!(in_columns > seeds * 100, "{in_columns} rows of {seeds} seeds were read as columns");
     assert!(skipped > seeds * 10, "{skipped} rows of {seeds} seeds were passed over");
+    assert!(filtered > seeds * 10, "{filtered} rows of {seeds} seeds were filtered");
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
+use pandodb::Want;
+
 /// Tells the order of two texts.
 pub type CompareTexts = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
 
@@ -64,6 +66,16 @@ pub struct Column {
     pub place: Place,
     /// What.
     pub form: Form,
+}
+
+impl Column {
+    /// What is wanted of the rows.
+    pub(crate) fn want(&self) -> Want {
+        match self.place {
+            Place::Stored(position) => Want::Stored(position),
+            Place::Key { offset, size, .. } => Want::Key { offset, size },
+        }
+    }
 }
 
 impl Form {

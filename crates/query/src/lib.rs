@@ -9,6 +9,9 @@
 //! groups of all threads become one set. Everything is read from the transaction's own view: its snapshot and its own
 //! writes.
 //!
+//! A query's condition alone, of one table, is a [`RowFilter`]: what scans that give rows to the server pass by
+//! (`pandodb::FilteredRows`).
+//!
 //! What holds:
 //! * **Exact or not at all.** Numbers are integers of 64 or 128 bits (a DECIMAL is one with a scale), every operation is
 //!   checked, the order of texts is the server's. Where the answer is not determined by the rows alone (texts that are
@@ -30,6 +33,7 @@ mod intern;
 mod join;
 mod memory;
 mod range;
+mod row_filter;
 mod run;
 mod scan;
 #[cfg(test)]
@@ -40,4 +44,5 @@ pub use aggregate::{Aggregate, Cell};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
 pub use expression::{Bounds, DatePart, Expression, Operator};
 pub use filter::{Comparison, Constant, Filter, Predicate, TestText};
+pub use row_filter::RowFilter;
 pub use run::{Limits, Outcome, Query, Why};

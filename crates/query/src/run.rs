@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use pandodb::layout::Layouts;
-use pandodb::{processors, Block, Error, Result, Table, Txn, Verdict, Want, Zones};
+use pandodb::{processors, Block, Error, Result, Table, Txn, Verdict, Zones};
 
 use crate::aggregate::{Aggregate, Cell};
 use crate::column::{Column, Form, Place};
@@ -22,7 +22,7 @@ use crate::join::{self, all_rows, Cross, Side, Step, PIECE_ROWS};
 use crate::memory::Gathering;
 use crate::range::ranges;
 use crate::scan::{Judge, Scan};
-use crate::zone::{self, Span};
+use crate::zone;
 
 /// What a query may take.
 #[derive(Clone, Copy, Debug)]
@@ -236,7 +236,7 @@ impl Query {
 
     /// What conditions look at and cannot be computed of every row, as far as types tell. `None`: something fails of no
     /// row at all.
-    fn doubtful(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> Option<Vec<usize>> {
+    pub(crate) fn doubtful(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> Option<Vec<usize>> {
         let size = |column: &Column| size_of(column, layouts[column.table]).flatten();
         let sizes: Vec<_> = self.columns.iter().map(size).collect();
         let ranges = ranges(slots, &sizes);
@@ -249,7 +249,7 @@ impl Query {
         Some(looked_at)
     }
 
-    fn is_supported(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> bool {
+    pub(crate) fn is_supported(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> bool {
         let column_fits = |column: &Column| {
             let Some(layouts) = layouts.get(column.table) else { return false };
             let Some(size) = size_of(column, layouts) else { return false };
@@ -339,11 +339,8 @@ impl Plan<'_> {
         table: usize,
         judge: &'a Judge<'a>,
     ) -> std::result::Result<Scan<'a>, Failure> {
-        let want = |column: &usize| match self.shape.slots.columns[*column].place {
-            Place::Stored(position) => Want::Stored(position),
-            Place::Key { offset, size, .. } => Want::Key { offset, size },
-        };
-        let wants = self.columns[table].iter().map(want).collect();
+        let wants =
+            self.columns[table].iter().map(|column| self.shape.slots.columns[*column].want()).collect();
         Ok(Scan::new(self.layouts[table], txn.view(self.tables[table], 0)?, wants, judge, self.is_stopped))
     }
 
@@ -352,16 +349,8 @@ impl Plan<'_> {
         let Some(filter) = self.filters[table].as_ref().filter(|_| self.doubtful.is_empty()) else {
             return Verdict::Some;
         };
-        let wants = &self.columns[table];
-        zone::verdict(filter, &|slot| {
-            let want = wants.iter().position(|column| *column == slot)?;
-            let column = &self.shape.slots.columns[slot];
-            let stored = match column.place {
-                Place::Stored(position) => Some(&self.layouts[table].current().columns[position]),
-                Place::Key { .. } => None,
-            };
-            Span::of(&zones.get(want)?, column, stored)
-        })
+        let (columns, layouts) = (self.shape.slots.columns, self.layouts[table]);
+        zone::verdict_of_zones(filter, columns, &self.columns[table], layouts, zones)
     }
 
     fn frame<'a>(&self, table: usize, block: &'a Block) -> Frame<'a> {

@@ -3,8 +3,8 @@
 //! Only what compares a column's numbers with constants, or asks for NULLs, is looked at. Of a condition that can fail nothing
 //! is said (`range.rs`): it is to be computed of every row.
 
-use pandodb::layout::{Column as StoredColumn, Kind};
-use pandodb::{Verdict, Zone};
+use pandodb::layout::{Column as StoredColumn, Kind, Layouts};
+use pandodb::{Verdict, Zone, Zones};
 
 use crate::cells::number;
 use crate::column::{Column, Form, Place};
@@ -52,6 +52,25 @@ impl Span {
             Some(verdict) => verdict,
         }
     }
+}
+
+/// Of how many rows of a segment a condition is true; `wants` are the columns that were asked for.
+pub(crate) fn verdict_of_zones(
+    condition: &Prepared,
+    columns: &[Column],
+    wants: &[usize],
+    layouts: &Layouts,
+    zones: &Zones<'_>,
+) -> Verdict {
+    verdict(condition, &|slot| {
+        let want = wants.iter().position(|column| *column == slot)?;
+        let column = &columns[slot];
+        let stored = match column.place {
+            Place::Stored(position) => Some(&layouts.current().columns[position]),
+            Place::Key { .. } => None,
+        };
+        Span::of(&zones.get(want)?, column, stored)
+    })
 }
 
 /// Of how many rows a condition is true; `span_of` tells of slots.

@@ -327,6 +327,67 @@ fn numbers_that_are_too_large_are_noticed_whatever_they_are_compared_with() {
     }
 }
 
+/// A row as `encode` wrote it, or as far as its columns go.
+fn decode(key: &[u8], row: &[u8]) -> Row {
+    let (is_null, rest) = (row[1] & 1 != 0, &row[2..]);
+    let number = (!is_null).then(|| i16::from_le_bytes([rest[0], rest[1]]));
+    let text = &rest[if is_null { 0 } else { 2 }..];
+    assert_eq!(text.len(), 1 + usize::from(text[0]));
+    let id = u32::from_be_bytes(key.try_into().unwrap());
+    (id, number, String::from_utf8(text[1..].to_vec()).unwrap())
+}
+
+#[test]
+fn a_filter_of_rows_leaves_those_that_count_and_some_more() {
+    let mut random = ChaCha8Rng::seed_from_u64(9);
+    let (db, table, mut model) = filled(&mut random);
+    db.checkpoint().unwrap();
+    table.dicts()[0].tree().compact_all().unwrap();
+    let filter = |filter| Query { columns: columns(), filter: Some(filter), ..Query::default() };
+    let rare = Filter::Compare(1, Comparison::Equal, number(7));
+    let is_rare = |row: &Row| row.1 == Some(7);
+    let mut txn = db.begin();
+    for round in 0..2 {
+        for (condition, holds) in
+            [(filter(rare.clone()), &is_rare as &dyn Fn(&Row) -> bool), (filter(self::filter()), &passes)]
+        {
+            let condition = condition.into_row_filter(&table).unwrap();
+            let rows = txn.filtered_rows(&table, condition.wants(), &[0, 1], None, None).unwrap();
+            let mut found = BTreeMap::new();
+            let visited = rows.unwrap().visit(&condition, |key, row| {
+                let row = decode(key, row);
+                found.insert(row.0, row);
+                true
+            });
+            assert!(!visited.unwrap());
+            assert!(
+                found.iter().all(|(id, row)| model.get(id) == Some(row)),
+                "nothing but rows of the table"
+            );
+            assert!(model.values().filter(|row| holds(row)).all(|row| found.contains_key(&row.0)));
+            assert!(found.len() < model.len(), "{} of {}", found.len(), model.len());
+        }
+        if round == 0 {
+            let row = (17, Some(7), "own".into());
+            put(&mut txn, &table, &row);
+            model.insert(17, row);
+        }
+    }
+}
+
+#[test]
+fn a_condition_that_can_fail_is_no_filter_of_rows() {
+    let (_, table) = database();
+    let query = |filter, expressions| Query { columns: columns(), filter, expressions, ..Query::default() };
+    let sum = |bounds| Expression { operator: Operator::Add(0, 1), scale: 0, bounds };
+    let condition = || Some(Filter::Compare(3, Comparison::Greater, number(5)));
+    assert!(query(condition(), vec![sum(Bounds::Signed)]).into_row_filter(&table).is_some());
+    // The sum of an unsigned number and one with a sign may be negative.
+    assert!(query(condition(), vec![sum(Bounds::Unsigned)]).into_row_filter(&table).is_none());
+    assert!(query(None, vec![]).into_row_filter(&table).is_none());
+    assert!(query(condition(), vec![]).into_row_filter(&table).is_none(), "of what is not there");
+}
+
 /// Segments of rows of consecutive ids, whose numbers ascend with them: most conditions leave few of the segments.
 #[test]
 fn segments_without_a_row_that_counts_are_passed_over() {

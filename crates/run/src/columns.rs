@@ -10,12 +10,12 @@ use std::sync::Arc;
 use pando_base::{Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
-use pando_column::{pick, Pick, Zones};
+use pando_column::{pick, Pick, Segment, Zones};
 
 use crate::cache::{Block, BlockKey, Part};
 use crate::index::Index;
 use crate::read_ahead::ReadAhead;
-use crate::run::Run;
+use crate::run::{segment_of, Run};
 
 /// What a segment has of the wanted columns.
 #[derive(Debug)]
@@ -155,6 +155,28 @@ impl RunColumns {
         Ok(Some(columns))
     }
 
+    /// Segment `number`, if it is in the cache.
+    pub fn cached_segment(&self, number: usize) -> Option<Arc<Segment>> {
+        let key = self.run.key_of(self.index.entry(number).place);
+        self.run.context().cache.get(&key).map(segment_of)
+    }
+
+    /// Segment `number`, through the cache.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn segment(&mut self, number: usize) -> Result<Arc<Segment>> {
+        if let Some(segment) = self.cached_segment(number) {
+            return Ok(segment);
+        }
+        let (run, index) = (&self.run, &self.index);
+        let bytes = self.read_ahead.block(run, index, number)?;
+        let segment = Arc::new(run.decode_segment(index, number, bytes)?);
+        let key = run.key_of(index.entry(number).place);
+        run.context().cache.insert(key, Block::Segment(segment.clone()));
+        Ok(segment)
+    }
+
     fn key_of(&self, number: usize, part: u64) -> BlockKey {
         BlockKey { part, ..self.run.key_of(self.index.entry(number).place) }
     }
@@ -175,5 +197,7 @@ fn part_of(pick: &Pick) -> u64 {
     match *pick {
         Pick::Column(id) => u64::from(id) << 1 | 1,
         Pick::Key { offset, size } => 1 << 63 | (offset as u64) << 32 | (size as u64) << 1,
+        // As no bytes of it would be.
+        Pick::WholeKey => 1 << 63,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use pando_base::{Result, Seqno};
 use pando_column::layout::Layouts;
-use pando_column::Pick;
+use pando_column::{Pick, Segment};
 use pando_run::{Columns, Run, RunColumns, Zones};
 
 use crate::source::{LeafView, Source, Target};
@@ -116,6 +116,21 @@ impl Pieces {
         match &mut self.leaf {
             Some(leaf) => leaf.runs[at].columns.columns(number, layouts, picks),
             None => Ok(None),
+        }
+    }
+
+    /// The segment of the piece given last, which is plain; if it is not wanted enough to be read, only when it is in the
+    /// cache.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn segment(&mut self, is_to_read: bool) -> Result<Option<Arc<Segment>>> {
+        let (at, number) = self.at;
+        let Some(leaf) = &mut self.leaf else { return Ok(None) };
+        let columns = &mut leaf.runs[at].columns;
+        match is_to_read {
+            true => columns.segment(number).map(Some),
+            false => Ok(columns.cached_segment(number)),
         }
     }
 

@@ -1,5 +1,5 @@
-"""Random queries over one table, or over two or three that are joined. Every answer is in one order only: by all columns
-of its groups. Tables are named `{t}`, `{d}` and `{e}`; columns have names of their own."""
+"""Random queries over one table, or over two or three that are joined: with groups (`query`), whose answer is in one order
+only, by all columns of the groups, and without (`rows_query`). Tables are named `{t}`, `{d}` and `{e}`; columns have names of their own."""
 
 _COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
 
@@ -146,4 +146,60 @@ def query(random, columns, dimensions=None):
             text += f" LIMIT {random.choice(('1', '3', '2, 5', '0'))}"
     if random.random() < 0.05:
         text = f"SELECT * FROM ({text}) AS derived"
+    return text
+
+
+ROWS = "/* rows */"
+
+
+def _conditions(random, columns):
+    """Several that all have to be true; the first ones tend to be simple."""
+    return [_condition(random, columns, random.choice((0, 2, 2))) for _ in range(random.choice((1, 1, 1, 2, 2, 3)))]
+
+
+def _nested(random, columns, dimensions):
+    """Rows of a subquery, of a UNION, or with a condition of another table."""
+    column, other = random.choice(columns), random.choice(columns)
+    shown = ["id", column.name, other.name]
+    where = " AND ".join(_conditions(random, columns))
+    key = dimensions[0][0].name
+    integers = [of.name for of in columns if "INT" in of.sql_type]
+    return random.choice((
+        f"SELECT {ROWS} * FROM (SELECT {', '.join(dict.fromkeys(shown))} FROM {{t}} WHERE {where}) AS derived",
+        f"SELECT {ROWS} id, {column.name} FROM {{t}} WHERE {where} UNION ALL SELECT id, {column.name} FROM {{t}}"
+        f" WHERE {_condition(random, columns)}",
+        f"SELECT {ROWS} {key} FROM {{d}} WHERE {key} IN (SELECT {random.choice(integers)} FROM {{t}} WHERE {where})",
+        f"SELECT {ROWS} {key} FROM {{d}} WHERE {key} NOT IN (SELECT {random.choice(integers)} FROM {{t}} WHERE {where})",
+        f"SELECT {ROWS} {key}, (SELECT MAX(id) FROM {{t}} WHERE {random.choice(integers)} = {key} AND {where}) AS most FROM {{d}}",
+        f"SELECT {ROWS} id FROM {{t}} WHERE EXISTS (SELECT 1 FROM {{d}} WHERE {key} = {random.choice(integers)}) AND {where}",
+        f"SELECT {ROWS} {key}, id FROM {{d}} LEFT JOIN {{t}} ON {random.choice(integers)} = {key} AND {where}",
+        f"SELECT {ROWS} {key}, id FROM {{d}} LEFT JOIN {{t}} ON {random.choice(integers)} = {key} WHERE {where}",
+    ))
+
+
+def rows_query(random, columns, dimensions):
+    """A SELECT that gives rows, of which conditions leave some. Its answer is a set, but for those with LIMIT."""
+    if random.random() < 0.2:
+        return _nested(random, columns, dimensions)
+    tables, joining, of = "{t}", [], list(columns)
+    if random.random() < 0.3:
+        tables, joining, of = _joined(random, columns, dimensions)
+        if random.random() < 0.3:
+            tables = tables.replace(",", " STRAIGHT_JOIN").replace(" JOIN", " STRAIGHT_JOIN") if "LEFT" not in tables else tables
+            tables = tables.replace("STRAIGHT_STRAIGHT", "STRAIGHT").replace("INNER STRAIGHT_JOIN", "JOIN")
+    shown = ["id"] + [column.name for column in random.sample(of, random.randint(0, min(4, len(of))))]
+    if random.random() < 0.1:
+        shown = ["*"]
+    if random.random() < 0.1:
+        shown.append(number(random, of))
+    conditions = _conditions(random, of)
+    if random.random() < 0.2:
+        conditions.insert(random.randrange(2), random.choice(
+            ("id > 50", "id BETWEEN 20 AND 380", "id % 3 = 1", "1 / id > 0", "id < 300", "LENGTH(id) = 2")))
+    text = f"SELECT {ROWS} {', '.join(shown)} FROM {tables} WHERE {' AND '.join(joining + conditions)}"
+    order = random.random()
+    if order < 0.2 and not joining and tables == "{t}":
+        text += f" ORDER BY id{random.choice(('', ' DESC'))} LIMIT {random.choice(('1', '3', '2, 5', '100'))}"
+    elif order < 0.6:
+        text += f" ORDER BY {random.choice(of).name}{random.choice(('', ' DESC'))}, id"
     return text

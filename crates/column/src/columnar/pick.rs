@@ -29,6 +29,8 @@ pub enum Pick {
         /// How many; not 0.
         size: usize,
     },
+    /// The whole key.
+    WholeKey,
 }
 
 /// What was found.
@@ -69,7 +71,7 @@ pub fn pick(
     };
     let position = |pick: &Pick| match pick {
         Pick::Column(id) => layout.columns.iter().position(|column| column.id == *id),
-        Pick::Key { .. } => None,
+        Pick::Key { .. } | Pick::WholeKey => None,
     };
     let positions: Vec<Option<usize>> = picks.iter().map(position).collect();
     let budget = Budget::new(header.value_bytes.saturating_mul(picks.len()));
@@ -85,6 +87,7 @@ pub fn pick(
                 Some(vector) => Some(vector),
                 None => return Ok(None),
             },
+            (Pick::WholeKey, None) => Some(picker.whole_keys()?),
         });
     }
     Ok(Some(Picked { version: *version, rows: header.rows, vectors }))
@@ -260,6 +263,14 @@ impl<'a> Picker<'a> {
             }
         }
         Ok(Some(Vector::new(rows, None, vector::Values::Fixed { width: size, bytes })))
+    }
+
+    fn whole_keys(&mut self) -> Result<Vector, DecodeError> {
+        let rows = self.header.rows;
+        let keys = &self.keys()?.keys;
+        let mut all = Strings::new();
+        (0..rows).for_each(|row| all.push(keys.get(row)));
+        Ok(Vector::new(rows, None, vector::Values::Varying(all)))
     }
 }
 

@@ -23,6 +23,7 @@ impl ColumnReader {
         let pick = |want: &Want| match *want {
             Want::Stored(position) => Pick::Column(layouts.current().columns[position].id),
             Want::Key { offset, size } => Pick::Key { offset, size },
+            Want::WholeKey => Pick::WholeKey,
         };
         let picks = wants.iter().map(pick).collect();
         ColumnReader { layouts: layouts.clone(), wants: wants.to_vec(), picks }
@@ -44,7 +45,7 @@ impl ColumnReader {
         let current = self.layouts.current();
         let version = columns.version.unwrap_or(current.version);
         let vectors = self.wants.iter().zip(columns.vectors).map(|(want, vector)| match (*want, vector) {
-            (Want::Key { .. }, vector) => vector,
+            (Want::Key { .. } | Want::WholeKey, vector) => vector,
             (Want::Stored(_), Some(vector)) if version == current.version => Some(vector),
             (Want::Stored(position), Some(vector)) => {
                 let now = &current.columns[position];

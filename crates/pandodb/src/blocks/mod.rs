@@ -9,9 +9,13 @@
 //! row ([`rows`]).
 //!
 //! Before a segment's columns are read, whoever asks can look between which values they lie ([`zones`]), and pass over it.
+//!
+//! Who wants rows, not columns, but few of them, takes [`FilteredRows`] instead ([`filtered`]).
 
 mod columns;
+mod filtered;
 mod gather;
+mod rewrite;
 mod rows;
 mod zones;
 
@@ -29,6 +33,7 @@ use crate::scan::{Sight, View, ViewCursor};
 use crate::writes::Writes;
 
 use columns::ColumnReader;
+pub use filtered::{FilteredRows, RowCondition};
 use rows::RowReader;
 pub use zones::{Verdict, Zone, Zones};
 
@@ -47,6 +52,8 @@ pub enum Want {
         /// How many; not 0.
         size: usize,
     },
+    /// The row's whole key.
+    WholeKey,
 }
 
 /// Some rows, as columns.
@@ -62,7 +69,8 @@ pub struct Block {
 
 /// What became of a piece.
 enum Read {
-    Block(Block),
+    /// It waits to be given.
+    Ready,
     /// None of its rows is wanted.
     Skipped,
     /// It is left to a cursor.
@@ -103,6 +111,7 @@ impl View<'_> {
         let is_there = |want: &Want| match *want {
             Want::Stored(position) => position < columns,
             Want::Key { size, .. } => size > 0,
+            Want::WholeKey => true,
         };
         if !wants.iter().all(is_there) {
             let what = format!("a block of {wants:?} of {columns} columns");
@@ -151,7 +160,7 @@ impl Blocks {
             if let Some(block) = self.waiting.take() {
                 return Ok(Some(block));
             }
-            if !self.advance(judge)? {
+            if !self.advance(&mut |blocks, rows| blocks.columns_of(rows, judge))? {
                 return Ok(None);
             }
         }
@@ -183,37 +192,37 @@ impl Blocks {
 
     /// Goes on to the next segment whose columns can be read; what lies before it is left to a cursor. Says whether
     /// there is anything of both.
-    fn advance(&mut self, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<bool> {
+    fn advance(&mut self, read: &mut dyn FnMut(&mut Blocks, usize) -> Result<Read>) -> Result<bool> {
         let mut begin: Option<Vec<u8>> = None;
         while let Some(piece) = self.pieces.next()? {
-            let read = self.columns_of(&piece, judge)?;
-            if matches!(read, Read::RowByRow) {
+            let outcome = match piece.plain_rows {
+                Some(_) if self.has_own(&piece)? => Read::RowByRow,
+                Some(0) => Read::Skipped,
+                Some(rows) => read(self, rows)?,
+                None => Read::RowByRow,
+            };
+            if matches!(outcome, Read::RowByRow) {
                 begin.get_or_insert(piece.begin);
                 continue;
             }
-            if let Read::Block(block) = read {
-                self.waiting = Some(block);
-            }
             if let Some(begin) = begin.take() {
-                self.cursor = Some(self.sight.cursor(Some(&begin), Some(&piece.begin))?);
+                self.cursor = Some(self.between(&begin, Some(&piece.begin))?);
             }
-            if self.waiting.is_some() || self.cursor.is_some() {
+            if matches!(outcome, Read::Ready) || self.cursor.is_some() {
                 return Ok(true);
             }
         }
         let Some(begin) = begin else { return Ok(false) };
-        self.cursor = Some(self.sight.cursor(Some(&begin), self.end.as_deref())?);
+        self.cursor = Some(self.between(&begin, self.end.as_deref())?);
         Ok(true)
     }
 
-    fn columns_of(&mut self, piece: &Piece, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<Read> {
-        let Some(rows) = piece.plain_rows else { return Ok(Read::RowByRow) };
-        if self.has_own(piece)? {
-            return Ok(Read::RowByRow);
-        }
-        if rows == 0 {
-            return Ok(Read::Skipped);
-        }
+    fn between(&self, begin: &[u8], end: Option<&[u8]>) -> Result<ViewCursor> {
+        self.sight.cursor(Some(begin), end, self.own.as_ref().map(|(_, own)| own))
+    }
+
+    /// Reads the columns of the piece given last, which has so many rows.
+    fn columns_of(&mut self, rows: usize, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<Read> {
         let verdict = judge(&self.columns.zones(&self.pieces));
         if verdict == Verdict::None {
             self.pieces.skip();
@@ -222,9 +231,9 @@ impl Blocks {
         }
         let (layouts, picks) = self.columns.wanted();
         let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(Read::RowByRow) };
-        let vectors = self.columns.vectors(rows, columns);
-        let is_all_wanted = verdict == Verdict::All;
-        Ok(vectors.map_or(Read::RowByRow, |vectors| Read::Block(Block { rows, vectors, is_all_wanted })))
+        let Some(vectors) = self.columns.vectors(rows, columns) else { return Ok(Read::RowByRow) };
+        self.waiting = Some(Block { rows, vectors, is_all_wanted: verdict == Verdict::All });
+        Ok(Read::Ready)
     }
 
     /// Whether there are own writes in the piece, which comes after those asked for before.

@@ -37,7 +37,7 @@ impl Plan {
         let target_of = |id: u32| {
             let stored = |want: &Want| match want {
                 Want::Stored(position) => current.columns.get(*position).is_some_and(|c| c.id == id),
-                Want::Key { .. } => false,
+                Want::Key { .. } | Want::WholeKey => false,
             };
             wants.iter().position(stored)
         };
@@ -159,6 +159,7 @@ impl RowReader {
         let gather = |want: &Want| match *want {
             Want::Stored(position) => Gather::of(&columns[position].ty),
             Want::Key { size, .. } => Gather::new(size),
+            Want::WholeKey => Gather::new(0),
         };
         let gathers = distinct.iter().map(gather).collect();
         RowReader { layouts: layouts.clone(), wants: distinct, order, gathers, plans: Vec::new() }
@@ -177,8 +178,10 @@ impl RowReader {
         }
         self.plans[version].as_ref()?.read(row, &mut self.gathers)?;
         for (gather, want) in self.gathers.iter_mut().zip(&self.wants) {
-            if let Want::Key { offset, size } = *want {
-                gather.push(key.get(offset..offset.checked_add(size)?)?)?;
+            match *want {
+                Want::Key { offset, size } => gather.push(key.get(offset..offset.checked_add(size)?)?)?,
+                Want::WholeKey => gather.push(key)?,
+                Want::Stored(_) => {}
             }
         }
         Some(())

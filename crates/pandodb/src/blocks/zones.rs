@@ -39,6 +39,7 @@ impl Zones<'_> {
     pub fn get(&self, want: usize) -> Option<Zone> {
         match *self.wants.get(want)? {
             Want::Key { offset, size } => self.of_key(offset, size),
+            Want::WholeKey => None,
             Want::Stored(position) => self.of_column(&self.layouts.current().columns[position]),
         }
     }

@@ -1,0 +1,243 @@
+#include "pushdown_filter.h"
+#include "variables.h"
+#include "sql_select.h"
+
+namespace pando {
+
+static Item_cond *to_and(Item *condition)
+{
+  const bool is_and= condition->type() == Item::COND_ITEM &&
+                     static_cast<Item_cond *>(condition)->functype() == Item_func::COND_AND_FUNC;
+  return is_and ? static_cast<Item_cond *>(condition) : nullptr;
+}
+
+/* The parts of an AND, in the order in which the server evaluates them. */
+static std::vector<Item *> parts_of(Item *condition)
+{
+  Item_cond *list= to_and(condition);
+  if (!list)
+    return {condition};
+  std::vector<Item *> parts;
+  List_iterator_fast<Item> items(*list->argument_list());
+  for (Item *item; (item= items++); )
+    parts.push_back(item);
+  return parts;
+}
+
+/* Whether the server ends at the first part that is unknown, and not only at one that is false. */
+static bool ends_where_unknown(Item *condition)
+{
+  Item_cond *list= to_and(condition);
+  return !list || list->is_top_level_item();
+}
+
+/* A column, or a literal that is not to be converted when it is first looked at. */
+static bool is_plain(Item *item)
+{
+  item= item->real_item();
+  return item->type() == Item::FIELD_ITEM || (item->basic_const_item() && item->type() != Item::CACHE_ITEM);
+}
+
+/* What two values have to have in common to be compared as they are; 0: it may be made something else. YEAR, for one, is
+   compared as a date with some constants, and as a number with others. */
+static uint kind_of(Item *item)
+{
+  const enum_field_types type= item->field_type();
+  switch (type)
+  {
+  case MYSQL_TYPE_TINY:
+  case MYSQL_TYPE_SHORT:
+  case MYSQL_TYPE_INT24:
+  case MYSQL_TYPE_LONG:
+  case MYSQL_TYPE_LONGLONG:
+  case MYSQL_TYPE_NEWDECIMAL:
+  case MYSQL_TYPE_FLOAT:
+  case MYSQL_TYPE_DOUBLE:
+    return is_exact_number(item) || item->cmp_type() == REAL_RESULT ? 1 : 0;
+  case MYSQL_TYPE_STRING:
+  case MYSQL_TYPE_VAR_STRING:
+  case MYSQL_TYPE_VARCHAR:
+    return item->cmp_type() == STRING_RESULT ? 2 : 0;
+  case MYSQL_TYPE_DATE:
+  case MYSQL_TYPE_DATETIME:
+    return item->cmp_type() == TIME_RESULT ? 3 + uint(type) : 0;
+  default:
+    return 0;
+  }
+}
+
+/* Whether evaluating it does nothing but tell whether it is true: of columns of any table and of literals. */
+static bool is_silent(Item *item)
+{
+  const bool is_list= item->type() == Item::COND_ITEM;
+  if (is_list)
+  {
+    List_iterator_fast<Item> items(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= items++); )
+      if (!is_silent(part))
+        return false;
+    return true;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  Item_func *function= static_cast<Item_func *>(item);
+  Item **arguments= function->arguments();
+  switch (function->functype())
+  {
+  case Item_func::NOT_FUNC:
+    return is_silent(arguments[0]);
+  case Item_func::ISNULL_FUNC:
+  case Item_func::ISNOTNULL_FUNC:
+    return is_plain(arguments[0]);
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+  case Item_func::NE_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+  case Item_func::IN_FUNC:
+    break;
+  default:
+    return false;
+  }
+  const uint kind= kind_of(arguments[0]);
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (!is_plain(arguments[i]) || !kind || kind_of(arguments[i]) != kind)
+      return false;
+  return true;
+}
+
+/* What takes the conditions, if it can be done. */
+class Taker
+{
+public:
+  Taker(THD *thd, TABLE *table, ha_pando *handler) : m_thd(thd), m_table(table), m_handler(handler) {}
+
+  PandoFilter *take(const std::vector<Item *> &parts, std::list<Like_pattern> *patterns)
+  {
+    Query_owner query;
+    Translator translator(m_thd, m_table, m_handler, query.get());
+    if (!translator.translate(parts) || m_thd->is_error())
+      return nullptr;
+    *patterns= translator.release_patterns();
+    return pando_filter_new(query.get(), m_handler->engine_table());
+  }
+
+  bool can_take(Item *part)
+  {
+    std::list<Like_pattern> patterns;
+    PandoFilter *filter= take({part}, &patterns);
+    pando_filter_free(filter);
+    return filter;
+  }
+
+private:
+  THD *m_thd;
+  TABLE *m_table;
+  ha_pando *m_handler;
+};
+
+std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *handler, Item *all, Item *condition)
+{
+  Taker taker(thd, table, handler);
+  std::vector<Item *> taken;
+  bool is_all_silent= true;
+  for (Item *part : parts_of(all))
+  {
+    if (taker.can_take(part))
+      taken.push_back(part);
+    else if (!is_silent(part))
+    {
+      is_all_silent= false;
+      break;
+    }
+  }
+  if (!is_all_silent && !ends_where_unknown(all))
+    return nullptr;
+  /* What the server has found out of the table alone, from conditions on several, can tell more. */
+  if (is_all_silent && condition != all)
+  {
+    taken.clear();
+    for (Item *part : parts_of(condition))
+      if (taker.can_take(part))
+        taken.push_back(part);
+  }
+  std::list<Like_pattern> patterns;
+  PandoFilter *filter= taken.empty() ? nullptr : taker.take(taken, &patterns);
+  return std::unique_ptr<Row_filter>(filter ? new Row_filter(filter, std::move(patterns)) : nullptr);
+}
+
+} // namespace pando
+
+using namespace pando;
+
+/* Whether the plan goes over rows: all of them, or those of a range. */
+static bool goes_over_rows(const TABLE *table, const JOIN_TAB *tab)
+{
+  return tab->type == JT_ALL && (!tab->quick || tab->quick->index == table->s->primary_key);
+}
+
+/* The table's step of the plan that the server is making. */
+static const JOIN_TAB *step_of(const TABLE *table)
+{
+  /* What the table knows itself is from before the best order was found. */
+  const JOIN_TAB *first= table->reginfo.join_tab;
+  const JOIN_TAB *tab= first && first->join ? first->join->map2table[table->tablenr] : nullptr;
+  return tab && tab->table == table ? tab : nullptr;
+}
+
+bool ha_pando::may_filter() const
+{
+  THD *thd= ha_thd();
+  if (!may_answer_queries() || !pushdown_of(thd))
+    return false;
+  const JOIN_TAB *tab= step_of(table);
+  return tab && tab->select_cond && goes_over_rows(table, tab) && !table->versioned() &&
+         !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !thd->lex->with_rownum &&
+         !thd->lex->limit_rows_examined &&
+         !(tab->join->select_lex->uncacheable & (UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT));
+}
+
+/* The server goes on evaluating all of it, and shows it by `pushed_cond`; of a partitioned table that of the whole. */
+const COND *ha_pando::cond_push(const COND *condition)
+{
+  /* When a scan has begun the server asks again what it was told before. */
+  if (inited != NONE)
+    return condition;
+  m_filter.reset();
+  if (!may_filter())
+    return condition;
+  m_filter= Row_filter::make(ha_thd(), table, this, step_of(table)->select_cond, const_cast<Item *>(condition));
+  if (m_filter)
+    table->file->pushed_cond= condition;
+  return condition;
+}
+
+void ha_pando::cond_pop()
+{
+  if (inited == NONE)
+    m_filter.reset();
+}
+
+/* Whether the scan that begins here, or goes on, may leave out rows. */
+bool ha_pando::can_filter() const
+{
+  return m_filter && m_scan_dictionary == 0 && table->file->pushed_cond && !is_locking() &&
+         read_mode() == PANDO_READ_SNAPSHOT;
+}
+
+/* Tells the filter which columns are wanted. A scan under way goes on anew: its rows do not have what was not wanted. */
+void ha_pando::need_columns()
+{
+  if (!m_filter)
+    return;
+  const std::vector<uint32_t> positions= m_row_codec.wanted_positions();
+  pando_filter_need(m_filter->get(), positions.data(), positions.size());
+  if (m_is_filtered)
+  {
+    m_at_cursor= false;
+    m_rows_left= 0;
+  }
+}
