@@ -186,7 +186,7 @@ build_conformance_view() {
         cp -r "$INSTALLED/mysql-test/include" "$view/mysql-test/"
         replace_engine 'InnoDB|MyISAM' "$engine" "$view/mysql-test/include"
         # What the driver itself reads must stay as it is.
-        cp "$INSTALLED"/mysql-test/include/{default_*.cnf,mtr_*} "$view/mysql-test/include/"
+        cp "$INSTALLED"/mysql-test/include/{default_*.cnf,mtr_*,check-*.test} "$view/mysql-test/include/"
         # Some source what belongs to others.
         for suite in "${CONFORMANCE_SUITES[@]}"; do copy_conformance_suite "$suite" "$engine" "$view"; done
         cp "$PANDO_SERVER_SOURCE/.pando-version" "$stamp"
