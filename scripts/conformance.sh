@@ -119,7 +119,7 @@ go_on_after_errors() {
             open(my $lines, "<", $file) or die "$file: $!";
             while (<$lines>) {
                 if (/^\s*(?:--\s*)?source\s+([^\s;]+)\s*;?\s*$/) {
-                    my ($path) = grep { -f } "$ENV{TESTS}/$1", $1;
+                    my ($path) = grep { -f } "$ENV{TESTS}/$1", "$ENV{TESTS}/../$1", $1;
                     (my $stem = $path // "") =~ s/\.[^.\/]*$//;
                     if ($path && $path !~ m{^(\./)?include/} && $path !~ /\$/ && !-f "$stem.combinations" && !-f "$stem.opt") {
                         show($path);
