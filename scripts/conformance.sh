@@ -67,6 +67,7 @@ replace_engine() {
             s/\b(insert|replace)\s+delayed\s+into\b/$1 into/gi if $ARGV !~ m{/delayed[^/]*$};
             next if $engine ne "PANDO";
             s/\binnodb_(trx|locks|lock_waits)\b/PANDO_\U$1/gi;
+            s/\b(gtid_slave_pos_)innodb\b/$1$engine/gi;
             s/\binnodb([_-]lock[_-]wait[_-]timeout)\b/pando$1/gi'
 }
 
