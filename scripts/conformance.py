@@ -83,15 +83,18 @@ class Run:
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
         os.makedirs(self.directory, exist_ok=True)
+        if not tests:
+            return
         for test in tests:
             for old in self.rejects(test):
                 os.remove(old)
+        names = " ".join(test.split(",")[0] for test in tests)
         command = [os.path.join(ROOT, "scripts", "mtr.sh"), "--suite", self.suite, "--suite-timeout=600",
                    "--testcase-timeout=3"] + tests
         with open(self.log_path, "a") as log:
             driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       env=dict(os.environ, PANDO_TEST_ENGINE=self.engine,
-                                               PANDO_GO_ON=" ".join(tests) if go_on else "",
+                                               PANDO_GO_ON=names if go_on else "",
                                                PANDO_RECORD="1" if self.suite in RECORDED else ""),
                                       errors="replace", text=True)
             for line in driver.stdout:
@@ -106,6 +109,20 @@ class Run:
                 shutil.move(source, os.path.join(self.directory, name))
             elif name.endswith(".result") and self.suite in RECORDED and read(source) != self.recorded(stem):
                 shutil.copy(source, os.path.join(self.directory, stem + ".reject"))
+
+    def start_again(self, tests):
+        """Runs tests once more, going on after errors; each combination for itself, since several write into one file."""
+        self.start([test for test in tests if "," not in test], keep=True, go_on=True)
+        for test in tests:
+            if "," in test:
+                kept = {path: read(path) for path in self.rejects(test)}
+                self.start([test], keep=True, go_on=True)
+                for path in self.rejects(test):
+                    os.rename(path, os.path.join(self.directory, test + ".reject"))
+                for path, text in kept.items():
+                    if not os.path.exists(path):
+                        with open(path, "w", errors="surrogateescape") as file:
+                            file.write(text)
 
     def rejects(self, test):
         """Files with outputs that are not the recorded one."""
@@ -158,12 +175,12 @@ def judge(suite, run=True, tests=(), only_named=False):
     """Test -> (verdict, what to show). With `run`, what has not been run for it (and is one of `tests`, if any are
     named) is run."""
     pando, innodb = Run(suite, "PANDO"), Run(suite, "InnoDB")
-    ended = sorted({test.split(",")[0] for test, outcome in pando.outcomes().items()
-                    if outcome == "fail" and pando.output(test, outcome) is None})
-    ended = [test for test in ended if not tests or test in tests]
+    ended = sorted(test for test, outcome in pando.outcomes().items()
+                   if outcome == "fail" and pando.output(test, outcome) is None)
+    ended = [test for test in ended if not tests or test.split(",")[0] in tests]
     if ended and run:
-        pando.start(ended, keep=True, go_on=True)
-        innodb.start(ended, keep=True, go_on=True)
+        pando.start_again(ended)
+        innodb.start_again(ended)
     verdicts, open_tests = {}, {}
     for test, outcome in sorted(pando.outcomes().items()):
         if only_named and test.split(",")[0] not in tests:
@@ -184,6 +201,12 @@ def judge(suite, run=True, tests=(), only_named=False):
     if missing and run:
         innodb.start(missing, keep=True)
     found = innodb.outcomes()
+    ended = [test for test in open_tests if found.get(test) == "fail" and innodb.output(test, "fail") is None]
+    ended = [test for test in ended if not tests or test.split(",")[0] in tests]
+    if ended and run:
+        # PANDO has come further.
+        innodb.start_again(ended)
+        found = innodb.outcomes()
     for test, mine in open_tests.items():
         outcome = found.get(test, "not run")
         text = innodb.output(test, outcome)

@@ -67,6 +67,7 @@ replace_engine() {
             s/\b(insert|replace)\s+delayed\s+into\b/$1 into/gi if $ARGV !~ m{/delayed[^/]*$};
             next if $engine ne "PANDO";
             s/\binnodb_(trx|locks|lock_waits)\b/PANDO_\U$1/gi;
+            s/\b(gtid_slave_pos_)innodb\b/$1$engine/gi;
             s/\binnodb([_-]lock[_-]wait[_-]timeout)\b/pando$1/gi'
 }
 
@@ -119,7 +120,7 @@ go_on_after_errors() {
             open(my $lines, "<", $file) or die "$file: $!";
             while (<$lines>) {
                 if (/^\s*(?:--\s*)?source\s+([^\s;]+)\s*;?\s*$/) {
-                    my ($path) = grep { -f } "$ENV{TESTS}/$1", $1;
+                    my ($path) = grep { -f } "$ENV{TESTS}/$1", "$ENV{TESTS}/../$1", $1;
                     (my $stem = $path // "") =~ s/\.[^.\/]*$//;
                     if ($path && $path !~ m{^(\./)?include/} && $path !~ /\$/ && !-f "$stem.combinations" && !-f "$stem.opt") {
                         show($path);
@@ -186,7 +187,7 @@ build_conformance_view() {
         cp -r "$INSTALLED/mysql-test/include" "$view/mysql-test/"
         replace_engine 'InnoDB|MyISAM' "$engine" "$view/mysql-test/include"
         # What the driver itself reads must stay as it is.
-        cp "$INSTALLED"/mysql-test/include/{default_*.cnf,mtr_*} "$view/mysql-test/include/"
+        cp "$INSTALLED"/mysql-test/include/{default_*.cnf,mtr_*,check-*.test} "$view/mysql-test/include/"
         # Some source what belongs to others.
         for suite in "${CONFORMANCE_SUITES[@]}"; do copy_conformance_suite "$suite" "$engine" "$view"; done
         cp "$PANDO_SERVER_SOURCE/.pando-version" "$stamp"

@@ -97,7 +97,10 @@ bool Translator::add_outputs(const ::Query *query)
     if (!add_value(item))
       return false;
   }
-  return !(has_average && query->having);
+  if (!query->having)
+    return true;
+  /* A subquery there may read columns that make no groups, from one of the group's rows. */
+  return !has_average && !query->having->with_subquery();
 }
 
 /* A column, or an expression, that makes groups. */

@@ -22,7 +22,8 @@
      end         0x00 0x01
 
    CHAR columns are compared without their filling, also where the collation is NO PAD: that is how the
-   server compares them in expressions, so a lookup by key finds what a scan finds.
+   server compares them in expressions, so a lookup by key finds what a scan finds. It groups by them with their
+   filling, though, so such keys are not read in order to group (information.cc).
 
    Weights are handled byte by byte where the space's weight has one byte; else in units of its size,
    which is the size of all weights of that collation. */

@@ -498,6 +498,7 @@ impl Txn {
         cursor.seek_first()?;
         while cursor.valid() {
             self.lock_restored(dict, cursor.key())?;
+            dict.note_prepared_key(cursor.key());
             cursor.next()?;
         }
         self.touch(dict);
@@ -510,6 +511,7 @@ impl Txn {
         match *entry {
             Entry::Record { kind, key, value, .. } => {
                 self.lock_restored(dict, key)?;
+                dict.note_prepared_key(key);
                 match kind {
                     Kind::Put => self.write_put(dict, key, value),
                     Kind::Delete => self.write_delete(dict, key),

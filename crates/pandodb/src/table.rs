@@ -25,6 +25,9 @@ pub struct Dict {
     /// `fetch_max` before the record that used the value is in the tree, so a checkpoint that
     /// holds the record holds the counter too.
     pub(crate) auto_increment: AtomicU64,
+    /// Of the rows of a table without a primary key: the largest key in transactions that recovery found
+    /// prepared. Until they commit, no tree has it.
+    prepared_hidden_key: AtomicU64,
     /// Of a table's rows: how many there are.
     pub(crate) row_count: RowCount,
     /// Transactions with uncommitted writes in it.
@@ -54,6 +57,7 @@ impl Dict {
             tree,
             file,
             auto_increment: AtomicU64::new(auto_increment),
+            prepared_hidden_key: AtomicU64::new(0),
             row_count: RowCount::new(),
             writers: Writers::default(),
             queued: AtomicBool::new(false),
@@ -63,6 +67,13 @@ impl Dict {
             job_failure: Failure::default(),
             checkpoint_failure: Failure::default(),
             readable_from: AtomicU64::new(0),
+        }
+    }
+
+    /// Recovery found this key in a prepared transaction. Keys of other tables that look like hidden ones do no harm.
+    pub(crate) fn note_prepared_key(&self, key: &[u8]) {
+        if let Ok(bytes) = <[u8; 8]>::try_from(key) {
+            self.prepared_hidden_key.fetch_max(u64::from_be_bytes(bytes), Ordering::AcqRel);
         }
     }
 
@@ -276,7 +287,7 @@ impl Table {
     }
 
     /// A new key for a row of a table without a primary key. Larger than every key given out
-    /// before, also before a restart: the first call looks for the largest in the tree.
+    /// before, also before a restart: the first call looks for the largest in the tree and in what is prepared.
     pub fn next_hidden_key(&self) -> Result<u64> {
         self.reserve_hidden_keys(1)
     }
@@ -298,16 +309,17 @@ impl Table {
     }
 
     fn largest_hidden_key(&self) -> Result<u64> {
+        let prepared = self.rows().prepared_hidden_key.load(Ordering::Acquire);
         let mut cursor = self.rows().tree.cursor(Seqno::MAX);
         cursor.seek_last()?;
         if !cursor.valid() {
-            return Ok(0);
+            return Ok(prepared);
         }
         let key = cursor.key();
         let bytes: [u8; 8] = key.try_into().map_err(|_| {
             pando_base::Error::corruption(&self.rows().file.path(), 0, "hidden key", "8 bytes", key.len())
         })?;
-        Ok(u64::from_be_bytes(bytes))
+        Ok(u64::from_be_bytes(bytes).max(prepared))
     }
 }
 

@@ -588,3 +588,37 @@ fn lazy_modes_may_lose_a_prepare_but_only_whole() {
     assert!(db.report_prepared(9).is_empty());
     assert_eq!(count(&db, T).unwrap(), 0);
 }
+
+/// New rows of a table without a primary key took the keys of the rows that were prepared, and were gone when these
+/// committed.
+#[test]
+fn hidden_keys_of_prepared_rows_are_not_given_out_again_after_a_restart() {
+    let insert = |db: &Arc<Db>, value: &str| {
+        let table = db.open_table(T).unwrap();
+        let mut txn = db.begin();
+        let key = table.next_hidden_key().unwrap().to_be_bytes();
+        for dict in 0..2 {
+            txn.put(&table, dict, &key, value.as_bytes(), LockWait::NoWait).unwrap();
+        }
+        txn
+    };
+    let (vfs, db, table) = world();
+    insert(&db, "committed").commit().unwrap();
+    insert(&db, "prepared").prepare(b"x").unwrap();
+    drop((table, db));
+    // As a run of its own, too.
+    let mut settings = options(&Lines::default());
+    settings.write_set_bytes = 1;
+    let files: Arc<dyn Vfs> = vfs.crash();
+    let db = Db::open_with_vfs(settings, files.clone(), files.clone()).unwrap();
+    insert(&db, "spilled").prepare(b"y").unwrap();
+    assert!(db.metrics().spills.get() > 0);
+    drop(db);
+    let db = Db::open_with_vfs(options(&Lines::default()), files.clone(), files).unwrap();
+    assert_eq!(db.report_prepared(9).len(), 2);
+    insert(&db, "new").commit().unwrap();
+    assert!(db.commit_by_xid(b"y").unwrap());
+    insert(&db, "newer").commit().unwrap();
+    assert!(db.commit_by_xid(b"x").unwrap());
+    assert_eq!(count(&db, T).unwrap(), 5);
+}
