@@ -48,7 +48,7 @@ enum Grain {
 /// About what the index has of a segment beside its zones, and its block's header.
 const INDEX_BYTES: usize = 64;
 /// Segments are small if they take at most this part more, what the index has of them included.
-const SMALL_COSTS_MAX: f64 = 1.04;
+const SMALL_COSTS_MAX: f64 = 1.06;
 
 /// Writes a run. Dropped before [`RunWriter::finish`], it leaves nothing behind.
 pub struct RunWriter {
