@@ -42,6 +42,9 @@ static bool is_plain(Item *item)
    compared as a date with some constants, and as a number with others. */
 static uint kind_of(Item *item)
 {
+  /* Rows have no type of their own. */
+  if (item->cols() != 1)
+    return 0;
   const enum_field_types type= item->field_type();
   switch (type)
   {
