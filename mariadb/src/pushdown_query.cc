@@ -56,6 +56,35 @@ bool Translator::add_groups(const ::Query *query)
   return true;
 }
 
+/* Whether a subquery in HAVING may read columns that make no groups, from one of the group's rows: any but those that
+   depend on nothing outside. */
+static bool reads_rows_of_groups(Item *item)
+{
+  if (!item->with_subquery())
+    return false;
+  if (item->type() == Item::SUBSELECT_ITEM)
+  {
+    Item_subselect *subquery= static_cast<Item_subselect *>(item);
+    return subquery->substype() != Item_subselect::SINGLEROW_SUBS || subquery->is_correlated ||
+           subquery->used_tables() != 0;
+  }
+  if (item->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> items(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= items++); )
+      if (reads_rows_of_groups(part))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return true;
+  Item_func *function= static_cast<Item_func *>(item);
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (reads_rows_of_groups(function->arguments()[i]))
+      return true;
+  return false;
+}
+
 /* The items of the temporary table, as Create_tmp_table::add_fields takes them. */
 bool Translator::add_outputs(const ::Query *query)
 {
@@ -99,8 +128,7 @@ bool Translator::add_outputs(const ::Query *query)
   }
   if (!query->having)
     return true;
-  /* A subquery there may read columns that make no groups, from one of the group's rows. */
-  return !has_average && !query->having->with_subquery();
+  return !has_average && !reads_rows_of_groups(query->having);
 }
 
 /* A column, or an expression, that makes groups. */
