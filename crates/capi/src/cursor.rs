@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pandodb::{Cursor, FilteredRows, LockMode, LockWait, ReadMode, Table, Txn};
+use pandodb::{Cursor, EngineError, FilteredRows, LockMode, LockWait, ReadMode, Table, Txn};
 
 use crate::batch::{Arena, PandoBatch};
 use crate::bytes::PandoBytes;
@@ -225,7 +225,11 @@ impl PandoCursor {
             let wants = filter.filter.wants();
             self.filtered = txn.filtered_rows(&filter.table, wants, &filter.needed, begin, stop)?;
         }
-        let Some(rows) = &mut self.filtered else { return Ok(true) };
+        // To say that there are no more rows would lose them silently.
+        let Some(rows) = &mut self.filtered else {
+            let what = "rows of a filter, of a scan that did not begin with it".into();
+            return Err(EngineError::Unsupported { what }.into());
+        };
         let (rows_max, bytes_max) = (fetch.rows_max, fetch.bytes_max as usize);
         let arena = &mut self.arena;
         let visited = rows.visit(&filter.filter, |key, value| {
