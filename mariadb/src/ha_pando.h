@@ -187,6 +187,7 @@ private:
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
   int read_through(uchar *record, bool *passed_by);
+  PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
   int get_row(PandoBytes row_key, uchar *record, bool *absent);
   int get_exact(uchar *record);
   int still_belongs(const uchar *record, bool *belongs);

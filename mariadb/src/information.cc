@@ -1,4 +1,5 @@
 /* Statistics, costs, CHECK, ANALYZE and OPTIMIZE, and what the engine can do. */
+#include "counted_call.h"
 #include "ha_pando.h"
 
 using namespace pando;
@@ -142,6 +143,7 @@ ha_rows ha_pando::records_in_range(uint index, const key_range *min, const key_r
   }
   uint64_t rows;
   PandoBytes none= {};
+  Counted_call counted(handler_stats);
   if (PandoStatus status= pando_table_estimate(m_table, layout.dictionary(), has_from ? from.view() : none,
                                                has_to ? to.view() : none, &rows))
   {

@@ -1,4 +1,5 @@
 /* The handler of a query that the engine has answered, and when there is one. */
+#include "counted_call.h"
 #include "pushdown.h"
 #include "variables.h"
 #include "filesort.h"
@@ -261,5 +262,6 @@ bool ha_pando::may_answer_queries() const
 
 PandoStatus ha_pando::answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes)
 {
+  Counted_call counted(handler_stats);
   return pando_query_run(query, txn(), tables, count, memory_bytes, is_stopped, ha_thd());
 }

@@ -19,6 +19,7 @@
    A consistent read up the rows may leave rows out for which a condition of the server is not true (`m_is_filtered`; see
    pushdown_filter.h): the engine then evaluates it on whole columns, and gives the columns that are wanted of what is left.
    Scans of all rows are filtered from the start, others when they have fetched some hundred rows. */
+#include "counted_call.h"
 #include "pushdown_filter.h"
 
 using namespace pando;
@@ -118,7 +119,11 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   wanted.filter= m_is_filtered ? m_filter->get() : nullptr;
   while (true)
   {
-    PandoStatus status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
+    PandoStatus status;
+    {
+      Counted_call counted(handler_stats);
+      status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
+    }
     if (status && status != PANDO_STATUS_NOT_FOUND)
       return fail(status);
     if (m_batch.count || m_batch.ended || !wanted.filter)
@@ -409,8 +414,7 @@ bool ha_pando::is_within(PandoBytes key) const
 /* What virtual columns would be now, only the server can tell: looks for the entry. */
 int ha_pando::still_has_entry(Index_layout *layout, bool *still)
 {
-  PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key, PANDO_READ_LATEST,
-                                    PANDO_WAIT_DEFAULT, m_check_buffer);
+  PandoStatus status= look_up(m_scan_dictionary, m_entry_key, PANDO_READ_LATEST, PANDO_WAIT_DEFAULT, m_check_buffer);
   *still= false;
   if (status == PANDO_STATUS_NOT_FOUND)
     return 0;
@@ -422,9 +426,15 @@ int ha_pando::still_has_entry(Index_layout *layout, bool *still)
   return 0;
 }
 
+PandoStatus ha_pando::look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value)
+{
+  Counted_call counted(handler_stats);
+  return pando_txn_get(txn(), m_table, dictionary, key, read, wait, value);
+}
+
 int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent)
 {
-  PandoStatus status= pando_txn_get(txn(), m_table, 0, row_key, read_mode(), wait_s(), m_buffer);
+  PandoStatus status= look_up(0, row_key, read_mode(), wait_s(), m_buffer);
   m_is_peek= false;
   *absent= status == PANDO_STATUS_NOT_FOUND || status == PANDO_STATUS_SKIPPED;
   m_row_just_locked= is_locking() && !status && pando_txn_just_locked(txn());
@@ -464,13 +474,11 @@ int ha_pando::get_exact(uchar *record)
   }
   while (true)
   {
-    PandoStatus status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key,
-                                      is_locking() ? PANDO_READ_LATEST : read_mode(), PANDO_WAIT_DEFAULT,
-                                      m_entry_buffer);
+    PandoStatus status= look_up(m_scan_dictionary, m_entry_key, is_locking() ? PANDO_READ_LATEST : read_mode(),
+                                PANDO_WAIT_DEFAULT, m_entry_buffer);
     /* The lock of the row protects its entry; where there is none, the key itself is locked. */
     if (status == PANDO_STATUS_NOT_FOUND && is_locking() && takes_gaps())
-      status= pando_txn_get(txn(), m_table, m_scan_dictionary, m_entry_key, read_mode(), wait_s(),
-                            m_entry_buffer);
+      status= look_up(m_scan_dictionary, m_entry_key, read_mode(), wait_s(), m_entry_buffer);
     if (status)
       return fail(status);
     m_entry_value= pando_buffer_bytes(m_entry_buffer);

@@ -1,4 +1,5 @@
 /* Inserting, changing and deleting rows: an entry for each dictionary, then one call. */
+#include "counted_call.h"
 #include "ha_pando.h"
 
 using namespace pando;
@@ -136,7 +137,12 @@ int ha_pando::write_one_row(const uchar *record)
     entry.present= true;
   encode_row(record, m_new_row_key.view(), &m_new);
   views(m_new, &m_new_views);
-  if (PandoStatus status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size())))
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()));
+  }
+  if (status)
     return write_failed(status);
   set_row_key(m_new_row_key);
   return 0;
@@ -171,8 +177,12 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
     return HA_ERR_RECORD_IS_THE_SAME;
   views(m_old, &m_old_views);
   views(m_new, &m_new_views);
-  if (PandoStatus status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(),
-                                               uint32_t(m_new_views.size())))
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(), uint32_t(m_new_views.size()));
+  }
+  if (status)
     return write_failed(status);
   set_row_key(m_new_row_key);
   if (table->found_next_number_field && new_record == table->record[0] &&
@@ -194,5 +204,6 @@ int ha_pando::delete_row(const uchar *record)
     entry.present= true;
   encode_row(record, m_old_row_key.view(), &m_old);
   views(m_old, &m_old_views);
+  Counted_call counted(handler_stats);
   return fail(pando_txn_delete_row(txn(), m_table, m_old_views.data(), uint32_t(m_old_views.size())));
 }

@@ -1,6 +1,7 @@
 //! What every layer of Pando shares: ids and sequence numbers, the record, limits and defaults,
-//! the operating error, and the table of metrics. Depends on nothing of ours.
+//! the operating error, the table of metrics, and the counts of a thread. Depends on nothing of ours.
 
+pub mod accesses;
 pub mod error;
 pub mod ids;
 pub mod limits;
@@ -8,6 +9,7 @@ pub mod metrics;
 pub mod planted;
 pub mod record;
 
+pub use accesses::Accesses;
 pub use error::{Error, Result};
 pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO};
 pub use metrics::Metrics;

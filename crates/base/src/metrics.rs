@@ -56,6 +56,7 @@ metrics! {
     cache_hits: "blocks found in the cache",
     cache_misses: "blocks read from a file",
     cache_read_bytes: "bytes read from tree files",
+    cache_read_time: "time in those reads",
     log_written_bytes: "bytes appended to the log",
     log_writes: "writes to log files",
     log_syncs: "syncs of log files",

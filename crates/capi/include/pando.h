@@ -663,6 +663,28 @@ typedef struct PandoTable PandoTable;
 typedef struct PandoTxn PandoTxn;
 
 /**
+ * Blocks that a thread has asked for since it began. They only grow: a call's are the difference.
+ */
+typedef struct PandoAccesses {
+  /**
+   * Blocks looked up in the cache.
+   */
+  uint64_t blocks;
+  /**
+   * Reads of a file, each for a block that was not there.
+   */
+  uint64_t reads;
+  /**
+   * Blocks that these reads brought beside it.
+   */
+  uint64_t blocks_ahead;
+  /**
+   * Time in these reads, in microseconds.
+   */
+  uint64_t read_time;
+} PandoAccesses;
+
+/**
  * A byte string that belongs to someone else. `data` may be null where a function says what that
  * means; otherwise null is the empty string.
  */
@@ -1450,6 +1472,11 @@ typedef struct PandoEntry {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Those of this thread, with what other threads have done for it in calls that have returned.
+ */
+struct PandoAccesses pando_thread_accesses(void);
 
 /**
  * Makes an empty buffer; free it with [`pando_buffer_free`].

@@ -15,6 +15,7 @@
 //! - Panics do not cross: a panic is a bug, the state after it is not trusted. It is logged with
 //!   its backtrace and the process stops ([`guard`]).
 
+mod accesses;
 mod batch;
 mod buffer;
 mod bytes;
@@ -32,6 +33,7 @@ mod table;
 mod transaction;
 mod watch;
 
+pub use accesses::*;
 pub use batch::PandoBatch;
 pub use buffer::*;
 pub use bytes::PandoBytes;

@@ -64,7 +64,7 @@ pub use indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
 pub use load::{BulkLoad, LoadEnd, RowEncoder};
 pub use lock_report::{PlacedDeadlock, PlacedLock};
 pub use options::{LogLevel, LogSink, Options};
-pub use pando_base::{Error as EngineError, Metrics, TxnId};
+pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};

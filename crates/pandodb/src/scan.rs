@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::Seqno;
+use pando_base::{Accesses, Seqno};
 
 use crate::error::Result;
 use crate::own::OwnCursor;
@@ -165,15 +165,19 @@ impl ViewCursor {
 }
 
 /// Runs `work` on this thread and on `threads - 1` others, or on as many as the system gives, and returns when all have
-/// ended. Panics as they do.
+/// ended. Panics as they do. What they ask of the block cache counts as this thread's.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
-        let other = |_| std::thread::Builder::new().spawn_scoped(scope, &work).ok();
+        let counted = || (work(), Accesses::of_thread());
+        let other = |_| std::thread::Builder::new().spawn_scoped(scope, counted).ok();
         let others: Vec<_> = (1..threads).map_while(other).collect();
         let mut results = vec![work()];
         for other in others {
             match other.join() {
-                Ok(result) => results.push(result),
+                Ok((result, accesses)) => {
+                    accesses.count();
+                    results.push(result);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
@@ -184,4 +188,19 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T
 /// How many threads one query may have: as many as there are processors.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_other_threads_ask_of_the_cache_counts_as_the_threads_that_waits_for_them() {
+        let before = Accesses::of_thread();
+        let results =
+            on_threads(3, || Accesses { blocks: 5, reads: 2, blocks_ahead: 1, read_time: 7 }.count());
+        let times = results.len() as u64;
+        let all = Accesses { blocks: 5 * times, reads: 2 * times, blocks_ahead: times, read_time: 7 * times };
+        assert_eq!(Accesses::of_thread() - before, all);
+    }
 }

@@ -9,7 +9,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use pando_base::{Metrics, Result};
+use pando_base::{Accesses, Metrics, Result};
 use pando_column::vector::Vector;
 use pando_column::Segment;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
@@ -157,6 +157,7 @@ impl BlockCache {
 
     /// The block if it is here; counts and ages it as a use.
     pub(crate) fn get(&self, key: &BlockKey) -> Option<Block> {
+        Accesses::LOOKUP.count();
         let found = self.blocks.get(key);
         if found.is_some() {
             self.metrics.cache_hits.add(1);
@@ -178,6 +179,7 @@ impl BlockCache {
     /// The block, read by `load` if it is not here. Only one thread reads; others wait for it, and one
     /// of them tries again if it fails.
     pub(crate) fn get_or_load(&self, key: &BlockKey, load: impl FnOnce() -> Result<Block>) -> Result<Block> {
+        Accesses::LOOKUP.count();
         match self.blocks.get_value_or_guard(key, None) {
             GuardResult::Value(block) => {
                 self.metrics.cache_hits.add(1);

@@ -146,7 +146,7 @@ impl ReadAhead {
             }
         }
         self.segments = 0..0;
-        self.bytes = run.read(place)?;
+        self.bytes = run.read_blocks(place, segments.len() as u64)?;
         self.offset = place.offset;
         self.segments = segments;
         self.window_bytes = (self.window_bytes * 2).clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX);

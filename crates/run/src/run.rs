@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
+use pando_base::{Accesses, Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
 use pando_column::Segment;
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 use parking_lot::Mutex;
@@ -350,11 +350,22 @@ impl Run {
         Ok(segment)
     }
 
-    /// Reads bytes of the file, counted as a miss of the cache.
+    /// Reads the block at `place`.
     pub(crate) fn read(&self, place: Place) -> Result<Vec<u8>> {
-        self.context.metrics.cache_misses.add(1);
-        self.context.metrics.cache_read_bytes.add(place.len);
-        self.context.file.read(place)
+        self.read_blocks(place, 1)
+    }
+
+    /// Reads `blocks` blocks that lie side by side in the file; counted as a miss of the cache.
+    pub(crate) fn read_blocks(&self, place: Place, blocks: u64) -> Result<Vec<u8>> {
+        let RunContext { file, metrics, .. } = &self.context;
+        let started = file.now_micros();
+        let bytes = file.read(place);
+        let read_time = file.now_micros().saturating_sub(started);
+        Accesses { blocks: 0, reads: 1, blocks_ahead: blocks - 1, read_time }.count();
+        metrics.cache_misses.add(1);
+        metrics.cache_read_bytes.add(place.len);
+        metrics.cache_read_time.add(read_time);
+        bytes
     }
 }
 

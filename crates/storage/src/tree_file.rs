@@ -52,6 +52,7 @@ static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(1);
 pub struct TreeFile {
     instance: u64,
     dict: DictId,
+    vfs: Arc<dyn Vfs>,
     file: Arc<dyn File>,
     /// Where the file is now; its handle remembers only where it was opened.
     path: RwLock<PathBuf>,
@@ -94,6 +95,7 @@ impl TreeFile {
             return Err(error);
         }
         let file = Self::new(
+            vfs,
             file,
             dict,
             DATA_START,
@@ -119,13 +121,20 @@ impl TreeFile {
             let expected = format!("at least {need} bytes");
             return Err(Error::corruption(path, file_len, "length of the file", expected, file_len));
         }
-        Ok((Self::new(file, dict, file_len, slots), sb))
+        Ok((Self::new(vfs, file, dict, file_len, slots), sb))
     }
 
-    fn new(file: Arc<dyn File>, dict: DictId, file_len: u64, slots: Slots) -> Arc<TreeFile> {
+    fn new(
+        vfs: &Arc<dyn Vfs>,
+        file: Arc<dyn File>,
+        dict: DictId,
+        file_len: u64,
+        slots: Slots,
+    ) -> Arc<TreeFile> {
         Arc::new(TreeFile {
             instance: NEXT_INSTANCE.fetch_add(1, Ordering::Relaxed),
             dict,
+            vfs: vfs.clone(),
             path: RwLock::new(file.path().to_owned()),
             file,
             space: Space::new(file_len),
@@ -279,6 +288,11 @@ impl TreeFile {
         let mut bytes = vec![0; place.len as usize];
         self.file.read_exact_at(&mut bytes, place.offset).map_err(|e| self.named(e))?;
         Ok(bytes)
+    }
+
+    /// The clock of its file system.
+    pub fn now_micros(&self) -> u64 {
+        self.vfs.now_micros()
     }
 
     /// Writes into an extent the caller owns. Durable after [`TreeFile::sync`].

@@ -1,5 +1,6 @@
 //! Runs on a simulated disk, against a sorted map.
 
+mod accesses;
 mod adoption;
 mod cursors;
 mod merges;
