@@ -19,7 +19,6 @@ import os
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -29,11 +28,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import report
+from sqlkit import ontime, report
 from sqlkit.server import PrivateServer, end_by_signals
 
-_WORKLOAD = ROOT / "crates/bench/src/workload/ontime"
-_TEN = [f"q{number}" for number in range(10)]
+_TEN = list(ontime.queries())
 _COUNT = "COUNT(*)"
 _INSERT_ROWS = 100
 
@@ -50,27 +48,6 @@ def _arguments():
     parser.add_argument("--seconds", type=float, default=10, help="how long writers are watched alone")
     parser.add_argument("--csv", type=pathlib.Path, help="directory with an ontime.csv of so many rows, or to keep it")
     return parser.parse_args()
-
-
-def _queries():
-    """Names and texts; of q8 only the one over ten years, which is among the ten."""
-    found = {}
-    for part in re.split(r"^-- (?=q\d)", (_WORKLOAD / "queries.sql").read_text(), flags=re.M)[1:]:
-        title, text = part.split("\n", 1)
-        if not title.startswith("q8") or title.endswith("10 years"):
-            found[title[:2]] = text.strip().rstrip(";")
-    assert list(found) == _TEN, found.keys()
-    return {_COUNT: "SELECT COUNT(*) FROM ontime", **found}
-
-
-def _columns():
-    """Names and types, from the table that pando-bench makes."""
-    text = (_WORKLOAD / "schema.rs").read_text()
-    short = dict(re.findall(r'^const (\w+): &str = "([^"]*)";', text, flags=re.M))
-    found = re.findall(r'^    (?:column|renamed)\("(\w+)", (?:"([^"]*)"|(\w+))', text, flags=re.M)
-    assert len(found) == 93, len(found)
-    keys = re.search(r'const KEYS: &str = "([^"]*)"', text).group(1)
-    return [(name, sql or short[other]) for name, sql, other in found], keys
 
 
 def _options(engine, arguments):
@@ -151,7 +128,7 @@ def _statements(csv, names):
 
 
 def _run_engine(engine, arguments, csv, queries):
-    columns, keys = _columns()
+    columns, keys = ontime.columns()
     definition = ", ".join(f"{name} {sql}" for name, sql in columns)
     if arguments.keys == "all":
         definition = f"id INT UNSIGNED NOT NULL AUTO_INCREMENT, {definition}, {keys}"
@@ -193,7 +170,7 @@ def _run_duckdb(arguments, csv, queries):
         return None
     types = {"SMALLINT": "SMALLINT", "TINYINT": "TINYINT", "INT": "INTEGER", "DATE": "DATE"}
     sql_type = lambda text: types.get(text.split()[0], "VARCHAR")
-    columns = ", ".join(f"{name} {sql_type(text)}" for name, text in _columns()[0])
+    columns = ", ".join(f"{name} {sql_type(text)}" for name, text in ontime.columns()[0])
     with tempfile.TemporaryDirectory(prefix="pando-duckdb.") as directory:
         with duckdb.connect(f"{directory}/ontime.duckdb", config={"threads": os.cpu_count()}) as session:
             begun = time.monotonic()
@@ -235,14 +212,13 @@ def _tell(all_results, queries):
 def main():
     arguments = _arguments()
     end_by_signals()
-    queries = _queries()
+    queries = {_COUNT: "SELECT COUNT(*) FROM ontime", **ontime.queries()}
     with tempfile.TemporaryDirectory(prefix="pando-analytic.") as directory:
         directory = arguments.csv.resolve() if arguments.csv else pathlib.Path(directory)
         csv = directory / "ontime.csv"
         if not csv.exists():
             report.note(f"making {arguments.rows:,} rows")
-            subprocess.run([ROOT / "target/release/pando-bench", "generate", "ontime", "--rows", str(arguments.rows),
-                            "--out", directory], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ontime.generate(arguments.rows, directory)
         results = {}
         for engine in arguments.engines.split(","):
             results[engine] = _run_engine(engine, arguments, csv, queries)
