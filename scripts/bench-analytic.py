@@ -8,7 +8,10 @@
 Each engine gets a private server with the same cache, loads the rows that `pando-bench generate ontime` writes, and
 is asked every query once and then `--runs` times; the median of these counts. DuckDB loads the same file into a database of
 its own and works with as many threads as there are processors. Answers are compared. Then, for each engine, writers insert
-rows of the same file as fast as they can, 100 in a statement: first alone, then beside the queries.
+rows of the same file as fast as they can, 100 in a statement: first alone, then beside the queries. Without writers
+(`--writers 0`) the size is told, too: of the table's files after a clean stop, MyRocks' after a compaction of everything.
+
+    scripts/bench-analytic.py --engines PANDO,InnoDB,ROCKSDB,MyISAM --keys all --writers 0    the totals
 
 The queries are those of `pando-bench run ontime` (crates/bench/src/workload/ontime/queries.sql).
 """
@@ -28,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import ontime, report
+from sqlkit import engines, ontime, report
 from sqlkit.server import PrivateServer, end_by_signals
 
 _TEN = list(ontime.queries())
@@ -51,12 +54,29 @@ def _arguments():
 
 
 def _options(engine, arguments):
-    cache = f"{arguments.cache_mb}M"
-    if engine == "PANDO":
-        return [f"--pando-cache-size={cache}", "--pando-pushdown=ON", "--innodb-buffer-pool-size=16M"]
+    cache = arguments.cache_mb
+    own = engines.options(engine, cache)
     if engine == "InnoDB":
-        return [f"--innodb-buffer-pool-size={cache}", "--innodb-log-file-size=1G"]
-    return ["--innodb-buffer-pool-size=16M"]
+        return own + ["--innodb-log-file-size=1G"]
+    if engine == "MyISAM":
+        own = [f"--key-buffer-size={cache // 2}M", f"--myisam-sort-buffer-size={cache // 2}M"]
+    if engine == "ROCKSDB":
+        # A statement of more than 2^20 rows would be refused; the lowest level as small as it gets.
+        own += ["--rocksdb-max-row-locks=1073741824",
+                "--rocksdb-default-cf-options=compression=kLZ4Compression;bottommost_compression=kZSTD"]
+    return own + ["--innodb-buffer-pool-size=16M"]
+
+
+def _size(engine, server):
+    """What the table takes after a clean stop."""
+    if engine == "ROCKSDB":
+        with server.connect() as session:
+            session.query("SET GLOBAL rocksdb_force_flush_memtable_now = 1")
+            session.query("SET GLOBAL rocksdb_compact_cf = 'default'")
+    server.stop()
+    if engine == "ROCKSDB":
+        return engines.disk_bytes((server.data_dir / "#rocksdb").glob("*.sst"))
+    return engines.disk_bytes(engines.table_files(server.data_dir, "test", "ontime"))
 
 
 def _plain(cell):
@@ -133,7 +153,7 @@ def _run_engine(engine, arguments, csv, queries):
     if arguments.keys == "all":
         definition = f"id INT UNSIGNED NOT NULL AUTO_INCREMENT, {definition}, {keys}"
     names = [name for name, _ in columns]
-    with PrivateServer("analytic", _options(engine, arguments)) as server:
+    with PrivateServer("analytic", _options(engine, arguments), plugin=engine == "PANDO") as server:
         with server.connect() as session:
             session.query("CREATE DATABASE IF NOT EXISTS test")
         with server.connect("test", timeout=7200) as session:
@@ -141,11 +161,13 @@ def _run_engine(engine, arguments, csv, queries):
             begun = time.monotonic()
             session.query(f"LOAD DATA INFILE '{csv}' INTO TABLE ontime FIELDS TERMINATED BY ',' "
                           f"OPTIONALLY ENCLOSED BY '\"' ({', '.join(names)})")
-            report.note(f"{engine}: loaded in {time.monotonic() - begun:.1f} s")
+            loaded = time.monotonic() - begun
             run = lambda sql: session.query(sql).rows
             results = {name: _ask(run, sql, arguments.runs) for name, sql in queries.items()}
             if arguments.writers:
                 _run_beside_writers(engine, arguments, server, run, (queries, results, _statements(csv, names)))
+        size = "" if arguments.writers else f", {report.size(_size(engine, server))}"
+        report.note(f"{engine}: loaded in {loaded:.1f} s{size}")
     return results
 
 
@@ -189,22 +211,22 @@ def _sum_of(results):
 
 
 def _tell(all_results, queries):
-    engines = list(all_results)
-    first = engines[0]
-    table = report.Table("", *[cell for engine in engines for cell in (engine, "first")], "answers")
+    names = list(all_results)
+    first = names[0]
+    table = report.Table("", *[cell for engine in names for cell in (engine, "first")], "answers")
     differ = 0
     for name in queries:
-        answers = [all_results[engine][name][2] for engine in engines]
+        answers = [all_results[engine][name][2] for engine in names]
         same = all(answer == answers[0] for answer in answers)
         differ += not same
-        cells = [report.seconds(value) for engine in engines for value in
+        cells = [report.seconds(value) for engine in names for value in
                  (all_results[engine][name][1], all_results[engine][name][0])]
         table.add(name, *cells, "equal" if same else "NOT equal")
     sums = {engine: _sum_of(results) for engine, results in all_results.items()}
-    table.add("all ten", *[cell for engine in engines for cell in (report.seconds(sums[engine]), "")], "")
+    table.add("all ten", *[cell for engine in names for cell in (report.seconds(sums[engine]), "")], "")
     report.heading("Medians, and the first time each was asked")
     table.print()
-    for engine in engines[1:]:
+    for engine in names[1:]:
         report.note(f"all ten: {engine} takes {sums[engine] / sums[first]:.2f} times what {first} does")
     return differ
 

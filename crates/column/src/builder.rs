@@ -1,5 +1,7 @@
 //! Records in run order to an encoded segment.
 
+use std::sync::Arc;
+
 use pando_base::{shared_prefix, Kind, RecordRef, Seqno};
 
 use crate::columnar::{self, Shapes};
@@ -37,6 +39,9 @@ pub struct EncodedSegment {
     pub single_version: bool,
     /// As [`Zones::of`](crate::Zones::of) reads them; empty if there are none.
     pub zones: Vec<u8>,
+    /// What other segments of the same run may be compressed against ([`SegmentBuilder::set_common`]); empty if there is
+    /// nothing, or this one was.
+    pub common: Vec<u8>,
 }
 
 /// What a builder keeps of a record beside its bytes.
@@ -140,7 +145,13 @@ impl SegmentBuilder {
     pub fn finish(&mut self, compression: Compression) -> EncodedSegment {
         assert!(!self.is_empty(), "a segment without records");
         let (codec, bytes, body) = self.encode_rows(compression);
-        self.end(codec, bytes, Vec::new(), body)
+        self.end(codec, columnar::Encoded { payload: bytes, zones: Vec::new(), common: Vec::new() }, body)
+    }
+
+    /// Column-wise segments are compressed against `common` from now on, which is the [`EncodedSegment::common`] of one
+    /// before; they can be decoded only with it. `None`, or another compression than zstd: each for itself again.
+    pub fn set_common(&mut self, compression: Compression, common: Option<Arc<[u8]>>) {
+        self.compressor.set_common(compression, common);
     }
 
     /// As [`SegmentBuilder::finish`], but column-wise: values that are rows of one of `shapes` are taken apart.
@@ -151,12 +162,12 @@ impl SegmentBuilder {
             return self.finish(compression);
         }
         let (suffixes, values) = (&self.suffixes, &self.values);
-        let (bytes, zones) =
+        let encoded =
             columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor);
         #[cfg(debug_assertions)]
-        self.assert_same(&bytes, compression);
+        self.assert_same(&encoded.payload, compression);
         let values = std::mem::take(&mut self.values);
-        self.end(CODEC_COLUMNS, bytes, zones, values)
+        self.end(CODEC_COLUMNS, encoded, values)
     }
 
     /// How many bytes the segment and its zones would take column-wise, as it is now. `None`: it is too large for that.
@@ -165,15 +176,16 @@ impl SegmentBuilder {
             return None;
         }
         let (suffixes, values) = (&self.suffixes, &self.values);
-        let (bytes, zones) =
+        let encoded =
             columnar::encode(&self.rows, suffixes, values, shapes, compression, &mut self.compressor);
-        Some(bytes.len() + zones.len())
+        Some(encoded.payload.len() + encoded.zones.len())
     }
 
     /// What was encoded column-wise must be, byte for byte, what row-wise encoding gives back.
     #[cfg(debug_assertions)]
     fn assert_same(&mut self, bytes: &[u8], compression: Compression) {
-        let columns = Segment::decode(CODEC_COLUMNS, bytes).expect("what was just encoded");
+        let common = self.compressor.common().map_or(&[][..], |common| common);
+        let columns = Segment::decode_on(common, CODEC_COLUMNS, bytes).expect("what was just encoded");
         let (codec, rows, body) = self.encode_rows(compression);
         let rows = Segment::decode(codec, &rows).expect("what was just encoded");
         assert_eq!(columns.rows(), rows.rows());
@@ -208,12 +220,12 @@ impl SegmentBuilder {
     }
 
     /// The finished segment; the builder is empty, and keeps `buffer` for the next one.
-    fn end(&mut self, codec: u8, bytes: Vec<u8>, zones: Vec<u8>, buffer: Vec<u8>) -> EncodedSegment {
+    fn end(&mut self, codec: u8, encoded: columnar::Encoded, buffer: Vec<u8>) -> EncodedSegment {
         let (min_seqno, max_seqno) = self.seqnos();
         let values: usize = self.rows.iter().map(|row| row.value as usize).sum();
         let segment = EncodedSegment {
             codec,
-            bytes,
+            bytes: encoded.payload,
             rows: self.rows.len() as u32,
             tombstones: self.tombstones,
             raw_bytes: (self.key_bytes + values + self.rows.len() * RECORD_OVERHEAD_BYTES) as u64,
@@ -222,7 +234,8 @@ impl SegmentBuilder {
             first_key: std::mem::take(&mut self.first_key),
             last_key: std::mem::take(&mut self.last_key),
             single_version: !self.repeated_key,
-            zones,
+            zones: encoded.zones,
+            common: encoded.common,
         };
         self.reset(buffer);
         segment

@@ -4,6 +4,9 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+
+use zstd::zstd_safe;
 
 use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD};
 use crate::wire::{put_bytes, put_varint, DecodeError, Reader};
@@ -66,7 +69,19 @@ const ZSTD_LEVEL_FASTEST: i32 = 1;
 pub(crate) struct Compressor {
     zstd: Option<(i32, zstd::bulk::Compressor<'static>)>,
     fastest: Option<zstd::bulk::Compressor<'static>>,
+    common: Option<Common>,
 }
+
+/// Bytes that bodies are compressed against, made ready.
+struct Common {
+    context: zstd_safe::CCtx<'static>,
+    prepared: zstd::dict::EncoderDictionary<'static>,
+    /// Held for debug builds, which decode all that they encode.
+    bytes: Arc<[u8]>,
+}
+
+/// What zstd would take for a dictionary of its own making, not for plain bytes.
+const ZSTD_DICTIONARY_MAGIC: [u8; 4] = zstd_safe::zstd_sys::ZSTD_MAGIC_DICTIONARY.to_le_bytes();
 
 impl Compressor {
     /// Appends `body` to `out`, compressed where that gains at least a sixteenth; gives the codec.
@@ -105,6 +120,41 @@ impl Compressor {
         let mut compressed = Vec::new();
         let least = entropy(sample) / 8.0 * sample.len() as f32 * LITERAL_SHARE;
         self.zstd(ZSTD_LEVEL_FASTEST, sample, &mut compressed).is_some() && compressed.len() as f32 >= least
+    }
+
+    /// From now on [`Compressor::append_on_common`] compresses against `bytes`; only zstd can.
+    pub(crate) fn set_common(&mut self, compression: Compression, bytes: Option<Arc<[u8]>>) {
+        self.common = match (compression, bytes) {
+            (Compression::Zstd(level), Some(bytes)) if !bytes.starts_with(&ZSTD_DICTIONARY_MAGIC) => {
+                let prepared = zstd::dict::EncoderDictionary::copy(&bytes, level);
+                zstd_safe::CCtx::try_create().map(|context| Common { context, prepared, bytes })
+            }
+            _ => None,
+        };
+    }
+
+    /// What [`Compressor::append_on_common`] compresses against.
+    pub(crate) fn common(&self) -> Option<&Arc<[u8]>> {
+        self.common.as_ref().map(|common| &common.bytes)
+    }
+
+    /// Appends `body` to `out`, compressed against the bytes in common, where that gains at least a sixteenth.
+    pub(crate) fn append_on_common(&mut self, body: &[u8], out: &mut Vec<u8>) -> bool {
+        let Some(Common { context, prepared, .. }) = &mut self.common else { return false };
+        let start = out.len();
+        out.resize(start + zstd_safe::compress_bound(body.len()), 0);
+        let place = out.get_mut(start..).unwrap_or_default();
+        let most = body.len() - body.len() / 16;
+        match context.compress_using_cdict(place, body, prepared.as_cdict()) {
+            Ok(written) if written <= most => {
+                out.truncate(start + written);
+                true
+            }
+            _ => {
+                out.truncate(start);
+                false
+            }
+        }
     }
 
     /// `None` if the library refuses (it has no reason to but lack of memory): the body stays plain.
@@ -156,6 +206,16 @@ pub(crate) fn bits_of(counts: impl Iterator<Item = u32>, total: usize) -> f32 {
 /// Decompresses to exactly `body_bytes` bytes. Before allocating, checks that so many can come out
 /// of so few: LZ4 gives at most 255 for one, zstd at most a block of 128 KiB for three.
 pub(crate) fn decompress(codec: u8, bytes: &[u8], body_bytes: usize) -> Result<Vec<u8>, DecodeError> {
+    decompress_on(&[], codec, bytes, body_bytes)
+}
+
+/// As [`decompress`], of what zstd compressed against `common`.
+pub(crate) fn decompress_on(
+    common: &[u8],
+    codec: u8,
+    bytes: &[u8],
+    body_bytes: usize,
+) -> Result<Vec<u8>, DecodeError> {
     let bound = match codec {
         CODEC_ROWS_LZ4 => bytes.len().saturating_mul(255),
         _ => (bytes.len() / 3 + 1).saturating_mul(128 << 10),
@@ -168,7 +228,7 @@ pub(crate) fn decompress(codec: u8, bytes: &[u8], body_bytes: usize) -> Result<V
             let mut body = vec![0; body_bytes];
             lz4_flex::block::decompress_into(bytes, &mut body).map(|n| (n, body)).map_err(|e| e.to_string())
         }
-        _ => unzstd(bytes, body_bytes).map(|body| (body.len(), body)).map_err(|e| e.to_string()),
+        _ => unzstd(common, bytes, body_bytes).map(|body| (body.len(), body)),
     };
     match result {
         Ok((n, body)) if n == body_bytes => Ok(body),
@@ -201,18 +261,19 @@ pub fn take_packed(reader: &mut Reader<'_>, what: &'static str) -> Result<Vec<u8
     }
 }
 
-fn unzstd(bytes: &[u8], body_bytes: usize) -> std::io::Result<Vec<u8>> {
+fn unzstd(common: &[u8], bytes: &[u8], body_bytes: usize) -> Result<Vec<u8>, String> {
     thread_local! {
         // Its working memory is worth keeping between the segments a thread reads.
-        static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+        static CONTEXT: RefCell<Option<zstd_safe::DCtx<'static>>> = const { RefCell::new(None) };
     }
-    DECOMPRESSOR.with_borrow_mut(|slot| {
-        let decompressor = match slot {
-            Some(decompressor) => decompressor,
-            None => slot.insert(zstd::bulk::Decompressor::new()?),
+    CONTEXT.with_borrow_mut(|slot| {
+        let context = match slot {
+            Some(context) => context,
+            None => slot.insert(zstd_safe::DCtx::try_create().ok_or("no memory for zstd")?),
         };
         let mut body = Vec::with_capacity(body_bytes);
-        decompressor.decompress_to_buffer(bytes, &mut body)?;
+        let done = context.decompress_using_dict(&mut body, bytes, common);
+        done.map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
         Ok(body)
     })
 }

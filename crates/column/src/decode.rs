@@ -31,8 +31,14 @@ impl Segment {
     /// Decodes the payload of a segment's block. The bytes may be anything: what no builder wrote is an
     /// error.
     pub fn decode(codec: u8, bytes: &[u8]) -> Result<Segment, DecodeError> {
+        Segment::decode_on(&[], codec, bytes)
+    }
+
+    /// As [`Segment::decode`], of a segment that was encoded after [`SegmentBuilder::set_common`](crate::SegmentBuilder::set_common)
+    /// with `common`.
+    pub fn decode_on(common: &[u8], codec: u8, bytes: &[u8]) -> Result<Segment, DecodeError> {
         if codec == CODEC_COLUMNS {
-            return columnar::decode(bytes);
+            return columnar::decode(bytes, common);
         }
         let mut reader = Reader::new(bytes);
         let header = Header::read(&mut reader)?;

@@ -32,6 +32,8 @@ pub const CODEC_ROWS_PLAIN: u8 = 0x10;
 pub const CODEC_ROWS_LZ4: u8 = 0x11;
 /// Row-wise, body compressed with zstd (one frame).
 pub const CODEC_ROWS_ZSTD: u8 = 0x12;
+/// Heads of column-wise segments only: compressed with zstd against what the run's segments have in common.
+pub const CODEC_HEAD_ON_COMMON: u8 = 0x13;
 /// Column-wise: drawn at the head of `columnar`.
 pub const CODEC_COLUMNS: u8 = 0x20;
 

@@ -1,9 +1,11 @@
 //! Column-wise segments give back every byte, whatever values are; their decoder takes any bytes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pando_base::{compare_versions, Kind, RecordRef, Seqno};
 use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, Source, Value};
+use pando_column::vector::Vector;
 use pando_column::wire::{put_varint, Reader};
 use pando_column::{
     format, pick, Compression, EncodedSegment, Pick, Segment, SegmentBuilder, Shapes, Zones, ZONE_BYTES_MAX,
@@ -111,7 +113,13 @@ fn assert_survive(records: &[RecordRef<'_>], shapes: &Shapes) {
         let rows = rows.finish(compression);
         let zones = Vec::new();
         assert_eq!(
-            EncodedSegment { codec: rows.codec, bytes: rows.bytes.clone(), zones, ..encoded.clone() },
+            EncodedSegment {
+                codec: rows.codec,
+                bytes: rows.bytes.clone(),
+                zones,
+                common: Vec::new(),
+                ..encoded.clone()
+            },
             rows
         );
         let columns = Segment::decode(encoded.codec, &encoded.bytes).expect("what was just encoded");
@@ -135,7 +143,7 @@ fn assert_picked(records: &[RecordRef<'_>], layouts: &Layouts) {
     for compression in COMPRESSIONS {
         let encoded = encode(records, compression, &Shapes::of(layouts));
         let of = |picks: &[Pick]| {
-            pick(encoded.codec, &encoded.bytes, layouts, picks).expect("what was just encoded")
+            pick(encoded.codec, &encoded.bytes, &[], layouts, picks).expect("what was just encoded")
         };
         let all = of(&picks);
         let version = records[0].value.first().copied().unwrap_or(0);
@@ -301,8 +309,50 @@ proptest! {
             let layouts = layouts();
             for at in 0..22 {
                 let picks = [Pick::Column(layouts.versions()[0].columns[at].id), Pick::Key { offset: 0, size: 1 }];
-                let _ = pick(encoded.codec, bytes, &layouts, &picks);
+                let _ = pick(encoded.codec, bytes, &[], &layouts, &picks);
             }
+        }
+    }
+
+    #[test]
+    fn a_segment_compressed_against_another_gives_back_every_byte(
+        first in records(), second in records(),
+        damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let (shapes, zstd) = (Shapes::of(&layouts()), Compression::Zstd(3));
+        let common: Arc<[u8]> = encode(&views(&first), zstd, &shapes).common.into();
+        let mut builder = SegmentBuilder::new();
+        builder.set_common(zstd, (!common.is_empty()).then(|| common.clone()));
+        let records = views(&second);
+        records.iter().for_each(|r| builder.push(*r));
+        let encoded = builder.finish_columns(zstd, &shapes);
+        prop_assert!(common.is_empty() || encoded.common.is_empty());
+        let segment = Segment::decode_on(&common, encoded.codec, &encoded.bytes).unwrap();
+        prop_assert_eq!(segment.rows(), records.len());
+        for (at, record) in records.iter().enumerate() {
+            prop_assert_eq!(&segment.record(at), record);
+        }
+        let (layouts, mut bytes) = (layouts(), encoded.bytes.clone());
+        let picks: Vec<Pick> = layouts.versions()[0].columns.iter().map(|c| Pick::Column(c.id)).collect();
+        let alone = encode(&records, zstd, &shapes);
+        let of = |codec, bytes: &[u8], common: &[u8]| {
+            let picked = pick(codec, bytes, common, &layouts, &picks).unwrap()?;
+            let cells = |vector: Option<Vector>| {
+                let vector = vector?;
+                Some((0..picked.rows).map(|row| vector.get(row).map(<[u8]>::to_vec)).collect::<Vec<_>>())
+            };
+            Some(picked.vectors.into_iter().map(cells).collect::<Vec<_>>())
+        };
+        prop_assert_eq!(of(encoded.codec, &encoded.bytes, &common), of(alone.codec, &alone.bytes, &[]));
+        for (at, byte) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        for (bytes, common) in [(&bytes, &common[..]), (&encoded.bytes, &[]), (&encoded.bytes, &common[..common.len() / 2])] {
+            if let Ok(segment) = Segment::decode_on(common, encoded.codec, bytes) {
+                walk(&segment);
+            }
+            let _ = pick(encoded.codec, bytes, common, &layouts, &picks);
         }
     }
 
@@ -323,6 +373,57 @@ proptest! {
             walk(&segment);
         }
     }
+}
+
+/// Rows of a number, a city and its state, `first` of so many cities on.
+fn cities(layouts: &Layouts, first: usize) -> Records {
+    let row = |n: usize| {
+        let city = first + n * 7919 % 300;
+        let mut out = Vec::new();
+        put_varint(&mut out, u64::from(layouts.current().version));
+        out.extend_from_slice(&(n as u32).to_le_bytes());
+        put_text(
+            &mut out,
+            format!("city of {:x}", (city as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)).as_bytes(),
+        );
+        put_text(
+            &mut out,
+            format!("state of {:x}", (city as u64 % 40).wrapping_mul(0x9e37_79b9_7f4a_7c15)).as_bytes(),
+        );
+        out
+    };
+    (0..1024).map(|n| (((n as u32).to_be_bytes().to_vec(), std::cmp::Reverse(1)), Some(row(n)))).collect()
+}
+
+#[test]
+fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
+    let layouts = Layouts::new(vec![
+        column(ColumnKind::Unsigned, 4, false),
+        column(ColumnKind::Varchar, 60, false),
+        column(ColumnKind::Varchar, 60, false),
+    ]);
+    let (shapes, zstd) = (Shapes::of(&layouts), Compression::Zstd(3));
+    let first = encode(&views(&cities(&layouts, 0)), zstd, &shapes);
+    // Nine in ten are the same.
+    let other = cities(&layouts, 30);
+    let alone = encode(&views(&other), zstd, &shapes);
+    let mut builder = SegmentBuilder::new();
+    builder.set_common(zstd, Some(first.common.clone().into()));
+    views(&other).iter().for_each(|r| builder.push(*r));
+    let against = builder.finish_columns(zstd, &shapes);
+    assert!(
+        against.bytes.len() * 10 < alone.bytes.len() * 7,
+        "{} of {}",
+        against.bytes.len(),
+        alone.bytes.len()
+    );
+    assert!(Segment::decode_on(&first.common, against.codec, &against.bytes).is_ok());
+    assert!(Segment::decode(against.codec, &against.bytes).is_err());
+    // LZ4 has no such thing.
+    let lz4 = encode(&views(&other), Compression::Lz4, &shapes);
+    builder.set_common(Compression::Lz4, Some(first.common.into()));
+    views(&other).iter().for_each(|r| builder.push(*r));
+    assert_eq!(builder.finish_columns(Compression::Lz4, &shapes), lz4);
 }
 
 /// What decodes must be in order and readable throughout.
@@ -411,12 +512,20 @@ fn the_first_format_stays_readable() {
         .collect();
     records.push(RecordRef { key: b"n", seqno: 9, kind: Kind::Delete, value: b"" });
     let encoded = encode(&records, Compression::None, &Shapes::of(&layouts));
-    let golden = "060000000c0000001d0000005d0000005d0000001000000007000000000000000000000000000000010002006a08010200020000\
+    // Before dictionaries were in the order of their values, and as they are now.
+    let before = "060000000c0000001d0000005d0000005d0000001000000007000000000000000000000000000000010002006a08010200020000\
                   04020003006b00040100d8010100020049030001020102080204010002006a02000201000006006f7061717565000000020301\
                   04878002000f010002006101020300010101000400616263640100020024";
-    let digits = golden.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
-    let golden: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
-    assert_eq!(encoded.bytes, golden);
-    let segment = Segment::decode(format::CODEC_COLUMNS, &golden).unwrap();
-    assert!((0..6).all(|i| segment.record(i) == records[i]));
+    let now = "060000000c0000001d0000005d0000005d0000001000000007000000000000000000000000000000010002006a08010200020000\
+                  04020003006b00040100d8010100020049030001020102080204010002006a02000201000006006f7061717565000000020301\
+                  04ffff010010010002009201020300010101000400616263640100020024";
+    let [before, now] = [before, now].map(|golden| {
+        let digits = golden.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+        digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect::<Vec<u8>>()
+    });
+    assert_eq!(encoded.bytes, now);
+    for golden in [before, now] {
+        let segment = Segment::decode(format::CODEC_COLUMNS, &golden).unwrap();
+        assert!((0..6).all(|i| segment.record(i) == records[i]));
+    }
 }

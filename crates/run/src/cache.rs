@@ -73,6 +73,8 @@ pub(crate) enum Block {
     Index(Arc<Index>),
     Filter(Arc<FilterPage>),
     Column(Part),
+    /// What the segments of a run have in common.
+    Common(Arc<[u8]>),
 }
 
 /// What a segment has of a column.
@@ -97,6 +99,7 @@ impl Weighter<BlockKey, Block> for ExactBytes {
                 size_of::<Vector>() + vector.heap_bytes()
             }
             Block::Column(_) => 0,
+            Block::Common(bytes) => bytes.len(),
         };
         bytes as u64 + ENTRY_BYTES
     }

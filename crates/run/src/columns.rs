@@ -134,7 +134,8 @@ impl RunColumns {
         let place = index.entry(number).place;
         let (codec, payload) = run.open_segment(index, number, self.read_ahead.block(run, index, number)?)?;
         let at_place = |e: pando_column::DecodeError| e.at(&run.context().file.path(), place.offset);
-        let picked = pick(codec, payload, layouts, &wanted).map_err(at_place)?;
+        let common = run.common(index)?;
+        let picked = pick(codec, payload, &common, layouts, &wanted).map_err(at_place)?;
         let Some(picked) = picked else {
             for of in &wanted {
                 cache.insert(self.key_of(number, part_of(of)), Block::Column(Part::Rows));

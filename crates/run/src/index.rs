@@ -1,14 +1,16 @@
 //! The index of a run: for each segment what a reader needs to skip it, for each filter page its place.
 //!
 //! ```text
-//! codec 2, integers as varints:
+//! codec 3, integers as varints:
 //!   filter pages; per page:  offset, length
 //!   segments; per segment:   first key (counted bytes), offset, length, rows, tombstones, raw bytes,
 //!                            smallest seqno, distance to the largest, flags (u8),
 //!                            filter page + 1 (0: none), bytes of its zones
 //!   the zones of all segments, one after another (`pando_column::Zones`), packed: u8 0x10 plain or 0x12 zstd,
 //!                            how many bytes, counted what is stored
+//!   offset, length of the block of what the segments have in common
 //!
+//! codec 2: without the last line, of runs whose segments have nothing in common
 //! codec 1, which is still read: without zones; each segment ends with an extension (counted bytes) that is ignored
 //! ```
 #![deny(clippy::indexing_slicing)]
@@ -21,8 +23,9 @@ use pando_storage::Place;
 
 use crate::meta::{is_within, put_place, read_place};
 
-/// Codec byte of the index block.
-pub(crate) const CODEC: u8 = 2;
+/// Codec bytes of the index block: with a block of what the segments have in common, and without.
+const CODEC_WITH_COMMON: u8 = 3;
+const CODEC: u8 = 2;
 /// That of indexes before there were zones.
 const CODEC_WITHOUT_ZONES: u8 = 1;
 /// No key has two versions in the segment.
@@ -80,6 +83,8 @@ pub(crate) struct Index {
     /// Zones of all segments, one after another, and where those of each end; empty if nothing was said of any.
     zones: Vec<u8>,
     zone_ends: Vec<u32>,
+    /// Where is what the segments have in common.
+    common: Option<Place>,
 }
 
 impl Index {
@@ -125,6 +130,16 @@ impl Index {
     /// Adds a filter page (writer).
     pub(crate) fn push_filter(&mut self, place: Place) {
         self.filters.push(place);
+    }
+
+    /// Where is what the segments have in common, which they may be compressed against.
+    pub(crate) fn common(&self) -> Option<Place> {
+        self.common
+    }
+
+    /// Says where it is (writer).
+    pub(crate) fn set_common(&mut self, place: Place) {
+        self.common = Some(place);
     }
 
     /// Number of the filter page that comes next (writer).
@@ -215,8 +230,8 @@ impl Index {
         }
     }
 
-    /// Appends the payload.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// Appends the payload; gives the codec.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> u8 {
         put_varint(out, self.filters.len() as u64);
         for place in &self.filters {
             put_place(out, *place);
@@ -236,13 +251,21 @@ impl Index {
             put_varint(out, self.zones(number).len() as u64);
         }
         put_packed(out, &self.zones);
+        match self.common {
+            None => CODEC,
+            Some(place) => {
+                put_place(out, place);
+                CODEC_WITH_COMMON
+            }
+        }
     }
 
     /// Decodes a payload, which may be anything; all places must lie in `extents`.
     pub(crate) fn decode(codec: u8, payload: &[u8], extents: &[Place]) -> Result<Index, DecodeError> {
-        if !matches!(codec, CODEC | CODEC_WITHOUT_ZONES) {
-            return Err(DecodeError::new("index codec", CODEC, codec));
+        if !matches!(codec, CODEC_WITH_COMMON | CODEC | CODEC_WITHOUT_ZONES) {
+            return Err(DecodeError::new("index codec", "1 to 3", codec));
         }
+        let has_zones = codec != CODEC_WITHOUT_ZONES;
         let mut reader = Reader::new(payload);
         let mut index = Index::default();
         let pages = reader.varint("index filter pages")?;
@@ -259,12 +282,12 @@ impl Index {
         }
         index.entries.reserve_exact(segments as usize);
         index.key_starts.reserve_exact(segments as usize);
-        index.zone_ends.reserve_exact(if codec == CODEC { segments as usize } else { 0 });
+        index.zone_ends.reserve_exact(if has_zones { segments as usize } else { 0 });
         for _ in 0..segments {
             index.read_entry(&mut reader, extents)?;
-            index.read_extension(&mut reader, codec)?;
+            index.read_extension(&mut reader, has_zones)?;
         }
-        if codec == CODEC {
+        if has_zones {
             let zones = take_packed(&mut reader, "zones")?;
             let last = index.zone_ends.last().map_or(0, |end| *end as usize);
             if zones.len() != last {
@@ -272,15 +295,19 @@ impl Index {
             }
             index.zones = zones;
         }
+        if codec == CODEC_WITH_COMMON {
+            index.common =
+                Some(read_block_place(&mut reader, extents, "place of what segments have in common")?);
+        }
         reader.end("index")?;
         index.keys.shrink_to_fit();
         index.filters.shrink_to_fit();
         Ok(index)
     }
 
-    fn read_extension(&mut self, reader: &mut Reader<'_>, codec: u8) -> Result<(), DecodeError> {
+    fn read_extension(&mut self, reader: &mut Reader<'_>, has_zones: bool) -> Result<(), DecodeError> {
         let what = "segment's extension";
-        if codec == CODEC_WITHOUT_ZONES {
+        if !has_zones {
             return reader.counted_bytes(usize::MAX, what).map(|_| ());
         }
         let last = self.zone_ends.last().copied().unwrap_or(0);
@@ -393,26 +420,35 @@ mod tests {
             index.push(&segment, place(number), number == 1, Some(0));
         }
         index.push_filter(place(9));
+        index.set_common(place(10));
         index
     }
 
     fn encoded() -> Vec<u8> {
         let mut bytes = Vec::new();
-        sample().encode(&mut bytes);
+        assert_eq!(sample().encode(&mut bytes), CODEC_WITH_COMMON);
         bytes
     }
 
     #[test]
     fn an_index_comes_back() {
-        let (before, after) = (sample(), Index::decode(CODEC, &encoded(), &EXTENTS).unwrap());
+        let (before, after) = (sample(), Index::decode(CODEC_WITH_COMMON, &encoded(), &EXTENTS).unwrap());
         assert_eq!(after.entries(), before.entries());
         assert_eq!(after.filters(), before.filters());
         assert_eq!(after.totals(), before.totals());
+        assert_eq!(after.common(), Some(place(10)));
         assert!((0..3).all(|number| after.first_key(number) == before.first_key(number)));
         let zones = (0..3).map(|number| after.zones(number));
         assert!(zones.eq([&b"za"[..], b"zb", b"zb"]));
         let each = size_of::<Entry>() + 2 * size_of::<u32>() + 1 + 2;
         assert_eq!(after.heap_bytes(), 3 * each + size_of::<Place>());
+    }
+
+    #[test]
+    fn an_index_of_segments_with_nothing_in_common_does_without() {
+        let (mut bytes, alone) = (Vec::new(), Index { common: None, ..sample() });
+        let codec = alone.encode(&mut bytes);
+        assert_eq!((codec, Index::decode(codec, &bytes, &EXTENTS).unwrap().common()), (CODEC, None));
     }
 
     /// Of runs that were written before there were zones.
@@ -438,8 +474,11 @@ mod tests {
     #[test]
     fn places_outside_the_run_and_unknown_codecs_are_refused() {
         let elsewhere = [Place { offset: 16_384, len: 250 }];
-        assert!(Index::decode(CODEC, &encoded(), &elsewhere).is_err());
-        assert!(Index::decode(CODEC + 1, &encoded(), &EXTENTS).is_err());
+        assert!(Index::decode(CODEC_WITH_COMMON, &encoded(), &elsewhere).is_err());
+        assert!(Index::decode(CODEC_WITH_COMMON + 1, &encoded(), &EXTENTS).is_err());
+        // The segments and filters lie within, what they have in common does not.
+        let nearly = [Place { offset: 16_384, len: 1000 }];
+        assert!(Index::decode(CODEC_WITH_COMMON, &encoded(), &nearly).is_err());
     }
 
     proptest! {
@@ -455,7 +494,7 @@ mod tests {
                 }
             }
             for bytes in [&bytes[..], bytes.get(..cut).unwrap_or_default(), &noise] {
-                if let Ok(index) = Index::decode(CODEC, bytes, &EXTENTS) {
+                if let Ok(index) = Index::decode(CODEC_WITH_COMMON, bytes, &EXTENTS) {
                     prop_assert!(index.segment_for(b"b") < index.len());
                 }
             }

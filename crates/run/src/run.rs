@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pando_base::{Accesses, Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
-use pando_column::Segment;
+use pando_column::wire::Reader;
+use pando_column::{take_packed, Segment};
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 use parking_lot::Mutex;
 
@@ -317,6 +318,26 @@ impl Run {
         self.decode_segment(index, number, &bytes)
     }
 
+    /// What the segments have in common, which they may be compressed against; nothing in most runs.
+    pub(crate) fn common(&self, index: &Index) -> Result<Arc<[u8]>> {
+        let Some(place) = index.common() else { return Ok(Arc::default()) };
+        let load = || Ok(Block::Common(self.read_common(place)?));
+        match self.context.cache.get_or_load(&self.key_of(place), load)? {
+            Block::Common(bytes) => Ok(bytes),
+            other => unreachable!("what segments have in common is cached as {other:?}"),
+        }
+    }
+
+    pub(crate) fn read_common(&self, place: Place) -> Result<Arc<[u8]>> {
+        let bytes = self.read(place)?;
+        let path = self.context.file.path();
+        let (_, payload) =
+            block::open(&path, BlockKind::Common, self.context.file.dict(), place.offset, &bytes)?;
+        let mut reader = Reader::new(payload);
+        let common = take_packed(&mut reader, "what segments have in common");
+        Ok(common.map_err(|e| e.at(&path, place.offset))?.into())
+    }
+
     /// Codec and payload of segment `number`, from the bytes of its block.
     pub(crate) fn open_segment<'a>(
         &self,
@@ -335,7 +356,8 @@ impl Run {
         let offset = entry.place.offset;
         let path = self.context.file.path();
         let (codec, payload) = self.open_segment(index, number, bytes)?;
-        let mut segment = Segment::decode(codec, payload).map_err(|e| e.at(&path, offset))?;
+        let common = self.common(index)?;
+        let mut segment = Segment::decode_on(&common, codec, payload).map_err(|e| e.at(&path, offset))?;
         if let Some(seqno) = self.seqno_of_all() {
             segment.number(seqno);
         }
@@ -384,7 +406,8 @@ impl Drop for Run {
         let cache = &self.context.cache;
         let Some(Block::Index(index)) = cache.peek(&self.key_of(self.meta.index)) else { return };
         let segments = index.entries().iter().map(|entry| entry.place);
-        let places = segments.chain(index.filters().iter().copied()).chain([self.meta.index]);
+        let others = index.filters().iter().copied().chain(index.common()).chain([self.meta.index]);
+        let places = segments.chain(others);
         places.for_each(|place| cache.remove(&self.key_of(place)));
         for part in std::mem::take(self.parts.get_mut()) {
             for entry in index.entries() {

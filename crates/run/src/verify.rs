@@ -18,6 +18,9 @@ impl Run {
         let index = self.read_index()?;
         let meta = self.meta();
         let mut check = Check { run: self, index: &index, shapes, last: None, page: None };
+        if let Some(place) = index.common() {
+            self.read_common(place)?;
+        }
         for number in 0..index.len() {
             check.segment(number)?;
         }

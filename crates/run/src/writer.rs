@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use pando_base::limits::{FILTER_PAGE_KEYS, SEGMENT_COLUMN_GROWTH, SEGMENT_COLUMN_ROWS, SEGMENT_RAW_BYTES};
 use pando_base::{compare_versions, RecordRef, Result, RunId, Seqno};
-use pando_column::{Compression, SegmentBuilder, Shapes, RECORD_OVERHEAD_BYTES};
+use pando_column::{put_packed, Compression, SegmentBuilder, Shapes, RECORD_OVERHEAD_BYTES};
 use pando_storage::{BlockKind, Place};
 
 use crate::filter::{key_hash, FilterPage};
-use crate::index::{self, Index};
+use crate::index::Index;
 use crate::meta::RunMeta;
 use crate::output::BlockOutput;
 use crate::run::{Run, RunContext};
@@ -50,6 +50,20 @@ const INDEX_BYTES: usize = 64;
 /// Segments are small if they take at most this part more, what the index has of them included.
 const SMALL_COSTS_MAX: f64 = 1.06;
 
+/// Whether column-wise segments are compressed against what they have in common with the first large one.
+enum Common {
+    /// There was no such segment yet.
+    Unknown,
+    /// It took the part `alone` of its raw bytes; the next one tells whether it pays. What they may have in common, packed.
+    Tried { alone: f64, packed: Vec<u8> },
+    /// They are, or it does not pay.
+    Settled,
+}
+
+/// What segments have in common is used if the first one compressed against it takes at most this part of what the one
+/// before took: it must be held in memory to read any of them.
+const COMMON_GAINS_MIN: f64 = 0.97;
+
 /// Writes a run. Dropped before [`RunWriter::finish`], it leaves nothing behind.
 pub struct RunWriter {
     context: RunContext,
@@ -60,6 +74,7 @@ pub struct RunWriter {
     /// What values are, if segments are to be column-wise.
     shapes: Option<Arc<Shapes>>,
     grain: Grain,
+    common: Common,
     output: BlockOutput,
     index: Index,
     /// Hashes of the keys since the last filter page.
@@ -86,6 +101,7 @@ impl RunWriter {
             segment: SegmentBuilder::new(),
             shapes: None,
             grain: Grain::Untried,
+            common: Common::Unknown,
             output: BlockOutput::new(&ctx.file),
             index: Index::default(),
             hashes: Vec::new(),
@@ -200,8 +216,8 @@ impl RunWriter {
         let Some((max_key, _)) = self.last_closed.take() else { return Ok(None) };
         self.close_filter_page()?;
         self.payload.clear();
-        self.index.encode(&mut self.payload);
-        let index = self.output.append(BlockKind::RunIndex, index::CODEC, &self.payload)?;
+        let codec = self.index.encode(&mut self.payload);
+        let index = self.output.append(BlockKind::RunIndex, codec, &self.payload)?;
 
         let extents = self.output.finish()?;
         let places: Vec<Place> = extents.iter().map(|extent| extent.place()).collect();
@@ -224,7 +240,8 @@ impl RunWriter {
 
     fn close_segment(&mut self) -> Result<()> {
         let compression = self.options.compression;
-        let encoded = match &self.shapes {
+        self.settle_common()?;
+        let mut encoded = match &self.shapes {
             Some(shapes) => self.segment.finish_columns(compression, shapes),
             None => self.segment.finish(compression),
         };
@@ -232,6 +249,14 @@ impl RunWriter {
             let bytes = encoded.bytes.len() + encoded.zones.len() + INDEX_BYTES;
             let large = bytes as f64 / encoded.raw_bytes as f64;
             self.grain = if small <= large * SMALL_COSTS_MAX { Grain::Small } else { Grain::Large };
+        }
+        if let (Grain::Large, Common::Unknown, false) = (self.grain, &self.common, encoded.common.is_empty())
+        {
+            let common = std::mem::take(&mut encoded.common);
+            let (alone, mut packed) = (encoded.bytes.len() as f64 / encoded.raw_bytes as f64, Vec::new());
+            put_packed(&mut packed, &common);
+            self.common = Common::Tried { alone, packed };
+            self.segment.set_common(compression, Some(common.into()));
         }
         let place = self.output.append(BlockKind::Segment, encoded.codec, &encoded.bytes)?;
         let continues = self.last_closed.as_ref().is_some_and(|(key, _)| *key == encoded.first_key);
@@ -243,6 +268,24 @@ impl RunWriter {
         if self.hashes.len() >= self.filter_page_keys {
             self.close_filter_page()?;
         }
+        Ok(())
+    }
+
+    /// Sees what the second large segment takes against what it has in common with the first.
+    fn settle_common(&mut self) -> Result<()> {
+        let (Common::Tried { alone, packed }, Some(shapes)) = (&self.common, self.shapes.clone()) else {
+            return Ok(());
+        };
+        let (compression, raw_bytes) = (self.options.compression, self.segment.raw_bytes());
+        let bytes = self.segment.bytes_in_columns(compression, &shapes);
+        match bytes {
+            Some(bytes) if bytes as f64 <= raw_bytes as f64 * alone * COMMON_GAINS_MIN => {
+                let place = self.output.append(BlockKind::Common, 0, packed)?;
+                self.index.set_common(place);
+            }
+            _ => self.segment.set_common(compression, None),
+        }
+        self.common = Common::Settled;
         Ok(())
     }
 

@@ -38,11 +38,14 @@ pub enum BlockKind {
     Node = 5,
     /// Sorted entries of a bulk load that wait for their merge; nothing on disk refers to them.
     Spill = 6,
+    /// What the segments of a run have in common.
+    Common = 7,
 }
 
 impl BlockKind {
     fn name_of(byte: u8) -> String {
-        [Self::Superblock, Self::Segment, Self::RunIndex, Self::Filter, Self::Node, Self::Spill]
+        use BlockKind::{Common, Filter, Node, RunIndex, Segment, Spill, Superblock};
+        [Superblock, Segment, RunIndex, Filter, Node, Spill, Common]
             .iter()
             .find(|kind| **kind as u8 == byte)
             .map_or_else(|| format!("kind {byte}"), |kind| format!("{kind:?}"))

@@ -33,8 +33,9 @@ pub(crate) const DATA_START: u64 = 4 * PAGE_BYTES;
 const GROW_BYTES_MIN: u64 = 64 << 10;
 const GROW_BYTES_MAX: u64 = 16 << 20;
 
-/// Free ranges from this size on are punched.
-pub(crate) const PUNCH_BYTES_MIN: u64 = 1 << 20;
+/// Free ranges from this size on are punched. A load into an empty table leaves many of some hundred KiB, between the runs
+/// of its leaves: more than half of an index's file, if it compresses well.
+pub(crate) const PUNCH_BYTES_MIN: u64 = 128 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {

@@ -30,7 +30,7 @@
 //!
 //! Locks: `superblocks`, `sync_failed`, then those of `space`. Reading and writing take none.
 
-use crate::space::{round_up, Space, DATA_START, PUNCH_BYTES_MIN};
+use crate::space::{round_up, Space, DATA_START};
 use crate::superblock::SLOT_BYTES;
 use crate::vfs::{File, OpenMode, Vfs};
 use crate::{Extent, Place, Superblock};
@@ -44,6 +44,8 @@ use std::sync::Arc;
 
 const SLOT_OFFSETS: [u64; 2] = [0, SLOT_BYTES as u64];
 const _: () = assert!(SLOT_OFFSETS[1] + SLOT_BYTES as u64 <= DATA_START);
+/// To cut so much more off the file than the superblock allows, it is written anew.
+const CUT_BYTES_MIN: u64 = 1 << 20;
 
 static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(1);
 
@@ -365,7 +367,7 @@ impl TreeFile {
         self.secure_first(&mut slots)?;
         // The durable superblock says how long the file is at least. To cut much more than that,
         // say so first.
-        if self.space.used_end() + PUNCH_BYTES_MIN <= slots.durable.file_bytes {
+        if self.space.used_end() + CUT_BYTES_MIN <= slots.durable.file_bytes {
             let same = slots.durable.clone();
             self.publish(&mut slots, &same)?;
         }

@@ -393,6 +393,22 @@ fn opening_adopts_what_the_tree_refers_to_and_frees_the_rest() {
     assert_eq!(file.used_bytes(), 0);
 }
 
+/// Files of indexes took twice what was in them after a load: no hole was as large as a MiB.
+#[test]
+fn reclaim_punches_the_holes_between_the_runs_of_a_load() {
+    let (_, file) = create(1);
+    let extents: Vec<_> = (0..40).map(|_| file.allocate(MIB / 4).unwrap()).collect();
+    file.sync().unwrap();
+    let root = extents.last().map(|last| last.place());
+    let kept: Vec<_> =
+        extents.into_iter().enumerate().filter(|(at, _)| at % 2 == 1).map(|(_, one)| one).collect();
+    checkpoint(&file, 1, kept.last()).unwrap();
+    checkpoint(&file, 2, kept.last()).unwrap();
+    file.reclaim().unwrap();
+    assert_eq!(file.file_bytes(), root.unwrap().end());
+    assert_eq!(file.allocated_bytes().unwrap(), DATA + file.used_bytes());
+}
+
 #[test]
 fn reclaim_cuts_the_free_tail_and_punches_large_holes() {
     let (vfs, file) = create(1);

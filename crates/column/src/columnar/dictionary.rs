@@ -1,4 +1,5 @@
-//! Numbers for the distinct values of a column, in the order in which they first come.
+//! Numbers for the distinct values of a column: first in the order in which they come, then in that of the values, or of
+//! another column's numbers.
 #![deny(clippy::indexing_slicing)]
 
 use super::shape::{little_endian, Cells, Span, Taken};
@@ -21,6 +22,58 @@ pub(crate) struct Coded {
 impl Coded {
     pub(crate) fn distinct(&self) -> usize {
         self.rows.len()
+    }
+
+    /// Puts the numbers into the order of the values, so that neighbouring segments have the same stretches. NULL stays first.
+    pub(crate) fn sort(&mut self, column: &Taken, bytes: &[u8]) {
+        let mut order: Vec<u16> = (0..self.rows.len() as u16).collect();
+        let row =
+            |number: &u16| self.rows.get(usize::from(*number)).copied().flatten().map(|row| row as usize);
+        match &column.cells {
+            Cells::Integers(values) => {
+                order.sort_by_key(|number| row(number).map(|row| values.get(row).copied()));
+            }
+            Cells::Spans(spans) => {
+                let of = |span: &Span| bytes.get(span.start as usize..(span.start + span.len) as usize);
+                order.sort_by_key(|number| row(number).map(|row| spans.get(row).and_then(of)));
+            }
+        }
+        self.renumber(&order);
+    }
+
+    /// Puts the numbers into the order in which `map`, from the numbers of the column that this one follows from,
+    /// names them; changes `map` accordingly. NULL stays first.
+    pub(crate) fn sort_by(&mut self, map: &mut [u64]) {
+        let mut new_of: Vec<Option<u16>> = vec![None; self.rows.len()];
+        let mut order = Vec::with_capacity(self.rows.len());
+        let has_null = self.rows.first().is_some_and(Option::is_none);
+        let null = has_null.then_some(0);
+        for number in null.into_iter().chain(map.iter().copied()) {
+            if let Some(new @ None) = new_of.get_mut(number as usize) {
+                *new = Some(order.len() as u16);
+                order.push(number as u16);
+            }
+        }
+        // None is left: each number is some row's, and the map says those of all rows.
+        debug_assert_eq!(order.len(), self.rows.len());
+        for number in map {
+            *number = new_of.get(*number as usize).copied().flatten().map_or(0, u64::from);
+        }
+        self.renumber(&order);
+    }
+
+    /// `order` has the present number of each new one.
+    fn renumber(&mut self, order: &[u16]) {
+        let mut new_of = vec![0u16; order.len()];
+        for (new, old) in (0..).zip(order) {
+            if let Some(of) = new_of.get_mut(usize::from(*old)) {
+                *of = new;
+            }
+        }
+        self.rows = order.iter().filter_map(|old| self.rows.get(usize::from(*old)).copied()).collect();
+        for code in &mut self.codes {
+            *code = new_of.get(usize::from(*code)).copied().unwrap_or(*code);
+        }
     }
 
     fn finish(mut self) -> Coded {

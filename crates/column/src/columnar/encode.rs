@@ -2,9 +2,12 @@
 //!
 //! 1. Number the distinct values of each column, where they repeat.
 //! 2. From the column with most distinct values to the one with fewest: see whether the numbers of an
-//!    earlier one say its numbers (an airport's code says its city). Then rows cost nothing.
-//! 3. Else compare what the numbers and their dictionary take with the plain values.
+//!    earlier one say its numbers (an airport's code says its city). Then rows cost nothing, and its dictionary gets the order
+//!    of that one's.
+//! 3. Else compare what the numbers and their dictionary, in the order of the values, take with the plain values.
 #![deny(clippy::indexing_slicing)]
+
+use std::borrow::Cow;
 
 use super::dictionary::{code, Coded, Dependencies, CODES_MAX};
 use super::ints;
@@ -16,7 +19,7 @@ use super::{DICTIONARY, FROM_KEYS, FROM_NOWHERE, MAPPED, NULLS, PLAIN};
 struct Known<'a> {
     /// As the format names it: [`FROM_KEYS`], or the column's place in what is written, from 1.
     name: usize,
-    codes: &'a [u16],
+    codes: Cow<'a, [u16]>,
     distinct: usize,
 }
 
@@ -31,13 +34,13 @@ pub(crate) fn put_columns(
 ) {
     let most = (rows - rows / 4).clamp(1, CODES_MAX);
     let coded = columns.iter().map(|column| if column.all_null { None } else { code(column, bytes, most) });
-    let coded: Vec<Option<Coded>> = coded.collect();
+    let mut coded: Vec<Option<Coded>> = coded.collect();
     let mut order: Vec<usize> = (0..columns.len()).collect();
     let distinct = |at: &usize| coded.get(*at).and_then(|c| c.as_ref()).map_or(usize::MAX, Coded::distinct);
     order.sort_by_key(|at| (std::cmp::Reverse(distinct(at)), *at));
 
     let mut known: Vec<Known<'_>> = Vec::new();
-    known.extend(heads.map(|(codes, distinct)| Known { name: FROM_KEYS, codes, distinct }));
+    known.extend(heads.map(|(codes, distinct)| Known { name: FROM_KEYS, codes: codes.into(), distinct }));
     let mut dependencies = Dependencies::default();
     for (place, at) in (1..).zip(order) {
         let (Some(column), Some(form)) = (columns.get(at), shape.forms().get(at)) else { continue };
@@ -46,13 +49,14 @@ pub(crate) fn put_columns(
             to.head.push(NULLS);
             continue;
         }
-        let Some(coded) = coded.get(at).and_then(|coded| coded.as_ref()) else {
+        let Some(coded) = coded.get_mut(at).and_then(Option::take) else {
             put_plain(to, column, form.physical, bytes);
             continue;
         };
         let mut writer = ColumnWriter { to, column, physical: form.physical, bytes, coded };
         if writer.put(&mut dependencies, &known) {
-            known.push(Known { name: place, codes: &coded.codes, distinct: coded.distinct() });
+            let Coded { codes, rows, .. } = writer.coded;
+            known.push(Known { name: place, codes: codes.into(), distinct: rows.len() });
         }
     }
 }
@@ -62,7 +66,7 @@ struct ColumnWriter<'a, 'b> {
     column: &'a Taken,
     physical: Physical,
     bytes: &'a [u8],
-    coded: &'a Coded,
+    coded: Coded,
 }
 
 impl ColumnWriter<'_, '_> {
@@ -80,17 +84,20 @@ impl ColumnWriter<'_, '_> {
                 if other.distinct < distinct || map_bits > self.coded.bits * 0.8 {
                     continue;
                 }
-                if let Some(map) = dependencies.map(other.codes, other.distinct, &self.coded.codes) {
+                if let Some(mut map) = dependencies.map(&other.codes, other.distinct, &self.coded.codes) {
+                    self.coded.sort_by(&mut map);
                     self.put_mapped(other.name, &map);
                     return true;
                 }
             }
         }
-        let mark = self.to.mark();
+        self.coded.sort(self.column, self.bytes);
+        let (mark, common) = (self.to.mark(), self.to.common.len());
         self.put_mapped(FROM_NOWHERE, &[]);
         let took = self.to.since(mark);
         if self.is_doubtful(took) {
             self.to.back_to(mark);
+            self.to.common.truncate(common);
             put_plain(self.to, self.column, self.physical, self.bytes);
             if self.to.since(mark) < took {
                 return false;
@@ -123,6 +130,7 @@ impl ColumnWriter<'_, '_> {
         self.to.head.push(if from == FROM_NOWHERE { DICTIONARY } else { MAPPED });
         self.to.varint(self.coded.distinct() as u64);
         self.to.head.push(u8::from(has_null));
+        self.to.is_common = true;
         match &self.column.cells {
             Cells::Integers(values) => {
                 let entries: Vec<u64> =
@@ -135,6 +143,7 @@ impl ColumnWriter<'_, '_> {
                 put_strings(self.to, &entries, self.physical, self.bytes);
             }
         }
+        self.to.is_common = false;
         if from == FROM_NOWHERE {
             if self.coded.distinct() == 1 {
                 return ints::put_constant(self.to, 0);

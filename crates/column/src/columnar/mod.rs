@@ -16,7 +16,7 @@
 //!   8  u32  bytes of all values
 //!  12  u32  stored bytes of the head
 //!  16  u32  bytes of the head before compression
-//!  20  u32  compression of the head: 0x10 none, 0x11 LZ4, 0x12 zstd
+//!  20  u32  compression of the head: 0x10 none, 0x11 LZ4, 0x12 zstd, 0x13 zstd against the bytes in common
 //!  24  u64  base seqno: the smallest of the segment
 //!  32  u64  bytes of the data
 //!
@@ -38,6 +38,12 @@
 //!             unless all have the same; bytes
 //! data: streams that do not stand in the head                  (streams.rs)
 //! ```
+//!
+//! **Bytes in common.** The dictionaries of neighbouring segments are much the same: airports, cities, states. So the writer
+//! of a run keeps the head and the dictionaries of one segment ([`EncodedSegment::common`](crate::EncodedSegment::common)),
+//! stores them once, and the heads and dictionaries of the segments that follow are compressed against them (zstd with
+//! a dictionary of plain content). Dictionaries are in the order of their values, or in that of the column which they
+//! follow from, so that stretches of many entries repeat. Reading such a segment needs these bytes.
 #![deny(clippy::indexing_slicing)]
 
 mod decode;
@@ -54,7 +60,7 @@ mod streams;
 mod zone;
 
 pub use pick::{pick, Pick, Picked};
-pub(crate) use segment::{decode, encode};
+pub(crate) use segment::{decode, encode, Encoded};
 pub use shapes::Shapes;
 pub use zone::{Zone, Zones, ZONE_BYTES_MAX};
 
@@ -64,6 +70,8 @@ const HEADER_BYTES: usize = 40;
 pub(crate) const ROWS_MAX: usize = 1 << 16;
 /// Most bytes of values; segments of more are written row-wise.
 pub(crate) const VALUE_BYTES_MAX: usize = 16 << 20;
+/// Most bytes in common: a small part of a run, and what a lookup must have beside its segment.
+const COMMON_BYTES_MAX: usize = 64 << 10;
 /// Most groups; rows of further layouts are not taken apart.
 const GROUPS_MAX: usize = 8;
 

@@ -49,14 +49,15 @@ pub struct Picked {
 pub fn pick(
     codec: u8,
     bytes: &[u8],
+    common: &[u8],
     layouts: &Layouts,
     picks: &[Pick],
 ) -> Result<Option<Picked>, DecodeError> {
     if codec != CODEC_COLUMNS {
         return Ok(None);
     }
-    let (header, head, data) = open(bytes)?;
-    let mut from = Source::new(&head, data);
+    let (header, head, data) = open(bytes, common)?;
+    let mut from = Source::new(&head, data).on(common);
     ints::skip(&mut from, header.rows)?;
     let keys_at = from;
     keys::skip(&mut from, header.rows, header.key_bytes)?;

@@ -14,12 +14,22 @@ use super::shapes::Shapes;
 use super::streams::{Source, Writer};
 use super::{ints, zone, GROUPS_MAX, HEADER_BYTES, ROWS_MAX, VALUE_BYTES_MAX};
 use crate::builder::Row;
-use crate::compression::{decompress, Compression, Compressor};
-use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD, SEGMENT_KEY_BYTES_MAX};
+use crate::compression::{decompress, decompress_on, Compression, Compressor};
+use crate::format::{
+    CODEC_HEAD_ON_COMMON, CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD, SEGMENT_KEY_BYTES_MAX,
+};
 use crate::segment::{RowStart, Segment, Seqnos, DELETED};
 use crate::wire::{DecodeError, Reader};
 
-/// The payload of a segment, and its zones. `suffixes` and `values` are those of all records, one after another.
+/// A segment.
+pub(crate) struct Encoded {
+    pub(crate) payload: Vec<u8>,
+    pub(crate) zones: Vec<u8>,
+    /// What other segments may be compressed against; empty if this one was, or if there is nothing.
+    pub(crate) common: Vec<u8>,
+}
+
+/// Encodes the segment, against the bytes in common that the compressor has. `suffixes` and `values` are those of all records, one after another.
 /// Requires: at most [`ROWS_MAX`] records and [`VALUE_BYTES_MAX`] bytes of values.
 pub(crate) fn encode(
     records: &[Row],
@@ -28,7 +38,7 @@ pub(crate) fn encode(
     shapes: &Shapes,
     compression: Compression,
     compressor: &mut Compressor,
-) -> (Vec<u8>, Vec<u8>) {
+) -> Encoded {
     let base = records.iter().map(|record| record.seqno).min().unwrap_or(0);
     let all_keys = write_out(records, suffixes);
     let mut to = Writer::new(compression, compressor);
@@ -49,7 +59,7 @@ pub(crate) fn encode(
     out.extend_from_slice(&(to.data.len() as u64).to_le_bytes());
     out.extend_from_slice(&head);
     out.extend_from_slice(&to.data);
-    (out, zones)
+    Encoded { payload: out, zones, common: to.into_common() }
 }
 
 fn write_out(records: &[Row], suffixes: &[u8]) -> Keys {
@@ -195,8 +205,9 @@ impl Header {
         if header.rows == 0 {
             return Err(DecodeError::new("segment rows", "some", 0));
         }
-        if !matches!(header.codec, CODEC_ROWS_PLAIN | CODEC_ROWS_LZ4 | CODEC_ROWS_ZSTD) {
-            return Err(DecodeError::new("compression of the head", "0x10 to 0x12", header.codec));
+        if !matches!(header.codec, CODEC_ROWS_PLAIN | CODEC_ROWS_LZ4 | CODEC_ROWS_ZSTD | CODEC_HEAD_ON_COMMON)
+        {
+            return Err(DecodeError::new("compression of the head", "0x10 to 0x13", header.codec));
         }
         Ok(header)
     }
@@ -205,8 +216,8 @@ impl Header {
 /// The header, the head after decompression, and the data.
 type Opened<'a> = (Header, Cow<'a, [u8]>, &'a [u8]);
 
-/// Takes a segment apart as far as its streams.
-pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, DecodeError> {
+/// Takes a segment apart as far as its streams. `common` is what it was written against.
+pub(crate) fn open<'a>(bytes: &'a [u8], common: &[u8]) -> Result<Opened<'a>, DecodeError> {
     let mut reader = Reader::new(bytes);
     let header = Header::read(&mut reader)?;
     let stored = reader.bytes(header.stored_head, "segment head")?;
@@ -215,6 +226,9 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, DecodeError> {
     }
     let head = match header.codec {
         CODEC_ROWS_PLAIN => Cow::Borrowed(stored),
+        CODEC_HEAD_ON_COMMON => {
+            Cow::Owned(decompress_on(common, CODEC_ROWS_ZSTD, stored, header.head_bytes)?)
+        }
         codec => Cow::Owned(decompress(codec, stored, header.head_bytes)?),
     };
     if head.len() != header.head_bytes {
@@ -224,9 +238,9 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Opened<'_>, DecodeError> {
 }
 
 /// Decodes what [`encode`] wrote; the bytes may be anything.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Segment, DecodeError> {
-    let (header, head, data) = open(bytes)?;
-    let mut from = Source::new(&head, data);
+pub(crate) fn decode(bytes: &[u8], common: &[u8]) -> Result<Segment, DecodeError> {
+    let (header, head, data) = open(bytes, common)?;
+    let mut from = Source::new(&head, data).on(common);
     let deltas = ints::take(&mut from, header.rows)?;
     let keys = keys::take(&mut from, header.rows, header.key_bytes)?;
     let groups = take_groups(&mut from, &header, &keys.heads)?;

@@ -5,20 +5,23 @@
 //! in the head:   u8 place   0: the bytes follow here
 //!                           1: in the data, as they are
 //!                           2: in the data, LZ4;  3: in the data, zstd; varint stored bytes
+//!                           4: in the data, zstd against the bytes in common; varint stored bytes
 //! ```
 //! How long a stream is before compression is never stored: whoever reads it knows.
 #![deny(clippy::indexing_slicing)]
 
 use std::borrow::Cow;
 
-use crate::compression::{decompress, entropy, Compression, Compressor};
-use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_ZSTD};
+use super::COMMON_BYTES_MAX;
+use crate::compression::{decompress_on, entropy, Compression, Compressor};
+use crate::format::{CODEC_HEAD_ON_COMMON, CODEC_ROWS_LZ4, CODEC_ROWS_ZSTD};
 use crate::wire::{put_varint, DecodeError, Reader};
 
 const IN_HEAD: u8 = 0;
 const PLAIN: u8 = 1;
 const LZ4: u8 = 2;
 const ZSTD: u8 = 3;
+const ZSTD_ON_COMMON: u8 = 4;
 
 /// Streams up to this stay in the head, which is compressed as a whole: a frame of their own costs more.
 const IN_HEAD_BYTES_MAX: usize = 160;
@@ -31,6 +34,10 @@ pub(crate) struct Writer<'a> {
     pub(crate) data: Vec<u8>,
     pub(crate) compression: Compression,
     compressor: &'a mut Compressor,
+    /// Entries of dictionaries are being written, which the segments of a run have in common.
+    pub(crate) is_common: bool,
+    /// Those of them that do not stand in the head; for the run's other segments to be compressed against.
+    pub(crate) common: Vec<u8>,
 }
 
 /// A place in a [`Writer`] to go back to.
@@ -42,7 +49,8 @@ pub(crate) struct Mark {
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(compression: Compression, compressor: &'a mut Compressor) -> Writer<'a> {
-        Writer { head: Vec::new(), data: Vec::new(), compression, compressor }
+        let (head, data, common) = (Vec::new(), Vec::new(), Vec::new());
+        Writer { head, data, compression, compressor, is_common: false, common }
     }
 
     pub(crate) fn mark(&self) -> Mark {
@@ -81,8 +89,19 @@ impl<'a> Writer<'a> {
             self.head.extend_from_slice(bytes);
             return;
         }
-        let compression = if tried { self.compression } else { Compression::None };
         let start = self.data.len();
+        if self.is_common {
+            if self.compressor.append_on_common(bytes, &mut self.data) {
+                self.head.push(ZSTD_ON_COMMON);
+                put_varint(&mut self.head, (self.data.len() - start) as u64);
+                return;
+            }
+            let is_first = self.compressor.common().is_none();
+            if is_first && self.common.len() + bytes.len() <= COMMON_BYTES_MAX / 2 {
+                self.common.extend_from_slice(bytes);
+            }
+        }
+        let compression = if tried { self.compression } else { Compression::None };
         let place = match self.compressor.append_stream(compression, bytes, &mut self.data) {
             CODEC_ROWS_LZ4 => LZ4,
             CODEC_ROWS_ZSTD => ZSTD,
@@ -96,7 +115,19 @@ impl<'a> Writer<'a> {
 
     /// The head, compressed where that gains, and its codec.
     pub(crate) fn finish_head(&mut self, out: &mut Vec<u8>) -> u8 {
-        self.compressor.append(self.compression, &self.head, out)
+        match self.compressor.append_on_common(&self.head, out) {
+            true => CODEC_HEAD_ON_COMMON,
+            false => self.compressor.append(self.compression, &self.head, out),
+        }
+    }
+
+    /// What the segments of the run have in common, going by this one; nothing if it was written against that.
+    pub(crate) fn into_common(mut self) -> Vec<u8> {
+        if !self.common.is_empty() {
+            let room = COMMON_BYTES_MAX - self.common.len();
+            self.common.extend_from_slice(self.head.get(..room).unwrap_or(&self.head));
+        }
+        self.common
     }
 }
 
@@ -105,25 +136,33 @@ impl<'a> Writer<'a> {
 pub(crate) struct Source<'a> {
     pub(crate) head: Reader<'a>,
     data: Reader<'a>,
+    common: &'a [u8],
 }
 
 impl<'a> Source<'a> {
     pub(crate) fn new(head: &'a [u8], data: &'a [u8]) -> Source<'a> {
-        Source { head: Reader::new(head), data: Reader::new(data) }
+        Source { head: Reader::new(head), data: Reader::new(data), common: &[] }
+    }
+
+    /// Streams may be compressed against `common`.
+    pub(crate) fn on(self, common: &'a [u8]) -> Source<'a> {
+        Source { common, ..self }
     }
 
     /// Reads a stream of `len` bytes. Requires: `len` is bounded by what the caller has checked.
     pub(crate) fn bytes(&mut self, len: usize) -> Result<Cow<'a, [u8]>, DecodeError> {
         let what = "column bytes";
-        let codec = match self.head.u8(what)? {
+        let place = self.head.u8(what)?;
+        let codec = match place {
             IN_HEAD => return Ok(Cow::Borrowed(self.head.bytes(len, what)?)),
             PLAIN => return Ok(Cow::Borrowed(self.data.bytes(len, what)?)),
             LZ4 => CODEC_ROWS_LZ4,
-            ZSTD => CODEC_ROWS_ZSTD,
-            other => return Err(DecodeError::new("place of column bytes", "0 to 3", other)),
+            ZSTD | ZSTD_ON_COMMON => CODEC_ROWS_ZSTD,
+            other => return Err(DecodeError::new("place of column bytes", "0 to 4", other)),
         };
         let stored = self.length("stored column bytes")?;
-        Ok(Cow::Owned(decompress(codec, self.data.bytes(stored, what)?, len)?))
+        let common = if place == ZSTD_ON_COMMON { self.common } else { &[] };
+        Ok(Cow::Owned(decompress_on(common, codec, self.data.bytes(stored, what)?, len)?))
     }
 
     /// Goes past a stream of `len` bytes.
@@ -132,11 +171,11 @@ impl<'a> Source<'a> {
         match self.head.u8(what)? {
             IN_HEAD => _ = self.head.bytes(len, what)?,
             PLAIN => _ = self.data.bytes(len, what)?,
-            LZ4 | ZSTD => {
+            LZ4 | ZSTD | ZSTD_ON_COMMON => {
                 let stored = self.length("stored column bytes")?;
                 self.data.bytes(stored, what)?;
             }
-            other => return Err(DecodeError::new("place of column bytes", "0 to 3", other)),
+            other => return Err(DecodeError::new("place of column bytes", "0 to 4", other)),
         }
         Ok(())
     }

@@ -118,6 +118,48 @@ fn a_segment_that_is_valid_but_not_the_promised_one_is_refused() {
 }
 
 #[test]
+fn what_segments_have_in_common_is_used_where_it_pays_and_missed_where_it_is_damaged() {
+    let column = |kind, size| NewColumn {
+        name: String::new(),
+        ty: ColumnType { kind, size, nullable: false, binary: false },
+        source: Source::Added(Value::Null),
+    };
+    let layouts = Layouts::new(vec![column(ColumnKind::Unsigned, 4), column(ColumnKind::Varchar, 60)]);
+    let shapes = Arc::new(Shapes::of(&layouts));
+    let bed = Bed::new(1 << 20);
+    let options = RunOptions { compression: Compression::Zstd(3), ..RunOptions::default() };
+    let write = |id, of: &dyn Fn(u64) -> u64| {
+        let mut writer = RunWriter::new(&bed.context, RunId(id), options).with_columns(shapes.clone());
+        for n in 0..20_000u32 {
+            let text =
+                format!("city of {:016x}", of(u64::from(n) * 7919).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut value = vec![1];
+            value.extend_from_slice(&n.to_le_bytes());
+            value.push(text.len() as u8);
+            value.extend_from_slice(text.as_bytes());
+            writer.add(RecordRef { key: &key(n), seqno: 1, kind: Kind::Put, value: &value }).unwrap();
+        }
+        writer.finish().unwrap().unwrap()
+    };
+    let each_its_own = write(1, &|n| n);
+    assert_eq!(each_its_own.index().unwrap().common(), None);
+    let run = write(2, &|n| n % 300);
+    let place = run.index().unwrap().common().expect("names of cities in common");
+    assert!(run.meta().disk_bytes * 3 < each_its_own.meta().disk_bytes);
+    run.verify(&shapes).unwrap();
+    let again = Run::new(bed.context.clone(), run.meta().clone(), Vec::new());
+    let get = |n| again.get(&key(n), key_hash(&key(n)), 9);
+    assert!((0..20_000).step_by(99).all(|n| get(n).unwrap().is_some()));
+    drop(again);
+
+    bed.sim.flip_bit(Path::new(PATH), place.offset + 50, 3);
+    let run = Run::new(bed.context.clone(), run.meta().clone(), Vec::new());
+    let damaged = |error: Error| error.to_string().contains(&format!("offset {}", place.offset));
+    assert!(run.get(&key(1), key_hash(&key(1)), 9).is_err_and(damaged));
+    assert!(run.verify(&shapes).is_err_and(damaged));
+}
+
+#[test]
 fn zones_that_are_not_those_of_the_rows_are_found() {
     let column = |kind, size| NewColumn {
         name: String::new(),
