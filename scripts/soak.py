@@ -8,8 +8,8 @@
 
 mixed: a table whose raw rows are four times the cache; clients insert, update, delete and read at random, single rows and
 short ranges, each change durable; another client adds and drops columns, indexes and whole tables, and truncates one. Every
-second the server's resident memory, its log and its files are weighed. The verdict: memory within 15 per cent of the cache
-plus the stated constant, files and log not growing once the table has its size, no statement longer than a second, CHECK TABLE
+second the server's resident memory, its log and its files are weighed. The verdict: memory within 15 per cent of what is configured
+(the cache, and 64 MB for building indexes) plus the stated constant, files and log not growing once the table has its size, no statement longer than a second, CHECK TABLE
 clean, no unexpected error.
 
 queue: rows are inserted at one end and deleted at the other, a thousand kept in between, until --rows have gone through.
@@ -32,7 +32,9 @@ from sqlkit import engines, report
 from sqlkit.client import SqlError
 from sqlkit.server import PrivateServer, end_by_signals
 
-# Beside the cache: the server itself, connections, memtables of open trees, the log's buffers.
+# What building an index may take (`pando_load_memory`); a small server has it smaller than the default of 256 MB.
+_LOAD_MB = 64
+# Beside both: the server itself, connections, memtables of open trees, the log's buffers.
 _CONSTANT_MB = 320
 _ROW_BYTES = 220
 _QUEUE_KEPT = 1000
@@ -64,7 +66,7 @@ def _make_database(server):
 def _server(arguments, flush):
     options = engines.options(arguments.engine, arguments.cache_mb, flush) + ["--skip-log-bin"]
     if arguments.engine == "PANDO":
-        options += ["--pando-direct-io=ON", "--innodb-buffer-pool-size=16M"]
+        options += [f"--pando-load-memory={_LOAD_MB}M", "--pando-direct-io=ON", "--innodb-buffer-pool-size=16M"]
     return PrivateServer("soak", options, plugin=engines.needs_plugin([arguments.engine]))
 
 
@@ -193,7 +195,7 @@ def _mixed(arguments):
         report.heading("verdict")
         checks.check(not any(thread.failed for thread in threads), "no statement failed",
                      "; ".join(str(thread.failed) for thread in threads if thread.failed))
-        limit = arguments.cache_mb * 1.15 + _CONSTANT_MB
+        limit = (arguments.cache_mb + _LOAD_MB) * 1.15 + _CONSTANT_MB
         most = max(sample["resident"] for sample in samples)
         checks.check(most <= limit, f"resident memory at most {most:,.0f} MB, limit {limit:,.0f}")
         half, last = samples[len(samples) // 2 - len(samples) // 6:len(samples) // 2], samples[-len(samples) // 6:]
