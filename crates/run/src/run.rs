@@ -223,6 +223,20 @@ impl Run {
         Ok(keys)
     }
 
+    /// Where to cut the run before `key` so that both parts are whole segments: the first key of the one that has `key`, or
+    /// would have it; no version of it is in a segment before.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn cut_at(&self, key: &[u8]) -> Result<Vec<u8>> {
+        let index = self.index()?;
+        let mut number = index.segment_for(key);
+        while number > 0 && index.entry(number).continues() {
+            number -= 1;
+        }
+        Ok(index.first_key(number).to_vec())
+    }
+
     /// A cursor over all its records, not positioned yet.
     pub fn cursor(self: &Arc<Self>) -> RunCursor {
         RunCursor::new(self.clone())

@@ -6,8 +6,8 @@
 //! 2. What it becomes, all read and written outside locks: for an internal child one new run on top
 //!    of its buffer, for a leaf new leaves merged from the share and the leaf's own run. A run that
 //!    lies wholly in the child's range is handed over by reference where no merge is needed; at a
-//!    leaf that is so for runs beyond all its keys (inserts in key order). Leaves that have become
-//!    small are flushed to together and become one.
+//!    leaf that is so for runs beyond all its keys (inserts in key order), and nearly so where only a few
+//!    records are not (`seams`). Leaves that have become small are flushed to together and become one.
 //! 3. The edit: child replaced, `passed` raised to the newest order of step 1. What was pushed onto
 //!    the buffer meanwhile keeps waiting.
 
@@ -23,6 +23,7 @@ use crate::jobs::{FlushPlan, Task};
 use crate::memtable::Memtable;
 use crate::merging::{separator, weight, BuiltLeaf, LeafSink, Sink};
 use crate::node::{add, share_of, subtract, Body, BufferRun, Child, Key, KeyRange, Leaf, Node, NodeParts};
+use crate::seams::Position;
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 
@@ -55,31 +56,56 @@ impl Tree {
         BufferSink { writer: self.run_writer(leaf_ready), counts: RangeCounts::new(node), read_bytes: 0 }
     }
 
-    /// Writes the oldest sealed memtable as the newest run of the root's buffer.
-    pub(crate) fn write_memtable(&self, task: &Task<'_>, memtable: &Arc<Memtable>) -> Result<()> {
-        let root = self.version.load().root.clone();
-        let leaf_ready = self.all_leaf_ready() || extends_the_end(&root, memtable);
-        let mut sink = self.buffer_sink(&root, leaf_ready);
+    /// Writes the records of a memtable: one run, or two if it lies across the end of the tree; whether they are written
+    /// as runs of leaves.
+    fn write_records(&self, root: &Arc<Node>, memtable: &Memtable) -> Result<(Vec<BufferRun>, RangeCounts)> {
+        let position = Position::of(memtable, root)?;
+        let mut leaf_ready = self.all_leaf_ready() || position == Position::Behind;
+        let mut seam = match position {
+            Position::Across(end) => Some(end),
+            Position::Behind | Position::Among => None,
+        };
+        let mut runs = Vec::new();
+        let push = |writer: RunWriter, leaf_ready: bool, runs: &mut Vec<BufferRun>| -> Result<()> {
+            let run = writer.finish()?;
+            runs.extend(run.map(|run| BufferRun { order: 0, leaf_ready, run }));
+            Ok(())
+        };
+        let mut sink = self.buffer_sink(root, leaf_ready);
         let mut filter = VersionFilter::new(self.snapshots(), false);
         let mut result = Ok(());
         memtable.ascend(std::ops::Bound::Unbounded, |r| {
-            if filter.keep(&r) {
-                result = sink.take(r);
+            if !filter.keep(&r) {
+                return true;
             }
+            if seam.take_if(|end| r.key > end.as_slice()).is_some() {
+                let before = std::mem::replace(&mut sink.writer, self.run_writer(true));
+                result = push(before, leaf_ready, &mut runs);
+                leaf_ready = true;
+            }
+            result = std::mem::replace(&mut result, Ok(())).and_then(|()| sink.take(r));
             result.is_ok()
         });
         result?;
-        let BufferSink { writer, mut counts, .. } = sink;
-        let run = writer.finish()?;
-        // Newest first; written as runs of leaves are.
-        let mut pushes: Vec<(Arc<Run>, bool)> = run.iter().map(|run| (run.clone(), leaf_ready)).collect();
-        pushes.extend(memtable.adopted().into_iter().map(|run| (run, true)));
-        for (adopted, _) in &pushes[usize::from(run.is_some())..] {
-            counts.estimate(&root, &KeyRange::default(), adopted)?;
-        }
+        let BufferSink { writer, counts, .. } = sink;
+        push(writer, leaf_ready, &mut runs)?;
         self.ctx.metrics.versions_dropped.add(filter.dropped());
-        if let Some(run) = &run {
-            self.ctx.metrics.memtable_written_bytes.add(run.meta().disk_bytes);
+        let written = runs.iter().map(|run| run.run.meta().disk_bytes).sum();
+        self.ctx.metrics.memtable_written_bytes.add(written);
+        Ok((runs, counts))
+    }
+
+    /// Writes the oldest sealed memtable as the newest run of the root's buffer.
+    pub(crate) fn write_memtable(&self, task: &Task<'_>, memtable: &Arc<Memtable>) -> Result<()> {
+        let root = self.version.load().root.clone();
+        let (runs, mut counts) = self.write_records(&root, memtable)?;
+        // Newest first.
+        let mut pushes: Vec<(Arc<Run>, bool)> =
+            runs.into_iter().rev().map(|run| (run.run, run.leaf_ready)).collect();
+        for adopted in memtable.adopted() {
+            counts.estimate(&root, &KeyRange::default(), &adopted)?;
+            // Written as runs of leaves are.
+            pushes.push((adopted, true));
         }
         task.apply(|editor, now| {
             let mut sealed = now.sealed.clone();
@@ -112,7 +138,8 @@ impl Tree {
 
     fn flush_to_node(&self, task: &Task<'_>, plan: &FlushPlan, child: &Arc<Node>) -> Result<()> {
         let share = plan.share(0);
-        let (pushes, counts) = if lies_apart(&share, &plan.range) {
+        let by_reference = lies_apart(&share, &plan.range) || self.is_continuation(&share, &plan.range);
+        let (pushes, counts) = if by_reference {
             self.ctx.metrics.flush_by_reference.add(share.len() as u64);
             let counts = estimate_per_child(child, &plan.range, &share)?;
             (share, counts)
@@ -174,6 +201,11 @@ impl Tree {
         let share = plan.share(0);
         if share.is_empty() && !plan.rewrite {
             self.apply_to_leaves(task, plan, vec![leaf.clone()], Vec::new());
+            return Ok(());
+        }
+        let continued = if plan.rewrite { None } else { self.continue_leaf(&share, leaf, &plan.range)? };
+        if let Some((leaves, pivots)) = continued {
+            self.apply_to_leaves(task, plan, leaves, pivots);
             return Ok(());
         }
         let beyond = lies_beyond(&share, leaf, &plan.range);
@@ -250,11 +282,7 @@ impl Tree {
         !share.is_empty()
             && share.iter().filter(is_small).count() <= share.len() / SMALL_LEAVES
             && lies_apart(share, range)
-            && share.iter().all(|run| {
-                let meta = run.run.meta();
-                let is_too_big = meta.raw_bytes > self.config.leaf_raw_bytes * 3 && meta.rows > 1;
-                run.leaf_ready && meta.tombstones == 0 && !is_too_big
-            })
+            && share.iter().all(|run| self.can_be_leaf(run))
     }
 
     fn adopt_as_leaves(&self, share: &[BufferRun], leaf: &Leaf, keep: bool) -> Vec<BuiltLeaf> {
@@ -387,23 +415,6 @@ fn lies_beyond(share: &[BufferRun], leaf: &Leaf, range: &KeyRange) -> bool {
     let first = share.iter().map(|run| run.run.meta().min_key.as_slice().max(range.low())).min();
     let last = leaf.runs.iter().map(|run| run.meta().max_key.as_slice()).max();
     matches!((first, last), (Some(first), Some(last)) if first > last)
-}
-
-/// Whether a memtable lies behind every key of the tree, so that its run will become a leaf.
-fn extends_the_end(root: &Arc<Node>, memtable: &Memtable) -> bool {
-    let Some((first, _)) = memtable.key_range() else { return false };
-    let mut node = root;
-    loop {
-        let ends_before = |run: &Run| run.meta().max_key < first;
-        if !node.buffer.iter().all(|run| ends_before(&run.run)) {
-            return false;
-        }
-        match node.children.last().map(|child| &child.body) {
-            Some(Body::Node(last)) => node = last,
-            Some(Body::Leaf(leaf)) => return leaf.runs.iter().all(|run| ends_before(run)),
-            None => return false,
-        }
-    }
 }
 
 /// Estimates per child of `node`, which covers `range`, what runs will bring them.

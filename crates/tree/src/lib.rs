@@ -78,6 +78,7 @@ mod node_format;
 mod open;
 mod pieces;
 mod private;
+mod seams;
 mod shape;
 mod source;
 #[cfg(test)]

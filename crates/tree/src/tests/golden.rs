@@ -27,6 +27,7 @@ fn configure(words: &[&str]) -> TreeConfig {
         match name {
             "memtable" => config.memtable_bytes = number(value),
             "leaf" => config.leaf_raw_bytes = number(value) as u64,
+            "segment" => config.run.segment_raw_bytes = number(value),
             "fanout" => config.fanout_max = number(value),
             "runs" => config.buffer_runs_max = number(value),
             "alike" => config.buffer_compression = config.run.compression,
@@ -130,6 +131,11 @@ fn random_inserts_make_a_tree_of_levels() {
 #[test]
 fn inserts_in_key_order_pass_by_reference() {
     golden("sequential_inserts");
+}
+
+#[test]
+fn inserts_of_several_sessions_in_key_order_are_merged_at_the_seams_only() {
+    golden("several_sessions");
 }
 
 #[test]

@@ -17,6 +17,8 @@ enum Keys {
     Queue,
     /// Some keys far more often than others.
     Hot(u32),
+    /// Ever larger, by so many sessions that take one and write it later; now and then an old one.
+    Sessions(usize),
 }
 
 struct Run {
@@ -25,6 +27,8 @@ struct Run {
     keys: Keys,
     front: u32,
     end: u32,
+    /// Keys that were taken and not written.
+    taken: Vec<u32>,
     /// Of ten writes, how many put.
     puts: u32,
 }
@@ -32,7 +36,7 @@ struct Run {
 impl Run {
     fn new(seed: u64, config: TreeConfig, keys: Keys) -> Run {
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        Run { world: World::new(seed, config), rng, keys, front: 0, end: 0, puts: 7 }
+        Run { world: World::new(seed, config), rng, keys, front: 0, end: 0, taken: Vec::new(), puts: 7 }
     }
 }
 
@@ -56,7 +60,9 @@ impl Run {
                 let power = self.rng.random::<f64>().powi(4);
                 (power * f64::from(n)) as u32
             }
-            Keys::Ascending | Keys::Queue => self.rng.random_range(self.front..=self.end + 1),
+            Keys::Ascending | Keys::Queue | Keys::Sessions(_) => {
+                self.rng.random_range(self.front..=self.end + 1)
+            }
         };
         self.key_of(n)
     }
@@ -74,6 +80,14 @@ impl Run {
             Keys::Ascending if !self.rng.random_ratio(1, 10) => {
                 self.end += 1;
                 (self.key_of(self.end), Some(self.value()))
+            }
+            Keys::Sessions(sessions) if !self.rng.random_ratio(1, 300) => {
+                while self.taken.len() < sessions {
+                    self.end += 1;
+                    self.taken.push(self.end);
+                }
+                let n = self.taken.swap_remove(self.rng.random_range(0..sessions));
+                (self.key_of(n), Some(self.value()))
             }
             Keys::Queue => {
                 if self.front < self.end && self.rng.random_bool(0.48) {
@@ -157,6 +171,12 @@ impl Run {
         }
     }
 
+    fn check_pieces(&mut self) {
+        let (snapshot, begin) = (self.snapshot(), self.any_key());
+        let end = self.rng.random::<bool>().then(|| self.any_key());
+        self.world.check_pieces(snapshot, &begin, end.as_deref());
+    }
+
     fn step(&mut self) {
         match self.rng.random_range(0..10_000) {
             0..7000 => {
@@ -167,7 +187,8 @@ impl Run {
                 self.world.tree.seal_if_full(|| last);
             }
             7000..8000 => self.check_get(),
-            8000..8300 => self.check_walk(),
+            8000..8280 => self.check_walk(),
+            8280..8300 => self.check_pieces(),
             8300..9700 => {
                 self.world.tree.run_job().unwrap();
             }
@@ -264,7 +285,8 @@ fn interleaved(seed: u64, episodes: usize, truncates: bool, config: TreeConfig, 
                     run.world.check_scan(last);
                 }
                 166..170 => run.adopt(),
-                170..400 => {
+                170..180 => run.check_pieces(),
+                180..400 => {
                     run.check_get();
                     run.check_walk();
                 }
@@ -309,7 +331,7 @@ fn jobs_that_take_long_fit_into_a_deep_tree_that_grows_and_shrinks() {
     interleaved(26, 30, false, config, Keys::Uniform(3000));
 }
 
-fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) {
+fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) -> World {
     let mut run = Run::new(seed, config, keys);
     for _ in 0..steps {
         run.step();
@@ -323,6 +345,7 @@ fn history(seed: u64, steps: usize, config: TreeConfig, keys: Keys) {
     run.world.check_all();
     run.world.crash();
     run.world.check_all();
+    run.world
 }
 
 const STEPS: usize = 60_000;
@@ -360,6 +383,21 @@ fn runs_that_may_become_leaves_unrewritten_agree_with_the_model() {
 }
 
 #[test]
+fn inserts_of_several_sessions_agree_with_the_model_and_are_hardly_rewritten() {
+    let mut small = tiny();
+    small.run.segment_raw_bytes = 60;
+    let config = TreeConfig { memtable_bytes: 9000, ..small };
+    let world = history(9, STEPS, config, Keys::Sessions(4));
+    let (by_reference, flushes) = (world.metrics.flush_by_reference.get(), world.metrics.flushes.get());
+    assert!(by_reference > flushes / 4, "{by_reference} runs by reference, {flushes} flushes");
+    let mut alike = TreeConfig { memtable_bytes: 12_000, fanout_max: 6, ..small };
+    alike.buffer_compression = alike.run.compression;
+    history(10, STEPS, alike, Keys::Sessions(6));
+    let config = TreeConfig { memtable_bytes: 7000, leaf_raw_bytes: 3000, ..small };
+    interleaved(11, 25, false, config, Keys::Sessions(3));
+}
+
+#[test]
 fn other_sizes_agree_with_the_model() {
     let config =
         TreeConfig { memtable_bytes: 700, leaf_raw_bytes: 9000, fanout_max: 2, buffer_runs_max: 1, ..tiny() };
@@ -392,10 +430,11 @@ fn soak() {
         if rng.random() {
             config.buffer_compression = config.run.compression;
         }
-        let keys = match rng.random_range(0..4) {
+        let keys = match rng.random_range(0..5) {
             0 => Keys::Uniform(rng.random_range(10..8000)),
             1 => Keys::Hot(rng.random_range(10..8000)),
             2 => Keys::Ascending,
+            3 => Keys::Sessions(rng.random_range(2..12)),
             _ => Keys::Queue,
         };
         println!("seed {seed}: {keys:?} {config:?}");

@@ -287,6 +287,41 @@ impl World {
         let mut back = scan_back(&self.tree, snapshot);
         back.reverse();
         assert_eq!(back, rows, "backward at {snapshot}\n{}", self.tree.shape());
+        self.check_pieces(snapshot, b"", None);
+    }
+
+    /// Pieces of the range cover it without a gap, and the records of those that are plain are the rows there. Gives how
+    /// many rows were in these.
+    pub(crate) fn check_pieces(&self, snapshot: Seqno, begin: &[u8], end: Option<&[u8]>) -> usize {
+        let in_range = |key: &[u8], lo: &[u8], hi: Option<&[u8]>| lo <= key && hi.is_none_or(|hi| key < hi);
+        let rows = self.model.rows(snapshot);
+        let mut rows = rows.iter().filter(|(key, _)| in_range(key, begin, end)).peekable();
+        let mut pieces = self.tree.pieces(snapshot, begin, end);
+        let (mut at, mut is_over) = (begin.to_vec(), end.is_some_and(|end| end <= begin));
+        let mut plain = 0;
+        while let Some(piece) = pieces.next().unwrap() {
+            assert!(!is_over && piece.begin == at, "{piece:?} after {at:?} of {begin:?}..{end:?}");
+            let hi = piece.end.as_deref();
+            let mut own = Vec::new();
+            while let Some(row) = rows.next_if(|(key, _)| in_range(key, &piece.begin, hi)) {
+                own.push(row.clone());
+            }
+            if let Some(count) = piece.plain_rows {
+                let segment = if count == 0 { None } else { pieces.segment(true).unwrap() };
+                let row = |segment: &pando_column::Segment, at: usize| {
+                    (segment.key(at).to_vec(), segment.value(at).to_vec())
+                };
+                let found: Vec<_> =
+                    segment.iter().flat_map(|of| (0..of.rows()).map(|at| row(of, at))).collect();
+                assert_eq!(found, own, "{piece:?} at {snapshot}\n{}", self.tree.shape());
+                assert_eq!(count, own.len());
+                plain += count;
+            }
+            is_over = piece.end.as_deref() == end;
+            at = piece.end.unwrap_or_default();
+        }
+        assert!(is_over && rows.next().is_none(), "pieces of {begin:?}..{end:?} end at {at:?}");
+        plain
     }
 
     /// Everything, thoroughly; nobody else is at work.
