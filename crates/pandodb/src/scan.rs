@@ -74,9 +74,9 @@ impl Txn {
 }
 
 impl View<'_> {
-    /// Keys that divide the view into parts of about the same size, ascending.
+    /// Keys that divide the view into parts that take about as long to read, or less, ascending.
     pub fn bounds(&self) -> Vec<Vec<u8>> {
-        self.sight.dict.tree.leaf_bounds()
+        self.sight.dict.tree.bounds()
     }
 
     /// A cursor before the first row in [`begin`, `end`), or from the first and to the last row of all.
@@ -130,6 +130,40 @@ impl ViewCursor {
         };
         let end = self.end.as_deref();
         Ok(row.filter(|(key, _)| end.is_none_or(|end| *key < end)))
+    }
+
+    /// Gives rows, until `take` says that it has enough: then it says `true`. The same as `next` for each, but much
+    /// cheaper where no own writes are left.
+    ///
+    /// # Errors
+    /// As `next`.
+    pub(crate) fn visit(&mut self, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<bool> {
+        while let Some((key, row)) = self.next()? {
+            if !take(key, row) {
+                return Ok(true);
+            }
+            if self.at == At::Tree && self.own.as_ref().is_none_or(|(_, own)| own.entry().is_none()) {
+                return self.visit_tree(&mut take);
+            }
+        }
+        Ok(false)
+    }
+
+    /// As `visit`, from the row behind the one given last, which is the tree's, as are all that follow.
+    fn visit_tree(&mut self, take: &mut impl FnMut(&[u8], &[u8]) -> bool) -> Result<bool> {
+        self.at = At::Nothing;
+        self.tree.next()?;
+        let end = self.end.as_deref();
+        let (mut is_over, mut is_enough) = (false, false);
+        self.tree.visit(|key, row| {
+            is_over = end.is_some_and(|end| key >= end);
+            is_enough = !is_over && !take(key, row);
+            !is_over && !is_enough
+        })?;
+        if is_enough {
+            self.at = At::Tree;
+        }
+        Ok(is_enough)
     }
 
     fn step_own(&mut self) -> Result<()> {

@@ -137,6 +137,8 @@ impl RunColumns {
         let common = run.common(index)?;
         let picked = pick(codec, payload, &common, layouts, &wanted).map_err(at_place)?;
         let Some(picked) = picked else {
+            // Whoever reads it row by row finds it: it is not read twice.
+            self.segment(number)?;
             for of in &wanted {
                 cache.insert(self.key_of(number, part_of(of)), Block::Column(Part::Rows));
             }

@@ -226,11 +226,11 @@ impl Cursor {
     }
 
     /// Gives rows from the current one on, going up, until `take` says that it has enough: then the cursor is at
-    /// the row given last. Else it is on no row in the end. The same as `next` after each, but where rows
-    /// lie in one run without anything above them, they cost next to nothing.
+    /// the row given last. Else it is on no row in the end. The same as `next` after each, but where many rows
+    /// in a row come from one source, they cost next to nothing.
     pub fn visit(&mut self, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         while self.valid() {
-            if self.is_streaming() {
+            if self.forward && self.row == Row::Source {
                 if !self.stream(&mut take) {
                     return Ok(());
                 }
@@ -249,54 +249,46 @@ impl Cursor {
         Ok(())
     }
 
-    /// Whether it goes up in a run with nothing above it.
-    fn is_streaming(&self) -> bool {
-        let alone = self.forward && self.row == Row::Source && self.heap.len() == 1;
-        alone && matches!(self.inputs[self.heap[0]].source, Source::Run { .. })
-    }
-
-    /// The part of `visit` that is within a segment. False: `take` has had enough; else the cursor is at the last
-    /// record looked at, which is given or not to be seen. Requires: streaming.
+    /// The part of `visit` up to the next record of another source, or to the end of a run's segment. False: `take` has
+    /// had enough; else the cursor is at the last record looked at, which is given or not to be seen. Requires: it goes up
+    /// and its row is under the source at the top.
     fn stream(&mut self, take: &mut impl FnMut(&[u8], &[u8]) -> bool) -> bool {
-        let input = &mut self.inputs[self.heap[0]];
-        let Source::Run { cursor, .. } = &mut input.source else { return true };
+        let rival = match self.heap.len() {
+            0 | 1 => None,
+            2 => Some(self.heap[1]),
+            _ => Some(self.heap[if self.is_before(1, 2) { 1 } else { 2 }]),
+        };
+        let (input, rival) = one_and_other(&mut self.inputs, self.heap[0], rival);
         let end = if input.reaches_beyond { self.range.hi() } else { None };
-        let (mut last, mut wants_more) = (0, true);
-        // What has decided last, if not the record that the cursor is at.
-        let mut decided: Option<RecordRef<'_>> = None;
-        for (at, record) in cursor.ahead().enumerate() {
-            if at > 0 {
-                if end.is_some_and(|end| record.key >= end) {
-                    break;
+        let end = end.into_iter().chain(rival.map(|rival| rival.source.key())).min();
+        let (key, snapshot) = (self.key.as_slice(), self.snapshot);
+        match &mut input.source {
+            Source::Run { cursor, .. } => {
+                let passed = go_over(cursor.ahead(), key, snapshot, end, take);
+                if let Some(record) = passed.decided {
+                    set_key(&mut self.key, &mut self.seqno, &record);
+                    self.decided_by_run = true;
                 }
-                last = at;
-                if record.key == decided.map_or(self.key.as_slice(), |decided| decided.key) {
-                    self.dead.in_runs += 1;
-                    continue;
-                }
-                if record.seqno > self.snapshot {
-                    continue;
-                }
-                decided = Some(record);
-                if !is_row(record.kind) {
-                    self.dead.in_runs += 1;
-                    continue;
-                }
-                self.live += 1;
+                self.dead.in_runs += passed.dead;
+                self.live += passed.live;
+                let (last, wants_more) = (passed.last, passed.wants_more);
+                cursor.skip(last);
+                wants_more
             }
-            if !take(record.key, record.value) {
-                wants_more = false;
-                break;
+            Source::Memtable(cursor) => {
+                let guard = crossbeam_epoch::pin();
+                let passed = go_over(cursor.ahead(&guard), key, snapshot, end, take);
+                if let Some(record) = passed.decided {
+                    set_key(&mut self.key, &mut self.seqno, &record);
+                    self.decided_by_run = false;
+                }
+                self.dead.in_memtables += passed.dead;
+                self.live += passed.live;
+                let (last, wants_more) = (passed.last, passed.wants_more);
+                cursor.skip(last, &self.key);
+                wants_more
             }
         }
-        if let Some(record) = decided {
-            self.key.clear();
-            self.key.extend_from_slice(record.key);
-            self.seqno = record.seqno;
-            self.decided_by_run = true;
-        }
-        cursor.skip(last);
-        wants_more
     }
 
     fn start(&mut self, forward: bool) {
@@ -519,6 +511,77 @@ impl Cursor {
             order.is_lt()
         } else {
             order.is_gt()
+        }
+    }
+}
+
+/// What became of records that were gone over.
+struct Passed<'a> {
+    /// How many after the first.
+    last: usize,
+    wants_more: bool,
+    /// What has decided last, if not the first.
+    decided: Option<RecordRef<'a>>,
+    /// Those after the first.
+    live: u64,
+    dead: u64,
+}
+
+/// Gives those of the records below `end` that are rows, until `take` has enough. The first one is a row, of this key.
+#[inline]
+fn go_over<'a>(
+    records: impl Iterator<Item = RecordRef<'a>>,
+    key: &[u8],
+    snapshot: Seqno,
+    end: Option<&[u8]>,
+    take: &mut impl FnMut(&[u8], &[u8]) -> bool,
+) -> Passed<'a> {
+    let mut passed = Passed { last: 0, wants_more: true, decided: None, live: 0, dead: 0 };
+    for (at, record) in records.enumerate() {
+        if at > 0 {
+            if end.is_some_and(|end| record.key >= end) {
+                break;
+            }
+            passed.last = at;
+            if record.key == passed.decided.map_or(key, |decided| decided.key) {
+                passed.dead += 1;
+                continue;
+            }
+            if record.seqno > snapshot {
+                continue;
+            }
+            passed.decided = Some(record);
+            if !is_row(record.kind) {
+                passed.dead += 1;
+                continue;
+            }
+            passed.live += 1;
+        }
+        if !take(record.key, record.value) {
+            passed.wants_more = false;
+            break;
+        }
+    }
+    passed
+}
+
+fn set_key(key: &mut Vec<u8>, seqno: &mut Seqno, record: &RecordRef<'_>) {
+    key.clear();
+    key.extend_from_slice(record.key);
+    *seqno = record.seqno;
+}
+
+/// One to be changed, and another one to be looked at.
+fn one_and_other<T>(all: &mut [T], one: usize, other: Option<usize>) -> (&mut T, Option<&T>) {
+    match other {
+        None => (&mut all[one], None),
+        Some(other) if one < other => {
+            let (before, from_other) = all.split_at_mut(other);
+            (&mut before[one], from_other.first())
+        }
+        Some(other) => {
+            let (before, from_one) = all.split_at_mut(one);
+            (&mut from_one[0], before.get(other))
         }
     }
 }

@@ -17,10 +17,11 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use crossbeam_skiplist::SkipMap;
+use crossbeam_epoch::{self as epoch, Guard};
+use crossbeam_skiplist::SkipList;
 use pando_base::{Kind, RecordRef, Seqno};
 use pando_run::Run;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 /// What a record costs beside its key and value: the list's node and tower, two allocations.
 const RECORD_OVERHEAD_BYTES: u64 = 96;
@@ -29,6 +30,9 @@ const RECORD_OVERHEAD_BYTES: u64 = 96;
 const ROTTEN_ROWS_MIN: u64 = 2048;
 /// So often each record can be stepped over for what it costs to write it.
 const ROTTEN_SKIPS: u64 = 32;
+
+/// A full memtable has about so many marks: some thousand records lie between two.
+const MARKS: u64 = 64;
 
 /// Life of a memtable.
 ///
@@ -175,11 +179,15 @@ impl<'a> Borrow<dyn Version + 'a> for Record {
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Memtable {
-    map: SkipMap<Record, ()>,
+    map: SkipList<Record, ()>,
     state: AtomicU8,
     bytes: AtomicU64,
     rows: AtomicU64,
     tombstones: AtomicU64,
+    /// See [`Memtable::marks`].
+    marks: Mutex<Vec<Box<[u8]>>>,
+    /// Bytes between two of them.
+    mark_bytes: u64,
     /// Dead records that cursors had to step over in memtables while this one was active.
     dead_skipped: AtomicU64,
     /// Commits that will insert into it, even when it is sealed by then.
@@ -197,13 +205,16 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    pub(crate) fn new() -> Memtable {
+    /// One that is to be sealed at about this size.
+    pub(crate) fn new(full_bytes: usize) -> Memtable {
         Memtable {
-            map: SkipMap::new(),
+            map: SkipList::new(epoch::default_collector().clone()),
             state: AtomicU8::new(MemtableState::Active as u8),
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
+            marks: Mutex::default(),
+            mark_bytes: (full_bytes as u64 / MARKS).max(1),
             dead_skipped: AtomicU64::new(0),
             deferred: AtomicUsize::new(0),
             deferred_from: AtomicU64::new(u64::MAX),
@@ -263,9 +274,14 @@ impl Memtable {
             self.state() == MemtableState::Active || !self.is_settled(),
             "insert into a frozen memtable"
         );
-        self.map.insert(Record::new(key, seqno, kind, value), ());
+        let guard = epoch::pin();
+        self.map.insert(Record::new(key, seqno, kind, value), (), &guard).release(&guard);
+        drop(guard);
         let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD_BYTES;
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before / self.mark_bytes != (before + bytes) / self.mark_bytes {
+            self.marks.lock().push(key.into());
+        }
         self.rows.fetch_add(1, Ordering::Relaxed);
         if kind == Kind::Delete {
             self.tombstones.fetch_add(1, Ordering::Relaxed);
@@ -346,6 +362,11 @@ impl Memtable {
         self.seal_seqno.load(Ordering::Acquire)
     }
 
+    /// Some of its keys, in no order: work on its records can be divided there.
+    pub(crate) fn marks(&self) -> Vec<Box<[u8]>> {
+        self.marks.lock().clone()
+    }
+
     /// Hands the newest version of exactly `key` with seqno <= `snapshot` to `found`.
     pub(crate) fn get<T>(
         &self,
@@ -354,34 +375,40 @@ impl Memtable {
         found: impl FnOnce(RecordRef<'_>) -> T,
     ) -> Option<T> {
         let probe: &dyn Version = &Probe::new(key, snapshot);
-        let entry = self.map.lower_bound(Bound::Included(probe))?;
+        let guard = epoch::pin();
+        let entry = self.map.lower_bound(Bound::Included(probe), &guard)?;
         let record = entry.key().record();
         (record.key == key).then(|| found(record))
     }
 
+    /// All versions in order, from the first with key >= `lo`. Nothing is copied, and nothing counted for each; records
+    /// are lent for as long as the guard is held, which disturbs nobody, since none are removed.
+    pub(crate) fn starting_at<'g>(
+        &'g self,
+        lo: Bound<&[u8]>,
+        guard: &'g Guard,
+    ) -> impl Iterator<Item = RecordRef<'g>> {
+        // Versions of one key run from the newest (MAX) to the oldest (0).
+        let first = match lo {
+            Bound::Included(key) => {
+                let probe: &dyn Version = &Probe::new(key, Seqno::MAX);
+                self.map.lower_bound(Bound::Included(probe), guard)
+            }
+            Bound::Excluded(key) => {
+                let probe: &dyn Version = &Probe::new(key, 0);
+                self.map.lower_bound(Bound::Excluded(probe), guard)
+            }
+            Bound::Unbounded => self.map.front(guard),
+        };
+        std::iter::successors(first, |entry| entry.next()).map(|entry| entry.key().record())
+    }
+
     /// All versions in order, from the first with key >= `lo`, until `visit` says false.
     pub(crate) fn ascend(&self, lo: Bound<&[u8]>, mut visit: impl FnMut(RecordRef<'_>) -> bool) {
-        // Versions of one key run from the newest (MAX) to the oldest (0).
-        let probe = match lo {
-            Bound::Included(key) => Some(Bound::Included(Probe::new(key, Seqno::MAX))),
-            Bound::Excluded(key) => Some(Bound::Excluded(Probe::new(key, 0))),
-            Bound::Unbounded => None,
-        };
-        match &probe {
-            Some(bound) => {
-                let bound = as_dyn(bound);
-                for entry in self.map.range::<dyn Version, _>((bound, Bound::Unbounded)) {
-                    if !visit(entry.key().record()) {
-                        return;
-                    }
-                }
-            }
-            None => {
-                for entry in self.map.iter() {
-                    if !visit(entry.key().record()) {
-                        return;
-                    }
-                }
+        let guard = epoch::pin();
+        for record in self.starting_at(lo, &guard) {
+            if !visit(record) {
+                return;
             }
         }
     }
@@ -389,40 +416,28 @@ impl Memtable {
     /// All versions in reverse order (oldest of a key first), from the last with key < `hi`, until
     /// `visit` says false.
     pub(crate) fn descend(&self, hi: Option<&[u8]>, mut visit: impl FnMut(RecordRef<'_>) -> bool) {
-        match hi {
+        let guard = epoch::pin();
+        let last = match hi {
             Some(key) => {
                 // Nothing is newer than MAX: a record of the key itself is never below it.
                 let probe: &dyn Version = &Probe::new(key, Seqno::MAX);
-                let range = self.map.range::<dyn Version, _>((Bound::Unbounded, Bound::Excluded(probe)));
-                for entry in range.rev() {
-                    if !visit(entry.key().record()) {
-                        return;
-                    }
-                }
+                self.map.upper_bound(Bound::Excluded(probe), &guard)
             }
-            None => {
-                for entry in self.map.iter().rev() {
-                    if !visit(entry.key().record()) {
-                        return;
-                    }
-                }
+            None => self.map.back(&guard),
+        };
+        for entry in std::iter::successors(last, |entry| entry.prev()) {
+            if !visit(entry.key().record()) {
+                return;
             }
         }
     }
 
     /// Smallest and largest key; `None` while empty.
     pub(crate) fn key_range(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let first = self.map.front()?;
-        let last = self.map.back()?;
+        let guard = epoch::pin();
+        let first = self.map.front(&guard)?;
+        let last = self.map.back(&guard)?;
         Some((first.key().key().to_vec(), last.key().key().to_vec()))
-    }
-}
-
-fn as_dyn<'b, 'a>(bound: &'b Bound<Probe<'a>>) -> Bound<&'b (dyn Version + 'b)> {
-    match bound {
-        Bound::Included(probe) => Bound::Included(probe),
-        Bound::Excluded(probe) => Bound::Excluded(probe),
-        Bound::Unbounded => Bound::Unbounded,
     }
 }
 
@@ -441,7 +456,7 @@ mod tests {
 
     #[test]
     fn versions_come_by_key_then_newest_first() {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(1 << 20);
         for (key, seqno) in [("b", 1), ("a", 2), ("b", 3), ("", 4), ("b\0", 5), ("longer than eight", 6)] {
             memtable.insert(key.as_bytes(), seqno, Kind::Put, b"v");
         }
@@ -462,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_get_finds_the_newest_version_its_snapshot_may_see() {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(1 << 20);
         memtable.insert(b"k", 5, Kind::Put, b"five");
         memtable.insert(b"k", 9, Kind::Delete, b"");
         let get = |snapshot| memtable.get(b"k", snapshot, |r| (r.seqno, r.kind, r.value.to_vec()));
@@ -475,7 +490,7 @@ mod tests {
 
     #[test]
     fn counts_and_first_seqno_follow_the_inserts() {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(1 << 20);
         assert!(memtable.is_empty());
         assert_eq!(memtable.first_seqno(), None);
         memtable.insert(b"k", 5, Kind::Put, b"five");
@@ -493,8 +508,24 @@ mod tests {
     }
 
     #[test]
+    fn marks_divide_what_was_inserted_in_the_order_of_keys_evenly() {
+        let memtable = Memtable::new(1 << 20);
+        for n in 0..8000u64 {
+            memtable.insert(&n.to_be_bytes(), 1, Kind::Put, &[0; 27]);
+        }
+        let marks = memtable.marks();
+        let mut parts = vec![0; marks.len() + 1];
+        memtable.ascend(Bound::Unbounded, |r| {
+            parts[marks.partition_point(|mark| **mark <= *r.key)] += 1;
+            true
+        });
+        assert!((60..=64).contains(&marks.len()), "{}", marks.len());
+        assert!(parts.iter().all(|rows| *rows <= 8000 / 63), "{parts:?}");
+    }
+
+    #[test]
     #[should_panic(expected = "memtable goes")]
     fn an_active_memtable_cannot_be_written() {
-        Memtable::new().set_written();
+        Memtable::new(1 << 20).set_written();
     }
 }

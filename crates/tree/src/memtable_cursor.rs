@@ -7,6 +7,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crossbeam_epoch::Guard;
 use pando_base::{Kind, RecordRef, Seqno};
 
 use crate::memtable::Memtable;
@@ -64,13 +65,42 @@ impl MemtableCursor {
     }
 
     pub(crate) fn record(&self) -> RecordRef<'_> {
-        let slot = self.slots[self.position];
+        self.copied(&self.slots[self.position])
+    }
+
+    fn copied(&self, slot: &Slot) -> RecordRef<'_> {
         RecordRef {
             key: &self.bytes[slot.key..slot.value],
             seqno: slot.seqno,
             kind: slot.kind,
             value: &self.bytes[slot.value..slot.end],
         }
+    }
+
+    /// The record it is on and all after it, going up. Requires: valid, and the last seek was forward.
+    pub(crate) fn ahead<'g>(&'g self, guard: &'g Guard) -> impl Iterator<Item = RecordRef<'g>> {
+        debug_assert!(self.valid() && self.direction == Direction::Forward);
+        let copied = self.slots[self.position..].iter().map(|slot| self.copied(slot));
+        let mut newest = self.newest_key();
+        let beyond = newest.filter(|_| !self.at_end).map(|last| {
+            self.memtable.starting_at(Bound::Excluded(last), guard).filter(move |r| {
+                let is_newest = r.seqno <= self.snapshot && newest != Some(r.key);
+                if is_newest {
+                    newest = Some(r.key);
+                }
+                is_newest
+            })
+        });
+        copied.chain(beyond.into_iter().flatten())
+    }
+
+    /// Goes on by `records`, fewer than are [`MemtableCursor::ahead`], to the one with this key.
+    pub(crate) fn skip(&mut self, records: usize, key: &[u8]) {
+        match self.position + records < self.slots.len() {
+            true => self.position += records,
+            false => self.seek(key),
+        }
+        debug_assert_eq!(self.record().key, key);
     }
 
     /// First record with key >= `key`.
@@ -167,7 +197,7 @@ mod tests {
     use super::*;
 
     fn filled() -> Arc<Memtable> {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(1 << 20);
         for i in 0..1000u64 {
             memtable.insert(&(i % 500).to_be_bytes(), i + 1, Kind::Put, &i.to_le_bytes());
         }
@@ -209,6 +239,25 @@ mod tests {
             }
             backward.reverse();
             assert_eq!(forward, backward);
+        }
+    }
+
+    #[test]
+    fn what_is_ahead_is_what_steps_would_give_from_wherever_it_is() {
+        for (snapshot, steps) in [(10, 3), (700, 0), (700, 7), (700, 200), (1000, 499)] {
+            let mut cursor = MemtableCursor::new(filled(), snapshot);
+            cursor.seek(b"");
+            (0..steps).for_each(|_| cursor.advance());
+            let guard = crossbeam_epoch::pin();
+            let found: Vec<(Vec<u8>, Seqno)> =
+                cursor.ahead(&guard).map(|r| (r.key.to_vec(), r.seqno)).collect();
+            let (at, key) = (found.len() / 2, found[found.len() / 2].0.clone());
+            cursor.skip(at, &key);
+            for (key, seqno) in &found[at..] {
+                assert_eq!((cursor.record().key, cursor.record().seqno), (&key[..], *seqno));
+                cursor.advance();
+            }
+            assert!(!cursor.valid());
         }
     }
 

@@ -147,7 +147,7 @@ impl ClosedGate<'_> {
         let next = TreeVersion {
             root,
             sealed: Vec::new(),
-            active: Arc::new(Memtable::new()),
+            active: Arc::new(Memtable::new(tree.config.memtable_bytes)),
             flushed: old.flushed.max(seqno),
             generation: old.generation + 1,
         };
@@ -190,7 +190,7 @@ impl Tree {
         let version = TreeVersion {
             root: start.root,
             sealed: Vec::new(),
-            active: Arc::new(Memtable::new()),
+            active: Arc::new(Memtable::new(config.memtable_bytes)),
             flushed: start.flushed,
             generation: 0,
         };
@@ -302,7 +302,7 @@ impl Tree {
         wanted: impl Fn(&TreeVersion) -> bool,
         last_assigned: impl Fn() -> Seqno,
     ) -> (bool, Seqno) {
-        let fresh = Arc::new(Memtable::new());
+        let fresh = Arc::new(Memtable::new(self.config.memtable_bytes));
         let exclusive = self.gate.write();
         let assigned = last_assigned();
         let _structure = self.structure.lock();

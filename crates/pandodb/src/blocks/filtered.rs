@@ -150,10 +150,8 @@ impl FilteredRows {
         let mut vain_rows = 0;
         loop {
             if let Some(cursor) = &mut self.blocks.cursor {
-                while let Some((key, row)) = cursor.next()? {
-                    if !take(key, row) {
-                        return Ok(true);
-                    }
+                if cursor.visit(&mut take)? {
+                    return Ok(true);
                 }
                 self.blocks.cursor = None;
             }

@@ -174,18 +174,21 @@ impl Blocks {
     /// Rows of the pieces that have to be merged, if there are any left.
     fn merged(&mut self) -> Result<Option<Block>> {
         let Some(cursor) = &mut self.cursor else { return Ok(None) };
-        let mut rows = 0;
-        while rows < BLOCK_ROWS {
-            let Some((key, row)) = cursor.next()? else {
-                self.cursor = None;
-                break;
-            };
-            if self.reader.read(key, row).is_none() {
-                let key = format!("{key:02x?}");
-                let path = self.sight.dict.file.path();
-                return Err(EngineError::corruption(&path, 0, "row", "columns of a layout", key).into());
+        let (reader, mut rows, mut damaged) = (&mut self.reader, 0, None);
+        let goes_on = cursor.visit(|key, row| {
+            if reader.read(key, row).is_none() {
+                damaged = Some(format!("{key:02x?}"));
+                return false;
             }
             rows += 1;
+            rows < BLOCK_ROWS
+        })?;
+        if let Some(key) = damaged {
+            let path = self.sight.dict.file.path();
+            return Err(EngineError::corruption(&path, 0, "row", "columns of a layout", key).into());
+        }
+        if !goes_on {
+            self.cursor = None;
         }
         Ok((rows > 0).then(|| Block { rows, vectors: self.reader.take(), is_all_wanted: false }))
     }
