@@ -54,6 +54,10 @@ struct World {
     db: Arc<Db>,
     table: Arc<Table>,
     keys: u32,
+    /// The next key, if most rows are inserted behind all others, by sessions whose keys mix.
+    end: Option<u32>,
+    /// Asked for again and again.
+    usual: Vec<Want>,
 }
 
 impl World {
@@ -64,11 +68,26 @@ impl World {
         db.create_table(&TableSpec { columns: Some(columns(1)), indexes: vec![], ..spec(PATH) }).unwrap();
         let table = db.open_table(PATH).unwrap();
         let keys = rng.random_range(50..3000);
-        World { rng, db, table, keys }
+        let end = rng.random_bool(0.4).then_some(0);
+        let usual = [Want::Stored(rng.random_range(0..4)), Want::Key { offset: 1, size: 5 }, Want::Stored(1)];
+        let usual = usual[..rng.random_range(0..4)].to_vec();
+        World { rng, db, table, keys, end, usual }
     }
 
     fn key(&mut self) -> Vec<u8> {
-        let key = self.rng.random_range(0..self.keys);
+        let key = self.rng.random_range(0..self.end.unwrap_or(self.keys).max(1));
+        World::key_of(key)
+    }
+
+    fn new_key(&mut self) -> Vec<u8> {
+        let is_new = self.rng.random_bool(0.95);
+        let Some(end) = self.end.as_mut().filter(|_| is_new) else { return self.key() };
+        *end += 1;
+        let key = *end - self.rng.random_range(0..4).min(*end);
+        World::key_of(key)
+    }
+
+    fn key_of(key: u32) -> Vec<u8> {
         format!("{:06}{}", key, "x".repeat(key as usize % 3)).into_bytes()
     }
 
@@ -111,9 +130,10 @@ impl World {
     }
 
     fn write(&mut self, txn: &mut Txn, rows: u32) {
+        let deletes = if self.end.is_some() { 0.02 } else { 0.15 };
         for _ in 0..rows {
-            let key = self.key();
-            if self.rng.random_bool(0.15) {
+            let key = self.new_key();
+            if self.rng.random_bool(deletes) {
                 txn.delete(&self.table, 0, &key, LockWait::NoWait).unwrap();
             } else {
                 let row = self.row();
@@ -178,14 +198,35 @@ impl World {
                 _ => Want::Stored(self.rng.random_range(0..count)),
             });
         }
-        let bound = |world: &mut World| world.rng.random_bool(0.4).then(|| world.key());
-        let (begin, end) = (bound(self), bound(self));
+        if self.rng.random_bool(0.5) {
+            wants.clone_from(&self.usual);
+        }
         let view = txn.view(&table, 0).unwrap();
+        let bounds = view.bounds();
+        let bound = |world: &mut World| match world.rng.random_range(0..10) {
+            0..4 => Some(world.key()),
+            4..6 if !bounds.is_empty() => Some(bounds[world.rng.random_range(0..bounds.len())].clone()),
+            _ => None,
+        };
+        let (begin, end) = (bound(self), bound(self));
         let expected = by_cursor(&view, &table, &wants, begin.as_deref(), end.as_deref());
         let mut found = Vec::new();
-        let mut blocks = view.blocks(layouts, &wants, begin.as_deref(), end.as_deref()).unwrap();
-        while let Some(block) = blocks.next().unwrap() {
-            found.extend(cells(&block, &wants));
+        // In parts, or at once.
+        let is_inside = |key: &&Vec<u8>| {
+            begin.as_ref().is_none_or(|begin| *key > begin) && end.as_ref().is_none_or(|end| *key < end)
+        };
+        let mut parts = vec![begin.clone()];
+        if self.rng.random_bool(0.5)
+            && begin.as_ref().is_none_or(|begin| end.as_ref().is_none_or(|end| begin < end))
+        {
+            parts.extend(bounds.iter().filter(is_inside).map(|key| Some(key.clone())));
+        }
+        parts.push(end.clone());
+        for part in parts.windows(2) {
+            let mut blocks = view.blocks(layouts, &wants, part[0].as_deref(), part[1].as_deref()).unwrap();
+            while let Some(block) = blocks.next().unwrap() {
+                found.extend(cells(&block, &wants));
+            }
         }
         assert_eq!(found.len(), expected.len(), "rows in {begin:?}..{end:?}");
         assert_eq!(found, expected);

@@ -196,7 +196,7 @@ impl RunColumns {
 }
 
 /// The number of a pick in names of cached blocks; not 0. Keys are not longer than 2 to the power of 31.
-fn part_of(pick: &Pick) -> u64 {
+pub(crate) fn part_of(pick: &Pick) -> u64 {
     match *pick {
         Pick::Column(id) => u64::from(id) << 1 | 1,
         Pick::Key { offset, size } => 1 << 63 | (offset as u64) << 32 | (size as u64) << 1,

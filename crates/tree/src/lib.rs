@@ -59,6 +59,7 @@ mod bottom;
 mod bounds;
 mod busy;
 mod checkpoint;
+mod chunks;
 mod compact;
 mod config;
 mod coverage;
@@ -89,6 +90,7 @@ mod version;
 
 pub use bottom::BottomHold;
 pub use checkpoint::CheckpointStats;
+pub use chunks::Chunk;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;
 pub use deferred::DeferredCommit;

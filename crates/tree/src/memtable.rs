@@ -23,6 +23,8 @@ use pando_base::{Kind, RecordRef, Seqno};
 use pando_run::Run;
 use parking_lot::{Mutex, RwLock};
 
+use crate::chunks::Chunks;
+
 /// What a record costs beside its key and value: the list's node and tower, two allocations.
 const RECORD_OVERHEAD_BYTES: u64 = 96;
 
@@ -77,7 +79,7 @@ impl Record {
 }
 
 /// The first eight bytes as a number that compares as they do (short keys padded with zeros).
-fn key_head(key: &[u8]) -> u64 {
+pub(crate) fn key_head(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
         Some(head) => u64::from_be_bytes(*head),
         None => {
@@ -188,6 +190,8 @@ pub(crate) struct Memtable {
     marks: Mutex<Vec<Box<[u8]>>>,
     /// Bytes between two of them.
     mark_bytes: u64,
+    /// See there.
+    pub(crate) chunks: Chunks,
     /// Dead records that cursors had to step over in memtables while this one was active.
     dead_skipped: AtomicU64,
     /// Commits that will insert into it, even when it is sealed by then.
@@ -214,6 +218,7 @@ impl Memtable {
             rows: AtomicU64::new(0),
             tombstones: AtomicU64::new(0),
             marks: Mutex::default(),
+            chunks: Chunks::default(),
             mark_bytes: (full_bytes as u64 / MARKS).max(1),
             dead_skipped: AtomicU64::new(0),
             deferred: AtomicUsize::new(0),
@@ -277,6 +282,7 @@ impl Memtable {
         let guard = epoch::pin();
         self.map.insert(Record::new(key, seqno, kind, value), (), &guard).release(&guard);
         drop(guard);
+        self.chunks.inserted(key);
         let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD_BYTES;
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if before / self.mark_bytes != (before + bytes) / self.mark_bytes {

@@ -60,6 +60,10 @@ impl MemtableCursor {
         }
     }
 
+    pub(crate) fn memtable(&self) -> &Arc<Memtable> {
+        &self.memtable
+    }
+
     pub(crate) fn valid(&self) -> bool {
         self.position < self.slots.len()
     }

@@ -6,6 +6,9 @@
 //! records are the rows there, and its columns can be read as they are: those of a leaf's own run, and as well those of
 //! new rows that still wait above it. All other pieces are for a [`Cursor`](crate::Cursor) of the same snapshot. It may
 //! look at a later version of the tree: what a snapshot sees of a range is the same in all of them.
+//!
+//! What memtables have behind the last segment of a leaf comes in pieces between their marks. Those in which one memtable
+//! alone has records are **chunks**: their columns may be known from a query before ([`Chunk`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +16,10 @@ use std::sync::Arc;
 use pando_base::{Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::{Pick, Segment};
-use pando_run::{Columns, Run, RunColumns, Zones};
+use pando_run::{Columns, Run, RunColumns, RunContext, Zones};
 
+use crate::chunks::Chunk;
+use crate::memtable::Memtable;
 use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
@@ -28,6 +33,8 @@ pub struct Piece {
     pub end: Option<Vec<u8>>,
     /// How many rows are in it, which are the records of a segment; 0: there are none at all. `None`: they have to be merged.
     pub plain_rows: Option<usize>,
+    /// Its rows are those of one memtable: see [`Pieces::chunk`].
+    pub is_chunk: bool,
 }
 
 /// Goes over the pieces of a range; of one thread.
@@ -35,12 +42,14 @@ pub struct Piece {
 pub struct Pieces {
     version: Arc<TreeVersion>,
     snapshot: Seqno,
+    context: RunContext,
     /// Where the next piece begins; `None` after the last.
     begin: Option<Vec<u8>>,
     end: Option<Vec<u8>>,
     leaf: Option<Leaf>,
     /// Part and segment of the piece given last.
     at: (usize, usize),
+    chunk: Option<Chunk>,
 }
 
 /// What is left of a leaf.
@@ -49,6 +58,8 @@ struct Leaf {
     hi: Option<Vec<u8>>,
     runs: Vec<Part>,
     memtables: Vec<Other>,
+    /// Those of the memtables behind the last segment, ascending; `None` until they are asked for.
+    marks: Option<Vec<Box<[u8]>>>,
 }
 
 /// A run's part in a leaf.
@@ -74,10 +85,12 @@ impl Tree {
         Pieces {
             version: self.version.load_full(),
             snapshot,
+            context: self.ctx.clone(),
             begin: end.is_none_or(|end| begin < end).then(|| begin.to_vec()),
             end: end.map(<[u8]>::to_vec),
             leaf: None,
             at: (0, 0),
+            chunk: None,
         }
     }
 }
@@ -95,10 +108,9 @@ impl Pieces {
             Some(leaf) => leaf,
             None => self.enter(&begin)?,
         };
+        self.chunk = None;
         let Some((at, end)) = leaf.nearest(&begin) else {
-            let hi = leaf.hi.clone();
-            let is_empty = !leaf.has_others(None, &begin, hi.as_deref())?;
-            return Ok(Some(self.give(begin, hi, is_empty.then_some(0))));
+            return self.behind_segments(leaf, begin).map(Some);
         };
         let end = leaf.hi.iter().cloned().chain([end]).min();
         let part = &leaf.runs[at];
@@ -108,6 +120,29 @@ impl Pieces {
         let rows = is_plain.then(|| leaf.runs[at].columns.rows(number));
         (self.at, self.leaf) = ((at, number), Some(leaf));
         Ok(Some(self.give(begin, end, rows)))
+    }
+
+    /// A piece of what memtables have behind the last segment of the leaf.
+    fn behind_segments(&mut self, mut leaf: Leaf, begin: Vec<u8>) -> Result<Piece> {
+        let hi = leaf.hi.clone();
+        if !leaf.has_others(None, &begin, hi.as_deref())? {
+            return Ok(self.give(begin, hi, Some(0)));
+        }
+        let (begins_at_mark, mark) = leaf.marks(&self.version, &begin);
+        let end = mark.or(hi);
+        if let (true, Some(end)) = (begins_at_mark, &end) {
+            if let Some(memtable) = leaf.only_memtable(&begin, end)? {
+                let (lo, hi) = (begin.clone(), end.clone());
+                self.chunk = Some(Chunk::new(memtable, self.snapshot, lo, hi, self.context.clone()));
+            }
+        }
+        self.leaf = Some(leaf);
+        Ok(self.give(begin, end, None))
+    }
+
+    /// The piece given last, which is a chunk.
+    pub fn chunk(&mut self) -> Option<&mut Chunk> {
+        self.chunk.as_mut()
     }
 
     /// Columns of the records of the piece given last, which is plain. `None`: it has to be read row by row.
@@ -173,7 +208,7 @@ impl Pieces {
         let memtables = self.version.memtables().filter(|memtable| !memtable.is_empty());
         let memtables =
             memtables.map(|memtable| Other::new(Source::memtable(memtable.clone(), self.snapshot))).collect();
-        Ok(Leaf { hi, runs, memtables })
+        Ok(Leaf { hi, runs, memtables, marks: None })
     }
 
     fn give(&mut self, begin: Vec<u8>, end: Option<Vec<u8>>, plain_rows: Option<usize>) -> Piece {
@@ -183,7 +218,7 @@ impl Pieces {
             (Some(_), None) => false,
         };
         self.begin = if is_done { None } else { end.clone() };
-        Piece { begin, end, plain_rows }
+        Piece { begin, end, plain_rows, is_chunk: self.chunk.is_some() }
     }
 }
 
@@ -196,6 +231,34 @@ impl Leaf {
         let (at, part) = left.min_by_key(|(_, part)| part.columns.end(part.segments.start))?;
         let (end, is_inclusive) = part.columns.end(part.segments.start);
         Some((at, if is_inclusive { [end, &[0]].concat() } else { end.to_vec() }))
+    }
+
+    /// Whether a mark is at `begin`, which is behind the last segment, and the next one behind it in the leaf.
+    fn marks(&mut self, version: &TreeVersion, begin: &[u8]) -> (bool, Option<Vec<u8>>) {
+        let marks = self.marks.get_or_insert_with(|| {
+            let mut marks: Vec<_> = version.memtables().flat_map(|memtable| memtable.marks()).collect();
+            marks.retain(|mark| &**mark >= begin && self.hi.as_deref().is_none_or(|hi| &**mark <= hi));
+            marks.sort_unstable();
+            marks.dedup();
+            marks
+        });
+        let at = marks.partition_point(|mark| &**mark < begin);
+        let is_there = marks.get(at).is_some_and(|mark| &**mark == begin);
+        (is_there, marks.get(at + usize::from(is_there)).map(|mark| mark.to_vec()))
+    }
+
+    /// The memtable that alone has records in `[begin, end)`, which is behind the last segment.
+    fn only_memtable(&mut self, begin: &[u8], end: &[u8]) -> Result<Option<Arc<Memtable>>> {
+        let mut found = None;
+        for other in &mut self.memtables {
+            if other.has_records(begin, Some(end))? {
+                let Source::Memtable(cursor) = &other.source else { return Ok(None) };
+                if found.replace(cursor.memtable().clone()).is_some() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Whether anything but the run has a record in `[begin, end)`. Requires: what is asked for ascends.

@@ -132,6 +132,7 @@ impl FilteredRows {
         let stored = needed.iter().filter(|at| **at < columns).map(|at| Want::Stored(*at));
         let wants: Vec<Want> = [Want::WholeKey].into_iter().chain(stored).collect();
         let writer = RowWriter::new(layouts, &wants);
+        let blocks = Blocks { takes_chunks: false, ..blocks };
         let is_little = 2 * (wants.len() - 1) <= columns;
         let needed = is_little.then(|| ColumnReader::new(layouts, &wants));
         FilteredRows { blocks, needed, writer, found: None, leniency: Leniency::default(), metrics }

@@ -6,7 +6,8 @@
 //!
 //! Where a segment's records are just the rows that the view sees (`pando_tree::Pieces` says so, and there is no own write among
 //! them), its columns become vectors without its rows ([`columns`]). The rest is merged by a cursor and gathered row by
-//! row ([`rows`]).
+//! row ([`rows`]); but what one memtable alone has is gone over without a merge, and the vectors are kept for the next
+//! one who asks (`pando_tree::Chunk`).
 //!
 //! Before a segment's columns are read, whoever asks can look between which values they lie ([`zones`]), and pass over it.
 //!
@@ -27,7 +28,7 @@ use pando_column::layout::Layouts;
 use pando_column::vector::Vector;
 use pando_tree::{Piece, Pieces};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::own::OwnCursor;
 use crate::scan::{Sight, View, ViewCursor};
 use crate::writes::Writes;
@@ -92,6 +93,8 @@ pub struct Blocks {
     waiting: Option<Block>,
     end: Option<Vec<u8>>,
     rows_skipped: u64,
+    /// Else chunks are left to the cursor.
+    takes_chunks: bool,
 }
 
 impl View<'_> {
@@ -132,6 +135,7 @@ impl View<'_> {
             waiting: None,
             end: end.map(<[u8]>::to_vec),
             rows_skipped: 0,
+            takes_chunks: true,
         };
         blocks.place_own(begin.unwrap_or(b""))?;
         Ok(blocks)
@@ -184,13 +188,49 @@ impl Blocks {
             rows < BLOCK_ROWS
         })?;
         if let Some(key) = damaged {
-            let path = self.sight.dict.file.path();
-            return Err(EngineError::corruption(&path, 0, "row", "columns of a layout", key).into());
+            return Err(self.no_row(key));
         }
         if !goes_on {
             self.cursor = None;
         }
         Ok((rows > 0).then(|| Block { rows, vectors: self.reader.take(), is_all_wanted: false }))
+    }
+
+    /// Columns of the piece given last, which is a chunk.
+    fn chunk(&mut self) -> Result<Read> {
+        let Some(chunk) = self.pieces.chunk() else { return Ok(Read::RowByRow) };
+        let (layouts, picks) = self.columns.wanted();
+        let version = layouts.current().version;
+        let (rows, vectors) = match chunk.columns(version, picks) {
+            Some(known) => known,
+            None => {
+                let (reader, mut rows, mut damaged) = (&mut self.reader, 0, None);
+                chunk.read(|key, row| {
+                    let is_row = reader.read(key, row).is_some();
+                    rows += usize::from(is_row);
+                    if !is_row {
+                        damaged = Some(format!("{key:02x?}"));
+                    }
+                    is_row
+                });
+                if let Some(key) = damaged {
+                    return Err(self.no_row(key));
+                }
+                let vectors = reader.take();
+                chunk.keep(version, picks, &vectors);
+                (rows, vectors)
+            }
+        };
+        if rows == 0 {
+            return Ok(Read::Skipped);
+        }
+        self.waiting = Some(Block { rows, vectors, is_all_wanted: false });
+        Ok(Read::Ready)
+    }
+
+    fn no_row(&self, key: String) -> Error {
+        let path = self.sight.dict.file.path();
+        EngineError::corruption(&path, 0, "row", "columns of a layout", key).into()
     }
 
     /// Goes on to the next segment whose columns can be read; what lies before it is left to a cursor. Says whether
@@ -202,6 +242,7 @@ impl Blocks {
                 Some(_) if self.has_own(&piece)? => Read::RowByRow,
                 Some(0) => Read::Skipped,
                 Some(rows) => read(self, rows)?,
+                None if piece.is_chunk && self.takes_chunks && !self.has_own(&piece)? => self.chunk()?,
                 None => Read::RowByRow,
             };
             if matches!(outcome, Read::RowByRow) {

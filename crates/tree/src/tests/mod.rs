@@ -1,6 +1,7 @@
 //! Tests of the tree as a whole, against a model that keeps every version.
 
 mod bottom;
+mod chunks;
 mod concurrent;
 mod faults;
 mod golden;
