@@ -59,7 +59,7 @@ impl Tree {
     /// Writes the records of a memtable: one run, or two if it lies across the end of the tree; whether they are written
     /// as runs of leaves.
     fn write_records(&self, root: &Arc<Node>, memtable: &Memtable) -> Result<(Vec<BufferRun>, RangeCounts)> {
-        let position = Position::of(memtable, root)?;
+        let position = Position::of(memtable, root, self.leaf_bytes_min())?;
         let mut leaf_ready = self.all_leaf_ready() || position == Position::Behind;
         let mut seam = match position {
             Position::Across(end) => Some(end),
@@ -209,7 +209,7 @@ impl Tree {
             return Ok(());
         }
         let beyond = lies_beyond(&share, leaf, &plan.range);
-        let is_big = leaf.held.bytes >= self.config.leaf_raw_bytes / 2;
+        let is_big = leaf.held.bytes >= self.leaf_bytes_min();
         let keep = !plan.rewrite && beyond && is_big;
         let is_room = keep || leaf.runs.is_empty();
         let built = if !plan.rewrite && is_room && self.are_leaves(&share, &plan.range) {
@@ -278,7 +278,7 @@ impl Tree {
     /// Whether each run can be a leaf as it is: written for it, apart from the others, with nothing to clean
     /// up, and of good size but for a few (the end of what a load had in key order).
     fn are_leaves(&self, share: &[BufferRun], range: &KeyRange) -> bool {
-        let is_small = |run: &&BufferRun| run.run.meta().raw_bytes < self.config.leaf_raw_bytes / 2;
+        let is_small = |run: &&BufferRun| run.run.meta().raw_bytes < self.leaf_bytes_min();
         !share.is_empty()
             && share.iter().filter(is_small).count() <= share.len() / SMALL_LEAVES
             && lies_apart(share, range)

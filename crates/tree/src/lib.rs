@@ -7,7 +7,7 @@
 //!   sealed memtables                   wait to be written
 //!   root      pivots, children,        buffer: runs over its whole range, newest first
 //!     node    pivots, children,        buffer
-//!       leaf  (a slot of its parent)   one run, few for a moment
+//!       leaf  (a slot of its parent)   one run, or few that hardly overlap
 //! ```
 //!
 //! Nodes are immutable and shared; an edit copies the path from the changed node to the root
@@ -43,7 +43,7 @@
 //!    buffer (`flush`).
 //! 3. When enough waits for a child, a flush merges the child's share of the buffer into one run on
 //!    top of the child's buffer, and so on down; at the leaf with the leaf's own run, dropping what no
-//!    snapshot sees (`jobs` for the policy, `flush`, `merging`). Runs pile up in a buffer only so
+//!    snapshot sees (`jobs` for the policy, `flush`, `merging`; `seams` for inserts in the order of keys). Runs pile up in a buffer only so
 //!    far: they are merged (`compact`).
 //! 4. A checkpoint makes durable whatever the tree then is (`checkpoint`); after a restart it is
 //!    read back (`open`, `node_format`), and the log brings what came later.

@@ -341,6 +341,11 @@ impl Memtable {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// About what its records come to in a run.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.bytes().saturating_sub(self.rows() * (RECORD_OVERHEAD_BYTES - 16))
+    }
+
     pub(crate) fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }

@@ -47,14 +47,17 @@ pub(crate) enum Position {
 }
 
 impl Position {
-    pub(crate) fn of(memtable: &Memtable, root: &Arc<Node>) -> Result<Position> {
+    /// `leaf_bytes`: how much can be a leaf.
+    pub(crate) fn of(memtable: &Memtable, root: &Arc<Node>, leaf_bytes: u64) -> Result<Position> {
         let Some((first, last)) = memtable.key_range() else { return Ok(Position::Among) };
         let Some(run) = last_run(root) else { return Ok(Position::Behind) };
         let end = &run.meta().max_key;
         if *end < first {
             return Ok(Position::Behind);
         }
-        if last <= *end || first <= run.meta().min_key {
+        // What cannot be a leaf will be merged anyway.
+        let is_small = memtable.raw_bytes() / FEW_OF_MEMTABLE * (FEW_OF_MEMTABLE - 1) < leaf_bytes;
+        if is_small || last <= *end || first <= run.meta().min_key {
             return Ok(Position::Among);
         }
         let cut = run.cut_at(&first)?;
@@ -102,7 +105,12 @@ impl Tree {
     /// Whether a run can be a leaf as it is: written for it, with nothing to clean up, and of good size.
     pub(crate) fn is_leaf(&self, run: &BufferRun) -> bool {
         let meta = run.run.meta();
-        self.can_be_leaf(run) && meta.raw_bytes >= self.config.leaf_raw_bytes / 2
+        self.can_be_leaf(run) && meta.raw_bytes >= self.leaf_bytes_min()
+    }
+
+    /// Smaller runs are joined to others.
+    pub(crate) fn leaf_bytes_min(&self) -> u64 {
+        self.config.leaf_raw_bytes / 2
     }
 
     /// The same, but it may be small.
@@ -141,7 +149,7 @@ impl Tree {
         let own = leaf.runs.iter().max_by(|a, b| a.meta().max_key.cmp(&b.meta().max_key));
         let (Some(own), false, false) = (own, few.is_empty(), large.is_empty()) else { return Ok(None) };
         let chain: Vec<&Arc<Run>> = [own].into_iter().chain(large).collect();
-        let is_big = leaf.held.bytes >= self.config.leaf_raw_bytes / 2;
+        let is_big = leaf.held.bytes >= self.leaf_bytes_min();
         if !is_big || !ascend(&chain) || !share.iter().all(|run| range.encloses(&run.run)) {
             return Ok(None);
         }

@@ -16,6 +16,7 @@
 mod columns;
 mod filtered;
 mod gather;
+mod narrow;
 mod rewrite;
 mod rows;
 mod zones;
@@ -35,6 +36,7 @@ use crate::writes::Writes;
 
 use columns::ColumnReader;
 pub use filtered::{FilteredRows, RowCondition};
+use narrow::narrowed;
 use rows::RowReader;
 pub use zones::{Verdict, Zone, Zones};
 
@@ -216,7 +218,7 @@ impl Blocks {
                 if let Some(key) = damaged {
                     return Err(self.no_row(key));
                 }
-                let vectors = reader.take();
+                let vectors: Vec<_> = reader.take().iter().map(narrowed).collect();
                 chunk.keep(version, picks, &vectors);
                 (rows, vectors)
             }
