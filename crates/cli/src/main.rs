@@ -102,6 +102,14 @@ fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: boo
         "  tree            {} nodes, {} leaves, {} runs, height {}",
         stats.nodes, stats.leaves, stats.runs, stats.height
     )?;
+    match dict.tree.run_forms() {
+        Ok(forms) => writeln!(
+            out,
+            "  stored          {} runs by columns ({} with bytes in common), {} by rows",
+            forms.by_columns, forms.with_common, forms.by_rows
+        )?,
+        Err(error) => writeln!(out, "  stored          {error}")?,
+    }
     writeln!(out, "  in buffers      {} bytes raw", stats.buffered_bytes)?;
     writeln!(out, "  on disk         {} bytes in use, {} in the file", stats.disk_bytes, sb.file_bytes)?;
     if shape {

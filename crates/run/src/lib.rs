@@ -51,5 +51,5 @@ pub use filter::key_hash;
 pub use loose::LooseColumns;
 pub use meta::RunMeta;
 pub use pando_column::{Compression, DecodeError, Zone, Zones};
-pub use run::{Estimate, Found, Run, RunContext};
+pub use run::{Estimate, Found, Run, RunContext, RunForm};
 pub use writer::{RunOptions, RunWriter};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pando_base::{Accesses, Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
+use pando_column::format::CODEC_COLUMNS;
 use pando_column::wire::Reader;
 use pando_column::{take_packed, Segment};
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
@@ -45,6 +46,15 @@ pub struct Estimate {
     pub bytes: u64,
     /// Records that are Deletes.
     pub tombstones: u64,
+}
+
+/// How the segments of a run are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunForm {
+    /// Each column of the values apart.
+    pub is_by_columns: bool,
+    /// Compressed against what they have in common.
+    pub has_common: bool,
 }
 
 /// An immutable sorted run. Dropping the last `Arc` (of it, and of the run it was before its adoption)
@@ -350,6 +360,17 @@ impl Run {
         let mut reader = Reader::new(payload);
         let common = take_packed(&mut reader, "what segments have in common");
         Ok(common.map_err(|e| e.at(&path, place.offset))?.into())
+    }
+
+    /// How its segments are stored, going by the first.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn form(&self) -> Result<RunForm> {
+        let index = self.index()?;
+        let bytes = self.read(index.entry(0).place)?;
+        let (codec, _) = self.open_segment(&index, 0, &bytes)?;
+        Ok(RunForm { is_by_columns: codec == CODEC_COLUMNS, has_common: index.common().is_some() })
     }
 
     /// Codec and payload of segment `number`, from the bytes of its block.

@@ -142,6 +142,34 @@ impl Tree {
     }
 }
 
+/// How many runs are stored in which way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunForms {
+    /// Each column of the values apart.
+    pub by_columns: u64,
+    /// Row after row.
+    pub by_rows: u64,
+    /// Of the former, those whose segments are compressed against what they have in common.
+    pub with_common: u64,
+}
+
+impl Tree {
+    /// How its runs are stored.
+    ///
+    /// # Errors
+    /// Those of reading an index and a segment of each.
+    pub fn run_forms(&self) -> Result<RunForms> {
+        let mut forms = RunForms::default();
+        for run in distinct_runs(&self.version.load_full()) {
+            let form = run.form()?;
+            forms.by_columns += u64::from(form.is_by_columns);
+            forms.by_rows += u64::from(!form.is_by_columns);
+            forms.with_common += u64::from(form.has_common);
+        }
+        Ok(forms)
+    }
+}
+
 /// Runs by id and node blocks by place, with their space on disk.
 #[derive(Default)]
 struct Seen {

@@ -94,7 +94,7 @@ pub use chunks::Chunk;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;
 pub use deferred::DeferredCommit;
-pub use estimate::{RowBounds, TreeStats};
+pub use estimate::{RowBounds, RunForms, TreeStats};
 pub use pando_run::{Columns, Estimate};
 pub use pieces::{Piece, Pieces};
 pub use private::PrivateWriter;

@@ -1,0 +1,97 @@
+//! The tools, on files that the engine has written: what they print, and what they say of damage.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use pandodb::{Compression, Db, Entry, Options, TableSpec};
+
+/// A directory with the files of 5,000 rows and an index, after a clean stop.
+fn database() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(Options::new(dir.path())).unwrap();
+    let spec = TableSpec {
+        path: "t".into(),
+        indexes: vec!["by_word".into()],
+        compression: Compression::Zstd(3),
+        ..TableSpec::default()
+    };
+    db.create_table(&spec).unwrap();
+    let table = db.open_table("t").unwrap();
+    let mut txn = db.begin();
+    for n in 0..5000u32 {
+        let id = n.to_be_bytes();
+        let value = format!("the value of row {n}, and the word {}", n % 40);
+        let word = [format!("word {:02}", n % 40).as_bytes(), &id].concat();
+        let row = Entry { key: &id, value: value.as_bytes(), unique: true };
+        txn.insert_row(&table, &[row, Entry { key: &word, value: b"", unique: false }]).unwrap();
+    }
+    txn.commit().unwrap();
+    drop(table);
+    db.close().unwrap();
+    dir
+}
+
+fn pando(arguments: &[&str], path: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_pando")).args(arguments).arg(path).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn files(dir: &Path, of: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.retain(|path| of(path.file_name().unwrap().to_str().unwrap()));
+    found.sort();
+    found
+}
+
+#[test]
+fn inspect_tells_what_a_table_consists_of() {
+    let dir = database();
+    let output = pando(&["inspect", "--shape"], &dir.path().join("t.pando"));
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
+    for line in [
+        "main.pando: dictionary ",
+        "key-by_word.pando: dictionary ",
+        "  records         5000 (0 tombstones), ",
+        "  stored          ",
+        "5000 records, 0x00000000..=0x00001387",
+    ] {
+        assert!(printed.contains(line), "no {line:?} in\n{printed}");
+    }
+}
+
+#[test]
+fn verify_is_content_with_sound_files_and_names_the_damage_in_others() {
+    let dir = database();
+    let table = dir.path().join("t.pando");
+    assert!(pando(&["verify"], &table).status.success());
+    let main = table.join("main.pando");
+    let mut bytes = std::fs::read(&main).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 0x10;
+    std::fs::write(&main, bytes).unwrap();
+    let output = pando(&["verify"], &table);
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("main.pando") && printed.contains("offset"), "{printed}");
+    assert!(printed.contains("key-by_word.pando"), "the other files are looked at all the same: {printed}");
+}
+
+#[test]
+fn a_log_is_printed_and_something_else_is_refused() {
+    let dir = database();
+    let logs = files(&Options::new(dir.path()).engine_dir, |name| name.ends_with(".log"));
+    let all: String = logs.iter().map(|log| text(&pando(&["log"], log).stdout)).collect();
+    for line in
+        ["  dict 17 put 00001387 (", "  dict 18 put 776f7264203339000011f7 (0 bytes)", "end at offset "]
+    {
+        assert!(all.contains(line), "no {line:?} in what {logs:?} have");
+    }
+    let output = pando(&["log"], &dir.path().join("t.pando/main.pando"));
+    assert!(!output.status.success() && text(&output.stderr).starts_with("pando: "), "{output:?}");
+}
