@@ -430,6 +430,9 @@ fn soak() {
         if rng.random() {
             config.buffer_compression = config.run.compression;
         }
+        if rng.random() {
+            config.run.segment_raw_bytes = 60;
+        }
         let keys = match rng.random_range(0..5) {
             0 => Keys::Uniform(rng.random_range(10..8000)),
             1 => Keys::Hot(rng.random_range(10..8000)),
