@@ -258,7 +258,9 @@ private:
   void report_index_error(int error, TABLE *altered, const pando::Alter_context *context);
 
   /* --- information.cc --- */
-  void guess_rec_per_key(ha_rows rows);
+  int get_figures(uint flag, ha_rows *rows);
+  void set_rec_per_key(ha_rows rows, bool anew);
+  void guess_rec_per_key(uint index, ha_rows rows);
 
   PandoTable *m_table= nullptr;
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
@@ -324,6 +326,7 @@ private:
   bool m_replaces_duplicates= false;          /* and rows that are there change */
 
   uint64_t m_raw_bytes= 0;
+  ha_rows m_rows_of_keys= HA_POS_ERROR; /* when rec_per_key was set; HA_POS_ERROR: not yet */
   int m_last_error= 0;
   String m_last_error_text;
 };

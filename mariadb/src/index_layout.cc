@@ -233,14 +233,18 @@ bool Index_layout::decode(PandoBytes key, PandoBytes value, uchar *record)
   return true;
 }
 
-size_t Index_layout::prefix_size(PandoBytes key, uint parts) const
+bool Index_layout::part_ends(PandoBytes key, uint32_t *ends, uint parts) const
 {
   Reader reader(key);
   bool is_null;
   for (uint i= 0; i < parts; i++)
-    if (!m_parts[i].skip(&reader, &is_null))
-      return 0;
-  return size_t(reader.at() - key.data);
+  {
+    const Key_part &part= i < m_part_count ? m_parts[i] : m_primary->part(m_suffix_parts[i - m_part_count]);
+    if (!part.skip(&reader, &is_null))
+      return false;
+    ends[i]= uint32_t(reader.at() - key.data);
+  }
+  return true;
 }
 
 bool Index_layout::is_changed(const uchar *old_record, const uchar *new_record) const

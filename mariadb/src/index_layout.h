@@ -66,8 +66,10 @@ public:
   /* Puts the columns of an entry into a record: those of the key, and of the primary key. */
   bool decode(PandoBytes key, PandoBytes value, uchar *record);
 
-  /* Length of the first `parts` user-defined parts in the key bytes; 0: damaged. */
-  size_t prefix_size(PandoBytes key, uint parts) const;
+  /* How many parts the key bytes have, those of the suffix included. */
+  uint key_byte_parts() const { return m_part_count + (m_is_unique ? 0 : uint(m_suffix_parts.size())); }
+  /* Where the first `parts` of them end; false: damaged. */
+  bool part_ends(PandoBytes key, uint32_t *ends, uint parts) const;
 
   /* Whether two records have the same in all columns that take part. */
   bool is_changed(const uchar *old_record, const uchar *new_record) const;

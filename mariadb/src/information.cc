@@ -72,11 +72,26 @@ int ha_pando::info(uint flag)
     errkey= duplicate_index();
   if (!(flag & (HA_STATUS_VARIABLE | HA_STATUS_CONST | HA_STATUS_AUTO)))
     return 0;
+  ha_rows rows= 0;
+  if (int error= get_figures(flag, &rows))
+    return error;
+  /* Of partitions only the largest is asked for what is constant: they share what is known of keys. */
+  const bool changed= m_rows_of_keys == HA_POS_ERROR || (rows > m_rows_of_keys ? rows - m_rows_of_keys
+                                                         : m_rows_of_keys - rows) > 16 + m_rows_of_keys / 4;
+  if ((flag & HA_STATUS_CONST) || ((flag & HA_STATUS_VARIABLE) && changed && !table->part_info))
+    set_rec_per_key(rows, false);
+  return 0;
+}
+
+/* Figures of the table, but for its keys. */
+int ha_pando::get_figures(uint flag, ha_rows *rows)
+{
   PandoTableInfo figures;
   /* Only who shows sizes to somebody asks so. */
   const bool exact= flag & (HA_STATUS_TIME | HA_STATUS_VARIABLE_EXTRA);
   if (PandoStatus status= pando_table_info(m_table, exact, &figures))
     return fail(status);
+  *rows= figures.rows;
   if (flag & HA_STATUS_AUTO)
     stats.auto_increment_value= MY_MAX(figures.auto_increment, 1ULL);
   if (flag & HA_STATUS_VARIABLE)
@@ -95,32 +110,63 @@ int ha_pando::info(uint flag)
   {
     stats.block_size= PAGE_BYTES;
     stats.create_time= time_t(figures.created);
-    guess_rec_per_key(figures.rows);
   }
   return 0;
 }
 
-/* Guesses for keys without statistics of the server (ANALYZE TABLE makes those). One row for a whole unique
-   key, ten for the whole of another, a hundredth of the table for a first part alone, and for the parts
-   between a geometric series from there. */
-void ha_pando::guess_rec_per_key(ha_rows rows)
+/* Called by the engine for keys of an index. */
+static uint8_t part_ends(const void *layout, PandoBytes key, uint32_t *ends, uint32_t parts)
 {
+  return static_cast<const Index_layout *>(layout)->part_ends(key, ends, parts);
+}
+
+/* How many rows there are for each value of the first parts of keys. The engine samples the keys if it has not, or if
+   the table has changed much since; `anew` in any case. */
+void ha_pando::set_rec_per_key(ha_rows rows, bool anew)
+{
+  m_rows_of_keys= rows;
   for (uint i= 0; i < table_share->keys; i++)
   {
     KEY *key= &table->key_info[i];
-    const uint user= key->user_defined_key_parts;
-    const bool unique= m_layouts[i].is_unique();
-    for (uint part= 0; part < key->ext_key_parts; part++)
+    const Index_layout &layout= m_layouts[i];
+    const uint parts= MY_MIN(layout.key_byte_parts(), key->ext_key_parts);
+    uint64_t distinct[MAX_REF_PARTS], counted= 0;
+    const bool is_one_each= layout.is_unique() && key->user_defined_key_parts == 1;
+    if (!is_one_each && parts <= MAX_REF_PARTS)
     {
-      double share= 1;
-      if (unique ? part + 1 < user : part < user)
-      {
-        double whole= unique ? 1 : MY_MIN(double(rows), 10);
-        double first= MY_MAX(whole, double(rows) / 100);
-        share= user <= 1 ? whole : first * pow(whole / first, double(part) / double(user - 1));
-      }
-      key->rec_per_key[part]= ulong(MY_MAX(share, 1));
+      Counted_call counted_call(handler_stats);
+      if (pando_table_distinct_keys(db, m_table, layout.dictionary(), parts, anew, part_ends, &layout, distinct, &counted))
+        counted= 0; /* whoever reads the key is told */
     }
+    if (!counted && !is_one_each)
+    {
+      guess_rec_per_key(i, rows);
+      continue;
+    }
+    /* Half of them, as InnoDB says: what the optimizer takes a lookup to cost goes with that. */
+    for (uint part= 0; part < key->ext_key_parts; part++)
+      key->rec_per_key[part]= is_one_each || part >= parts || !distinct[part]
+                                  ? 1 : ulong(MY_MAX(double(counted) / double(distinct[part]) / 2 + 0.5, 1));
+  }
+}
+
+/* Guesses where nothing is known of a key. One row for a whole unique key, ten for the whole of another, a hundredth of
+   the table for a first part alone, and for the parts between a geometric series from there. */
+void ha_pando::guess_rec_per_key(uint index, ha_rows rows)
+{
+  KEY *key= &table->key_info[index];
+  const uint user= key->user_defined_key_parts;
+  const bool unique= m_layouts[index].is_unique();
+  for (uint part= 0; part < key->ext_key_parts; part++)
+  {
+    double share= 1;
+    if (unique ? part + 1 < user : part < user)
+    {
+      double whole= unique ? 1 : MY_MIN(double(rows), 10);
+      double first= MY_MAX(whole, double(rows) / 100);
+      share= user <= 1 ? whole : first * pow(whole / first, double(part) / double(user - 1));
+    }
+    key->rec_per_key[part]= ulong(MY_MAX(share, 1));
   }
 }
 
@@ -172,7 +218,11 @@ double ha_pando::read_time(uint index, uint ranges, ha_rows rows)
 
 int ha_pando::analyze(THD *, HA_CHECK_OPT *)
 {
-  return info(HA_STATUS_CONST | HA_STATUS_VARIABLE) ? HA_ADMIN_FAILED : HA_ADMIN_OK;
+  ha_rows rows= 0;
+  if (get_figures(HA_STATUS_CONST | HA_STATUS_VARIABLE, &rows))
+    return HA_ADMIN_FAILED;
+  set_rec_per_key(rows, true);
+  return HA_ADMIN_OK;
 }
 
 /* Called by the engine in the course of long operations. */

@@ -52,7 +52,15 @@ int ha_pando::open(const char *name, int, uint)
   m_old= std::vector<Entry>(dictionaries() + m_building.size());
   ref_length= POSITION_LENGTH_BYTES + row_key_max();
   stats.block_size= 16384;
-  return info(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST);
+  ha_rows rows= 0;
+  if (int error= get_figures(HA_STATUS_NO_LOCK | HA_STATUS_VARIABLE | HA_STATUS_CONST, &rows))
+    return error;
+  /* The first statement that wants to know more will look at the keys. All who have the table open share the figures. */
+  for (uint i= 0; i < table_share->keys; i++)
+    if (!table->key_info[i].rec_per_key[0])
+      guess_rec_per_key(i, rows);
+  m_rows_of_keys= HA_POS_ERROR;
+  return 0;
 }
 
 /* Most bytes of a row's key in dictionary 0. Rows with longer ones are refused. */

@@ -1452,6 +1452,11 @@ typedef struct PandoTableInfo {
 } PandoTableInfo;
 
 /**
+ * Says where the first `parts` parts of a key end; 0: it is not a key.
+ */
+typedef uint8_t (*PandoKeyEnds)(const void *context, struct PandoBytes key, uint32_t *ends, uint32_t parts);
+
+/**
  * What one row is in one dictionary.
  */
 typedef struct PandoEntry {
@@ -2200,7 +2205,7 @@ PandoStatus pando_table_compact(const struct PandoDb *db,
                                 void *watched);
 
 /**
- * Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
+ * Rows of dictionary `index` in `[from, to)`, estimated; null is "no bound".
  *
  * # Safety
  * The table is open, the keys are valid for the call, `rows` is valid.
@@ -2210,6 +2215,24 @@ PandoStatus pando_table_estimate(const struct PandoTable *table,
                                  struct PandoBytes from,
                                  struct PandoBytes to,
                                  uint64_t *rows);
+
+/**
+ * How many different values the first part of the keys of dictionary `index` has, the first two together, and so on: in
+ * `distinct`, for `parts` of them, of `rows` rows. They are counted, or estimated from a sample, where that has not been
+ * done since the table has changed much; with `anew` 1 in any case. `rows` 0: they are not known.
+ *
+ * # Safety
+ * Both objects are alive; `ends` can be called with `context` in this thread; `distinct` has room, `rows` is valid.
+ */
+PandoStatus pando_table_distinct_keys(const struct PandoDb *db,
+                                      const struct PandoTable *table,
+                                      uint32_t index,
+                                      uint32_t parts,
+                                      uint8_t anew,
+                                      PandoKeyEnds ends,
+                                      const void *context,
+                                      uint64_t *distinct,
+                                      uint64_t *rows);
 
 /**
  * A new key for a row of a table without a primary key.

@@ -295,7 +295,7 @@ pub unsafe extern "C" fn pando_table_compact(
     })
 }
 
-/// Rows of dictionary `index` in `[from, to)`, estimated from headers; null is "no bound".
+/// Rows of dictionary `index` in `[from, to)`, estimated; null is "no bound".
 ///
 /// # Safety
 /// The table is open, the keys are valid for the call, `rows` is valid.
@@ -311,6 +311,46 @@ pub unsafe extern "C" fn pando_table_estimate(
     let (table, from, to, rows) = unsafe { (&(*table).table, from.as_option(), to.as_option(), &mut *rows) };
     run(|| {
         *rows = table.rows_in_range(index as usize, from, to)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Says where the first `parts` parts of a key end; 0: it is not a key.
+pub type PandoKeyEnds =
+    Option<unsafe extern "C" fn(context: *const c_void, key: PandoBytes, ends: *mut u32, parts: u32) -> u8>;
+
+/// How many different values the first part of the keys of dictionary `index` has, the first two together, and so on: in
+/// `distinct`, for `parts` of them, of `rows` rows. They are counted, or estimated from a sample, where that has not been
+/// done since the table has changed much; with `anew` 1 in any case. `rows` 0: they are not known.
+///
+/// # Safety
+/// Both objects are alive; `ends` can be called with `context` in this thread; `distinct` has room, `rows` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_distinct_keys(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    index: u32,
+    parts: u32,
+    anew: u8,
+    ends: PandoKeyEnds,
+    context: *const c_void,
+    distinct: *mut u64,
+    rows: *mut u64,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    // SAFETY: the caller vouches for them.
+    let (out, rows) = unsafe { (std::slice::from_raw_parts_mut(distinct, parts as usize), &mut *rows) };
+    let mut ends = |key: &[u8], of: &mut [u32]| {
+        // SAFETY: the function was given for this purpose; both live for the call.
+        ends.is_some_and(|ends| unsafe { ends(context, PandoBytes::from_slice(key), of.as_mut_ptr(), of.len() as u32) } != 0)
+    };
+    run(|| {
+        let known = db.distinct_keys(table, index as usize, parts as usize, anew != 0, &mut ends)?;
+        *rows = known.as_ref().map_or(0, |known| known.rows);
+        if let Some(known) = known.filter(|known| known.values.len() == out.len()) {
+            out.copy_from_slice(&known.values);
+        }
         Ok(PandoStatus::Ok)
     })
 }

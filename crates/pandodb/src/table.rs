@@ -7,13 +7,17 @@ use pando_base::{DictId, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Shapes;
 use pando_storage::TreeFile;
-use pando_tree::Tree;
+use pando_tree::{Estimate, Tree};
 use parking_lot::Mutex;
 
 use crate::building::Building;
 use crate::failure::Failure;
+use crate::key_statistics::KeyStatistics;
 use crate::row_count::RowCount;
 use crate::writes::Writers;
+
+/// Ranges over more segments of rows are not worth looking into those at their ends: rows are long, and made of columns.
+const COUNTED_SEGMENTS_MAX: usize = 10;
 
 /// One ordered map: a tree in a file of its own.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub struct Dict {
     prepared_hidden_key: AtomicU64,
     /// Of a table's rows: how many there are.
     pub(crate) row_count: RowCount,
+    /// How many different keys there are, by their parts.
+    pub(crate) key_statistics: KeyStatistics,
     /// Transactions with uncommitted writes in it.
     pub(crate) writers: Writers,
     /// Waiting in the scheduler's queue (see `background`).
@@ -59,6 +65,7 @@ impl Dict {
             auto_increment: AtomicU64::new(auto_increment),
             prepared_hidden_key: AtomicU64::new(0),
             row_count: RowCount::new(),
+            key_statistics: KeyStatistics::default(),
             writers: Writers::default(),
             queued: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
@@ -249,12 +256,16 @@ impl Table {
         Ok(info)
     }
 
-    /// Rows in `[lo, hi)` of a dictionary, from the nodes' headers. Every row has one entry in each, so the range's share
-    /// of all records is taken as its share of the rows.
+    /// Rows in `[lo, hi)` of a dictionary: many rows from the nodes' headers, few exactly, and entries of an index always, so
+    /// that indexes that begin with the same columns are told to have as many. Every row has one entry in each, so the
+    /// range's share of all records is taken as its share of the rows.
     pub fn rows_in_range(&self, index: usize, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<u64> {
         let tree = &self.dicts[index].tree;
-        let found = tree.estimate(lo, hi)?.rows;
-        let (all, rows) = (tree.all_records().rows.max(found), self.rows_estimate());
+        let looked_into = if index == 0 { COUNTED_SEGMENTS_MAX } else { usize::MAX };
+        // A tombstone is no row and takes one away.
+        let live = |of: Estimate| of.rows.saturating_sub(2 * of.tombstones).max(u64::from(of.rows > 0));
+        let found = live(tree.estimate(lo, hi, looked_into)?);
+        let (all, rows) = (live(tree.all_records()).max(found), self.rows_estimate());
         let scaled = u128::from(found) * u128::from(rows) / u128::from(all.max(1));
         Ok(u64::try_from(scaled).unwrap_or(u64::MAX).max(u64::from(found > 0)))
     }

@@ -203,6 +203,44 @@ impl Run {
         Ok(Estimate { rows: (all.rows / 4).max(1), bytes: all.raw_bytes / 4, tombstones: all.tombstones / 4 })
     }
 
+    /// As [`Self::estimate`]; where the range lies in at most `segments_max` segments, those at its ends are looked into,
+    /// and records are counted exactly.
+    ///
+    /// # Errors
+    /// Those of reading blocks.
+    pub fn count(&self, lo: Option<&[u8]>, hi: Option<&[u8]>, segments_max: usize) -> Result<Estimate> {
+        if !self.overlaps(lo, hi) {
+            return Ok(Estimate::default());
+        }
+        let index = self.index()?;
+        let first = lo.map_or(0, |key| index.segment_for(key));
+        let end = hi.map_or(index.len(), |key| index.segments_below(key)).max(first + 1);
+        if end - first > segments_max {
+            return self.estimate(lo, hi);
+        }
+        let mut rows = index.of_range(first, end).rows;
+        if let Some(key) = lo.filter(|key| index.first_key(first) < *key) {
+            rows -= self.segment(&index, first)?.lower_bound(key) as u64;
+        }
+        if let Some(key) = hi.filter(|key| *key <= &self.meta.max_key[..]) {
+            let segment = self.segment(&index, end - 1)?;
+            rows = rows.saturating_sub((segment.rows() - segment.lower_bound(key)) as u64);
+        }
+        let all = index.of_range(first, end);
+        let share = |of: u64| (u128::from(of) * u128::from(rows) / u128::from(all.rows.max(1))) as u64;
+        Ok(Estimate { rows, bytes: share(all.raw_bytes), tombstones: share(all.tombstones) })
+    }
+
+    /// The first key of the segment that has record `record` of the run.
+    ///
+    /// # Errors
+    /// Those of reading the index.
+    pub fn key_near(&self, record: u64) -> Result<Vec<u8>> {
+        let index = self.index()?;
+        let number = index.entries().partition_point(|entry| entry.before.rows <= record).max(1) - 1;
+        Ok(index.first_key(number).to_vec())
+    }
+
     /// Keys that cut `[lo, hi)` into parts of about `raw_bytes_each`; each the first of a segment.
     ///
     /// # Errors

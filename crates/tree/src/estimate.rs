@@ -1,4 +1,4 @@
-//! Row and byte estimates, from counts in the nodes.
+//! Row and byte estimates, from counts in the nodes, and of small ranges from the segments at their ends.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -53,8 +53,10 @@ pub struct RowBounds {
 }
 
 impl Tree {
-    /// About how many records lie in [`lo`, `hi`): dead versions and tombstones count as well.
-    pub fn estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<Estimate> {
+    /// About how many records lie in [`lo`, `hi`): dead versions and tombstones count as well. Of each run that has the
+    /// range in at most `looked_into` segments those at its ends are looked into, and its records are counted exactly:
+    /// they are the blocks that reading the range begins and ends with.
+    pub fn estimate(&self, lo: Option<&[u8]>, hi: Option<&[u8]>, looked_into: usize) -> Result<Estimate> {
         let wanted = KeyRange { lo: lo.map(|key| key.into()), hi: hi.map(|key| key.into()) };
         let mut sum = Estimate::default();
         if hi.is_some_and(|hi| hi <= wanted.low()) {
@@ -64,10 +66,10 @@ impl Tree {
         for memtable in version.memtables() {
             add(&mut sum, &in_memtable(memtable, &wanted));
             for run in memtable.adopted() {
-                add(&mut sum, &run.estimate(lo, hi)?);
+                add(&mut sum, &run.count(lo, hi, looked_into)?);
             }
         }
-        in_node(&version.root, &KeyRange::default(), &wanted, &mut sum)?;
+        in_node(&version.root, &KeyRange::default(), &wanted, looked_into, &mut sum)?;
         Ok(sum)
     }
 
@@ -240,7 +242,13 @@ fn in_memtable(memtable: &Memtable, wanted: &KeyRange) -> Estimate {
     }
 }
 
-fn in_node(node: &Node, range: &KeyRange, wanted: &KeyRange, sum: &mut Estimate) -> Result<()> {
+fn in_node(
+    node: &Node,
+    range: &KeyRange,
+    wanted: &KeyRange,
+    looked_into: usize,
+    sum: &mut Estimate,
+) -> Result<()> {
     let first = node.child_at(wanted.low());
     let last = node.child_before(wanted.hi());
     for index in first..=last {
@@ -270,13 +278,13 @@ fn in_node(node: &Node, range: &KeyRange, wanted: &KeyRange, sum: &mut Estimate)
             (a, b) => a.or(b),
         };
         for entry in node.unpassed(index).filter(|entry| below.overlaps(&entry.run)) {
-            add(sum, &entry.run.estimate(lo, hi)?);
+            add(sum, &entry.run.count(lo, hi, looked_into)?);
         }
         match &child.body {
-            Body::Node(node) => in_node(node, &below, wanted, sum)?,
+            Body::Node(node) => in_node(node, &below, wanted, looked_into, sum)?,
             Body::Leaf(leaf) => {
                 for run in &leaf.runs {
-                    add(sum, &run.estimate(lo, hi)?);
+                    add(sum, &run.count(lo, hi, looked_into)?);
                 }
             }
         }

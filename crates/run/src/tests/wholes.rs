@@ -75,6 +75,9 @@ proptest! {
         prop_assert!(estimate.rows.abs_diff(truth) <= 2 * largest, "{} for {}", estimate.rows, truth);
         prop_assert!(estimate.rows <= run.meta().rows && estimate.bytes <= run.meta().raw_bytes);
         prop_assert!(truth == 0 || estimate.rows > 0);
+        let counted = |segments_max| run.count(lo.as_deref(), hi.as_deref(), segments_max).unwrap();
+        prop_assert_eq!(counted(usize::MAX).rows, truth);
+        prop_assert!(counted(0) == estimate && counted(3).rows.abs_diff(truth) <= 2 * largest);
 
         let splits = run.split_keys(lo.as_deref(), hi.as_deref(), 300).unwrap();
         prop_assert!(splits.is_sorted_by(|a, b| a < b));

@@ -255,9 +255,9 @@ impl Run {
 
     fn check_estimate(&mut self) {
         let (a, b) = (self.any_key(), self.any_key());
-        self.world.tree.estimate(Some(&a), Some(&b)).unwrap();
+        self.world.tree.estimate(Some(&a), Some(&b), 10).unwrap();
         let rows = self.world.model.rows(self.world.last).len() as u64;
-        let all = self.world.tree.estimate(None, None).unwrap().rows;
+        let all = self.world.tree.estimate(None, None, 0).unwrap().rows;
         assert!(all >= rows.saturating_sub(20), "{all} records estimated, {rows} rows");
     }
 }

@@ -226,14 +226,16 @@ fn estimates_follow_ranges() {
     let mut world = filled(tiny(), 3000);
     world.tree.compact_all().unwrap();
     assert_eq!(world.tree.rows_estimate(), 3000);
-    let all = world.tree.estimate(None, None).unwrap().rows;
+    let all = world.tree.estimate(None, None, 0).unwrap().rows;
     assert_eq!(all, 3000);
     for (lo, hi, rows) in [("k00000", "k03000", 3000), ("k01000", "k02000", 1000), ("k00100", "k00200", 100)]
     {
-        let found = world.tree.estimate(Some(lo.as_bytes()), Some(hi.as_bytes())).unwrap().rows;
+        let found = world.tree.estimate(Some(lo.as_bytes()), Some(hi.as_bytes()), 10).unwrap().rows;
         assert!(found.abs_diff(rows) <= 30, "{lo}..{hi}: {found}, not {rows}");
+        let counted = world.tree.estimate(Some(lo.as_bytes()), Some(hi.as_bytes()), usize::MAX).unwrap();
+        assert_eq!(counted.rows, rows);
     }
-    let nothing = world.tree.estimate(Some(b"k2"), Some(b"k1")).unwrap();
+    let nothing = world.tree.estimate(Some(b"k2"), Some(b"k1"), 10).unwrap();
     assert_eq!(nothing.rows, 0);
     world.delete("k00000");
     assert_eq!(world.tree.rows_estimate(), 2999);
