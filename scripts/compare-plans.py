@@ -5,10 +5,10 @@
     scripts/compare-plans.py [--rows 300000] [--flights 200000] [--lines 60000] [--groups sysbench,events,...] [--times]
 
 Each group of tables (scripts/plans/workload.py) is made in both engines of one server, with ANALYZE TABLE, and each
-query is explained for both, with pando_pushdown off: the server's own plans for rows. Told are how many plans are the same
-(order of tables, access, key and its length, "Using index" and the like), and those that differ with both engines' estimates.
-With --times each of these is timed on PANDO, everything in memory, as it is planned there and with the hints
-that make it the plan of InnoDB ("not made": they do not); the last column is how many times the other plan's time its own takes.
+query is explained for both, with pando_pushdown off: the server's own plans for rows. Told are how many plans are the
+same (order of tables, access, key and its length, "Using index" and the like), and those that differ with both engines'
+estimates. With --times each of these is timed on PANDO, everything in memory, as it is planned there and with the hints
+that make it InnoDB's plan ("not made": they do not); the ratio is how many times the other plan's time its own takes.
 """
 
 import argparse

@@ -101,9 +101,11 @@ def _events(rows):
         "group by place": "SELECT place, COUNT(*) FROM events GROUP BY place",
         "group by place, day": "SELECT place, MIN(day), MAX(day) FROM events GROUP BY place",
         "group by person": "SELECT person, SUM(price) AS s FROM events GROUP BY person ORDER BY s DESC LIMIT 5",
-        "distinct place": "SELECT COUNT(DISTINCT place) FROM events", "distinct person": "SELECT COUNT(DISTINCT person) FROM events",
+        "distinct place": "SELECT COUNT(DISTINCT place) FROM events",
+        "distinct person": "SELECT COUNT(DISTINCT person) FROM events",
         "distinct kind and place": "SELECT COUNT(*) FROM (SELECT DISTINCT kind, place FROM events) AS d",
-        "first of kind": "SELECT MIN(day) FROM events WHERE kind = 3", "no place": "SELECT SUM(price) FROM events WHERE place IS NULL",
+        "first of kind": "SELECT MIN(day) FROM events WHERE kind = 3",
+        "no place": "SELECT SUM(price) FROM events WHERE place IS NULL",
         "order by day": "SELECT id, note FROM events ORDER BY day LIMIT 10",
         "order by name": "SELECT id, note FROM events ORDER BY name LIMIT 100",
         "order by place, day": "SELECT id, note FROM events ORDER BY place, day LIMIT 5000, 10",
@@ -115,8 +117,8 @@ def _events(rows):
             f"kind {kind} at a place": f"SELECT SUM(price) FROM events WHERE kind = {kind} AND place = 17",
             f"kind {kind} at places": f"SELECT SUM(price) FROM events WHERE kind = {kind} AND place BETWEEN 17 AND 60",
             f"places of kind {kind}": f"SELECT place, COUNT(*) FROM events WHERE kind = {kind} GROUP BY place",
-            f"kind {kind}, people": f"SELECT team, SUM(price) FROM events, people WHERE people.id = person AND kind = {kind}"
-                                    " AND place = 99 GROUP BY team",
+            f"kind {kind}, people": "SELECT team, SUM(price) FROM events, people WHERE people.id = person"
+                                    f" AND kind = {kind} AND place = 99 GROUP BY team",
         }
     for days in (1, 5, 20, 60, 200, 700, 1500):
         period = f"day BETWEEN '2016-03-01' AND '2016-03-01' + INTERVAL {days - 1} DAY"
@@ -126,7 +128,8 @@ def _events(rows):
             f"{days} days, a place": f"SELECT SUM(price) FROM events WHERE {period} AND place = 7",
             f"{days} days, three places": f"SELECT SUM(price) FROM events WHERE {period} AND place IN (7, 70, 170)",
             f"{days} days, a kind": f"SELECT SUM(price) FROM events WHERE {period} AND kind = 2",
-            f"{days} days, a kind or a place": f"SELECT SUM(price) FROM events WHERE {period} AND (kind = 10 OR place = 9)",
+            f"{days} days, a kind or a place": f"SELECT SUM(price) FROM events WHERE {period}"
+                                               " AND (kind = 10 OR place = 9)",
             f"{days} days by place": f"SELECT place, SUM(price) FROM events WHERE {period} GROUP BY place",
             f"{days} days, dearest": f"SELECT id, price FROM events WHERE {period} ORDER BY price DESC LIMIT 10",
             f"{days} days, first names": f"SELECT id, note FROM events WHERE {period} ORDER BY name LIMIT 10",
@@ -169,7 +172,8 @@ def _flights(rows, directory):
                                        f" AND Year = {year}",
             f"origin in {year}": f"SELECT SUM(Distance) FROM ontime WHERE Origin = 'ORD' AND Year = {year}",
             f"weekday of {year}": f"SELECT SUM(Distance) FROM ontime WHERE DayOfWeek = 7 AND Year = {year}",
-            f"latest of {year}": f"SELECT FlightDate, FlightNum FROM ontime WHERE Year = {year} ORDER BY DepDelay DESC LIMIT 5",
+            f"latest of {year}": f"SELECT FlightDate, FlightNum FROM ontime WHERE Year = {year}"
+                                 " ORDER BY DepDelay DESC LIMIT 5",
             f"since {year}": f"SELECT SUM(Distance) FROM ontime WHERE Year >= {year} AND DepDelay > 120",
         }
     for origin in ("ORD", "SFO", "ABE", "XXX"):
