@@ -77,7 +77,7 @@ fn inspect(table: &Path, shape: bool) -> Outcome {
     let mut out = io::stdout().lock();
     for (file, opened) in open_directory(table)? {
         match opened {
-            Ok(dict) => describe(&mut out, &file, &dict, shape)?,
+            Ok(dict) => sound &= describe(&mut out, &file, &dict, shape)?,
             Err(error) => {
                 sound = false;
                 writeln!(out, "{file}: {error}")?;
@@ -87,7 +87,8 @@ fn inspect(table: &Path, shape: bool) -> Outcome {
     Ok(sound)
 }
 
-fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: bool) -> io::Result<()> {
+/// False if it could not read all that it tells.
+fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: bool) -> io::Result<bool> {
     let (sb, stats) = (&dict.superblock, dict.tree.stats());
     writeln!(out, "{file}: dictionary {} ({})", sb.dict, dict.name)?;
     writeln!(out, "  checkpoint      epoch {}, durable up to seqno {}", sb.epoch, sb.durable_seqno)?;
@@ -102,20 +103,26 @@ fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: boo
         "  tree            {} nodes, {} leaves, {} runs, height {}",
         stats.nodes, stats.leaves, stats.runs, stats.height
     )?;
-    match dict.tree.run_forms() {
-        Ok(forms) => writeln!(
-            out,
-            "  stored          {} runs by columns ({} with bytes in common), {} by rows",
-            forms.by_columns, forms.with_common, forms.by_rows
-        )?,
-        Err(error) => writeln!(out, "  stored          {error}")?,
-    }
+    let is_sound = match dict.tree.run_forms() {
+        Ok(forms) => {
+            let (columns, common, rows) = (forms.by_columns, forms.with_common, forms.by_rows);
+            writeln!(
+                out,
+                "  stored          {columns} runs by columns ({common} with bytes in common), {rows} by rows"
+            )?;
+            true
+        }
+        Err(error) => {
+            writeln!(out, "  stored          {error}")?;
+            false
+        }
+    };
     writeln!(out, "  in buffers      {} bytes raw", stats.buffered_bytes)?;
     writeln!(out, "  on disk         {} bytes in use, {} in the file", stats.disk_bytes, sb.file_bytes)?;
     if shape {
         writeln!(out, "{}", dict.tree.shape())?;
     }
-    Ok(())
+    Ok(is_sound)
 }
 
 fn verify(table: &Path) -> Outcome {

@@ -58,7 +58,7 @@ fn inspect_tells_what_a_table_consists_of() {
         "main.pando: dictionary ",
         "key-by_word.pando: dictionary ",
         "  records         5000 (0 tombstones), ",
-        "  stored          ",
+        "  stored          1 runs by columns (0 with bytes in common), 0 by rows",
         "5000 records, 0x00000000..=0x00001387",
     ] {
         assert!(printed.contains(line), "no {line:?} in\n{printed}");

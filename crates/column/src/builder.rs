@@ -149,9 +149,10 @@ impl SegmentBuilder {
     }
 
     /// Column-wise segments are compressed against `common` from now on, which is the [`EncodedSegment::common`] of one
-    /// before; they can be decoded only with it. `None`, or another compression than zstd: each for itself again.
-    pub fn set_common(&mut self, compression: Compression, common: Option<Arc<[u8]>>) {
-        self.compressor.set_common(compression, common);
+    /// before; they can be decoded only with it. `None`: each for itself again; so it is, and false, with another compression
+    /// than zstd.
+    pub fn set_common(&mut self, compression: Compression, common: Option<Arc<[u8]>>) -> bool {
+        self.compressor.set_common(compression, common)
     }
 
     /// As [`SegmentBuilder::finish`], but column-wise: values that are rows of one of `shapes` are taken apart.

@@ -122,8 +122,8 @@ impl Compressor {
         self.zstd(ZSTD_LEVEL_FASTEST, sample, &mut compressed).is_some() && compressed.len() as f32 >= least
     }
 
-    /// From now on [`Compressor::append_on_common`] compresses against `bytes`; only zstd can.
-    pub(crate) fn set_common(&mut self, compression: Compression, bytes: Option<Arc<[u8]>>) {
+    /// From now on [`Compressor::append_on_common`] compresses against `bytes`. False: it does not; only zstd can.
+    pub(crate) fn set_common(&mut self, compression: Compression, bytes: Option<Arc<[u8]>>) -> bool {
         self.common = match (compression, bytes) {
             (Compression::Zstd(level), Some(bytes)) if !bytes.starts_with(&ZSTD_DICTIONARY_MAGIC) => {
                 let prepared = zstd::dict::EncoderDictionary::copy(&bytes, level);
@@ -131,6 +131,7 @@ impl Compressor {
             }
             _ => None,
         };
+        self.common.is_some()
     }
 
     /// What [`Compressor::append_on_common`] compresses against.
@@ -246,13 +247,16 @@ pub fn put_packed(out: &mut Vec<u8>, bytes: &[u8]) {
     put_bytes(out, &stored);
 }
 
-/// What [`put_packed`] appended.
+/// What [`put_packed`] appended, of at most `most` bytes.
 ///
 /// # Errors
 /// [`DecodeError`] if it is anything else.
-pub fn take_packed(reader: &mut Reader<'_>, what: &'static str) -> Result<Vec<u8>, DecodeError> {
+pub fn take_packed(reader: &mut Reader<'_>, most: usize, what: &'static str) -> Result<Vec<u8>, DecodeError> {
     let codec = reader.u8(what)?;
     let bytes = usize::try_from(reader.varint(what)?).unwrap_or(usize::MAX);
+    if bytes > most {
+        return Err(DecodeError::new(what, format_args!("at most {most} bytes"), bytes));
+    }
     let stored = reader.counted_bytes(usize::MAX, what)?;
     match codec {
         CODEC_ROWS_PLAIN if stored.len() == bytes => Ok(stored.to_vec()),

@@ -288,7 +288,7 @@ impl Index {
             index.read_extension(&mut reader, has_zones)?;
         }
         if has_zones {
-            let zones = take_packed(&mut reader, "zones")?;
+            let zones = take_packed(&mut reader, usize::MAX, "zones")?;
             let last = index.zone_ends.last().map_or(0, |end| *end as usize);
             if zones.len() != last {
                 return Err(DecodeError::new("bytes of zones", last, zones.len()));

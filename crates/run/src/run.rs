@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_base::{Accesses, Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
 use pando_column::format::CODEC_COLUMNS;
 use pando_column::wire::Reader;
-use pando_column::{take_packed, Segment};
+use pando_column::{take_packed, DecodeError, Segment, COMMON_BYTES_MAX};
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 use parking_lot::Mutex;
 
@@ -71,6 +71,24 @@ pub struct Run {
     extents: Arc<Vec<Extent>>,
     /// Parts of segments that may be in the cache.
     parts: Mutex<Vec<u64>>,
+}
+
+/// The part that says in names of cached blocks: what segments have in common. No column's (`columns.rs`).
+const COMMON_PART: u64 = 2;
+
+/// Codec byte of the block of what segments have in common.
+pub(crate) const COMMON_CODEC: u8 = 1;
+
+/// The payload of that block, which may be any bytes.
+fn decode_common(codec: u8, payload: &[u8]) -> std::result::Result<Arc<[u8]>, DecodeError> {
+    let what = "what segments have in common";
+    if codec != COMMON_CODEC {
+        return Err(DecodeError::new("codec of what segments have in common", COMMON_CODEC, codec));
+    }
+    let mut reader = Reader::new(payload);
+    let common = take_packed(&mut reader, COMMON_BYTES_MAX, what)?;
+    reader.end(what)?;
+    Ok(common.into())
 }
 
 /// Bit of the run number in names of cached blocks: the blocks of a private run are other ones after
@@ -384,20 +402,23 @@ impl Run {
     pub(crate) fn common(&self, index: &Index) -> Result<Arc<[u8]>> {
         let Some(place) = index.common() else { return Ok(Arc::default()) };
         let load = || Ok(Block::Common(self.read_common(place)?));
-        match self.context.cache.get_or_load(&self.key_of(place), load)? {
+        match self.context.cache.get_or_load(&self.key_of_common(place), load)? {
             Block::Common(bytes) => Ok(bytes),
             other => unreachable!("what segments have in common is cached as {other:?}"),
         }
     }
 
+    /// A name that no other block has, wherever a damaged index says that it is.
+    fn key_of_common(&self, place: Place) -> BlockKey {
+        BlockKey { part: COMMON_PART, ..self.key_of(place) }
+    }
+
     pub(crate) fn read_common(&self, place: Place) -> Result<Arc<[u8]>> {
         let bytes = self.read(place)?;
         let path = self.context.file.path();
-        let (_, payload) =
+        let (codec, payload) =
             block::open(&path, BlockKind::Common, self.context.file.dict(), place.offset, &bytes)?;
-        let mut reader = Reader::new(payload);
-        let common = take_packed(&mut reader, "what segments have in common");
-        Ok(common.map_err(|e| e.at(&path, place.offset))?.into())
+        decode_common(codec, payload).map_err(|e| e.at(&path, place.offset))
     }
 
     /// How its segments are stored, going by the first.
@@ -479,9 +500,11 @@ impl Drop for Run {
         let cache = &self.context.cache;
         let Some(Block::Index(index)) = cache.peek(&self.key_of(self.meta.index)) else { return };
         let segments = index.entries().iter().map(|entry| entry.place);
-        let others = index.filters().iter().copied().chain(index.common()).chain([self.meta.index]);
-        let places = segments.chain(others);
+        let places = segments.chain(index.filters().iter().copied()).chain([self.meta.index]);
         places.for_each(|place| cache.remove(&self.key_of(place)));
+        if let Some(place) = index.common() {
+            cache.remove(&self.key_of_common(place));
+        }
         for part in std::mem::take(self.parts.get_mut()) {
             for entry in index.entries() {
                 cache.remove(&BlockKey { part, ..self.key_of(entry.place) });

@@ -11,7 +11,7 @@ use crate::filter::{key_hash, FilterPage};
 use crate::index::Index;
 use crate::meta::RunMeta;
 use crate::output::BlockOutput;
-use crate::run::{Run, RunContext};
+use crate::run::{Run, RunContext, COMMON_CODEC};
 
 /// Largest segments (but for a single larger record): well within what a segment can hold.
 const SEGMENT_RAW_BYTES_MAX: usize = 8 << 20;
@@ -54,15 +54,17 @@ const SMALL_COSTS_MAX: f64 = 1.06;
 enum Common {
     /// There was no such segment yet.
     Unknown,
-    /// It took the part `alone` of its raw bytes; the next one tells whether it pays. What they may have in common, packed.
-    Tried { alone: f64, packed: Vec<u8> },
+    /// What they may have in common; the next one tells whether it pays.
+    Found(Arc<[u8]>),
     /// They are, or it does not pay.
     Settled,
 }
 
-/// What segments have in common is used if the first one compressed against it takes at most this part of what the one
-/// before took: it must be held in memory to read any of them.
-const COMMON_GAINS_MIN: f64 = 0.97;
+/// What segments have in common is used if the second one takes at most this part of what it takes for itself: it must be
+/// held in memory to read any of them.
+const COMMON_COSTS_MAX: f64 = 0.97;
+/// And if so many segments that save as much pay for storing it.
+const COMMON_SEGMENTS_MAX: usize = 8;
 
 /// Writes a run. Dropped before [`RunWriter::finish`], it leaves nothing behind.
 pub struct RunWriter {
@@ -252,11 +254,7 @@ impl RunWriter {
         }
         if let (Grain::Large, Common::Unknown, false) = (self.grain, &self.common, encoded.common.is_empty())
         {
-            let common = std::mem::take(&mut encoded.common);
-            let (alone, mut packed) = (encoded.bytes.len() as f64 / encoded.raw_bytes as f64, Vec::new());
-            put_packed(&mut packed, &common);
-            self.common = Common::Tried { alone, packed };
-            self.segment.set_common(compression, Some(common.into()));
+            self.common = Common::Found(std::mem::take(&mut encoded.common).into());
         }
         let place = self.output.append(BlockKind::Segment, encoded.codec, &encoded.bytes)?;
         let continues = self.last_closed.as_ref().is_some_and(|(key, _)| *key == encoded.first_key);
@@ -271,21 +269,30 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Sees what the second large segment takes against what it has in common with the first.
+    /// Sees what the second large segment takes for itself, and against what it has in common with the first.
     fn settle_common(&mut self) -> Result<()> {
-        let (Common::Tried { alone, packed }, Some(shapes)) = (&self.common, self.shapes.clone()) else {
+        let (Common::Found(common), Some(shapes)) = (&self.common, self.shapes.clone()) else {
             return Ok(());
         };
-        let (compression, raw_bytes) = (self.options.compression, self.segment.raw_bytes());
-        let bytes = self.segment.bytes_in_columns(compression, &shapes);
-        match bytes {
-            Some(bytes) if bytes as f64 <= raw_bytes as f64 * alone * COMMON_GAINS_MIN => {
-                let place = self.output.append(BlockKind::Common, 0, packed)?;
-                self.index.set_common(place);
-            }
-            _ => self.segment.set_common(compression, None),
-        }
+        let (common, compression) = (common.clone(), self.options.compression);
         self.common = Common::Settled;
+        let alone = self.segment.bytes_in_columns(compression, &shapes);
+        if !self.segment.set_common(compression, Some(common.clone())) {
+            return Ok(());
+        }
+        let against = self.segment.bytes_in_columns(compression, &shapes);
+        let mut packed = Vec::new();
+        put_packed(&mut packed, &common);
+        let pays = alone.zip(against).is_some_and(|(alone, against)| {
+            against as f64 <= alone as f64 * COMMON_COSTS_MAX
+                && (alone - against) * COMMON_SEGMENTS_MAX > packed.len()
+        });
+        if pays {
+            let place = self.output.append(BlockKind::Common, COMMON_CODEC, &packed)?;
+            self.index.set_common(place);
+        } else {
+            self.segment.set_common(compression, None);
+        }
         Ok(())
     }
 

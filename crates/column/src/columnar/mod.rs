@@ -71,7 +71,7 @@ pub(crate) const ROWS_MAX: usize = 1 << 16;
 /// Most bytes of values; segments of more are written row-wise.
 pub(crate) const VALUE_BYTES_MAX: usize = 16 << 20;
 /// Most bytes in common: a small part of a run, and what a lookup must have beside its segment.
-const COMMON_BYTES_MAX: usize = 64 << 10;
+pub const COMMON_BYTES_MAX: usize = 64 << 10;
 /// Most groups; rows of further layouts are not taken apart.
 const GROUPS_MAX: usize = 8;
 

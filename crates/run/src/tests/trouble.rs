@@ -127,8 +127,8 @@ fn what_segments_have_in_common_is_used_where_it_pays_and_missed_where_it_is_dam
     let layouts = Layouts::new(vec![column(ColumnKind::Unsigned, 4), column(ColumnKind::Varchar, 60)]);
     let shapes = Arc::new(Shapes::of(&layouts));
     let bed = Bed::new(1 << 20);
-    let options = RunOptions { compression: Compression::Zstd(3), ..RunOptions::default() };
-    let write = |id, of: &dyn Fn(u64) -> u64| {
+    let write_as = |id, compression, of: &dyn Fn(u64) -> u64| {
+        let options = RunOptions { compression, ..RunOptions::default() };
         let mut writer = RunWriter::new(&bed.context, RunId(id), options).with_columns(shapes.clone());
         for n in 0..20_000u32 {
             let text =
@@ -141,8 +141,14 @@ fn what_segments_have_in_common_is_used_where_it_pays_and_missed_where_it_is_dam
         }
         writer.finish().unwrap().unwrap()
     };
+    let write = |id, of: &dyn Fn(u64) -> u64| write_as(id, Compression::Zstd(3), of);
     let each_its_own = write(1, &|n| n);
     assert_eq!(each_its_own.index().unwrap().common(), None);
+    // Nothing is stored that nobody can use, and nothing because the second segment is smaller for itself.
+    let fewer = |n: u64| if n < 1024 * 7919 { n % 300 } else { 7 };
+    for compression in [Compression::Lz4, Compression::None, Compression::Zstd(3)] {
+        assert_eq!(write_as(3, compression, &fewer).index().unwrap().common(), None, "{compression}");
+    }
     let run = write(2, &|n| n % 300);
     let place = run.index().unwrap().common().expect("names of cities in common");
     assert!(run.meta().disk_bytes * 3 < each_its_own.meta().disk_bytes);
