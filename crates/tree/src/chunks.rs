@@ -9,8 +9,8 @@
 //!    see.
 //! 3. A commit is visible after its inserts: who sees it does not find the chunk any more. Others may still use it.
 //!
-//! Inserts in the order of keys lie behind all chunks: that is one comparison for the writer. The others take a lock
-//! while there are chunks ahead of them.
+//! Inserts in the order of keys lie behind all chunks: that is one comparison of the first eight bytes for the writer. The others,
+//! and those whose keys have these bytes in common, take the memtable's lock while there are chunks.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -63,7 +63,22 @@ impl Chunks {
 
     #[cold]
     fn drop_with(&self, key: &[u8]) {
-        self.announced.lock().retain(|lo, kept| key < lo || &*kept.hi <= key);
+        let mut gone = Vec::new();
+        let mut announced = self.announced.lock();
+        announced.retain(|lo, kept| {
+            let stays = key < lo || &*kept.hi <= key;
+            if !stays {
+                gone.push(kept.clone());
+            }
+            stays
+        });
+        if announced.is_empty() {
+            // Whoever announces one after this raises it after that.
+            self.reach.store(0, Ordering::Relaxed);
+        }
+        drop(announced);
+        // What they have in the cache goes without the lock.
+        drop(gone);
     }
 
     fn find(&self, lo: &[u8], hi: &[u8]) -> Option<Arc<Kept>> {

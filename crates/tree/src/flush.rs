@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{NodeId, Result};
+use pando_base::{NodeId, Result, Seqno};
 use pando_run::merge::VersionFilter;
 use pando_run::{Estimate, Run, RunWriter};
 
@@ -23,12 +23,19 @@ use crate::jobs::{FlushPlan, Task};
 use crate::memtable::Memtable;
 use crate::merging::{separator, weight, BuiltLeaf, LeafSink, Sink};
 use crate::node::{add, share_of, subtract, Body, BufferRun, Child, Key, KeyRange, Leaf, Node, NodeParts};
-use crate::seams::Position;
+use crate::seams::{Continued, Position};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 
 /// A hint for later is filed when snapshots kept at least this many tombstones in a leaf.
 const KEPT_TOMBSTONES_MIN: u64 = 64;
+
+/// Where the hint points and after which seqno it counts, if one is due.
+pub(crate) fn stale_part(built: &BuiltLeaf) -> Option<(Vec<u8>, Seqno)> {
+    let held = &built.leaf.held;
+    let is_stale = held.tombstones >= KEPT_TOMBSTONES_MIN.max(held.rows / 8);
+    is_stale.then(|| (built.first_key.clone(), built.max_seqno))
+}
 
 /// One in so many leaves made of runs by reference may be small; flushes join it to a neighbour some day.
 const SMALL_LEAVES: usize = 3;
@@ -59,7 +66,7 @@ impl Tree {
     /// Writes the records of a memtable: one run, or two if it lies across the end of the tree; whether they are written
     /// as runs of leaves.
     fn write_records(&self, root: &Arc<Node>, memtable: &Memtable) -> Result<(Vec<BufferRun>, RangeCounts)> {
-        let position = Position::of(memtable, root, self.leaf_bytes_min())?;
+        let position = Position::of(memtable, root, self.leaf_bytes_min());
         let mut leaf_ready = self.all_leaf_ready() || position == Position::Behind;
         let mut seam = match position {
             Position::Across(end) => Some(end),
@@ -204,8 +211,10 @@ impl Tree {
             return Ok(());
         }
         let continued = if plan.rewrite { None } else { self.continue_leaf(&share, leaf, &plan.range)? };
-        if let Some((leaves, pivots)) = continued {
-            self.apply_to_leaves(task, plan, leaves, pivots);
+        if let Some(Continued { leaves, pivots, stale }) = continued {
+            if self.apply_to_leaves(task, plan, leaves, pivots) {
+                stale.iter().for_each(|(key, after)| self.add_hint(key, *after));
+            }
             return Ok(());
         }
         let beyond = lies_beyond(&share, leaf, &plan.range);
@@ -246,11 +255,7 @@ impl Tree {
         kept: Option<Arc<Leaf>>,
         built: Vec<BuiltLeaf>,
     ) {
-        let stale: Vec<(Vec<u8>, u64)> = built
-            .iter()
-            .filter(|b| b.leaf.held.tombstones >= KEPT_TOMBSTONES_MIN.max(b.leaf.held.rows / 8))
-            .map(|b| (b.first_key.clone(), b.max_seqno))
-            .collect();
+        let stale: Vec<(Vec<u8>, u64)> = built.iter().filter_map(stale_part).collect();
         let mut leaves = Vec::with_capacity(built.len() + 1);
         let mut pivots: Vec<Key> = Vec::with_capacity(built.len());
         let mut last_key: Option<Vec<u8>> = None;

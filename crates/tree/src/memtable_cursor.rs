@@ -85,17 +85,20 @@ impl MemtableCursor {
     pub(crate) fn ahead<'g>(&'g self, guard: &'g Guard) -> impl Iterator<Item = RecordRef<'g>> {
         debug_assert!(self.valid() && self.direction == Direction::Forward);
         let copied = self.slots[self.position..].iter().map(|slot| self.copied(slot));
-        let mut newest = self.newest_key();
-        let beyond = newest.filter(|_| !self.at_end).map(|last| {
-            self.memtable.starting_at(Bound::Excluded(last), guard).filter(move |r| {
-                let is_newest = r.seqno <= self.snapshot && newest != Some(r.key);
-                if is_newest {
-                    newest = Some(r.key);
-                }
-                is_newest
+        // Not looked for before it is asked for: mostly what was copied goes far enough.
+        let beyond = std::iter::once_with(move || {
+            let mut newest = self.newest_key();
+            newest.filter(|_| !self.at_end).map(|last| {
+                self.memtable.starting_at(Bound::Excluded(last), guard).filter(move |r| {
+                    let is_newest = r.seqno <= self.snapshot && newest != Some(r.key);
+                    if is_newest {
+                        newest = Some(r.key);
+                    }
+                    is_newest
+                })
             })
         });
-        copied.chain(beyond.into_iter().flatten())
+        copied.chain(beyond.flatten().flatten())
     }
 
     /// Goes on by `records`, fewer than are [`MemtableCursor::ahead`], to the one with this key.

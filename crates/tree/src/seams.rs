@@ -21,10 +21,11 @@
 
 use std::sync::Arc;
 
-use pando_base::Result;
+use pando_base::{Result, Seqno};
 use pando_run::merge::VersionFilter;
 use pando_run::Run;
 
+use crate::flush::stale_part;
 use crate::memtable::Memtable;
 use crate::merging::{separator, LeafSink};
 use crate::node::{add, subtract, Body, BufferRun, Key, KeyRange, Leaf, Node};
@@ -48,21 +49,22 @@ pub(crate) enum Position {
 
 impl Position {
     /// `leaf_bytes`: how much can be a leaf.
-    pub(crate) fn of(memtable: &Memtable, root: &Arc<Node>, leaf_bytes: u64) -> Result<Position> {
-        let Some((first, last)) = memtable.key_range() else { return Ok(Position::Among) };
-        let Some(run) = last_run(root) else { return Ok(Position::Behind) };
+    pub(crate) fn of(memtable: &Memtable, root: &Arc<Node>, leaf_bytes: u64) -> Position {
+        let Some((first, last)) = memtable.key_range() else { return Position::Among };
+        let Some(run) = last_run(root) else { return Position::Behind };
         let end = &run.meta().max_key;
         if *end < first {
-            return Ok(Position::Behind);
+            return Position::Behind;
         }
         // What cannot be a leaf will be merged anyway.
         let is_small = memtable.raw_bytes() / FEW_OF_MEMTABLE * (FEW_OF_MEMTABLE - 1) < leaf_bytes;
         if is_small || last <= *end || first <= run.meta().min_key {
-            return Ok(Position::Among);
+            return Position::Among;
         }
-        let cut = run.cut_at(&first)?;
-        if run.estimate(Some(&cut), None)?.rows > run.meta().rows / FEW_OF_RUN {
-            return Ok(Position::Among);
+        // A run that cannot be read must not keep memtables from being written: who has to read it says so.
+        let behind = run.cut_at(&first).and_then(|cut| run.estimate(Some(&cut), None));
+        if !behind.is_ok_and(|behind| behind.rows <= run.meta().rows / FEW_OF_RUN) {
+            return Position::Among;
         }
         let (mut count, most) = (0, memtable.rows() / FEW_OF_MEMTABLE);
         memtable.ascend(std::ops::Bound::Unbounded, |r| {
@@ -70,7 +72,11 @@ impl Position {
             count += u64::from(is_before);
             is_before && count <= most
         });
-        Ok(if count <= most { Position::Across(end.clone()) } else { Position::Among })
+        if count <= most {
+            Position::Across(end.clone())
+        } else {
+            Position::Among
+        }
     }
 }
 
@@ -98,8 +104,14 @@ struct Seam<'a> {
     cut: Key,
 }
 
-/// Leaves, and the keys between them.
-pub(crate) type Leaves = (Vec<Arc<Leaf>>, Vec<Key>);
+/// What a leaf becomes.
+pub(crate) struct Continued {
+    pub(crate) leaves: Vec<Arc<Leaf>>,
+    /// The keys between them.
+    pub(crate) pivots: Vec<Key>,
+    /// Where tombstones were kept for snapshots, and after which seqno they can go.
+    pub(crate) stale: Vec<(Vec<u8>, Seqno)>,
+}
 
 impl Tree {
     /// Whether a run can be a leaf as it is: written for it, with nothing to clean up, and of good size.
@@ -144,7 +156,7 @@ impl Tree {
         share: &[BufferRun],
         leaf: &Leaf,
         range: &KeyRange,
-    ) -> Result<Option<Leaves>> {
+    ) -> Result<Option<Continued>> {
         let (large, few) = self.divide(share);
         let own = leaf.runs.iter().max_by(|a, b| a.meta().max_key.cmp(&b.meta().max_key));
         let (Some(own), false, false) = (own, few.is_empty(), large.is_empty()) else { return Ok(None) };
@@ -217,12 +229,17 @@ impl Tree {
     }
 
     /// Leaves of the chain's runs; the first of these is the leaf's own.
-    fn build_leaves(&self, leaf: &Leaf, chain: &[&Arc<Run>], seams: &[Option<Seam<'_>>]) -> Result<Leaves> {
+    fn build_leaves(
+        &self,
+        leaf: &Leaf,
+        chain: &[&Arc<Run>],
+        seams: &[Option<Seam<'_>>],
+    ) -> Result<Continued> {
         let large = chain.len() as u64 - 1;
         self.ctx.metrics.flush_by_reference.add(large);
         self.ctx.metrics.leaf_splits.add(large);
         let first = Leaf { id: leaf.id, runs: leaf.runs.clone(), held: leaf.held, horizon: leaf.horizon };
-        let (mut leaves, mut pivots) = (vec![first], Vec::new());
+        let (mut leaves, mut pivots, mut stale) = (vec![first], Vec::new(), Vec::new());
         for (pair, seam) in chain.windows(2).zip(seams) {
             let (before, run) = (pair[0], pair[1]);
             let id = self.new_node();
@@ -234,16 +251,16 @@ impl Tree {
                     if let Some(last) = leaves.last_mut() {
                         last.held = subtract(&last.held, &before.estimate(Some(&seam.cut), None)?);
                     }
-                    self.merge_seam(seam, &mut next)?;
+                    self.merge_seam(seam, &mut next, &mut stale)?;
                 }
             }
             leaves.push(next);
         }
-        Ok((leaves.into_iter().map(Arc::new).collect(), pivots))
+        Ok(Continued { leaves: leaves.into_iter().map(Arc::new).collect(), pivots, stale })
     }
 
     /// Adds to the leaf what the seam's merge leaves.
-    fn merge_seam(&self, seam: &Seam<'_>, leaf: &mut Leaf) -> Result<()> {
+    fn merge_seam(&self, seam: &Seam<'_>, leaf: &mut Leaf, stale: &mut Vec<(Vec<u8>, Seqno)>) -> Result<()> {
         let snapshots = self.snapshots();
         let mut sink = LeafSink::new(self, 0, leaf.id, snapshots[0]);
         // All that these keys have is here: the leaf's, the share's, and nothing is below.
@@ -252,6 +269,7 @@ impl Tree {
         self.ctx.metrics.flush_read_bytes.add(sink.read_bytes);
         self.ctx.metrics.versions_dropped.add(filter.dropped());
         for built in sink.finish()? {
+            stale.extend(stale_part(&built));
             add(&mut leaf.held, &built.leaf.held);
             for run in built.leaf.runs {
                 self.ctx.metrics.flush_written_bytes.add(run.meta().disk_bytes);
