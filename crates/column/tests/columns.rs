@@ -316,9 +316,11 @@ proptest! {
 
     #[test]
     fn a_segment_compressed_against_another_gives_back_every_byte(
-        first in records(), second in records(),
+        first in records(), mut second in records(),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
+        // Neighbours have most in common.
+        second.extend(first.iter().skip(1).map(|(key, value)| (key.clone(), value.clone())));
         let (shapes, zstd) = (Shapes::of(&layouts()), Compression::Zstd(3));
         let common: Arc<[u8]> = encode(&views(&first), zstd, &shapes).common.into();
         let mut builder = SegmentBuilder::new();
@@ -397,11 +399,7 @@ fn cities(layouts: &Layouts, first: usize) -> Records {
 
 #[test]
 fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
-    let layouts = Layouts::new(vec![
-        column(ColumnKind::Unsigned, 4, false),
-        column(ColumnKind::Varchar, 60, false),
-        column(ColumnKind::Varchar, 60, false),
-    ]);
+    let layouts = city_layouts();
     let (shapes, zstd) = (Shapes::of(&layouts), Compression::Zstd(3));
     let first = encode(&views(&cities(&layouts, 0)), zstd, &shapes);
     // Nine in ten are the same.
@@ -424,6 +422,26 @@ fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
     builder.set_common(Compression::Lz4, Some(first.common.into()));
     views(&other).iter().for_each(|r| builder.push(*r));
     assert_eq!(builder.finish_columns(Compression::Lz4, &shapes), lz4);
+}
+
+/// A segment of 40 cities and what it is compressed against, as the first version with common bytes wrote them.
+#[test]
+fn the_first_format_with_common_bytes_stays_readable() {
+    let (common, segment) = (&include_bytes!("golden/common")[..], &include_bytes!("golden/segment")[..]);
+    let layouts = city_layouts();
+    let rows: Records = cities(&layouts, 5).into_iter().step_by(26).collect();
+    let decoded = Segment::decode_on(common, format::CODEC_COLUMNS, segment).unwrap();
+    assert_eq!(decoded.rows(), 40);
+    assert!(views(&rows).iter().enumerate().all(|(at, row)| decoded.record(at) == *row));
+    assert!(segment.windows(4).any(|head| head == [format::CODEC_HEAD_ON_COMMON, 0, 0, 0]));
+}
+
+fn city_layouts() -> Layouts {
+    Layouts::new(vec![
+        column(ColumnKind::Unsigned, 4, false),
+        column(ColumnKind::Varchar, 60, false),
+        column(ColumnKind::Varchar, 60, false),
+    ])
 }
 
 /// What decodes must be in order and readable throughout.
