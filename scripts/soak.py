@@ -17,6 +17,7 @@ The verdict: the last tenth at least 0.7 times as fast as the second, the files 
 """
 
 import argparse
+import collections
 import pathlib
 import random
 import statistics
@@ -31,6 +32,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from sqlkit import engines, report
 from sqlkit.client import SqlError
 from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit.witness import Witness
 
 # What building an index may take (`pando_load_memory`); a small server has it smaller than the default of 256 MB.
 _LOAD_MB = 64
@@ -51,6 +53,8 @@ def _arguments():
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--engine", default="PANDO")
+    parser.add_argument("--on-stall", metavar="COMMAND", help="run with the server's process id when a statement takes over a second, "
+                        "as a debugger that prints stacks")
     parser.add_argument("--short", action="store_true")
     arguments = parser.parse_args()
     if arguments.short:
@@ -82,6 +86,8 @@ class Client(threading.Thread):
         self._rows = rows
         self.ended = threading.Event()
         self.statements, self.longest, self.longest_sql, self.failed = 0, 0.0, "", None
+        self.running = None  # since when, and what
+        self.refusals = collections.Counter()  # by error number
 
     def _statement(self):
         row, kind = self._random.randrange(self._rows) + 1, self._random.randrange(10)
@@ -103,7 +109,9 @@ class Client(threading.Thread):
             while not self.ended.is_set():
                 sql = self._statement()
                 with report.Stopwatch() as watch:
-                    _do(self._session, sql)
+                    self.running = (time.monotonic(), sql)
+                    _do(self._session, sql, self.refusals)
+                    self.running = None
                 self.statements += 1
                 if watch.seconds > self.longest:
                     self.longest, self.longest_sql = watch.seconds, sql
@@ -127,17 +135,18 @@ class Definer(Client):
         try:
             while not self.ended.is_set():
                 for sql in self._ROUND:
-                    _do(self._session, sql.format(self._engine))
+                    _do(self._session, sql.format(self._engine), self.refusals)
                     self.statements += 1
                     time.sleep(0.5)
         except Exception as error:  # pylint: disable=broad-exception-caught
             self.failed = error
 
 
-def _do(session, sql):
+def _do(session, sql, refusals):
     try:
         session.query(sql)
     except SqlError as error:
+        refusals[error.number] += 1
         if error.number not in _EXPECTED_ERRORS:
             raise SqlError(error.number, error.state, f"{error.message}: {sql}") from error
 
@@ -191,7 +200,9 @@ def _mixed(arguments):
         threads = clients + [Definer(server, arguments.engine, rows)]
         for thread in threads:
             thread.start()
-        samples = _watch(server, threads, arguments.minutes)
+        with Witness(server, clients, arguments.on_stall) as witness:
+            samples = _watch(server, threads, arguments.minutes)
+        witness.print()
         report.heading("verdict")
         checks.check(not any(thread.failed for thread in threads), "no statement failed",
                      "; ".join(str(thread.failed) for thread in threads if thread.failed))
@@ -205,6 +216,8 @@ def _mixed(arguments):
         slowest = max(clients, key=lambda client: client.longest)
         checks.check(slowest.longest < 1, f"longest statement {report.seconds(slowest.longest)}: {slowest.longest_sql[:60]}")
         _check_table(checks, session, arguments.engine, "t")
+        refusals = sum((thread.refusals for thread in threads), collections.Counter())
+        report.note("errors: " + (", ".join(f"{count:,} of {number}" for number, count in sorted(refusals.items())) or "none"))
         statements = sum(client.statements for client in clients)
         report.note(f"{statements:,} statements, {statements / len(samples):,.0f} a second")
     return checks

@@ -154,9 +154,8 @@ impl Chunk {
             None => chunks.announce(&self.lo, &self.hi, &self.context),
         };
         let (mut rows, mut newest, mut sees_all) = (0, 0, true);
-        let guard = crossbeam_epoch::pin();
         let mut last: Option<&[u8]> = None;
-        for record in self.memtable.starting_at(Bound::Included(&self.lo), &guard) {
+        for record in self.memtable.starting_at(Bound::Included(&self.lo)) {
             if record.key >= self.hi.as_slice() {
                 break;
             }

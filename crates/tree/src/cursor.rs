@@ -276,8 +276,7 @@ impl Cursor {
                 wants_more
             }
             Source::Memtable(cursor) => {
-                let guard = crossbeam_epoch::pin();
-                let passed = go_over(cursor.ahead(&guard), key, snapshot, end, take);
+                let passed = go_over(cursor.ahead(), key, snapshot, end, take);
                 if let Some(record) = passed.decided {
                     set_key(&mut self.key, &mut self.seqno, &record);
                     self.decided_by_run = false;

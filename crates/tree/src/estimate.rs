@@ -212,25 +212,18 @@ fn in_memtable(memtable: &Memtable, wanted: &KeyRange) -> Estimate {
         return all;
     }
     let mut sum = Estimate::default();
-    let mut is_exact = true;
-    let (mut seen, mut last) = (0, Vec::new());
-    memtable.ascend(Bound::Included(wanted.low()), |r| {
-        if !wanted.contains(r.key) {
-            return false;
-        }
+    let (mut seen, mut last) = (0, None);
+    let found = memtable.starting_at(Bound::Included(wanted.low())).take_while(|r| wanted.contains(r.key));
+    for r in found.take(MEMTABLE_SAMPLE as usize) {
         seen += 1;
-        is_exact = seen < MEMTABLE_SAMPLE;
         // Of one key the newest version counts.
-        if sum.rows == 0 || r.key != last {
+        if last.replace(r.key) != Some(r.key) {
             sum.rows += 1;
             sum.bytes += (r.key.len() + r.value.len()) as u64;
             sum.tombstones += u64::from(r.kind == Kind::Delete);
-            last.clear();
-            last.extend_from_slice(r.key);
         }
-        is_exact
-    });
-    if is_exact {
+    }
+    if seen < MEMTABLE_SAMPLE {
         return sum;
     }
     // Many: somewhere between the sample and all.

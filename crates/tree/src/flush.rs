@@ -11,6 +11,7 @@
 //! 3. The edit: child replaced, `passed` raised to the newest order of step 1. What was pushed onto
 //!    the buffer meanwhile keeps waiting.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
@@ -80,20 +81,17 @@ impl Tree {
         };
         let mut sink = self.buffer_sink(root, leaf_ready);
         let mut filter = VersionFilter::new(self.snapshots(), false);
-        let mut result = Ok(());
-        memtable.ascend(std::ops::Bound::Unbounded, |r| {
-            if !filter.keep(&r) {
-                return true;
+        for record in memtable.starting_at(Bound::Unbounded) {
+            if !filter.keep(&record) {
+                continue;
             }
-            if seam.take_if(|end| r.key > end.as_slice()).is_some() {
+            if seam.take_if(|end| record.key > end.as_slice()).is_some() {
                 let before = std::mem::replace(&mut sink.writer, self.run_writer(true));
-                result = push(before, leaf_ready, &mut runs);
+                push(before, leaf_ready, &mut runs)?;
                 leaf_ready = true;
             }
-            result = std::mem::replace(&mut result, Ok(())).and_then(|()| sink.take(r));
-            result.is_ok()
-        });
-        result?;
+            sink.take(record)?;
+        }
         let BufferSink { writer, counts, .. } = sink;
         push(writer, leaf_ready, &mut runs)?;
         self.ctx.metrics.versions_dropped.add(filter.dropped());

@@ -67,13 +67,8 @@ impl Tree {
             if memtable.state() != MemtableState::Active && memtable.seal_seqno() <= since {
                 continue;
             }
-            let mut keys = BTreeSet::new();
-            memtable.ascend(Bound::Unbounded, |r| {
-                if r.seqno > since {
-                    keys.insert(r.key.to_vec());
-                }
-                true
-            });
+            let changed = memtable.starting_at(Bound::Unbounded).filter(|r| r.seqno > since);
+            let keys: BTreeSet<Vec<u8>> = changed.map(|r| r.key.to_vec()).collect();
             keys.iter().try_for_each(|key| visit(key))?;
         }
         for run in version.adopted() {

@@ -1,31 +1,36 @@
 //! The memtable: what was committed since the newest run, ordered and open to concurrent inserts.
 //!
-//! A skip list over records of one allocation each (key and value in one boxed slice), ordered by
-//! key ascending, seqno descending. The first eight key bytes stand beside the pointer as a number,
-//! so that most comparisons on the way down touch no record memory.
+//! A tree in memory (`index`, its nodes in `node`) over records that stand one behind another in memory of their own
+//! (`stored`, `arena`), ordered by key ascending, seqno descending.
 //!
-//! Records are never removed: a memtable is dropped whole. That is why a reader may copy a batch,
-//! let go of the list and come back by key: what was inserted meanwhile has a seqno above the
-//! reader's snapshot.
+//! Records are never removed: a memtable is dropped whole. That is why whoever holds it may keep a record as long, and a reader
+//! may copy a batch and come back by key: what was inserted meanwhile has a seqno above the reader's
+//! snapshot.
 //!
 //! Below its records a memtable may have **adopted runs** (`adopt`): they are older than its records, and
 //! newer than everything in older memtables. They are written to the root's buffer with it, by reference.
 
-use std::borrow::Borrow;
-use std::cmp::Ordering as Order;
+mod arena;
+mod index;
+mod node;
+mod stored;
+
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use crossbeam_epoch::{self as epoch, Guard};
-use crossbeam_skiplist::SkipList;
 use pando_base::{Kind, RecordRef, Seqno};
 use pando_run::Run;
 use parking_lot::{Mutex, RwLock};
 
+use self::index::Index;
+use self::node::Edge;
+use self::stored::Probe;
 use crate::chunks::Chunks;
 
-/// What a record costs beside its key and value: the list's node and tower, two allocations.
+pub(crate) use self::stored::key_head;
+
+/// What a record costs beside its key and value: its head, and its share of the nodes.
 const RECORD_OVERHEAD_BYTES: u64 = 96;
 
 /// Fewer records are not worth a run of their own, however often they are stepped over.
@@ -53,135 +58,10 @@ pub(crate) enum MemtableState {
     Written = 2,
 }
 
-/// One version in the list.
-#[derive(Debug)]
-struct Record {
-    head: u64,
-    seqno: Seqno,
-    key_len: u32,
-    kind: Kind,
-    data: Box<[u8]>,
-}
-
-impl Record {
-    fn new(key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Record {
-        let key_len = u32::try_from(key.len()).expect("keys are far below 4 GiB");
-        let mut data = Vec::with_capacity(key.len() + value.len());
-        data.extend_from_slice(key);
-        data.extend_from_slice(value);
-        Record { head: key_head(key), seqno, key_len, kind, data: data.into_boxed_slice() }
-    }
-
-    fn record(&self) -> RecordRef<'_> {
-        let (key, value) = self.data.split_at(self.key_len as usize);
-        RecordRef { key, seqno: self.seqno, kind: self.kind, value }
-    }
-}
-
-/// The first eight bytes as a number that compares as they do (short keys padded with zeros).
-pub(crate) fn key_head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
-        }
-    }
-}
-
-/// A place in the order of the list: a record, or what is searched for.
-trait Version {
-    fn head(&self) -> u64;
-    fn key(&self) -> &[u8];
-    fn seqno(&self) -> Seqno;
-}
-
-fn compare(a: &(impl Version + ?Sized), b: &(impl Version + ?Sized)) -> Order {
-    // Different heads decide as the keys do; equal ones say nothing about padding.
-    a.head().cmp(&b.head()).then_with(|| a.key().cmp(b.key())).then_with(|| b.seqno().cmp(&a.seqno()))
-}
-
-impl Version for Record {
-    fn head(&self) -> u64 {
-        self.head
-    }
-    fn key(&self) -> &[u8] {
-        &self.data[..self.key_len as usize]
-    }
-    fn seqno(&self) -> Seqno {
-        self.seqno
-    }
-}
-
-/// A position to search for.
-struct Probe<'a> {
-    head: u64,
-    key: &'a [u8],
-    seqno: Seqno,
-}
-
-impl<'a> Probe<'a> {
-    fn new(key: &'a [u8], seqno: Seqno) -> Probe<'a> {
-        Probe { head: key_head(key), key, seqno }
-    }
-}
-
-impl Version for Probe<'_> {
-    fn head(&self) -> u64 {
-        self.head
-    }
-    fn key(&self) -> &[u8] {
-        self.key
-    }
-    fn seqno(&self) -> Seqno {
-        self.seqno
-    }
-}
-
-impl PartialEq for Record {
-    fn eq(&self, other: &Record) -> bool {
-        compare(self, other) == Order::Equal
-    }
-}
-impl Eq for Record {}
-impl PartialOrd for Record {
-    fn partial_cmp(&self, other: &Record) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Record {
-    fn cmp(&self, other: &Record) -> Order {
-        compare(self, other)
-    }
-}
-
-impl<'a> PartialEq for dyn Version + 'a {
-    fn eq(&self, other: &(dyn Version + 'a)) -> bool {
-        compare(self, other) == Order::Equal
-    }
-}
-impl<'a> Eq for dyn Version + 'a {}
-impl<'a> PartialOrd for dyn Version + 'a {
-    fn partial_cmp(&self, other: &(dyn Version + 'a)) -> Option<Order> {
-        Some(self.cmp(other))
-    }
-}
-impl<'a> Ord for dyn Version + 'a {
-    fn cmp(&self, other: &(dyn Version + 'a)) -> Order {
-        compare(self, other)
-    }
-}
-impl<'a> Borrow<dyn Version + 'a> for Record {
-    fn borrow(&self) -> &(dyn Version + 'a) {
-        self
-    }
-}
-
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Memtable {
-    map: SkipList<Record, ()>,
+    index: Index,
     state: AtomicU8,
     bytes: AtomicU64,
     rows: AtomicU64,
@@ -212,7 +92,7 @@ impl Memtable {
     /// One that is to be sealed at about this size.
     pub(crate) fn new(full_bytes: usize) -> Memtable {
         Memtable {
-            map: SkipList::new(epoch::default_collector().clone()),
+            index: Index::default(),
             state: AtomicU8::new(MemtableState::Active as u8),
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -279,9 +159,7 @@ impl Memtable {
             self.state() == MemtableState::Active || !self.is_settled(),
             "insert into a frozen memtable"
         );
-        let guard = epoch::pin();
-        self.map.insert(Record::new(key, seqno, kind, value), (), &guard).release(&guard);
-        drop(guard);
+        self.index.insert(RecordRef { key, seqno, kind, value });
         self.chunks.inserted(key);
         let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD_BYTES;
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -385,70 +263,31 @@ impl Memtable {
         snapshot: Seqno,
         found: impl FnOnce(RecordRef<'_>) -> T,
     ) -> Option<T> {
-        let probe: &dyn Version = &Probe::new(key, snapshot);
-        let guard = epoch::pin();
-        let entry = self.map.lower_bound(Bound::Included(probe), &guard)?;
-        let record = entry.key().record();
+        let record = self.index.first_from(&Probe::new(key, snapshot), Edge::Before)?;
         (record.key == key).then(|| found(record))
     }
 
-    /// All versions in order, from the first with key >= `lo`. Nothing is copied, and nothing counted for each; records
-    /// are lent for as long as the guard is held, which disturbs nobody, since none are removed.
-    pub(crate) fn starting_at<'g>(
-        &'g self,
-        lo: Bound<&[u8]>,
-        guard: &'g Guard,
-    ) -> impl Iterator<Item = RecordRef<'g>> {
+    /// All versions in order, from the first with key >= `lo`. Nothing is copied.
+    pub(crate) fn starting_at(&self, lo: Bound<&[u8]>) -> impl Iterator<Item = RecordRef<'_>> {
         // Versions of one key run from the newest (MAX) to the oldest (0).
-        let first = match lo {
-            Bound::Included(key) => {
-                let probe: &dyn Version = &Probe::new(key, Seqno::MAX);
-                self.map.lower_bound(Bound::Included(probe), guard)
-            }
-            Bound::Excluded(key) => {
-                let probe: &dyn Version = &Probe::new(key, 0);
-                self.map.lower_bound(Bound::Excluded(probe), guard)
-            }
-            Bound::Unbounded => self.map.front(guard),
-        };
-        std::iter::successors(first, |entry| entry.next()).map(|entry| entry.key().record())
-    }
-
-    /// All versions in order, from the first with key >= `lo`, until `visit` says false.
-    pub(crate) fn ascend(&self, lo: Bound<&[u8]>, mut visit: impl FnMut(RecordRef<'_>) -> bool) {
-        let guard = epoch::pin();
-        for record in self.starting_at(lo, &guard) {
-            if !visit(record) {
-                return;
-            }
+        match lo {
+            Bound::Included(key) => self.index.ascend(Some((&Probe::new(key, Seqno::MAX), Edge::Before))),
+            Bound::Excluded(key) => self.index.ascend(Some((&Probe::new(key, 0), Edge::After))),
+            Bound::Unbounded => self.index.ascend(None),
         }
     }
 
-    /// All versions in reverse order (oldest of a key first), from the last with key < `hi`, until
-    /// `visit` says false.
-    pub(crate) fn descend(&self, hi: Option<&[u8]>, mut visit: impl FnMut(RecordRef<'_>) -> bool) {
-        let guard = epoch::pin();
-        let last = match hi {
-            Some(key) => {
-                // Nothing is newer than MAX: a record of the key itself is never below it.
-                let probe: &dyn Version = &Probe::new(key, Seqno::MAX);
-                self.map.upper_bound(Bound::Excluded(probe), &guard)
-            }
-            None => self.map.back(&guard),
-        };
-        for entry in std::iter::successors(last, |entry| entry.prev()) {
-            if !visit(entry.key().record()) {
-                return;
-            }
-        }
+    /// All versions in reverse order (oldest of a key first), from the last with key < `hi`.
+    pub(crate) fn ending_before(&self, hi: Option<&[u8]>) -> impl Iterator<Item = RecordRef<'_>> {
+        // Nothing is newer than MAX: a record of the key itself is never below it.
+        self.index.descend(hi.map(|key| Probe::new(key, Seqno::MAX)).as_ref())
     }
 
     /// Smallest and largest key; `None` while empty.
     pub(crate) fn key_range(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let guard = epoch::pin();
-        let first = self.map.front(&guard)?;
-        let last = self.map.back(&guard)?;
-        Some((first.key().key().to_vec(), last.key().key().to_vec()))
+        let first = self.starting_at(Bound::Unbounded).next()?;
+        let last = self.ending_before(None).next()?;
+        Some((first.key.to_vec(), last.key.to_vec()))
     }
 }
 
@@ -457,12 +296,7 @@ mod tests {
     use super::*;
 
     fn keys(memtable: &Memtable, lo: Bound<&[u8]>) -> Vec<(Vec<u8>, Seqno)> {
-        let mut out = Vec::new();
-        memtable.ascend(lo, |r| {
-            out.push((r.key.to_vec(), r.seqno));
-            true
-        });
-        out
+        memtable.starting_at(lo).map(|r| (r.key.to_vec(), r.seqno)).collect()
     }
 
     #[test]
@@ -478,11 +312,8 @@ mod tests {
         assert_eq!(keys(&memtable, Bound::Unbounded), expected);
         assert_eq!(keys(&memtable, Bound::Included(b"b")), expected[2..]);
         assert_eq!(keys(&memtable, Bound::Excluded(b"b")), expected[4..]);
-        let mut back = Vec::new();
-        memtable.descend(Some(b"b\0"), |r| {
-            back.push((r.key.to_vec(), r.seqno));
-            true
-        });
+        let back: Vec<(Vec<u8>, Seqno)> =
+            memtable.ending_before(Some(b"b\0")).map(|r| (r.key.to_vec(), r.seqno)).collect();
         assert_eq!(back, expected[..4].iter().rev().cloned().collect::<Vec<_>>());
     }
 
@@ -526,10 +357,9 @@ mod tests {
         }
         let marks = memtable.marks();
         let mut parts = vec![0; marks.len() + 1];
-        memtable.ascend(Bound::Unbounded, |r| {
+        for r in memtable.starting_at(Bound::Unbounded) {
             parts[marks.partition_point(|mark| **mark <= *r.key)] += 1;
-            true
-        });
+        }
         assert!((60..=64).contains(&marks.len()), "{}", marks.len());
         assert!(parts.iter().all(|rows| *rows <= 8000 / 63), "{parts:?}");
     }

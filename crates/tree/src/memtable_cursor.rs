@@ -7,7 +7,6 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use crossbeam_epoch::Guard;
 use pando_base::{Kind, RecordRef, Seqno};
 
 use crate::memtable::Memtable;
@@ -82,14 +81,14 @@ impl MemtableCursor {
     }
 
     /// The record it is on and all after it, going up. Requires: valid, and the last seek was forward.
-    pub(crate) fn ahead<'g>(&'g self, guard: &'g Guard) -> impl Iterator<Item = RecordRef<'g>> {
+    pub(crate) fn ahead(&self) -> impl Iterator<Item = RecordRef<'_>> {
         debug_assert!(self.valid() && self.direction == Direction::Forward);
         let copied = self.slots[self.position..].iter().map(|slot| self.copied(slot));
         // Not looked for before it is asked for: mostly what was copied goes far enough.
         let beyond = std::iter::once_with(move || {
             let mut newest = self.newest_key();
             newest.filter(|_| !self.at_end).map(|last| {
-                self.memtable.starting_at(Bound::Excluded(last), guard).filter(move |r| {
+                self.memtable.starting_at(Bound::Excluded(last)).filter(move |r| {
                     let is_newest = r.seqno <= self.snapshot && newest != Some(r.key);
                     if is_newest {
                         newest = Some(r.key);
@@ -149,37 +148,35 @@ impl MemtableCursor {
     fn fill_forward(&mut self, lo: Bound<&[u8]>) {
         self.reset(Direction::Forward);
         let memtable = self.memtable.clone();
-        memtable.ascend(lo, |r| {
-            if r.seqno > self.snapshot || self.newest_key() == Some(r.key) {
-                return true;
+        for record in memtable.starting_at(lo) {
+            if record.seqno > self.snapshot || self.newest_key() == Some(record.key) {
+                continue;
             }
             if self.full() {
                 self.at_end = false;
-                return false;
+                return;
             }
-            self.push(r);
-            true
-        });
+            self.push(record);
+        }
     }
 
     fn fill_backward(&mut self, hi: Option<&[u8]>) {
         self.reset(Direction::Backward);
         let memtable = self.memtable.clone();
-        memtable.descend(hi, |r| {
-            if r.seqno > self.snapshot {
-                return true;
+        for record in memtable.ending_before(hi) {
+            if record.seqno > self.snapshot {
+                continue;
             }
-            if self.newest_key() == Some(r.key) {
+            if self.newest_key() == Some(record.key) {
                 // Oldest first: the later one is the newer one.
                 let slot = self.slots.pop().expect("a newest key has a slot");
                 self.bytes.truncate(slot.key);
             } else if self.full() {
                 self.at_end = false;
-                return false;
+                return;
             }
-            self.push(r);
-            true
-        });
+            self.push(record);
+        }
     }
 
     fn newest_key(&self) -> Option<&[u8]> {
@@ -255,9 +252,7 @@ mod tests {
             let mut cursor = MemtableCursor::new(filled(), snapshot);
             cursor.seek(b"");
             (0..steps).for_each(|_| cursor.advance());
-            let guard = crossbeam_epoch::pin();
-            let found: Vec<(Vec<u8>, Seqno)> =
-                cursor.ahead(&guard).map(|r| (r.key.to_vec(), r.seqno)).collect();
+            let found: Vec<(Vec<u8>, Seqno)> = cursor.ahead().map(|r| (r.key.to_vec(), r.seqno)).collect();
             let (at, key) = (found.len() / 2, found[found.len() / 2].0.clone());
             cursor.skip(at, &key);
             for (key, seqno) in &found[at..] {

@@ -19,6 +19,7 @@
 //!   leaf 2                         [......][......................]
 //! ```
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::{Result, Seqno};
@@ -66,12 +67,9 @@ impl Position {
         if !behind.is_ok_and(|behind| behind.rows <= run.meta().rows / FEW_OF_RUN) {
             return Position::Among;
         }
-        let (mut count, most) = (0, memtable.rows() / FEW_OF_MEMTABLE);
-        memtable.ascend(std::ops::Bound::Unbounded, |r| {
-            let is_before = r.key <= end.as_slice();
-            count += u64::from(is_before);
-            is_before && count <= most
-        });
+        let most = memtable.rows() / FEW_OF_MEMTABLE;
+        let before = memtable.starting_at(Bound::Unbounded).take_while(|r| r.key <= end.as_slice());
+        let count = before.take(most as usize + 1).count() as u64;
         if count <= most {
             Position::Across(end.clone())
         } else {
