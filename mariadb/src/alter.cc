@@ -272,7 +272,7 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
     std::deque<Bytes> values;
     PandoLayout layout;
     if (!plan_columns(altered, info, &columns, &values) || pando_table_layout(m_table, 0, &layout) ||
-        layout.version >= PANDO_LAYOUTS_MAX)
+        !layout.has_room)
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
   if (flags & PANDO_ALTER_INDEX)

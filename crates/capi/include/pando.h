@@ -22,11 +22,6 @@
 #define PANDO_WAIT_PEEK -3
 
 /**
- * Most layouts that a table may have had: then its rows have to be rewritten.
- */
-#define PANDO_LAYOUTS_MAX 250
-
-/**
  * The answer of a function. The first three are ordinary outcomes, the others are told to clients
  * (the plugin's table `error_map` has the server's number for each).
  */
@@ -935,6 +930,10 @@ typedef struct PandoLayout {
    * The columns, in the order of their bytes.
    */
   const struct PandoColumn *columns;
+  /**
+   * 0: no other layout can follow the table's current one without the rows being rewritten, there are too many already.
+   */
+  uint8_t has_room;
 } PandoLayout;
 
 /**

@@ -15,10 +15,6 @@ use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::status::{run, PandoStatus};
 use crate::table::{compression_of, PandoCompression, PandoTable};
 
-/// Most layouts that a table may have had: then its rows have to be rewritten.
-pub const PANDO_LAYOUTS_MAX: u32 = 250;
-const _: () = assert!(PANDO_LAYOUTS_MAX as usize == pandodb::layout::LAYOUTS_MAX);
-
 /// What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +93,8 @@ pub struct PandoLayout {
     pub column_count: u32,
     /// The columns, in the order of their bytes.
     pub columns: *const PandoColumn,
+    /// 0: no other layout can follow the table's current one without the rows being rewritten, there are too many already.
+    pub has_room: u8,
 }
 
 /// A name that an index is to have.
@@ -167,6 +165,7 @@ impl LayoutViews {
             version: layout.version,
             column_count: columns.len() as u32,
             columns: columns.as_ptr(),
+            has_room: u8::from(layouts.has_room()),
         })
     }
 }

@@ -17,13 +17,20 @@
 //! A layout also says what an encoder of whole columns wants to know: kind, width, signedness,
 //! nullability, and whether equal strings are equal bytes.
 
+mod stored;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Most layouts a table may keep. Then a change of columns has to rewrite the rows, which begins anew:
-/// the descriptor of a table, which holds them all, stays below about a megabyte for 100 columns.
-pub const LAYOUTS_MAX: usize = 250;
+/// Most layouts a table may keep: a change of columns each week for seventy years. Then a change has to rewrite the rows, which
+/// begins anew.
+pub const LAYOUTS_MAX: usize = 4000;
+/// Most columns of all layouts together, so that layouts take some megabytes of memory at most: a table of 100 columns may be
+/// changed a thousand times.
+pub const LAYOUT_COLUMNS_MAX: usize = 100_000;
+/// A table may always keep as many layouts, however many its columns.
+pub const LAYOUTS_MIN: usize = 250;
 /// The number of a table's first layout.
 pub const FIRST_VERSION: u32 = 1;
 
@@ -102,7 +109,7 @@ pub struct Column {
 }
 
 /// The columns of a row, in the order of their bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// What rows written in it begin with.
     pub version: u32,
@@ -149,23 +156,16 @@ pub enum LayoutError {
         /// The column.
         name: String,
     },
-    /// There are [`LAYOUTS_MAX`] already.
-    #[error("the table has had {LAYOUTS_MAX} layouts; its rows have to be rewritten")]
-    TooMany,
+    /// There are as many as a table may keep.
+    #[error("the table has had {0} layouts; its rows have to be rewritten")]
+    TooMany(usize),
 }
 
 /// All layouts a table ever had.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(try_from = "stored::Stored", into = "stored::Stored")]
 pub struct Layouts {
     /// Oldest first; never empty.
-    versions: Vec<Layout>,
-    next_column_id: u32,
-}
-
-/// [`Layouts`] as they are stored: checked before they are believed.
-#[derive(Clone, Serialize, Deserialize)]
-struct Stored {
     versions: Vec<Layout>,
     next_column_id: u32,
 }
@@ -246,6 +246,14 @@ impl Layouts {
         &self.versions
     }
 
+    /// Whether another one can follow without the rows being rewritten.
+    pub fn has_room(&self) -> bool {
+        let count = self.versions.len();
+        let columns: usize = self.versions.iter().map(|layout| layout.columns.len()).sum();
+        let all = columns + self.current().columns.len();
+        count < LAYOUTS_MIN || (count < LAYOUTS_MAX && all <= LAYOUT_COLUMNS_MAX)
+    }
+
     /// What rows are written in.
     pub fn current(&self) -> &Layout {
         self.versions.last().expect("there is always one")
@@ -271,14 +279,14 @@ impl Layouts {
             last.columns = next;
             return Ok(layouts);
         }
-        let version = last.version + 1;
         for column in &mut last.columns {
             column.name.clear();
             column.added_with = None;
         }
-        if layouts.versions.len() >= LAYOUTS_MAX {
-            return Err(LayoutError::TooMany);
+        if !layouts.has_room() {
+            return Err(LayoutError::TooMany(layouts.versions.len()));
         }
+        let version = layouts.current().version + 1;
         layouts.versions.push(Layout { version, columns: next });
         Ok(layouts)
     }
@@ -331,14 +339,16 @@ impl Layouts {
             if layout.version != FIRST_VERSION + at as u32 {
                 return Some(format!("layout {} at place {at}", layout.version));
             }
-            let mut ids: Vec<u32> = layout.columns.iter().map(|c| c.id).collect();
-            ids.sort_unstable();
-            ids.dedup();
-            if ids.len() != layout.columns.len() || ids.last().is_some_and(|id| *id >= self.next_column_id) {
+            let mut by_id: Vec<&Column> = layout.columns.iter().collect();
+            by_id.sort_unstable_by_key(|c| c.id);
+            by_id.dedup_by_key(|c| c.id);
+            if by_id.len() != layout.columns.len()
+                || by_id.last().is_some_and(|c| c.id >= self.next_column_id)
+            {
                 return Some(format!("ids of layout {}", layout.version));
             }
             for column in &current.columns {
-                match layout.columns.iter().find(|c| c.id == column.id) {
+                match by_id.binary_search_by_key(&column.id, |c| c.id).ok().and_then(|at| by_id.get(at)) {
                     Some(old) if !old.ty.can_become(&column.ty) => {
                         return Some(format!("{} in layout {}, then {}", old.ty, layout.version, column.ty));
                     }
@@ -355,24 +365,6 @@ impl Layouts {
             None => false,
         });
         odd.map(|c| format!("column {} added with a value of another type", c.id))
-    }
-}
-
-impl TryFrom<Stored> for Layouts {
-    type Error = String;
-
-    fn try_from(stored: Stored) -> Result<Layouts, String> {
-        let layouts = Layouts { versions: stored.versions, next_column_id: stored.next_column_id };
-        match layouts.fault() {
-            Some(fault) => Err(format!("not layouts of a table: {fault}")),
-            None => Ok(layouts),
-        }
-    }
-}
-
-impl From<Layouts> for Stored {
-    fn from(layouts: Layouts) -> Stored {
-        Stored { versions: layouts.versions, next_column_id: layouts.next_column_id }
     }
 }
 

@@ -138,16 +138,64 @@ fn what_cannot_follow_is_refused_and_says_why() {
 
 #[test]
 fn a_table_does_not_keep_layouts_for_ever() {
-    let swapped = |layouts: &Layouts| {
+    let turned = |layouts: &Layouts| {
         let columns = &layouts.current().columns;
-        [1, 0].map(|at| new("x", columns[at].ty, Source::Column(at))).to_vec()
+        (0..columns.len())
+            .map(|at| new("x", columns[columns.len() - 1 - at].ty, Source::Column(columns.len() - 1 - at)))
+            .collect()
     };
-    let mut layouts = two_columns();
-    for _ in 1..LAYOUTS_MAX {
-        layouts = layouts.changed(swapped(&layouts)).unwrap();
+    let many = |count: usize| Layouts::new(vec![new("a", ty(Kind::Signed, 4, false), added(&[0; 4])); count]);
+    for (columns, most) in [(2, LAYOUTS_MAX), (100, LAYOUT_COLUMNS_MAX / 100), (1000, LAYOUTS_MIN)] {
+        let mut layouts = many(columns);
+        // Each step copies all layouts: those between need not be made one by one.
+        while layouts.versions().len() < most - 1 {
+            let mut next = layouts.current().clone();
+            next.version += 1;
+            next.columns.reverse();
+            layouts.versions.push(next);
+        }
+        assert!(layouts.has_room());
+        let layouts = layouts.changed(turned(&layouts)).unwrap();
+        assert_eq!(layouts.current().version as usize, most);
+        assert!(!layouts.has_room());
+        assert_eq!(layouts.changed(turned(&layouts)), Err(LayoutError::TooMany(most)));
     }
-    assert_eq!(layouts.current().version as usize, LAYOUTS_MAX);
-    assert_eq!(layouts.changed(swapped(&layouts)), Err(LayoutError::TooMany));
+}
+
+#[test]
+fn thousands_of_changes_of_one_column_are_stored_in_little_and_read_back() {
+    let mut layouts = Layouts::new(vec![new("a", ty(Kind::Varchar, 20, true), added(b"")); 24]);
+    for round in 0..400usize {
+        let kept = |at: usize| new("a", layouts.current().columns[at].ty, Source::Column(at));
+        let count = layouts.current().columns.len();
+        let mut columns: Vec<NewColumn> =
+            (0..count).filter(|at| round % 3 != 1 || *at != round % count).map(kept).collect();
+        match round % 3 {
+            0 => columns.insert(round % count, new("b", ty(Kind::Signed, 4, false), added(&[1, 2, 3, 4]))),
+            2 => columns.swap(round % count, (round * 7 + 1) % count),
+            _ => {}
+        }
+        layouts = layouts.changed(columns).unwrap();
+    }
+    let text = serde_json::to_string(&layouts).unwrap();
+    assert_eq!(serde_json::from_str::<Layouts>(&text).unwrap(), layouts);
+    assert!(text.len() < 400 * 600, "{} bytes", text.len());
+}
+
+#[test]
+fn changes_that_do_not_fit_what_was_before_are_refused() {
+    let text = |head: usize, tail: usize| {
+        let column = r#"{"id":1,"kind":"Signed","size":4}"#;
+        format!(
+            r#"{{"versions":[{{"version":1,"columns":[{column}]}},{{"version":2,"changed":{{"head":{head},"columns":[],"tail":{tail}}}}},{{"version":3,"columns":[{column}]}}],"next_column_id":2}}"#
+        )
+    };
+    assert!(serde_json::from_str::<Layouts>(&text(1, 0)).is_ok());
+    assert!(serde_json::from_str::<Layouts>(&text(0, 1)).is_ok());
+    for (head, tail) in [(1, 1), (2, 0), (0, 2), (usize::MAX, 0), (0, usize::MAX)] {
+        let error = serde_json::from_str::<Layouts>(&text(head, tail)).unwrap_err();
+        assert!(error.to_string().contains("not layouts of a table"), "{error}");
+    }
 }
 
 #[test]

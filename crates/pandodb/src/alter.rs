@@ -77,7 +77,8 @@ impl TableChange {
 type Planned = (TableDescriptor, Option<IndexPlan>);
 
 impl Db {
-    /// Changes tables, all or none. Requires: nobody else uses them or has them open for writing.
+    /// Changes tables, all or none. Requires: nobody else uses them or has them open for writing; who has one open for
+    /// reading may meet rows of a layout that it does not know, new ones and those that merges write in it.
     /// Errors: no such table or column; types that would not only grow; too many layouts.
     pub fn alter_tables(&self, changes: &mut [TableChange]) -> Result<()> {
         let _one_ddl = self.ddl.lock();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{count, disk, fill, open, spec};
 use pando_storage::vfs::{FaultKind, OpenMode, Vfs};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
-use pandodb::{Compression, Db, EngineError, Error, SimVfs, TableChange, TableSpec};
+use pandodb::{Compression, Db, EngineError, Error, LockWait, SimVfs, TableChange, TableSpec};
 
 const ROWS: u32 = 200;
 const PATHS: [&str; 2] = ["./db/t#P#p0", "./db/t#P#p1"];
@@ -181,4 +181,41 @@ fn a_smaller_auto_increment_is_not_raised_again_by_the_log() {
     drop((txn, table));
     drop(db);
     assert_eq!(open(&vfs.crash()).unwrap().open_table(PATHS[0]).unwrap().auto_increment(), 50);
+}
+
+#[test]
+fn rows_that_are_written_anew_are_rows_of_the_current_layout() {
+    let vfs = disk(12);
+    let db = open(&vfs).unwrap();
+    let path = PATHS[0];
+    let columns = Some(vec![column("a", 1, added(0))]);
+    db.create_table(&TableSpec { columns, definition: "old".into(), ..spec(path) }).unwrap();
+    let put = |n: u32, row: &[u8]| {
+        let table = db.open_table(path).unwrap();
+        let mut txn = db.begin();
+        for dict in 0..2 {
+            txn.put(&table, dict, &n.to_be_bytes(), row, LockWait::NoWait).unwrap();
+        }
+        txn.commit().unwrap();
+    };
+    let rows = || {
+        let table = db.open_table(path).unwrap();
+        let mut txn = db.begin();
+        let mut get = |n: u32| txn.get(&table, 0, &n.to_be_bytes()).unwrap().unwrap();
+        (0..100).map(&mut get).collect::<Vec<Vec<u8>>>()
+    };
+    let compact = || db.compact_table(&db.open_table(path).unwrap(), &mut |_| true).unwrap();
+    (0..100).for_each(|n| put(n, &[1, n as u8 + 100]));
+    compact();
+    db.alter_tables(&mut [changes().swap_remove(0)]).unwrap();
+    // The sign goes on into the bytes that `a` has got.
+    let new = |n: u32| [&[2, 7, n as u8 + 100][..], &[if n as u8 + 100 < 128 { 0 } else { 255 }; 3]].concat();
+    put(3, &[2, 8, 9, 0, 0, 0]);
+    let expected = |n: u32| if n == 3 { vec![2, 8, 9, 0, 0, 0] } else { new(n) };
+    assert_eq!(rows()[4], [1, 104], "a change writes nothing");
+    compact();
+    assert_eq!(rows(), (0..100).map(expected).collect::<Vec<_>>());
+    drop(db);
+    let db = open(&vfs).unwrap();
+    db.check_table(&db.open_table(path).unwrap(), &mut |_| true).unwrap();
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pando_base::limits::{FILTER_PAGE_KEYS, SEGMENT_COLUMN_GROWTH, SEGMENT_COLUMN_ROWS, SEGMENT_RAW_BYTES};
-use pando_base::{compare_versions, RecordRef, Result, RunId, Seqno};
+use pando_base::{compare_versions, Kind, RecordRef, Result, RunId, Seqno};
 use pando_column::{put_packed, Compression, SegmentBuilder, Shapes, RECORD_OVERHEAD_BYTES};
 use pando_storage::{BlockKind, Place};
 
@@ -75,6 +75,8 @@ pub struct RunWriter {
     segment: SegmentBuilder,
     /// What values are, if segments are to be column-wise.
     shapes: Option<Arc<Shapes>>,
+    /// A row of an older layout in the current one.
+    scratch: Vec<u8>,
     grain: Grain,
     common: Common,
     output: BlockOutput,
@@ -102,6 +104,7 @@ impl RunWriter {
             filter_page_keys: FILTER_PAGE_KEYS,
             segment: SegmentBuilder::new(),
             shapes: None,
+            scratch: Vec::new(),
             grain: Grain::Untried,
             common: Common::Unknown,
             output: BlockOutput::new(&ctx.file),
@@ -116,7 +119,7 @@ impl RunWriter {
         }
     }
 
-    /// Segments are column-wise from now on. Of values of many bytes they are larger, so that columns have
+    /// Segments are column-wise from now on, and rows of older layouts are written in the current one. Of values of many bytes they are larger, so that columns have
     /// something to compress: see [`SEGMENT_COLUMN_ROWS`].
     pub fn with_columns(mut self, shapes: Arc<Shapes>) -> RunWriter {
         self.shapes = Some(shapes);
@@ -135,6 +138,17 @@ impl RunWriter {
     /// # Errors
     /// Those of writing to the file; the writer can only be dropped then.
     pub fn add(&mut self, r: RecordRef<'_>) -> Result<()> {
+        let Some(shapes) = self.shapes.as_ref().filter(|_| r.kind == Kind::Put) else {
+            return self.append(r);
+        };
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let value = shapes.upgrade(r.value, &mut scratch).unwrap_or(r.value);
+        let result = self.append(RecordRef { value, ..r });
+        self.scratch = scratch;
+        result
+    }
+
+    fn append(&mut self, r: RecordRef<'_>) -> Result<()> {
         let bytes = r.key.len() + r.value.len() + RECORD_OVERHEAD_BYTES;
         if self.is_full(bytes) {
             self.close_segment()?;

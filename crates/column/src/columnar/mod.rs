@@ -57,6 +57,7 @@ mod segment;
 mod shape;
 mod shapes;
 mod streams;
+mod upgrade;
 mod zone;
 
 pub use pick::{pick, Pick, Picked};

@@ -87,7 +87,7 @@ fn put_values(
 ) -> Vec<u8> {
     let whole = [Shape::None, Shape::Whole];
     // Deletes, what is not known, then the layouts, newest first.
-    let known = || shapes.0.iter().rev().take(GROUPS_MAX - 2);
+    let known = || shapes.known.iter().rev().take(GROUPS_MAX - 2);
     let candidates: Vec<&Shape> = whole.iter().chain(known().map(|known| &known.shape)).collect();
     let mut takers: Vec<Taker<'_>> = candidates.iter().map(|shape| Taker::new(shape)).collect();
     let mut members: Vec<Vec<u32>> = candidates.iter().map(|_| Vec::new()).collect();

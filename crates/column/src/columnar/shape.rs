@@ -361,7 +361,7 @@ impl<'a> Taker<'a> {
 
 /// A count as `put_varint` writes it; others are not the ones that would be written again.
 #[inline]
-fn take_count(rest: &mut &[u8]) -> Option<usize> {
+pub(super) fn take_count(rest: &mut &[u8]) -> Option<usize> {
     let (first, after) = rest.split_first()?;
     if *first < 0x80 {
         *rest = after;

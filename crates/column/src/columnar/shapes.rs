@@ -1,20 +1,32 @@
 //! What a writer of column-wise segments knows of its values.
 
+use std::sync::OnceLock;
+
 use super::shape::{Shape, Taker};
+use super::upgrade::Upgrade;
 use super::zone::{self, is_zoned};
 use crate::layout::{Layout, Layouts};
-use crate::wire::Reader;
+use crate::wire::{put_varint, Reader};
 
 /// The layouts that values may be rows of. The default knows none: values are opaque.
 #[derive(Clone, Debug, Default)]
-pub struct Shapes(pub(super) Vec<Known>);
+pub struct Shapes {
+    /// Oldest first.
+    pub(super) known: Vec<Known>,
+    layouts: Option<Layouts>,
+    /// What rows of the current layout begin with.
+    newest: Vec<u8>,
+}
 
 /// A layout that a writer knows.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
+    version: u32,
     pub(super) shape: Shape,
     /// Which columns have zones.
     pub(super) zoned: Vec<bool>,
+    /// Made when the first row is met; `None` in it: there is no way.
+    upgrade: OnceLock<Option<Upgrade>>,
 }
 
 impl Shapes {
@@ -22,9 +34,28 @@ impl Shapes {
     pub fn of(layouts: &Layouts) -> Shapes {
         let known = |layout: &Layout| {
             let zoned = layout.columns.iter().map(|column| is_zoned(&column.ty)).collect();
-            Some(Known { shape: Shape::of(layout)?, zoned })
+            Some(Known {
+                version: layout.version,
+                shape: Shape::of(layout)?,
+                zoned,
+                upgrade: OnceLock::new(),
+            })
         };
-        Shapes(layouts.versions().iter().filter_map(known).collect())
+        let known = layouts.versions().iter().filter_map(known).collect();
+        let mut newest = Vec::new();
+        put_varint(&mut newest, u64::from(layouts.current().version));
+        Shapes { known, layouts: Some(layouts.clone()), newest }
+    }
+
+    /// A row of an older layout in the current one, written into `scratch`. `None`: the value is to stay as it is, because it
+    /// is a row of the current layout, or nothing that is known.
+    pub fn upgrade<'a>(&self, value: &[u8], scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        let layouts = self.layouts.as_ref().filter(|_| !value.starts_with(&self.newest))?;
+        let version = u32::try_from(Reader::new(value).varint("layout of a row").ok()?).ok()?;
+        let known = self.known.get(self.known.binary_search_by_key(&version, |known| known.version).ok()?)?;
+        let way = || Upgrade::new(layouts.get(version)?, layouts.current());
+        known.upgrade.get_or_init(way).as_ref()?.write(value, scratch)?;
+        Some(scratch)
     }
 
     /// Whether `zones` are of rows of one of these layouts.
@@ -35,7 +66,7 @@ impl Shapes {
     fn known(&self, zones: &[u8]) -> Option<&Known> {
         let version = Reader::new(zones).varint("layout of zones").ok()?;
         let is_it = |known: &&Known| matches!(known.shape, Shape::Rows { version: of, .. } if u64::from(of) == version);
-        self.0.iter().find(is_it)
+        self.known.iter().find(is_it)
     }
 
     /// The zones of records with these values, for comparison with what a segment's writer said: `None` if they are not rows
