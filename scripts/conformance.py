@@ -4,6 +4,8 @@
     scripts/conformance.py                        all suites (make conformance)
     scripts/conformance.py main [TEST ...]        one suite, or some tests of it (others keep their last outcome)
     scripts/conformance.py --resume [main]        goes on where a run was broken off: only tests without an outcome
+    scripts/conformance.py --minutes=N main       begins nothing new after N minutes and does not judge then; goes on with
+                                                  --resume
     scripts/conformance.py --judge [main]         judges the last run again
     scripts/conformance.py --accept REASON main TEST ...
                                                   takes the differences of these tests from InnoDB, as last seen, into
@@ -23,11 +25,13 @@ test whose output is not the recorded one is judged by its answers, in this orde
 What is compared is said in scripts/conformance_judge.py. Outputs and the driver's log stay in build/conformance, with the
 table of the last whole run (summary.md), which docs/compatibility.md repeats.
 """
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 
 from conformance_judge import blocks, difference
@@ -39,10 +43,10 @@ SUITES = ["engines/iuds", "engines/funcs", "handler", "vcol", "gcol", "parts", "
           "main", "binlog", "rpl", "innodb"]
 # Suites whose outputs the driver records: it is much quicker than when it compares, because after a difference it starts
 # the servers anew. Not for suites that run tests in several combinations, which would overwrite each other's.
-RECORDED = ["main", "innodb"]
+RECORDED = ["main"]
 PASSES = ["pass", "answers", "as InnoDB", "stated"]
-# Tests in one run of the driver: what a run that is broken off loses.
-BATCH = 50
+# Tests in one run of the driver: what a run that is broken off loses. Those of replication take longer.
+BATCH, BATCH_RPL = 40, 12
 
 
 def tests_of(suite):
@@ -69,8 +73,10 @@ class Run:
 
     def __init__(self, suite, engine):
         self.suite, self.engine = suite, engine
+        self.batch = BATCH_RPL if suite == "rpl" else BATCH
         self.directory = os.path.join(OUT, engine.lower(), suite)
         self.log_path = os.path.join(self.directory, "driver.log")
+        self.again_path = os.path.join(self.directory, "again")
         view = os.path.join(ROOT, "build", "mtr-" + engine.lower(), "mysql-test")
         self.results = os.path.join(view, "main" if suite == "main" else "suite/" + suite)
         if os.path.isdir(os.path.join(self.results, "r")):
@@ -91,7 +97,9 @@ class Run:
         names = " ".join(test.split(",")[0] for test in tests)
         command = [os.path.join(ROOT, "scripts", "mtr.sh"), "--suite", self.suite, "--suite-timeout=600",
                    "--testcase-timeout=3"] + tests
-        with open(self.log_path, "a") as log:
+        # A run that is broken off shall leave no outcomes, since its outputs are lost.
+        batch_path = self.log_path + ".batch"
+        with open(batch_path, "w") as log:
             driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                       env=dict(os.environ, PANDO_TEST_ENGINE=self.engine,
                                                PANDO_GO_ON=names if go_on else "",
@@ -109,9 +117,35 @@ class Run:
                 shutil.move(source, os.path.join(self.directory, name))
             elif name.endswith(".result") and self.suite in RECORDED and read(source) != self.recorded(stem):
                 shutil.copy(source, os.path.join(self.directory, stem + ".reject"))
+        with open(self.log_path, "a", errors="surrogateescape") as log:
+            log.write(read(batch_path))
+        os.remove(batch_path)
 
-    def start_again(self, tests):
+    def start_in_batches(self, tests, until):
+        """False: the time was over before the end."""
+        for start in range(0, len(tests), self.batch):
+            if time.monotonic() > until:
+                print("%s: %d tests left" % (self.suite, len(tests) - start))
+                return False
+            print("%s: %d tests left" % (self.suite, len(tests) - start), flush=True)
+            self.start(tests[start:start + self.batch], keep=True)
+        return True
+
+    def start_again(self, tests, until):
         """Runs tests once more, going on after errors; each combination for itself, since several write into one file."""
+        # A run that was broken off need not do so twice; whoever names tests wants them to run.
+        done = set((read(self.again_path) or "").split())
+        tests = [test for test in tests if until == math.inf or test not in done]
+        for start in range(0, len(tests), self.batch):
+            if time.monotonic() > until:
+                print("%s: %d tests left" % (self.suite, len(tests) - start))
+                return False
+            self.start_batch_again(tests[start:start + self.batch])
+            with open(self.again_path, "a") as file:
+                file.writelines(test + "\n" for test in tests[start:start + self.batch])
+        return True
+
+    def start_batch_again(self, tests):
         self.start([test for test in tests if "," not in test], keep=True, go_on=True)
         for test in tests:
             if "," in test:
@@ -171,16 +205,15 @@ class Run:
         return " ".join(log[at:].split("\n\n")[0].split("\n")[1:])[:300] if at >= 0 else "no output"
 
 
-def judge(suite, run=True, tests=(), only_named=False):
+def judge(suite, run=True, tests=(), only_named=False, until=math.inf):
     """Test -> (verdict, what to show). With `run`, what has not been run for it (and is one of `tests`, if any are
-    named) is run."""
+    named) is run; None: the time was over before its end."""
     pando, innodb = Run(suite, "PANDO"), Run(suite, "InnoDB")
     ended = sorted(test for test, outcome in pando.outcomes().items()
                    if outcome == "fail" and pando.output(test, outcome) is None)
     ended = [test for test in ended if not tests or test.split(",")[0] in tests]
-    if ended and run:
-        pando.start_again(ended)
-        innodb.start_again(ended)
+    if ended and run and not (pando.start_again(ended, until) and innodb.start_again(ended, until)):
+        return None
     verdicts, open_tests = {}, {}
     for test, outcome in sorted(pando.outcomes().items()):
         if only_named and test.split(",")[0] not in tests:
@@ -198,14 +231,15 @@ def judge(suite, run=True, tests=(), only_named=False):
     found = innodb.outcomes()
     missing = sorted({test.split(",")[0] for test in open_tests if test not in found})
     missing = [test for test in missing if not tests or test in tests]
-    if missing and run:
-        innodb.start(missing, keep=True)
+    if missing and run and not innodb.start_in_batches(missing, until):
+        return None
     found = innodb.outcomes()
     ended = [test for test in open_tests if found.get(test) == "fail" and innodb.output(test, "fail") is None]
     ended = [test for test in ended if not tests or test.split(",")[0] in tests]
     if ended and run:
         # PANDO has come further.
-        innodb.start_again(ended)
+        if not innodb.start_again(ended, until):
+            return None
         found = innodb.outcomes()
     for test, mine in open_tests.items():
         outcome = found.get(test, "not run")
@@ -234,15 +268,14 @@ def accept(reason, suite, tests):
             print("stated:", suite, test)
 
 
-def run_suite(suite, resume):
+def run_suite(suite, resume, until):
+    """Runs what is left of a suite; False: the time was over before its end."""
     run = Run(suite, "PANDO")
     if not resume:
         shutil.rmtree(run.directory, ignore_errors=True)
     done = {test.split(",")[0] for test in run.outcomes()}
     left = [test for test in tests_of(suite) if test not in done]
-    for start in range(0, len(left), BATCH):
-        print("%s: %d of %d tests left" % (suite, len(left) - start, len(left) + len(done)), flush=True)
-        run.start(left[start:start + BATCH], keep=True)
+    return run.start_in_batches(left, until)
 
 
 def summary(all_verdicts):
@@ -267,16 +300,20 @@ def main():
         accept(arguments[1], arguments[2], arguments[3:])
         return 0
     options = [argument for argument in arguments if argument in ("--judge", "--resume")]
-    names = [argument for argument in arguments if argument not in options]
+    limits = [argument for argument in arguments if argument.startswith("--minutes=")]
+    until = time.monotonic() + 60 * float(limits[0].split("=")[1]) if limits else math.inf
+    names = [argument for argument in arguments if argument not in options + limits]
     suites, tests = (names[:1], names[1:]) if names else (SUITES, [])
     os.makedirs(OUT, exist_ok=True)
     all_verdicts = {}
     for suite in suites:
         if tests and not options:
             Run(suite, "PANDO").start(tests, keep=True)
-        elif "--judge" not in options:
-            run_suite(suite, "--resume" in options)
-        all_verdicts[suite] = judge(suite, run="--judge" not in options, tests=tests)
+        elif "--judge" not in options and not run_suite(suite, "--resume" in options, until):
+            return 1
+        all_verdicts[suite] = judge(suite, run="--judge" not in options, tests=tests, until=until)
+        if all_verdicts[suite] is None:
+            return 1
         for test, (verdict, shown) in all_verdicts[suite].items():
             if verdict == "FAIL" and (not tests or test.split(",")[0] in tests):
                 print("\n== FAIL %s.%s\n%s" % (suite, test, shown), end="")
