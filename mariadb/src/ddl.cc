@@ -27,6 +27,17 @@ static void warn_of_directories(THD *thd, const HA_CREATE_INFO *info)
                         ER_THD(thd, WARN_OPTION_IGNORED), "INDEX DIRECTORY");
 }
 
+/* What a statement fills before the table or the partition gets its name: #sql..., t#P#p#TMP#. */
+static bool is_interim_name(const char *path)
+{
+  static const char suffix[]= "#TMP#";
+  const size_t length= strlen(path), suffix_length= sizeof(suffix) - 1;
+  const char *slash= strrchr(path, FN_LIBCHAR);
+  const char *name= slash ? slash + 1 : path;
+  return !strncmp(name, tmp_file_prefix, tmp_file_prefix_length) ||
+         (length > suffix_length && !strcmp(path + length - suffix_length, suffix));
+}
+
 int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   const TABLE_SHARE *share= form->s;
@@ -44,6 +55,7 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   spec.compression= options ? PandoCompression(options->compression) : PANDO_COMPRESSION_ZSTD;
   spec.compression_level= options ? int32_t(options->compression_level) : 3;
   spec.temporary= info->tmp_table();
+  spec.interim= is_interim_name(name);
   /* A statement that does not say AUTO_INCREMENT=n, but copies a table, keeps its counter. */
   spec.auto_increment= info->auto_increment_value;
   Index_layout primary;

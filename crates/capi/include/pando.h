@@ -1395,9 +1395,13 @@ typedef struct PandoTableSpec {
    */
   int32_t compression_level;
   /**
-   * 1: gone after a restart.
+   * 1: gone after a restart, and seen by one session alone.
    */
   uint8_t temporary;
+  /**
+   * 1: it is filled under a name that is not yet the one it is for; a rename gives it that.
+   */
+  uint8_t interim;
   /**
    * First auto-increment value, 0 for none.
    */

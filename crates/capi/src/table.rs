@@ -56,8 +56,10 @@ pub struct PandoTableSpec {
     pub compression: PandoCompression,
     /// Level for zstd.
     pub compression_level: i32,
-    /// 1: gone after a restart.
+    /// 1: gone after a restart, and seen by one session alone.
     pub temporary: u8,
+    /// 1: it is filled under a name that is not yet the one it is for; a rename gives it that.
+    pub interim: u8,
     /// First auto-increment value, 0 for none.
     pub auto_increment: u64,
     /// What rows consist of. Sources and values do not matter here.
@@ -112,6 +114,7 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             indexes,
             compression: compression_of(spec.compression, spec.compression_level),
             temporary: spec.temporary != 0,
+            interim: spec.interim != 0,
             auto_increment: spec.auto_increment,
             // SAFETY: as above.
             columns: unsafe { new_columns(spec.columns, spec.column_count) },

@@ -122,7 +122,7 @@ pub(crate) struct Change {
 
 impl Db {
     /// Commits a change of the catalog.
-    pub(crate) fn change_catalog(&self, change: Change) -> Result<()> {
+    pub(crate) fn change_catalog(&self, change: Change) -> Result<Seqno> {
         let mut writes = WriteSet::new();
         let next_id = self.catalog.content.lock().next_id;
         writes.put(CATALOG, NEXT_ID_KEY, &next_id.to_be_bytes());
@@ -153,6 +153,6 @@ impl Db {
         }
         content.intents.extend(change.intend);
         content.intents.retain(|(id, _)| !change.fulfil.contains(id));
-        Ok(())
+        Ok(published.seqno)
     }
 }

@@ -35,6 +35,7 @@ use crate::writes::State;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Published {
     pub lsn: Lsn,
+    pub seqno: Seqno,
 }
 
 impl Db {
@@ -60,7 +61,7 @@ impl Db {
         };
         self.snapshots.publish(published.seqno);
         self.settle(published.seqno, writes, dicts);
-        Ok(Published { lsn: published.lsn })
+        Ok(Published { lsn: published.lsn, seqno: published.seqno })
     }
 
     /// Step 4 and the first half of 5 for a commit that has its seqno (`prepared`), unless they are done:

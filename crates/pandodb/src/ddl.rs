@@ -17,13 +17,18 @@
 //! does the rest. While the log has failed nobody knows what it holds, so nothing is undone then. An
 //! intent may be older than what lies at its path now: what belongs to a table of the catalog is
 //! never removed.
+//!
+//! **Snapshots do not see half of a change.** A table has versions of its rows only since it was made or emptied, and a copy
+//! (ALTER TABLE, REORGANIZE PARTITION) only since it was filled, before it got its name. A snapshot from before that would
+//! find nothing, and is refused instead ([`Dict::check_readable`]), as one from before an index is. That is known in memory
+//! alone, which outlives every snapshot. Temporary tables are left out: only their own session reads them, and knows them.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, Error, Result};
+use pando_base::{DictId, Error, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_run::RunContext;
 use pando_storage::vfs::{OpenMode, Vfs};
@@ -54,8 +59,8 @@ impl Db {
         let descriptor = self.describe(spec)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
-        self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
-        if let Err(error) = self.create_files(&descriptor, spec.auto_increment) {
+        let seqno = self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
+        if let Err(error) = self.create_files(&descriptor, spec, seqno) {
             self.undo_create(id, &descriptor.path);
             return Err(error);
         }
@@ -129,7 +134,7 @@ impl Db {
         }
     }
 
-    fn create_files(&self, descriptor: &TableDescriptor, auto_increment: u64) -> Result<()> {
+    fn create_files(&self, descriptor: &TableDescriptor, spec: &TableSpec, seqno: Seqno) -> Result<()> {
         let dir = table_dir(&self.base_dir, &descriptor.path);
         create_dir(&*self.vfs, &dir)?;
         for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
@@ -137,16 +142,20 @@ impl Db {
             let file = TreeFile::create(&self.vfs, &dir.join(&dictionary.file), id)?;
             let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
             let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
-            let counter = if position == 0 { auto_increment } else { 0 };
+            let counter = if position == 0 { spec.auto_increment } else { 0 };
             let dict = Arc::new(Dict::new(id, tree, file, counter));
+            if !spec.temporary {
+                dict.readable_from.store(seqno, Ordering::Release);
+                dict.is_interim.store(spec.interim, Ordering::Release);
+            }
             self.dicts.write().insert(id, dict);
         }
         // Syncs the directory, too.
         self.write_status(&dir, descriptor)?;
-        if auto_increment > 0 {
+        if spec.auto_increment > 0 {
             // The counter lives in the superblock; make the first one hold it.
             if let Some(dict) = self.dict(DictId(descriptor.dictionaries[0].id)) {
-                dict.tree.checkpoint(|| 0, |_| Ok(()), || auto_increment)?;
+                dict.tree.checkpoint(|| 0, |_| Ok(()), || spec.auto_increment)?;
             }
         }
         Ok(())
@@ -255,7 +264,7 @@ impl Db {
         let new = TableDescriptor { path: to.clone(), ..old.clone() };
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
-        self.change_catalog(Change {
+        let seqno = self.change_catalog(Change {
             put: vec![new.clone()],
             intend: vec![(id, intent)],
             ..Change::default()
@@ -266,7 +275,7 @@ impl Db {
             return Err(error);
         }
         // From here on the table has its new name, whatever fails.
-        self.follow_rename(&from, &new, &dir);
+        self.follow_rename(&from, &new, &dir, seqno);
         match self.sync_names(&dir, &old_dir) {
             Ok(()) => self.fulfil(id),
             Err(error) => {
@@ -293,10 +302,13 @@ impl Db {
     }
 
     /// Tells the open table and its files their new place.
-    fn follow_rename(&self, from: &str, new: &TableDescriptor, dir: &Path) {
+    fn follow_rename(&self, from: &str, new: &TableDescriptor, dir: &Path, seqno: Seqno) {
         for dictionary in &new.dictionaries {
             if let Some(dict) = self.dict(DictId(dictionary.id)) {
                 dict.file.set_path(&dir.join(&dictionary.file));
+                if dict.is_interim.swap(false, Ordering::AcqRel) {
+                    dict.readable_from.store(seqno, Ordering::Release);
+                }
             }
         }
         let mut tables = self.tables.write();
@@ -309,12 +321,17 @@ impl Db {
     /// Removes all rows, and the auto-increment value. The caller knows that nobody uses the table.
     pub fn truncate_table(&self, path: &str) -> Result<()> {
         let table = self.open_table(path)?;
-        if let Some(descriptor) = self.catalog.table(path) {
-            self.prepared.check_unused(&descriptor)?;
+        let descriptor = self.catalog.table(path);
+        if let Some(descriptor) = &descriptor {
+            self.prepared.check_unused(descriptor)?;
         }
         let mut dicts = table.dicts.clone();
         dicts.sort_by_key(|dict| dict.id);
-        self.publish_truncate(&dicts)?;
+        let seqno = self.publish_truncate(&dicts)?;
+        // The session of a temporary table may have a snapshot, and knows what it has emptied.
+        if descriptor.is_none_or(|descriptor| !descriptor.temporary) {
+            dicts.iter().for_each(|dict| dict.readable_from.store(seqno, Ordering::Release));
+        }
         *table.shared.hidden_key.lock() = 0;
         // Gives the space back now; if it fails, a later checkpoint does.
         for dict in &dicts {

@@ -38,8 +38,11 @@ pub struct TableSpec {
     pub indexes: Vec<IndexSpec>,
     /// Compression of what is written to leaves.
     pub compression: Compression,
-    /// Gone after a restart.
+    /// Gone after a restart, and seen by one session alone.
     pub temporary: bool,
+    /// It is filled under a name that is not yet the one it is for: a rename gives it that. Snapshots from before
+    /// the rename cannot read it, since they would find it empty.
+    pub interim: bool,
     /// First auto-increment value, 0 for "none yet".
     pub auto_increment: u64,
     /// The columns that values of dictionary 0 consist of; none where values are the user's own affair.

@@ -116,7 +116,10 @@ impl Db {
         let mut dicts = self.dicts.write();
         // Each is held by its map, and by `idle`.
         let is_unused = |dict: &Arc<Dict>| {
-            Arc::strong_count(dict) == 2 && Arc::strong_count(&dict.tree) == 1 && is_clean(dict)
+            Arc::strong_count(dict) == 2
+                && Arc::strong_count(&dict.tree) == 1
+                && is_clean(dict)
+                && !self.is_kept_from_snapshots(dict)
         };
         if !idle.dicts().iter().all(is_unused) {
             return;
@@ -130,6 +133,17 @@ impl Db {
         for dict in idle.dicts() {
             dicts.remove(&dict.id);
         }
+    }
+}
+
+impl Db {
+    /// Whether some snapshot may not read it: only the object in memory knows.
+    fn is_kept_from_snapshots(&self, dict: &Dict) -> bool {
+        if dict.is_interim.load(Ordering::Acquire) {
+            return true;
+        }
+        let readable_from = dict.readable_from.load(Ordering::Acquire);
+        readable_from > 0 && self.snapshots.live().first().is_some_and(|oldest| *oldest < readable_from)
     }
 }
 

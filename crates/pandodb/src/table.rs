@@ -52,8 +52,11 @@ pub struct Dict {
     pub(crate) job_failure: Failure,
     /// Why its checkpoints fail, if they do.
     pub(crate) checkpoint_failure: Failure,
-    /// Snapshots older than this cannot read it: an index that was added while they lived.
+    /// Snapshots older than this cannot read it: the table was made, filled or emptied, or the index was added,
+    /// while they lived, and they would find nothing, or some rows and not others.
     pub(crate) readable_from: AtomicU64,
+    /// Its table has not got the name yet that it is for ([`TableSpec::interim`](crate::descriptor::TableSpec)).
+    pub(crate) is_interim: AtomicBool,
 }
 
 impl Dict {
@@ -74,6 +77,7 @@ impl Dict {
             job_failure: Failure::default(),
             checkpoint_failure: Failure::default(),
             readable_from: AtomicU64::new(0),
+            is_interim: AtomicBool::new(false),
         }
     }
 
@@ -108,7 +112,7 @@ impl Dict {
         Ok(())
     }
 
-    /// Refuses a snapshot from before the index was there: it would find some rows and not others.
+    /// Refuses a snapshot from before what it would read was there.
     pub(crate) fn check_readable(&self, seqno: Seqno) -> crate::error::Result<()> {
         match seqno < self.readable_from.load(Ordering::Acquire) {
             true => Err(crate::error::Error::DefinitionChanged),
