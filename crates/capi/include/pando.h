@@ -1449,6 +1449,10 @@ typedef struct PandoTableInfo {
    */
   uint64_t created;
   /**
+   * The last commit that changed rows, in seconds since 1970; 0 if there was none since the table was opened.
+   */
+  uint64_t changed;
+  /**
    * Next auto-increment value, 0 for none yet.
    */
   uint64_t auto_increment;

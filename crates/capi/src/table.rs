@@ -86,6 +86,8 @@ pub struct PandoTableInfo {
     pub free_bytes: u64,
     /// Creation, in seconds since 1970.
     pub created: u64,
+    /// The last commit that changed rows, in seconds since 1970; 0 if there was none since the table was opened.
+    pub changed: u64,
     /// Next auto-increment value, 0 for none yet.
     pub auto_increment: u64,
 }
@@ -249,6 +251,7 @@ pub unsafe extern "C" fn pando_table_info(
             index_bytes: info.index_bytes,
             free_bytes: info.free_bytes,
             created: info.created,
+            changed: info.changed,
             auto_increment: table.auto_increment(),
         };
         Ok(PandoStatus::Ok)

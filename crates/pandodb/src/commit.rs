@@ -27,6 +27,7 @@ use pando_tree::{DeferredCommit, WriteGuard};
 use pando_wal::{BatchBuilder, Lsn};
 
 use crate::db::Db;
+use crate::ddl::seconds_since_1970;
 use crate::prepared::Ordered;
 use crate::table::Dict;
 use crate::writes::State;
@@ -56,7 +57,7 @@ impl Db {
             self.raise_counters(writes);
             apply(writes, dicts, &gates, appended.seqno);
             // Still inside the gates: a checkpoint that sees the records sees them as changes.
-            self.mark_dirty(dicts);
+            self.note_change(dicts);
             appended
         };
         self.snapshots.publish(published.seqno);
@@ -73,7 +74,7 @@ impl Db {
         self.raise_counters(writes);
         apply(writes, dicts, &ordered.deferred, ordered.appended.seqno);
         // Still booked: a checkpoint that sees the records sees them as changes.
-        self.mark_dirty(dicts);
+        self.note_change(dicts);
         ordered.deferred.clear();
         self.snapshots.publish(ordered.appended.seqno);
     }
@@ -117,7 +118,7 @@ impl Db {
         for gate in gates {
             gate.truncate(appended.seqno);
         }
-        self.mark_dirty(dicts);
+        self.note_change(dicts);
         self.snapshots.publish(appended.seqno);
         self.snapshots.wait_visible(appended.seqno);
         self.wal.sync_up_to_seqno(appended.seqno)?;
@@ -127,6 +128,18 @@ impl Db {
             dict.auto_increment.store(0, Ordering::Release);
         }
         Ok(appended.seqno)
+    }
+
+    /// A commit has changed these dictionaries.
+    fn note_change(&self, dicts: &[Arc<Dict>]) {
+        self.mark_dirty(dicts);
+        let now = seconds_since_1970();
+        for dict in dicts {
+            // Most commits come in the second of the one before, and leave the value to all processors' caches.
+            if dict.changed_at.load(Ordering::Relaxed) != now {
+                dict.changed_at.store(now, Ordering::Relaxed);
+            }
+        }
     }
 
     fn raise_counters(&self, writes: &State) {

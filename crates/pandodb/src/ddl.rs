@@ -465,6 +465,6 @@ pub(crate) fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     }
 }
 
-fn seconds_since_1970() -> u64 {
+pub(crate) fn seconds_since_1970() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }

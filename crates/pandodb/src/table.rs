@@ -45,6 +45,8 @@ pub struct Dict {
     /// Engine time in microseconds at which the oldest change not yet checkpointed was made; 0 if
     /// clean.
     pub(crate) dirty_since: AtomicU64,
+    /// When it was last changed since it was opened, in seconds since 1970; 0 if not.
+    pub(crate) changed_at: AtomicU64,
     /// What its superblock says is durable. Not so after a recovery, which has read what an earlier
     /// process may not have synced: until then the log stays whole.
     pub(crate) is_secure: AtomicBool,
@@ -73,6 +75,7 @@ impl Dict {
             queued: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             dirty_since: AtomicU64::new(0),
+            changed_at: AtomicU64::new(0),
             is_secure: AtomicBool::new(true),
             job_failure: Failure::default(),
             checkpoint_failure: Failure::default(),
@@ -140,6 +143,8 @@ pub struct TableInfo {
     pub free_bytes: u64,
     /// Creation, in seconds since 1970.
     pub created: u64,
+    /// The last commit that changed rows, in seconds since 1970; 0 if there was none since the table was opened.
+    pub changed: u64,
 }
 
 /// What the objects of one table have in common: each definition of its indexes has an object of its own.
@@ -246,6 +251,7 @@ impl Table {
             rows: self.rows_estimate(),
             raw_bytes: self.rows().tree.raw_bytes(),
             created: self.shared.created,
+            changed: self.rows().changed_at.load(Ordering::Relaxed),
             ..TableInfo::default()
         };
         for (position, dict) in self.dicts.iter().enumerate() {

@@ -323,3 +323,17 @@ fn of_many_that_insert_the_same_unique_key_one_wins() {
     assert_eq!(count(&db, "./db/a").unwrap(), KEYS);
     db.abandon();
 }
+
+#[test]
+fn the_time_of_the_last_change_is_that_of_a_commit_of_the_table() {
+    let (db, table) = database();
+    let changed = || table.info(false).unwrap().changed;
+    assert_eq!(changed(), 0);
+    let mut txn = db.begin();
+    txn.put(&table, 0, b"k", b"v", LockWait::NoWait).unwrap();
+    txn.rollback();
+    assert_eq!(changed(), 0);
+    fill(&db, "./db/a", 0..1).unwrap();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    assert!((now - 60..=now).contains(&changed()), "{}, now {now}", changed());
+}
