@@ -7,6 +7,7 @@ pub mod ids;
 pub mod limits;
 pub mod metrics;
 pub mod planted;
+pub mod ranges;
 pub mod record;
 
 pub use accesses::Accesses;

@@ -65,6 +65,8 @@ metrics! {
     log_wait_time: "time in those waits",
     log_kept_bytes: "log files kept for recovery now",
     memtable_bytes: "bytes in memtables now",
+    buffer_bytes: "bytes of all large buffers of the process now, as of the last second: of those that are in the cache and in memtables, too",
+    buffer_bytes_kept: "bytes kept free for the next ones",
     memtable_seals: "memtables sealed",
     memtable_written_bytes: "bytes written from memtables into runs",
     flushes: "flushes of a buffer to a child",

@@ -15,6 +15,10 @@
 //! - Panics do not cross: a panic is a bug, the state after it is not trusted. It is logged with
 //!   its backtrace and the process stops ([`guard`]).
 
+/// Of all that is Rust in the plugin.
+#[global_allocator]
+static MEMORY: pando_memory::Allocator = pando_memory::Allocator;
+
 mod accesses;
 mod batch;
 mod buffer;

@@ -1,9 +1,8 @@
 //! Memory that is free, and that the C library keeps all the same.
 //!
-//! Blocks of the cache are decoded by one thread and given up by another. The C library's allocator has a heap for nearly each
-//! thread, and gives memory back to the system only from the end of one: with a cache of 256 MiB and eight threads the
-//! process held 400 MiB that nobody used, and more with every hour. `malloc_trim` gives back whole free pages wherever
-//! they are. It goes over all heaps of the process, holding each one's lock meanwhile (of 15 heaps with 600 MB it gave back 1,100
+//! Large buffers do not come from it where the program has set `pando_memory::Allocator`. What is small still does, and is allocated by one
+//! thread and freed by another, while the C library's allocator has a heap for nearly each thread, and gives memory back to the
+//! system only from the end of one. `malloc_trim` gives back whole free pages wherever they are. It goes over all heaps of the process, holding each one's lock meanwhile (of 15 heaps with 600 MB it gave back 1,100
 //! stretches at a time), so it is called seldom, and only when much has gone through memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +22,11 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// Gives back what is free if it is time. For one thread.
+    /// Says what large buffers take, and gives back what is free if it is time. For one thread.
     pub(crate) fn tick(&self, metrics: &Metrics, now_micros: u64) {
+        let usage = pando_memory::usage();
+        metrics.buffer_bytes.set(usage.used_bytes);
+        metrics.buffer_bytes_kept.set(usage.kept_bytes);
         let moved = metrics.cache_read_bytes.get()
             + metrics.flush_read_bytes.get()
             + metrics.memtable_written_bytes.get()

@@ -11,6 +11,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("CACHE", &["cache_"]),
     ("LOG", &["log_"]),
     ("MEMTABLES", &["memtable_"]),
+    ("BUFFERS", &["buffer_"]),
     (
         "FLUSH AND COMPACTION",
         &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"],

@@ -12,7 +12,6 @@
 pub mod block;
 mod extent;
 mod place;
-mod ranges;
 mod space;
 mod superblock;
 mod tree_file;

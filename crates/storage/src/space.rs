@@ -16,11 +16,11 @@
 //! only those who need a longer file wait for the system. A range that I/O is done on is taken out of
 //! the free map first and put back after.
 
-use crate::ranges::{FreeMap, Ranges};
 use crate::vfs::File;
 use crate::Place;
 use pando_base::limits::PAGE_BYTES;
 use pando_base::planted::{is_planted, Bug};
+use pando_base::ranges::{FreeMap, Ranges};
 use pando_base::{Error, Result};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

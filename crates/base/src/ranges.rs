@@ -1,15 +1,15 @@
-//! Sets of byte ranges of a file: which are free, found by size ([`FreeMap`]), and which of those
-//! take no disk space ([`Ranges`]). In memory only: rebuilt from the tree when a file is opened.
+//! Sets of ranges of a space, of a file or of addresses: which are free, found by size ([`FreeMap`]), and which of those
+//! take no disk space ([`Ranges`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A set of disjoint, coalesced, non-empty ranges: start to end.
 #[derive(Debug, Default)]
-pub(crate) struct Ranges(BTreeMap<u64, u64>);
+pub struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
     /// Adds `start..end`, which may overlap what is there.
-    pub(crate) fn insert(&mut self, mut start: u64, mut end: u64) {
+    pub fn insert(&mut self, mut start: u64, mut end: u64) {
         assert!(start < end);
         // Everything that touches the new range becomes part of it.
         while let Some((&s, &e)) = self.0.range(..=end).next_back().filter(|(_, e)| **e >= start) {
@@ -21,7 +21,7 @@ impl Ranges {
     }
 
     /// Removes `start..end` and says which parts of it were there.
-    pub(crate) fn remove(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
+    pub fn remove(&mut self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut removed = Vec::new();
         while let Some((&s, &e)) = self.0.range(..end).next_back().filter(|(_, e)| **e > start) {
             self.0.remove(&s);
@@ -37,7 +37,7 @@ impl Ranges {
     }
 
     /// The parts of `start..end` that are not in the set, ascending.
-    pub(crate) fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
+    pub fn gaps(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut at = start;
         let before = self.0.range(..start).next_back();
@@ -59,7 +59,7 @@ impl Ranges {
 /// Freeing what is free already is a bug that would hand the same bytes to two owners, so it is
 /// asserted against in release builds too.
 #[derive(Debug, Default)]
-pub(crate) struct FreeMap {
+pub struct FreeMap {
     /// Offset to length; neighbours never touch.
     by_offset: BTreeMap<u64, u64>,
     /// (length, offset) of the same ranges.
@@ -68,18 +68,23 @@ pub(crate) struct FreeMap {
 }
 
 impl FreeMap {
+    /// None yet.
+    pub const fn new() -> FreeMap {
+        FreeMap { by_offset: BTreeMap::new(), by_len: BTreeSet::new(), total: 0 }
+    }
+
     /// Sum of all ranges.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.total
     }
 
     /// All ranges, ascending: offset and length.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.by_offset.iter().map(|(offset, len)| (*offset, *len))
     }
 
     /// Makes a range free and joins it with its neighbours.
-    pub(crate) fn insert(&mut self, offset: u64, len: u64) {
+    pub fn insert(&mut self, offset: u64, len: u64) {
         assert!(len > 0, "freeing nothing at {offset}");
         let (mut start, mut end) = (offset, offset + len);
         if let Some((&before, &before_len)) = self.by_offset.range(..=offset).next_back() {
@@ -103,7 +108,7 @@ impl FreeMap {
     }
 
     /// Takes `len` bytes from the best fitting range; its offset.
-    pub(crate) fn take_best(&mut self, len: u64) -> Option<u64> {
+    pub fn take_best(&mut self, len: u64) -> Option<u64> {
         let &(found, offset) = self.by_len.range((len, 0)..).next()?;
         self.unlink(offset, found);
         if found > len {
@@ -113,7 +118,7 @@ impl FreeMap {
     }
 
     /// Takes exactly this range; false, and nothing taken, unless all of it is free.
-    pub(crate) fn take_exact(&mut self, offset: u64, len: u64) -> bool {
+    pub fn take_exact(&mut self, offset: u64, len: u64) -> bool {
         let Some(end) = offset.checked_add(len) else { return false };
         let Some((&start, &found)) = self.by_offset.range(..=offset).next_back() else { return false };
         if start + found < end {
@@ -129,14 +134,19 @@ impl FreeMap {
         true
     }
 
+    /// The longest range, the highest of equals: (offset, length).
+    pub fn longest(&self) -> Option<(u64, u64)> {
+        self.by_len.last().map(|(len, offset)| (*offset, *len))
+    }
+
     /// The free range that ends at `end`, if any: (offset, length).
-    pub(crate) fn tail(&self, end: u64) -> Option<(u64, u64)> {
+    pub fn tail(&self, end: u64) -> Option<(u64, u64)> {
         let (&offset, &len) = self.by_offset.last_key_value()?;
         (offset + len == end).then_some((offset, len))
     }
 
     /// The first range at or after `from` that is at least `len_min` long: (offset, length).
-    pub(crate) fn next_of_len(&self, from: u64, len_min: u64) -> Option<(u64, u64)> {
+    pub fn next_of_len(&self, from: u64, len_min: u64) -> Option<(u64, u64)> {
         self.by_offset.range(from..).map(|(o, l)| (*o, *l)).find(|(_, len)| *len >= len_min)
     }
 
@@ -167,6 +177,7 @@ mod tests {
         }
         assert_eq!(free.take_best(5), Some(30));
         assert_eq!(free.take_best(6), Some(40));
+        assert_eq!(free.longest(), Some((0, 10)));
         assert_eq!(free.take_best(1), Some(35));
         assert_eq!(free.take_best(11), None);
         assert_eq!(free.total(), 14);

@@ -1,0 +1,120 @@
+//! Memory for large buffers: from one place that all threads share.
+//!
+//! What the engine holds for long and in bulk is the block cache: buffers of about ten KiB and more, decoded by one thread, given up by
+//! another, each of another size. The allocators of C libraries keep a heap for nearly each thread, and give memory back to the
+//! system from its end only, so that what they have free, in pieces between such buffers, grows with the cache: with 256 MiB of
+//! blocks a server held 480 MiB. Here what is freed is either used again by whoever comes next, or given back page by page.
+//!
+//! [`Allocator`] is to be set as `#[global_allocator]` by the program or plugin at the top; the engine works without it, too. From
+//! [`LARGE_BYTES_MIN`] on, buffers come from [`Space`](space); what is smaller it leaves to the system's allocator, which is good at
+//! that. It has no state of a thread, so nothing has to be ended when a plugin is unloaded.
+
+mod space;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr::null_mut;
+
+use space::Space;
+
+/// Allocations from here on are large, and have whole pages. Segments that point reads want small (16 KiB) are among them; of smaller ones too
+/// much would be lost to rounding up.
+pub const LARGE_BYTES_MIN: usize = 12 << 10;
+
+/// Small allocations are multiples of this, after what their allocator adds.
+const SMALL_STEP_BYTES: usize = 16;
+/// What it adds, as the usual ones do.
+const SMALL_OVERHEAD_BYTES: usize = 8;
+
+static SPACE: Space = Space::new();
+
+/// See the head of this file.
+#[derive(Clone, Copy, Debug)]
+pub struct Allocator;
+
+/// What large buffers take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Of buffers that are in use.
+    pub used_bytes: u64,
+    /// Free, and kept for the next ones.
+    pub kept_bytes: u64,
+}
+
+/// What the large buffers of the process take; nothing where [`Allocator`] is not set.
+pub fn usage() -> Usage {
+    SPACE.usage()
+}
+
+/// Memory that an allocation of so many bytes takes. For small ones that depends on the system's allocator; it is what is usual.
+pub fn footprint(bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        LARGE_BYTES_MIN.. => space::round_up(bytes),
+        _ => (bytes + SMALL_OVERHEAD_BYTES).next_multiple_of(SMALL_STEP_BYTES).max(2 * SMALL_STEP_BYTES),
+    }
+}
+
+/// Memory that the allocation of a vector takes.
+pub fn footprint_of<T>(vector: &Vec<T>) -> usize {
+    footprint(vector.capacity() * size_of::<T>())
+}
+
+fn is_large(bytes: usize, layout: Layout) -> bool {
+    bytes >= LARGE_BYTES_MIN && layout.align() <= space::page_bytes()
+}
+
+// SAFETY: what `SPACE` gives is memory of at least the size asked for that nobody else has, aligned to pages, until it is given
+// back; an allocation goes to it or to `System` by its layout alone, so it is freed by whom it came from. Nothing unwinds.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !is_large(layout.size(), layout) {
+            // SAFETY: as the caller promises us.
+            return unsafe { System.alloc(layout) };
+        }
+        SPACE.take(layout.size()).map_or(null_mut(), |taken| taken.start)
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if !is_large(layout.size(), layout) {
+            // SAFETY: as the caller promises us.
+            return unsafe { System.alloc_zeroed(layout) };
+        }
+        let Some(taken) = SPACE.take(layout.size()) else { return null_mut() };
+        if !taken.is_zeroed {
+            // SAFETY: so many bytes are ours.
+            unsafe { taken.start.write_bytes(0, layout.size()) };
+        }
+        taken.start
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        if !is_large(layout.size(), layout) {
+            // SAFETY: as the caller promises us; it came from there.
+            return unsafe { System.dealloc(start, layout) };
+        }
+        SPACE.give(start, layout.size());
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        let (was_large, will_be) = (is_large(layout.size(), layout), is_large(bytes, layout));
+        if !was_large && !will_be {
+            // SAFETY: as the caller promises us; it came from there.
+            return unsafe { System.realloc(start, layout, bytes) };
+        }
+        if was_large && will_be && SPACE.resize(start, layout.size(), bytes) {
+            return start;
+        }
+        // SAFETY: the caller promises that this is a layout; a new allocation overlaps nothing.
+        unsafe {
+            let new = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
+            if !new.is_null() {
+                start.copy_to_nonoverlapping(new, layout.size().min(bytes));
+                self.dealloc(start, layout);
+            }
+            new
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

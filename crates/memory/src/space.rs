@@ -1,0 +1,174 @@
+//! Where large buffers are: ranges of addresses, in use or free, with and without memory behind them.
+//!
+//! ```text
+//!            take                        give
+//!   clean ----------> used  <-------> kept        clean: free; the system has the memory, and gives zeros
+//!     ^                       take      |         kept:  free, with memory: taken first
+//!     +---------------------------------+
+//!          more is kept than should be
+//! ```
+//! A buffer has whole pages, those of the smallest free range that it fits into; neighbours that are free in the same way are one
+//! range. Addresses are never given back, only the memory behind them. So what the process has in memory is what is used and at
+//! most [`KEPT_SHARE`] of it more, however scattered the free pages are. (With pieces of 1 KiB rounding would take less, but then holes
+//! of less than a page are left that nothing fits into: after minutes there was as much of them as of blocks.)
+//!
+//! One lock, held for some lookups in two trees (whose own memory is small, so it comes from elsewhere); pages are given
+//! back without it, by who frees.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pando_base::ranges::FreeMap;
+use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
+
+use crate::Usage;
+
+/// Addresses are asked of the system in pieces of at least this.
+const REGION_BYTES: usize = 32 << 20;
+/// Of what is used, this part may be kept free: enough that a cache which replaces block after block asks the system for none.
+const KEPT_SHARE: u64 = 32;
+/// So much may be kept in any case.
+const KEPT_BYTES_MIN: u64 = 8 << 20;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Space(Mutex<Ranges>);
+
+#[derive(Debug)]
+struct Ranges {
+    clean: FreeMap,
+    kept: FreeMap,
+    used: u64,
+}
+
+/// Addresses that are somebody's now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken {
+    pub(crate) start: *mut u8,
+    pub(crate) is_zeroed: bool,
+}
+
+pub(crate) fn round_up(bytes: usize) -> usize {
+    bytes.next_multiple_of(page_bytes())
+}
+
+pub(crate) fn page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
+/// An allocator must not unwind: what would (memory freed twice) stops the process, after its message.
+struct StopUnwinding;
+
+impl Drop for StopUnwinding {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+impl Space {
+    pub(crate) const fn new() -> Space {
+        Space(Mutex::new(Ranges { clean: FreeMap::new(), kept: FreeMap::new(), used: 0 }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ranges> {
+        // Nobody panics and lives on.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let ranges = self.lock();
+        Usage { used_bytes: ranges.used, kept_bytes: ranges.kept.total() }
+    }
+
+    /// Addresses for so many bytes. `None`: the system has none.
+    pub(crate) fn take(&self, bytes: usize) -> Option<Taken> {
+        let _stop = StopUnwinding;
+        let bytes = bytes.checked_next_multiple_of(page_bytes())?;
+        let mut ranges = self.lock();
+        let (start, is_zeroed) = match ranges.kept.take_best(bytes as u64) {
+            Some(start) => (start, false),
+            None => (ranges.take_clean(bytes)?, true),
+        };
+        ranges.used += bytes as u64;
+        Some(Taken { start: start as usize as *mut u8, is_zeroed })
+    }
+
+    /// Takes back what was taken for so many bytes.
+    pub(crate) fn give(&self, start: *mut u8, bytes: usize) {
+        let _stop = StopUnwinding;
+        let bytes = round_up(bytes) as u64;
+        let mut ranges = self.lock();
+        ranges.used -= bytes;
+        ranges.kept.insert(start as u64, bytes);
+        drop(ranges);
+        self.trim();
+    }
+
+    /// Lets a buffer of `old` bytes have `new` ones where it is. False: it has what it had.
+    pub(crate) fn resize(&self, start: *mut u8, old: usize, new: usize) -> bool {
+        let Some(new) = new.checked_next_multiple_of(page_bytes()) else { return false };
+        let _stop = StopUnwinding;
+        let old = round_up(old);
+        if new < old {
+            self.give((start as usize + new) as *mut u8, old - new);
+        }
+        if new <= old {
+            return true;
+        }
+        let (end, more) = (start as u64 + old as u64, (new - old) as u64);
+        let mut ranges = self.lock();
+        let is_free = ranges.kept.take_exact(end, more) || ranges.clean.take_exact(end, more);
+        if is_free {
+            ranges.used += more;
+        }
+        is_free
+    }
+
+    /// Gives pages back until no more is kept than should be.
+    fn trim(&self) {
+        loop {
+            let surplus = self.lock().take_surplus();
+            let Some((start, bytes)) = surplus else { return };
+            // SAFETY: these pages are in neither map and nobody's.
+            let done = unsafe { madvise(start as usize as *mut _, bytes as usize, Advice::LinuxDontNeed) };
+            let mut ranges = self.lock();
+            if done.is_err() {
+                // Locked into memory: they stay there.
+                ranges.kept.insert(start, bytes);
+                return;
+            }
+            ranges.clean.insert(start, bytes);
+        }
+    }
+}
+
+impl Ranges {
+    fn take_clean(&mut self, bytes: usize) -> Option<u64> {
+        if let Some(start) = self.clean.take_best(bytes as u64) {
+            return Some(start);
+        }
+        let region = bytes.max(REGION_BYTES).checked_next_multiple_of(page_bytes())?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: new addresses, which the system chooses.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), region, rights, flags) }.ok()?;
+        // So that what was given back of a huge page does not come back with it. Where there are none, all is well.
+        // SAFETY: the region is ours, and this changes none of its bytes.
+        let _ = unsafe { madvise(start, region, Advice::LinuxNoHugepage) };
+        self.clean.insert(start as u64, region as u64);
+        self.clean.take_best(bytes as u64)
+    }
+
+    /// Pages that need not be kept, if there are too many: of the longest range, which is the least likely to be wanted next.
+    fn take_surplus(&mut self) -> Option<(u64, u64)> {
+        let kept_max = (self.used / KEPT_SHARE).max(KEPT_BYTES_MIN);
+        let surplus = self.kept.total().checked_sub(kept_max).filter(|surplus| *surplus > 0)?;
+        let (start, bytes) = self.kept.longest()?;
+        // Its beginning stays, if all of it is more than too much.
+        let gone = bytes.min(surplus.next_multiple_of(page_bytes() as u64));
+        let from = start + bytes - gone;
+        assert!(self.kept.take_exact(from, gone), "kept memory at {from:#x} is kept");
+        Some((from, gone))
+    }
+}

@@ -1,0 +1,155 @@
+use std::alloc::{GlobalAlloc, Layout};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+fn page() -> usize {
+    space::page_bytes()
+}
+
+#[test]
+fn footprints_are_whole_pages_of_large_buffers_and_what_is_usual_of_small_ones() {
+    assert_eq!((footprint(0), footprint(1), footprint(24), footprint(25)), (0, 32, 32, 48));
+    assert_eq!(footprint(LARGE_BYTES_MIN), LARGE_BYTES_MIN);
+    assert_eq!(footprint(LARGE_BYTES_MIN + 1), LARGE_BYTES_MIN + page());
+}
+
+#[test]
+fn what_is_freed_is_taken_again_and_only_little_of_it_is_kept() {
+    let space = Space::new();
+    let first = space.take(MIB).unwrap();
+    assert!(first.is_zeroed);
+    space.give(first.start, MIB);
+    let again = space.take(MIB).unwrap();
+    assert_eq!((again.start, again.is_zeroed), (first.start, false));
+
+    let buffers: Vec<_> = (0..64).map(|_| space.take(MIB).unwrap().start).collect();
+    assert_eq!(space.usage(), Usage { used_bytes: 65 * MIB as u64, kept_bytes: 0 });
+    // Every other one, so that no two are neighbours.
+    buffers.iter().step_by(2).for_each(|start| space.give(*start, MIB));
+    assert_eq!(space.usage(), Usage { used_bytes: 33 * MIB as u64, kept_bytes: 8 * MIB as u64 });
+}
+
+#[test]
+fn what_was_given_back_is_zeros_and_not_in_memory() {
+    let space = Space::new();
+    let bytes = 64 * MIB;
+    let taken = space.take(bytes).unwrap();
+    // SAFETY: so many bytes were taken.
+    unsafe { taken.start.write_bytes(7, bytes) };
+    space.give(taken.start, bytes);
+    let kept = space.usage().kept_bytes as usize;
+    assert_eq!(kept, 8 * MIB);
+    assert!(resident_bytes(taken.start, bytes) <= kept);
+    let gone = space.take(bytes - kept).unwrap();
+    assert!(gone.is_zeroed);
+    // SAFETY: so many bytes were taken.
+    let content = unsafe { std::slice::from_raw_parts(gone.start, bytes - kept) };
+    assert!(content.iter().all(|byte| *byte == 0));
+}
+
+/// How much of a range is in memory, by what the system says.
+fn resident_bytes(start: *mut u8, bytes: usize) -> usize {
+    let (first, end) = (start as usize / page(), (start as usize + bytes) / page());
+    let file = std::fs::OpenOptions::new().read(true).open("/proc/self/pagemap").unwrap();
+    let mut entries = vec![0; (end - first) * 8];
+    std::os::unix::fs::FileExt::read_exact_at(&file, &mut entries, first as u64 * 8).unwrap();
+    entries.chunks(8).filter(|entry| entry[7] & 0x80 != 0).count() * page()
+}
+
+/// A buffer with a byte of its own everywhere.
+struct Buffer {
+    start: *mut u8,
+    layout: Layout,
+    fill: u8,
+}
+
+impl Buffer {
+    fn is_intact(&self, bytes: usize) -> bool {
+        // SAFETY: so many bytes are the buffer's, and were written.
+        unsafe { std::slice::from_raw_parts(self.start, bytes) }.iter().all(|byte| *byte == self.fill)
+    }
+
+    fn fill(&mut self, fill: u8) {
+        // SAFETY: so many bytes are the buffer's.
+        unsafe { self.start.write_bytes(fill, self.layout.size()) };
+        self.fill = fill;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn buffers_keep_their_bytes_whatever_happens_to_others(
+        ops in proptest::collection::vec((0..4u8, 0..16usize, 1..300_000usize, 0..13u32), 1..200)
+    ) {
+        let mut buffers: Vec<Buffer> = Vec::new();
+        for (number, (op, at, bytes, align)) in ops.into_iter().enumerate() {
+            let fill = number as u8;
+            if op == 0 || op == 1 || buffers.is_empty() {
+                let layout = Layout::from_size_align(bytes, 1 << align).unwrap();
+                // SAFETY: the layout has a size.
+                let start = unsafe { if op == 0 { Allocator.alloc(layout) } else { Allocator.alloc_zeroed(layout) } };
+                prop_assert!(!start.is_null() && start as usize % layout.align() == 0);
+                let mut buffer = Buffer { start, layout, fill: 0 };
+                prop_assert!(op == 0 || buffer.is_intact(bytes));
+                buffer.fill(fill);
+                buffers.push(buffer);
+                continue;
+            }
+            let at = at % buffers.len();
+            let mut buffer = buffers.swap_remove(at);
+            prop_assert!(buffer.is_intact(buffer.layout.size()));
+            if op == 2 {
+                // SAFETY: it came from there, with this layout.
+                unsafe { Allocator.dealloc(buffer.start, buffer.layout) };
+                continue;
+            }
+            // SAFETY: it came from there, with this layout.
+            buffer.start = unsafe { Allocator.realloc(buffer.start, buffer.layout, bytes) };
+            prop_assert!(!buffer.start.is_null());
+            prop_assert!(buffer.is_intact(bytes.min(buffer.layout.size())));
+            buffer.layout = Layout::from_size_align(bytes, buffer.layout.align()).unwrap();
+            buffer.fill(fill);
+            buffers.push(buffer);
+        }
+        for buffer in buffers {
+            prop_assert!(buffer.is_intact(buffer.layout.size()));
+            // SAFETY: it came from there, with this layout.
+            unsafe { Allocator.dealloc(buffer.start, buffer.layout) };
+        }
+    }
+}
+
+#[test]
+fn threads_give_back_what_others_took() {
+    let space = Space::new();
+    std::thread::scope(|scope| {
+        for seed in 0..4usize {
+            let (space, (send, receive)) = (&space, std::sync::mpsc::channel::<(usize, usize, u8)>());
+            scope.spawn(move || {
+                for (start, bytes, fill) in receive {
+                    let start = start as *mut u8;
+                    // SAFETY: the sender took and filled it.
+                    let content = unsafe { std::slice::from_raw_parts(start, bytes) };
+                    assert!(content.iter().all(|byte| *byte == fill));
+                    space.give(start, bytes);
+                }
+            });
+            scope.spawn(move || {
+                for turn in 0..500usize {
+                    let (bytes, fill) = (LARGE_BYTES_MIN + (turn * 7919 + seed) % 200_000, turn as u8);
+                    let taken = space.take(bytes).unwrap();
+                    // SAFETY: so many bytes were taken.
+                    unsafe { taken.start.write_bytes(fill, bytes) };
+                    send.send((taken.start as usize, bytes, fill)).unwrap();
+                }
+            });
+        }
+    });
+    let usage = space.usage();
+    assert!(usage.used_bytes == 0 && usage.kept_bytes <= 8 * MIB as u64, "{usage:?}");
+}
