@@ -4,7 +4,7 @@
 //! 2. Decompress the body.
 //! 3. Write out the keys, verifying their order and every length.
 //! 4. Turn value lengths into offsets, read seqnos and kinds.
-//! 5. Verify the order of versions of one key; keep the values, drop the rest of the body.
+//! 5. Put all of it into one piece of memory; verify the order of versions of one key.
 #![deny(clippy::indexing_slicing)]
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use pando_base::limits::KEY_BYTES_MAX;
 use crate::columnar;
 use crate::compression::decompress;
 use crate::format::*;
-use crate::segment::{RowStart, Segment, Seqnos, DELETED};
+use crate::segment::{Parts, RowStart, Segment, Seqnos, DELETED};
 use crate::wire::{DecodeError, Reader};
 
 struct Header {
@@ -59,7 +59,7 @@ impl Segment {
             return Err(DecodeError::new("segment body length", header.body_bytes, body.len()));
         }
         let mut areas = Reader::new(&body);
-        areas.bytes(header.value_bytes, "segment values")?;
+        let values = areas.bytes(header.value_bytes, "segment values")?;
         let suffixes = areas.bytes(header.suffix_bytes, "segment suffixes")?;
         // Each row has at least a byte for what its key shares: this bounds all memory by row.
         if header.rows == 0 || header.rows > areas.rest().len() {
@@ -78,11 +78,9 @@ impl Segment {
         }
         areas.end("segment body")?;
 
-        let values = keep_values(body, header.value_bytes);
-        let starts = rows.starts.into_boxed_slice();
         let stride = header.same_length(KEY_LENGTH_SAME, header.key_bytes, "segment key bytes")?.unwrap_or(0);
-        assert!(stride == 0 || keys.len() == header.rows * stride);
-        let segment = Segment { keys, values, starts, seqnos, rows: header.rows, stride };
+        let parts = Parts { starts: &rows.starts, seqnos, keys: &keys, value_bytes: values.len(), stride };
+        let segment = Segment::assemble(parts, |place| place.copy_from_slice(values));
         for row in rows.repeats {
             let (newer, older) = (segment.seqno(row - 1), segment.seqno(row));
             if newer <= older {
@@ -142,7 +140,7 @@ impl Rows {
         header: &Header,
         suffixes: &[u8],
         areas: &mut Reader<'_>,
-    ) -> Result<Box<[u8]>, DecodeError> {
+    ) -> Result<Vec<u8>, DecodeError> {
         let same = header.same_length(KEY_LENGTH_SAME, header.key_bytes, "segment key bytes")?;
         let mut suffixes = Reader::new(suffixes);
         let mut keys: Vec<u8> = Vec::with_capacity(header.key_bytes);
@@ -187,7 +185,7 @@ impl Rows {
         if keys.len() != header.key_bytes {
             return Err(DecodeError::new("segment key bytes", header.key_bytes, keys.len()));
         }
-        Ok(keys.into_boxed_slice())
+        Ok(keys)
     }
 
     fn place_values(&mut self, header: &Header, areas: &mut Reader<'_>) -> Result<(), DecodeError> {
@@ -245,25 +243,14 @@ fn read_seqnos(header: &Header, areas: &mut Reader<'_>) -> Result<Seqnos, Decode
         }
     };
     if header.flags & SEQNO_FAR != 0 {
-        let seqnos: Result<Box<[u64]>, _> = (0..header.rows).map(|_| Ok(next()?.1)).collect();
+        let seqnos: Result<Vec<u64>, _> = (0..header.rows).map(|_| Ok(next()?.1)).collect();
         return Ok(Seqnos::Far(seqnos?));
     }
-    let deltas: Result<Box<[u32]>, _> = (0..header.rows)
+    let deltas: Result<Vec<u32>, _> = (0..header.rows)
         .map(|_| {
             let (delta, _) = next()?;
             u32::try_from(delta).map_err(|_| DecodeError::new("seqno", "32 bits from the base", delta))
         })
         .collect();
     Ok(Seqnos::Near { base, deltas: deltas? })
-}
-
-/// The values without the rest of the body, in memory of exactly their size.
-fn keep_values(body: Cow<'_, [u8]>, value_bytes: usize) -> Box<[u8]> {
-    match body {
-        Cow::Owned(mut body) => {
-            body.truncate(value_bytes);
-            body.into_boxed_slice()
-        }
-        Cow::Borrowed(body) => body.get(..value_bytes).unwrap_or_default().into(),
-    }
 }

@@ -1,4 +1,13 @@
 //! A decoded segment: random access to its records.
+//!
+//! All of it is one piece of memory, because segments are what the cache is full of: many small pieces would scatter the
+//! process's memory and cost as many headers.
+//!
+//! ```text
+//! starts: rows + 1 times    u32 where the key starts, u32 where the value starts (top bit: a Delete)
+//! seqnos: rows times        nothing, u32 or u64
+//! keys, values
+//! ```
 #![deny(clippy::indexing_slicing)]
 
 use std::cmp::Ordering;
@@ -16,32 +25,82 @@ pub(crate) struct RowStart {
 /// The Delete bit of [`RowStart::value`].
 pub(crate) const DELETED: u32 = 1 << 31;
 
+const START_BYTES: usize = 8;
+
 /// Seqnos of the rows, as small as they come.
 #[derive(Debug)]
 pub(crate) enum Seqnos {
     Same(Seqno),
-    Near { base: Seqno, deltas: Box<[u32]> },
-    Far(Box<[Seqno]>),
+    Near { base: Seqno, deltas: Vec<u32> },
+    Far(Vec<Seqno>),
+}
+
+/// How the memory has them.
+#[derive(Clone, Copy, Debug)]
+enum SeqnoForm {
+    Same(Seqno),
+    Near { base: Seqno },
+    Far,
 }
 
 /// A decoded segment. Made by [`Segment::decode`] only, which verifies what the accessors rely on:
-/// `starts` has one entry more than there are rows, `starts[i].key` and `starts[i].value` (without
-/// the Delete bit) ascend and the last ones are at most the lengths of `keys` and `values`, and
-/// `seqnos` has as many entries as there are rows; and `stride`. Nothing changes afterwards.
+/// there is one start more than there are rows, their keys and values (without the Delete bit) ascend from 0 and the last ones
+/// are at most the lengths of keys and values, and there are as many seqnos as rows; and `stride`. Nothing changes
+/// afterwards.
 #[derive(Debug)]
 pub struct Segment {
-    pub(crate) keys: Box<[u8]>,
-    pub(crate) values: Box<[u8]>,
-    pub(crate) starts: Box<[RowStart]>,
+    /// See the head of this file.
+    memory: Box<[u8]>,
+    keys_at: usize,
+    values_at: usize,
+    seqnos: SeqnoForm,
+    rows: usize,
+    /// Length of every key if that is the same, keys have `rows * stride` bytes; otherwise 0. Lets a
+    /// search do without starts: half the memory touched.
+    stride: usize,
+}
+
+/// What a segment is made of. Requires what [`Segment`] says.
+pub(crate) struct Parts<'a> {
+    pub(crate) starts: &'a [RowStart],
     pub(crate) seqnos: Seqnos,
-    /// `starts.len() - 1`, so that the row check needs no subtraction.
-    pub(crate) rows: usize,
-    /// Length of every key if that is the same, `keys.len() == rows * stride`; otherwise 0. Lets a
-    /// search do without `starts`: half the memory touched.
+    pub(crate) keys: &'a [u8],
+    pub(crate) value_bytes: usize,
     pub(crate) stride: usize,
 }
 
 impl Segment {
+    /// Puts its memory together; `write_values` gets that of the values, zeroed.
+    pub(crate) fn assemble(parts: Parts<'_>, write_values: impl FnOnce(&mut [u8])) -> Segment {
+        let Parts { starts, seqnos, keys, value_bytes, stride } = parts;
+        let rows = starts.len() - 1;
+        assert!(stride == 0 || keys.len() == rows * stride, "{rows} keys of {stride} bytes");
+        let (seqno_bytes, form) = match &seqnos {
+            Seqnos::Same(seqno) => (0, SeqnoForm::Same(*seqno)),
+            Seqnos::Near { base, deltas } => (size_of_val(&deltas[..]), SeqnoForm::Near { base: *base }),
+            Seqnos::Far(seqnos) => (size_of_val(&seqnos[..]), SeqnoForm::Far),
+        };
+        let keys_at = starts.len() * START_BYTES + seqno_bytes;
+        let values_at = keys_at + keys.len();
+        let mut memory = Vec::with_capacity(values_at + value_bytes);
+        for RowStart { key, value } in starts {
+            let both = u64::from(*key) | u64::from(*value) << 32;
+            memory.extend_from_slice(&both.to_ne_bytes());
+        }
+        match &seqnos {
+            Seqnos::Same(_) => {}
+            Seqnos::Near { deltas, .. } => {
+                deltas.iter().for_each(|n| memory.extend_from_slice(&n.to_ne_bytes()))
+            }
+            Seqnos::Far(seqnos) => seqnos.iter().for_each(|n| memory.extend_from_slice(&n.to_ne_bytes())),
+        }
+        memory.extend_from_slice(keys);
+        assert_eq!(memory.len(), values_at, "parts of a segment");
+        memory.resize(values_at + value_bytes, 0);
+        write_values(memory.get_mut(values_at..).unwrap_or_default());
+        Segment { memory: memory.into_boxed_slice(), keys_at, values_at, seqnos: form, rows, stride }
+    }
+
     /// Records.
     #[inline]
     pub fn rows(&self) -> usize {
@@ -51,21 +110,31 @@ impl Segment {
     #[inline(always)]
     fn starts(&self, i: usize) -> (RowStart, RowStart) {
         assert!(i < self.rows, "row {i} of a segment of {}", self.rows);
-        // SAFETY: `starts` has `rows + 1` entries and i < rows.
-        unsafe { (*self.starts.get_unchecked(i), *self.starts.get_unchecked(i + 1)) }
+        // SAFETY: the memory begins with `rows + 1` starts and i < rows.
+        unsafe { (self.start(i), self.start(i + 1)) }
+    }
+
+    /// # Safety
+    /// There are `rows + 1` of them.
+    #[inline(always)]
+    unsafe fn start(&self, i: usize) -> RowStart {
+        // SAFETY: the memory begins with them, and they may lie anywhere.
+        let both = unsafe { self.memory.as_ptr().add(i * START_BYTES).cast::<u64>().read_unaligned() };
+        RowStart { key: both as u32, value: (both >> 32) as u32 }
     }
 
     #[inline(always)]
     fn key_between(&self, start: RowStart, end: RowStart) -> &[u8] {
-        // SAFETY: both are neighbours in `starts`, whose keys ascend up to `keys.len()`.
-        unsafe { self.keys.get_unchecked(start.key as usize..end.key as usize) }
+        let range = self.keys_at + start.key as usize..self.keys_at + end.key as usize;
+        // SAFETY: both are neighbouring starts, whose keys ascend up to the length of keys.
+        unsafe { self.memory.get_unchecked(range) }
     }
 
     #[inline(always)]
     fn value_between(&self, start: RowStart, end: RowStart) -> &[u8] {
         let (start, end) = ((start.value & !DELETED) as usize, (end.value & !DELETED) as usize);
-        // SAFETY: both are neighbours in `starts`, whose values ascend up to `values.len()`.
-        unsafe { self.values.get_unchecked(start..end) }
+        // SAFETY: both are neighbouring starts, whose values ascend up to the length of values.
+        unsafe { self.memory.get_unchecked(self.values_at + start..self.values_at + end) }
     }
 
     /// Record `i`. Panics if there are not so many, as all of these.
@@ -102,19 +171,25 @@ impl Segment {
 
     /// Seqno of record `i`.
     #[inline]
-    #[expect(clippy::indexing_slicing, reason = "checked access to arrays of one entry per row")]
     pub fn seqno(&self, i: usize) -> Seqno {
-        match &self.seqnos {
-            Seqnos::Same(seqno) => *seqno,
-            Seqnos::Near { base, deltas } => base + Seqno::from(deltas[i]),
-            Seqnos::Far(seqnos) => seqnos[i],
+        assert!(i < self.rows, "row {i} of a segment of {}", self.rows);
+        // SAFETY: behind `rows + 1` starts there are as many seqnos as rows, of 4 or 8 bytes, and i < rows. They
+        // may lie anywhere.
+        let at =
+            |bytes: usize| unsafe { self.memory.as_ptr().add((self.rows + 1) * START_BYTES + i * bytes) };
+        match self.seqnos {
+            SeqnoForm::Same(seqno) => seqno,
+            // SAFETY: as above.
+            SeqnoForm::Near { base } => base + Seqno::from(unsafe { at(4).cast::<u32>().read_unaligned() }),
+            // SAFETY: as above.
+            SeqnoForm::Far => unsafe { at(8).cast::<u64>().read_unaligned() },
         }
     }
 
     /// Gives every record the seqno `seqno`, if they were written without one (as 0).
     pub fn number(&mut self, seqno: Seqno) {
-        if matches!(self.seqnos, Seqnos::Same(0)) {
-            self.seqnos = Seqnos::Same(seqno);
+        if matches!(self.seqnos, SeqnoForm::Same(0)) {
+            self.seqnos = SeqnoForm::Same(seqno);
         }
     }
 
@@ -139,14 +214,9 @@ impl Segment {
         (row < self.rows && self.key(row) == key).then_some(row)
     }
 
-    /// Memory beyond the struct itself, exactly.
+    /// Bytes of the one allocation that it has beyond the struct itself, exactly.
     pub fn heap_bytes(&self) -> usize {
-        let seqnos = match &self.seqnos {
-            Seqnos::Same(_) => 0,
-            Seqnos::Near { deltas, .. } => size_of_val(&**deltas),
-            Seqnos::Far(seqnos) => size_of_val(&**seqnos),
-        };
-        self.keys.len() + self.values.len() + size_of_val(&*self.starts) + seqnos
+        self.memory.len()
     }
 
     /// First row for which `before` (of row and key) is false; it must not be true again after it.
@@ -155,9 +225,10 @@ impl Segment {
         match self.stride {
             0 => first_false(self.rows, |row| before(row, self.key(row))),
             stride => first_false(self.rows, |row| {
-                debug_assert!((row + 1) * stride <= self.keys.len());
-                // SAFETY: row < rows, and `keys` has rows * stride bytes.
-                before(row, unsafe { self.keys.get_unchecked(row * stride..(row + 1) * stride) })
+                let start = self.keys_at + row * stride;
+                debug_assert!(start + stride <= self.values_at);
+                // SAFETY: row < rows, and keys have rows * stride bytes.
+                before(row, unsafe { self.memory.get_unchecked(start..start + stride) })
             }),
         }
     }

@@ -18,7 +18,7 @@ use crate::compression::{decompress, decompress_on, Compression, Compressor};
 use crate::format::{
     CODEC_HEAD_ON_COMMON, CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD, SEGMENT_KEY_BYTES_MAX,
 };
-use crate::segment::{RowStart, Segment, Seqnos, DELETED};
+use crate::segment::{Parts, RowStart, Segment, Seqnos, DELETED};
 use crate::wire::{DecodeError, Reader};
 
 /// A segment.
@@ -305,13 +305,10 @@ fn build(
     if end != header.value_bytes as u64 || places.len() != header.rows {
         return Err(DecodeError::new("segment value bytes", header.value_bytes, end));
     }
-    let mut values = vec![0; header.value_bytes];
-    groups.iter().for_each(|group| group.write(&places, &mut values));
-
     places.push(end as u32);
     let keys = taken.keys;
     let starts = keys.starts.iter().zip(&places).map(|(key, value)| RowStart { key: *key, value: *value });
-    let mut starts: Box<[RowStart]> = starts.collect();
+    let mut starts: Vec<RowStart> = starts.collect();
     for group in groups.iter().filter(|group| group.shape == Shape::None) {
         for row in &group.rows {
             if let Some(start) = starts.get_mut(*row as usize) {
@@ -320,15 +317,12 @@ fn build(
         }
     }
     let stride = same_length(&keys).unwrap_or(0);
-    assert!(starts.len() == header.rows + 1 && (stride == 0 || keys.bytes.len() == header.rows * stride));
-    let segment = Segment {
-        keys: keys.bytes.into_boxed_slice(),
-        values: values.into_boxed_slice(),
-        starts,
-        seqnos,
-        rows: header.rows,
-        stride,
-    };
+    assert_eq!(starts.len(), header.rows + 1);
+    let value_bytes = header.value_bytes;
+    let parts = Parts { starts: &starts, seqnos, keys: &keys.bytes, value_bytes, stride };
+    let segment = Segment::assemble(parts, |place| {
+        groups.iter().for_each(|group| group.write(&places, place));
+    });
     for row in taken.repeats {
         let (newer, older) = (segment.seqno(row - 1), segment.seqno(row));
         if newer <= older {
