@@ -11,6 +11,8 @@
 //! * `Varying` has ascending ends that stay within the bytes; codes are below the number of entries.
 //! * The entries of a dictionary need not be different from each other, nor all be used.
 
+use pando_memory::footprint_of;
+
 /// Which rows are NULL: a bit for each, set for NULL, the low bit of the first word first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nulls {
@@ -163,9 +165,9 @@ impl Strings {
         self.bytes.len()
     }
 
-    /// Memory beyond the struct itself.
+    /// What its allocations take beyond the struct itself.
     fn heap_bytes(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * size_of::<u32>()
+        footprint_of(&self.bytes) + footprint_of(&self.ends)
     }
 
     /// Back to none; memory stays.
@@ -248,17 +250,15 @@ impl Vector {
         })
     }
 
-    /// Memory beyond the struct itself.
+    /// What its allocations take beyond the struct itself.
     pub fn heap_bytes(&self) -> usize {
         let values = match &self.values {
-            Values::Constant(value) => value.capacity(),
-            Values::Fixed { bytes, .. } => bytes.capacity(),
+            Values::Constant(value) => footprint_of(value),
+            Values::Fixed { bytes, .. } => footprint_of(bytes),
             Values::Varying(strings) => strings.heap_bytes(),
-            Values::Dictionary { codes, entries } => {
-                codes.capacity() * size_of::<u32>() + entries.heap_bytes()
-            }
+            Values::Dictionary { codes, entries } => footprint_of(codes) + entries.heap_bytes(),
         };
-        values + self.nulls.as_ref().map_or(0, |nulls| nulls.words.capacity() * size_of::<u64>())
+        values + self.nulls.as_ref().map_or(0, |nulls| footprint_of(&nulls.words))
     }
 
     /// Takes the vector apart, so that its memory can be used for the next one.

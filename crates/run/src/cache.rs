@@ -1,7 +1,7 @@
 //! The block cache: decoded blocks of all runs, by (file, run, offset), within a limit in bytes.
 //!
-//! Weights are exact (what the decoded block holds, plus its cache entry), and the limit holds at all
-//! times: a block that does not fit its shard is handed to whoever asked for it and not kept. Offsets
+//! Weights are what the decoded block's allocations take (`pando_memory::footprint`), plus its cache entry, and the limit holds at
+//! all times: a block that does not fit its shard is handed to whoever asked for it and not kept. Offsets
 //! are used again after a run is freed, run ids never: so a stale block cannot be mistaken for a
 //! live one. Who misses a block that someone is reading waits for that read instead of repeating it.
 
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use pando_base::{Accesses, Metrics, Result};
 use pando_column::vector::Vector;
 use pando_column::Segment;
+use pando_memory::footprint;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
 
@@ -24,8 +25,10 @@ const SHARD_BYTES_MIN: u64 = 8 << 20;
 const SHARDS_MAX: u64 = 16;
 /// A typical block, for sizing the cache's memory of what it evicted lately.
 const BLOCK_BYTES_TYPICAL: u64 = 64 << 10;
-/// What an entry costs beyond its block: key, value, links and hash slot, and the counts of an `Arc`.
-const ENTRY_BYTES: u64 = 136;
+/// What an entry costs beyond its block: key, value, links and hash slot.
+const ENTRY_BYTES: u64 = 120;
+/// The counts of an `Arc`.
+const COUNTS_BYTES: usize = 2 * size_of::<usize>();
 
 /// Name of a block in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,15 +94,16 @@ struct ExactBytes;
 
 impl Weighter<BlockKey, Block> for ExactBytes {
     fn weight(&self, _: &BlockKey, block: &Block) -> u64 {
+        let shared = |bytes: usize| footprint(COUNTS_BYTES + bytes);
         let bytes = match block {
-            Block::Segment(segment) => size_of::<Segment>() + segment.heap_bytes(),
-            Block::Index(index) => size_of::<Index>() + index.heap_bytes(),
-            Block::Filter(page) => size_of::<FilterPage>() + page.heap_bytes(),
+            Block::Segment(segment) => shared(size_of::<Segment>()) + footprint(segment.heap_bytes()),
+            Block::Index(index) => shared(size_of::<Index>()) + index.heap_bytes(),
+            Block::Filter(page) => shared(size_of::<FilterPage>()) + footprint(page.heap_bytes()),
             Block::Column(Part::Values { vector: Some(vector), .. }) => {
-                size_of::<Vector>() + vector.heap_bytes()
+                shared(size_of::<Vector>()) + vector.heap_bytes()
             }
             Block::Column(_) => 0,
-            Block::Common(bytes) => bytes.len(),
+            Block::Common(bytes) => shared(bytes.len()),
         };
         bytes as u64 + ENTRY_BYTES
     }
@@ -276,8 +280,8 @@ mod tests {
     fn weights_are_the_bytes_held() {
         let cache = BlockCache::new(1 << 20, Arc::default());
         cache.insert(key(0), block(1000));
-        let heap = 1 + 1000 + 2 * 8;
-        assert_eq!(cache.bytes(), heap + size_of::<Segment>() as u64 + ENTRY_BYTES);
+        let heap = footprint(1 + 1000 + 2 * 8) + footprint(COUNTS_BYTES + size_of::<Segment>());
+        assert_eq!(cache.bytes(), heap as u64 + ENTRY_BYTES);
         cache.remove(&key(0));
         assert_eq!(cache.bytes(), 0);
     }

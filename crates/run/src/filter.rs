@@ -105,7 +105,7 @@ impl FilterPage {
         Ok(FilterPage { descriptor, fingerprints })
     }
 
-    /// Memory beyond the struct itself, exactly.
+    /// Bytes of the one allocation that it has beyond the struct itself, exactly.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.fingerprints.len()
     }

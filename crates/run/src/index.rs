@@ -19,6 +19,7 @@ use pando_base::limits::KEY_BYTES_MAX;
 use pando_base::Seqno;
 use pando_column::wire::{put_bytes, put_varint, Reader};
 use pando_column::{put_packed, take_packed, DecodeError, EncodedSegment};
+use pando_memory::footprint_of;
 use pando_storage::Place;
 
 use crate::meta::{is_within, put_place, read_place};
@@ -369,14 +370,14 @@ impl Index {
         Ok(())
     }
 
-    /// Memory beyond the struct itself, exactly.
+    /// What its allocations take beyond the struct itself.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
-            + self.keys.capacity()
-            + self.key_starts.capacity() * size_of::<u32>()
-            + self.filters.capacity() * size_of::<Place>()
-            + self.zones.capacity()
-            + self.zone_ends.capacity() * size_of::<u32>()
+        footprint_of(&self.entries)
+            + footprint_of(&self.keys)
+            + footprint_of(&self.key_starts)
+            + footprint_of(&self.filters)
+            + footprint_of(&self.zones)
+            + footprint_of(&self.zone_ends)
     }
 }
 
@@ -440,8 +441,8 @@ mod tests {
         assert!((0..3).all(|number| after.first_key(number) == before.first_key(number)));
         let zones = (0..3).map(|number| after.zones(number));
         assert!(zones.eq([&b"za"[..], b"zb", b"zb"]));
-        let each = size_of::<Entry>() + 2 * size_of::<u32>() + 1 + 2;
-        assert_eq!(after.heap_bytes(), 3 * each + size_of::<Place>());
+        let allocations = [3 * size_of::<Entry>(), 3 * 4, 3 * 4, 3, 3 * 2, size_of::<Place>()];
+        assert_eq!(after.heap_bytes(), allocations.map(pando_memory::footprint).iter().sum::<usize>());
     }
 
     #[test]
