@@ -386,12 +386,21 @@ int ha_pando::read_through(uchar *record, bool *passed_by)
   return 0;
 }
 
-/* Whether the row that was read is one of the scan: it may have changed since the entry was read. */
+/* Whether the row that was read is one of the scan: it may have changed since the entry was read, or in a snapshot,
+   this transaction may have changed it. */
 int ha_pando::still_belongs(const uchar *record, bool *belongs)
 {
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
   if (layout.has_virtual())
-    return still_has_entry(&layout, belongs);
+  {
+    uint8_t is_own= 1;
+    if (!is_locking() && read_mode() == PANDO_READ_SNAPSHOT)
+      if (PandoStatus status= pando_txn_has_written(txn(), m_table, 0, m_row_key.view(), &is_own))
+        return fail(status);
+    /* A snapshot has the entry and the row of others alike, whatever they have done since. */
+    *belongs= true;
+    return is_own ? still_has_entry(&layout, belongs) : 0;
+  }
   m_encoded.clear();
   layout.encode_key(&m_encoded, record, m_row_key.view());
   *belongs= compare(m_encoded.view(), m_entry_key) == 0 ||

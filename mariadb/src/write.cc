@@ -166,9 +166,14 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   }
   /* A primary key that changes only in what its bytes do not show (case) may still be kept in entries. */
   const bool row_key_changed= has_primary_key() && m_layouts[0].is_changed(old_record, new_record);
+  uint8_t in_full= 0;
+  if (m_new.size() > 1)
+    if (PandoStatus status= pando_txn_is_newer_than_snapshot(txn(), m_table, m_old_row_key.view(), &in_full))
+      return fail(status);
   for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
   {
-    bool present= dictionary == 0 || row_key_changed || layout_of(dictionary)->is_changed(old_record, new_record);
+    bool present= dictionary == 0 || row_key_changed || in_full ||
+                  layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
   encode_row(old_record, m_old_row_key.view(), &m_old);
@@ -180,7 +185,8 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
-    status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(), uint32_t(m_new_views.size()));
+    status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(), uint32_t(m_new_views.size()),
+                                 in_full);
   }
   if (status)
     return write_failed(status);

@@ -2485,7 +2485,32 @@ PandoStatus pando_txn_insert_row(struct PandoTxn *txn,
                                  uint32_t count);
 
 /**
- * Replaces a row that was read under its lock. Errors leave nothing written.
+ * `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then
+ * [`pando_txn_update_row`] wants all of its entries, so that reads by an index meet it, too.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread, the table is open, `key` and `out` are valid for the call.
+ */
+PandoStatus pando_txn_is_newer_than_snapshot(struct PandoTxn *txn,
+                                             const struct PandoTable *table,
+                                             struct PandoBytes key,
+                                             uint8_t *out);
+
+/**
+ * `out`: 1 if the transaction itself has written or deleted a key of dictionary `index`.
+ *
+ * # Safety
+ * As [`pando_txn_is_newer_than_snapshot`].
+ */
+PandoStatus pando_txn_has_written(struct PandoTxn *txn,
+                                  const struct PandoTable *table,
+                                  uint32_t index,
+                                  struct PandoBytes key,
+                                  uint8_t *out);
+
+/**
+ * Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
+ * snapshot; else entries that are the same in both lists may be left out, that is, empty.
  *
  * # Safety
  * As [`pando_txn_insert_row`], for both lists.
@@ -2494,7 +2519,8 @@ PandoStatus pando_txn_update_row(struct PandoTxn *txn,
                                  const struct PandoTable *table,
                                  const struct PandoEntry *old_entries,
                                  const struct PandoEntry *new_entries,
-                                 uint32_t count);
+                                 uint32_t count,
+                                 uint8_t in_full);
 
 /**
  * Deletes a row that was read under its lock.

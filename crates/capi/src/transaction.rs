@@ -414,7 +414,48 @@ pub unsafe extern "C" fn pando_txn_insert_row(
     change(txn, |txn| txn.insert_row(table, &new))
 }
 
-/// Replaces a row that was read under its lock. Errors leave nothing written.
+/// `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then
+/// [`pando_txn_update_row`] wants all of its entries, so that reads by an index meet it, too.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread, the table is open, `key` and `out` are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_is_newer_than_snapshot(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    key: PandoBytes,
+    out: *mut u8,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, key, out) = unsafe { (&mut *txn, &(*table).table, key.as_slice(), &mut *out) };
+    change(txn, |txn| {
+        *out = u8::from(txn.is_newer_than_snapshot(table, key)?);
+        Ok(())
+    })
+}
+
+/// `out`: 1 if the transaction itself has written or deleted a key of dictionary `index`.
+///
+/// # Safety
+/// As [`pando_txn_is_newer_than_snapshot`].
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_has_written(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    index: u32,
+    key: PandoBytes,
+    out: *mut u8,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, key, out) = unsafe { (&mut *txn, &(*table).table, key.as_slice(), &mut *out) };
+    change(txn, |txn| {
+        *out = u8::from(txn.has_written(table, index as usize, key)?);
+        Ok(())
+    })
+}
+
+/// Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
+/// snapshot; else entries that are the same in both lists may be left out, that is, empty.
 ///
 /// # Safety
 /// As [`pando_txn_insert_row`], for both lists.
@@ -425,11 +466,15 @@ pub unsafe extern "C" fn pando_txn_update_row(
     old_entries: *const PandoEntry,
     new_entries: *const PandoEntry,
     count: u32,
+    in_full: u8,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, old, new) =
         unsafe { (&mut *txn, &(*table).table, entries(old_entries, count), entries(new_entries, count)) };
-    change(txn, |txn| txn.update_row(table, &old, &new))
+    change(txn, |txn| match in_full {
+        0 => txn.update_row(table, &old, &new),
+        _ => txn.update_newer_row(table, &old, &new),
+    })
 }
 
 /// Deletes a row that was read under its lock.

@@ -49,6 +49,39 @@ impl Txn {
     /// Replaces a row that was read under its lock. Entries that did not change cost nothing.
     /// Errors as [`Txn::insert_row`].
     pub fn update_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
+        self.replace_row(table, old, new, false)
+    }
+
+    /// As [`Txn::update_row`], for a row that [is newer than the snapshot](Txn::is_newer_than_snapshot): writes also
+    /// the entries that did not change. So consistent reads by an index meet the row as those without do: the
+    /// committed entry is not in their snapshot.
+    pub fn update_newer_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
+        self.replace_row(table, old, new, true)
+    }
+
+    /// Whether a row, which this transaction has locked, was committed after the snapshot of its consistent reads
+    /// was taken, and not changed by this transaction yet.
+    pub fn is_newer_than_snapshot(&self, table: &Table, key: &[u8]) -> Result<bool> {
+        let Some(seqno) = self.kept_snapshot_seqno() else { return Ok(false) };
+        if self.db.snapshots.visible() <= seqno || self.own(table.rows(), key)?.is_some() {
+            return Ok(false);
+        }
+        let newest = table.rows().tree.newest(key)?;
+        Ok(newest.is_some_and(|(newest, _)| newest > seqno))
+    }
+
+    /// Whether this transaction itself has written or deleted a key of dictionary `index`.
+    pub fn has_written(&self, table: &Table, index: usize, key: &[u8]) -> Result<bool> {
+        Ok(self.own(&table.dicts[index], key)?.is_some())
+    }
+
+    fn replace_row(
+        &mut self,
+        table: &Table,
+        old: &[Entry<'_>],
+        new: &[Entry<'_>],
+        in_full: bool,
+    ) -> Result<()> {
         assert!(old.len() == table.entries() && new.len() == old.len());
         self.begin_row(table, new)?;
         let building = BuildingOps::new(table, old, new)?;
@@ -60,7 +93,8 @@ impl Txn {
         }
         let moved = |before: &Entry<'_>, after: &Entry<'_>| before.key != after.key;
         let row = table.dicts.iter().zip(old.iter().zip(new));
-        let changed = row.filter(|(_, (before, after))| moved(before, after) || before.value != after.value);
+        let changed =
+            row.filter(|(_, (before, after))| in_full || moved(before, after) || before.value != after.value);
         changed.clone().for_each(|(dict, _)| self.touch(dict));
         building.touch(self);
         let inserted = changed.clone().filter(|(_, (before, after))| moved(before, after));

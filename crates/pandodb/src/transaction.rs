@@ -184,6 +184,11 @@ impl Txn {
         self.snapshot.is_some()
     }
 
+    /// Seqno of consistent reads, if there is a snapshot already.
+    pub(crate) fn kept_snapshot_seqno(&self) -> Option<Seqno> {
+        self.snapshot.as_ref().map(Snapshot::seqno)
+    }
+
     /// Seqno of consistent reads; opens the snapshot if need be.
     pub(crate) fn snapshot_seqno(&mut self) -> Seqno {
         self.open_snapshot();

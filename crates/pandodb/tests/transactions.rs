@@ -337,3 +337,33 @@ fn the_time_of_the_last_change_is_that_of_a_commit_of_the_table() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     assert!((now - 60..=now).contains(&changed()), "{}, now {now}", changed());
 }
+
+/// Another one has inserted a row since the snapshot. The transaction changes it, not its key in the index, and then
+/// its reads by the index must meet it, as those by the rows do.
+#[test]
+fn a_row_newer_than_the_snapshot_is_found_by_the_index_once_the_transaction_has_changed_it() {
+    let (db, table) = database();
+    let row = |value: &'static [u8]| [entry(b"k", value, true), entry(b"i", b"", false)];
+    let mut txn = db.begin();
+    txn.open_snapshot();
+    let mut other = db.begin();
+    other.insert_row(&table, &row(b"theirs")).unwrap();
+    assert!(!other.is_newer_than_snapshot(&table, b"k").unwrap(), "it has no snapshot");
+    other.commit().unwrap();
+    let found = |txn: &mut Txn, index: usize, key: &[u8]| {
+        let mut cursor = txn.cursor(&table, index);
+        cursor.seek_first(txn, ReadMode::Snapshot).unwrap();
+        (cursor.valid(), txn.get(&table, index, key).unwrap().is_some())
+    };
+    assert_eq!(found(&mut txn, 0, b"k"), (false, false));
+    assert_eq!(found(&mut txn, 1, b"i"), (false, false));
+    txn.get_locked(&table, 0, b"k", LockMode::Exclusive, LockWait::NoWait).unwrap();
+    assert!(txn.is_newer_than_snapshot(&table, b"k").unwrap());
+    txn.update_newer_row(&table, &row(b"theirs"), &row(b"ours")).unwrap();
+    assert!(!txn.is_newer_than_snapshot(&table, b"k").unwrap(), "it is its own now");
+    assert!(txn.has_written(&table, 0, b"k").unwrap() && !txn.has_written(&table, 0, b"l").unwrap());
+    assert_eq!(found(&mut txn, 0, b"k"), (true, true));
+    assert_eq!(found(&mut txn, 1, b"i"), (true, true));
+    txn.commit().unwrap();
+    assert_eq!(count(&db, "./db/a").unwrap(), 1);
+}
