@@ -11,7 +11,7 @@ use rand::Rng;
 
 use crate::load::Loading;
 use crate::locks::{Held, Locks};
-use crate::model::{Bytes, Layout, State, TableId, Write};
+use crate::model::{Bytes, Layout, State, TableId, Write, NO_LAYOUT};
 use crate::scan::HeldCursor;
 use crate::world::{ensure, note, Check, Kept, OpenTable, World};
 
@@ -199,8 +199,9 @@ impl World {
     pub(crate) fn some_value(&mut self) -> Bytes {
         let len = if self.rng.random_ratio(1, 150) { 3000 } else { self.rng.random_range(0..50) };
         self.serial += 1;
-        let mut value = self.serial.to_le_bytes().to_vec();
-        value.resize(8 + len, self.rng.random_range(b'a'..=b'z'));
+        let mut value = vec![NO_LAYOUT];
+        value.extend_from_slice(&self.serial.to_le_bytes());
+        value.resize(9 + len, self.rng.random_range(b'a'..=b'z'));
         value.into()
     }
 

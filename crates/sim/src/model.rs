@@ -181,6 +181,10 @@ fn apply(map: &mut Map, write: &Write) {
     }
 }
 
+/// What values begin with: the number of no layout. So the engine takes them for bytes and not for rows, which it would write in
+/// the current layout one day; the model has them as they were written.
+pub(crate) const NO_LAYOUT: u8 = 0;
+
 /// A row of a table with [`Layout::Rows`] and its entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -197,14 +201,14 @@ const ADDED_VALUES: u64 = 5000;
 
 impl Row {
     pub(crate) fn decode(pk: &[u8], value: &[u8]) -> Option<Row> {
-        let (a, rest) = value.split_first()?;
+        let (a, rest) = value.strip_prefix(&[NO_LAYOUT])?.split_first()?;
         let (u, filler) = rest.split_first_chunk::<4>()?;
         Some(Row { pk: pk.into(), a: *a, u: u32::from_be_bytes(*u), filler: filler.to_vec() })
     }
 
     /// Key and value for each dictionary of the layout.
     fn base_entries(&self) -> [(Bytes, Bytes); 3] {
-        let mut value = vec![self.a];
+        let mut value = vec![NO_LAYOUT, self.a];
         value.extend_from_slice(&self.u.to_be_bytes());
         value.extend_from_slice(&self.filler);
         let mut by_a = vec![self.a];
