@@ -141,12 +141,13 @@ mod tests {
 
     #[test]
     fn pieces_taken_by_several_threads_do_not_overlap() {
+        const EACH: usize = if cfg!(miri) { 60 } else { 2000 };
         let arena = Arena::default();
         let mut pieces: Vec<(usize, usize)> = std::thread::scope(|scope| {
             let take = |thread: usize| {
                 let arena = &arena;
                 move || {
-                    (0..2000usize)
+                    (0..EACH)
                         .map(|n| {
                             let bytes =
                                 1 + (n * 37 + thread * 11) % 400 + if n % 500 == 7 { 100_000 } else { 0 };
