@@ -96,7 +96,7 @@ class Run:
                 os.remove(old)
         names = " ".join(test.split(",")[0] for test in tests)
         command = [os.path.join(ROOT, "scripts", "mtr.sh"), "--suite", self.suite, "--suite-timeout=600",
-                   "--testcase-timeout=3"] + tests
+                   "--testcase-timeout=6"] + tests
         # A run that is broken off shall leave no outcomes, since its outputs are lost.
         batch_path = self.log_path + ".batch"
         with open(batch_path, "w") as log:
