@@ -140,7 +140,7 @@ int ha_pando::write_one_row(const uchar *record)
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
-    status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()));
+    status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()), m_replaces_duplicates);
   }
   if (status)
     return write_failed(status);

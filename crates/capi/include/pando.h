@@ -2474,7 +2474,8 @@ void pando_txn_unlock(struct PandoTxn *txn,
                       struct PandoBytes key);
 
 /**
- * Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written.
+ * Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written. A row that is in the way is
+ * locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
  *
  * # Safety
  * All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
@@ -2482,7 +2483,8 @@ void pando_txn_unlock(struct PandoTxn *txn,
 PandoStatus pando_txn_insert_row(struct PandoTxn *txn,
                                  const struct PandoTable *table,
                                  const struct PandoEntry *new_entries,
-                                 uint32_t count);
+                                 uint32_t count,
+                                 uint8_t may_replace);
 
 /**
  * `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then

@@ -398,7 +398,8 @@ fn change(txn: &mut PandoTxn, work: impl FnOnce(&mut Txn) -> pandodb::Result<()>
     })
 }
 
-/// Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written.
+/// Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written. A row that is in the way is
+/// locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
 ///
 /// # Safety
 /// All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
@@ -408,10 +409,14 @@ pub unsafe extern "C" fn pando_txn_insert_row(
     table: *const PandoTable,
     new_entries: *const PandoEntry,
     count: u32,
+    may_replace: u8,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, new) = unsafe { (&mut *txn, &(*table).table, entries(new_entries, count)) };
-    change(txn, |txn| txn.insert_row(table, &new))
+    change(txn, |txn| match may_replace {
+        0 => txn.insert_row(table, &new),
+        _ => txn.insert_row_or_lock(table, &new),
+    })
 }
 
 /// `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then

@@ -24,13 +24,24 @@ impl Txn {
     /// Inserts a row: `entries[i]` goes to the table's dictionary `i`; those beyond, to the indexes that are
     /// being built ([`Table::building`]).
     /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
+    /// A row that has one of its unique keys is locked, shared: it will be there until the transaction ends.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
+        self.insert(table, entries, LockMode::Shared)
+    }
+
+    /// As [`Txn::insert_row`], for one who goes on to change or delete the row that is in the way: its key is locked
+    /// exclusively, so that two who do so do not wait for each other.
+    pub fn insert_row_or_lock(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
+        self.insert(table, entries, LockMode::Exclusive)
+    }
+
+    fn insert(&mut self, table: &Table, entries: &[Entry<'_>], duplicates: LockMode) -> Result<()> {
         assert_eq!(entries.len(), table.entries(), "a row has an entry in every dictionary");
         self.begin_row(table, entries)?;
         let building = BuildingOps::new(table, &[], entries)?;
         for (index, (dict, entry)) in table.dicts.iter().zip(entries).enumerate() {
             if entry.unique {
-                self.claim(dict, index, entry.key)?;
+                self.claim(dict, index, entry.key, duplicates)?;
             }
         }
         table.dicts.iter().for_each(|dict| self.touch(dict));
@@ -88,7 +99,7 @@ impl Txn {
         self.lock_old(table, old)?;
         for (index, (dict, (before, after))) in table.dicts.iter().zip(old.iter().zip(new)).enumerate() {
             if after.unique && after.key != before.key {
-                self.claim(dict, index, after.key)?;
+                self.claim(dict, index, after.key, LockMode::Shared)?;
             }
         }
         let moved = |before: &Entry<'_>, after: &Entry<'_>| before.key != after.key;
@@ -149,14 +160,50 @@ impl Txn {
         Ok(())
     }
 
-    /// Locks a key that is about to be inserted and makes sure that it is free.
-    fn claim(&mut self, dict: &Arc<Dict>, index: usize, key: &[u8]) -> Result<()> {
+    /// Locks a key that is about to be inserted and makes sure that it is free. `duplicates`: how it is locked if not.
+    fn claim(&mut self, dict: &Arc<Dict>, index: usize, key: &[u8], duplicates: LockMode) -> Result<()> {
         self.wait_for_gaps_first(dict, key)?;
-        self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
-        match self.newest_locked(dict, key)? {
+        let existing = match duplicates {
+            LockMode::Shared => self.lock_free_or_share(dict, key)?,
+            LockMode::Exclusive => {
+                self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
+                self.newest_locked(dict, key)?
+            }
+        };
+        match existing {
             Some(existing) => Err(Error::Duplicate { index, existing }),
             None => Ok(()),
         }
+    }
+
+    /// Locks a key exclusively if it is free; shared, if it has a row, which is the answer.
+    fn lock_free_or_share(&mut self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        // 1. Mostly nobody is in the way.
+        match self.lock(dict, key, LockMode::Exclusive, LockWait::NoWait) {
+            Err(Error::WouldBlock) => {}
+            locked => return locked.and_then(|_| self.share_met(dict, key)),
+        }
+        // 2. Who is has met the row, too, and stays; or is about to insert, change or delete it.
+        self.lock(dict, key, LockMode::Shared, LockWait::Default)?;
+        if let Some(existing) = self.newest_locked(dict, key)? {
+            return Ok(Some(existing));
+        }
+        // 3. It is free after all. All who have waited for that see it at once: none of them keeps what would be in
+        //    the others' way.
+        if self.just_locked() {
+            self.db.locks.unlock(&self.handle, dict.id, key);
+        }
+        self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
+        self.share_met(dict, key)
+    }
+
+    /// The row of a key that was locked to insert it; if there is one, the lock need not be exclusive.
+    fn share_met(&mut self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let existing = self.newest_locked(dict, key)?;
+        if existing.is_some() && self.just_locked() {
+            self.db.locks.share(&self.handle, dict.id, key);
+        }
+        Ok(existing)
     }
 }
 

@@ -6,6 +6,7 @@ mod common;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use common::{count, disk, fill, open, options, spec, Lines};
 use pando_storage::vfs::FaultKind;
@@ -365,5 +366,65 @@ fn a_row_newer_than_the_snapshot_is_found_by_the_index_once_the_transaction_has_
     assert_eq!(found(&mut txn, 0, b"k"), (true, true));
     assert_eq!(found(&mut txn, 1, b"i"), (true, true));
     txn.commit().unwrap();
+    assert_eq!(count(&db, "./db/a").unwrap(), 1);
+}
+
+#[test]
+fn a_row_in_the_way_of_an_insert_is_shared_unless_it_is_to_change() {
+    let (db, table) = database();
+    let row = |value: &'static [u8]| [entry(b"k", value, true), entry(b"u", value, false)];
+    let mut first = db.begin();
+    first.insert_row(&table, &row(b"first")).unwrap();
+    first.commit().unwrap();
+    let is_met = |result| matches!(result, Err(Error::Duplicate { index: 0, existing }) if existing == b"first");
+    let get = |txn: &mut Txn, mode| txn.get_locked(&table, 0, b"k", mode, LockWait::NoWait);
+
+    let [mut one, mut two] = [db.begin(), db.begin()];
+    two.set_lock_wait(Duration::ZERO);
+    assert!(is_met(one.insert_row(&table, &row(b"one"))) && is_met(two.insert_row(&table, &row(b"two"))));
+    assert!(matches!(two.insert_row_or_lock(&table, &row(b"two")), Err(Error::LockTimeout)));
+    assert!(matches!(get(&mut two, LockMode::Exclusive), Err(Error::WouldBlock)));
+    one.rollback();
+    assert!(is_met(two.insert_row_or_lock(&table, &row(b"two"))));
+    assert!(matches!(get(&mut one, LockMode::Shared), Err(Error::WouldBlock)));
+    two.rollback();
+
+    // Its own row in the way stays locked as it is.
+    one.delete_row(&table, &row(b"first")).unwrap();
+    one.insert_row(&table, &row(b"one")).unwrap();
+    assert!(matches!(one.insert_row(&table, &row(b"two")), Err(Error::Duplicate { .. })));
+    assert!(matches!(get(&mut two, LockMode::Shared), Err(Error::WouldBlock)));
+    one.commit().unwrap();
+    assert_eq!(two.get(&table, 0, b"k").unwrap().as_deref(), Some(&b"one"[..]));
+}
+
+/// All wait for a row that then is not inserted: each has shared its key, and none may be in the others' way.
+#[test]
+fn when_an_insert_is_rolled_back_one_of_those_who_waited_inserts_and_the_others_meet_it() {
+    const WAITERS: usize = 4;
+    let (db, table) = database();
+    let mut first = db.begin();
+    first.insert_row(&table, &[entry(b"k", b"first", true), entry(b"k", b"", false)]).unwrap();
+    let waits = db.metrics().row_lock_waits.get();
+    std::thread::scope(|scope| {
+        let inserts = [(); WAITERS].map(|()| {
+            scope.spawn(|| {
+                let mut txn = db.begin();
+                let row = [entry(b"k", b"next", true), entry(b"k", b"", false)];
+                let result = txn.insert_row(&table, &row);
+                match result {
+                    Ok(()) => txn.commit().unwrap(),
+                    Err(Error::Duplicate { .. }) => txn.rollback(),
+                    Err(error) => panic!("{error}"),
+                }
+                usize::from(result.is_ok())
+            })
+        });
+        while db.metrics().row_lock_waits.get() < waits + WAITERS as u64 {
+            std::thread::yield_now();
+        }
+        first.rollback();
+        assert_eq!(inserts.into_iter().map(|insert| insert.join().unwrap()).sum::<usize>(), 1);
+    });
     assert_eq!(count(&db, "./db/a").unwrap(), 1);
 }

@@ -93,16 +93,15 @@ impl World {
             self.counts.inserts_kept_out += 1;
             return Expected::Blocked;
         }
-        match self.lock_exclusively(client, id, dict, key, is_blocked) {
-            Expected::Done => match client.newest(self.current(), id, dict, key) {
-                Some(existing) => Expected::Duplicate(dict, existing),
-                None => Expected::Done,
-            },
-            blocked => blocked,
+        let existing = client.newest(self.current(), id, dict, key);
+        // A row that is in the way is only kept from being changed by others.
+        let mode = if existing.is_some() { LockMode::Shared } else { LockMode::Exclusive };
+        match (self.lock(client, id, dict, key, mode, is_blocked), existing) {
+            (Expected::Done, Some(existing)) => Expected::Duplicate(dict, existing),
+            (done_or_blocked, _) => done_or_blocked,
         }
     }
 
-    /// `is_blocked`: the engine says that something was in the way; it decides where the model does not know.
     fn lock_exclusively(
         &mut self,
         client: &mut Client,
@@ -111,7 +110,20 @@ impl World {
         key: &Bytes,
         is_blocked: bool,
     ) -> Expected {
-        match self.held_by_other(&(id, dict, key.clone()), LockMode::Exclusive) {
+        self.lock(client, id, dict, key, LockMode::Exclusive, is_blocked)
+    }
+
+    /// `is_blocked`: the engine says that something was in the way; it decides where the model does not know.
+    fn lock(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        dict: usize,
+        key: &Bytes,
+        mode: LockMode,
+        is_blocked: bool,
+    ) -> Expected {
+        match self.held_by_other(&(id, dict, key.clone()), mode) {
             Held::Yes => Expected::Blocked,
             Held::Perhaps if is_blocked => {
                 // Here or later.
@@ -119,7 +131,7 @@ impl World {
                 Expected::BlockedPerhaps
             }
             Held::Perhaps | Held::No => {
-                client.locks.add(id, dict, key, LockMode::Exclusive);
+                client.locks.add(id, dict, key, mode);
                 Expected::Done
             }
         }

@@ -267,6 +267,17 @@ impl LockManager {
         true
     }
 
+    /// Makes the exclusive lock on a key shared, for one that wanted to write it and will not. Not to be called after
+    /// `AlreadyHeld`: the key may have been written. False: nothing changed, as it holds no exclusive lock of that key
+    /// alone (but, perhaps, a stretch with it).
+    pub fn share(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> bool {
+        let (hash, number) = hash_of(dict, key);
+        let mut woken = Woken::new();
+        let is_shared = self.shards[number as usize].lock().share(hash, (dict, key), &txn.state, &mut woken);
+        woken.iter().for_each(|txn| txn.wake());
+        is_shared
+    }
+
     /// Releases all locks of `txn`.
     pub fn release_all(&self, txn: &TxnHandle) {
         let state = &txn.state;

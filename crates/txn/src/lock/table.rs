@@ -339,6 +339,29 @@ impl Shard {
         }
     }
 
+    /// Makes a lock that `txn` holds shared. False: it does not hold it exclusively, as a lock of this key.
+    pub(crate) fn share(
+        &mut self,
+        hash: u64,
+        (dict, key): (DictId, &[u8]),
+        txn: &Arc<TxnState>,
+        woken: &mut Woken,
+    ) -> bool {
+        let locks = &mut self.locks;
+        let Some(slot) = self.by_key.find(hash, |slot| locks[*slot as usize].is(hash, dict, key)).copied()
+        else {
+            return false;
+        };
+        let lock = &mut locks[slot as usize];
+        let Some(holder) = lock.holder_mut(txn).filter(|holder| holder.mode == LockMode::Exclusive) else {
+            return false;
+        };
+        (holder.mode, holder.upgraded) = (LockMode::Shared, false);
+        lock.hand_over(woken);
+        lock.check();
+        true
+    }
+
     /// Releases the lock at `slot`, which `txn` holds, whatever its mode.
     pub(crate) fn release(&mut self, slot: u32, txn: &Arc<TxnState>, woken: &mut Woken) {
         let lock = &mut self.locks[slot as usize];

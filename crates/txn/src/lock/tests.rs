@@ -24,6 +24,10 @@ impl TxnHandle {
         self.manager.unlock(self, DICT, key.as_bytes())
     }
 
+    fn share(&self, key: &str) -> bool {
+        self.manager.share(self, DICT, key.as_bytes())
+    }
+
     pub(super) fn release(&self) {
         self.manager.release_all(self);
     }
@@ -101,6 +105,36 @@ fn unlock_undoes_what_was_granted_last() {
     assert_eq!(b.ask("k", Exclusive, Wait::NoWait), GRANTED);
     assert_eq!((a.locks_held(), b.locks_held()), (0, 1));
     drop((a, b));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
+#[test]
+fn a_lock_that_is_shared_lets_in_those_who_waited_to_share_it() {
+    let (locks, metrics) = manager();
+    let [a, b, c] = txns(&locks);
+    assert!(!a.share("k"), "it holds nothing");
+    assert_eq!(a.ask("k", Exclusive, LONG), GRANTED);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| b.ask("k", Shared, LONG));
+        b.until_it_waits();
+        assert!(a.share("k"));
+        assert_eq!(waiter.join().unwrap(), WAITED);
+    });
+    assert!(!a.share("k"), "it is shared already");
+    assert_eq!(c.ask("k", Exclusive, Wait::NoWait), Err(LockError::WouldBlock));
+    assert_eq!(a.ask("k", Shared, Wait::NoWait), HELD);
+    b.release();
+    // What was shared and is made exclusive goes back to shared, as ever.
+    assert_eq!(a.ask("k", Exclusive, Wait::NoWait), GRANTED);
+    assert!(a.give_back("k"));
+    assert_eq!(b.ask("k", Shared, Wait::NoWait), GRANTED);
+    b.release();
+    assert_eq!(a.ask("k", Exclusive, Wait::NoWait), GRANTED);
+    assert!(a.share("k"));
+    assert!(a.give_back("k"), "and then it is released");
+    assert_eq!(c.ask("k", Exclusive, Wait::NoWait), GRANTED);
+    c.release();
+    a.release();
     assert_nothing_is_left(&locks, &metrics);
 }
 
