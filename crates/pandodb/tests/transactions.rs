@@ -376,7 +376,8 @@ fn a_row_in_the_way_of_an_insert_is_shared_unless_it_is_to_change() {
     let mut first = db.begin();
     first.insert_row(&table, &row(b"first")).unwrap();
     first.commit().unwrap();
-    let is_met = |result| matches!(result, Err(Error::Duplicate { index: 0, existing }) if existing == b"first");
+    let is_met =
+        |result| matches!(result, Err(Error::Duplicate { index: 0, existing }) if existing == b"first");
     let get = |txn: &mut Txn, mode| txn.get_locked(&table, 0, b"k", mode, LockWait::NoWait);
 
     let [mut one, mut two] = [db.begin(), db.begin()];
