@@ -193,8 +193,8 @@ impl Db {
         let ids: Vec<DictId> = self.dicts.read().keys().copied().collect();
         for dict in ids.into_iter().filter_map(|id| self.dict(id)) {
             let since = dict.dirty_since.load(Ordering::Acquire);
-            if since == 0 && dict.tree.is_dirty() {
-                // Jobs alone have changed the tree: what they replaced is free after a checkpoint.
+            if since == 0 && dict.is_dirty() {
+                // Jobs alone have changed the tree: what they replaced is free after a checkpoint. Or a counter was raised.
                 self.mark_dirty(std::slice::from_ref(&dict));
             }
             if since != 0 && now.saturating_sub(since) >= age_micros {

@@ -155,6 +155,8 @@ impl Db {
 trait Target {
     fn adopt(&self, run: &Run, seqno: Seqno);
     fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]);
+    /// The counter is in the log of this commit, and in no checkpoint yet.
+    fn note_counter(&self, seqno: Seqno);
 }
 
 impl Target for WriteGuard<'_> {
@@ -163,6 +165,9 @@ impl Target for WriteGuard<'_> {
     }
     fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
         WriteGuard::insert(self, key, seqno, kind, value);
+    }
+    fn note_counter(&self, seqno: Seqno) {
+        WriteGuard::note_counter(self, seqno);
     }
 }
 
@@ -173,6 +178,8 @@ impl Target for DeferredCommit {
     fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
         DeferredCommit::insert(self, key, seqno, kind, value);
     }
+    // The memtable needs the log since the commit was prepared, whether or not it gets records.
+    fn note_counter(&self, _: Seqno) {}
 }
 
 /// Brings the writes into the trees as of commit `seqno`; `targets` are those of `dicts`, ascending by id.
@@ -187,6 +194,10 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
             position += 1;
         }
         targets[position].insert(key, seqno, kind, value);
+    });
+    writes.set.for_each_auto_increment(|id, _| {
+        let position = dicts.binary_search_by_key(&id, |dict| dict.id);
+        targets[position.expect("a dictionary with a raised counter is touched")].note_counter(seqno);
     });
     // After the records, which are a bound of the count.
     for dict in dicts {

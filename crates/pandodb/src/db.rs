@@ -149,7 +149,7 @@ impl Db {
         self.wal.sync_all()?;
         let mut first_error = None;
         for dict in self.open_dicts() {
-            if dict.tree.is_dirty() {
+            if dict.is_dirty() {
                 if let Err(error) = self.checkpoint_dict(&dict) {
                     self.log(LogLevel::Error, &format!("checkpoint at shutdown failed: {error}"));
                     first_error.get_or_insert(error);
@@ -195,7 +195,7 @@ impl Db {
     /// Checkpoints every dictionary that has something to write.
     pub fn checkpoint(&self) -> Result<()> {
         for dict in self.open_dicts() {
-            if dict.tree.is_dirty() {
+            if dict.is_dirty() {
                 self.checkpoint_dict(&dict)?;
             }
             self.secure_or_note(&dict);

@@ -524,6 +524,8 @@ impl Recovery<'_> {
             }
             Entry::AutoIncrement { next, .. } => {
                 dict.auto_increment.fetch_max(next, Ordering::Relaxed);
+                // Should the checkpoint of the recovery fail.
+                drop(dict.tree.defer(logged_from));
             }
         }
         Ok(())

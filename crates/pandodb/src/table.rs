@@ -123,6 +123,12 @@ impl Dict {
         }
     }
 
+    /// Whether the last checkpoint lacks something, if only a counter that one has raised who was rolled back.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.tree.is_dirty()
+            || self.tree.durable_auto_increment() != self.auto_increment.load(Ordering::Acquire)
+    }
+
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }

@@ -130,8 +130,14 @@ impl State {
 
     /// See [`Locks::follow_truncate`].
     pub(crate) fn follow_truncate(&mut self, old: TableId, new: TableId) {
-        for prepared in self.prepared.values_mut().filter(|prepared| prepared.locks.uses(old)) {
-            Rc::make_mut(prepared).locks.follow_truncate(old, new);
+        for prepared in self.prepared.values_mut() {
+            if prepared.locks.uses(old) {
+                Rc::make_mut(prepared).locks.follow_truncate(old, new);
+            }
+            // As one that has only raised the counter.
+            if prepared.touched.contains(&old) {
+                Rc::make_mut(prepared).touched.insert(new);
+            }
         }
     }
 

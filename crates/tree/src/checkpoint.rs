@@ -61,6 +61,11 @@ impl Tree {
         self.oldest_unwritten().is_some() || self.is_restructured()
     }
 
+    /// The auto-increment value of the last durable checkpoint.
+    pub fn durable_auto_increment(&self) -> u64 {
+        self.durable.lock().auto_increment
+    }
+
     fn is_restructured(&self) -> bool {
         let version = self.version.load();
         let durable = self.durable.lock();

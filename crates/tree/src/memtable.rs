@@ -142,6 +142,12 @@ impl Memtable {
         self.deferred_from.fetch_min(logged_from, Ordering::AcqRel);
     }
 
+    /// The log has something since this commit that a checkpoint will have, and that is no record. The caller holds the
+    /// gate.
+    pub(crate) fn need_log_from(&self, seqno: Seqno) {
+        self.deferred_from.fetch_min(seqno, Ordering::AcqRel);
+    }
+
     /// That commit is done.
     pub(crate) fn end_deferred(&self) {
         let before = self.deferred.fetch_sub(1, Ordering::AcqRel);

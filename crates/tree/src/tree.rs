@@ -109,6 +109,12 @@ impl WriteGuard<'_> {
         self.newest.set(self.newest.get().max(seqno));
     }
 
+    /// Keeps the log from commit `seqno` on until a checkpoint has been asked for the auto-increment value since, whether
+    /// or not the commit has records here.
+    pub fn note_counter(&self, seqno: Seqno) {
+        self.memtable.need_log_from(seqno);
+    }
+
     /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
     /// key once.
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
