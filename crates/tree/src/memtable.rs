@@ -76,7 +76,8 @@ pub(crate) struct Memtable {
     dead_skipped: AtomicU64,
     /// Commits that will insert into it, even when it is sealed by then.
     deferred: AtomicUsize,
-    /// Lowest seqno under which the log has what they insert; `u64::MAX` while there were none.
+    /// Lowest seqno under which the log has what they insert, or a counter (`need_log_from`); `u64::MAX` while there
+    /// were none.
     deferred_from: AtomicU64,
     /// Lowest seqno inserted; `u64::MAX` while empty.
     first_seqno: AtomicU64,
@@ -145,7 +146,10 @@ impl Memtable {
     /// The log has something since this commit that a checkpoint will have, and that is no record. The caller holds the
     /// gate.
     pub(crate) fn need_log_from(&self, seqno: Seqno) {
-        self.deferred_from.fetch_min(seqno, Ordering::AcqRel);
+        // Nearly always an earlier one has said so.
+        if self.deferred_from.load(Ordering::Relaxed) > seqno {
+            self.deferred_from.fetch_min(seqno, Ordering::AcqRel);
+        }
     }
 
     /// That commit is done.
