@@ -5,12 +5,15 @@
 //!   clean ----------> used  <-------> kept        clean: free; the system has the memory, and gives zeros
 //!     ^                       take      |         kept:  free, with memory: taken first
 //!     +---------------------------------+
-//!          more is kept than should be
+//!          more is kept than should be: a quarter at once
 //! ```
 //! A buffer has whole pages, those of the smallest free range that it fits into; neighbours that are free in the same way are one
 //! range. Addresses are never given back, only the memory behind them. So what the process has in memory is what is used and at
-//! most [`KEPT_SHARE`] of it more, however scattered the free pages are. (With pieces of 1 KiB rounding would take less, but then holes
+//! most a [`KEPT_SHARE`]th of it more, however scattered the free pages are. (With pieces of 1 KiB rounding would take less, but then holes
 //! of less than a page are left that nothing fits into: after minutes there was as much of them as of blocks.)
+//!
+//! To give a page back and be given another costs more than to decode what is in it: all processors are told that it is gone. So much
+//! is given back at once and then nothing for a while, and what is kept is enough for buffers that come and go.
 //!
 //! One lock, held for some lookups in two trees (whose own memory is small, so it comes from elsewhere); pages are given
 //! back without it, by who frees.
@@ -24,10 +27,12 @@ use crate::Usage;
 
 /// Addresses are asked of the system in pieces of at least this.
 const REGION_BYTES: usize = 32 << 20;
-/// Of what is used, this part may be kept free: enough that a cache which replaces block after block asks the system for none.
-const KEPT_SHARE: u64 = 32;
-/// So much may be kept in any case.
-const KEPT_BYTES_MIN: u64 = 8 << 20;
+/// Of what is used, this part may be kept free: enough that a cache which replaces block after block hardly asks the system for any.
+const KEPT_SHARE: u64 = 16;
+/// So much may be kept in any case: some segments and blocks of merges, which come and go.
+const KEPT_BYTES_MIN: u64 = 16 << 20;
+/// Where more is kept, this part of what may be is given back at once.
+const GIVEN_BACK_SHARE: u64 = 4;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -101,8 +106,11 @@ impl Space {
         let mut ranges = self.lock();
         ranges.used -= bytes;
         ranges.kept.insert(start as u64, bytes);
+        let keep = ranges.to_keep();
         drop(ranges);
-        self.trim();
+        if let Some(keep) = keep {
+            self.trim(keep);
+        }
     }
 
     /// Lets a buffer of `old` bytes have `new` ones where it is. False: it has what it had.
@@ -125,10 +133,10 @@ impl Space {
         is_free
     }
 
-    /// Gives pages back until no more is kept than should be.
-    fn trim(&self) {
+    /// Gives pages back until no more is kept than `keep`.
+    fn trim(&self, keep: u64) {
         loop {
-            let surplus = self.lock().take_surplus();
+            let surplus = self.lock().take_surplus(keep);
             let Some((start, bytes)) = surplus else { return };
             // SAFETY: these pages are in neither map and nobody's.
             let done = unsafe { madvise(start as usize as *mut _, bytes as usize, Advice::LinuxDontNeed) };
@@ -160,10 +168,15 @@ impl Ranges {
         self.clean.take_best(bytes as u64)
     }
 
-    /// Pages that need not be kept, if there are too many: of the longest range, which is the least likely to be wanted next.
-    fn take_surplus(&mut self) -> Option<(u64, u64)> {
+    /// How much is to be kept, if more is than may be.
+    fn to_keep(&self) -> Option<u64> {
         let kept_max = (self.used / KEPT_SHARE).max(KEPT_BYTES_MIN);
-        let surplus = self.kept.total().checked_sub(kept_max).filter(|surplus| *surplus > 0)?;
+        (self.kept.total() > kept_max).then_some(kept_max - kept_max / GIVEN_BACK_SHARE)
+    }
+
+    /// Pages beyond what is to be kept: of the longest range, of which the fewest have to be given back.
+    fn take_surplus(&mut self, keep: u64) -> Option<(u64, u64)> {
+        let surplus = self.kept.total().checked_sub(keep).filter(|surplus| *surplus > 0)?;
         let (start, bytes) = self.kept.longest()?;
         // Its beginning stays, if all of it is more than too much.
         let gone = bytes.min(surplus.next_multiple_of(page_bytes() as u64));

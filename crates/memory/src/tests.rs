@@ -29,8 +29,9 @@ fn what_is_freed_is_taken_again_and_only_little_of_it_is_kept() {
     let buffers: Vec<_> = (0..64).map(|_| space.take(MIB).unwrap().start).collect();
     assert_eq!(space.usage(), Usage { used_bytes: 65 * MIB as u64, kept_bytes: 0 });
     // Every other one, so that no two are neighbours.
+    // When seventeen are kept, five go, and so on.
     buffers.iter().step_by(2).for_each(|start| space.give(*start, MIB));
-    assert_eq!(space.usage(), Usage { used_bytes: 33 * MIB as u64, kept_bytes: 8 * MIB as u64 });
+    assert_eq!(space.usage(), Usage { used_bytes: 33 * MIB as u64, kept_bytes: 12 * MIB as u64 });
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn what_was_given_back_is_zeros_and_not_in_memory() {
     unsafe { taken.start.write_bytes(7, bytes) };
     space.give(taken.start, bytes);
     let kept = space.usage().kept_bytes as usize;
-    assert_eq!(kept, 8 * MIB);
+    assert_eq!(kept, 12 * MIB);
     assert!(resident_bytes(taken.start, bytes) <= kept);
     let gone = space.take(bytes - kept).unwrap();
     assert!(gone.is_zeroed);
@@ -151,5 +152,5 @@ fn threads_give_back_what_others_took() {
         }
     });
     let usage = space.usage();
-    assert!(usage.used_bytes == 0 && usage.kept_bytes <= 8 * MIB as u64, "{usage:?}");
+    assert!(usage.used_bytes == 0 && usage.kept_bytes <= 16 * MIB as u64, "{usage:?}");
 }
