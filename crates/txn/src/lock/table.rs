@@ -317,12 +317,8 @@ impl Shard {
         txn: &Arc<TxnState>,
         woken: &mut Woken,
     ) -> GivenBack {
-        let locks = &mut self.locks;
-        let Some(slot) = self.by_key.find(hash, |slot| locks[*slot as usize].is(hash, dict, key)).copied()
-        else {
-            return GivenBack::NotHeld;
-        };
-        let lock = &mut locks[slot as usize];
+        let Some(slot) = self.slot_of(hash, dict, key) else { return GivenBack::NotHeld };
+        let lock = &mut self.locks[slot as usize];
         match lock.holder_mut(txn) {
             None => GivenBack::NotHeld,
             Some(holder) if holder.upgraded => {
@@ -347,12 +343,8 @@ impl Shard {
         txn: &Arc<TxnState>,
         woken: &mut Woken,
     ) -> bool {
-        let locks = &mut self.locks;
-        let Some(slot) = self.by_key.find(hash, |slot| locks[*slot as usize].is(hash, dict, key)).copied()
-        else {
-            return false;
-        };
-        let lock = &mut locks[slot as usize];
+        let Some(slot) = self.slot_of(hash, dict, key) else { return false };
+        let lock = &mut self.locks[slot as usize];
         let Some(holder) = lock.holder_mut(txn).filter(|holder| holder.mode == LockMode::Exclusive) else {
             return false;
         };
@@ -392,8 +384,11 @@ impl Shard {
 
     /// The lock on a key, if there is one.
     pub(crate) fn find(&self, hash: u64, dict: DictId, key: &[u8]) -> Option<&Lock> {
-        let slot = self.by_key.find(hash, |slot| self.locks[*slot as usize].is(hash, dict, key))?;
-        Some(&self.locks[*slot as usize])
+        Some(&self.locks[self.slot_of(hash, dict, key)? as usize])
+    }
+
+    fn slot_of(&self, hash: u64, dict: DictId, key: &[u8]) -> Option<u32> {
+        self.by_key.find(hash, |slot| self.locks[*slot as usize].is(hash, dict, key)).copied()
     }
 
     /// The lock at `slot`.
