@@ -12,8 +12,9 @@
 //! most a [`KEPT_SHARE`]th of it more, however scattered the free pages are. (With pieces of 1 KiB rounding would take less, but then holes
 //! of less than a page are left that nothing fits into: after minutes there was as much of them as of blocks.)
 //!
-//! To give a page back and be given another costs more than to decode what is in it: all processors are told that it is gone. So much
-//! is given back at once and then nothing for a while, and what is kept is enough for buffers that come and go.
+//! To give pages back is dear, however few they are: all processors are told that they are gone, and who takes them again waits for zeros.
+//! So much is given back at once and then nothing for a while, and what is kept is enough for buffers that come and go (measured in
+//! docs/decisions/0012-memory.md).
 //!
 //! One lock, held for some lookups in two trees (whose own memory is small, so it comes from elsewhere); pages are given
 //! back without it, by who frees.
