@@ -173,13 +173,15 @@ def _fill(session, engine, rows):
 
 
 def _watch(server, threads, minutes):
-    samples, end = [], time.monotonic() + minutes * 60
+    samples, end, before = [], time.monotonic() + minutes * 60, 0
     while time.monotonic() < end and not any(thread.failed for thread in threads):
         tables, log = _files_mb(server)
         samples.append({"resident": _resident_mb(server), "tables": tables, "log": log})
         if len(samples) % 60 == 1:
+            done = sum(thread.statements for thread in threads)
             report.note(f"{len(samples):5} s: resident {samples[-1]['resident']:,.0f} MB, tables {tables:,.0f} MB, "
-                        f"log {log:,.0f} MB, {sum(thread.statements for thread in threads):,} statements")
+                        f"log {log:,.0f} MB, {done:,} statements, {done - before:,} since the last line")
+            before = done
         time.sleep(1)
     for thread in threads:
         thread.ended.set()

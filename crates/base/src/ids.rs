@@ -5,6 +5,10 @@ use std::fmt;
 /// Commit number of a transaction. Zero means "before every commit".
 pub type Seqno = u64;
 
+/// What a record is written with once it is in a leaf and every snapshot sees it: nobody asks any more when it was
+/// committed, and segments whose records have one seqno take less. As a real seqno it is that of the first commit.
+pub const SETTLED_SEQNO: Seqno = 1;
+
 /// A snapshot at this number sees every committed version.
 pub const MAX_SEQNO: Seqno = u64::MAX;
 

@@ -12,6 +12,6 @@ pub mod record;
 
 pub use accesses::Accesses;
 pub use error::{Error, Result};
-pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO};
+pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO, SETTLED_SEQNO};
 pub use metrics::Metrics;
 pub use record::{compare_versions, shared_prefix, Kind, RecordRef};

@@ -40,6 +40,7 @@ bugs! {
     TornFrameAccepted: "torn-frame-accepted", "the checksum of a log frame's payload is not looked at",
     ReplaySkipsFirst: "replay-skips-first", "recovery takes the first commit above a superblock for durable",
     TombstoneDroppedEarly: "tombstone-dropped-early", "a merge above the leaves drops tombstones",
+    SettledEarly: "settled-early", "a leaf forgets when rows were committed that a snapshot does not see yet",
     OldSnapshotForgotten: "old-snapshot-forgotten", "merges forget the oldest snapshot in use",
     ShareForgetsOldest: "share-forgets-oldest", "a flush of several runs forgets the oldest",
     SavepointKeepsOne: "savepoint-keeps-one", "a rollback to a savepoint leaves the first write after it",
