@@ -41,7 +41,7 @@ fn keys_of_chunks(world: &World, snapshot: u64) -> (Keys, usize) {
 
 /// A memtable of 640 records with a mark at every tenth.
 fn filled() -> World {
-    let mut world = World::new(1, TreeConfig { memtable_bytes: 64 * 10 * 121, ..tiny() });
+    let mut world = World::new(1, TreeConfig { memtable_bytes: 64 * 10 * 81, ..tiny() });
     for n in 0..640 {
         world.put(&format!("k{n:04}"), &"v".repeat(20));
     }
