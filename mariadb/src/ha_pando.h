@@ -287,6 +287,7 @@ private:
   pando::Reader m_rows{nullptr, 0};
   uint m_rows_left= 0;
   uint m_rows_next= 1;
+  ulonglong m_rows_fetched= 0; /* since the scan began */
   bool m_forward= true;
   bool m_positioned= false;      /* the scan is at m_entry_key */
   bool m_is_filtered= false;     /* rows that m_filter does not leave need not be met */

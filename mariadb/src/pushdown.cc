@@ -236,7 +236,8 @@ group_by_handler *create_pushdown(THD *thd, ::Query *query)
   if (!pushdown_of(thd))
     return nullptr;
   const std::vector<TABLE *> tables= tables_of(thd, query);
-  if (tables.empty())
+  /* However few columns it has: said before they are known, as most statements are about few rows. */
+  if (tables.empty() || is_better_done_by_server(query, tables, 0))
     return nullptr;
   Query_owner owner;
   Translator translator(thd, tables, owner.get());

@@ -176,10 +176,12 @@ std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *h
 
 using namespace pando;
 
-/* Whether the plan goes over rows: all of them, or those of a range. */
+/* Whether the plan goes over rows: all of them, or those of a range with many. */
 static bool goes_over_rows(const TABLE *table, const JOIN_TAB *tab)
 {
-  return tab->type == JT_ALL && (!tab->quick || tab->quick->index == table->s->primary_key);
+  const QUICK_SELECT_I *quick= tab->quick;
+  return tab->type == JT_ALL &&
+         (!quick || (quick->index == table->s->primary_key && quick->records >= FILTER_ROWS_MIN));
 }
 
 /* The table's step of the plan that the server is making. */

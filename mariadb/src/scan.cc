@@ -18,7 +18,7 @@
 
    A consistent read up the rows may leave rows out for which a condition of the server is not true (`m_is_filtered`; see
    pushdown_filter.h): the engine then evaluates it on whole columns, and gives the columns that are wanted of what is left.
-   Scans of all rows are filtered from the start, others when they have fetched some hundred rows. */
+   Scans of all rows are filtered from the start, others when they have fetched FILTER_ROWS_MIN. */
 #include "counted_call.h"
 #include "pushdown_filter.h"
 
@@ -136,6 +136,7 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   m_at_cursor= true;
   m_rows= Reader(m_batch.rows);
   m_rows_left= m_batch.count;
+  m_rows_fetched+= m_batch.count;
   m_rows_next= MY_MIN(m_rows_next * 4, BATCH_ROWS_MAX);
   return m_rows_left ? 0 : HA_ERR_END_OF_FILE;
 }
@@ -190,7 +191,7 @@ int ha_pando::step()
     }
     if (m_row_key_in_entry)
       find_row_key();
-    if (!m_is_filtered && m_forward && m_rows_next == BATCH_ROWS_MAX && can_filter())
+    if (!m_is_filtered && m_forward && m_rows_fetched >= FILTER_ROWS_MIN && can_filter())
       return go_on_by_key(true);
     m_resume.assign(m_entry_key.data, m_entry_key.len);
     m_entry_key= m_resume.view();
@@ -206,7 +207,7 @@ int ha_pando::go_on_by_key(bool forward)
   m_resume.assign(m_entry_key.data, m_entry_key.len);
   m_entry_key= m_resume.view();
   m_forward= forward;
-  m_is_filtered= forward && can_filter() && (m_is_filtered || m_rows_next == BATCH_ROWS_MAX);
+  m_is_filtered= forward && can_filter() && (m_is_filtered || m_rows_fetched >= FILTER_ROWS_MIN);
   m_rows_next= m_is_filtered ? m_rows_next : 1;
   Bytes key;
   key.append(m_resume.data(), m_resume.size());
@@ -227,6 +228,7 @@ int ha_pando::seek(PandoMove move, PandoBytes key, uchar *record)
   m_forward= move == PANDO_MOVE_AT_OR_AFTER || move == PANDO_MOVE_FIRST;
   m_is_filtered= move == PANDO_MOVE_FIRST && can_filter();
   m_rows_next= 1;
+  m_rows_fetched= 0;
   int error= fetch(move, key);
   if (error == HA_ERR_END_OF_FILE && m_has_start)
     return stand_in_gap(key, false);
