@@ -24,9 +24,9 @@ pub const SEGMENT_COLUMN_GROWTH: usize = 8;
 /// Keys per page of a run's filter: a page is about 37 KiB at 9 bits a key.
 pub const FILTER_PAGE_KEYS: usize = 32 * 1024;
 
-/// Bytes after which the active memtable is sealed. Larger ones would be written less often, but a
-/// random insert then leaves the processor's caches: with four dictionaries 16 MiB takes 180,000 rows a
-/// second where 32 MiB takes 100,000 (`insert_speed`, docs/benchmarks.md).
+/// Bytes after which the active memtable is sealed. Larger ones are written less often: of 24 MiB, a table with three
+/// secondary keys writes four per cent less for each row; but each dictionary has one
+/// (docs/decisions/0011-memtable.md).
 pub const MEMTABLE_BYTES: usize = 16 << 20;
 
 /// Raw bytes a leaf is built to; at twice this it is split.
