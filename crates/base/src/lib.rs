@@ -14,4 +14,4 @@ pub use accesses::Accesses;
 pub use error::{Error, Result};
 pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO, SETTLED_SEQNO};
 pub use metrics::Metrics;
-pub use record::{compare_versions, shared_prefix, Kind, RecordRef};
+pub use record::{compare_versions, key_head, shared_prefix, Kind, RecordRef};

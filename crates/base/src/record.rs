@@ -58,6 +58,19 @@ pub fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     shared + a[shared..].iter().zip(&b[shared..]).take_while(|(x, y)| x == y).count()
 }
 
+/// The first eight bytes as a number that compares as they do (short keys padded with zeros).
+#[inline]
+pub fn key_head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(head) => u64::from_be_bytes(*head),
+        None => {
+            let mut head = [0; 8];
+            head[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(head)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

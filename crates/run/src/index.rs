@@ -22,6 +22,7 @@ use pando_column::{put_packed, take_packed, DecodeError, EncodedSegment};
 use pando_memory::footprint_of;
 use pando_storage::Place;
 
+use crate::heads::Heads;
 use crate::meta::{is_within, put_place, read_place};
 
 /// Codec bytes of the index block: with a block of what the segments have in common, and without.
@@ -86,6 +87,12 @@ pub(crate) struct Index {
     zone_ends: Vec<u32>,
     /// Where is what the segments have in common.
     common: Option<Place>,
+    // For searches, not on disk; made by `decode`.
+    /// Of the first keys.
+    heads: Heads,
+    /// Which segments are the first that their filter page covers, and of their first keys.
+    page_firsts: Vec<u32>,
+    page_heads: Heads,
 }
 
 impl Index {
@@ -210,25 +217,44 @@ impl Index {
 
     /// Number of segments whose first key is below `key`.
     pub(crate) fn segments_below(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.first_key(middle) < key {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        debug_assert_eq!(self.heads.len(), self.len(), "an index is searched after it was decoded");
+        self.heads.below(key, |number| self.first_key(number))
     }
 
     /// The segment with the first record whose key is `key` or greater, or the one before that.
     pub(crate) fn segment_for(&self, key: &[u8]) -> usize {
         let below = self.segments_below(key);
-        match self.entries.get(below) {
-            Some(entry) if !entry.continues() && self.first_key(below) == key => below,
-            _ => below.saturating_sub(1),
+        if self.begins_with(below, key) {
+            below
+        } else {
+            below.saturating_sub(1)
         }
+    }
+
+    /// The filter page of that segment, found among few; `None` if it has none.
+    pub(crate) fn filter_for(&self, key: &[u8]) -> Option<u32> {
+        let first = |at: usize| self.page_firsts.get(at).map_or(self.len(), |number| *number as usize);
+        let below = self.page_heads.below(key, |at| self.first_key(first(at)));
+        let at = if self.begins_with(first(below), key) { below } else { below.saturating_sub(1) };
+        self.entries.get(first(at))?.filter
+    }
+
+    /// Whether the first record with this key is the first of segment `number`; there may be no such segment.
+    fn begins_with(&self, number: usize, key: &[u8]) -> bool {
+        self.entries.get(number).is_some_and(|entry| !entry.continues() && self.first_key(number) == key)
+    }
+
+    /// What searches need.
+    fn make_heads(&mut self) {
+        let mut before = None;
+        let firsts = (0u32..)
+            .zip(&self.entries)
+            .filter(|(_, entry)| before.replace(entry.filter) != Some(entry.filter));
+        self.page_firsts = firsts.map(|(number, _)| number).collect();
+        self.page_firsts.shrink_to_fit();
+        self.heads = Heads::new(self.len(), |number| self.first_key(number));
+        let first = |at: usize| self.page_firsts.get(at).map_or(0, |number| *number as usize);
+        self.page_heads = Heads::new(self.page_firsts.len(), |at| self.first_key(first(at)));
     }
 
     /// Appends the payload; gives the codec.
@@ -303,6 +329,7 @@ impl Index {
         reader.end("index")?;
         index.keys.shrink_to_fit();
         index.filters.shrink_to_fit();
+        index.make_heads();
         Ok(index)
     }
 
@@ -378,6 +405,9 @@ impl Index {
             + footprint_of(&self.filters)
             + footprint_of(&self.zones)
             + footprint_of(&self.zone_ends)
+            + self.heads.heap_bytes()
+            + footprint_of(&self.page_firsts)
+            + self.page_heads.heap_bytes()
     }
 }
 
@@ -441,8 +471,9 @@ mod tests {
         assert!((0..3).all(|number| after.first_key(number) == before.first_key(number)));
         let zones = (0..3).map(|number| after.zones(number));
         assert!(zones.eq([&b"za"[..], b"zb", b"zb"]));
-        let allocations = [3 * size_of::<Entry>(), 3 * 4, 3 * 4, 3, 3 * 2, size_of::<Place>()];
-        assert_eq!(after.heap_bytes(), allocations.map(pando_memory::footprint).iter().sum::<usize>());
+        let on_disk = [3 * size_of::<Entry>(), 3 * 4, 3 * 4, 3, 3 * 2, size_of::<Place>()];
+        let allocations = on_disk.into_iter().chain([3 * 8, 4, 8]);
+        assert_eq!(after.heap_bytes(), allocations.map(pando_memory::footprint).sum::<usize>());
     }
 
     #[test]
@@ -466,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_search_begins_where_the_first_version_of_the_key_may_be() {
-        let index = sample();
+        let index = Index::decode(CODEC_WITH_COMMON, &encoded(), &EXTENTS).unwrap();
         let found =
             [&b""[..], b"a", b"ab", b"b", b"ba", b"c", b"cc", b"d", b"e"].map(|key| index.segment_for(key));
         assert_eq!(found, [0, 0, 0, 0, 1, 1, 1, 2, 2]);
@@ -483,6 +514,33 @@ mod tests {
     }
 
     proptest! {
+        /// Keys that straddle segments and filter pages are looked for in the first of them.
+        #[test]
+        fn the_filter_page_is_that_of_the_segment(
+            segments in proptest::collection::vec((0u8..3, proptest::collection::vec(0u8..4, 1..4), any::<bool>()), 1..40),
+            has_filters in any::<bool>(), probes in proptest::collection::vec(proptest::collection::vec(0u8..4, 0..5), 1..20),
+        ) {
+            let mut firsts: Vec<Vec<u8>> = segments.iter().map(|(_, key, _)| key.clone()).collect();
+            firsts.sort();
+            let mut index = Index::default();
+            for (number, (first_key, (_, _, is_last_of_page))) in firsts.iter().zip(&segments).enumerate() {
+                let record = RecordRef { key: first_key, seqno: 1000 - number as u64, kind: Kind::Put, value: b"" };
+                let mut builder = SegmentBuilder::new();
+                builder.push(record);
+                let continues = number > 0 && firsts.get(number - 1) == Some(first_key);
+                index.push(&builder.finish(Compression::None), place(0), continues, has_filters.then(|| index.next_filter()));
+                if has_filters && (*is_last_of_page || number + 1 == firsts.len()) {
+                    index.push_filter(place(1));
+                }
+            }
+            let mut bytes = Vec::new();
+            let codec = index.encode(&mut bytes);
+            let index = Index::decode(codec, &bytes, &EXTENTS).unwrap();
+            for key in probes.iter().chain(&firsts) {
+                prop_assert_eq!(index.filter_for(key), index.entry(index.segment_for(key)).filter, "{:?}", key);
+            }
+        }
+
         #[test]
         fn damaged_and_arbitrary_bytes_never_panic(
             damage in proptest::collection::vec((0usize..120, any::<u8>()), 0..6), cut in 0usize..120,

@@ -22,9 +22,7 @@
 //!   isn't: the read-ahead of a cursor, up to 1 MiB each (module `read_ahead`), and blocks that readers still
 //!   hold after their eviction.
 //!
-//! Life of a point lookup ([`Run::get`]): 1. smallest and largest key and seqno, 2. the index, 3. the
-//! filter page of the segment the key would be in, 4. that segment; in the rare case that versions of the
-//! key go on there, the next one too.
+//! Life of a point lookup: module `lookup`.
 //!
 //! No lock is held here beyond those inside the cache and that of a run's list of cached parts; two threads that miss the same block read it once.
 
@@ -32,7 +30,9 @@ mod cache;
 mod columns;
 mod cursor;
 mod filter;
+mod heads;
 mod index;
+mod lookup;
 mod loose;
 pub mod merge;
 mod meta;
@@ -48,8 +48,9 @@ pub use cache::BlockCache;
 pub use columns::{Columns, RunColumns};
 pub use cursor::RunCursor;
 pub use filter::key_hash;
+pub use lookup::{screened, Candidate, Found};
 pub use loose::LooseColumns;
 pub use meta::RunMeta;
 pub use pando_column::{Compression, DecodeError, Zone, Zones};
-pub use run::{Estimate, Found, Run, RunContext, RunForm};
+pub use run::{Estimate, Run, RunContext, RunForm};
 pub use writer::{RunOptions, RunWriter};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{Accesses, Error, Kind, Metrics, Result, Seqno, MAX_SEQNO};
+use pando_base::{Accesses, Error, Metrics, Result, Seqno};
 use pando_column::format::CODEC_COLUMNS;
 use pando_column::wire::Reader;
 use pando_column::{take_packed, DecodeError, Segment, COMMON_BYTES_MAX};
@@ -24,17 +24,6 @@ pub struct RunContext {
     pub cache: Arc<BlockCache>,
     /// The engine's counters.
     pub metrics: Arc<Metrics>,
-}
-
-/// A version that a lookup found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Its seqno.
-    pub seqno: Seqno,
-    /// Put or Delete.
-    pub kind: Kind,
-    /// Its value; empty for a Delete.
-    pub value: Vec<u8>,
 }
 
 /// About how much a key range holds, all versions and tombstones counted.
@@ -131,55 +120,6 @@ impl Run {
     /// What a node stores of it.
     pub fn meta(&self) -> &RunMeta {
         &self.meta
-    }
-
-    /// The newest version of `key` up to `snapshot`, if this run has one; `hash` is `key_hash(key)`.
-    ///
-    /// # Errors
-    /// Those of reading blocks.
-    pub fn get(&self, key: &[u8], hash: u64, snapshot: Seqno) -> Result<Option<Found>> {
-        let found = self.locate(key, hash, snapshot)?;
-        Ok(found.map(|(segment, row)| {
-            let r = segment.record(row);
-            Found { seqno: r.seqno, kind: r.kind, value: r.value.to_vec() }
-        }))
-    }
-
-    /// Seqno and kind of the newest version of `key`, if this run has one; `hash` is `key_hash(key)`.
-    ///
-    /// # Errors
-    /// Those of reading blocks.
-    pub fn newest(&self, key: &[u8], hash: u64) -> Result<Option<(Seqno, Kind)>> {
-        let found = self.locate(key, hash, MAX_SEQNO)?;
-        Ok(found.map(|(segment, row)| (segment.seqno(row), segment.kind(row))))
-    }
-
-    /// Where the newest version of `key` up to `snapshot` is.
-    fn locate(&self, key: &[u8], hash: u64, snapshot: Seqno) -> Result<Option<(Arc<Segment>, usize)>> {
-        if key < &self.meta.min_key[..] || key > &self.meta.max_key[..] || snapshot < self.meta.min_seqno {
-            return Ok(None);
-        }
-        let index = self.index()?;
-        let mut number = index.segment_for(key);
-        if let Some(page) = index.entry(number).filter {
-            self.context.metrics.filter_probes.add(1);
-            if !self.filter_page(&index, page)?.may_contain(hash) {
-                self.context.metrics.filter_negatives.add(1);
-                return Ok(None);
-            }
-        }
-        loop {
-            let segment = self.segment(&index, number)?;
-            let row = segment.lower_bound_version(key, snapshot);
-            if row < segment.rows() {
-                return Ok((segment.key(row) == key).then_some((segment, row)));
-            }
-            // All of this segment is before the version: it may be the first of the next one.
-            number += 1;
-            if number == index.len() || index.first_key(number) != key {
-                return Ok(None);
-            }
-        }
     }
 
     /// How much it holds.
@@ -342,7 +282,7 @@ impl Run {
         }
     }
 
-    fn filter_page(&self, index: &Index, page: u32) -> Result<Arc<FilterPage>> {
+    pub(crate) fn filter_page(&self, index: &Index, page: u32) -> Result<Arc<FilterPage>> {
         let Some(place) = index.filters().get(page as usize).copied() else {
             unreachable!("the index was decoded with a page out of range");
         };

@@ -17,13 +17,13 @@ use std::ops::Bound;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pando_base::Seqno;
+use pando_base::{key_head, Seqno};
 use pando_column::vector::Vector;
 use pando_column::Pick;
 use pando_run::{LooseColumns, RunContext};
 use parking_lot::Mutex;
 
-use crate::memtable::{key_head, Memtable};
+use crate::memtable::Memtable;
 use crate::source::is_row;
 
 /// The announced chunks of a memtable.

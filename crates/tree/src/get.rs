@@ -3,8 +3,8 @@
 //! The first version with a seqno the snapshot sees is the newest such (I3), so the search ends
 //! there. The key is hashed once, for the filters of all runs.
 
-use pando_base::{Kind, Result, Seqno};
-use pando_run::{key_hash, Run};
+use pando_base::{Kind, Result, Seqno, MAX_SEQNO};
+use pando_run::{key_hash, screened, Candidate};
 
 use crate::node::Body;
 use crate::tree::Tree;
@@ -26,7 +26,7 @@ impl Tree {
                 }
             }
         }
-        let found = first_in_runs(&version, key, |run| run.get(key, hash, snapshot))?;
+        let found = first_in_runs(&version, key, hash, snapshot, |run| run.get(key, snapshot))?;
         Ok(found.and_then(|found| (found.kind == Kind::Put).then_some(found.value)))
     }
 
@@ -44,7 +44,8 @@ impl Tree {
                 }
             }
         }
-        Ok(first_in_runs(&version, key, |run| run.get(key, hash, snapshot))?.is_some())
+        let found = first_in_runs(&version, key, hash, snapshot, |run| run.get(key, snapshot))?;
+        Ok(found.is_some())
     }
 
     /// The newest version of `key` of all, whoever may see it: its seqno and kind.
@@ -62,33 +63,38 @@ impl Tree {
                 }
             }
         }
-        first_in_runs(&version, key, |run| run.newest(key, hash))
+        first_in_runs(&version, key, hash, MAX_SEQNO, |run| run.newest(key))
     }
 }
 
-/// Asks the runs that may hold `key`, newest first, until one answers.
+/// Asks the runs that may hold `key`, newest first, until one answers; on each level the filters of all before any run.
 fn first_in_runs<T>(
     version: &TreeVersion,
     key: &[u8],
-    ask: impl Fn(&Run) -> Result<Option<T>>,
+    hash: u64,
+    snapshot: Seqno,
+    ask: impl Fn(Candidate<'_>) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
+    let first = |runs: Vec<Candidate<'_>>| runs.into_iter().find_map(|run| ask(run).transpose()).transpose();
     let mut node = &version.root;
     loop {
         let index = node.child_at(key);
-        for entry in node.unpassed(index) {
-            if let Some(found) = ask(&entry.run)? {
-                return Ok(Some(found));
-            }
-        }
+        let buffered = node.unpassed(index).map(|entry| &*entry.run);
         match &node.children[index].body {
-            Body::Node(below) => node = below,
-            Body::Leaf(leaf) => {
-                for run in &leaf.runs {
-                    if let Some(found) = ask(run)? {
-                        return Ok(Some(found));
-                    }
+            Body::Node(below) => {
+                let found = first(screened(buffered, key, hash, snapshot)?)?;
+                if found.is_some() {
+                    return Ok(found);
                 }
-                return Ok(None);
+                node = below;
+            }
+            Body::Leaf(leaf) => {
+                return first(screened(
+                    buffered.chain(leaf.runs.iter().map(|run| &**run)),
+                    key,
+                    hash,
+                    snapshot,
+                )?);
             }
         }
     }

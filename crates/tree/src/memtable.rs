@@ -28,8 +28,6 @@ use self::node::Edge;
 use self::stored::Probe;
 use crate::chunks::Chunks;
 
-pub(crate) use self::stored::key_head;
-
 /// What a record costs beside its key and value: its head of 24 bytes, some four to align it, and 16 of a node's slot of which two
 /// thirds (inserts in random order) to a half (descending) are in use.
 const RECORD_OVERHEAD_BYTES: u64 = 56;

@@ -1,11 +1,12 @@
 //! A node of the memtable's index: up to [`SLOTS`] items in order, and for inner nodes as many children.
 //!
 //! ```text
-//!   version | level | len | next | high | heads ... | items ... | children --> ... (inner nodes only)
+//!   version | level | len | next | high head | high | heads ... | items ... | children --> ... (inner nodes only)
 //! ```
 //! `heads` are the items' first eight key bytes as numbers, side by side, so that a search touches few cache lines and
 //! looks at a record only where heads are equal. Child `i` has what lies from item `i` on and before item `i + 1`; item 0
-//! says nothing: what is before it is not looked for in this node. `next` is the node to the right, `high` the first item there.
+//! says nothing: what is before it is not looked for in this node. `next` is the node to the right, `high` the first item there
+//! (and `high_head` its head).
 //!
 //! **Who changes a node holds its lock**: an odd `version`. Readers take no lock: they read, and read again if the version
 //! has changed meanwhile (a seqlock; every field they may read at the same time is atomic). What a reader may hold
@@ -32,6 +33,7 @@ pub(super) struct Node {
     level: u32,
     len: AtomicU32,
     next: AtomicPtr<Node>,
+    high_head: AtomicU64,
     high: AtomicPtr<Stored>,
     heads: [AtomicU64; SLOTS],
     items: [AtomicPtr<Stored>; SLOTS],
@@ -95,6 +97,7 @@ impl Node {
                 level,
                 len: AtomicU32::new(0),
                 next: AtomicPtr::default(),
+                high_head: AtomicU64::new(0),
                 high: AtomicPtr::default(),
                 heads: [const { AtomicU64::new(0) }; SLOTS],
                 items: [const { AtomicPtr::new(std::ptr::null_mut()) }; SLOTS],
@@ -180,9 +183,11 @@ impl Node {
     /// Whether all that lies left of the edge and is nearest to it is in nodes to the right.
     fn is_beyond(&self, probe: &Probe<'_>, edge: Edge) -> bool {
         let Some(place) = NonNull::new(self.high.load(Ordering::Acquire)) else { return false };
-        // SAFETY: as in `item`.
-        let high = unsafe { Item::at(place) };
-        let order = Probe::of(high).head.cmp(&probe.head).then_with(|| probe.compare_item(high));
+        let order = match self.high_head.load(Ordering::Relaxed).cmp(&probe.head) {
+            // SAFETY: as in `item`.
+            Order::Equal => probe.compare_item(unsafe { Item::at(place) }),
+            unequal => unequal,
+        };
         order.is_lt() || (edge == Edge::After && order.is_eq())
     }
 
@@ -339,10 +344,12 @@ impl<'a> Locked<'a> {
         }
         right.len.store((len - keep) as u32, Ordering::Relaxed);
         right.next.store(node.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        right.high_head.store(node.high_head.load(Ordering::Relaxed), Ordering::Relaxed);
         right.high.store(node.high.load(Ordering::Relaxed), Ordering::Relaxed);
         let first = node.item(keep).expect("it has been there");
         // Now it can be found.
         node.next.store(std::ptr::from_ref(right).cast_mut(), Ordering::Release);
+        node.high_head.store(node.heads[keep].load(Ordering::Relaxed), Ordering::Relaxed);
         node.high.store(first.place().as_ptr(), Ordering::Release);
         node.len.store(keep as u32, Ordering::Relaxed);
         (right, first)

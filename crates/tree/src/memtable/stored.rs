@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{key_head, Kind, RecordRef, Seqno};
 
 use super::arena::{Arena, ALIGN};
 
@@ -99,17 +99,5 @@ impl<'a> Probe<'a> {
     pub(super) fn compare_item(&self, item: Item<'_>) -> Ordering {
         let record = item.record();
         record.key.cmp(self.key).then_with(|| self.seqno.cmp(&record.seqno))
-    }
-}
-
-/// The first eight bytes as a number that compares as they do (short keys padded with zeros).
-pub(crate) fn key_head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(head) => u64::from_be_bytes(*head),
-        None => {
-            let mut head = [0; 8];
-            head[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(head)
-        }
     }
 }
