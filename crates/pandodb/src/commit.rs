@@ -21,7 +21,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{Kind, Result, Seqno};
+use pando_base::{Kind, RecordRef, Result, Seqno};
 use pando_run::Run;
 use pando_tree::{DeferredCommit, WriteGuard};
 use pando_wal::{BatchBuilder, Lsn};
@@ -154,7 +154,7 @@ impl Db {
 /// Somewhere commits bring what they have written: a gate, or where a commit is booked.
 trait Target {
     fn adopt(&self, run: &Run, seqno: Seqno);
-    fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]);
+    fn insert(&self, records: &[RecordRef<'_>]);
     /// The counter is in the log of this commit, and in no checkpoint yet.
     fn note_counter(&self, seqno: Seqno);
 }
@@ -163,8 +163,8 @@ impl Target for WriteGuard<'_> {
     fn adopt(&self, run: &Run, seqno: Seqno) {
         WriteGuard::adopt(self, run, seqno);
     }
-    fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
-        WriteGuard::insert(self, key, seqno, kind, value);
+    fn insert(&self, records: &[RecordRef<'_>]) {
+        WriteGuard::insert_all(self, records);
     }
     fn note_counter(&self, seqno: Seqno) {
         WriteGuard::note_counter(self, seqno);
@@ -175,12 +175,15 @@ impl Target for DeferredCommit {
     fn adopt(&self, run: &Run, seqno: Seqno) {
         DeferredCommit::adopt(self, run, seqno);
     }
-    fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
-        DeferredCommit::insert(self, key, seqno, kind, value);
+    fn insert(&self, records: &[RecordRef<'_>]) {
+        DeferredCommit::insert_all(self, records);
     }
     // The memtable needs the log since the commit was prepared, whether or not it gets records.
     fn note_counter(&self, _: Seqno) {}
 }
+
+/// So many records of a dictionary are brought into its tree together.
+const INSERTED_AT_ONCE: usize = 64;
 
 /// Brings the writes into the trees as of commit `seqno`; `targets` are those of `dicts`, ascending by id.
 fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Seqno) {
@@ -188,13 +191,20 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
         let position = dicts.binary_search_by_key(&dict.id, |dict| dict.id);
         targets[position.expect("a written dictionary is touched")].adopt(run, seqno);
     }
-    let mut position = 0;
+    let (mut position, mut group) = (0, Vec::new());
     writes.set.for_each_final(|id, key, kind, value| {
+        if dicts[position].id != id || group.len() == INSERTED_AT_ONCE {
+            targets[position].insert(&group);
+            group.clear();
+        }
         while dicts[position].id != id {
             position += 1;
         }
-        targets[position].insert(key, seqno, kind, value);
+        group.push(RecordRef { key, seqno, kind, value });
     });
+    if let Some(last) = targets.get(position) {
+        last.insert(&group);
+    }
     writes.set.for_each_auto_increment(|id, _| {
         let position = dicts.binary_search_by_key(&id, |dict| dict.id);
         targets[position.expect("a dictionary with a raised counter is touched")].note_counter(seqno);

@@ -17,7 +17,7 @@ use std::ops::Bound;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pando_base::{key_head, Seqno};
+use pando_base::{key_head, RecordRef, Seqno};
 use pando_column::vector::Vector;
 use pando_column::Pick;
 use pando_run::{LooseColumns, RunContext};
@@ -51,14 +51,12 @@ struct Content {
 }
 
 impl Chunks {
-    /// After a record with this key was inserted.
-    #[inline]
-    pub(crate) fn inserted(&self, key: &[u8]) {
+    /// After these records were inserted.
+    pub(crate) fn inserted(&self, records: &[RecordRef<'_>]) {
         // 2.
         fence(Ordering::SeqCst);
-        if key_head(key) <= self.reach.load(Ordering::Relaxed) {
-            self.drop_with(key);
-        }
+        let reach = self.reach.load(Ordering::Relaxed);
+        records.iter().filter(|r| key_head(r.key) <= reach).for_each(|r| self.drop_with(r.key));
     }
 
     #[cold]

@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{Kind, Seqno};
+use pando_base::{Kind, RecordRef, Seqno};
 use pando_run::Run;
 
 use crate::memtable::Memtable;
@@ -59,9 +59,14 @@ impl DeferredCommit {
 
     /// As [`WriteGuard::insert`].
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
-        debug_assert!(kind == Kind::Put || value.is_empty(), "a delete has no value");
-        self.memtable.insert(key, seqno, kind, value);
-        self.tree.note_write(seqno);
+        self.insert_all(&[RecordRef { key, seqno, kind, value }]);
+    }
+
+    /// As [`WriteGuard::insert_all`].
+    pub fn insert_all(&self, records: &[RecordRef<'_>]) {
+        let Some(first) = records.first() else { return };
+        self.memtable.insert_all(records);
+        self.tree.note_write(first.seqno);
     }
 }
 

@@ -163,24 +163,37 @@ impl Memtable {
     }
 
     /// Adds one version. The caller holds the gate, or its commit is deferred into this memtable.
+    #[cfg(test)]
     pub(crate) fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
+        self.insert_all(&[RecordRef { key, seqno, kind, value }]);
+    }
+
+    /// Adds versions that all have the seqno of one commit. The caller holds the gate, or the commit is deferred into this memtable.
+    pub(crate) fn insert_all(&self, records: &[RecordRef<'_>]) {
+        let Some(last) = records.last() else { return };
         debug_assert!(
             self.state() == MemtableState::Active || !self.is_settled(),
             "insert into a frozen memtable"
         );
-        self.index.insert(RecordRef { key, seqno, kind, value });
-        self.chunks.inserted(key);
-        let bytes = key.len() as u64 + value.len() as u64 + RECORD_OVERHEAD_BYTES;
+        self.index.insert_all(records);
+        self.chunks.inserted(records);
+        let (mut bytes, mut tombstones) = (0, 0);
+        for record in records {
+            debug_assert_eq!(record.seqno, last.seqno, "the records of one commit");
+            debug_assert!(record.kind == Kind::Put || record.value.is_empty(), "a delete has no value");
+            bytes += record.key.len() as u64 + record.value.len() as u64 + RECORD_OVERHEAD_BYTES;
+            tombstones += u64::from(record.kind == Kind::Delete);
+        }
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if before / self.mark_bytes != (before + bytes) / self.mark_bytes {
-            self.marks.lock().push(key.into());
+            self.marks.lock().push(last.key.into());
         }
-        self.rows.fetch_add(1, Ordering::Relaxed);
-        if kind == Kind::Delete {
-            self.tombstones.fetch_add(1, Ordering::Relaxed);
+        self.rows.fetch_add(records.len() as u64, Ordering::Relaxed);
+        if tombstones > 0 {
+            self.tombstones.fetch_add(tombstones, Ordering::Relaxed);
         }
-        if self.first_seqno.load(Ordering::Relaxed) > seqno {
-            self.first_seqno.fetch_min(seqno, Ordering::AcqRel);
+        if self.first_seqno.load(Ordering::Relaxed) > last.seqno {
+            self.first_seqno.fetch_min(last.seqno, Ordering::AcqRel);
         }
     }
 

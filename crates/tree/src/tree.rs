@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use pando_base::{Kind, NodeId, RunId, Seqno};
+use pando_base::{Kind, NodeId, RecordRef, RunId, Seqno};
 use pando_column::Shapes;
 use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -118,11 +118,16 @@ impl WriteGuard<'_> {
     /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
     /// key once.
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
-        debug_assert!(kind == Kind::Put || value.is_empty(), "a delete has no value");
-        self.memtable.insert(key, seqno, kind, value);
-        if seqno > self.newest.get() {
-            self.newest.set(seqno);
-            self.tree.note_write(seqno);
+        self.insert_all(&[RecordRef { key, seqno, kind, value }]);
+    }
+
+    /// Adds many as [`Self::insert`] does each, which is quicker. All have the seqno of one commit.
+    pub fn insert_all(&self, records: &[RecordRef<'_>]) {
+        let Some(first) = records.first() else { return };
+        self.memtable.insert_all(records);
+        if first.seqno > self.newest.get() {
+            self.newest.set(first.seqno);
+            self.tree.note_write(first.seqno);
         }
     }
 }

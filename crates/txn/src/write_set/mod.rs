@@ -233,7 +233,7 @@ impl WriteSet {
 
     /// Calls `f` with each key's newest write, ascending by dictionary, then key. The value of a
     /// delete is empty.
-    pub fn for_each_final(&self, mut f: impl FnMut(DictId, &[u8], Kind, &[u8])) {
+    pub fn for_each_final<'a>(&'a self, mut f: impl FnMut(DictId, &'a [u8], Kind, &'a [u8])) {
         for writes in self.ascending() {
             let mut at = writes.index.first();
             while let Some(slot) = at {
