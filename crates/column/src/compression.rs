@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use zstd::zstd_safe;
 
@@ -61,6 +61,8 @@ impl FromStr for Compression {
 const SAMPLE_BYTES: usize = 16 << 10;
 /// Where the fastest level takes at least this part of what an entropy coder alone would take, next to nothing repeats.
 const LITERAL_SHARE: f32 = 0.95;
+/// So many products are known to [`weighted_log`].
+const WEIGHTED_LOGS: u32 = 1024;
 /// The fastest level of zstd that still has an entropy coder.
 const ZSTD_LEVEL_FASTEST: i32 = 1;
 
@@ -92,34 +94,31 @@ impl Compressor {
             Compression::Lz4 => lz4(body, out).map(|()| CODEC_ROWS_LZ4),
             Compression::Zstd(level) => self.zstd(level, body, out).map(|()| CODEC_ROWS_ZSTD),
         };
-        match done {
-            Some(codec) if out.len() - start <= body.len() - body.len() / 16 => codec,
-            _ => {
-                out.truncate(start);
-                out.extend_from_slice(body);
-                CODEC_ROWS_PLAIN
-            }
-        }
+        keep_if_smaller(done, body, start, out)
     }
 
     /// As [`Compressor::append`], for bytes of some kind. Where next to nothing repeats (random digits), zstd's higher levels
     /// find many short repetitions that gain nothing and take twice the time to decompress: there its fastest level
-    /// is taken.
+    /// is taken. Few bytes are their own sample, and not compressed again.
     pub(crate) fn append_stream(&mut self, compression: Compression, bytes: &[u8], out: &mut Vec<u8>) -> u8 {
-        let compression = match compression {
-            Compression::Zstd(level) if level > ZSTD_LEVEL_FASTEST && self.has_literals_only(bytes) => {
-                Compression::Zstd(ZSTD_LEVEL_FASTEST)
-            }
-            other => other,
-        };
-        self.append(compression, bytes, out)
-    }
-
-    fn has_literals_only(&mut self, bytes: &[u8]) -> bool {
+        match compression {
+            Compression::Zstd(level) if level > ZSTD_LEVEL_FASTEST => {}
+            other => return self.append(other, bytes, out),
+        }
         let sample = bytes.get(..SAMPLE_BYTES).unwrap_or(bytes);
-        let mut compressed = Vec::new();
+        let start = out.len();
+        let done = self.zstd(ZSTD_LEVEL_FASTEST, sample, out);
         let least = entropy(sample) / 8.0 * sample.len() as f32 * LITERAL_SHARE;
-        self.zstd(ZSTD_LEVEL_FASTEST, sample, &mut compressed).is_some() && compressed.len() as f32 >= least
+        let has_literals_only = done.is_some() && (out.len() - start) as f32 >= least;
+        if has_literals_only && sample.len() == bytes.len() {
+            return keep_if_smaller(done.map(|()| CODEC_ROWS_ZSTD), bytes, start, out);
+        }
+        out.truncate(start);
+        self.append(
+            if has_literals_only { Compression::Zstd(ZSTD_LEVEL_FASTEST) } else { compression },
+            bytes,
+            out,
+        )
     }
 
     /// From now on [`Compressor::append_on_common`] compresses against `bytes`. False: it does not; only zstd can.
@@ -179,6 +178,18 @@ impl Compressor {
     }
 }
 
+/// Leaves what was appended from `start` on if it gains at least a sixteenth, else puts the body itself there; gives the codec.
+fn keep_if_smaller(done: Option<u8>, body: &[u8], start: usize, out: &mut Vec<u8>) -> u8 {
+    match done {
+        Some(codec) if out.len() - start <= body.len() - body.len() / 16 => codec,
+        _ => {
+            out.truncate(start);
+            out.extend_from_slice(body);
+            CODEC_ROWS_PLAIN
+        }
+    }
+}
+
 fn lz4(body: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let start = out.len();
     out.resize(start + lz4_flex::block::get_maximum_output_size(body.len()), 0);
@@ -198,10 +209,23 @@ pub(crate) fn entropy(bytes: &[u8]) -> f32 {
     bits_of(counts.iter().copied(), bytes.len()) / bytes.len().max(1) as f32
 }
 
-/// Bits that an entropy coder would need for `total` symbols of these frequencies.
+/// Bits that an entropy coder would need for symbols of these frequencies among `total`.
 pub(crate) fn bits_of(counts: impl Iterator<Item = u32>, total: usize) -> f32 {
-    let total = total as f32;
-    counts.filter(|count| *count > 0).map(|count| count as f32 * (total / count as f32).log2()).sum()
+    let (mut symbols, mut known) = (0u32, 0.0);
+    for count in counts {
+        symbols += count;
+        known += weighted_log(count);
+    }
+    symbols as f32 * (total.max(1) as f32).log2() - known
+}
+
+/// `n` times its logarithm; what is asked for hundreds of times for each segment is known.
+fn weighted_log(n: u32) -> f32 {
+    static SMALL: LazyLock<Vec<f32>> = LazyLock::new(|| (0..WEIGHTED_LOGS).map(computed).collect());
+    fn computed(n: u32) -> f32 {
+        n as f32 * (n.max(1) as f32).log2()
+    }
+    SMALL.get(n as usize).copied().unwrap_or_else(|| computed(n))
 }
 
 /// Decompresses to exactly `body_bytes` bytes. Before allocating, checks that so many can come out

@@ -82,6 +82,11 @@ impl RunCursor {
         }
     }
 
+    /// No key of the run is larger.
+    pub(crate) fn largest_key(&self) -> &[u8] {
+        &self.run.meta().max_key
+    }
+
     /// The record it is on and those after it in its segment. Panics if it is nowhere.
     #[inline]
     pub fn ahead(&self) -> impl Iterator<Item = RecordRef<'_>> {

@@ -2,11 +2,12 @@
 //!
 //! The inputs that still have records are in a binary heap by their current record. A step moves the top
 //! input on and sifts it down: while one input has the smallest records for long, that is a comparison or
-//! two each, and with one input left there is none.
+//! two each, and with one input left there is none. The heap has the beginnings of their keys as numbers, after what all keys of the
+//! merge begin with, so that nearly all comparisons are of two numbers.
 
 use std::cmp::Ordering;
 
-use pando_base::{compare_versions, RecordRef, Result};
+use pando_base::{compare_versions, key_head, shared_prefix, RecordRef, Result};
 
 use crate::cursor::RunCursor;
 
@@ -16,9 +17,20 @@ use crate::cursor::RunCursor;
 #[derive(Debug)]
 pub struct MergeCursor {
     inputs: Vec<RunCursor>,
-    /// Numbers of the inputs that are on a record, as a heap: the record of the input at place i is
+    /// The inputs that are on a record, as a heap: the record of the input at place i is
     /// before those of the inputs at places 2i + 1 and 2i + 2.
-    heap: Vec<usize>,
+    heap: Vec<Place>,
+    /// Length of what all keys of the merge begin with.
+    shared: usize,
+}
+
+/// An input that is on a record.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The eight bytes of the record's key after what all begin with.
+    head: u64,
+    /// Number of the input.
+    input: usize,
 }
 
 impl MergeCursor {
@@ -35,10 +47,14 @@ impl MergeCursor {
                 None => input.seek_first()?,
             }
             if input.valid() {
-                heap.push(number);
+                heap.push(Place { head: 0, input: number });
             }
         }
-        let mut merge = MergeCursor { inputs, heap };
+        let mut merge = MergeCursor { inputs, heap, shared: 0 };
+        merge.shared = merge.shared_by_all(hi.as_deref());
+        for at in 0..merge.heap.len() {
+            merge.heap[at].head = merge.head_of(merge.heap[at].input);
+        }
         for at in (0..merge.heap.len() / 2).rev() {
             merge.sift_down(at);
         }
@@ -54,7 +70,7 @@ impl MergeCursor {
     /// The record it is on. Panics if there is none.
     #[inline]
     pub fn record(&self) -> RecordRef<'_> {
-        self.inputs[self.heap[0]].record()
+        self.inputs[self.heap[0].input].record()
     }
 
     /// Goes to the next record. Panics if it is on none.
@@ -64,15 +80,31 @@ impl MergeCursor {
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "a cursor step, which may fail and gives no item")]
     pub fn next(&mut self) -> Result<()> {
-        let top = &mut self.inputs[self.heap[0]];
-        top.next()?;
-        if !top.valid() {
+        let input = self.heap[0].input;
+        self.inputs[input].next()?;
+        if !self.inputs[input].valid() {
             self.heap.swap_remove(0);
+        } else if self.heap.len() > 1 {
+            self.heap[0].head = self.head_of(input);
         }
         if self.heap.len() > 1 {
             self.sift_down(0);
         }
         Ok(())
+    }
+
+    /// How many bytes the keys to come have in common at least: those of the smallest and of one that is above them all.
+    fn shared_by_all(&self, hi: Option<&[u8]>) -> usize {
+        let inputs = self.heap.iter().map(|place| &self.inputs[place.input]);
+        let smallest = inputs.clone().map(RunCursor::key).min();
+        let largest = inputs.map(RunCursor::largest_key).max();
+        let above = hi.filter(|hi| largest.is_some_and(|largest| *hi <= largest)).or(largest);
+        smallest.zip(above).map_or(0, |(smallest, above)| shared_prefix(smallest, above))
+    }
+
+    #[inline]
+    fn head_of(&self, input: usize) -> u64 {
+        key_head(&self.inputs[input].key()[self.shared..])
     }
 
     fn sift_down(&mut self, mut at: usize) {
@@ -93,6 +125,10 @@ impl MergeCursor {
     #[inline]
     fn is_before(&self, a: usize, b: usize) -> bool {
         let (a, b) = (self.heap[a], self.heap[b]);
+        a.head < b.head || (a.head == b.head && self.is_record_before(a.input, b.input))
+    }
+
+    fn is_record_before(&self, a: usize, b: usize) -> bool {
         let (first, second) = (self.inputs[a].record(), self.inputs[b].record());
         let order = compare_versions((first.key, first.seqno), (second.key, second.seqno));
         order.then(a.cmp(&b)) == Ordering::Less
