@@ -37,14 +37,14 @@ pub const FANOUT_MAX: usize = 64;
 
 /// What must wait for a leaf before it is flushed to, as a share of the leaf's size:
 /// a quarter means each leaf byte is rewritten about four times in its life in the buffer above.
-pub const FLUSH_SHARE_OF_LEAF: u64 = 4;
+pub const FLUSH_SHARE_OF_LEAF: u64 = 2;
 
 /// Most runs in a node's buffer before the fullest child is flushed or runs are merged,
 /// whatever the sizes: a read may have to look into each.
 pub const BUFFER_RUNS_MAX: usize = 12;
 
 /// What a waiting tombstone adds to a child's debt, in bytes: dead rows must not linger (queues).
-pub const TOMBSTONE_DEBT_BYTES: u64 = 256;
+pub const TOMBSTONE_DEBT_BYTES: u64 = 512;
 
 /// Default size of the log's files.
 pub const LOG_FILE_BYTES: u64 = 64 << 20;

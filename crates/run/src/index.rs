@@ -87,12 +87,8 @@ pub(crate) struct Index {
     zone_ends: Vec<u32>,
     /// Where is what the segments have in common.
     common: Option<Place>,
-    // For searches, not on disk; made by `decode`.
-    /// Of the first keys.
+    /// Of the first keys, for searches; made by `decode`.
     heads: Heads,
-    /// Which segments are the first that their filter page covers, and of their first keys.
-    page_firsts: Vec<u32>,
-    page_heads: Heads,
 }
 
 impl Index {
@@ -231,30 +227,9 @@ impl Index {
         }
     }
 
-    /// The filter page of that segment, found among few; `None` if it has none.
-    pub(crate) fn filter_for(&self, key: &[u8]) -> Option<u32> {
-        let first = |at: usize| self.page_firsts.get(at).map_or(self.len(), |number| *number as usize);
-        let below = self.page_heads.below(key, |at| self.first_key(first(at)));
-        let at = if self.begins_with(first(below), key) { below } else { below.saturating_sub(1) };
-        self.entries.get(first(at))?.filter
-    }
-
     /// Whether the first record with this key is the first of segment `number`; there may be no such segment.
     fn begins_with(&self, number: usize, key: &[u8]) -> bool {
         self.entries.get(number).is_some_and(|entry| !entry.continues() && self.first_key(number) == key)
-    }
-
-    /// What searches need.
-    fn make_heads(&mut self) {
-        let mut before = None;
-        let firsts = (0u32..)
-            .zip(&self.entries)
-            .filter(|(_, entry)| before.replace(entry.filter) != Some(entry.filter));
-        self.page_firsts = firsts.map(|(number, _)| number).collect();
-        self.page_firsts.shrink_to_fit();
-        self.heads = Heads::new(self.len(), |number| self.first_key(number));
-        let first = |at: usize| self.page_firsts.get(at).map_or(0, |number| *number as usize);
-        self.page_heads = Heads::new(self.page_firsts.len(), |at| self.first_key(first(at)));
     }
 
     /// Appends the payload; gives the codec.
@@ -329,7 +304,7 @@ impl Index {
         reader.end("index")?;
         index.keys.shrink_to_fit();
         index.filters.shrink_to_fit();
-        index.make_heads();
+        index.heads = Heads::new(index.len(), |number| index.first_key(number));
         Ok(index)
     }
 
@@ -406,8 +381,6 @@ impl Index {
             + footprint_of(&self.zones)
             + footprint_of(&self.zone_ends)
             + self.heads.heap_bytes()
-            + footprint_of(&self.page_firsts)
-            + self.page_heads.heap_bytes()
     }
 }
 
@@ -472,7 +445,7 @@ mod tests {
         let zones = (0..3).map(|number| after.zones(number));
         assert!(zones.eq([&b"za"[..], b"zb", b"zb"]));
         let on_disk = [3 * size_of::<Entry>(), 3 * 4, 3 * 4, 3, 3 * 2, size_of::<Place>()];
-        let allocations = on_disk.into_iter().chain([3 * 8, 4, 8]);
+        let allocations = on_disk.into_iter().chain([3 * 8]);
         assert_eq!(after.heap_bytes(), allocations.map(pando_memory::footprint).sum::<usize>());
     }
 
@@ -514,33 +487,6 @@ mod tests {
     }
 
     proptest! {
-        /// Keys that straddle segments and filter pages are looked for in the first of them.
-        #[test]
-        fn the_filter_page_is_that_of_the_segment(
-            segments in proptest::collection::vec((0u8..3, proptest::collection::vec(0u8..4, 1..4), any::<bool>()), 1..40),
-            has_filters in any::<bool>(), probes in proptest::collection::vec(proptest::collection::vec(0u8..4, 0..5), 1..20),
-        ) {
-            let mut firsts: Vec<Vec<u8>> = segments.iter().map(|(_, key, _)| key.clone()).collect();
-            firsts.sort();
-            let mut index = Index::default();
-            for (number, (first_key, (_, _, is_last_of_page))) in firsts.iter().zip(&segments).enumerate() {
-                let record = RecordRef { key: first_key, seqno: 1000 - number as u64, kind: Kind::Put, value: b"" };
-                let mut builder = SegmentBuilder::new();
-                builder.push(record);
-                let continues = number > 0 && firsts.get(number - 1) == Some(first_key);
-                index.push(&builder.finish(Compression::None), place(0), continues, has_filters.then(|| index.next_filter()));
-                if has_filters && (*is_last_of_page || number + 1 == firsts.len()) {
-                    index.push_filter(place(1));
-                }
-            }
-            let mut bytes = Vec::new();
-            let codec = index.encode(&mut bytes);
-            let index = Index::decode(codec, &bytes, &EXTENTS).unwrap();
-            for key in probes.iter().chain(&firsts) {
-                prop_assert_eq!(index.filter_for(key), index.entry(index.segment_for(key)).filter, "{:?}", key);
-            }
-        }
-
         #[test]
         fn damaged_and_arbitrary_bytes_never_panic(
             damage in proptest::collection::vec((0usize..120, any::<u8>()), 0..6), cut in 0usize..120,

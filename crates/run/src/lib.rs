@@ -19,8 +19,8 @@
 //! * **I8.** What is read is verified: checksum, structure, and that a segment is the one its index
 //!   promised. Anything else is an error naming file and offset.
 //! * All blocks a reader asks for come through the [`BlockCache`], so their memory is accounted. What
-//!   isn't: the read-ahead of a cursor, up to 1 MiB each (module `read_ahead`), and blocks that readers still
-//!   hold after their eviction.
+//!   isn't: the read-ahead of a cursor, up to 1 MiB each (module `read_ahead`), blocks that readers still
+//!   hold after their eviction, and where the pages of filters are (module `pages`).
 //!
 //! Life of a point lookup: module `lookup`.
 //!
@@ -37,6 +37,7 @@ mod loose;
 pub mod merge;
 mod meta;
 mod output;
+mod pages;
 mod read_ahead;
 mod run;
 #[cfg(test)]

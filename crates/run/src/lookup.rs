@@ -1,10 +1,10 @@
 //! Point lookups: in one run, or in all that lie on a path.
 //!
-//! 1. smallest and largest key and seqno, 2. the index, 3. the filter page of the segment the key would be in, 4. that segment; in
-//! the rare case that versions of the key go on there, the next one too.
+//! 1. smallest and largest key and seqno, 2. the filter page of the segment the key would be in, 3. the index, and that segment; in
+//!    the rare case that versions of the key go on there, the next one too.
 //!
-//! Where a row is inserted with a new key, or updated, many runs are asked, and nearly all say no at step 3. So [`screened`] takes steps 1 and
-//! 2 for all of them first, and then asks one filter right after another: each is three places in memory that are nowhere near the processor, and it
+//! Where a row is inserted with a new key, or updated, many runs are asked, and nearly all say no at step 2. So [`screened`] looks the pages up
+//! for all of them first, and then asks one filter right after another: each is three places in memory that are nowhere near the processor, and it
 //! waits for those of several runs together.
 
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use pando_column::Segment;
 use smallvec::SmallVec;
 
 use crate::filter::FilterPage;
-use crate::index::Index;
 use crate::run::Run;
 
 /// So many filters at a time.
@@ -35,7 +34,6 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Candidate<'r> {
     run: &'r Run,
-    index: Arc<Index>,
     /// That of the key's segment; `None`: only the segment knows.
     filter: Option<Arc<FilterPage>>,
 }
@@ -69,10 +67,10 @@ impl Candidate<'_> {
 
     /// Where the newest version of `key` up to `snapshot` is.
     fn locate(&self, key: &[u8], snapshot: Seqno) -> Result<Option<(Arc<Segment>, usize)>> {
-        let index = &self.index;
+        let index = self.run.index()?;
         let mut number = index.segment_for(key);
         loop {
-            let segment = self.run.segment(index, number)?;
+            let segment = self.run.segment(&index, number)?;
             let row = segment.lower_bound_version(key, snapshot);
             if row < segment.rows() {
                 return Ok((segment.key(row) == key).then_some((segment, row)));
@@ -134,14 +132,13 @@ impl Run {
         candidate.first().map_or(Ok(None), |candidate| candidate.newest(key))
     }
 
-    /// Steps 1 to 3, but for asking the filter. `None`: not here.
+    /// Steps 1 and 2, but for asking the filter. `None`: not here.
     fn candidate(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Candidate<'_>>> {
         let meta = self.meta();
         if key < &meta.min_key[..] || key > &meta.max_key[..] || snapshot < meta.min_seqno {
             return Ok(None);
         }
-        let index = self.index()?;
-        let filter = index.filter_for(key).map(|page| self.filter_page(&index, page)).transpose()?;
-        Ok(Some(Candidate { run: self, index, filter }))
+        let filter = self.pages()?.page_for(key).map(|page| self.filter_page(page)).transpose()?;
+        Ok(Some(Candidate { run: self, filter }))
     }
 }

@@ -1,6 +1,6 @@
 //! A run as readers see it.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pando_base::{Accesses, Error, Metrics, Result, Seqno};
 use pando_column::format::CODEC_COLUMNS;
@@ -14,6 +14,7 @@ use crate::cursor::RunCursor;
 use crate::filter::FilterPage;
 use crate::index::Index;
 use crate::meta::RunMeta;
+use crate::pages::Pages;
 
 /// What runs of one file need.
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ pub struct Run {
     meta: RunMeta,
     /// The space, given back on drop; after that of the cache's blocks.
     extents: Arc<Vec<Extent>>,
+    /// Once the index was read.
+    pages: OnceLock<Pages>,
     /// Parts of segments that may be in the cache.
     parts: Mutex<Vec<u64>>,
 }
@@ -86,7 +89,13 @@ const PRIVATE: u64 = 1 << 63;
 
 impl Run {
     pub(crate) fn new(context: RunContext, meta: RunMeta, extents: Vec<Extent>) -> Arc<Run> {
-        Arc::new(Run { context, meta, extents: Arc::new(extents), parts: Mutex::default() })
+        Arc::new(Run {
+            context,
+            meta,
+            extents: Arc::new(extents),
+            pages: OnceLock::new(),
+            parts: Mutex::default(),
+        })
     }
 
     /// The private run as committed at `seqno`.
@@ -94,7 +103,7 @@ impl Run {
         assert!(self.is_private() && seqno > 0, "run {} is adopted at {seqno}", self.meta.id);
         let meta = RunMeta { min_seqno: seqno, max_seqno: seqno, ..self.meta.clone() };
         let (context, extents) = (self.context.clone(), self.extents.clone());
-        Arc::new(Run { context, meta, extents, parts: Mutex::default() })
+        Arc::new(Run { context, meta, extents, pages: OnceLock::new(), parts: Mutex::default() })
     }
 
     /// Whether it belongs to a transaction that has not committed.
@@ -282,10 +291,17 @@ impl Run {
         }
     }
 
-    pub(crate) fn filter_page(&self, index: &Index, page: u32) -> Result<Arc<FilterPage>> {
-        let Some(place) = index.filters().get(page as usize).copied() else {
-            unreachable!("the index was decoded with a page out of range");
-        };
+    /// Where the pages of the filter are.
+    pub(crate) fn pages(&self) -> Result<&Pages> {
+        if let Some(pages) = self.pages.get() {
+            return Ok(pages);
+        }
+        let index = self.index()?;
+        Ok(self.pages.get_or_init(|| Pages::of(&index)))
+    }
+
+    /// A page of the filter, through the cache.
+    pub(crate) fn filter_page(&self, place: Place) -> Result<Arc<FilterPage>> {
         let load = || Ok(Block::Filter(Arc::new(self.read_filter_page(place)?)));
         match self.context.cache.get_or_load(&self.key_of(place), load)? {
             Block::Filter(page) => Ok(page),

@@ -18,10 +18,14 @@ fn a_lookup_counts_index_filter_and_segment_and_reads_each_once() {
     let run = bed.write(1, small(4000), &plain(10_000, 30));
     let lookup = || of(|| assert!(run.get(&key(77), key_hash(&key(77)), MAX_SEQNO).unwrap().is_some()));
     let first = lookup();
-    assert_eq!((first.blocks, first.reads, first.blocks_ahead), (3, 3, 0));
+    // The index for the places of the filter's pages, and again for the segment.
+    assert_eq!((first.blocks, first.reads, first.blocks_ahead), (4, 3, 0));
     assert!(first.read_time > 0);
     assert_eq!(bed.context.metrics.cache_read_time.get(), first.read_time);
     assert_eq!(lookup(), Accesses { blocks: 3, ..Accesses::default() });
+    let absent = [key(77), vec![0]].concat();
+    let in_vain = of(|| assert!(run.get(&absent, key_hash(&absent), MAX_SEQNO).unwrap().is_none()));
+    assert_eq!(in_vain, Accesses { blocks: 1, ..Accesses::default() }, "the filter says so");
 }
 
 #[test]
