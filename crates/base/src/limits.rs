@@ -35,16 +35,21 @@ pub const LEAF_RAW_BYTES: u64 = 16 << 20;
 /// Most children of an internal node.
 pub const FANOUT_MAX: usize = 64;
 
-/// What must wait for a leaf before it is flushed to, as a share of the leaf's size:
-/// a quarter means each leaf byte is rewritten about four times in its life in the buffer above.
+/// What must wait for a leaf before it is flushed to, as a share of the size it is built to (1 / this). A leaf is written anew for each
+/// such share; of half a leaf that is a fifth less for each row than of a quarter, and up to half a leaf of dead versions
+/// waits (docs/decisions/0014-random-inserts.md).
 pub const FLUSH_SHARE_OF_LEAF: u64 = 2;
 
 /// Most runs in a node's buffer before the fullest child is flushed or runs are merged,
 /// whatever the sizes: a read may have to look into each.
 pub const BUFFER_RUNS_MAX: usize = 12;
 
-/// What a waiting tombstone adds to a child's debt, in bytes: dead rows must not linger (queues).
+/// What a tombstone that waits for a leaf adds to what waits for it, in bytes: dead rows must not linger (queues), and 16,384 of them
+/// flush a leaf.
 pub const TOMBSTONE_DEBT_BYTES: u64 = 512;
+
+/// The same for one that waits for an inner node, of which 65,536 flush it.
+pub const TOMBSTONE_DEBT_INNER_BYTES: u64 = 256;
 
 /// Default size of the log's files.
 pub const LOG_FILE_BYTES: u64 = 64 << 20;

@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, Kind, Result, MAX_SEQNO};
+use pando_base::{DictId, Kind, Result};
 use pando_run::merge::MergeCursor;
-use pando_run::{Run, RunCursor};
+use pando_run::{Lookup, Run, RunCursor};
 use pando_tree::PrivateWriter;
 use pando_txn::{Mark, WriteSet};
 
@@ -133,16 +133,17 @@ impl Level {
         self.runs().map(|(_, run)| run.meta().disk_bytes).sum()
     }
 
-    /// What was written to a key: `Some(None)` is a delete. `hash` is the key's.
+    /// What was written to a key: `Some(None)` is a delete.
     ///
     /// # Errors
     /// Those of reading.
-    pub(crate) fn get(&self, id: DictId, key: &[u8], hash: u64) -> Result<Option<Option<Vec<u8>>>> {
+    pub(crate) fn get(&self, id: DictId, lookup: &Lookup<'_>) -> Result<Option<Option<Vec<u8>>>> {
         let runs = self.runs_of(id);
-        let Some(run) = runs.get(runs.partition_point(|run| run.meta().max_key.as_slice() < key)) else {
+        let Some(run) = runs.get(runs.partition_point(|run| run.meta().max_key.as_slice() < lookup.key()))
+        else {
             return Ok(None);
         };
-        let found = run.get(key, hash, MAX_SEQNO)?;
+        let found = run.get(lookup)?;
         Ok(found.map(|found| (found.kind == Kind::Put).then_some(found.value)))
     }
 }

@@ -27,8 +27,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::{DictId, Metrics, Result, TxnId};
-use pando_run::key_hash;
+use pando_base::{DictId, Metrics, Result, TxnId, MAX_SEQNO};
+use pando_run::Lookup;
 use pando_txn::{Mark, WriteSet};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -132,9 +132,9 @@ impl State {
         if self.levels.is_empty() {
             return Ok(None);
         }
-        let hash = key_hash(key);
+        let lookup = Lookup::new(key, MAX_SEQNO);
         for level in self.levels.iter().rev() {
-            if let Some(own) = level.get(dict, key, hash)? {
+            if let Some(own) = level.get(dict, &lookup)? {
                 return Ok(Some(own));
             }
         }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use pando_base::{DictId, Kind, Metrics, RecordRef, Result, RunId, MAX_SEQNO};
 use pando_column::{Compression, Segment, SegmentBuilder, Shapes};
 use pando_run::merge::{MergeCursor, VersionFilter};
-use pando_run::{key_hash, BlockCache, Run, RunContext, RunOptions, RunWriter};
+use pando_run::{BlockCache, Lookup, Run, RunContext, RunOptions, RunWriter};
 use pando_storage::vfs::{SimVfs, Vfs};
 use pando_storage::TreeFile;
 
@@ -100,7 +100,7 @@ fn gets(what: &str, run: &Run, rows: u64, absent: u64) -> Result<()> {
     let mut found = 0;
     for i in 0..count {
         let key = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % rows * 2 + absent).to_be_bytes();
-        found += u64::from(run.get(&key, key_hash(&key), MAX_SEQNO)?.is_some());
+        found += u64::from(run.get(&Lookup::new(&key, MAX_SEQNO))?.is_some());
     }
     assert_eq!(found, count * (1 - absent));
     report(what, count, start);

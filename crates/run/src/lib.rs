@@ -49,7 +49,7 @@ pub use cache::BlockCache;
 pub use columns::{Columns, RunColumns};
 pub use cursor::RunCursor;
 pub use filter::key_hash;
-pub use lookup::{screened, Candidate, Found};
+pub use lookup::{Candidate, Found, Lookup, Screened};
 pub use loose::LooseColumns;
 pub use meta::RunMeta;
 pub use pando_column::{Compression, DecodeError, Zone, Zones};

@@ -3,17 +3,17 @@
 //! 1. smallest and largest key and seqno, 2. the filter page of the segment the key would be in, 3. the index, and that segment; in
 //!    the rare case that versions of the key go on there, the next one too.
 //!
-//! Where a row is inserted with a new key, or updated, many runs are asked, and nearly all say no at step 2. So [`screened`] looks the pages up
-//! for all of them first, and then asks one filter right after another: each is three places in memory that are nowhere near the processor, and it
+//! Where a row is inserted with a new key, or updated, many runs are asked, and nearly all say no at step 2. So [`Lookup::screened`] looks the pages up
+//! for all of them first, as far as they are in the cache, and then asks one filter right after another: each is three places in memory that are nowhere near the processor, and it
 //! waits for those of several runs together.
 
 use std::sync::Arc;
 
-use pando_base::{Kind, Result, Seqno, MAX_SEQNO};
+use pando_base::{Kind, Result, Seqno};
 use pando_column::Segment;
 use smallvec::SmallVec;
 
-use crate::filter::FilterPage;
+use crate::filter::{key_hash, FilterPage};
 use crate::run::Run;
 
 /// So many filters at a time.
@@ -30,43 +30,132 @@ pub struct Found {
     pub value: Vec<u8>,
 }
 
-/// A run that may have a key, as far as was asked.
+/// A search for the newest version of a key up to a snapshot, in as many runs as there are.
+#[derive(Clone, Copy, Debug)]
+pub struct Lookup<'k> {
+    key: &'k [u8],
+    hash: u64,
+    snapshot: Seqno,
+}
+
+impl<'k> Lookup<'k> {
+    /// Hashes the key, for the filters of all runs.
+    pub fn new(key: &'k [u8], snapshot: Seqno) -> Lookup<'k> {
+        Lookup { key, hash: key_hash(key), snapshot }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &'k [u8] {
+        self.key
+    }
+
+    /// Those of `runs` that may have such a version, in the order given.
+    ///
+    /// Runs whose filter's page is not in the cache are left until those before them have been handed out: if one of these has it, nothing is
+    /// read for them.
+    pub fn screened<'r, R: Iterator<Item = &'r Run>>(self, runs: R) -> Screened<'k, 'r, R> {
+        Screened { lookup: self, runs, held: None, ready: SmallVec::new().into_iter() }
+    }
+}
+
+/// See [`Lookup::screened`].
 #[derive(Debug)]
-pub struct Candidate<'r> {
+pub struct Screened<'k, 'r, R> {
+    lookup: Lookup<'k>,
+    runs: R,
+    /// The first one that is not in a group yet.
+    held: Option<&'r Run>,
+    ready: smallvec::IntoIter<[Candidate<'k, 'r>; AT_ONCE]>,
+}
+
+impl<'k, 'r, R: Iterator<Item = &'r Run>> Screened<'k, 'r, R> {
+    /// Asks the filters of the next group. False: there is none.
+    fn next_group(&mut self) -> Result<bool> {
+        let mut group: SmallVec<[Candidate<'k, 'r>; AT_ONCE]> = SmallVec::new();
+        while group.len() < AT_ONCE {
+            let Some(run) = self.held.take().or_else(|| self.runs.next()) else { break };
+            if !run.is_in_range(&self.lookup) {
+                continue;
+            }
+            let filter = match group.is_empty() {
+                true => run.filter_for(self.lookup.key)?,
+                false => match run.cached_filter_for(self.lookup.key) {
+                    Some(filter) => filter,
+                    None => {
+                        self.held = Some(run);
+                        break;
+                    }
+                },
+            };
+            group.push(Candidate { lookup: self.lookup, run, filter });
+        }
+        let Some(metrics) = group.first().map(|candidate| &candidate.run.context().metrics) else {
+            return Ok(false);
+        };
+        // Nothing else is done between these that the processor would have to wait for.
+        let maybe: SmallVec<[bool; AT_ONCE]> = group.iter().map(Candidate::may_have_it).collect();
+        let asked = group.iter().zip(&maybe).filter(|(candidate, _)| candidate.filter.is_some());
+        let (probes, negatives) = asked.fold((0, 0), |(all, no), (_, may)| (all + 1, no + u64::from(!may)));
+        metrics.filter_probes.add(probes);
+        metrics.filter_negatives.add(negatives);
+        let passed = group.into_iter().zip(maybe).filter_map(|(candidate, may)| may.then_some(candidate));
+        self.ready = passed.collect::<SmallVec<_>>().into_iter();
+        Ok(true)
+    }
+}
+
+impl<'k, 'r, R: Iterator<Item = &'r Run>> Iterator for Screened<'k, 'r, R> {
+    type Item = Result<Candidate<'k, 'r>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(candidate) = self.ready.next() {
+                return Some(Ok(candidate));
+            }
+            match self.next_group() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// A run that may have what is looked for.
+#[derive(Debug)]
+pub struct Candidate<'k, 'r> {
+    lookup: Lookup<'k>,
     run: &'r Run,
     /// That of the key's segment; `None`: only the segment knows.
     filter: Option<Arc<FilterPage>>,
 }
 
-impl Candidate<'_> {
-    /// The newest version of `key` up to `snapshot`, if the run has one.
+impl Candidate<'_, '_> {
+    /// The version, if the run has one.
     ///
     /// # Errors
     /// Those of reading blocks.
-    pub fn get(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Found>> {
-        let found = self.locate(key, snapshot)?;
-        Ok(found.map(|(segment, row)| {
+    pub fn get(&self) -> Result<Option<Found>> {
+        Ok(self.locate()?.map(|(segment, row)| {
             let r = segment.record(row);
             Found { seqno: r.seqno, kind: r.kind, value: r.value.to_vec() }
         }))
     }
 
-    /// Seqno and kind of the newest version of `key`, if the run has one.
+    /// Its seqno and kind alone.
     ///
     /// # Errors
     /// Those of reading blocks.
-    pub fn newest(&self, key: &[u8]) -> Result<Option<(Seqno, Kind)>> {
-        let found = self.locate(key, MAX_SEQNO)?;
-        Ok(found.map(|(segment, row)| (segment.seqno(row), segment.kind(row))))
+    pub fn seqno_and_kind(&self) -> Result<Option<(Seqno, Kind)>> {
+        Ok(self.locate()?.map(|(segment, row)| (segment.seqno(row), segment.kind(row))))
     }
 
-    /// What its filter says.
-    fn passes(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|page| page.may_contain(hash))
+    fn may_have_it(&self) -> bool {
+        self.filter.as_ref().is_none_or(|page| page.may_contain(self.lookup.hash))
     }
 
-    /// Where the newest version of `key` up to `snapshot` is.
-    fn locate(&self, key: &[u8], snapshot: Seqno) -> Result<Option<(Arc<Segment>, usize)>> {
+    fn locate(&self) -> Result<Option<(Arc<Segment>, usize)>> {
+        let Lookup { key, snapshot, .. } = self.lookup;
         let index = self.run.index()?;
         let mut number = index.segment_for(key);
         loop {
@@ -84,61 +173,40 @@ impl Candidate<'_> {
     }
 }
 
-/// Those of `runs` that may have a version of `key` up to `snapshot`, in the order given; `hash` is
-/// [`key_hash`](crate::key_hash)`(key)`.
-///
-/// # Errors
-/// Those of reading blocks.
-pub fn screened<'r>(
-    runs: impl IntoIterator<Item = &'r Run>,
-    key: &[u8],
-    hash: u64,
-    snapshot: Seqno,
-) -> Result<Vec<Candidate<'r>>> {
-    let mut passed = Vec::new();
-    let mut runs = runs.into_iter().peekable();
-    while let Some(metrics) = runs.peek().map(|run| &run.context().metrics) {
-        let mut group: SmallVec<[Candidate<'r>; AT_ONCE]> = SmallVec::new();
-        for run in runs.by_ref().take(AT_ONCE) {
-            group.extend(run.candidate(key, snapshot)?);
-        }
-        // Nothing else is done between these that the processor would have to wait for.
-        let maybe: SmallVec<[bool; AT_ONCE]> = group.iter().map(|candidate| candidate.passes(hash)).collect();
-        let asked = group.iter().zip(&maybe).filter(|(candidate, _)| candidate.filter.is_some());
-        let (probes, negatives) = asked.fold((0, 0), |(all, no), (_, may)| (all + 1, no + u64::from(!may)));
-        metrics.filter_probes.add(probes);
-        metrics.filter_negatives.add(negatives);
-        passed.extend(group.into_iter().zip(maybe).filter_map(|(candidate, may)| may.then_some(candidate)));
-    }
-    Ok(passed)
-}
-
 impl Run {
-    /// The newest version of `key` up to `snapshot`, if this run has one; `hash` is [`key_hash`](crate::key_hash)`(key)`.
+    /// What the lookup finds in this run alone.
     ///
     /// # Errors
     /// Those of reading blocks.
-    pub fn get(&self, key: &[u8], hash: u64, snapshot: Seqno) -> Result<Option<Found>> {
-        let candidate = screened([self], key, hash, snapshot)?;
-        candidate.first().map_or(Ok(None), |candidate| candidate.get(key, snapshot))
+    pub fn get(&self, lookup: &Lookup<'_>) -> Result<Option<Found>> {
+        lookup.screened([self].into_iter()).next().map_or(Ok(None), |candidate| candidate?.get())
     }
 
-    /// Seqno and kind of the newest version of `key`, if this run has one; `hash` as in [`Self::get`].
+    /// As [`Self::get`], but seqno and kind alone.
     ///
     /// # Errors
     /// Those of reading blocks.
-    pub fn newest(&self, key: &[u8], hash: u64) -> Result<Option<(Seqno, Kind)>> {
-        let candidate = screened([self], key, hash, MAX_SEQNO)?;
-        candidate.first().map_or(Ok(None), |candidate| candidate.newest(key))
+    pub fn seqno_and_kind(&self, lookup: &Lookup<'_>) -> Result<Option<(Seqno, Kind)>> {
+        lookup.screened([self].into_iter()).next().map_or(Ok(None), |candidate| candidate?.seqno_and_kind())
     }
 
-    /// Steps 1 and 2, but for asking the filter. `None`: not here.
-    fn candidate(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Candidate<'_>>> {
+    fn is_in_range(&self, lookup: &Lookup<'_>) -> bool {
         let meta = self.meta();
-        if key < &meta.min_key[..] || key > &meta.max_key[..] || snapshot < meta.min_seqno {
-            return Ok(None);
+        meta.min_key[..] <= *lookup.key
+            && *lookup.key <= meta.max_key[..]
+            && meta.min_seqno <= lookup.snapshot
+    }
+
+    /// The filter's page that has the key, if it has a filter; read if it is not in the cache.
+    fn filter_for(&self, key: &[u8]) -> Result<Option<Arc<FilterPage>>> {
+        self.pages()?.page_for(key).map(|place| self.filter_page(place)).transpose()
+    }
+
+    /// The same, if nothing has to be read for it.
+    fn cached_filter_for(&self, key: &[u8]) -> Option<Option<Arc<FilterPage>>> {
+        match self.cached_pages()?.page_for(key) {
+            None => Some(None),
+            Some(place) => self.cached_filter_page(place).map(Some),
         }
-        let filter = self.pages()?.page_for(key).map(|page| self.filter_page(page)).transpose()?;
-        Ok(Some(Candidate { run: self, filter }))
     }
 }

@@ -1,6 +1,6 @@
 //! Which page of a run's filter has a key.
 //!
-//! Most lookups in a run end at its filter. So that they need nothing else, a run keeps this once its index was read: some forty bytes and a key for
+//! Most lookups in a run end at its filter. So that they need nothing else, a run keeps this once its index was read: some sixty bytes and a key for
 //! each page, which is to say for every 32,768 keys ([`FILTER_PAGE_KEYS`](pando_base::limits::FILTER_PAGE_KEYS)). The pages themselves are in the
 //! cache, as all that is large.
 #![deny(clippy::indexing_slicing)]

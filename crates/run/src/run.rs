@@ -300,6 +300,19 @@ impl Run {
         Ok(self.pages.get_or_init(|| Pages::of(&index)))
     }
 
+    /// The same, unless the index would have to be read.
+    pub(crate) fn cached_pages(&self) -> Option<&Pages> {
+        self.pages.get()
+    }
+
+    /// A page of the filter, if it is in the cache.
+    pub(crate) fn cached_filter_page(&self, place: Place) -> Option<Arc<FilterPage>> {
+        match self.context.cache.get(&self.key_of(place))? {
+            Block::Filter(page) => Some(page),
+            other => unreachable!("a filter block is cached as {other:?}"),
+        }
+    }
+
     /// A page of the filter, through the cache.
     pub(crate) fn filter_page(&self, place: Place) -> Result<Arc<FilterPage>> {
         let load = || Ok(Block::Filter(Arc::new(self.read_filter_page(place)?)));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use pando_base::{DictId, Kind, Metrics, RecordRef, RunId, MAX_SEQNO};
 use pando_column::Compression;
 use pando_memory::{footprint, Allocator};
-use pando_run::{key_hash, BlockCache, Run, RunContext, RunOptions, RunWriter};
+use pando_run::{BlockCache, Lookup, Run, RunContext, RunOptions, RunWriter};
 use pando_storage::vfs::{SimVfs, Vfs};
 use pando_storage::TreeFile;
 
@@ -64,7 +64,7 @@ fn blocks_in_the_cache_weigh_what_is_allocated_for_them() {
             let run = write(&context, id, rows, value_bytes, compression);
             let get = |row: u64| {
                 let key = row.to_be_bytes();
-                assert!(run.get(&key, key_hash(&key), MAX_SEQNO).unwrap().is_some());
+                assert!(run.get(&Lookup::new(&key, MAX_SEQNO)).unwrap().is_some());
             };
             get(0);
             let (held, weight) = (HELD.load(Ordering::Relaxed), cache.bytes() as i64);

@@ -4,7 +4,7 @@
 //! A chunk is of use as long as nobody inserts into its range. What it has is then what every snapshot sees that is not older
 //! than its newest record:
 //! 1. The reader announces it, and then goes over the records. If the snapshot does not see all of them, it is dropped.
-//! 2. A writer inserts, and then looks whether that is in an announced chunk, which it drops. Between the two steps both
+//! 2. A writer inserts some records, and then looks whether one is in an announced chunk, which it drops. Between the two steps both
 //!    have a fence, so either the writer finds the announcement, or the reader finds the record, which the snapshot does not
 //!    see.
 //! 3. A commit is visible after its inserts: who sees it does not find the chunk any more. Others may still use it.

@@ -181,12 +181,12 @@ impl Memtable {
         for record in records {
             debug_assert_eq!(record.seqno, last.seqno, "the records of one commit");
             debug_assert!(record.kind == Kind::Put || record.value.is_empty(), "a delete has no value");
-            bytes += record.key.len() as u64 + record.value.len() as u64 + RECORD_OVERHEAD_BYTES;
+            bytes += counted_bytes(record);
             tombstones += u64::from(record.kind == Kind::Delete);
         }
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if before / self.mark_bytes != (before + bytes) / self.mark_bytes {
-            self.marks.lock().push(last.key.into());
+            self.mark(records, before);
         }
         self.rows.fetch_add(records.len() as u64, Ordering::Relaxed);
         if tombstones > 0 {
@@ -194,6 +194,17 @@ impl Memtable {
         }
         if self.first_seqno.load(Ordering::Relaxed) > last.seqno {
             self.first_seqno.fetch_min(last.seqno, Ordering::AcqRel);
+        }
+    }
+
+    /// Notes the records with which a mark is reached, `before` bytes being there already.
+    fn mark(&self, records: &[RecordRef<'_>], mut before: u64) {
+        for record in records {
+            let after = before + counted_bytes(record);
+            if before / self.mark_bytes != after / self.mark_bytes {
+                self.marks.lock().push(record.key.into());
+            }
+            before = after;
         }
     }
 
@@ -313,6 +324,11 @@ impl Memtable {
     }
 }
 
+/// What a record counts for in [`Memtable::bytes`].
+fn counted_bytes(record: &RecordRef<'_>) -> u64 {
+    record.key.len() as u64 + record.value.len() as u64 + RECORD_OVERHEAD_BYTES
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,6 +400,31 @@ mod tests {
         }
         assert!((60..=64).contains(&marks.len()), "{}", marks.len());
         assert!(parts.iter().all(|rows| *rows <= 8000 / 63), "{parts:?}");
+    }
+
+    /// The records of a commit come in groups in the order of keys: the last of each is no good mark.
+    #[test]
+    fn marks_divide_what_was_inserted_in_groups_evenly() {
+        let memtable = Memtable::new(1 << 20);
+        let mut numbers: Vec<u64> = (0..8000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        for (group, seqno) in numbers.chunks_mut(20).zip(1..) {
+            group.sort_unstable();
+            let keys: Vec<[u8; 8]> = group.iter().map(|n| n.to_be_bytes()).collect();
+            let record = |key| RecordRef { key, seqno, kind: Kind::Put, value: &[0; 67] };
+            memtable.insert_all(&keys.iter().map(|key| record(&key[..])).collect::<Vec<_>>());
+        }
+        let marks: Vec<u64> =
+            memtable.marks().iter().map(|mark| u64::from_be_bytes((**mark).try_into().unwrap())).collect();
+        assert!((60..=64).contains(&marks.len()), "{}", marks.len());
+        let low = marks.iter().filter(|mark| **mark < u64::MAX / 2).count();
+        assert!((20..=44).contains(&low), "{low} of {} are in the lower half", marks.len());
+        // One group may reach many marks.
+        let large = Memtable::new(1 << 20);
+        let values = vec![0; 100_000];
+        let keys: Vec<[u8; 1]> = (0..8).map(|n| [n]).collect();
+        let record = |key| RecordRef { key, seqno: 1, kind: Kind::Put, value: &values };
+        large.insert_all(&keys.iter().map(|key| record(&key[..])).collect::<Vec<_>>());
+        assert_eq!(large.marks().len(), 8);
     }
 
     #[test]

@@ -120,7 +120,16 @@ impl Child {
             Body::Leaf(_) => config.leaf_flush_bytes(),
             Body::Node(_) => config.node_flush_bytes(),
         };
-        debt(&self.pending).saturating_mul(SCORE_DUE) / due
+        self.debt().saturating_mul(SCORE_DUE) / due
+    }
+
+    /// What waits for it, in bytes, with tombstones weighted.
+    fn debt(&self) -> u64 {
+        let tombstone = match self.body {
+            Body::Leaf(_) => limits::TOMBSTONE_DEBT_BYTES,
+            Body::Node(_) => limits::TOMBSTONE_DEBT_INNER_BYTES,
+        };
+        self.pending.bytes + self.pending.tombstones * tombstone
     }
 
     /// Nothing at all is below it.
@@ -132,11 +141,6 @@ impl Child {
             }
         }
     }
-}
-
-/// What waits, in bytes, with tombstones weighted: dead rows must not linger.
-pub(crate) fn debt(pending: &Estimate) -> u64 {
-    pending.bytes + pending.tombstones * limits::TOMBSTONE_DEBT_BYTES
 }
 
 /// Sums over a subtree, computed when a node is built.
@@ -311,7 +315,7 @@ fn totals(children: &[Child], buffer: &[BufferRun], config: &TreeConfig) -> Tota
     let (mut owed, mut allowed) = (0, 0);
     for child in children {
         totals.heat = totals.heat.max(child.score(config));
-        owed += debt(&child.pending);
+        owed += child.debt();
         add(&mut totals.waiting, &child.pending);
         match &child.body {
             Body::Leaf(leaf) => {

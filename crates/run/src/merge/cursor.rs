@@ -19,14 +19,14 @@ pub struct MergeCursor {
     inputs: Vec<RunCursor>,
     /// The inputs that are on a record, as a heap: the record of the input at place i is
     /// before those of the inputs at places 2i + 1 and 2i + 2.
-    heap: Vec<Place>,
+    heap: Vec<Top>,
     /// Length of what all keys of the merge begin with.
     shared: usize,
 }
 
-/// An input that is on a record.
+/// An input that is on a record, and the beginning of that.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Top {
     /// The eight bytes of the record's key after what all begin with.
     head: u64,
     /// Number of the input.
@@ -47,7 +47,7 @@ impl MergeCursor {
                 None => input.seek_first()?,
             }
             if input.valid() {
-                heap.push(Place { head: 0, input: number });
+                heap.push(Top { head: 0, input: number });
             }
         }
         let mut merge = MergeCursor { inputs, heap, shared: 0 };
@@ -95,7 +95,7 @@ impl MergeCursor {
 
     /// How many bytes the keys to come have in common at least: those of the smallest and of one that is above them all.
     fn shared_by_all(&self, hi: Option<&[u8]>) -> usize {
-        let inputs = self.heap.iter().map(|place| &self.inputs[place.input]);
+        let inputs = self.heap.iter().map(|top| &self.inputs[top.input]);
         let smallest = inputs.clone().map(RunCursor::key).min();
         let largest = inputs.map(RunCursor::largest_key).max();
         let above = hi.filter(|hi| largest.is_some_and(|largest| *hi <= largest)).or(largest);
@@ -104,7 +104,7 @@ impl MergeCursor {
 
     #[inline]
     fn head_of(&self, input: usize) -> u64 {
-        key_head(&self.inputs[input].key()[self.shared..])
+        key_head(self.inputs[input].key().get(self.shared..).unwrap_or_default())
     }
 
     fn sift_down(&mut self, mut at: usize) {

@@ -3,7 +3,7 @@
 use pando_base::{Accesses, MAX_SEQNO};
 
 use super::*;
-use crate::key_hash;
+use crate::Lookup;
 
 /// What `work` asks for.
 fn of(work: impl FnOnce()) -> Accesses {
@@ -16,7 +16,7 @@ fn of(work: impl FnOnce()) -> Accesses {
 fn a_lookup_counts_index_filter_and_segment_and_reads_each_once() {
     let bed = Bed::new(64 << 20);
     let run = bed.write(1, small(4000), &plain(10_000, 30));
-    let lookup = || of(|| assert!(run.get(&key(77), key_hash(&key(77)), MAX_SEQNO).unwrap().is_some()));
+    let lookup = || of(|| assert!(run.get(&Lookup::new(&key(77), MAX_SEQNO)).unwrap().is_some()));
     let first = lookup();
     // The index for the places of the filter's pages, and again for the segment.
     assert_eq!((first.blocks, first.reads, first.blocks_ahead), (4, 3, 0));
@@ -24,7 +24,7 @@ fn a_lookup_counts_index_filter_and_segment_and_reads_each_once() {
     assert_eq!(bed.context.metrics.cache_read_time.get(), first.read_time);
     assert_eq!(lookup(), Accesses { blocks: 3, ..Accesses::default() });
     let absent = [key(77), vec![0]].concat();
-    let in_vain = of(|| assert!(run.get(&absent, key_hash(&absent), MAX_SEQNO).unwrap().is_none()));
+    let in_vain = of(|| assert!(run.get(&Lookup::new(&absent, MAX_SEQNO)).unwrap().is_none()));
     assert_eq!(in_vain, Accesses { blocks: 1, ..Accesses::default() }, "the filter says so");
 }
 

@@ -1,7 +1,7 @@
 //! Private runs: written without a seqno, given one by their reference.
 
 use super::*;
-use crate::{key_hash, RunMeta};
+use crate::{Lookup, RunMeta};
 use pando_base::MAX_SEQNO;
 
 fn unnumbered(count: u32) -> Model {
@@ -35,12 +35,11 @@ fn an_adopted_run_is_seen_at_its_commit_in_every_way_it_is_read() {
     let expected: Vec<_> = (0..100).map(|i| (key(i), 42)).collect();
     assert_eq!(content(&adopted), expected);
     adopted.verify(&Shapes::default()).unwrap();
-    let hash = key_hash(&key(8));
-    assert_eq!(adopted.get(&key(8), hash, 41).unwrap(), None, "a snapshot before the commit");
-    let found = adopted.get(&key(8), hash, 42).unwrap().unwrap();
+    assert_eq!(adopted.get(&Lookup::new(&key(8), 41)).unwrap(), None, "a snapshot before the commit");
+    let found = adopted.get(&Lookup::new(&key(8), 42)).unwrap().unwrap();
     assert_eq!((found.seqno, found.value), (42, b"value 8".to_vec()));
-    assert_eq!(adopted.newest(&key(7), key_hash(&key(7))).unwrap(), Some((42, Kind::Delete)));
-    assert_eq!(adopted.get(&key(9), key_hash(&key(9)), MAX_SEQNO).unwrap().unwrap().seqno, 42);
+    assert_eq!(adopted.seqno_and_kind(&Lookup::new(&key(7), MAX_SEQNO)).unwrap(), Some((42, Kind::Delete)));
+    assert_eq!(adopted.get(&Lookup::new(&key(9), MAX_SEQNO)).unwrap().unwrap().seqno, 42);
     let mut merge =
         crate::merge::MergeCursor::new(vec![adopted.cursor().bypass_cache()], None, None).unwrap();
     while merge.valid() {

@@ -6,12 +6,19 @@ use crate::merge::{MergeCursor, VersionFilter};
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
+    /// All keys may begin with the same bytes, and the ends of the range be within, before or behind these.
     #[test]
     fn a_merge_gives_every_record_of_the_range_once_and_in_order(
-        model in models(300), owners in vec(0usize..5, 300), options in all_options(),
-        lo in proptest::option::of(keys()), hi in proptest::option::of(keys()), bypass in any::<bool>(),
+        model in models(300), owners in vec(0usize..5, 300), options in all_options(), prefix in vec(5u8..7, 0..12),
+        lo in proptest::option::of((any::<bool>(), keys())), hi in proptest::option::of((any::<bool>(), keys())),
+        bypass in any::<bool>(),
     ) {
         let bed = Bed::new(1 << 20);
+        let behind = |key: Vec<u8>| [prefix.clone(), key].concat();
+        let model: Model =
+            model.into_iter().map(|((key, seqno), value)| ((behind(key), seqno), value)).collect();
+        let end = |(is_behind, key)| if is_behind { behind(key) } else { key };
+        let (lo, hi) = (lo.map(end), hi.map(end));
         let mut parts: Vec<Model> = vec![Model::new(); 5];
         for (record, owner) in model.iter().zip(owners) {
             parts[owner].insert(record.0.clone(), record.1.clone());

@@ -3,6 +3,7 @@
 mod accesses;
 mod adoption;
 mod cursors;
+mod lookups;
 mod merges;
 mod trouble;
 mod wholes;

@@ -5,7 +5,7 @@ use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, S
 use pando_storage::vfs::FaultKind;
 
 use super::*;
-use crate::key_hash;
+use crate::Lookup;
 
 #[test]
 fn every_flipped_bit_of_a_block_is_found_and_no_lookup_answers_wrongly() {
@@ -21,7 +21,7 @@ fn every_flipped_bit_of_a_block_is_found_and_no_lookup_answers_wrongly() {
         assert!(matches!(error, Error::Corruption { .. }), "{error}");
         assert!(error.to_string().contains(PATH), "{error}");
         for i in (0..200).step_by(7) {
-            match run.get(&key(i), key_hash(&key(i)), MAX_SEQNO) {
+            match run.get(&Lookup::new(&key(i), MAX_SEQNO)) {
                 Ok(found) => assert_eq!(found.map(|f| f.value), model[&(key(i), Reverse(9))]),
                 Err(error) => assert!(matches!(error, Error::Corruption { .. }), "{error}"),
             }
@@ -83,7 +83,7 @@ fn a_read_that_fails_is_an_error_and_the_next_one_succeeds() {
         }
         bed.sim.clear_faults();
         assert_eq!(scan(&mut cursor).unwrap(), 2000);
-        assert!(run.get(&key(7), key_hash(&key(7)), 9).unwrap().is_some());
+        assert!(run.get(&Lookup::new(&key(7), 9)).unwrap().is_some());
     }
     assert!(failed > 3, "{failed}");
 }
@@ -114,7 +114,7 @@ fn a_segment_that_is_valid_but_not_the_promised_one_is_refused() {
     let mut meta = other.meta().clone();
     meta.rows += 1;
     let lying = Run::new(bed.context.clone(), meta, Vec::new());
-    assert!(matches!(lying.get(&key(3), key_hash(&key(3)), 9), Err(Error::Corruption { .. })));
+    assert!(matches!(lying.get(&Lookup::new(&key(3), 9)), Err(Error::Corruption { .. })));
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn what_segments_have_in_common_is_used_where_it_pays_and_missed_where_it_is_dam
     assert!(run.meta().disk_bytes * 3 < each_its_own.meta().disk_bytes);
     run.verify(&shapes).unwrap();
     let again = Run::new(bed.context.clone(), run.meta().clone(), Vec::new());
-    let get = |n| again.get(&key(n), key_hash(&key(n)), 9);
+    let get = |n| again.get(&Lookup::new(&key(n), 9));
     assert!((0..20_000).step_by(99).all(|n| get(n).unwrap().is_some()));
     drop(again);
 
     bed.sim.flip_bit(Path::new(PATH), place.offset + 50, 3);
     let run = Run::new(bed.context.clone(), run.meta().clone(), Vec::new());
     let damaged = |error: Error| error.to_string().contains(&format!("offset {}", place.offset));
-    assert!(run.get(&key(1), key_hash(&key(1)), 9).is_err_and(damaged));
+    assert!(run.get(&Lookup::new(&key(1), 9)).is_err_and(damaged));
     assert!(run.verify(&shapes).is_err_and(damaged));
 }
 

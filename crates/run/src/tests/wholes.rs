@@ -3,7 +3,7 @@
 use pando_base::MAX_SEQNO;
 
 use super::*;
-use crate::{key_hash, Estimate, Found, RunMeta};
+use crate::{Estimate, Found, Lookup, RunMeta};
 
 fn expected(model: &Model, key: &[u8], snapshot: Seqno) -> Option<Found> {
     records(model).find(|r| r.key == key && r.seqno <= snapshot).map(|r| Found {
@@ -17,10 +17,10 @@ fn check_lookups(run: &Run, model: &Model, probes: &[(Vec<u8>, Seqno)]) {
     let own =
         model.keys().flat_map(|(key, seqno)| [seqno.0 - 1, seqno.0, MAX_SEQNO].map(|s| (key.clone(), s)));
     for (key, snapshot) in own.chain(probes.iter().cloned()) {
-        let found = run.get(&key, key_hash(&key), snapshot).unwrap();
+        let found = run.get(&Lookup::new(&key, snapshot)).unwrap();
         assert_eq!(found, expected(model, &key, snapshot), "key {key:?} at {snapshot}");
         let newest = expected(model, &key, MAX_SEQNO).map(|f| (f.seqno, f.kind));
-        assert_eq!(run.newest(&key, key_hash(&key)).unwrap(), newest);
+        assert_eq!(run.seqno_and_kind(&Lookup::new(&key, MAX_SEQNO)).unwrap(), newest);
     }
 }
 
@@ -110,9 +110,9 @@ fn filters_answer_for_absent_keys_without_reading_segments() {
     let bed = Bed::new(10 << 20);
     let run = bed.write_pages(1, small(1000), 500, &plain(5000, 20));
     let absent = |i: u32| (i * 2 + 1).to_be_bytes();
-    run.get(&absent(0), key_hash(&absent(0)), MAX_SEQNO).unwrap();
+    run.get(&Lookup::new(&absent(0), MAX_SEQNO)).unwrap();
     for i in 0..4999 {
-        assert_eq!(run.newest(&absent(i), key_hash(&absent(i))).unwrap(), None);
+        assert_eq!(run.seqno_and_kind(&Lookup::new(&absent(i), MAX_SEQNO)).unwrap(), None);
     }
     let metrics = &bed.context.metrics;
     assert!(metrics.filter_negatives.get() > 4900, "{}", metrics.filter_negatives.get());
@@ -130,10 +130,10 @@ fn versions_of_one_key_may_straddle_many_segments_and_filter_pages() {
     assert!(run.index().unwrap().len() > 20);
     run.verify(&Shapes::default()).unwrap();
     for snapshot in 1..500 {
-        let found = run.get(&key(7), key_hash(&key(7)), snapshot).unwrap().unwrap();
+        let found = run.get(&Lookup::new(&key(7), snapshot)).unwrap().unwrap();
         assert_eq!(found.seqno, snapshot);
     }
-    assert_eq!(run.get(&key(7), key_hash(&key(7)), 0).unwrap(), None);
+    assert_eq!(run.get(&Lookup::new(&key(7), 0)).unwrap(), None);
     check_lookups(&run, &plain(6, 10), &[]);
 }
 
@@ -157,7 +157,7 @@ fn a_dropped_writer_and_a_dropped_run_leave_neither_space_nor_cached_blocks() {
 
     let run = bed.write(2, small(4000), &model);
     for i in (0..20_000).step_by(100) {
-        assert!(run.get(&key(i), key_hash(&key(i)), 9).unwrap().is_some());
+        assert!(run.get(&Lookup::new(&key(i), 9)).unwrap().is_some());
     }
     assert!(bed.context.cache.bytes() > 100_000);
     let cursor = run.cursor();
@@ -205,10 +205,10 @@ fn a_huge_value_among_small_ones_is_read_back() {
     model.insert((key(50), Reverse(10)), Some(huge));
     for compression in [Compression::None, Compression::Lz4] {
         let run = bed.write(1, RunOptions { compression, ..small(1000) }, &model);
-        let found = run.get(&key(50), key_hash(&key(50)), 10).unwrap().unwrap();
+        let found = run.get(&Lookup::new(&key(50), 10)).unwrap().unwrap();
         assert!(Some(found.value) == model[&(key(50), Reverse(10))]);
         assert!(bed.context.cache.bytes() < 1 << 20);
-        let near = run.get(&key(51), key_hash(&key(51)), 10).unwrap().unwrap();
+        let near = run.get(&Lookup::new(&key(51), 10)).unwrap().unwrap();
         assert_eq!(near.value.len(), 50);
     }
 }
@@ -224,7 +224,7 @@ fn threads_that_share_a_small_cache_all_read_the_truth() {
             scope.spawn(move || {
                 for i in 0..4000 {
                     let at = key((i * 17 + thread * 700) % 3000);
-                    let found = run.get(&at, key_hash(&at), 9).unwrap().unwrap();
+                    let found = run.get(&Lookup::new(&at, 9)).unwrap().unwrap();
                     assert_eq!(Some(&found.value), model[&(at, Reverse(9))].as_ref());
                 }
             });

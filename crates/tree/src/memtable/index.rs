@@ -63,20 +63,19 @@ impl Index {
     pub(super) fn insert_all(&self, records: &[RecordRef<'_>]) {
         for group in records.chunks(EXPECTED_AT_ONCE) {
             if group.len() > 1 {
-                group.iter().for_each(|record| self.expect(record));
+                group.iter().fold(None, |sent, record| self.expect(record, sent));
             }
             group.iter().for_each(|record| self.insert(*record));
         }
     }
 
-    /// A record is about to be inserted.
-    fn expect(&self, record: &RecordRef<'_>) {
-        if self.root().is_some_and(|root| root.level() > 0) {
-            let probe = Probe::new(record.key, record.seqno);
-            if let Some(parent) = self.find(&probe, Edge::After, 1) {
-                parent.prefetch_child(&probe);
-            }
+    /// A record is about to be inserted. Gives the leaf that was sent for, which was `sent` for the one before.
+    fn expect<'a>(&'a self, record: &RecordRef<'_>, sent: Option<&'a Node>) -> Option<&'a Node> {
+        if self.root()?.level() == 0 {
+            return None;
         }
+        let probe = Probe::new(record.key, record.seqno);
+        self.find(&probe, Edge::After, 1)?.prefetch_child(&probe, sent)
     }
 
     /// Makes the first node.
@@ -267,8 +266,13 @@ mod tests {
 
     use super::*;
 
-    fn insert(index: &Index, key: &[u8], seqno: Seqno) {
-        index.insert(RecordRef { key, seqno, kind: Kind::Put, value: &seqno.to_le_bytes() });
+    /// Values are the seqnos.
+    fn insert_group(index: &Index, group: &[(&[u8], Seqno)]) {
+        let values: Vec<[u8; 8]> = group.iter().map(|(_, seqno)| seqno.to_le_bytes()).collect();
+        let record = |((key, seqno), value)| RecordRef { key, seqno, kind: Kind::Put, value };
+        let records: Vec<RecordRef<'_>> =
+            group.iter().copied().zip(values.iter().map(|value| &value[..])).map(record).collect();
+        index.insert_all(&records);
     }
 
     fn all(index: &Index) -> Vec<(Vec<u8>, Seqno)> {
@@ -287,15 +291,15 @@ mod tests {
     proptest! {
         #[test]
         fn it_answers_as_an_ordered_map_does(
-            records in prop::collection::vec((any_key(), 1u64..6), 0..600),
+            records in prop::collection::vec((any_key(), 1u64..6), 0..600), at_once in 1usize..40,
             probes in prop::collection::vec((any_key(), 0u64..7), 1..60),
         ) {
             let index = Index::default();
             // Seqnos descend, as in the index.
             let mut model: BTreeMap<(Vec<u8>, u64), ()> = BTreeMap::new();
-            for (key, seqno) in &records {
-                insert(&index, key, *seqno);
-                model.insert((key.clone(), u64::MAX - seqno), ());
+            for group in records.chunks(at_once) {
+                insert_group(&index, &group.iter().map(|(key, seqno)| (&key[..], *seqno)).collect::<Vec<_>>());
+                model.extend(group.iter().map(|(key, seqno)| ((key.clone(), u64::MAX - seqno), ())));
             }
             let expected: Vec<(Vec<u8>, Seqno)> =
                 model.keys().map(|(key, turned)| (key.clone(), u64::MAX - turned)).collect();
@@ -351,9 +355,17 @@ mod tests {
             for thread in 0..THREADS {
                 let (index, done) = (&index, &done[thread as usize]);
                 scope.spawn(move || {
-                    for n in 0..EACH {
-                        insert(index, &key(thread, n), n + 1);
-                        done.store(n + 1, Ordering::Release);
+                    // One by one, by two, three and four.
+                    let mut n = 0;
+                    while n < EACH {
+                        let end = (n + 1 + thread).min(EACH);
+                        let keys: Vec<(Vec<u8>, Seqno)> = (n..end).map(|n| (key(thread, n), n + 1)).collect();
+                        insert_group(
+                            index,
+                            &keys.iter().map(|(key, seqno)| (&key[..], *seqno)).collect::<Vec<_>>(),
+                        );
+                        done.store(end, Ordering::Release);
+                        n = end;
                     }
                 });
             }

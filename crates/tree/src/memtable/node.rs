@@ -52,9 +52,11 @@ const LINE_BYTES: usize = 64;
 fn prefetch(node: &Node) {
     use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
     let start = std::ptr::from_ref(node).cast::<i8>();
-    for offset in (0..size_of::<Node>()).step_by(LINE_BYTES) {
-        // SAFETY: within the node; and it is a hint, which reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.add(offset)) };
+    // Nodes do not begin where lines do.
+    let into_line = start.addr() % LINE_BYTES;
+    for offset in (0..into_line + size_of::<Node>()).step_by(LINE_BYTES) {
+        // SAFETY: it is a hint, which reads nothing, of a line that has some of the node.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_sub(into_line).wrapping_add(offset)) };
     }
 }
 
@@ -224,11 +226,15 @@ impl Node {
 
     /// Sends for the memory of the child that a search for the probe comes to next, without waiting for it. A hint: if the node is changed
     /// meanwhile, it may be another one's.
-    pub(super) fn prefetch_child(&self, probe: &Probe<'_>) {
+    ///
+    /// Gives that child, and does nothing if it is `sent`.
+    pub(super) fn prefetch_child(&self, probe: &Probe<'_>, sent: Option<&Node>) -> Option<&Node> {
         let at = self.rank(1, probe, Edge::After).map_or(0, |rank| rank - 1);
-        if let Some(child) = self.child(at) {
+        let child = self.child(at)?;
+        if !sent.is_some_and(|sent| std::ptr::eq(sent, child)) {
             prefetch(child);
         }
+        Some(child)
     }
 
     /// The first or the last child; the last node of a level may have got a neighbour since.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pando_base::{Kind, RecordRef};
 use pando_column::vector::{Strings, Values, Vector};
 use pando_column::Pick;
 
@@ -140,7 +141,18 @@ fn chunks_beside_writers_are_what_snapshots_see() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for (n, key) in writes.iter().enumerate() {
-                    tree.gate().insert(key.as_bytes(), from + 1 + n as u64, pando_base::Kind::Put, b"v");
+                    let seqno = from + 1 + n as u64;
+                    if round % 2 == 0 {
+                        tree.gate().insert(key.as_bytes(), seqno, Kind::Put, b"v");
+                        continue;
+                    }
+                    // Commits of several rows: here ones that were there, deep in other chunks.
+                    let others =
+                        [format!("k{:04}r{round}-a", n * 5), format!("k{:04}r{round}-b", 690 - n * 5)];
+                    let mut all = [key.as_bytes(), others[0].as_bytes(), others[1].as_bytes()];
+                    all.sort_unstable();
+                    let record = |key| RecordRef { key, seqno, kind: Kind::Put, value: b"v" };
+                    tree.gate().insert_all(&all.map(record));
                 }
             });
             for _ in 0..5 {
@@ -149,7 +161,12 @@ fn chunks_beside_writers_are_what_snapshots_see() {
             }
         });
         for (n, key) in writes.iter().enumerate() {
-            world.model.write(key.as_bytes(), from + 1 + n as u64, Some(b"v"));
+            let seqno = from + 1 + n as u64;
+            world.model.write(key.as_bytes(), seqno, Some(b"v"));
+            if round % 2 == 1 {
+                world.model.write(format!("k{:04}r{round}-a", n * 5).as_bytes(), seqno, Some(b"v"));
+                world.model.write(format!("k{:04}r{round}-b", 690 - n * 5).as_bytes(), seqno, Some(b"v"));
+            }
         }
         world.last += writes.len() as u64;
         let (keys, _) = keys_of_chunks(&world, world.last);
