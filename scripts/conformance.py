@@ -305,6 +305,9 @@ def summary(all_verdicts):
 
 def main():
     arguments = sys.argv[1:]
+    if {"-h", "--help"} & set(arguments):
+        print(__doc__.strip())
+        return 0
     if arguments[:1] == ["--accept"]:
         accept(arguments[1], arguments[2], arguments[3:])
         return 0
@@ -313,6 +316,10 @@ def main():
     until = time.monotonic() + 60 * float(limits[0].split("=")[1]) if limits else math.inf
     names = [argument for argument in arguments if argument not in options + limits]
     suites, tests = (names[:1], names[1:]) if names else (SUITES, [])
+    unknown = [name for name in suites if name not in SUITES]
+    if unknown or any(name.startswith("-") for name in names):
+        print("conformance.py: no such suite or option: %s; suites are %s" % (" ".join(names), ", ".join(SUITES)), file=sys.stderr)
+        return 2
     os.makedirs(OUT, exist_ok=True)
     all_verdicts = {}
     for suite in suites:
