@@ -48,7 +48,7 @@ const _: () = assert!(align_of::<Node>() <= ALIGN && align_of::<Children>() <= A
 const LINE_BYTES: usize = 64;
 
 /// Sends for a node's memory.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn prefetch(node: &Node) {
     use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
     let start = std::ptr::from_ref(node).cast::<i8>();
@@ -60,8 +60,8 @@ fn prefetch(node: &Node) {
     }
 }
 
-/// Other processors have no stable way to say it.
-#[cfg(not(target_arch = "x86_64"))]
+/// For other processors there is no stable way to say it, and an interpreter has nothing to wait for.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
 fn prefetch(_: &Node) {}
 
 /// A place between two items, beside a probe. Searches lead to the nodes with the nearest item to the left of it.
