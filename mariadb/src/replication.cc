@@ -1,4 +1,6 @@
 #include "replication.h"
+#include "rpl_filter.h"
+#include <atomic>
 #include <shared_mutex>
 #include <unordered_map>
 
@@ -120,6 +122,26 @@ bool refuse_binlog_format(THD *thd, bool statement_capable)
            " PANDO is limited to row-logging when transaction isolation level is READ COMMITTED or"
            " READ UNCOMMITTED.");
   return true;
+}
+
+static void warn_of_two_engines()
+{
+  static std::atomic_flag said= ATOMIC_FLAG_INIT;
+  if (!said.test_and_set())
+    sql_print_warning("PANDO: a replicated transaction has written to tables of two engines and not to the binary log: "
+                      "a crash can leave it in one of them. If one has the position only, set gtid_pos_auto_engines=PANDO "
+                      "(or log_slave_updates=ON)");
+}
+
+int wait_for_turn(THD *thd)
+{
+  const bool is_logged= !thd->is_current_stmt_binlog_disabled();
+  /* Of a group that is written to the binary log the members wait there, all together. */
+  if (is_logged && binlog_filter->is_db_empty())
+    return 0;
+  if (!is_logged && thd->slave_thread && !thd->transaction->xid_state.is_explicit_XA())
+    warn_of_two_engines();
+  return thd->wait_for_prior_commit();
 }
 
 } // namespace pando

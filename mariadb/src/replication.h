@@ -52,6 +52,13 @@ private:
    its error, which the server would give it too, but without the reason. */
 bool refuse_binlog_format(THD *thd, bool statement_capable);
 
+/* Last step of a prepare: keeps the order of commits where the server does not. In a replica it orders them when it
+   writes its binary log, or when it calls one engine alone; a transaction of two engines that is not written to the
+   binary log (log_slave_updates=OFF, binlog_ignore_db) it lets pass earlier ones (10.11.18; the same happens to InnoDB
+   beside MyRocks). What the earlier one then commits, this one has not seen: an UPDATE would be lost. So it waits
+   here, where it can still be rolled back if an earlier one needs what it has locked. Returns the server's error. */
+int wait_for_turn(THD *thd);
+
 void set_replication_functions(PandoOptions *options);
 
 } // namespace pando

@@ -160,7 +160,8 @@ int Transaction::prepare(bool whole)
   }
   Bytes name;
   encode_xid(*m_thd->get_xid(), &name);
-  return commit_error(pando_txn_prepare(m_txn, name.view()), m_thd);
+  int error= commit_error(pando_txn_prepare(m_txn, name.view()), m_thd);
+  return error ? error : wait_for_turn(m_thd);
 }
 
 int Transaction::commit(bool whole)

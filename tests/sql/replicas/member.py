@@ -97,6 +97,13 @@ class Member:
                  f"MASTER_USE_GTID=slave_pos{more}",
                  "SET GLOBAL read_only=1", "START SLAVE")
 
+    def keep_position_with_rows(self):
+        """Before it follows: make the table of its position that the server would make once the first transaction
+        has come. Without a binary log of its own no other engine may have a part in any transaction."""
+        table = f"mysql.gtid_slave_pos_{self._engine}"
+        self.run("SET sql_log_bin=0", f"CREATE TABLE {table} LIKE mysql.gtid_slave_pos",
+                 f"ALTER TABLE {table} ENGINE={self._engine}", "SET sql_log_bin=1")
+
     def promote(self):
         """Apply what has been received, then take writes."""
         self.wait_applied_relay_log()

@@ -61,6 +61,8 @@ def kill_replica(scenario):
     logs = "--log-slave-updates=" + scenario.random.choice(["ON", "OFF"])
     print(f"  replica: {logs}")
     with scenario.member("primary", 1) as primary, scenario.member("replica", 2, logs) as replica:
+        if logs.endswith("OFF"):
+            replica.keep_position_with_rows()
         scenario.begin(primary, replica)
         for number in range(1, scenario.rounds + 1):
             before, kills = scenario.load.commits(), scenario.random.randint(1, 3)
