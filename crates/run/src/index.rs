@@ -468,6 +468,34 @@ mod tests {
         assert_eq!((index.first_key(0), index.totals().rows, index.zones(0)), (&b"a"[..], 2, &b""[..]));
     }
 
+    /// What is in files of today stays readable: the bytes of [`sample`].
+    #[test]
+    fn an_index_with_zones_and_something_in_common_is_read() {
+        let golden = [
+            1, 132, 135, 1, 100, // one filter page: offset 17,284, 100 bytes
+            3, // segments: first key, place, rows, tombstones, raw bytes, seqnos, flags, filter page, bytes of zones
+            1, b'a', 128, 128, 1, 100, 2, 0, 36, 4, 5, 1, 1, 2, //
+            1, b'b', 228, 128, 1, 100, 2, 0, 36, 3, 1, 3, 1, 2, //
+            1, b'd', 200, 129, 1, 100, 1, 0, 18, 1, 0, 1, 1, 2, //
+            0x10, 6, 6, b'z', b'a', b'z', b'b', b'z', b'b', // zones, plain
+            232, 135, 1, 100, // what they have in common
+        ];
+        assert_eq!(encoded(), golden);
+        let index = Index::decode(CODEC_WITH_COMMON, &golden, &EXTENTS).unwrap();
+        assert_eq!((index.first_key(2), index.totals().rows, index.zones(0)), (&b"d"[..], 5, &b"za"[..]));
+    }
+
+    /// The same without its last line, and with the codec that says so.
+    #[test]
+    fn an_index_with_zones_alone_is_read() {
+        let golden = [
+            1, 132, 135, 1, 100, 1, 1, b'a', 128, 128, 1, 100, 2, 0, 36, 4, 5, 1, 1, 2, 0x10, 2, 2, b'z',
+            b'a',
+        ];
+        let index = Index::decode(CODEC, &golden, &EXTENTS).unwrap();
+        assert_eq!((index.first_key(0), index.zones(0), index.common()), (&b"a"[..], &b"za"[..], None));
+    }
+
     #[test]
     fn a_search_begins_where_the_first_version_of_the_key_may_be() {
         let index = Index::decode(CODEC_WITH_COMMON, &encoded(), &EXTENTS).unwrap();

@@ -366,3 +366,26 @@ pub(crate) fn share_of(sum: &Estimate, parts: usize) -> Estimate {
         tombstones: sum.tombstones.div_ceil(parts),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child of each kind for which so many tombstones wait, of no bytes.
+    fn children(tombstones: u64, config: &TreeConfig) -> [Child; 2] {
+        let pending = Estimate { rows: tombstones, bytes: 0, tombstones };
+        let node = NodeParts::empty(NodeId(1), NodeId(2)).build(config);
+        let leaf = Leaf { id: NodeId(3), runs: Vec::new(), held: Estimate::default(), horizon: 0 };
+        [Child::leaf(leaf, 0, pending), Child { body: Body::Node(node), passed: 0, pending }]
+    }
+
+    #[test]
+    fn tombstones_alone_make_a_flush_due_to_a_leaf_first() {
+        let config = TreeConfig::default();
+        let due = |tombstones| children(tombstones, &config).map(|child| child.score(&config) >= SCORE_DUE);
+        assert_eq!(due(16_383), [false, false]);
+        assert_eq!(due(16_384), [true, false]);
+        assert_eq!(due(65_535), [true, false]);
+        assert_eq!(due(65_536), [true, true]);
+    }
+}
