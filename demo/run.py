@@ -25,9 +25,9 @@ import changing
 import crashing
 import loading
 import querying
-from sqlkit import engines, report
+from sqlkit import engines, program, report
 from sqlkit.client import ConnectionLost, SqlError
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit.server import PrivateServer, ServerFailed
 
 _CACHE_MB = 256
 
@@ -56,7 +56,6 @@ def _demonstrate(server, arguments, checks):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     checks, begin = report.Checks(), time.monotonic()
     chosen = [arguments.engine, arguments.peer]
     options = [option for engine in dict.fromkeys(chosen)
@@ -66,14 +65,11 @@ def main():
             try:
                 _demonstrate(server, arguments, checks)
             except BaseException:
-                tail = server.log_text()[-3000:]
-                print(f"--- the end of the server's error log\n{tail}---", file=sys.stderr)
+                program.show_log(server)
                 raise
     except (SqlError, ConnectionLost, ServerFailed) as error:
         print(f"the demonstration stopped: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     seconds = time.monotonic() - begin
     if checks.failed:
         report.heading(f"{len(checks.failed)} of the checks failed, after {seconds:.0f} s:")
@@ -85,4 +81,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

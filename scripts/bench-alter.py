@@ -17,8 +17,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
+from sqlkit import program
 from sqlkit.client import SqlError
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit.server import PrivateServer
 
 _TABLE = ("id INT PRIMARY KEY, a INT NOT NULL, b VARCHAR(200) NOT NULL, c DATETIME NOT NULL, d INT NOT NULL, "
           "e TINYINT NOT NULL, KEY a (a), KEY d (d, a)")
@@ -75,7 +76,6 @@ def _measure(session, tables, change, times):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     tables = {f"{engine.lower()}_{rows}": (engine, int(rows))
               for engine in arguments.engines.split(",") for rows in arguments.rows.split(",")}
     with PrivateServer("alter", ["--innodb-buffer-pool-size=512M"], plugin=True) as server:
@@ -94,4 +94,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -31,8 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, ontime, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, ontime, program, report
+from sqlkit.server import PrivateServer
 
 _TEN = list(ontime.queries())
 _COUNT = "COUNT(*)"
@@ -233,7 +233,6 @@ def _tell(all_results, queries):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     queries = {_COUNT: "SELECT COUNT(*) FROM ontime", **ontime.queries()}
     with tempfile.TemporaryDirectory(prefix="pando-analytic.") as directory:
         directory = arguments.csv.resolve() if arguments.csv else pathlib.Path(directory)
@@ -251,4 +250,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import program
+from sqlkit.server import PrivateServer
 
 _OTHER_ROWS = 100_000
 
@@ -120,7 +121,6 @@ def _steps(rows):
 
 
 def main():
-    end_by_signals()
     arguments = _arguments()
     options = ["--plugin-maturity=unknown", f"--innodb-buffer-pool-size={arguments.cache_mb}M"]
     if arguments.engine == "PANDO":
@@ -155,4 +155,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(program.run(main))

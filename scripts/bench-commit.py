@@ -24,8 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, program, report
+from sqlkit.server import PrivateServer
 
 _SETUPS = {
     "off": ("no binary log", ["--skip-log-bin"]),
@@ -109,14 +109,10 @@ def _print(results, chosen):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     chosen = arguments.engines.split(",")
     results = []
-    try:
-        for setup in arguments.setups.split(","):
-            results += _run(setup, chosen, arguments)
-    except KeyboardInterrupt:
-        return 130
+    for setup in arguments.setups.split(","):
+        results += _run(setup, chosen, arguments)
     report.heading("transactions per second: median (smallest-largest)")
     _print(results, chosen)
     if arguments.json:
@@ -128,4 +124,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import program
+from sqlkit.server import PrivateServer
 
 _BOUNDS_MS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 _PAUSE = 0.001
@@ -192,11 +193,10 @@ def _run(engine, arguments):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     for engine in arguments.engines.split(","):
         _run(engine, arguments)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

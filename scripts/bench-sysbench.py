@@ -32,8 +32,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, program, report
+from sqlkit.server import PrivateServer
 
 # In this order: the last ones change how many rows there are.
 _WORKLOADS = {
@@ -216,14 +216,10 @@ def _print(results, chosen):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     chosen = arguments.engines.split(",")
     results = []
-    try:
-        for cache in ("fits", "quarter") if arguments.cache == "both" else (arguments.cache,):
-            results += _run(cache, chosen, arguments)
-    except KeyboardInterrupt:
-        return 130
+    for cache in ("fits", "quarter") if arguments.cache == "both" else (arguments.cache,):
+        results += _run(cache, chosen, arguments)
     report.heading("transactions (of insert: rows) a second, medians; p99 of bulk_insert is its longest statement")
     _print(results, chosen)
     if arguments.json:
@@ -235,4 +231,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

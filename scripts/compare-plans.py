@@ -24,9 +24,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
 from plans import explain, workload
-from sqlkit import report
+from sqlkit import program, report
 from sqlkit.client import SqlError
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit.server import PrivateServer
 
 _ENGINES = ("PANDO", "InnoDB")
 _TIMEOUT_S = 60
@@ -153,7 +153,6 @@ def _tell(results, has_times):
 def main():
     """Runs it all."""
     arguments = _arguments()
-    end_by_signals()
     cache = f"{arguments.cache_mb}M"
     options = [f"--pando-cache-size={cache}", f"--innodb-buffer-pool-size={cache}", "--pando-pushdown=OFF",
                "--innodb-flush-log-at-trx-commit=2", "--pando-flush-log-at-trx-commit=2", "--skip-log-bin",
@@ -180,4 +179,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(program.run(main))

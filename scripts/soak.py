@@ -29,9 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, report
+from sqlkit import engines, program, report
 from sqlkit.client import SqlError
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit.server import PrivateServer
 from sqlkit.witness import Witness
 
 # What building an index may take (`pando_load_memory`); a small server has it smaller than the default of 256 MB.
@@ -270,13 +270,9 @@ def _check_table(checks, session, engine, table):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
-    try:
-        checks = _mixed(arguments) if arguments.what == "mixed" else _queue(arguments)
-    except KeyboardInterrupt:
-        return 130
+    checks = _mixed(arguments) if arguments.what == "mixed" else _queue(arguments)
     return 1 if checks.failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -27,9 +27,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines
+from sqlkit import engines, program
 from sqlkit.client import ConnectionLost, SqlError
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit.server import PrivateServer
 from two_phase.killer import Killer
 
 _DATABASE = "alters"
@@ -364,26 +364,17 @@ def _run(server, killer, arguments):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     print(f"alter_crash: engine {arguments.engine}, seed {arguments.seed}", flush=True)
-    try:
-        with tempfile.TemporaryDirectory(prefix="pando-killer.", dir="/tmp") as directory:
-            killer = Killer(directory)
-            killer.haunt(ddl=True)
-            with PrivateServer("alters", engines.options(arguments.engine, 32),
-                               plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
-                problems = _run(server, killer, arguments)
-                if problems:
-                    print("\n".join(problems), file=sys.stderr)
-                    print(f"--- the end of the error log\n{server.log_text()[-4000:]}---", file=sys.stderr)
-                    raise SystemExit(1)
-    except ServerFailed as error:
-        print(f"the server did not come back: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with tempfile.TemporaryDirectory(prefix="pando-killer.", dir="/tmp") as directory:
+        killer = Killer(directory)
+        killer.haunt(ddl=True)
+        with PrivateServer("alters", engines.options(arguments.engine, 32),
+                           plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
+            problems = _run(server, killer, arguments)
+            if problems:
+                program.end_wrong(server, problems)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

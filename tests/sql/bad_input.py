@@ -22,9 +22,9 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from damage import files, full_disk
-from sqlkit import engines, report
+from sqlkit import engines, program, report
 from sqlkit.client import ConnectionLost, SqlError
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit.server import PrivateServer, ServerFailed
 
 _PARTS = ("files", "full-disk")
 
@@ -61,7 +61,7 @@ def _run_part(part, arguments, checks):
         except (SqlError, ConnectionLost, ServerFailed, OSError) as error:
             checks.check(False, f"{part}: went through to its end", f"{type(error).__name__}: {error}")
         if checks.failed:
-            print(f"--- the end of the error log\n{server.log_text()[-4000:]}---", file=sys.stderr)
+            program.show_log(server)
 
 
 def _mount_prefix():
@@ -94,19 +94,15 @@ def _run_where_mounting_works(arguments):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     checks, held = report.Checks(), True
-    try:
-        for part in [arguments.only] if arguments.only else _PARTS:
-            if part == "full-disk" and not arguments.may_mount:
-                held &= _run_where_mounting_works(arguments)
-            else:
-                _run_part(part, arguments, checks)
-    except KeyboardInterrupt:
-        return 130
+    for part in [arguments.only] if arguments.only else _PARTS:
+        if part == "full-disk" and not arguments.may_mount:
+            held &= _run_where_mounting_works(arguments)
+        else:
+            _run_part(part, arguments, checks)
     return 0 if held and not checks.failed else 1
 
 
 if __name__ == "__main__":
     os.umask(0o077)
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -18,8 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, program, report
+from sqlkit.server import PrivateServer
 
 _ROWS = 10_000
 
@@ -88,7 +88,6 @@ def _check_answers(result, wanted, checks):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     checks = report.Checks()
     both = (arguments.engine, arguments.peer)
     options = [option for engine in both for option in engines.options(engine, 32)]
@@ -99,4 +98,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -26,9 +26,9 @@ from compare.program import Program
 from compare.shrink import Shrinker
 from compare.sides import Difference, Side, run_step
 from compare.steps import Mode
-from sqlkit import engines
+from sqlkit import engines, program
 from sqlkit.client import ConnectionLost
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit.server import PrivateServer
 
 _CACHE_MB = 32
 _ROWS_SHOWN = 8
@@ -185,21 +185,14 @@ def _run(arguments, server):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     print(f"compare_engines: {arguments.engine} and {arguments.peer}, seed {arguments.seed}", flush=True)
     chosen = list(dict.fromkeys([arguments.engine, arguments.peer]))
     options = [option for engine in chosen for option in engines.options(engine, _CACHE_MB, 0)]
     # Nothing here outlives the run; InnoDB's DDL is slow when it syncs.
     options += ["--innodb-flush-method=nosync", *arguments.option]
-    try:
-        with PrivateServer("compare", options, plugin=engines.needs_plugin(chosen)) as server:
-            return _run(arguments, server)
-    except ServerFailed as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with PrivateServer("compare", options, plugin=engines.needs_plugin(chosen)) as server:
+        return _run(arguments, server)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -30,9 +30,9 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 # pylint: disable=wrong-import-position
 from histories.player import DEADLOCK, Player, Stuck, next_step
 from histories.program import CREATE, ROWS, Program
-from sqlkit import engines
+from sqlkit import engines, program
 from sqlkit.client import ConnectionLost, SqlError
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit.server import PrivateServer
 
 _SESSIONS = 3
 _CACHE_MB = 32
@@ -200,22 +200,19 @@ def _run(arguments, server):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     print(f"compare_histories: {arguments.engine} and {arguments.peer}, seed {arguments.seed}", flush=True)
     chosen = list(dict.fromkeys([arguments.engine, arguments.peer]))
     options = [option for engine in chosen for option in engines.options(engine, _CACHE_MB, 0)]
     options += ["--innodb-flush-method=nosync", "--innodb-lock-wait-timeout=1000"]
     if engines.needs_plugin(chosen):
         options.append("--loose-pando-lock-wait-timeout=1000")
-    try:
-        with PrivateServer("histories", options, plugin=engines.needs_plugin(chosen)) as server:
+    with PrivateServer("histories", options, plugin=engines.needs_plugin(chosen)) as server:
+        try:
             return _run(arguments, server)
-    except (ServerFailed, ConnectionLost, SqlError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+        except (ConnectionLost, SqlError) as error:
+            print(error, file=sys.stderr)
+            return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

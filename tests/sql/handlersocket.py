@@ -16,8 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, program, report
+from sqlkit.server import PrivateServer
 
 OPEN = [["P", 1, "test", "t", "PRIMARY", "id,a,b"], ["P", 2, "test", "t", "a", "id,a,b"]]
 READS = [
@@ -73,7 +73,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="PANDO")
     engine = parser.parse_args().engine
-    end_by_signals()
     report.heading(f"HandlerSocket: {engine}")
     if not any(pathlib.Path("/usr/lib").glob("**/plugin/handlersocket.so")):
         report.note("skipped: the server has no plugin handlersocket")
@@ -91,4 +90,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -23,9 +23,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines
+from sqlkit import engines, program
 from sqlkit.client import ConnectionLost, SqlError
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit.server import PrivateServer
 
 _DATABASE = "hot"
 _REPEATED = 100  # values of `u` below this come again and again
@@ -233,28 +233,19 @@ def _arguments():
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     print(f"hot_index: engine {arguments.engine}, seed {arguments.seed}", flush=True)
     altered = 0
-    try:
-        with PrivateServer("hot_index", engines.options(arguments.engine, 32),
-                           plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
-            with server.connect() as session:
-                session.query(f"CREATE DATABASE {_DATABASE}")
-            with server.connect(_DATABASE) as session:
-                _create(session, arguments.engine, arguments.rows)
-            for number in range(1, arguments.rounds + 1):
-                problems, done = _round(server, arguments, number, number % 2 == 0)
-                altered += done
-                if problems:
-                    print("\n".join(problems), file=sys.stderr)
-                    print(f"--- the end of the error log\n{server.log_text()[-4000:]}---", file=sys.stderr)
-                    raise SystemExit(1)
-    except ServerFailed as error:
-        print(f"the server did not come back: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with PrivateServer("hot_index", engines.options(arguments.engine, 32),
+                       plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
+        with server.connect() as session:
+            session.query(f"CREATE DATABASE {_DATABASE}")
+        with server.connect(_DATABASE) as session:
+            _create(session, arguments.engine, arguments.rows)
+        for number in range(1, arguments.rounds + 1):
+            problems, done = _round(server, arguments, number, number % 2 == 0)
+            altered += done
+            if problems:
+                program.end_wrong(server, problems)
     if not altered:
         print("no ALTER succeeded", file=sys.stderr)
         return 1
@@ -263,4 +254,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

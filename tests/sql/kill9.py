@@ -23,8 +23,8 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 # pylint: disable=wrong-import-position
 from crash import ddl, schema, verify
 from crash.client import Client
-from sqlkit import engines
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit import engines, program
+from sqlkit.server import PrivateServer
 
 _LOAD_SECONDS = (0.1, 2.0)
 _KILL_AGAIN_SHARE, _KILL_AGAIN_SECONDS = 0.25, (0.05, 0.5)
@@ -136,23 +136,14 @@ def _run(server, arguments):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     print(f"kill9: engine {arguments.engine}, seed {arguments.seed}", flush=True)
-    try:
-        with PrivateServer("kill9", _options(arguments.engine, random.Random(0)),
-                           plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
-            problems = _run(server, arguments)
-            if problems:
-                print("\n".join(problems), file=sys.stderr)
-                print(f"--- the end of the error log\n{server.log_text()[-4000:]}---", file=sys.stderr)
-                raise SystemExit(1)
-    except ServerFailed as error:
-        print(f"the server did not come back: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with PrivateServer("kill9", _options(arguments.engine, random.Random(0)),
+                       plugin=engines.needs_plugin([arguments.engine]), keep=arguments.keep) as server:
+        problems = _run(server, arguments)
+        if problems:
+            program.end_wrong(server, problems)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -24,9 +24,9 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from pushdown import queries, tables
-from sqlkit import engines, report
+from sqlkit import engines, program, report
 from sqlkit.client import SqlError
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit.server import PrivateServer
 
 _SHARE_ANSWERED_MIN = 0.25
 _DIGITS_SURE = 65
@@ -244,5 +244,4 @@ def main():
 
 
 if __name__ == "__main__":
-    end_by_signals()
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -18,8 +18,8 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from pushdown import star, tpch
-from sqlkit import engines, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, program, report
+from sqlkit.server import PrivateServer
 
 # Queries that the engine answers at least, so that the comparison says something.
 _ANSWERED_MIN = {"star": 12, "tpch": 8}
@@ -80,5 +80,4 @@ def main():
 
 
 if __name__ == "__main__":
-    end_by_signals()
-    sys.exit(main())
+    sys.exit(program.run(main))

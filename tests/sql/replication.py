@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 # pylint: disable=wrong-import-position
 from replicas import member
 from replicas.scenarios import FAILURES, SCENARIOS, Scenario
-from sqlkit.server import end_by_signals
+from sqlkit import program
 
 
 def _arguments():
@@ -50,7 +50,6 @@ def _arguments():
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     member.show = arguments.show
     print(f"replication: engine {arguments.engine}, seed {arguments.seed}", flush=True)
     try:
@@ -64,11 +63,9 @@ def main():
     except FAILURES as error:
         print(f"WRONG: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return 130
     print("all held")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -23,8 +23,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, report
-from sqlkit.server import PrivateServer, end_by_signals
+from sqlkit import engines, program, report
+from sqlkit.server import PrivateServer
 
 _DRIVER = pathlib.Path("/usr/share/mysql/mysql-test")
 _SUITE = _DRIVER / "suite/engines/rr_trx"
@@ -108,7 +108,6 @@ def _shows_damage(runner, session, checks):
 def main():
     """The test."""
     arguments = _arguments()
-    end_by_signals()
     rng = random.Random(arguments.seed)
     names = (_SUITE / "run.txt").read_text().split()
     report.note(f"{arguments.clients} clients, {len(names)} tests, seed {arguments.seed}")
@@ -140,4 +139,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

@@ -20,8 +20,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines
-from sqlkit.server import PrivateServer, ServerFailed, end_by_signals
+from sqlkit import engines, program
+from sqlkit.server import PrivateServer
 from two_phase import model
 from two_phase.killer import Killer
 
@@ -106,9 +106,7 @@ def _run(coordinator, killer, arguments):
             where, wrong = run.point(step, when, clients)
             print(f"{coordinator}: step {step:3}: {where or 'survived'}: {'WRONG' if wrong else 'ok'}", flush=True)
             if wrong:
-                print("\n".join(wrong), file=sys.stderr)
-                print(f"--- the end of the error log\n{server.log_text()[-4000:]}---", file=sys.stderr)
-                raise SystemExit(1)
+                program.end_wrong(server, wrong)
             died += where is not None
             if where is None and arguments.all:
                 over.add(clients)
@@ -119,21 +117,14 @@ def _run(coordinator, killer, arguments):
 
 def main():
     arguments = _arguments()
-    end_by_signals()
     print(f"two_phase: seed {arguments.seed}", flush=True)
-    try:
-        with tempfile.TemporaryDirectory(prefix="pando-killer.", dir="/tmp") as directory:
-            killer = Killer(directory)
-            killer.haunt()
-            died = sum(_run(coordinator, killer, arguments) for coordinator in arguments.coordinators.split(","))
-        print(f"all agreed after {died} deaths")
-    except ServerFailed as error:
-        print(f"the server did not come back: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    with tempfile.TemporaryDirectory(prefix="pando-killer.", dir="/tmp") as directory:
+        killer = Killer(directory)
+        killer.haunt()
+        died = sum(_run(coordinator, killer, arguments) for coordinator in arguments.coordinators.split(","))
+    print(f"all agreed after {died} deaths")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program.run(main))

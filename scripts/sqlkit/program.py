@@ -1,0 +1,35 @@
+"""How programs with private servers end.
+
+    sys.exit(program.run(main))
+"""
+
+import sys
+
+from .server import ServerFailed, end_by_signals
+
+_LOG_SHOWN_MAX = 4000
+
+
+def run(main):
+    """The exit status: what `main` gives, 1 when a server did not start or died, 130 after ^C. Whatever ends the
+    program, `with` blocks clean up first."""
+    end_by_signals()
+    try:
+        return main()
+    except ServerFailed as error:
+        print(f"the server did not come: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def show_log(server):
+    """The end of a server's error log, for whoever has to find out what went wrong."""
+    print(f"--- the end of the error log\n{server.log_text()[-_LOG_SHOWN_MAX:]}---", file=sys.stderr)
+
+
+def end_wrong(server, problems):
+    """Ends the program with the problems that were found."""
+    print("\n".join(problems), file=sys.stderr)
+    show_log(server)
+    raise SystemExit(1)
