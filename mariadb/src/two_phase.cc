@@ -4,6 +4,8 @@
 
      prepare            in the connection's thread. The engine's log has everything but the decision, synced
                         as pando_flush_log_at_trx_commit says
+                        (in a replica it waits here for earlier transactions where the server does not keep
+                        their order: wait_for_turn in replication.h)
      (the server)       writes a group of transactions to the binary log (or to its own tc.log) and syncs it:
                         now they are committed
      commit_ordered     in the thread that leads the group, under LOCK_commit_ordered, for one transaction
