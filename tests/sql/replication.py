@@ -8,6 +8,7 @@ acknowledged commit. The replica applies in parallel (optimistic), by GTID, its 
 the engine. Scenarios:
 
   kill-replica   kill -9 of the replica while it applies: it goes on where its position says
+  two-engines    a replica without a binary log, its position in another engine: the order of commits is kept
   kill-primary   kill -9 of the primary: binary log, tables and replica agree, nothing acknowledged is lost
   fail-over      semi-synchronous: the primary dies, the replica takes over, the old primary comes back as replica
   switch-over    a schema change on the replica first, then the roles change, and back

@@ -78,6 +78,26 @@ def kill_replica(scenario):
         return _unnoticed(primary, replica)
 
 
+def two_engines(scenario):
+    """The replica writes no binary log and keeps its position in another engine's table: each transaction is one of
+    two engines, which the server does not put in order. Nobody is killed: after that nothing would decide."""
+    options = ("--log-slave-updates=OFF", "--gtid-pos-auto-engines=")
+    with scenario.member("primary", 1) as primary, scenario.member("replica", 2, *options) as replica:
+        scenario.begin(primary, replica)
+        for number in range(1, scenario.rounds + 1):
+            before = scenario.load.commits()
+            # What has to be in order comes at once: each round begins while the replica is behind.
+            replica.run("STOP SLAVE SQL_THREAD")
+            scenario.load.start(primary)
+            scenario.work()
+            replica.run("START SLAVE SQL_THREAD")
+            problems = scenario.load.stop() + same(primary, replica)
+            problems += scenario.load.holds(primary) + scenario.load.holds(replica)
+            if _round(scenario, number, "position in another engine", before, problems):
+                return problems
+    return []
+
+
 # Damage of each kind that the comparison of two servers looks for.
 _DAMAGE = {
     "a lost row": "DELETE FROM crash.items ORDER BY client, id LIMIT 1",
@@ -201,6 +221,6 @@ def _go_on_with_column(scenario, primary, replica):
     return problems + scenario.load.holds(primary) + scenario.load.holds(replica)
 
 
-SCENARIOS = {"kill-replica": kill_replica, "kill-primary": kill_primary, "fail-over": fail_over,
-             "switch-over": switch_over}
+SCENARIOS = {"kill-replica": kill_replica, "two-engines": two_engines, "kill-primary": kill_primary,
+             "fail-over": fail_over, "switch-over": switch_over}
 FAILURES = (NotReplicating, ServerFailed)
