@@ -174,7 +174,7 @@ impl Index {
     /// The records left of the probe in reverse order, or all.
     pub(super) fn descend(&self, to: Option<&Probe<'_>>) -> Descending<'_> {
         let copy = match to {
-            None => self.outermost(true).map(|leaf| leaf.copy()),
+            None => self.outermost(true).map(Index::copy_last),
             Some(probe) => self.copy_at(probe, Edge::Before, true),
         };
         let leaf = copy.unwrap_or_else(LeafCopy::empty);
@@ -189,6 +189,16 @@ impl Index {
                 Step::Here => return Some(node),
             }
         }
+    }
+
+    /// The items of the last leaf, which was this one. It may have been divided since it was found: its copy tells, as it has the
+    /// leaf to the right, if there is one, of the same moment.
+    fn copy_last(leaf: &Node) -> LeafCopy<'_> {
+        let mut copy = leaf.copy();
+        while let Some(next) = copy.next {
+            copy = next.copy();
+        }
+        copy
     }
 
     /// The items right or left of the edge in the leaf that has it; `None`: the tree is empty.
@@ -334,16 +344,41 @@ mod tests {
         assert_eq!(index.ascend(None).count(), 100);
     }
 
+    /// A scan from the end found the last leaf, which was divided before its items were copied: what had moved to the right was
+    /// missing, though it had been there long before.
+    #[test]
+    fn the_last_leaf_may_be_divided_before_its_items_are_copied() {
+        let index = Index::default();
+        let key = |n: u64| n.to_be_bytes();
+        (0..3).for_each(|n| insert_group(&index, &[(&key(2 * n), 1)]));
+        let leaf = index.outermost(true).unwrap();
+        // In the middle of it, more than once.
+        (0..20 * SLOTS as u64).for_each(|n| insert_group(&index, &[(&key(3), 2 + n)]));
+        assert!(leaf.len() <= SLOTS && index.root().unwrap().level() > 0, "it was divided");
+        let last = Index::copy_last(leaf);
+        assert_eq!(last.item(last.len - 1).unwrap().record().key, key(4));
+    }
+
     /// What was there when a scan began is in it, once and in order, whatever is inserted meanwhile.
     #[test]
     fn scans_beside_inserts_miss_nothing_that_was_there_before() {
+        scan_beside_inserts(if cfg!(miri) { 60 } else { 20_000 });
+    }
+
+    /// Where there are few leaves, scans begin and end in those that are being divided.
+    #[test]
+    fn short_scans_beside_inserts_miss_nothing_either() {
+        (0..if cfg!(miri) { 4 } else { 1500 }).for_each(|_| scan_beside_inserts(30));
+    }
+
+    /// Each of some threads inserts so many records.
+    fn scan_beside_inserts(each: u64) {
         const THREADS: u64 = 4;
-        const EACH: u64 = if cfg!(miri) { 60 } else { 20_000 };
         let key = |thread: u64, n: u64| {
             // Ascending, descending, and two that scatter.
             let place = match thread {
                 0 => n,
-                1 => EACH - n,
+                1 => each - n,
                 _ => n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40,
             };
             [place.to_be_bytes(), (thread << 32 | n).to_be_bytes()].concat()
@@ -357,8 +392,8 @@ mod tests {
                 scope.spawn(move || {
                     // One by one, by two, three and four.
                     let mut n = 0;
-                    while n < EACH {
-                        let end = (n + 1 + thread).min(EACH);
+                    while n < each {
+                        let end = (n + 1 + thread).min(each);
                         let keys: Vec<(Vec<u8>, Seqno)> = (n..end).map(|n| (key(thread, n), n + 1)).collect();
                         insert_group(
                             index,
@@ -373,7 +408,7 @@ mod tests {
                 let (index, done, total) = (&index, &done, &total);
                 scope.spawn(move || loop {
                     let before: Vec<u64> = done.iter().map(|n| n.load(Ordering::Acquire)).collect();
-                    let is_last = total() == THREADS * EACH;
+                    let is_last = total() == THREADS * each;
                     let mut seen = [0; THREADS as usize];
                     let mut last: Option<Vec<u8>> = None;
                     let mut see = |r: RecordRef<'_>| {
@@ -394,8 +429,12 @@ mod tests {
                     // One that was there is found by itself, too.
                     for (thread, n) in before.iter().enumerate().filter(|(_, n)| **n > 0) {
                         let wanted = key(thread as u64, n - 1);
-                        let found = index.first_from(&Probe::new(&wanted, Seqno::MAX), Edge::Before);
-                        assert_eq!(found.map(|r| r.key), Some(wanted.as_slice()));
+                        let (before, after) = (Probe::new(&wanted, Seqno::MAX), Probe::new(&wanted, 0));
+                        let up = index.ascend(Some((&before, Edge::Before))).next();
+                        let down = index.descend(Some(&after)).next();
+                        for found in [index.first_from(&before, Edge::Before), up, down] {
+                            assert_eq!(found.map(|r| r.key), Some(wanted.as_slice()));
+                        }
                     }
                     if is_last {
                         return;
@@ -403,6 +442,6 @@ mod tests {
                 });
             }
         });
-        assert_eq!(all(&index).len() as u64, THREADS * EACH);
+        assert_eq!(all(&index).len() as u64, THREADS * each);
     }
 }
