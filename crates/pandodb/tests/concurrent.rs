@@ -31,12 +31,13 @@ fn balance(value: &[u8]) -> i64 {
     i64::from_le_bytes(value.try_into().unwrap())
 }
 
-fn open(dir: &std::path::Path) -> Arc<Db> {
+fn open(dir: &std::path::Path, memtable_bytes: usize) -> Arc<Db> {
     let mut options = options(&Lines::default());
     options.base_dir = dir.to_owned();
     options.engine_dir = dir.join(".pando");
     options.background_threads = 2;
     options.checkpoint_period_s = 1;
+    options.tree.memtable_bytes = memtable_bytes;
     Db::open(options).unwrap()
 }
 
@@ -104,10 +105,21 @@ fn check(db: &Arc<Db>, table: &Arc<Table>, backward: bool) {
     assert_eq!(totals(&mut txn, table, !backward), [expected; 2]);
 }
 
+/// Memtables are sealed, and their runs flushed and merged, all the time.
 #[test]
 fn no_snapshot_ever_sees_half_a_transfer() {
+    transfer_beside_sums(4 << 10);
+}
+
+/// Memtables live long enough for their nodes to be divided under those who read them.
+#[test]
+fn no_snapshot_ever_sees_half_a_transfer_in_larger_memtables() {
+    transfer_beside_sums(48 << 10);
+}
+
+fn transfer_beside_sums(memtable_bytes: usize) {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path());
+    let db = open(dir.path(), memtable_bytes);
     db.create_table(&TableSpec {
         path: "accounts".into(),
         indexes: vec!["by_balance".into()],
@@ -190,7 +202,7 @@ fn no_snapshot_ever_sees_half_a_transfer() {
     // As after a kill: nothing is closed, the log brings back what the files lack.
     db.abandon();
     drop((txn, table, db));
-    let db = open(dir.path());
+    let db = open(dir.path(), memtable_bytes);
     let table = db.open_table("accounts").unwrap();
     check(&db, &table, false);
     db.check_table(&table, &mut |_| true).unwrap();
