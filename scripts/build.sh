@@ -3,6 +3,8 @@
 # Set-up has been done before (`make build` does both).
 #
 # Environment: PANDO_PROFILE (release): another profile of Cargo.toml, as quick, which builds faster and checks itself.
+#              PANDO_FEATURES (none): features of the crates, as pauses (scripts/pauses.sh).
+#              PANDO_BUILT (build/ha_pando.so): where the plugin goes.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -17,7 +19,7 @@ install_plugin() {
 }
 
 main() {
-    local target profile=${PANDO_PROFILE:-release}
+    local target profile=${PANDO_PROFILE:-release} built=${PANDO_BUILT:-$PANDO_BUILD/ha_pando.so}
     find_cargo || die "no cargo; run scripts/setup.sh"
     cd "$PANDO_ROOT"
     target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -25,13 +27,13 @@ main() {
     # Builds that run side by side would share build/cmake.
     exec 8>"$PANDO_BUILD/.build-lock"
     flock 8
-    cargo build --profile "$profile" -p pando-capi 8>&-
+    cargo build --profile "$profile" -p pando-capi --features "${PANDO_FEATURES:-}" 8>&-
     cmake -S mariadb -B "$PANDO_BUILD/cmake" -DPANDO_CAPI_LIBRARY="$target/$profile/libpando_capi.a" \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo --log-level=WARNING 8>&- >"$PANDO_BUILD/cmake-configure.log"
     # Not a part of a surrounding make, which would announce every directory.
     env -u MAKEFLAGS -u MAKELEVEL cmake --build "$PANDO_BUILD/cmake" --parallel "$(nproc)" 8>&-
-    install_plugin "$PANDO_BUILD/cmake/ha_pando.so" "$PANDO_BUILD/ha_pando.so"
-    say "build: build/ha_pando.so"
+    install_plugin "$PANDO_BUILD/cmake/ha_pando.so" "$built"
+    say "build: ${built#"$PANDO_ROOT/"}"
 }
 
 main "$@"

@@ -10,6 +10,7 @@
 #   format    cargo fmt --check
 #   lint      clippy, warnings are errors
 #   unit      the crates' unit, property and simulation tests
+#   pauses    those with threads, in a build that sleeps where threads race
 #   build     the plugin (C++ warnings are errors)
 #   mtr       suites in the server's test driver
 #   sql       tests/sql/*.sh: crash and recovery tests of a whole server
@@ -20,13 +21,17 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-STAGES=(setup format lint unit build mtr sql)
+STAGES=(setup format lint unit pauses build mtr sql)
 LOGS=$PANDO_BUILD/logs
 
 stage_setup() { scripts/setup.sh; }
 stage_format() { cargo fmt --all --check; }
-stage_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
+stage_lint() {
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo clippy -p pando-base --features pauses -- -D warnings
+}
 stage_unit() { cargo test --workspace; }
+stage_pauses() { scripts/pauses.sh; }
 stage_build() { scripts/build.sh; }
 
 need_plugin() { [ -f "${PANDO_PLUGIN:-$PANDO_BUILD/ha_pando.so}" ] || scripts/build.sh; }

@@ -21,7 +21,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{Kind, RecordRef, Result, Seqno};
+use pando_base::{pause, Kind, RecordRef, Result, Seqno};
 use pando_run::Run;
 use pando_tree::{DeferredCommit, WriteGuard};
 use pando_wal::{BatchBuilder, Lsn};
@@ -55,6 +55,7 @@ impl Db {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
             let appended = self.wal.append(&batch)?;
             self.raise_counters(writes);
+            pause(16);
             apply(writes, dicts, &gates, appended.seqno);
             // Still inside the gates: a checkpoint that sees the records sees them as changes.
             self.note_change(dicts);
@@ -72,6 +73,7 @@ impl Db {
             return;
         }
         self.raise_counters(writes);
+        pause(16);
         apply(writes, dicts, &ordered.deferred, ordered.appended.seqno);
         // Still booked: a checkpoint that sees the records sees them as changes.
         self.note_change(dicts);
@@ -195,6 +197,7 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
     writes.set.for_each_final(|id, key, kind, value| {
         if dicts[position].id != id || group.len() == INSERTED_AT_ONCE {
             targets[position].insert(&group);
+            pause(16);
             group.clear();
         }
         while dicts[position].id != id {

@@ -17,7 +17,7 @@ mod gaps;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::Seqno;
+use pando_base::{pause, Seqno};
 use pando_txn::{LockMode, LockOutcome, Snapshot};
 
 use crate::error::Result;
@@ -279,6 +279,7 @@ impl Cursor {
         };
         let dict = self.dict().clone();
         dict.check_readable(self.seqno)?;
+        pause(16);
         self.own = txn.has_touched(&dict).then(|| OwnCursor::new(txn.writes(), dict.id));
         match &mut self.tree {
             Some(tree) => tree.refresh(self.seqno),

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::{Accesses, Seqno};
+use pando_base::{pause, Accesses, Seqno};
 
 use crate::error::Result;
 use crate::own::OwnCursor;
@@ -57,6 +57,7 @@ impl Txn {
         let seqno = self.snapshot_seqno();
         let dict = table.dicts[index].clone();
         dict.check_readable(seqno)?;
+        pause(4);
         let writes = self.has_touched(&dict).then(|| self.writes().clone());
         Ok(View { sight: Sight { dict, seqno, writes }, txn: PhantomData })
     }

@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{Result, Seqno};
+use pando_base::{pause, Result, Seqno};
 use pando_storage::{block, BlockKind, Superblock};
 
 use crate::node::{Body, Node};
@@ -95,6 +95,7 @@ impl Tree {
         self.write_sealed_up_to(target)?;
         // 3.
         let version = self.version.load_full();
+        pause(2);
         let auto_increment = auto_increment();
         let mut stats = CheckpointStats { durable_seqno: version.flushed, ..CheckpointStats::default() };
         let is_covered = self.coverage.lock().first().is_none_or(|first| first > version.flushed);

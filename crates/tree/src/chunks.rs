@@ -17,7 +17,7 @@ use std::ops::Bound;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use pando_base::{key_head, RecordRef, Seqno};
+use pando_base::{key_head, pause, RecordRef, Seqno};
 use pando_column::vector::Vector;
 use pando_column::Pick;
 use pando_run::{LooseColumns, RunContext};
@@ -53,6 +53,7 @@ struct Content {
 impl Chunks {
     /// After these records were inserted.
     pub(crate) fn inserted(&self, records: &[RecordRef<'_>]) {
+        pause(64);
         // 2.
         fence(Ordering::SeqCst);
         let reach = self.reach.load(Ordering::Relaxed);
@@ -93,6 +94,7 @@ impl Chunks {
         let kept = Arc::new(Kept { hi: hi.into(), content: OnceLock::new(), columns });
         announced.insert(lo.into(), kept.clone());
         drop(announced);
+        pause(16);
         self.reach.fetch_max(key_head(hi), Ordering::Relaxed);
         // 1.
         fence(Ordering::SeqCst);
@@ -151,6 +153,7 @@ impl Chunk {
             Some(_) => None,
             None => chunks.announce(&self.lo, &self.hi, &self.context),
         };
+        pause(16);
         let (mut rows, mut newest, mut sees_all) = (0, 0, true);
         let mut last: Option<&[u8]> = None;
         for record in self.memtable.starting_at(Bound::Included(&self.lo)) {
@@ -172,6 +175,7 @@ impl Chunk {
             }
             rows += 1;
         }
+        pause(16);
         let Some(kept) = announced else { return };
         if sees_all {
             // Nobody else sets it: it was announced by this.

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{Kind, RecordRef, Result, Seqno};
+use pando_base::{pause, Kind, RecordRef, Result, Seqno};
 
 use crate::node::KeyRange;
 use crate::source::{is_row, LeafView, Source, Target};
@@ -439,6 +439,7 @@ impl Cursor {
             }
             self.inputs.push(input);
         }
+        pause(64);
         // A run adopted by a later commit is of no interest, however large.
         for run in view.runs.into_iter().filter(|run| run.meta().min_seqno <= self.snapshot) {
             let id = Some(run.meta().id);

@@ -27,7 +27,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{pause, Kind, RecordRef, Seqno};
 use pando_run::Run;
 
 use crate::memtable::Memtable;
@@ -65,6 +65,7 @@ impl DeferredCommit {
     /// As [`WriteGuard::insert_all`].
     pub fn insert_all(&self, records: &[RecordRef<'_>]) {
         let Some(first) = records.first() else { return };
+        pause(16);
         self.memtable.insert_all(records);
         self.tree.note_write(first.seqno);
     }

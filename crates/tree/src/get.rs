@@ -3,7 +3,7 @@
 //! The first version with a seqno the snapshot sees is the newest such (I3), so the search ends
 //! there. The key is hashed once, for the filters of all runs, which are asked together as far as they are in the cache.
 
-use pando_base::{Kind, Result, Seqno, MAX_SEQNO};
+use pando_base::{pause, Kind, Result, Seqno, MAX_SEQNO};
 use pando_run::{Candidate, Lookup};
 
 use crate::node::Body;
@@ -14,6 +14,7 @@ impl Tree {
     /// The value of `key` at `snapshot`; `None` if there is none or it is deleted.
     pub fn get(&self, key: &[u8], snapshot: Seqno) -> Result<Option<Vec<u8>>> {
         let version = self.version.load();
+        pause(256);
         let lookup = Lookup::new(key, snapshot);
         for memtable in version.memtables() {
             let found = memtable.get(key, snapshot, |r| (r.kind == Kind::Put).then(|| r.value.to_vec()));
@@ -42,6 +43,7 @@ impl Tree {
 
     fn seqno_and_kind(&self, key: &[u8], snapshot: Seqno) -> Result<Option<(Seqno, Kind)>> {
         let version = self.version.load();
+        pause(256);
         let lookup = Lookup::new(key, snapshot);
         for memtable in version.memtables() {
             let found = memtable.get(key, snapshot, |r| (r.seqno, r.kind));

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{Result, Seqno};
+use pando_base::{pause, Result, Seqno};
 
 use crate::busy::{BusyTable, JobId};
 use crate::compact::merge_window;
@@ -128,6 +128,7 @@ impl Task<'_> {
         change: impl FnOnce(&mut Editor<'_>, &TreeVersion) -> Option<TreeVersion>,
     ) -> bool {
         let tree = self.tree;
+        pause(4);
         let mut structure = tree.structure.lock();
         let now = tree.version.load_full();
         if now.generation != self.generation {
@@ -184,6 +185,7 @@ impl Tree {
             return None;
         }
         let oldest = self.oldest_snapshot();
+        pause(4);
         let mut structure = self.structure.lock();
         let version = self.version.load_full();
         let Some((plan, hint)) = self.pick(&structure, &version, oldest) else {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{Kind, NodeId, RecordRef, Result, Seqno, SETTLED_SEQNO};
+use pando_base::{pause, Kind, NodeId, RecordRef, Result, Seqno, SETTLED_SEQNO};
 use pando_run::merge::{MergeCursor, VersionFilter};
 use pando_run::{Estimate, Run, RunWriter};
 
@@ -59,6 +59,7 @@ impl Tree {
         let mut cursor = MergeCursor::new(inputs, lo, hi)?;
         while cursor.valid() {
             let r = cursor.record();
+            pause(1024);
             sink.consumed((r.key.len() + r.value.len() + 16) as u64);
             if filter.keep(&r) {
                 sink.take(r)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use pando_base::{Kind, NodeId, RecordRef, RunId, Seqno};
+use pando_base::{pause, Kind, NodeId, RecordRef, RunId, Seqno};
 use pando_column::Shapes;
 use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -269,6 +269,7 @@ impl Tree {
     /// Enters the gate for a commit. Waits only while the memtable is being swapped.
     pub fn gate(&self) -> WriteGuard<'_> {
         let shared = self.gate.read();
+        pause(64);
         // Behind the gate nobody swaps the active memtable.
         let memtable = self.version.load().active.clone();
         WriteGuard { tree: self, memtable, newest: Cell::new(0), _shared: shared }
@@ -314,6 +315,7 @@ impl Tree {
         last_assigned: impl Fn() -> Seqno,
     ) -> (bool, Seqno) {
         let fresh = Arc::new(Memtable::new(self.config.memtable_bytes));
+        pause(16);
         let exclusive = self.gate.write();
         let assigned = last_assigned();
         let _structure = self.structure.lock();

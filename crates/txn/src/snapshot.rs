@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread::Thread;
 
-use pando_base::Seqno;
+use pando_base::{pause, Seqno};
 use parking_lot::Mutex;
 
 /// Shards of the registry: a few per core of a big machine, and `live` visits them all.
@@ -91,6 +91,7 @@ impl Snapshots {
         let shard = Arc::clone(&self.shards[shard_of_this_thread()]);
         let mut in_use = shard.in_use.lock();
         let seqno = self.visible().max(seqno);
+        pause(16);
         // Nearly always behind the last: only one ahead of what is visible may be before it.
         let place = in_use.iter().rposition(|(other, _)| *other <= seqno);
         match place.map(|place| (place, &mut in_use[place])) {
@@ -109,6 +110,7 @@ impl Snapshots {
     /// a snapshot taken meanwhile is safe too.
     pub fn live(&self) -> Vec<Seqno> {
         let visible = self.visible();
+        pause(16);
         let mut live = Vec::new();
         for shard in &self.shards {
             live.extend(shard.in_use.lock().iter().map(|(seqno, _)| *seqno).filter(|seqno| *seqno < visible));
@@ -122,6 +124,7 @@ impl Snapshots {
     /// The records of commit `seqno` are all in their memtables. Commits may be published in any
     /// order; `visible` advances over the contiguous prefix (I5). Each number is published once.
     pub fn publish(&self, seqno: Seqno) {
+        pause(16);
         let woken = {
             let mut publication = self.publication.lock();
             let mut visible = self.visible.0.load(Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{Error, Result};
+use pando_base::{pause, Error, Result};
 use pando_storage::vfs::{File, OpenMode};
 
 use crate::appender::Switch;
@@ -85,6 +85,7 @@ impl Wal {
                 self.latch(&error);
             }
         }
+        pause(16);
         let woken = self.group.lock().hand_over(|waiter| self.has_reached(waiter.lsn, waiter.sync));
         woken.wake();
     }

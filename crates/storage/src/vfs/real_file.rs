@@ -9,7 +9,7 @@
 
 use super::{File, OpenMode};
 use pando_base::limits::PAGE_BYTES;
-use pando_base::{Error, Result};
+use pando_base::{pause, Error, Result};
 use std::cell::RefCell;
 use std::fs;
 use std::io;
@@ -198,16 +198,19 @@ impl File for RealFile {
     }
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        pause(16);
         self.try_direct(|file| read_direct(file, buf, offset))
             .unwrap_or_else(|| read_full(&self.buffered, buf, offset))
             .map_err(|e| self.error("read", offset, e))
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        pause(16);
         self.write_all(buf, offset).map_err(|e| self.error("write", offset, e))
     }
 
     fn sync(&self) -> Result<()> {
+        pause(16);
         // Errors of writing back are told to each handle once. All such writing is of what went
         // through the buffered handle; what went direct was reported by its write.
         self.buffered.sync_data().map_err(|e| self.error("sync", 0, e))

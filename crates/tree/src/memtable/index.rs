@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use pando_base::RecordRef;
+use pando_base::{pause, RecordRef};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::arena::Arena;
@@ -45,6 +45,7 @@ impl Index {
                 self.plant();
                 continue;
             };
+            pause(256);
             let mut locked = lock_for(leaf, &probe);
             let (at, is_equal) = locked.place_of(0, &probe);
             if is_equal {
@@ -103,6 +104,7 @@ impl Index {
         let (right, separator) = locked.divide(&self.arena, keep);
         let first = locked.first_item().expect("it keeps items");
         drop(locked);
+        pause(8);
         let root = self.root().expect("there is a node");
         if root.level() == level {
             let top = Node::new(&self.arena, level + 1);
@@ -155,6 +157,7 @@ impl Index {
     pub(super) fn first_from(&self, probe: &Probe<'_>, edge: Edge) -> Option<RecordRef<'_>> {
         let mut leaf = Some(self.find(probe, edge, 0)?);
         loop {
+            pause(1024);
             match leaf?.first_from(probe, edge) {
                 Ok(item) => return Some(item.record()),
                 Err(next) => leaf = next,
@@ -194,7 +197,9 @@ impl Index {
     /// The items of the last leaf, which was this one. It may have been divided since it was found: its copy tells, as it has the
     /// leaf to the right, if there is one, of the same moment.
     fn copy_last(leaf: &Node) -> LeafCopy<'_> {
+        pause(64);
         let mut copy = leaf.copy();
+        pause(64);
         while let Some(next) = copy.next {
             copy = next.copy();
         }
@@ -204,8 +209,10 @@ impl Index {
     /// The items right or left of the edge in the leaf that has it; `None`: the tree is empty.
     fn copy_at(&self, probe: &Probe<'_>, edge: Edge, is_left: bool) -> Option<LeafCopy<'_>> {
         loop {
+            let leaf = self.find(probe, edge, 0)?;
+            pause(256);
             // Nearly always at once: between the search and the copy the leaf would have to be divided.
-            if let Some(copy) = self.find(probe, edge, 0)?.copy_part(probe, edge, is_left) {
+            if let Some(copy) = leaf.copy_part(probe, edge, is_left) {
                 return Some(copy);
             }
         }
@@ -238,6 +245,7 @@ impl<'a> Iterator for Ascending<'a> {
                 self.at += 1;
                 return Some(item.record());
             }
+            pause(256);
             self.leaf = self.leaf.next?.copy();
             self.at = 0;
         }
@@ -258,6 +266,7 @@ impl<'a> Iterator for Descending<'a> {
         if self.left == 0 {
             // Nodes do not know what is to their left, which is found from above.
             let first = Probe::of(self.leaf.item(0)?);
+            pause(256);
             self.leaf = self.index.copy_at(&first, Edge::Before, true)?;
             self.left = self.leaf.len;
         }

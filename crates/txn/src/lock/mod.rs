@@ -43,7 +43,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pando_base::{DictId, Metrics, TxnId};
+use pando_base::{pause, DictId, Metrics, TxnId};
 use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -192,6 +192,7 @@ impl LockManager {
         let (hash, number) = hash_of(dict, key);
         let mut held = state.held.lock();
         let mut patience = Patience::new(wait);
+        pause(256);
         let mut shard = loop {
             let shard = self.shards[number as usize].lock();
             if !self.ranges.has_stretches(dict) {
@@ -289,6 +290,7 @@ impl LockManager {
             // Others take that list under a shard's mutex: it is let go of before these are taken.
             let mut converted = std::mem::take(&mut *state.converted.lock());
             for place in held.drain().chain(converted.drain()) {
+                pause(256);
                 self.shard(place).release(place.slot, state, &mut woken);
                 woken.drain(..).for_each(|txn| txn.wake());
             }
@@ -323,10 +325,12 @@ impl LockManager {
         self.metrics.row_lock_waits.add(1);
         // Time limits of waits are real time even in a simulation: threads really sleep here.
         let begun = Instant::now();
+        pause(16);
         if state.is_killed() {
             self.cancel(state, WaitEnd::Killed);
         }
         self.resolve_deadlocks(state);
+        pause(16);
         state.note_asleep();
         self.report_wait(state);
         // A time beyond the clock's range is for ever.
@@ -344,6 +348,7 @@ impl LockManager {
     /// Ends the wait of `state` if it still waits.
     fn cancel(&self, state: &Arc<TxnState>, end: WaitEnd) {
         let Some(place) = state.waits_at() else { return };
+        pause(4);
         let mut woken = Woken::new();
         {
             // Waits begin and end under the shard's mutex: only with it, it is certain.
