@@ -59,9 +59,24 @@ Transaction *Transaction::if_any(THD *thd)
   return static_cast<Transaction *>(thd_get_ha_data(thd, hton));
 }
 
+/* What is prepared outlives its connection. */
+static int close_connection(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  thd_set_ha_data(thd, hton, nullptr);
+  delete transaction;
+  return 0;
+}
+
 Transaction *Transaction::of(THD *thd)
 {
   Transaction *transaction= if_any(thd);
+  if (transaction && transaction->is_bereft())
+  {
+    /* The server has let go of what the user had prepared, and the connection was reset. */
+    close_connection(hton, thd);
+    transaction= nullptr;
+  }
   if (!transaction)
   {
     transaction= new Transaction(thd);
@@ -161,7 +176,12 @@ int Transaction::prepare(bool whole)
   Bytes name;
   encode_xid(*m_thd->get_xid(), &name);
   int error= commit_error(pando_txn_prepare(m_txn, name.view()), m_thd);
-  return error ? error : wait_for_turn(m_thd);
+  if (!error)
+    error= wait_for_turn(m_thd);
+  /* The server may let go of it, so that anybody can XA COMMIT it, without telling or long before it tells. */
+  if (!error && m_thd->transaction->xid_state.is_explicit_XA())
+    pando_txn_leave(m_txn);
+  return error;
 }
 
 int Transaction::commit(bool whole)
@@ -196,15 +216,6 @@ void Transaction::rollback_to(uint64_t mark)
 }
 
 /* --- the handlerton's functions ------------------------------------------------------------- */
-
-/* What is prepared outlives its connection. */
-static int close_connection(handlerton *, THD *thd)
-{
-  Transaction *transaction= Transaction::if_any(thd);
-  thd_set_ha_data(thd, hton, nullptr);
-  delete transaction;
-  return 0;
-}
 
 static int commit(handlerton *, THD *thd, bool all)
 {

@@ -29,7 +29,8 @@ public:
 
   PandoTxn *txn() { return m_txn; }
   uint64_t id() const { return m_id; }
-  /* A commit of what was prepared has failed: it stays prepared, and somebody else's business. */
+  /* What was prepared is somebody else's business: the user's, until it is taken back to commit it or to roll it
+     back; or it stays prepared, as its commit has failed. */
   bool is_bereft() const { return pando_txn_id(m_txn) != m_id; }
   enum_tx_isolation isolation() const { return m_isolation; }
 

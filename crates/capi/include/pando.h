@@ -2415,6 +2415,16 @@ PandoStatus pando_txn_commit(struct PandoTxn *txn);
 PandoStatus pando_txn_prepare(struct PandoTxn *txn, struct PandoBytes xid);
 
 /**
+ * Gives a prepared transaction to whoever knows its name, at once. [`pando_txn_commit_ordered`], [`pando_txn_commit`] and
+ * [`pando_txn_rollback`] take it back; it has another id until then, and must not be used for anything else. Does nothing
+ * to one without writes.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_leave(struct PandoTxn *txn);
+
+/**
  * 1 while it is prepared and not resolved: freeing it then leaves it to `pando_db_commit_by_xid`.
  *
  * # Safety

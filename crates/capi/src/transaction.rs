@@ -265,6 +265,18 @@ pub unsafe extern "C" fn pando_txn_prepare(txn: *mut PandoTxn, xid: PandoBytes) 
     })
 }
 
+/// Gives a prepared transaction to whoever knows its name, at once. [`pando_txn_commit_ordered`], [`pando_txn_commit`] and
+/// [`pando_txn_rollback`] take it back; it has another id until then, and must not be used for anything else. Does nothing
+/// to one without writes.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_leave(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.leave() });
+}
+
 /// 1 while it is prepared and not resolved: freeing it then leaves it to `pando_db_commit_by_xid`.
 ///
 /// # Safety

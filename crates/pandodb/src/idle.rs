@@ -12,7 +12,7 @@
 //! dictionaries: with both held nobody can get at an object that nobody else has.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 use pando_base::DictId;
@@ -114,20 +114,23 @@ impl Db {
         }
         let mut tables = self.tables.write();
         let mut dicts = self.dicts.write();
-        // Each is held by its map, and by `idle`.
+        // Each is held by its map, and by `idle`. The table first: who has it reaches the dictionaries, and may use one and let go of both
+        // between two looks.
+        if let Idle::Table(table) = &idle {
+            if Arc::strong_count(table) > 2 {
+                return;
+            }
+        }
         let is_unused = |dict: &Arc<Dict>| {
-            Arc::strong_count(dict) == 2
-                && Arc::strong_count(&dict.tree) == 1
-                && is_clean(dict)
-                && !self.is_kept_from_snapshots(dict)
+            let is_alone = Arc::strong_count(dict) == 2 && Arc::strong_count(&dict.tree) == 1;
+            // What others did with it before they let go is seen.
+            fence(Ordering::Acquire);
+            is_alone && is_clean(dict) && !self.is_kept_from_snapshots(dict)
         };
         if !idle.dicts().iter().all(is_unused) {
             return;
         }
         if let Idle::Table(table) = &idle {
-            if Arc::strong_count(table) > 2 {
-                return;
-            }
             tables.remove(&table.path());
         }
         for dict in idle.dicts() {

@@ -46,16 +46,25 @@
 //! A latched log (I8) does: then the transaction stays prepared, `commit` gives the error, and the next
 //! start's recovery asks the coordinator again.
 //!
-//! Tables with changes of a detached transaction cannot be dropped, renamed or truncated. (Attached ones
-//! have their connection's metadata locks.)
+//! Tables with changes of a detached transaction cannot be dropped, renamed or truncated, nor while it is
+//! resolved by its name. (Attached ones have their connection's metadata locks.)
 //!
-//! Lock order: `detached` comes after the DDL mutex and before everything else; `unresolved` is a leaf.
+//! # Whose it is
+//!
+//! A server may let go of the user's prepared transaction long before it tells the engine that the connection
+//! is gone: MariaDB's `trans_xa_detach` gives name and metadata locks away, and only then, or after a reset of the connection not
+//! at all, calls the engine. Whoever commits it by its name in between must find it. So one that its user has
+//! prepared **leaves** at once ([`Txn::leave`]): it is detached, and the connection's object only knows which it was, and
+//! takes it back to commit it or to roll it back.
+//!
+//! Lock order: `detached` comes after the DDL mutex and before everything else; `unresolved` and `resolving`
+//! are leaves.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, Error as EngineError, Kind, Seqno};
+use pando_base::{pause, DictId, Error as EngineError, Kind, Seqno};
 use pando_run::Run;
 use pando_tree::DeferredCommit;
 use pando_txn::TxnHandle;
@@ -83,6 +92,8 @@ pub(crate) enum Phase {
     Active,
     /// Its batch is in the log.
     Prepared(Prepared),
+    /// Prepared, and detached: it can be taken back.
+    Left(Prepared),
     /// Its commit is, too; its records are not in the trees yet.
     Ordered(Ordered),
 }
@@ -120,6 +131,21 @@ struct Detached {
     unusable: Option<EngineError>,
 }
 
+/// One that is being resolved by its name.
+#[derive(Debug)]
+struct Resolving {
+    prepared: Prepared,
+    dicts: Vec<DictId>,
+}
+
+/// What there is under a name.
+enum Found {
+    Nothing,
+    /// It is being resolved, or is to be rolled back as soon as the log has space.
+    Busy,
+    Taken(Detached),
+}
+
 /// What recovery found prepared and not resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Unresolved {
@@ -138,12 +164,13 @@ pub(crate) struct PreparedTxns {
     unresolved: Mutex<BTreeSet<Seqno>>,
     /// In the order of their prepares.
     detached: Mutex<Vec<Detached>>,
+    resolving: Mutex<Vec<Resolving>>,
 }
 
 impl PreparedTxns {
     pub(crate) fn new(found: &[Unresolved]) -> PreparedTxns {
         let unresolved = found.iter().map(|found| found.seqno).collect();
-        PreparedTxns { unresolved: Mutex::new(unresolved), detached: Mutex::default() }
+        PreparedTxns { unresolved: Mutex::new(unresolved), ..PreparedTxns::default() }
     }
 
     /// The log is needed from here on for prepared transactions.
@@ -154,10 +181,14 @@ impl PreparedTxns {
         self.unresolved.lock().first().copied()
     }
 
-    /// Refuses to take away a table that a prepared transaction without a connection has changed.
+    /// Refuses to take away a table that a prepared transaction without a connection has changed. A temporary one goes
+    /// with its connection.
     pub(crate) fn check_unused(&self, table: &TableDescriptor) -> pando_base::Result<()> {
-        let is_its = |dict: &Arc<Dict>| table.dictionaries.iter().any(|its| its.id == dict.id.0);
-        match self.detached.lock().iter().any(|detached| detached.touched.iter().any(is_its)) {
+        let is_its = |id: DictId| table.dictionaries.iter().any(|its| its.id == id.0);
+        let detached = self.detached.lock();
+        let is_used = detached.iter().any(|detached| detached.touched.iter().any(|dict| is_its(dict.id)))
+            || self.resolving.lock().iter().any(|resolving| resolving.dicts.iter().copied().any(is_its));
+        match is_used && !table.temporary {
             true => Err(EngineError::InUse { what: format!("table {}", table.path) }),
             false => Ok(()),
         }
@@ -171,9 +202,30 @@ impl PreparedTxns {
         }
     }
 
-    fn take(&self, xid: &[u8]) -> Option<Detached> {
+    /// Takes the first one of this name to resolve it. [`PreparedTxns::resolved`] must follow.
+    fn take(&self, xid: &[u8]) -> Found {
         let mut detached = self.detached.lock();
-        let found = detached.iter().position(|d| d.prepared.xid == xid && !d.is_rolling_back)?;
+        let found = detached.iter().position(|d| d.prepared.xid == xid && !d.is_rolling_back);
+        let Some(found) = found else {
+            let is_busy = detached.iter().any(|d| d.prepared.xid == xid)
+                || self.resolving.lock().iter().any(|resolving| resolving.prepared.xid == xid);
+            return if is_busy { Found::Busy } else { Found::Nothing };
+        };
+        let found = detached.remove(found);
+        let dicts = found.touched.iter().map(|dict| dict.id).collect();
+        self.resolving.lock().push(Resolving { prepared: found.prepared.clone(), dicts });
+        Found::Taken(found)
+    }
+
+    /// What was taken is over, or detached again.
+    fn resolved(&self, seqno: Seqno) {
+        self.resolving.lock().retain(|resolving| resolving.prepared.seqno != seqno);
+    }
+
+    /// Takes one back to its connection, which has the metadata locks, unless somebody else has it.
+    fn take_back(&self, seqno: Seqno) -> Option<Detached> {
+        let mut detached = self.detached.lock();
+        let found = detached.iter().position(|d| d.prepared.seqno == seqno && !d.is_rolling_back)?;
         Some(detached.remove(found))
     }
 
@@ -200,6 +252,25 @@ impl Txn {
         Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
     }
 
+    /// Gives a prepared transaction to whoever knows its xid, at once; see "Whose it is". This object's commit and rollback take it
+    /// back. It has another id until then, and must not be used for anything else. Does nothing to one without writes.
+    pub fn leave(&mut self) {
+        if let Phase::Prepared(prepared) = &self.phase {
+            let prepared = prepared.clone();
+            self.detach();
+            self.phase = Phase::Left(prepared);
+        }
+    }
+
+    /// Takes the transaction back that has left. False: it never left, or somebody else has it.
+    fn take_back(&mut self) -> bool {
+        let Phase::Left(prepared) = &self.phase else { return false };
+        let Some(detached) = self.db.prepared.take_back(prepared.seqno) else { return false };
+        self.put_parts(detached.handle, detached.writes, detached.touched);
+        self.phase = Phase::Prepared(detached.prepared);
+        true
+    }
+
     /// Whether it is prepared and not resolved.
     pub fn is_prepared(&self) -> bool {
         matches!(self.phase, Phase::Prepared(_))
@@ -213,6 +284,7 @@ impl Txn {
     /// `remembered`: the decision is on the coordinator's disk and comes back after a crash, so that the
     /// commit need not wait for the log.
     pub fn commit_ordered(&mut self, remembered: bool) {
+        self.take_back();
         // What went wrong is told by the commit, which tries again.
         let _ = self.order(remembered);
         if !matches!(self.phase, Phase::Ordered(_)) {
@@ -240,6 +312,10 @@ impl Txn {
     /// Commit of a prepared transaction. Whatever comes back, its owner is rid of it: after an error it
     /// stays prepared, detached.
     pub(crate) fn commit_prepared(&mut self) -> Result<()> {
+        if matches!(self.phase, Phase::Left(_)) && !self.take_back() {
+            self.forget_left();
+            return Err(EngineError::InUse { what: "the prepared transaction".into() }.into());
+        }
         if self.is_prepared() {
             // As in `prepare`, which may have been before a restart.
             self.seal_for_adoption();
@@ -266,6 +342,8 @@ impl Txn {
     /// Rollback of a prepared transaction. After an error (a full disk) it is detached, and rolled back when
     /// the log has space; its locks stay until then.
     pub(crate) fn rollback_prepared(&mut self) -> Result<()> {
+        self.take_back();
+        self.forget_left();
         let Phase::Prepared(prepared) = &self.phase else { return Ok(()) };
         let seqno = prepared.seqno;
         match self.db.wal.append_resolution(&BatchBuilder::rollback_prepared(seqno)) {
@@ -321,6 +399,13 @@ impl Txn {
         });
     }
 
+    /// One that has left is none of this object's business any more.
+    pub(crate) fn forget_left(&mut self) {
+        if let Phase::Left(_) = self.phase {
+            self.phase = Phase::Active;
+        }
+    }
+
     fn attach(db: &Arc<Db>, detached: Detached) -> Txn {
         let Detached { handle, writes, touched, prepared, .. } = detached;
         Txn::from_parts(db.clone(), handle, writes, touched, Phase::Prepared(prepared))
@@ -346,23 +431,41 @@ impl Db {
         told
     }
 
-    /// Commits a prepared transaction that has no connection. False: there is none of that name. After an
-    /// error it is still prepared.
+    /// Commits a prepared transaction that has no connection, or whose connection has not yet taken it back. False: there is
+    /// none of that name. After an error it is still prepared.
     pub fn commit_by_xid(self: &Arc<Self>, xid: &[u8]) -> Result<bool> {
-        let Some(detached) = self.prepared.take(xid) else { return Ok(false) };
-        if let Some(error) = detached.unusable.clone() {
-            self.prepared.put(detached);
-            return Err(error.into());
-        }
-        Txn::attach(self, detached).commit()?;
-        Ok(true)
+        self.resolve_by_xid(xid, |txn| txn.commit())
     }
 
-    /// Rolls back a prepared transaction that has no connection. False: there is none of that name.
+    /// Rolls back a prepared transaction as [`Db::commit_by_xid`] commits one.
     pub fn rollback_by_xid(self: &Arc<Self>, xid: &[u8]) -> Result<bool> {
-        let Some(detached) = self.prepared.take(xid) else { return Ok(false) };
-        Txn::attach(self, detached).rollback_prepared()?;
-        Ok(true)
+        self.resolve_by_xid(xid, Txn::rollback_prepared)
+    }
+
+    fn resolve_by_xid(
+        self: &Arc<Self>,
+        xid: &[u8],
+        resolve: impl FnOnce(&mut Txn) -> Result<()>,
+    ) -> Result<bool> {
+        let mut detached = match self.prepared.take(xid) {
+            Found::Nothing => return Ok(false),
+            Found::Busy => {
+                return Err(EngineError::InUse { what: "the prepared transaction".into() }.into());
+            }
+            Found::Taken(detached) => detached,
+        };
+        let seqno = detached.prepared.seqno;
+        pause(2);
+        let result = match detached.unusable.take() {
+            None => resolve(&mut Txn::attach(self, detached)),
+            Some(error) => {
+                detached.unusable = Some(error.clone());
+                self.prepared.put(detached);
+                Err(error.into())
+            }
+        };
+        self.prepared.resolved(seqno);
+        result.map(|()| true)
     }
 
     /// Tries again to log rollbacks for which the log had no space.

@@ -127,6 +127,12 @@ impl Txn {
         (handle, writes, touched)
     }
 
+    /// The reverse, of a new transaction.
+    pub(crate) fn put_parts(&mut self, handle: TxnHandle, writes: Arc<Writes>, touched: Vec<Arc<Dict>>) {
+        debug_assert!(self.touched.is_empty() && self.handle.locks_and_ranges_held() == 0);
+        (self.handle, self.writes, self.touched) = (handle, writes, touched);
+    }
+
     /// The transaction's id.
     pub fn id(&self) -> TxnId {
         self.handle.id()
@@ -437,6 +443,7 @@ impl Txn {
 
     /// Before a write to the dictionary: others can look the transaction up there.
     pub(crate) fn touch(&mut self, dict: &Arc<Dict>) {
+        assert!(matches!(self.phase, Phase::Active), "a transaction that is prepared writes no more");
         if let Err(place) = self.touched.binary_search_by_key(&dict.id, |d: &Arc<Dict>| d.id) {
             dict.writers.add(&self.writes);
             self.touched.insert(place, dict.clone());
@@ -511,7 +518,7 @@ impl Txn {
     pub fn rollback(&mut self) {
         match self.phase {
             Phase::Active => {}
-            Phase::Prepared(_) => {
+            Phase::Prepared(_) | Phase::Left(_) => {
                 if let Err(error) = self.rollback_prepared() {
                     self.db.log(LogLevel::Warning, &format!("rollback of a prepared transaction: {error}"));
                 }
@@ -544,6 +551,10 @@ impl Drop for Txn {
         match self.phase {
             Phase::Active => self.rollback(),
             Phase::Prepared(_) => self.detach(),
+            Phase::Left(_) => {
+                self.forget_left();
+                self.rollback();
+            }
             // Decided and logged; the coordinator should have come back for it.
             Phase::Ordered(_) => _ = self.commit(),
         }

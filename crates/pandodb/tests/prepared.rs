@@ -8,7 +8,8 @@ use std::sync::Arc;
 use common::{count, disk, fill, open, open_logging, options, spec, Lines};
 use pando_storage::vfs::FaultKind;
 use pandodb::{
-    Db, EngineError, Error, FlushMode, LockMode, LockWait, LockedRead, SimVfs, Table, TableSpec, Txn, Vfs,
+    Db, EngineError, Error, FlushMode, LockMode, LockWait, LockedRead, ReadMode, SimVfs, Table, TableSpec,
+    Txn, Vfs,
 };
 
 const T: &str = "./db/t";
@@ -621,4 +622,105 @@ fn hidden_keys_of_prepared_rows_are_not_given_out_again_after_a_restart() {
     insert(&db, "newer").commit().unwrap();
     assert!(db.commit_by_xid(b"x").unwrap());
     assert_eq!(count(&db, T).unwrap(), 5);
+}
+
+/// The server may let go of the user's prepared transaction, and give its metadata locks away, long before the engine hears
+/// of it: XA COMMIT of another connection found nothing, and was taken for done.
+#[test]
+fn one_that_has_left_is_found_by_its_name_while_its_object_lives() {
+    let (_, db, table) = world();
+    let mut txn = db.begin();
+    let id = txn.id();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    txn.leave();
+    assert!(txn.id() != id && !txn.is_prepared());
+    assert!(is_locked(&db, 0, "a"));
+    assert!(matches!(db.truncate_table(T), Err(EngineError::InUse { .. })));
+    assert!(db.commit_by_xid(b"1").unwrap());
+    assert_eq!(read(&db, "a").as_deref(), Some("1"));
+    // Somebody else has done it; what comes next is another one.
+    assert!(matches!(txn.commit(), Err(Error::Engine(EngineError::InUse { .. }))));
+    put(&mut txn, &table, "b", "2");
+    txn.commit().unwrap();
+    assert_eq!(count(&db, T).unwrap(), 2);
+    // Its object goes: it stays what it is.
+    put(&mut txn, &table, "c", "3");
+    txn.prepare(b"2").unwrap();
+    txn.leave();
+    drop(txn);
+    assert!(is_locked(&db, 0, "c"));
+    assert_eq!(db.report_prepared(8), [b"2"]);
+    assert!(db.rollback_by_xid(b"2").unwrap());
+    assert_eq!(read(&db, "c"), None);
+}
+
+#[test]
+fn one_that_has_left_is_taken_back_by_its_object() {
+    let (vfs, db, table) = world();
+    let mut txn = db.begin();
+    let id = txn.id();
+    for (key, ordered) in [("a", true), ("b", false)] {
+        put(&mut txn, &table, key, "1");
+        // Of the same name: each takes back its own.
+        let mut other = db.begin();
+        put(&mut other, &table, &format!("other {key}"), "2");
+        for txn in [&mut other, &mut txn] {
+            txn.prepare(b"x").unwrap();
+            txn.leave();
+        }
+        if ordered {
+            txn.commit_ordered(true);
+            assert_eq!(txn.id(), id);
+        }
+        txn.commit().unwrap();
+        assert_eq!((txn.id(), read(&db, key).as_deref()), (id, Some("1")));
+        other.rollback();
+        assert_eq!(read(&db, &format!("other {key}")), None);
+        assert!(!is_locked(&db, 0, &format!("other {key}")) && !db.commit_by_xid(b"x").unwrap());
+    }
+    // Nothing to leave, nothing to take back.
+    txn.prepare(b"x").unwrap();
+    txn.leave();
+    txn.commit().unwrap();
+    drop((txn, table));
+    db.abandon();
+    drop(db);
+    let db = open(&vfs.crash()).unwrap();
+    assert_eq!((count(&db, T).unwrap(), db.report_prepared(8).len()), (2, 0));
+}
+
+/// A truncation between the moment in which the transaction is taken from the list and its place in the order of
+/// commits brought rows back without the entries of indexes that it had not written.
+#[test]
+fn a_table_is_not_truncated_under_one_that_is_being_committed_by_its_name() {
+    const ROUNDS: u32 = 300;
+    let (_, db, table) = world();
+    let mut refused = 0;
+    for round in 0..ROUNDS {
+        let mut txn = db.begin();
+        put(&mut txn, &table, "a", "1");
+        txn.commit().unwrap();
+        // Its entry in the index stays as it is.
+        txn.put(&table, 0, b"a", format!("{round}").as_bytes(), LockWait::NoWait).unwrap();
+        txn.prepare(b"x").unwrap();
+        txn.leave();
+        std::thread::scope(|scope| {
+            let commit = scope.spawn(|| db.commit_by_xid(b"x").unwrap());
+            // As soon as it can be done.
+            while let Err(error) = db.truncate_table(T) {
+                assert!(matches!(error, EngineError::InUse { .. }), "{error}");
+                refused += 1;
+            }
+            assert!(commit.join().unwrap());
+        });
+        let rows = [0, 1].map(|dict| {
+            let txn = &mut db.begin();
+            let mut cursor = txn.cursor(&table, dict);
+            cursor.seek_first(txn, ReadMode::Snapshot).unwrap();
+            cursor.valid()
+        });
+        assert_eq!(rows[0], rows[1], "round {round}: a row, and an entry for it");
+    }
+    assert!(refused > 0);
 }

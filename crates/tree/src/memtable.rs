@@ -126,8 +126,9 @@ impl Memtable {
     /// Freezes it: every record of the dictionary up to `seqno` is in it or in older ones. The
     /// caller holds the gate exclusively.
     pub(crate) fn seal(&self, seqno: Seqno) {
-        self.transition(MemtableState::Active, MemtableState::Sealed);
+        // First, so that whoever sees the state sees it.
         self.seal_seqno.store(seqno, Ordering::Release);
+        self.transition(MemtableState::Active, MemtableState::Sealed);
     }
 
     /// Its run has become part of the tree.
