@@ -346,6 +346,9 @@ int ha_pando::next_auto_increment_of_rows(ulonglong *next)
   MY_BITMAP *read_set= table->read_set;
   table->column_bitmaps_set_no_signal(&table->s->all_set, table->write_set);
   m_columns_prepared= false;
+  /* Nobody else has the table; a gap that stays locked would meet those who come when it is shared again. */
+  const Lock lock= m_lock;
+  m_lock= Lock::NONE;
   m_read_latest= true;
   int error= ha_index_init(index, true);
   if (!error)
@@ -354,6 +357,7 @@ int ha_pando::next_auto_increment_of_rows(ulonglong *next)
     ha_index_end();
   }
   m_read_latest= false;
+  m_lock= lock;
   close_scan();
   table->column_bitmaps_set_no_signal(read_set, table->write_set);
   m_columns_prepared= false;

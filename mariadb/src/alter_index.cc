@@ -139,6 +139,9 @@ enum_alter_inplace_result ha_pando::check_index_change(TABLE *altered, Alter_inp
   if (info->handler_flags & (PANDO_ALTER_LAYOUT | ALTER_ADD_VIRTUAL_COLUMN | ALTER_DROP_VIRTUAL_COLUMN |
                              ALTER_VIRTUAL_COLUMN_ORDER))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* The counter is set in the end, as the rows were in the beginning. */
+  if (info->create_info->used_fields & HA_CREATE_USED_AUTO)
+    return HA_ALTER_INPLACE_NOCOPY_LOCK;
   return HA_ALTER_INPLACE_NOCOPY_NO_LOCK;
 }
 

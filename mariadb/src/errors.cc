@@ -80,6 +80,9 @@ int error_of(PandoStatus status, THD *thd)
   }
   if (thd && status == PANDO_STATUS_DEADLOCK)
     note_deadlock(thd);
+  /* Else the server would say nothing, as it does of its own kills, which it has told already. */
+  if (thd && status == PANDO_STATUS_KILLED && thd_kill_level(thd) == THD_IS_NOT_KILLED)
+    my_error(ER_QUERY_INTERRUPTED, MYF(0));
   if (thd && (mapping.consequences & (ROLL_BACK | END_STATEMENT)))
     thd->mark_transaction_to_rollback((mapping.consequences & ROLL_BACK) || rollback_on_timeout());
   if (status == PANDO_STATUS_IO && pando_error_os())

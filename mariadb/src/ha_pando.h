@@ -294,6 +294,7 @@ private:
   bool m_in_gap= false;          /* or rather in the gap before it */
   bool m_at_cursor= false;       /* and the cursor can go on from its last batch */
   bool m_keep_same= false;       /* it ends where keys do not begin with m_same any more */
+  bool m_condition_is_false= false; /* why the last entry was passed by: the index condition, not that it was out of date */
   bool m_range_stop= false;      /* m_stop is the end of the server's range, not only of m_same */
   PandoBytes m_entry_key= {};
   PandoBytes m_entry_value= {};

@@ -92,6 +92,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
 int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
 {
   Transaction *transaction= Transaction::of(thd);
+  transaction->forget_kill();
   transaction->register_with_server();
   m_columns_prepared= false;
   m_at_cursor= false;

@@ -331,7 +331,7 @@ int ha_pando::check_condition(uchar *record, bool *passed_by)
   switch (handler_index_cond_check(this))
   {
   case CHECK_POS:             return 0;
-  case CHECK_NEG:             *passed_by= true; return 0;
+  case CHECK_NEG:             *passed_by= m_condition_is_false= true; return 0;
   case CHECK_OUT_OF_RANGE:    return HA_ERR_END_OF_FILE;
   case CHECK_ABORTED_BY_USER: return HA_ERR_ABORTED_BY_USER;
   case CHECK_ERROR:           break;
@@ -494,11 +494,12 @@ int ha_pando::get_exact(uchar *record)
       return fail(status);
     m_entry_value= pando_buffer_bytes(m_entry_buffer);
     bool passed_by= false;
+    m_condition_is_false= false;
     int error= deliver_entry(record, &passed_by);
     if (error || !passed_by)
       return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
     /* While the row's lock was waited for, the key may have gone to another row. */
-    if (!is_locking() || m_skip_locked || pushed_idx_cond)
+    if (!is_locking() || m_skip_locked || m_condition_is_false)
       return HA_ERR_KEY_NOT_FOUND;
     if (is_to_end(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;

@@ -71,7 +71,7 @@ static int close_connection(handlerton *, THD *thd)
 Transaction *Transaction::of(THD *thd)
 {
   Transaction *transaction= if_any(thd);
-  if (transaction && transaction->is_bereft())
+  if (transaction && (transaction->is_bereft() || transaction->m_is_prepared))
   {
     /* The server has let go of what the user had prepared, and the connection was reset. */
     close_connection(hton, thd);
@@ -108,6 +108,16 @@ void Transaction::prepare_statement()
   pando_txn_set_takes_gaps(m_txn, m_isolation > ISO_READ_COMMITTED);
   pando_txn_begin_statement(m_txn, statement_sets_wait(m_thd) ? m_thd->variables.lock_wait_timeout
                                                             : lock_wait_timeout(m_thd));
+}
+
+void Transaction::forget_kill()
+{
+  if (thd_kill_level(m_thd) != THD_IS_NOT_KILLED)
+    return;
+  pando_txn_clear_kill(m_txn);
+  /* It may have come in between. */
+  if (thd_kill_level(m_thd) != THD_IS_NOT_KILLED)
+    pando_db_kill(db, m_id);
 }
 
 void Transaction::register_with_server()
@@ -147,6 +157,7 @@ void Transaction::end_table()
 
 void Transaction::over()
 {
+  m_is_prepared= false;
   m_has_statement_mark= false;
   m_participant->leave();
 }
@@ -180,7 +191,10 @@ int Transaction::prepare(bool whole)
     error= wait_for_turn(m_thd);
   /* The server may let go of it, so that anybody can XA COMMIT it, without telling or long before it tells. */
   if (!error && m_thd->transaction->xid_state.is_explicit_XA())
+  {
     pando_txn_leave(m_txn);
+    m_is_prepared= true;
+  }
   return error;
 }
 
@@ -230,8 +244,12 @@ static int commit(handlerton *, THD *thd, bool all)
 
 static int rollback(handlerton *, THD *thd, bool all)
 {
-  if (Transaction *transaction= Transaction::if_any(thd))
-    transaction->rollback(all);
+  Transaction *transaction= Transaction::if_any(thd);
+  if (!transaction)
+    return 0;
+  transaction->rollback(all);
+  if (transaction->is_bereft())
+    close_connection(hton, thd);
   return 0;
 }
 

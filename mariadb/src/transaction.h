@@ -57,6 +57,8 @@ public:
   /* The last of these ends the statement for reads: in READ COMMITTED its snapshot goes. Outside of a
      transaction a statement that only read is over. */
   void end_table();
+  /* Before a statement with tables that stay in use (LOCK TABLES): a kill of the one before is over. */
+  void forget_kill();
   /* Before the first table of a statement: its isolation level and lock wait timeout. */
   void prepare_statement();
   /* Locking reads of this statement exclude phantoms, whatever the isolation level. */
@@ -93,6 +95,7 @@ private:
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   bool m_has_statement_mark= false;
+  bool m_is_prepared= false; /* by the user, and neither committed nor rolled back here */
   std::atomic<enum_tx_isolation> m_isolation{ISO_REPEATABLE_READ}; /* likewise */
   /* All of them are in a list. */
   Transaction *m_next= nullptr;

@@ -194,20 +194,20 @@ void fill_options(PandoOptions *options)
   options->log= log_line;
 }
 
-/* The counters' values, taken anew each time somebody asks; the server holds LOCK_status meanwhile. */
-static int show_counters(THD *, st_mysql_show_var *variable, char *)
+/* The counters' values, taken anew each time somebody asks. Several may at once: the memory is of who asks. */
+static int show_counters(THD *thd, st_mysql_show_var *variable, char *)
 {
-  static std::vector<uint64_t> values(pando_metric_count());
-  static std::vector<st_mysql_show_var> counters;
-  if (counters.empty())
-  {
-    for (uint i= 0; i < values.size(); i++)
-      counters.push_back({pando_metric_name(i), &values[i], SHOW_ULONGLONG});
-    counters.push_back({nullptr, nullptr, SHOW_UNDEF});
-  }
-  pando_db_metrics(db, values.data(), uint32_t(values.size()));
+  const uint count= pando_metric_count();
+  auto values= static_cast<uint64_t *>(thd_calloc(thd, count * sizeof(uint64_t)));
+  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 1) * sizeof(st_mysql_show_var)));
+  if (!values || !counters)
+    return 1;
+  pando_db_metrics(db, values, count);
+  for (uint i= 0; i < count; i++)
+    counters[i]= {pando_metric_name(i), &values[i], SHOW_ULONGLONG};
+  counters[count]= {nullptr, nullptr, SHOW_UNDEF};
   variable->type= SHOW_ARRAY;
-  variable->value= counters.data();
+  variable->value= counters;
   return 0;
 }
 

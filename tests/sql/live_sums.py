@@ -178,6 +178,24 @@ def _fill(session, engine):
     session.query(f"INSERT INTO accounts VALUES {rows}")
 
 
+def _ask_at_once(server):
+    """Many who ask a server that has just started for its counters. Returns how many got them."""
+    sessions, answers = [server.connect() for _ in range(24)], []
+    together = threading.Barrier(len(sessions))
+
+    def ask(session):
+        together.wait()
+        answers.append(len(session.query("SHOW GLOBAL STATUS LIKE 'Pando%'").rows))
+        session.close()
+
+    threads = [threading.Thread(target=ask, args=(session,)) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(count > 10 for count in answers), len(sessions)
+
+
 def _notices_damage(session):
     """Whether a reader finds that a row is changed."""
     session.query("UPDATE accounts SET balance = balance + 1 ORDER BY id LIMIT 1")
@@ -198,6 +216,8 @@ def main():
         options += ["--pando-checkpoint-period=1", "--pando-log-file-size=4M"]
     with PrivateServer("live-sums", options, plugin=True, keep=arguments.keep) as server, \
             server.connect() as session:
+        answered, asked = _ask_at_once(server)
+        checks.check(answered == asked, "many at once get the counters of a server that has just started", f"{answered} of {asked}")
         _fill(session, arguments.engine)
         seeds = random.Random(arguments.seed)
         writers = [Worker(server, seeds.random(), _write) for _ in range(arguments.writers)]

@@ -2415,6 +2415,14 @@ PandoStatus pando_txn_commit(struct PandoTxn *txn);
 PandoStatus pando_txn_prepare(struct PandoTxn *txn, struct PandoBytes xid);
 
 /**
+ * A kill is over: lock requests do not fail any more.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_clear_kill(struct PandoTxn *txn);
+
+/**
  * Gives a prepared transaction to whoever knows its name, at once. [`pando_txn_commit_ordered`], [`pando_txn_commit`] and
  * [`pando_txn_rollback`] take it back; it has another id until then, and must not be used for anything else. Does nothing
  * to one without writes.

@@ -265,6 +265,16 @@ pub unsafe extern "C" fn pando_txn_prepare(txn: *mut PandoTxn, xid: PandoBytes) 
     })
 }
 
+/// A kill is over: lock requests do not fail any more.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_clear_kill(txn: *mut PandoTxn) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.clear_kill() });
+}
+
 /// Gives a prepared transaction to whoever knows its name, at once. [`pando_txn_commit_ordered`], [`pando_txn_commit`] and
 /// [`pando_txn_rollback`] take it back; it has another id until then, and must not be used for anything else. Does nothing
 /// to one without writes.

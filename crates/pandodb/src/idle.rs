@@ -125,7 +125,8 @@ impl Db {
             let is_alone = Arc::strong_count(dict) == 2 && Arc::strong_count(&dict.tree) == 1;
             // What others did with it before they let go is seen.
             fence(Ordering::Acquire);
-            is_alone && is_clean(dict) && !self.is_kept_from_snapshots(dict)
+            // The counter, too: it may have been raised by one who was rolled back since the checkpoint.
+            is_alone && is_clean(dict) && !dict.is_dirty() && !self.is_kept_from_snapshots(dict)
         };
         if !idle.dicts().iter().all(is_unused) {
             return;

@@ -200,6 +200,12 @@ impl RangeShard {
         })
     }
 
+    /// Whether a shared stretch of its own has the key.
+    pub(crate) fn owns_shared(&self, txn: &Arc<TxnState>, dict: DictId, key: &[u8]) -> bool {
+        let owner = self.dict(dict).and_then(|ranges| ranges.owner(txn));
+        owner.is_some_and(|owner| owner.set(RangeKind::Stretch(LockMode::Shared)).contains(key))
+    }
+
     /// Whether a stretch of another that excludes this one has some of its keys.
     pub(crate) fn is_across(
         &self,

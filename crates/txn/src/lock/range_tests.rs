@@ -257,6 +257,24 @@ fn a_stretch_takes_nothing_from_those_who_hold_keys_in_it() {
     assert_eq!(c.ask("c", Shared, Wait::NoWait), Err(LockError::WouldBlock));
 }
 
+/// The stretch said "held", and the other one, who has only to make his lock exclusive, went ahead.
+#[test]
+fn a_shared_lock_beside_anothers_is_taken_also_under_an_exclusive_stretch() {
+    let (locks, metrics) = manager();
+    let [a, b] = txns(&locks);
+    a.ask("b", Exclusive, LONG).unwrap();
+    a.ask("d", Exclusive, LONG).unwrap();
+    b.ask("c", Shared, LONG).unwrap();
+    a.escalate();
+    assert_eq!(a.ask("c", Shared, Wait::NoWait), GRANTED);
+    assert_eq!(a.ask("c", Shared, Wait::NoWait), HELD);
+    assert_eq!(b.ask("c", Exclusive, Wait::NoWait), Err(LockError::WouldBlock));
+    b.release();
+    assert_eq!(a.ask("c", Exclusive, Wait::NoWait), HELD, "alone in its stretch");
+    drop((a, b));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
 #[test]
 fn what_one_has_in_a_stretch_is_not_covered_by_the_stretch_of_another() {
     // Both lock keys of the same ground, one between the other's, and both are over their budget.

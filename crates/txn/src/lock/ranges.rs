@@ -272,8 +272,15 @@ impl LockManager {
         if held.is_some_and(|held| held == LockMode::Exclusive || mode == LockMode::Shared) {
             return Beside::Free;
         }
+        // A stretch of its own says nothing to those who had a lock beneath it before: they can upgrade it. So beside
+        // them only one that is shared, too, protects what it has.
+        let is_alone = lock.is_none_or(|lock| lock.others_admit(txn, LockMode::Exclusive));
+        let is_owned = match is_alone {
+            true => ranges.owns(txn, dict, mode, key),
+            false => mode == LockMode::Shared && ranges.owns_shared(txn, dict, key),
+        };
         let others_admit = lock.is_none_or(|lock| lock.others_admit(txn, mode));
-        if others_admit && ranges.owns(txn, dict, mode, key) {
+        if others_admit && is_owned {
             debug_assert!(!ranges.is_blocked(txn, dict, Wish::Lock(mode), key), "two have the same key");
             return Beside::Held;
         }
