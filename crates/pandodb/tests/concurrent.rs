@@ -7,10 +7,8 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use common::{options, Lines};
-use pandodb::{
-    Compression, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, TableSpec, Txn,
-};
+use common::{for_each_row, options, Lines};
+use pandodb::{Compression, Db, Entry, Error, LockMode, LockWait, LockedRead, Table, TableSpec, Txn};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -74,25 +72,14 @@ fn transfer(txn: &mut Txn, table: &Table, from: u32, to: u32, amount: i64) -> pa
 /// Sum and number of accounts as this transaction sees them, through the rows and the index.
 fn totals(txn: &mut Txn, table: &Arc<Table>, backward: bool) -> [(i64, u32); 2] {
     [0, 1].map(|dict| {
-        let mut cursor = txn.cursor(table, dict);
         let (mut sum, mut count) = (0, 0);
-        if backward {
-            cursor.seek_last(txn, ReadMode::Snapshot).unwrap();
-        } else {
-            cursor.seek_first(txn, ReadMode::Snapshot).unwrap();
-        }
-        while cursor.valid() {
+        for_each_row(txn, table, dict, backward, |key, value| {
             sum += match dict {
-                0 => balance(cursor.value()),
-                _ => (u64::from_be_bytes(cursor.key()[..8].try_into().unwrap()) ^ (1 << 63)) as i64,
+                0 => balance(value),
+                _ => (u64::from_be_bytes(key[..8].try_into().unwrap()) ^ (1 << 63)) as i64,
             };
             count += 1;
-            if backward {
-                cursor.prev(txn).unwrap();
-            } else {
-                cursor.next(txn).unwrap();
-            }
-        }
+        });
         (sum, count)
     })
 }

@@ -8,9 +8,9 @@ mod common;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-use common::{options, Lines};
+use common::{for_each_row, options, Lines};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
-use pandodb::{Compression, Db, LockMode, LockWait, LockedRead, ReadMode, Table, TableSpec, Txn, View, Want};
+use pandodb::{Compression, Db, LockMode, LockWait, LockedRead, Table, TableSpec, Txn, View, Want};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -84,21 +84,10 @@ fn total(view: &View<'_>, table: &Table, in_parts: bool) -> (i64, u64) {
 /// The same row by row.
 fn total_of_rows(txn: &mut Txn, table: &Arc<Table>, backward: bool) -> (i64, u64) {
     let (mut sum, mut count) = (0, 0);
-    let mut cursor = txn.cursor(table, 0);
-    if backward {
-        cursor.seek_last(txn, ReadMode::Snapshot).unwrap();
-    } else {
-        cursor.seek_first(txn, ReadMode::Snapshot).unwrap();
-    }
-    while cursor.valid() {
-        sum += balance(cursor.value());
+    for_each_row(txn, table, 0, backward, |_, row| {
+        sum += balance(row);
         count += 1;
-        if backward {
-            cursor.prev(txn).unwrap();
-        } else {
-            cursor.next(txn).unwrap();
-        }
-    }
+    });
     (sum, count)
 }
 

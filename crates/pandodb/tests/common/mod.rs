@@ -7,7 +7,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use pandodb::{
-    Compression, Db, FlushMode, LockWait, LogLevel, Options, ReadMode, SimVfs, TableSpec, TreeConfig, Vfs,
+    Compression, Db, FlushMode, LockWait, LogLevel, Options, ReadMode, SimVfs, Table, TableSpec, TreeConfig,
+    Txn, Vfs,
 };
 
 /// Lines the engine logged.
@@ -66,6 +67,30 @@ pub fn spec(path: &str) -> TableSpec {
         temporary: false,
         auto_increment: 0,
         ..TableSpec::default()
+    }
+}
+
+/// Goes over what the transaction's snapshot sees of a dictionary, one row after the other.
+pub fn for_each_row(
+    txn: &mut Txn,
+    table: &Arc<Table>,
+    dict: usize,
+    backward: bool,
+    mut take: impl FnMut(&[u8], &[u8]),
+) {
+    let mut cursor = txn.cursor(table, dict);
+    if backward {
+        cursor.seek_last(txn, ReadMode::Snapshot).unwrap();
+    } else {
+        cursor.seek_first(txn, ReadMode::Snapshot).unwrap();
+    }
+    while cursor.valid() {
+        take(cursor.key(), cursor.value());
+        if backward {
+            cursor.prev(txn).unwrap();
+        } else {
+            cursor.next(txn).unwrap();
+        }
     }
 }
 
