@@ -28,7 +28,9 @@
    engines are as safe as the server makes them only with the binary log.
 
    Of XA PREPARE the user is the coordinator: the server calls prepare alone, later commit without
-   commit_ordered, or commit_by_xid for a transaction whose connection has gone. */
+   commit_ordered, or commit_by_xid for a transaction whose connection has gone. It may do that before it has
+   told the engine that the connection is gone (trans_xa_detach), and never tells when a connection is reset: so
+   what the user has prepared is found by its name at once, and its connection takes it back (pando_txn_leave). */
 #include "two_phase.h"
 #include "transaction.h"
 
