@@ -82,6 +82,19 @@ private:
   PandoQuery *m_query;
 };
 
+/* What one query tells the engine at most. A statement is as long and as deep as its author likes: what is beyond these the
+   server computes. Conditions and numbers: */
+static const uint NODES_MAX= 4096;
+/* How deep they stand in each other, but for chains as `a + b + c`, AND, CASE and IF ... ELSE IF, which are no deeper for
+   being longer: */
+static const uint DEPTH_MAX= 32;
+/* Constants that columns are compared with, and bytes of those that are texts: */
+static const uint CONSTANTS_MAX= 65536;
+static const size_t TEXT_BYTES_MAX= 1 << 20;
+
+/* Whether the thread's stack has room for what the engine does in a call. */
+bool has_stack(const THD *thd);
+
 /* Says a query of the server in the engine's words. */
 class Translator
 {
@@ -108,6 +121,23 @@ public:
 private:
   struct Known { uint table; uint field; bool presence_only; };
   struct Group { Item *item; Field *field; uint scale; };
+
+  /* One of what is translated within another, while it lives. */
+  class Nesting
+  {
+  public:
+    explicit Nesting(Translator *translator) : m_translator(translator) { m_translator->m_depth++; }
+    ~Nesting() { m_translator->m_depth--; }
+    Nesting(const Nesting &) = delete;
+    Nesting &operator=(const Nesting &) = delete;
+    bool is_allowed() const;
+
+  private:
+    Translator *const m_translator;
+  };
+
+  /* False: more than the engine is told in one query. */
+  bool spend() { return ++m_nodes <= NODES_MAX; }
 
   bool add_groups(const ::Query *query);
   bool add_outputs(const ::Query *query);
@@ -146,9 +176,14 @@ private:
   /* pushdown_number.cc */
   Number number_of(Item *item);
   Number constant_number(Item *item);
+  Item_func *arithmetic_of(Item *item) const;
   Number arithmetic(Item_func *function);
+  Number computed(Item_func *function, const Number &first);
   Number date_part(Item_func *function);
-  Number choice(Item_func *function, Item **conditions, Item **values, uint count, Item *otherwise);
+  static bool is_choice(const Item_func *function);
+  Item_func *choice_of(Item *item) const;
+  Number otherwise_of(Item_func *function, Item *otherwise);
+  Number choice(Item_func *function);
   Number expression(Item *item, PandoArithmetic arithmetic, const Number &first, const Number &second, uint scale);
 
   /* pushdown_column.cc */
@@ -166,6 +201,10 @@ private:
   std::vector<std::pair<int, int>> m_equalities; /* numbers of tables */
   std::list<Like_pattern> m_patterns;
   uint m_aggregates= 0;
+  uint m_depth= 0;
+  uint m_nodes= 0;      /* conditions and numbers */
+  uint m_constants= 0;  /* of conditions */
+  size_t m_text_bytes= 0;
 };
 
 /* Whether the item may be taken for the other: the same column, or the same expression. */

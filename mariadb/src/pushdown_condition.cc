@@ -95,8 +95,16 @@ bool Translator::add_list(Item_cond *list)
   return true;
 }
 
+bool Translator::Nesting::is_allowed() const
+{
+  return m_translator->spend() && m_translator->m_depth <= DEPTH_MAX && has_stack(m_translator->m_thd);
+}
+
 bool Translator::add_condition(Item *item)
 {
+  Nesting nesting(this);
+  if (!nesting.is_allowed())
+    return false;
   if (item->type() == Item::COND_ITEM)
   {
     Item_cond *list= static_cast<Item_cond *>(item);

@@ -63,7 +63,7 @@ bool Translator::is_constant(Item *item) const
 /* A constant that the server compares with the column as values of the column's own kind. */
 bool Translator::add_constant(Field *field, Item *item, CHARSET_INFO *collation)
 {
-  if (!is_constant(item))
+  if (!is_constant(item) || ++m_constants > CONSTANTS_MAX)
     return false;
   /* What the server keeps converted: the constant itself, whose conversion it may never come to, and warn. */
   item= without_cache(item);
@@ -249,7 +249,7 @@ bool Translator::add_text(Field *field, Item *item, CHARSET_INFO *collation)
     return false;
   StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
   String *text= item->val_str(&buffer);
-  if (!text || item->null_value)
+  if (!text || item->null_value || (m_text_bytes+= text->length()) > TEXT_BYTES_MAX)
     return false;
   PandoConstant constant= {};
   constant.is_text= 1;

@@ -69,15 +69,18 @@ static uint kind_of(Item *item)
   }
 }
 
-/* Whether evaluating it does nothing but tell whether it is true: of columns of any table and of literals. */
-static bool is_silent(Item *item)
+/* Whether evaluating it does nothing but tell whether it is true: of columns of any table and of literals. What is nested
+   deeper than `depth` is not looked at. */
+static bool is_silent(Item *item, uint depth= DEPTH_MAX)
 {
+  if (!depth--)
+    return false;
   const bool is_list= item->type() == Item::COND_ITEM;
   if (is_list)
   {
     List_iterator_fast<Item> items(*static_cast<Item_cond *>(item)->argument_list());
     for (Item *part; (part= items++); )
-      if (!is_silent(part))
+      if (!is_silent(part, depth))
         return false;
     return true;
   }
@@ -88,7 +91,7 @@ static bool is_silent(Item *item)
   switch (function->functype())
   {
   case Item_func::NOT_FUNC:
-    return is_silent(arguments[0]);
+    return is_silent(arguments[0], depth);
   case Item_func::ISNULL_FUNC:
   case Item_func::ISNOTNULL_FUNC:
     return is_plain(arguments[0]);

@@ -33,9 +33,13 @@ Number Translator::expression(Item *item, PandoArithmetic arithmetic, const Numb
   return number;
 }
 
+/* A column's number, or that of a literal, or one that is computed. */
 Number Translator::number_of(Item *item)
 {
   Number number;
+  Nesting nesting(this);
+  if (!nesting.is_allowed())
+    return number;
   if (Field *field= column_of(item))
   {
     PandoQueryColumn unused= {};
@@ -52,31 +56,65 @@ Number Translator::number_of(Item *item)
   if (item->type() != Item::FUNC_ITEM || !is_exact_number(item))
     return number;
   Item_func *function= static_cast<Item_func *>(item);
-  Item **arguments= function->arguments();
-  const uint count= function->argument_count();
-  if (has_name(function, "if") && count == 3)
-    return choice(function, arguments, arguments + 1, 1, arguments[2]);
-  if (function->functype() == Item_func::CASE_SEARCHED_FUNC)
-    return choice(function, arguments, arguments + count / 2, count / 2, count % 2 ? arguments[count - 1] : nullptr);
+  if (is_choice(function))
+    return choice(function);
   if (function->functype() == Item_func::EXTRACT_FUNC || has_name(function, "year") || has_name(function, "month") ||
       has_name(function, "dayofmonth"))
     return date_part(function);
   return arithmetic(function);
 }
 
+static bool is_arithmetic(const Item_func *function)
+{
+  return function->argument_count() == 2 &&
+         (has_name(function, "+") || has_name(function, "-") || has_name(function, "*"));
+}
+
+/* The computation that `item` is, if it is one: neither a column nor a constant. */
+Item_func *Translator::arithmetic_of(Item *item) const
+{
+  if (column_of(item))
+    return nullptr;
+  item= item->real_item();
+  if (is_constant(item) || item->type() != Item::FUNC_ITEM || !is_exact_number(item))
+    return nullptr;
+  Item_func *function= static_cast<Item_func *>(item);
+  return is_arithmetic(function) ? function : nullptr;
+}
+
+/* `a + b + c` is `(a + b) + c`: the left sides are gone along in a loop, however many there are. */
 Number Translator::arithmetic(Item_func *function)
 {
-  Number none;
-  const bool adds= has_name(function, "+"), subtracts= has_name(function, "-"), multiplies= has_name(function, "*");
-  if (function->argument_count() != 2 || (!adds && !subtracts && !multiplies))
+  const Number none;
+  if (!is_arithmetic(function))
     return none;
-  Item **arguments= function->arguments();
-  for (uint i= 0; i < 2; i++)
-    if (!is_exact_number(arguments[i]))
+  std::vector<Item_func *> chain{function};
+  while (Item_func *left= arithmetic_of(chain.back()->arguments()[0]))
+  {
+    if (!spend())
       return none;
-  const Number first= number_of(arguments[0]), second= number_of(arguments[1]);
-  if (first.slot < 0 || second.slot < 0)
+    chain.push_back(left);
+  }
+  if (!is_exact_number(chain.back()->arguments()[0]))
     return none;
+  Number first= number_of(chain.back()->arguments()[0]);
+  for (; !chain.empty() && first.slot >= 0; chain.pop_back())
+    first= computed(chain.back(), first);
+  return first;
+}
+
+/* What an operator makes of its left side and its right one. */
+Number Translator::computed(Item_func *function, const Number &first)
+{
+  const Number none;
+  const bool adds= has_name(function, "+"), subtracts= has_name(function, "-");
+  Item *right= function->arguments()[1];
+  if (!is_exact_number(right))
+    return none;
+  const Number second= number_of(right);
+  if (second.slot < 0)
+    return none;
+  const bool multiplies= !adds && !subtracts;
   const uint scale= multiplies ? first.scale + second.scale : std::max(first.scale, second.scale);
   if (scale > SCALE_MAX || function->decimals != scale)
     return none;
@@ -117,29 +155,94 @@ Number Translator::date_part(Item_func *function)
   return expression(function, PandoArithmetic(arithmetic), of, behind_seconds, 0);
 }
 
-/* IF and CASE: the value of the first condition that is true. */
-Number Translator::choice(Item_func *function, Item **conditions, Item **values, uint count, Item *otherwise)
+bool Translator::is_choice(const Item_func *function)
 {
-  Number none;
-  if (!count)
+  return (has_name(function, "if") && function->argument_count() == 3) ||
+         function->functype() == Item_func::CASE_SEARCHED_FUNC;
+}
+
+namespace {
+
+/* One branch of an IF or a CASE. */
+struct Branch
+{
+  Item_func *function;
+  Item *condition;
+  Item *value;
+};
+
+/* Adds the branches; returns what is left when none of their conditions is true, null: NULL. */
+Item *add_branches(Item_func *function, std::vector<Branch> *branches)
+{
+  Item **arguments= function->arguments();
+  const uint count= function->argument_count();
+  if (function->functype() != Item_func::CASE_SEARCHED_FUNC)
   {
-    if (otherwise)
-      return otherwise->type() == Item::NULL_ITEM || is_exact_number(otherwise) ? number_of(otherwise) : none;
-    PandoConstant null= {};
-    null.is_null= 1;
-    pando_query_constant(m_query, null);
-    return expression(function, PANDO_ARITHMETIC_CONSTANT, none, none, 0);
+    branches->push_back(Branch{function, arguments[0], arguments[1]});
+    return arguments[2];
   }
-  if (values[0]->type() != Item::NULL_ITEM && !is_exact_number(values[0]))
+  for (uint i= 0; i < count / 2; i++)
+    branches->push_back(Branch{function, arguments[i], arguments[count / 2 + i]});
+  return count % 2 ? arguments[count - 1] : nullptr;
+}
+
+} // namespace
+
+/* The IF or CASE that `item` is, if it is one that could be computed. */
+Item_func *Translator::choice_of(Item *item) const
+{
+  if (!item || column_of(item))
+    return nullptr;
+  item= item->real_item();
+  if (is_constant(item) || item->type() != Item::FUNC_ITEM || !is_exact_number(item))
+    return nullptr;
+  Item_func *function= static_cast<Item_func *>(item);
+  return is_choice(function) ? function : nullptr;
+}
+
+/* The value where no condition was true. */
+Number Translator::otherwise_of(Item_func *function, Item *otherwise)
+{
+  const Number none;
+  if (otherwise)
+    return otherwise->type() == Item::NULL_ITEM || is_exact_number(otherwise) ? number_of(otherwise) : none;
+  PandoConstant null= {};
+  null.is_null= 1;
+  pando_query_constant(m_query, null);
+  return expression(function, PANDO_ARITHMETIC_CONSTANT, none, none, 0);
+}
+
+/* IF and CASE: the value of the first condition that is true. Branches, and choices in the place of ELSE, are gone along in a
+   loop, the last first: each is computed from what comes after it. */
+Number Translator::choice(Item_func *function)
+{
+  const Number none;
+  std::vector<Branch> branches;
+  Item *otherwise= add_branches(function, &branches);
+  while (Item_func *next= choice_of(otherwise))
+  {
+    if (branches.size() > NODES_MAX)
+      return none;
+    function= next;
+    otherwise= add_branches(next, &branches);
+  }
+  if (branches.size() > NODES_MAX)
     return none;
-  if (!add_condition(conditions[0]))
-    return none;
-  const Number first= number_of(values[0]);
-  const Number second= choice(function, conditions + 1, values + 1, count - 1, otherwise);
-  const uint scale= std::max(first.scale, second.scale);
-  if (first.slot < 0 || second.slot < 0 || scale > function->decimals)
-    return none;
-  return expression(function, PANDO_ARITHMETIC_IF, first, second, scale);
+  Number second= otherwise_of(function, otherwise);
+  for (; !branches.empty() && second.slot >= 0; branches.pop_back())
+  {
+    const Branch &branch= branches.back();
+    if (branch.value->type() != Item::NULL_ITEM && !is_exact_number(branch.value))
+      return none;
+    if (!add_condition(branch.condition))
+      return none;
+    const Number first= number_of(branch.value);
+    const uint scale= std::max(first.scale, second.scale);
+    if (first.slot < 0 || scale > branch.function->decimals)
+      return none;
+    second= expression(branch.function, PANDO_ARITHMETIC_IF, first, second, scale);
+  }
+  return second;
 }
 
 } // namespace pando

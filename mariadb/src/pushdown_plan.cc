@@ -6,6 +6,19 @@
 
 namespace pando {
 
+/* What is to be left of the stack for the engine's own calls, and for those of the server that it makes: as much as the server
+   leaves to a stored procedure, or half of a small stack. */
+static const size_t STACK_LEFT= 8 * STACK_MIN_SIZE;
+
+bool has_stack(const THD *thd)
+{
+  const char here= 0;
+  const char *const begin= static_cast<const char *>(thd->thread_stack);
+  const size_t used= size_t(begin > &here ? begin - &here : &here - begin);
+  const size_t size= size_t(my_thread_stack_size);
+  return used + std::min(STACK_LEFT, size / 2) < size;
+}
+
 /* Tables of a join at most. */
 static const uint TABLES_MAX= 16;
 

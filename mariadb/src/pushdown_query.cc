@@ -58,10 +58,13 @@ bool Translator::add_groups(const ::Query *query)
 
 /* Whether a subquery in HAVING may read columns that make no groups, from one of the group's rows: any but those that
    depend on nothing outside. */
-static bool reads_rows_of_groups(Item *item)
+static bool reads_rows_of_groups(Item *item, uint depth= DEPTH_MAX)
 {
   if (!item->with_subquery())
     return false;
+  /* It may. */
+  if (!depth--)
+    return true;
   if (item->type() == Item::SUBSELECT_ITEM)
   {
     Item_subselect *subquery= static_cast<Item_subselect *>(item);
@@ -72,7 +75,7 @@ static bool reads_rows_of_groups(Item *item)
   {
     List_iterator_fast<Item> items(*static_cast<Item_cond *>(item)->argument_list());
     for (Item *part; (part= items++); )
-      if (reads_rows_of_groups(part))
+      if (reads_rows_of_groups(part, depth))
         return true;
     return false;
   }
@@ -80,7 +83,7 @@ static bool reads_rows_of_groups(Item *item)
     return true;
   Item_func *function= static_cast<Item_func *>(item);
   for (uint i= 0; i < function->argument_count(); i++)
-    if (reads_rows_of_groups(function->arguments()[i]))
+    if (reads_rows_of_groups(function->arguments()[i], depth))
       return true;
   return false;
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pando_query::{
     Aggregate, Bounds, Cell, Collation, Column, Comparison, Constant, DatePart, Expression, Filter, Form,
-    Limits, Operator, Outcome, Place, Predicate, Query,
+    Limits, Operator, Outcome, Place, Predicate, Query, DEPTH_MAX,
 };
 use pandodb::Table;
 
@@ -216,7 +216,8 @@ pub struct PandoQuery {
     query: Query,
     compare: PandoCompareTexts,
     constants: Vec<Constant>,
-    conditions: Vec<Filter>,
+    /// Each with how deep it is.
+    conditions: Vec<(Filter, usize)>,
     is_wrong: bool,
     rows: Vec<Vec<Cell>>,
 }
@@ -341,7 +342,7 @@ pub unsafe extern "C" fn pando_query_matches(
             matches(pattern.pointer(), PandoBytes::from_slice(text)) != 0
         }));
         // SAFETY: the caller vouches for it.
-        unsafe { &mut *query }.conditions.push(Filter::Matches(column as usize, predicate));
+        unsafe { &mut *query }.add(Some((Filter::Matches(column as usize, predicate), 1)));
     });
 }
 
@@ -359,12 +360,8 @@ pub unsafe extern "C" fn pando_query_compare(
     guard(|| {
         // SAFETY: the caller vouches for it.
         let query = unsafe { &mut *query };
-        match comparison_of(operator) {
-            Some(comparison) => {
-                query.conditions.push(Filter::CompareColumns(first as usize, comparison, second as usize));
-            }
-            None => query.is_wrong = true,
-        }
+        let compared = |comparison| Filter::CompareColumns(first as usize, comparison, second as usize);
+        query.add(comparison_of(operator).map(|comparison| (compared(comparison), 1)));
     });
 }
 
@@ -539,17 +536,32 @@ fn comparison_of(operator: PandoOperator) -> Option<Comparison> {
 
 impl PandoQuery {
     fn condition(&mut self, operator: PandoOperator, column: usize, count: usize) {
+        let simple = |filter| Some((filter, 1));
         let filter = match operator {
-            PandoOperator::In => Some(Filter::In(column, std::mem::take(&mut self.constants))),
-            PandoOperator::IsNull => Some(Filter::IsNull(column)),
-            PandoOperator::And => self.last_conditions(count).map(Filter::And),
-            PandoOperator::Or => self.last_conditions(count).map(Filter::Or),
-            PandoOperator::Not => self.conditions.pop().map(|filter| Filter::Not(Box::new(filter))),
-            PandoOperator::True => Some(Filter::Always(Some(true))),
-            compared => comparison_of(compared).and_then(|comparison| self.comparison(column, comparison)),
+            PandoOperator::In => simple(Filter::In(column, std::mem::take(&mut self.constants))),
+            PandoOperator::IsNull => simple(Filter::IsNull(column)),
+            PandoOperator::And => {
+                self.last_conditions(count).map(|(parts, depth)| (Filter::And(parts), depth + 1))
+            }
+            PandoOperator::Or => {
+                self.last_conditions(count).map(|(parts, depth)| (Filter::Or(parts), depth + 1))
+            }
+            PandoOperator::Not => {
+                self.conditions.pop().map(|(filter, depth)| (Filter::Not(Box::new(filter)), depth + 1))
+            }
+            PandoOperator::True => simple(Filter::Always(Some(true))),
+            compared => comparison_of(compared)
+                .and_then(|comparison| self.comparison(column, comparison))
+                .and_then(simple),
         };
-        self.is_wrong |= filter.is_none();
-        self.conditions.extend(filter);
+        self.add(filter);
+    }
+
+    /// One that is too deep is not kept: it could not even be freed.
+    fn add(&mut self, condition: Option<(Filter, usize)>) {
+        let condition = condition.filter(|(_, depth)| *depth <= DEPTH_MAX);
+        self.is_wrong |= condition.is_none();
+        self.conditions.extend(condition);
     }
 
     fn expression(&mut self, expression: PandoExpression) -> u32 {
@@ -559,7 +571,9 @@ impl PandoQuery {
             PandoArithmetic::Add => Some(Operator::Add(first, second)),
             PandoArithmetic::Subtract => Some(Operator::Subtract(first, second)),
             PandoArithmetic::Multiply => Some(Operator::Multiply(first, second)),
-            PandoArithmetic::If => self.conditions.pop().map(|filter| Operator::If(filter, first, second)),
+            PandoArithmetic::If => {
+                self.conditions.pop().map(|(filter, _)| Operator::If(filter, first, second))
+            }
             PandoArithmetic::Year => Some(Operator::OfDate(DatePart::Year, first)),
             PandoArithmetic::Month => Some(Operator::OfDate(DatePart::Month, first)),
             PandoArithmetic::Day => Some(Operator::OfDate(DatePart::Day, first)),
@@ -598,9 +612,11 @@ impl PandoQuery {
         self.constants.is_empty().then_some(Filter::Compare(column, comparison, constant))
     }
 
-    fn last_conditions(&mut self, count: usize) -> Option<Vec<Filter>> {
+    /// And how deep the deepest of them is.
+    fn last_conditions(&mut self, count: usize) -> Option<(Vec<Filter>, usize)> {
         let from = self.conditions.len().checked_sub(count)?;
-        Some(self.conditions.split_off(from))
+        let depth = self.conditions[from..].iter().map(|(_, depth)| *depth).max().unwrap_or(0);
+        Some((self.conditions.drain(from..).map(|(filter, _)| filter).collect(), depth))
     }
 
     /// What was put together, if it is a query; nothing is left.
@@ -610,7 +626,7 @@ impl PandoQuery {
 
     /// Whether what was put together is a query.
     fn finish(&mut self) -> bool {
-        self.query.filter = self.conditions.pop();
+        self.query.filter = self.conditions.pop().map(|(filter, _)| filter);
         let columns = self.query.columns.len();
         self.query.renumber(&|number| match number.checked_sub(FIRST_EXPRESSION) {
             Some(place) => columns + place,

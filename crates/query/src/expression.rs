@@ -12,6 +12,9 @@ use crate::cells::{Cells, Dense, Entries};
 use crate::filter::Filter;
 use crate::frame::{Frame, Slots, Trouble};
 
+/// How many numbers a query may compute.
+pub const EXPRESSIONS_MAX: usize = 1 << 14;
+
 /// A number that is computed. It can be named like a column: the first one is named like a column after the last.
 #[derive(Clone, Debug)]
 pub struct Expression {

@@ -186,7 +186,20 @@ fn number_test(slot: usize, comparison: Comparison, value: i128, is_exact: bool)
     }
 }
 
+/// How deep conditions may stand in each other: what walks along them calls itself for each level, also when they are freed.
+pub const DEPTH_MAX: usize = 64;
+
 impl Filter {
+    /// Whether conditions stand in each other deeper than this. No deeper than `levels` is looked.
+    pub fn is_deeper_than(&self, levels: usize) -> bool {
+        let Some(below) = levels.checked_sub(1) else { return true };
+        match self {
+            Filter::And(parts) | Filter::Or(parts) => parts.iter().any(|part| part.is_deeper_than(below)),
+            Filter::Not(part) => part.is_deeper_than(below),
+            _ => false,
+        }
+    }
+
     /// Where it is true, or where its opposite is. `None`: columns and constants do not fit, or beyond what can be
     /// computed with.
     pub(crate) fn prepare(&self, slots: &Slots<'_>, is_negated: bool) -> Option<Prepared> {

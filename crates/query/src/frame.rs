@@ -78,12 +78,33 @@ impl Slots<'_> {
         }
     }
 
-    /// The columns that a slot is computed from.
+    /// The columns that a slot is computed from, each once.
     pub(crate) fn columns_of(&self, slot: usize, columns: &mut Vec<usize>) {
-        match self.expression(slot) {
-            None => columns.push(slot),
-            Some(expression) => expression.inputs().into_iter().for_each(|of| self.columns_of(of, columns)),
+        if self.expression(slot).is_none() {
+            return columns.push(slot);
         }
+        let below = self.needed(slot, |_| false);
+        columns.extend(below.into_iter().filter(|slot| self.expression(*slot).is_none()));
+    }
+
+    /// A slot and all that it is computed from, in an order in which it can be computed, but for what is known and what is needed
+    /// for that alone. In a loop: expressions stand in each other as deep as a statement's author likes.
+    fn needed(&self, slot: usize, is_known: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut seen = vec![false; self.len().max(slot + 1)];
+        let mut open = vec![slot];
+        let mut needed = Vec::new();
+        while let Some(slot) = open.pop() {
+            if std::mem::replace(&mut seen[slot], true) || is_known(slot) {
+                continue;
+            }
+            needed.push(slot);
+            if let Some(expression) = self.expression(slot) {
+                open.extend(expression.inputs());
+            }
+        }
+        // Whatever an expression is computed from comes before it (`Expression::fits`).
+        needed.sort_unstable();
+        needed
     }
 
     /// The tables whose rows a slot is computed from, as bits.
@@ -91,6 +112,16 @@ impl Slots<'_> {
         let mut columns = Vec::new();
         self.columns_of(slot, &mut columns);
         columns.iter().filter_map(|column| self.columns.get(*column)).fold(0, |bits, c| bits | 1 << c.table)
+    }
+
+    /// The same of all slots.
+    pub(crate) fn tables(&self) -> Vec<u64> {
+        let mut tables: Vec<u64> = self.columns.iter().map(|column| 1 << column.table).collect();
+        for expression in self.expressions {
+            let of = |slot: usize| tables.get(slot).copied().unwrap_or(0);
+            tables.push(expression.inputs().into_iter().fold(0, |bits, slot| bits | of(slot)));
+        }
+        tables
     }
 }
 
@@ -115,26 +146,45 @@ impl<'a> Frame<'a> {
         frame
     }
 
-    /// Computes a slot, if it is not there yet.
+    /// Computes a slot, if it is not there yet. What it is computed from is kept only if it was there before, or is a column:
+    /// expressions have many parts, and whole columns of each.
     pub(crate) fn ensure(&mut self, slots: &Slots<'_>, slot: usize) -> Result<(), Trouble> {
         if self.cells[slot].is_some() {
             return Ok(());
         }
-        let cells = match slots.expression(slot) {
-            None => {
-                let (vector, column) = (self.vectors[slot].ok_or(Trouble::Damaged)?, &slots.columns[slot]);
-                if vector.rows() != self.rows {
-                    return Err(Trouble::Damaged);
+        if slots.expression(slot).is_none() {
+            return self.look_at(slots, slot);
+        }
+        let needed = slots.needed(slot, |slot| self.cells[slot].is_some());
+        // How often each will be looked at by those that are still to be computed.
+        let mut uses = vec![0u32; slot + 1];
+        for slot in needed.iter().filter_map(|slot| slots.expression(*slot)) {
+            slot.inputs().into_iter().for_each(|input| uses[input] += 1);
+        }
+        let is_new = |slot: &usize| needed.binary_search(slot).is_ok();
+        for slot in &needed {
+            let Some(expression) = slots.expression(*slot) else {
+                self.look_at(slots, *slot)?;
+                continue;
+            };
+            self.cells[*slot] = Some(expression::evaluate(expression, slots, self)?);
+            for input in expression.inputs() {
+                uses[input] -= 1;
+                if uses[input] == 0 && slots.expression(input).is_some() && is_new(&input) {
+                    self.cells[input] = None;
                 }
-                Cells::of_vector(vector, &column.form, &column.place).ok_or(Trouble::Damaged)?
             }
-            Some(expression) => {
-                for input in expression.inputs() {
-                    self.ensure(slots, input)?;
-                }
-                expression::evaluate(expression, slots, self)?
-            }
-        };
+        }
+        Ok(())
+    }
+
+    /// The values of a column.
+    fn look_at(&mut self, slots: &Slots<'_>, slot: usize) -> Result<(), Trouble> {
+        let (vector, column) = (self.vectors[slot].ok_or(Trouble::Damaged)?, &slots.columns[slot]);
+        if vector.rows() != self.rows {
+            return Err(Trouble::Damaged);
+        }
+        let cells = Cells::of_vector(vector, &column.form, &column.place).ok_or(Trouble::Damaged)?;
         self.cells[slot] = Some(cells);
         Ok(())
     }

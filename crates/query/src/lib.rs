@@ -42,7 +42,7 @@ mod zone;
 
 pub use aggregate::{Aggregate, Cell};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
-pub use expression::{Bounds, DatePart, Expression, Operator};
-pub use filter::{Comparison, Constant, Filter, Predicate, TestText};
+pub use expression::{Bounds, DatePart, Expression, Operator, EXPRESSIONS_MAX};
+pub use filter::{Comparison, Constant, Filter, Predicate, TestText, DEPTH_MAX};
 pub use row_filter::RowFilter;
 pub use run::{Limits, Outcome, Query, Why};

@@ -14,8 +14,8 @@ use pandodb::{processors, Block, Error, Result, Table, Txn, Verdict, Zones};
 use crate::aggregate::{Aggregate, Cell};
 use crate::column::{Column, Form, Place};
 use crate::decimal::{self, PRECISION_MAX};
-use crate::expression::Expression;
-use crate::filter::{Filter, Prepared};
+use crate::expression::{Expression, Operator, EXPRESSIONS_MAX};
+use crate::filter::{Filter, Prepared, DEPTH_MAX};
 use crate::frame::{Frame, Slots, Trouble};
 use crate::groups::{Groups, Shape};
 use crate::join::{self, all_rows, Cross, Side, Step, PIECE_ROWS};
@@ -239,14 +239,23 @@ impl Query {
     pub(crate) fn doubtful(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> Option<Vec<usize>> {
         let size = |column: &Column| size_of(column, layouts[column.table]).flatten();
         let sizes: Vec<_> = self.columns.iter().map(size).collect();
-        let ranges = ranges(slots, &sizes);
-        if (0..slots.len()).any(|slot| ranges[slot].is_none() && slots.tables_of(slot) == 0) {
+        let (ranges, tables) = (ranges(slots, &sizes), slots.tables());
+        if ranges.iter().zip(&tables).any(|(range, tables)| range.is_none() && *tables == 0) {
             return None;
         }
         let mut looked_at = Vec::new();
         self.filter.iter().for_each(|filter| filter.slots(&mut looked_at));
         looked_at.retain(|slot| ranges[*slot].is_none());
         Some(looked_at)
+    }
+
+    /// All conditions.
+    fn filters(&self) -> impl Iterator<Item = &Filter> {
+        let of_expressions = self.expressions.iter().filter_map(|expression| match &expression.operator {
+            Operator::If(filter, ..) => Some(filter),
+            _ => None,
+        });
+        self.filter.iter().chain(of_expressions)
     }
 
     pub(crate) fn is_supported(&self, slots: &Slots<'_>, layouts: &[&Layouts]) -> bool {
@@ -274,6 +283,9 @@ impl Query {
             }
             _ => false,
         };
+        if self.expressions.len() > EXPRESSIONS_MAX || self.filters().any(|f| f.is_deeper_than(DEPTH_MAX)) {
+            return false;
+        }
         let mut looked_at = Vec::new();
         self.filter.iter().for_each(|filter| filter.slots(&mut looked_at));
         self.columns.iter().all(column_fits)

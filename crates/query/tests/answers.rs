@@ -488,3 +488,78 @@ fn a_query_that_passes_everything_by_is_stopped() {
     assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)), "{outcome:?}");
     assert_eq!(db.metrics().rows_aggregated.get(), 0, "nothing was read");
 }
+
+/// As a CASE with many branches is said, and a sum of many numbers: each is computed from the one before it.
+fn chain(length: usize) -> Query {
+    let columns = columns();
+    let first = columns.len();
+    let constant =
+        |value| Expression { operator: Operator::Constant(Some(value)), scale: 0, bounds: Bounds::Signed };
+    let mut expressions = vec![constant(1), constant(0)];
+    for step in 0..length {
+        let before = first + expressions.len() - 1;
+        let is_it = Filter::Compare(1, Comparison::Equal, number(step as i128 % 40 - 20));
+        let operator = match step % 2 {
+            0 => Operator::If(is_it, first, before),
+            _ => Operator::Add(before, first + 1),
+        };
+        expressions.push(Expression { operator, scale: 0, bounds: Bounds::Signed });
+    }
+    let last = first + expressions.len() - 1;
+    Query { columns, expressions, aggregates: vec![Aggregate::Sum(last)], ..Query::default() }
+}
+
+/// On a stack that is smaller than any thread of the server or the engine has.
+fn on_a_small_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, work).unwrap();
+        thread.join().unwrap()
+    })
+}
+
+#[test]
+fn chains_of_expressions_take_no_stack() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    (0..50).for_each(|id| put(&mut txn, &table, &(id, Some((id % 40) as i16 - 20), "x".into())));
+    txn.commit().unwrap();
+    let limits = Limits { threads: 1, ..LIMITS };
+    on_a_small_stack(|| {
+        let mut txn = db.begin();
+        let mut query = chain(10_000);
+        query.renumber(&|slot| slot);
+        let Outcome::Rows(rows) = query.run(&mut txn, &[&table], limits, &|| false).unwrap() else {
+            panic!("given back")
+        };
+        // Even numbers are those of the conditions; the last step that is true of a row gives 1.
+        assert_eq!(rows, [[Cell::Sum(25, 50)]]);
+        let too_many = chain(pando_query::EXPRESSIONS_MAX);
+        assert!(!too_many.is_answerable(&[&table]));
+    });
+}
+
+#[test]
+fn conditions_stand_in_each_other_only_so_deep() {
+    let (db, table) = database();
+    let nested = |levels: usize| {
+        let innermost = Filter::Compare(1, Comparison::Greater, number(0));
+        (1..levels).fold(innermost, |filter, level| match level % 3 {
+            0 => Filter::And(vec![Filter::Not(Box::new(Filter::IsNull(1))), filter]),
+            1 => Filter::Or(vec![filter, Filter::IsNull(1)]),
+            _ => Filter::Not(Box::new(filter)),
+        })
+    };
+    let query = |levels| Query {
+        columns: columns(),
+        filter: Some(nested(levels)),
+        aggregates: vec![Aggregate::Rows],
+        ..Query::default()
+    };
+    on_a_small_stack(|| {
+        assert!(query(pando_query::DEPTH_MAX).is_answerable(&[&table]));
+        assert!(!query(pando_query::DEPTH_MAX + 1).is_answerable(&[&table]));
+        let limits = Limits { threads: 1, ..LIMITS };
+        let outcome = query(pando_query::DEPTH_MAX).run(&mut db.begin(), &[&table], limits, &|| false);
+        assert!(matches!(outcome, Ok(Outcome::Rows(_))));
+    });
+}
