@@ -188,10 +188,15 @@ private:
   int deliver_entry(uchar *record, bool *passed_by);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
-  int get_row(PandoBytes row_key, uchar *record, bool *absent);
+  int get_row(PandoBytes row_key, uchar *record, bool *absent, bool *skipped= nullptr);
   int get_exact(uchar *record);
+  int get_by_unique_key(uchar *record);
+  int look_up_unique_key();
+  int read_again();
+  int note_disagreement();
   int still_belongs(const uchar *record, bool *belongs);
   int still_has_entry(pando::Index_layout *layout, bool *still);
+  bool is_passed(PandoBytes key) const;
   bool is_within(PandoBytes key) const;
   bool find_row_key();
   bool is_covering() const { return m_keyread && !is_locking(); }
@@ -294,6 +299,10 @@ private:
   bool m_in_gap= false;          /* or rather in the gap before it */
   bool m_at_cursor= false;       /* and the cursor can go on from its last batch */
   bool m_keep_same= false;       /* it ends where keys do not begin with m_same any more */
+  bool m_is_sorted= false;       /* the server wants rows in the order of the key */
+  bool m_is_out_of_date= false;  /* the last entry, which is of a unique key: its row did not agree when it was locked */
+  uint m_disagreements= 0;       /* so often it was the same when it was read again */
+  pando::Bytes m_stale_value;    /* what it was before */
   bool m_condition_is_false= false; /* why the last entry was passed by: the index condition, not that it was out of date */
   bool m_range_stop= false;      /* m_stop is the end of the server's range, not only of m_same */
   PandoBytes m_entry_key= {};

@@ -57,9 +57,10 @@ int ha_pando::cmp_ref(const uchar *ref_1, const uchar *ref_2)
   return compare(row_key_at(ref_1), row_key_at(ref_2));
 }
 
-int ha_pando::index_init(uint index, bool)
+int ha_pando::index_init(uint index, bool sorted)
 {
   active_index= index;
+  m_is_sorted= sorted;
   begin_scan(dictionary_of(index));
   m_columns_prepared= false;
   return 0;
@@ -198,6 +199,7 @@ int ha_pando::read_range_first(const key_range *start, const key_range *end, boo
   /* The scan ends where the range does. The server could not tell where a key has only the beginning of a
      string, or the row has changed since its entry was read. */
   in_range_check_pushed_down= true;
+  m_is_sorted= sorted;
   m_range_end= end;
   int error= handler::read_range_first(start, end, is_equal, sorted);
   m_range_end= nullptr;

@@ -9,12 +9,13 @@
    Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
    each row is locked and read as it is by then. A locking scan gives every row once, neither twice nor not at
    all when others move rows about in the key:
-   - in REPEATABLE READ and SERIALIZABLE the engine's cursor holds the gaps that it has passed and looks at the
-     newest state at each step, so what moved is met at its new entry or cannot have moved to where the
-     scan has been: an entry counts if its row still has it. Entries are fetched one at a time, because to
-     fetch is to lock the gap before.
-   - in READ COMMITTED entries are those of when the scan began; that one may have moved does not matter
-     as long as it is within what the scan looks for.
+   - the engine's cursor looks at the newest state at each step, and waits for what others have written on its way and
+     not committed, so what moved is met at its new entry: an entry counts if its row still has it. Entries are fetched
+     one at a time. In REPEATABLE READ and SERIALIZABLE the cursor holds the gaps that it has passed, too, so nothing can
+     have moved to where the scan has been. In READ COMMITTED it can, while the scan waits for the row; the row is
+     then given where it was, unless the server wants rows in order (as InnoDB it then passes it by).
+   - while a scan of a unique key waits for a row, its key may go to another row (an update of the primary key, REPLACE). The
+     entry is out of date then, but its place is not behind the scan: the same key is read again (`read_again`).
 
    A consistent read up the rows may leave rows out for which a condition of the server is not true (`m_is_filtered`; see
    pushdown_filter.h): the engine then evaluates it on whole columns, and gives the columns that are wanted of what is left.
@@ -26,6 +27,9 @@ using namespace pando;
 
 static const uint BATCH_ROWS_MAX= 256;
 static const uint BATCH_BYTES_MAX= 256 << 10;
+/* How often an entry and its row may disagree, with nothing changed between: others would have to undo what they did,
+   just between the two reads, each time. */
+static const uint DISAGREEMENTS_MAX= 100;
 
 void ha_pando::begin_scan(uint dictionary)
 {
@@ -107,12 +111,7 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   wanted.rows_max= m_rows_next;
   wanted.bytes_max= BATCH_BYTES_MAX;
   if (is_locking())
-  {
-    if (m_scan_dictionary == 0 || takes_gaps())
-      wanted.rows_max= 1;
-    else
-      wanted.read= PANDO_READ_LATEST;
-  }
+    wanted.rows_max= 1;
   m_rows_left= 0;
   m_at_cursor= false;
   m_row_key_in_entry= false;
@@ -201,6 +200,37 @@ int ha_pando::step()
   return take_entry();
 }
 
+/* The current entry of a unique key was out of date when its row was locked: comes to the entry that the key has now, or
+   if it has none to the next one. */
+int ha_pando::read_again()
+{
+  m_resume.assign(m_entry_key.data, m_entry_key.len);
+  m_stale_value.assign(m_entry_value.data, m_entry_value.len);
+  m_entry_key= m_resume.view();
+  if (int error= fetch(PANDO_MOVE_AGAIN, PandoBytes{}))
+    return error == HA_ERR_END_OF_FILE ? stand_in_gap(m_entry_key, m_forward) : error;
+  if (int error= take_entry())
+    return error;
+  if (compare(m_entry_key, m_resume.view()) || compare(m_entry_value, m_stale_value.view()))
+  {
+    m_disagreements= 0;
+    return 0;
+  }
+  /* The scan does not see what this statement has written; if it was that which moved the row, it is passed by. */
+  PandoStatus status= look_up(m_scan_dictionary, m_entry_key, PANDO_READ_LATEST, PANDO_WAIT_DEFAULT, m_check_buffer);
+  if (status && status != PANDO_STATUS_NOT_FOUND)
+    return fail(status);
+  if (status || compare(pando_buffer_bytes(m_check_buffer), m_entry_value))
+    return step();
+  return note_disagreement();
+}
+
+/* Nobody had changed the entry that its row did not agree with. */
+int ha_pando::note_disagreement()
+{
+  return ++m_disagreements < DISAGREEMENTS_MAX ? 0 : damaged("a key names a row that does not have it");
+}
+
 /* Seeks the entry after or before the current one. */
 int ha_pando::go_on_by_key(bool forward)
 {
@@ -275,6 +305,7 @@ int ha_pando::lock_peeked(uchar *record)
 /* Gives the server the row of the current entry, or of the first after it that counts. */
 int ha_pando::deliver(uchar *record)
 {
+  m_disagreements= 0;
   while (true)
   {
     bool passed_by= false;
@@ -284,13 +315,14 @@ int ha_pando::deliver(uchar *record)
       return 0;
     if (is_to_end(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
-    if (int error= step())
+    if (int error= m_is_out_of_date ? read_again() : step())
       return error;
   }
 }
 
 int ha_pando::deliver_entry(uchar *record, bool *passed_by)
 {
+  m_is_out_of_date= false;
   if (m_scan_dictionary == 0)
   {
     m_row_key_in_entry= true;
@@ -357,14 +389,15 @@ int ha_pando::read_through(uchar *record, bool *passed_by)
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
   if (!find_row_key())
     return damaged("an index entry cannot be decoded");
-  bool absent;
-  if (int error= get_row(m_row_key.view(), record, &absent))
+  bool absent, skipped;
+  if (int error= get_row(m_row_key.view(), record, &absent, &skipped))
     return error;
   const bool is_snapshot= !is_locking() && read_mode() == PANDO_READ_SNAPSHOT &&
                           !pando_txn_has_writes(txn());
   if (absent)
   {
     *passed_by= true;
+    m_is_out_of_date= is_locking() && layout.is_unique() && !skipped;
     return is_snapshot ? damaged("an index entry names a row that is not there") : 0;
   }
   if (!is_snapshot)
@@ -373,6 +406,7 @@ int ha_pando::read_through(uchar *record, bool *passed_by)
     if (int error= still_belongs(record, &belongs))
       return error;
     *passed_by= !belongs;
+    m_is_out_of_date= is_locking() && layout.is_unique() && !belongs;
   }
   if (!*passed_by && is_locking())
     if (int error= check_condition(record, passed_by))
@@ -406,20 +440,22 @@ int ha_pando::still_belongs(const uchar *record, bool *belongs)
   m_encoded.clear();
   layout.encode_key(&m_encoded, record, m_row_key.view());
   *belongs= compare(m_encoded.view(), m_entry_key) == 0 ||
-            (is_locking() && !takes_gaps() && is_within(m_encoded.view()));
+            (is_locking() && !takes_gaps() && !m_is_sorted && is_passed(m_encoded.view()));
   return 0;
 }
 
-/* Whether a key is within what the scan looks for, as far as is known here: going down, the server
-   does not say where its range ends, so a key that moved down may be beyond. */
+/* Whether a key is one that the scan looks for, and has been beyond already: it will not meet it any more. Going down, the
+   server does not say where its range ends; there all that moves is met or passed by in order. */
+bool ha_pando::is_passed(PandoBytes key) const
+{
+  return m_forward && compare(key, m_entry_key) < 0 && is_within(key);
+}
+
 bool ha_pando::is_within(PandoBytes key) const
 {
   if (m_keep_same && (key.len < m_same.size() || memcmp(key.data, m_same.data(), m_same.size())))
     return false;
-  if (m_forward)
-    return (!m_has_start || compare(key, m_search.view()) >= 0) &&
-           (!m_range_stop || compare(key, m_stop.view()) < 0);
-  return !m_has_start || (compare(key, m_search.view()) < 0 && compare(key, m_entry_key) >= 0);
+  return (!m_has_start || compare(key, m_search.view()) >= 0) && (!m_range_stop || compare(key, m_stop.view()) < 0);
 }
 
 /* What virtual columns would be now, only the server can tell: looks for the entry. */
@@ -443,11 +479,13 @@ PandoStatus ha_pando::look_up(uint dictionary, PandoBytes key, PandoRead read, i
   return pando_txn_get(txn(), m_table, dictionary, key, read, wait, value);
 }
 
-int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent)
+int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent, bool *skipped)
 {
   PandoStatus status= look_up(0, row_key, read_mode(), wait_s(), m_buffer);
   m_is_peek= false;
   *absent= status == PANDO_STATUS_NOT_FOUND || status == PANDO_STATUS_SKIPPED;
+  if (skipped)
+    *skipped= status == PANDO_STATUS_SKIPPED;
   m_row_just_locked= is_locking() && !status && pando_txn_just_locked(txn());
   if (*absent)
   {
@@ -483,15 +521,18 @@ int ha_pando::get_exact(uchar *record)
     int error= get_row(m_row_key.view(), record, &absent);
     return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
   }
+  return get_by_unique_key(record);
+}
+
+/* The row that a unique secondary key names; m_entry_key is the whole key. */
+int ha_pando::get_by_unique_key(uchar *record)
+{
+  bool has_value= false;
+  m_disagreements= 0;
   while (true)
   {
-    PandoStatus status= look_up(m_scan_dictionary, m_entry_key, is_locking() ? PANDO_READ_LATEST : read_mode(),
-                                PANDO_WAIT_DEFAULT, m_entry_buffer);
-    /* The lock of the row protects its entry; where there is none, the key itself is locked. */
-    if (status == PANDO_STATUS_NOT_FOUND && is_locking() && takes_gaps())
-      status= look_up(m_scan_dictionary, m_entry_key, read_mode(), wait_s(), m_entry_buffer);
-    if (status)
-      return fail(status);
+    if (int error= look_up_unique_key())
+      return error;
     m_entry_value= pando_buffer_bytes(m_entry_buffer);
     bool passed_by= false;
     m_condition_is_false= false;
@@ -499,9 +540,34 @@ int ha_pando::get_exact(uchar *record)
     if (error || !passed_by)
       return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
     /* While the row's lock was waited for, the key may have gone to another row. */
-    if (!is_locking() || m_skip_locked || m_condition_is_false)
+    if (!is_locking() || !m_is_out_of_date || m_condition_is_false)
       return HA_ERR_KEY_NOT_FOUND;
     if (is_to_end(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
+    if (has_value && compare(m_entry_value, m_stale_value.view()) == 0)
+    {
+      if (int error= note_disagreement())
+        return error;
+    }
+    else
+      m_disagreements= 0;
+    m_stale_value.assign(m_entry_value.data, m_entry_value.len);
+    has_value= true;
   }
+}
+
+/* The entry of m_entry_key into m_entry_buffer. */
+int ha_pando::look_up_unique_key()
+{
+  PandoStatus status= look_up(m_scan_dictionary, m_entry_key, is_locking() ? PANDO_READ_LATEST : read_mode(),
+                              PANDO_WAIT_DEFAULT, m_entry_buffer);
+  /* The lock of the row protects its entry; where there is none, the key itself is locked: another may have written it
+     and not committed. In READ COMMITTED that is for waiting only. */
+  if (status == PANDO_STATUS_NOT_FOUND && is_locking())
+  {
+    status= look_up(m_scan_dictionary, m_entry_key, read_mode(), wait_s(), m_entry_buffer);
+    if (!status && !takes_gaps() && pando_txn_just_locked(txn()))
+      pando_txn_unlock(txn(), m_table, m_scan_dictionary, m_entry_key);
+  }
+  return status ? fail(status) : 0;
 }

@@ -152,6 +152,11 @@ enum PandoMove
    * is gone, the row after it in the direction of the fetch before.
    */
   PANDO_MOVE_PEEKED = 6,
+  /**
+   * The last one fetched again, as it is in the newest state by now; if it is gone, the row after it in the direction of
+   * the fetch before. For locking fetches.
+   */
+  PANDO_MOVE_AGAIN = 7,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -53,6 +53,9 @@ pub enum PandoMove {
     /// The last one fetched, which is a peek (`PandoBatch::is_peek`), as it is once `wait_s` has been waited for it; if it
     /// is gone, the row after it in the direction of the fetch before.
     Peeked = 6,
+    /// The last one fetched again, as it is in the newest state by now; if it is gone, the row after it in the direction of
+    /// the fetch before. For locking fetches.
+    Again = 7,
 }
 
 pub(crate) fn lock_wait(wait_s: i64) -> LockWait {
@@ -185,7 +188,8 @@ fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) 
         PandoMove::Next if cursor.valid() => cursor.next(txn),
         PandoMove::Previous if cursor.valid() => cursor.prev(txn),
         PandoMove::Peeked if cursor.valid() => cursor.wait_for_peeked(txn, lock_wait(fetch.wait_s)),
-        PandoMove::Next | PandoMove::Previous | PandoMove::Peeked => Ok(()),
+        PandoMove::Again if cursor.valid() => cursor.read_again(txn),
+        PandoMove::Next | PandoMove::Previous | PandoMove::Peeked | PandoMove::Again => Ok(()),
     }
 }
 

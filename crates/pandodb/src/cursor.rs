@@ -6,8 +6,9 @@
 //! given in their newest version. One that is gone by then may have got another key, so from there on
 //! the cursor sees the newest committed state: a row that moves ahead of it is met there.
 //!
-//! In transactions that take gaps (REPEATABLE READ and SERIALIZABLE) a locking cursor sees the newest committed
-//! state at every step, and nobody else can insert where it has been (`gaps`).
+//! A locking cursor sees the newest committed state at every step, and waits for what others have written on its way
+//! and not committed (`gaps`). In transactions that take gaps (REPEATABLE READ and SERIALIZABLE) nobody else can
+//! insert where it has been, either.
 //!
 //! `own` stands at the neighbour in the own writes not yet passed in the current direction (`own`). When both
 //! sides have a key, the write set wins and the tree is moved past it.
@@ -184,6 +185,17 @@ impl Cursor {
         self.settle(txn)
     }
 
+    /// Comes to the same key again, as it is in the newest state by now, or if it is gone to the next one. For entries of
+    /// an index of which the caller has found, when it had locked their row, that they were out of date: a unique key may
+    /// have gone to another row. For locking cursors. Requires: valid.
+    pub fn read_again(&mut self, txn: &mut Txn) -> Result<()> {
+        let key = self.key().to_vec();
+        self.at = At::Nothing;
+        let from = self.reach.go_back_before(key, self.direction);
+        self.look_again(txn, Some(from))?;
+        self.settle(txn)
+    }
+
     /// Whether it goes up.
     pub fn is_forward(&self) -> bool {
         self.direction == Direction::Forward
@@ -264,7 +276,8 @@ impl Cursor {
     fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
         self.at = At::Nothing;
         self.mode = mode;
-        self.reach.is_on = txn.takes_gaps() && matches!(mode, ReadMode::Locked(..));
+        self.reach.is_on = matches!(mode, ReadMode::Locked(..));
+        self.reach.holds = txn.takes_gaps();
         self.seqno = match mode {
             ReadMode::Snapshot => {
                 self.held = None;

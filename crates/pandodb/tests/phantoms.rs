@@ -211,6 +211,73 @@ fn a_scan_waits_for_a_row_that_takes_the_place_of_one_deleted_under_it() {
 }
 
 #[test]
+fn without_gaps_a_scan_waits_all_the_same_and_keeps_nothing_that_it_waited_for() {
+    for (index, up) in [(0, true), (0, false), (1, true), (1, false)] {
+        let (db, table) = database(&[10, 30]);
+        let mut writer = db.begin();
+        insert(&mut writer, &table, 20).unwrap();
+        let mut scanner = db.begin();
+        let mut cursor = scanner.cursor(&table, index);
+        let seen = thread::scope(|scope| {
+            let scan = scope.spawn(|| {
+                match up {
+                    true => cursor.seek_first(&mut scanner, SHARED).unwrap(),
+                    false => cursor.seek_last(&mut scanner, SHARED).unwrap(),
+                }
+                rest(&mut cursor, &mut scanner, up).unwrap()
+            });
+            until_someone_waits(&db);
+            writer.commit().unwrap();
+            scan.join().unwrap()
+        });
+        assert_eq!(seen, if up { [10, 20, 30] } else { [30, 20, 10] }, "dictionary {index}");
+        assert_eq!(txn_ranges(&db), 0);
+        // Rows are locked, entries are not.
+        assert_eq!(db.locks().len(), if index == 0 { 3 } else { 0 });
+    }
+}
+
+/// A scan of a unique key passed over a row: while it waited for the row that the key named, another one got the key.
+#[test]
+fn a_unique_key_that_went_to_another_row_is_met_when_it_is_read_again() {
+    for (takes_gaps, up) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (db, table) = database(&[]);
+        let insert = |txn: &mut Txn, id: u32, place: u32| {
+            let (id, place) = (id.to_be_bytes(), place.to_be_bytes());
+            txn.insert_row(&table, &entries(&id, &place).map(|entry| Entry { unique: true, ..entry }))
+        };
+        let mut txn = db.begin();
+        for (id, place) in [(10, 1), (20, 2), (30, 3)] {
+            insert(&mut txn, id, place).unwrap();
+        }
+        txn.commit().unwrap();
+        let mut scanner = db.begin();
+        scanner.set_takes_gaps(takes_gaps);
+        let mut cursor = scanner.cursor(&table, 1);
+        match up {
+            true => cursor.seek(&mut scanner, &2u32.to_be_bytes(), SHARED).unwrap(),
+            false => cursor.seek_before(&mut scanner, &3u32.to_be_bytes(), SHARED).unwrap(),
+        }
+        let at = |cursor: &Cursor| (cursor.key().to_vec(), cursor.value().to_vec());
+        let entry = |place: u32, id: u32| (place.to_be_bytes().to_vec(), id.to_be_bytes().to_vec());
+        assert_eq!(at(&cursor), entry(2, 20));
+        cursor.read_again(&mut scanner).unwrap();
+        assert_eq!(at(&cursor), entry(2, 20), "nothing has changed");
+        for (id, new) in [(20u32, Some(100)), (100, Some(5)), (5, None)] {
+            let mut mover = db.begin();
+            mover.delete_row(&table, &entries(&id.to_be_bytes(), &2u32.to_be_bytes())).unwrap();
+            if let Some(new) = new {
+                insert(&mut mover, new, 2).unwrap();
+            }
+            mover.commit().unwrap();
+            cursor.read_again(&mut scanner).unwrap();
+            let next = if up { entry(3, 30) } else { entry(1, 10) };
+            assert_eq!(at(&cursor), new.map_or(next, |new| entry(2, new)));
+        }
+    }
+}
+
+#[test]
 fn a_moved_entry_waits_for_the_gap_it_would_come_into() {
     let (db, table) = database(&[10, 20, 90]);
     let mut scanner = begin(&db);

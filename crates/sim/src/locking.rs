@@ -1,5 +1,5 @@
-//! Locking scans: each row is locked and given in its newest version; in transactions that take gaps nobody
-//! else inserts where the scan has been. The model walks the way of the engine's cursor (`pandodb`,
+//! Locking scans: each row is locked and given in its newest version, past nothing that others have written; in
+//! transactions that take gaps nobody else inserts where the scan has been. The model walks the way of the engine's cursor (`pandodb`,
 //! `cursor/gaps.rs`): gap by gap, past what others have written there, and the newest state again when
 //! something was committed meanwhile. So it knows which row comes, what stands in the way, and which gap is
 //! held.
@@ -124,13 +124,15 @@ impl LockingCursor {
         before
     }
 
-    /// Holds the gap before the next row. `None`: others have written there; false: there is news.
+    /// Looks at the gap before the next row, and holds it. `None`: others have written there; false: there is news.
     fn guard(&mut self, world: &World, client: &mut Client, next: Option<&Bytes>) -> Option<bool> {
         if self.includes(next) {
             return Some(true);
         }
         let mut gap = self.gap_up_to(next);
-        client.locks.add_gap(gap.clone());
+        if self.takes_gaps {
+            client.locks.add_gap(gap.clone());
+        }
         if next.is_some_and(|next| gap.from == *next && gap.to == Some(after(next))) {
             self.move_edge(gap);
             return Some(true);
@@ -187,12 +189,10 @@ impl LockingCursor {
         loop {
             let candidate = self.candidate(client);
             let next = candidate.as_ref().map(|(key, _)| key.clone());
-            if self.takes_gaps {
-                match self.guard(world, client, next.as_ref()) {
-                    None => return Next::Refused,
-                    Some(false) => continue,
-                    Some(true) => {}
-                }
+            match self.guard(world, client, next.as_ref()) {
+                None => return Next::Refused,
+                Some(false) => continue,
+                Some(true) => {}
             }
             let Some((key, value)) = candidate else { return Next::End };
             self.rest = Bound::Excluded(key.clone());

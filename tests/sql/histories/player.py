@@ -73,7 +73,7 @@ class Player:
 
     def contents(self):
         """All rows, and what the secondary keys say of them."""
-        rows = sorted(self._control.query(f"SELECT * FROM {self.table} USE INDEX ()").rows)
+        rows = self.rows()
         by_key = [sorted(self._control.query(
             f"SELECT {key}, id FROM {self.table} FORCE INDEX ({key}) WHERE {key} IS NULL OR {key} >= 0").rows, key=repr)
             for key in ("k", "u")]
@@ -81,6 +81,14 @@ class Player:
         if by_key != expected:
             raise AssertionError(f"{self.engine}: a key and its table disagree: {by_key} {expected}")
         return rows
+
+    def rows(self):
+        """All rows."""
+        return self.rows_by("USE INDEX ()", "1")
+
+    def rows_by(self, hint, condition):
+        """The rows as they are found so."""
+        return sorted(self._control.query(f"SELECT * FROM {self.table} {hint} WHERE {condition}").rows, key=repr)
 
     def _answered(self, session):
         return self._sessions[session].has_answer()

@@ -1,8 +1,9 @@
-//! How a locking cursor excludes phantoms: it holds every gap that it has looked at.
+//! How a locking cursor passes over nothing: it looks at every gap on its way, and excludes phantoms by holding it.
 //!
 //! Before it trusts that `next` is the next key, the cursor
 //! 1. holds the gap from where it was up to and including `next` (or up to its stop, or the end): from now on
-//!    nobody else inserts there (`pando_txn`, `lock_gap`);
+//!    nobody else inserts there (`pando_txn`, `lock_gap`). Only in transactions that take gaps; without (READ COMMITTED)
+//!    others may insert where it has been, but what they had written before it came there it meets all the same;
 //! 2. looks at what others have written there and not committed. Such a key has no lock of its own in an index
 //!    that is not unique, so its writer is given that lock, and then the cursor asks for it like everybody:
 //!    it waits for the writer's end, in the queue, with deadlocks found, time limit, NOWAIT and kill;
@@ -17,13 +18,17 @@
 //! Keys that are there are not the gap's business: rows are locked as the cursor stops at them, and an entry of
 //! an index is protected by the lock of its row. So in an index an entry may be stale by the time its row is
 //! locked: then the row has another entry now, which the scan meets at its place if that is still
-//! ahead; it cannot have come to a place behind.
+//! ahead; with gaps held it cannot have come to a place behind. The key of a stale entry, if it is unique, may be another
+//! row's now: whoever scans asks for the same key again ([`Cursor::read_again`]).
+//!
+//! Without gaps the lock of what was waited for in step 2 is given back at once: it was for waiting only.
 //!
 //! SKIP LOCKED, and who only peeks, pass by what others have written: step 2 is left out.
 
 use std::ops::Bound;
 
 use pando_base::planted::{is_planted, Bug};
+use pando_txn::LockOutcome;
 
 use super::{Cursor, Direction, ReadMode};
 use crate::error::Result;
@@ -32,8 +37,10 @@ use crate::transaction::{LockWait, Txn};
 /// How far a locking cursor has come.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
-    /// Gaps are held at all: REPEATABLE READ and SERIALIZABLE.
+    /// The cursor locks, and looks at gaps.
     pub(super) is_on: bool,
+    /// Gaps are held: REPEATABLE READ and SERIALIZABLE.
+    pub(super) holds: bool,
     /// Where the part not looked at begins: going up its first key, going down the first key after
     /// it (`None`: it has no end above).
     edge: Option<Vec<u8>>,
@@ -74,7 +81,18 @@ impl Reach {
         }
     }
 
-    /// Whether the gap down or up to `next` is held already. `None`: the end of the cursor's way.
+    /// The key is looked at again. Gives where the cursor begins: going up the key, going down the first after it.
+    pub(super) fn go_back_before(&mut self, key: Vec<u8>, direction: Direction) -> Vec<u8> {
+        let from = match direction {
+            Direction::Forward => key,
+            Direction::Backward => after(&key),
+        };
+        self.is_complete = false;
+        self.edge = Some(from.clone());
+        from
+    }
+
+    /// Whether the gap down or up to `next` is looked at already. `None`: the end of the cursor's way.
     fn includes(&self, next: Option<&[u8]>, direction: Direction) -> bool {
         if self.is_complete {
             return true;
@@ -118,7 +136,9 @@ impl Cursor {
         }
         let mut gap = self.gap_up_to(next.as_deref());
         let dict = self.dict().clone();
-        txn.lock_gap(&dict, &gap.from, gap.to.as_deref());
+        if self.reach.holds {
+            txn.lock_gap(&dict, &gap.from, gap.to.as_deref());
+        }
         if gap.is_key(next.as_deref()) {
             // Nothing lies between: the row's lock decides about the rest.
             self.move_edge(gap);
@@ -180,7 +200,10 @@ impl Cursor {
                 // The row there is locked as a row.
                 if next != Some(key.as_slice()) {
                     writes.unless_ended(|| txn.db.locks.lock_for_owner(writes.owner(), dict.id, &key));
-                    txn.lock(dict, &key, mode, wait)?;
+                    let outcome = txn.lock(dict, &key, mode, wait)?;
+                    if !self.reach.holds && matches!(outcome, Some(LockOutcome::Granted { .. })) {
+                        txn.db.locks.unlock(&txn.handle, dict.id, &key);
+                    }
                     waited = true;
                 }
                 from = Bound::Excluded(key);
@@ -190,7 +213,7 @@ impl Cursor {
     }
 
     /// Step 3: the newest state from where the gap began. What is seen of the own writes stays.
-    fn look_again(&mut self, txn: &Txn, edge: Option<Vec<u8>>) -> Result<()> {
+    pub(super) fn look_again(&mut self, txn: &Txn, edge: Option<Vec<u8>>) -> Result<()> {
         self.see_newest(txn);
         let forward = self.direction == Direction::Forward;
         let tree = self.tree_mut();
