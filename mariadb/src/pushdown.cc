@@ -99,8 +99,9 @@ void to_field(const PandoCell &cell, Field *field)
     field->store_decimal(&decimal);
     return;
   }
+  const uint64_t value= column.form == PANDO_FORM_YEAR && cell.low ? cell.low - 1900 : cell.low;
   for (uint i= 0; i < field->pack_length(); i++)
-    field->ptr[i]= uchar(cell.low >> (8 * i));
+    field->ptr[i]= uchar(value >> (8 * i));
 }
 
 } // namespace
@@ -231,6 +232,25 @@ static bool answer(THD *thd, PandoQuery *query, const std::vector<TABLE *> &tabl
             ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
 }
 
+/* Whether the answer looks the same whatever the server's plan: the least or largest YEAR, when it is 0, is shown as 0 or
+   0000. */
+static bool is_shown_alike(const PandoQuery *query, const std::vector<Output> &outputs)
+{
+  for (const Output &output : outputs)
+  {
+    if (output.kind != Output::VALUE || output.item->type() != Item::SUM_FUNC_ITEM || !output.source ||
+        output.source->real_type() != MYSQL_TYPE_YEAR)
+      continue;
+    for (uint64_t row= 0, rows= pando_query_rows(query); row < rows; row++)
+    {
+      const PandoCell cell= pando_query_cell(query, row, output.cell);
+      if (!cell.is_null && !cell.low)
+        return false;
+    }
+  }
+  return true;
+}
+
 group_by_handler *create_pushdown(THD *thd, ::Query *query)
 {
   if (!pushdown_of(thd))
@@ -244,7 +264,7 @@ group_by_handler *create_pushdown(THD *thd, ::Query *query)
   if (!translator.translate(query, query->from->select_lex->join) || thd->is_error() ||
       is_better_done_by_server(query, tables, translator.columns()))
     return nullptr;
-  if (!answer(thd, owner.get(), tables))
+  if (!answer(thd, owner.get(), tables) || !is_shown_alike(owner.get(), translator.outputs))
     return nullptr;
   group_by_handler *pushed= new Pushed_query(thd, owner.release(), translator);
   query->group_by= nullptr;

@@ -41,8 +41,8 @@ struct Order_part
   bool descending;
 };
 
-/* What the engine computes with: see `PandoForm`. TIME and OTHER are not compared with anything. */
-enum class Column_class { NUMBER, DATE, DATETIME, TIME, TEXT, OTHER, NONE };
+/* What the engine computes with: see `PandoForm`. OTHER is not compared with anything. */
+enum class Column_class { NUMBER, DATE, DATETIME, TIME, TEXT, ENUM, OTHER, NONE };
 
 Column_class class_of(const Field *field, PandoQueryColumn *column);
 
@@ -161,6 +161,9 @@ private:
   bool add_in(Item_func *function);
   bool add_like(Item_func *function);
   bool add_null_test(Item_func *function);
+
+  /* pushdown_enum.cc */
+  bool add_members(Field *field, Item_func *function);
   void condition(PandoOperator op, int column, uint count= 0)
   {
     pando_query_condition(m_query, op, uint32_t(column), count);
@@ -170,6 +173,7 @@ private:
   bool add_constant(Field *field, Item *item, CHARSET_INFO *collation);
   bool add_number(Field *field, Item *item);
   bool add_moment(Field *field, Item *item);
+  bool add_time(Field *field, Item *item);
   bool add_text(Field *field, Item *item, CHARSET_INFO *collation);
   bool is_constant(Item *item) const;
 
@@ -184,6 +188,8 @@ private:
   Item_func *choice_of(Item *item) const;
   Number otherwise_of(Item_func *function, Item *otherwise);
   Number choice(Item_func *function);
+  Number truth(Item *condition);
+  Number small_constant(Item *item, longlong value, bool is_null);
   Number expression(Item *item, PandoArithmetic arithmetic, const Number &first, const Number &second, uint scale);
 
   /* pushdown_column.cc */
@@ -206,6 +212,29 @@ private:
   uint m_constants= 0;  /* of conditions */
   size_t m_text_bytes= 0;
 };
+
+/* While it lives, conditions are noticed and not raised. A constant whose evaluation has something to say is the server's:
+   it may never come to evaluate it, or say so once for each row. */
+class Silent_evaluation : public Internal_error_handler
+{
+public:
+  explicit Silent_evaluation(THD *thd) : m_thd(thd) { thd->push_internal_handler(this); }
+  ~Silent_evaluation() { m_thd->pop_internal_handler(); }
+  bool handle_condition(THD *, uint, const char *, Sql_condition::enum_warning_level *, const char *,
+                        Sql_condition **) override
+  {
+    m_is_silent= false;
+    return true;
+  }
+  bool is_silent() const { return m_is_silent; }
+
+private:
+  THD *m_thd;
+  bool m_is_silent= true;
+};
+
+/* What the server keeps converted, or evaluated, in a cache of its own. */
+Item *without_cache(Item *item);
 
 /* Whether the item may be taken for the other: the same column, or the same expression. */
 bool is_same(Item *item, Item *other);

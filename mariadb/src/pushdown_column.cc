@@ -48,7 +48,12 @@ Column_class class_of(const Field *field, PandoQueryColumn *column)
     column->form= PANDO_FORM_ORDERED;
     return Column_class::TIME;
   case MYSQL_TYPE_YEAR:
+    column->form= PANDO_FORM_YEAR;
+    /* YEAR(2), of old tables, has two values for one byte. */
+    return field->field_length == 4 ? Column_class::NUMBER : Column_class::NONE;
   case MYSQL_TYPE_ENUM:
+    column->form= PANDO_FORM_UNSIGNED;
+    return Column_class::ENUM;
   case MYSQL_TYPE_SET:
     column->form= PANDO_FORM_UNSIGNED;
     return Column_class::OTHER;

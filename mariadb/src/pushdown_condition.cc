@@ -50,6 +50,8 @@ bool Translator::add_equality(Item *item)
   Field *first= column_of(arguments[0]), *second= column_of(arguments[1]);
   if (!first || !second || first->table == second->table)
     return false;
+  if (first->real_type() == MYSQL_TYPE_YEAR || second->real_type() == MYSQL_TYPE_YEAR)
+    return false; /* compared as dates, or as numbers, depending on the other */
   PandoQueryColumn of_first= {}, of_second= {};
   const Column_class kind= class_of(first, &of_first);
   if (kind != class_of(second, &of_second) || (kind != Column_class::NUMBER && kind != Column_class::DATE) ||
@@ -167,6 +169,11 @@ bool Translator::add_null_test(Item_func *function)
   return true;
 }
 
+static bool is_enum(const Field *field)
+{
+  return field->real_type() == MYSQL_TYPE_ENUM;
+}
+
 bool Translator::add_comparison(Item_func *function)
 {
   Item **arguments= function->arguments();
@@ -178,6 +185,8 @@ bool Translator::add_comparison(Item_func *function)
   const PandoOperator op= operator_of(function->functype(), swapped);
   if (Field *field= column_of(compared))
   {
+    if (is_enum(field))
+      return !swapped && add_members(field, function);
     const int number= column(field, false);
     if (number < 0 || !add_constant(field, constant, collation))
       return false;
@@ -202,6 +211,12 @@ static bool is_converted(Item **arguments)
   return (tables & (tables - 1)) && arguments[0]->result_type() != arguments[1]->result_type();
 }
 
+/* The server compares two values of type YEAR as dates. */
+static bool are_years(Item *first, Item *second)
+{
+  return first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR;
+}
+
 /* Two columns of one kind, or two numbers. */
 bool Translator::add_comparison_of_columns(Item_func *function)
 {
@@ -214,7 +229,7 @@ bool Translator::add_comparison_of_columns(Item_func *function)
     return false;
   if (kind == Column_class::NUMBER)
   {
-    if (!is_exact_number(arguments[0]) || !is_exact_number(arguments[1]) || is_converted(arguments))
+    if (are_years(arguments[0], arguments[1]) || !is_exact_number(arguments[0]) || !is_exact_number(arguments[1]) || is_converted(arguments))
       return false;
     const Number a= number_of(arguments[0]), b= number_of(arguments[1]);
     if (a.slot < 0 || b.slot < 0)
@@ -255,6 +270,8 @@ bool Translator::add_like(Item_func *function)
   Item_func_like *like= static_cast<Item_func_like *>(function);
   Field *field= column_of(function->arguments()[0]);
   Item *pattern= function->arguments()[1];
+  if (field && is_enum(field))
+    return like->fixed() && add_members(field, function);
   PandoQueryColumn unused= {};
   CHARSET_INFO *collation= like->compare_collation();
   if (!field || class_of(field, &unused) != Column_class::TEXT || !is_constant(pattern) ||
@@ -262,9 +279,10 @@ bool Translator::add_like(Item_func *function)
       !my_charset_same(pattern->collation.collation, field->charset()))
     return false;
   StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+  Silent_evaluation evaluation(m_thd);
   String *text= pattern->val_str(&buffer);
   const int number= column(field, false);
-  if (!text || pattern->null_value || text->length() > PATTERN_BYTES_MAX || number < 0)
+  if (!text || !evaluation.is_silent() || pattern->null_value || text->length() > PATTERN_BYTES_MAX || number < 0)
     return false;
   m_patterns.push_back(Like_pattern{std::string(text->ptr(), text->length()), collation, like->escape, like->negated});
   pando_query_matches(m_query, uint32_t(number), matches_pattern, &m_patterns.back());
@@ -278,6 +296,8 @@ bool Translator::add_between(Item_func *function)
   Item_func_opt_neg *between= static_cast<Item_func_opt_neg *>(function);
   Item **arguments= function->arguments();
   Field *field= column_of(arguments[0]);
+  if (field && is_enum(field))
+    return add_members(field, function);
   int number= field ? column(field, false) : -1;
   if (number < 0 || !add_constant(field, arguments[1], between->compare_collation()))
     return false;
@@ -296,6 +316,8 @@ bool Translator::add_in(Item_func *function)
   Item_func_opt_neg *in= static_cast<Item_func_opt_neg *>(function);
   Item **arguments= function->arguments();
   Field *field= column_of(arguments[0]);
+  if (field && is_enum(field))
+    return add_members(field, function);
   int number= field ? column(field, false) : -1;
   if (number < 0)
     return false;

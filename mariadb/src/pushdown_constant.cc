@@ -9,55 +9,21 @@ namespace pando {
 /* Digits that the engine computes with (crates/query/src/decimal.rs). */
 static const uint PRECISION_MAX= 36;
 
-static Item *without_cache(Item *item)
+Item *without_cache(Item *item)
 {
   while (item->type() == Item::CACHE_ITEM)
     item= static_cast<Item_cache *>(item)->get_item();
   return item;
 }
 
-/* DATE'1995-01-01' + INTERVAL 3 MONTH, and the like: literals, and so far from the ends of time that nothing can go
-   wrong when they are computed. */
-static bool is_moved_date(THD *thd, Item_func *function)
-{
-  if (strcmp(function->func_name_cstring().str, "date_add_interval"))
-    return false;
-  Item *date= without_cache(function->arguments()[0]), *interval= without_cache(function->arguments()[1]);
-  if (!date->basic_const_item() || date->cmp_type() != TIME_RESULT || !interval->basic_const_item() ||
-      interval->cmp_type() != INT_RESULT)
-    return false;
-  const longlong count= interval->val_int();
-  Datetime moment(thd, date, Datetime::Options_cmp(thd));
-  return moment.is_valid_datetime() && moment.get_mysql_time()->year >= 1000 &&
-         moment.get_mysql_time()->year <= 9000 && count >= -400 && count <= 400;
-}
-
-/* Short literals with digits behind the point, added or multiplied. */
-static bool is_plain_decimal(Item_func *function)
-{
-  const char *name= function->func_name_cstring().str;
-  if (function->result_type() != DECIMAL_RESULT || function->argument_count() != 2 ||
-      (strcmp(name, "+") && strcmp(name, "-") && strcmp(name, "*")))
-    return false;
-  for (uint i= 0; i < 2; i++)
-  {
-    Item *argument= without_cache(function->arguments()[i]);
-    if (!argument->basic_const_item() || !is_exact_number(argument) || argument->decimal_precision() > 18)
-      return false;
-  }
-  return true;
-}
-
-/* Only what is one already, or nearly: an expression may call whatever it likes. */
+/* A literal, a parameter, or what the server evaluates once for a statement: functions of such, user variables, NOW(). */
 bool Translator::is_constant(Item *item) const
 {
   if (item->basic_const_item())
     return true;
   item= without_cache(item);
-  if (item->type() != Item::FUNC_ITEM || !item->const_item())
-    return false;
-  Item_func *function= static_cast<Item_func *>(item);
-  return is_moved_date(m_thd, function) || is_plain_decimal(function);
+  return item->type() == Item::FUNC_ITEM && item->can_eval_in_optimize() && !item->with_subquery() &&
+         !(item->used_tables() & ~OUTER_REF_TABLE_BIT);
 }
 
 /* A constant that the server compares with the column as values of the column's own kind. */
@@ -68,14 +34,18 @@ bool Translator::add_constant(Field *field, Item *item, CHARSET_INFO *collation)
   /* What the server keeps converted: the constant itself, whose conversion it may never come to, and warn. */
   item= without_cache(item);
   PandoQueryColumn unused= {};
+  Silent_evaluation evaluation(m_thd);
+  bool is_added= false;
   switch (class_of(field, &unused))
   {
-  case Column_class::NUMBER:   return add_number(field, item);
+  case Column_class::NUMBER:   is_added= add_number(field, item); break;
   case Column_class::DATE:
-  case Column_class::DATETIME: return add_moment(field, item);
-  case Column_class::TEXT:     return add_text(field, item, collation);
-  default:                     return false;
+  case Column_class::DATETIME: is_added= add_moment(field, item); break;
+  case Column_class::TIME:     is_added= add_time(field, item); break;
+  case Column_class::TEXT:     is_added= add_text(field, item, collation); break;
+  default:                     break;
   }
+  return is_added && evaluation.is_silent();
 }
 
 /* The decimal digits of a number, as many as fit. */
@@ -118,6 +88,8 @@ static bool is_within_type(const Field *field, const PandoConstant &constant)
   __int128 value= (__int128)((unsigned __int128)(constant.high) << 64 | constant.low), limit= 1;
   for (uint i= 0; i < constant.scale; i++)
     value/= 10;
+  if (column.form == PANDO_FORM_YEAR)
+    return value == 0 || (value > 1900 && value <= 1900 + UINT_MAX8);
   if (column.form == PANDO_FORM_DECIMAL)
   {
     for (uint i= column.scale; i < column.precision; i++)
@@ -146,7 +118,7 @@ static bool is_between_values(const Field *field, const PandoConstant &constant)
    the column when it is looked for in a key, and is not compared again. */
 static bool is_sure(const Field *field, const PandoConstant &constant)
 {
-  return is_within_type(field, constant) && (field->part_of_key.is_clear_all() || !is_between_values(field, constant));
+  return field->part_of_key.is_clear_all() || (is_within_type(field, constant) && !is_between_values(field, constant));
 }
 
 /* Without a field: any number. */
@@ -156,8 +128,9 @@ bool Translator::add_number(Field *field, Item *item)
     return false;
   my_decimal buffer;
   PandoConstant constant= {};
+  Silent_evaluation evaluation(m_thd);
   const my_decimal *decimal= item->val_decimal(&buffer);
-  if (item->null_value || !decimal || !to_number(decimal, &constant) || (field && !is_sure(field, constant)))
+  if (!evaluation.is_silent() || item->null_value || !decimal || !to_number(decimal, &constant) || (field && !is_sure(field, constant)))
     return false;
   pando_query_constant(m_query, constant);
   return true;
@@ -174,40 +147,22 @@ Number Translator::constant_number(Item *item)
   else
   {
     my_decimal buffer;
+    Silent_evaluation evaluation(m_thd);
     const my_decimal *decimal= is_exact_number(item) ? item->val_decimal(&buffer) : nullptr;
-    if (!decimal || item->null_value || !to_number(decimal, &constant))
+    if (!decimal || item->null_value || !to_number(decimal, &constant) || !evaluation.is_silent())
       return number;
   }
   pando_query_constant(m_query, constant);
   return expression(item, PANDO_ARITHMETIC_CONSTANT, number, number, constant.scale);
 }
 
-/* 'YYYY-MM-DD', perhaps with ' hh:mm:ss': texts that are one moment whatever the rules of conversion. */
-static bool is_plain_moment(const String &text)
-{
-  static const char PATTERN[]= "0000-00-00 00:00:00";
-  if (text.length() != 10 && text.length() != 19)
-    return false;
-  for (uint i= 0; i < text.length(); i++)
-    if (PATTERN[i] == '0' ? !my_isdigit(&my_charset_latin1, text[i]) : text[i] != PATTERN[i])
-      return false;
-  return true;
-}
-
+/* A moment, or a text, which the server makes one of to compare it. Whether it can, and silently, is seen when it is done. */
 static bool is_moment(Item *item)
 {
   const enum_field_types type= item->field_type();
   if (item->cmp_type() == TIME_RESULT)
     return type == MYSQL_TYPE_DATE || type == MYSQL_TYPE_DATETIME;
-  if (item->cmp_type() != STRING_RESULT || !item->basic_const_item() || item->collation.collation->mbminlen != 1)
-    return false;
-  StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
-  String *text= item->val_str(&buffer);
-  if (!text || !is_plain_moment(*text))
-    return false;
-  const int month= (text->ptr()[5] - '0') * 10 + text->ptr()[6] - '0';
-  const int day= (text->ptr()[8] - '0') * 10 + text->ptr()[9] - '0';
-  return text->ptr()[0] != '0' && month >= 1 && month <= 12 && day >= 1 && day <= 28;
+  return item->cmp_type() == STRING_RESULT;
 }
 
 /* A DATE or DATETIME, as the column stores it. */
@@ -219,6 +174,9 @@ bool Translator::add_moment(Field *field, Item *item)
   if (!moment.is_valid_datetime())
     return false;
   const MYSQL_TIME *time= moment.get_mysql_time();
+  /* Whether zeros in it are accepted is a matter of modes, and of where the server asks. */
+  if (!time->year || !time->month || !time->day)
+    return false;
   PandoConstant constant= {};
   if (field->real_type() == MYSQL_TYPE_NEWDATE)
   {
@@ -237,6 +195,26 @@ bool Translator::add_moment(Field *field, Item *item)
     for (uint i= 0; i < size; i++)
       constant.low= constant.low << 8 | bytes[i];
   }
+  pando_query_constant(m_query, constant);
+  return true;
+}
+
+/* A TIME, as the column stores it. */
+bool Translator::add_time(Field *field, Item *item)
+{
+  if (item->cmp_type() != STRING_RESULT && item->field_type() != MYSQL_TYPE_TIME)
+    return false;
+  static const uint UNITS[]= {1000000, 100000, 10000, 1000, 100, 10, 1};
+  const Time time(m_thd, item, Time::Options_cmp(m_thd));
+  const uint decimals= field->decimals(), size= field->pack_length();
+  uchar bytes[8];
+  if (!time.is_valid_time() || decimals > 6 || size > sizeof(bytes) ||
+      time.get_mysql_time()->second_part % UNITS[decimals])
+    return false;
+  my_time_packed_to_binary(TIME_to_longlong_time_packed(time.get_mysql_time()), bytes, decimals);
+  PandoConstant constant= {};
+  for (uint i= 0; i < size; i++)
+    constant.low= constant.low << 8 | bytes[i];
   pando_query_constant(m_query, constant);
   return true;
 }

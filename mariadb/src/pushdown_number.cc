@@ -53,6 +53,8 @@ Number Translator::number_of(Item *item)
   item= item->real_item();
   if (is_constant(item))
     return constant_number(item);
+  if (item->type() == Item::COND_ITEM)
+    return truth(item);
   if (item->type() != Item::FUNC_ITEM || !is_exact_number(item))
     return number;
   Item_func *function= static_cast<Item_func *>(item);
@@ -61,7 +63,36 @@ Number Translator::number_of(Item *item)
   if (function->functype() == Item_func::EXTRACT_FUNC || has_name(function, "year") || has_name(function, "month") ||
       has_name(function, "dayofmonth"))
     return date_part(function);
+  if (function->type_handler() == &type_handler_bool)
+    return truth(function);
   return arithmetic(function);
+}
+
+Number Translator::small_constant(Item *item, longlong value, bool is_null)
+{
+  PandoConstant constant= {};
+  constant.is_null= is_null;
+  constant.low= uint64_t(value);
+  pando_query_constant(m_query, constant);
+  return expression(item, PANDO_ARITHMETIC_CONSTANT, Number(), Number(), 0);
+}
+
+/* A condition as a number: 1, 0, or NULL where it is unknown. */
+Number Translator::truth(Item *item)
+{
+  Number otherwise= small_constant(item, 0, false);
+  if (item->maybe_null())
+  {
+    const Number null= small_constant(item, 0, true);
+    if (!add_condition(item))
+      return Number();
+    condition(PANDO_OPERATOR_NOT, 0);
+    otherwise= expression(item, PANDO_ARITHMETIC_IF, otherwise, null, 0);
+  }
+  const Number one= small_constant(item, 1, false);
+  if (!add_condition(item))
+    return Number();
+  return expression(item, PANDO_ARITHMETIC_IF, one, otherwise, 0);
 }
 
 static bool is_arithmetic(const Item_func *function)

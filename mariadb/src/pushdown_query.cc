@@ -206,7 +206,8 @@ bool Translator::add_extreme(Item_sum *item, uint cell)
     return false;
   const Column_class kind= class_of(field, &unused);
   /* Whether zeros fill it depends on the server's plan; members of an ENUM are compared as texts. */
-  if (field->flags & ZEROFILL_FLAG || (kind == Column_class::OTHER && field->real_type() != MYSQL_TYPE_YEAR))
+  if ((field->flags & ZEROFILL_FLAG && field->real_type() != MYSQL_TYPE_YEAR) || kind == Column_class::ENUM ||
+      kind == Column_class::OTHER)
     return false;
   const int slot= column(field, false);
   if (slot < 0)
@@ -221,9 +222,9 @@ bool Translator::add_total(Item_sum *item, uint cell)
 {
   Item *argument= item->get_arg(0);
   const bool is_average= item->sum_func() == Item_sum::AVG_FUNC;
-  /* How many digits an average of an expression has depends on which values it met. */
+  /* How many digits an average of a DECIMAL expression has depends on which values it met. */
   if (item->result_type() != DECIMAL_RESULT || is_constant(argument->real_item()) ||
-      (is_average && !column_of(argument)))
+      (is_average && !column_of(argument) && argument->result_type() != INT_RESULT))
     return false;
   const Number number= is_exact_number(argument) ? number_of(argument) : Number();
   if (number.slot < 0 || (argument->decimals != number.scale && argument->result_type() == DECIMAL_RESULT))

@@ -221,7 +221,7 @@ def main():
         with server.connect() as session:
             session.query("CREATE DATABASE pushdown")
             session.query("USE pushdown")
-            session.query("SET sql_mode = ''")
+            session.query("SET sql_mode = '', @five = 5, @word = 'ab', @day = '2020-01-01'")
             before = _counter(session, "queries_pushed")
             differing = asked = warned = 0
             for number in range(arguments.tables):

@@ -397,6 +397,10 @@ enum PandoForm
    * Only whether it is NULL.
    */
   PANDO_FORM_PRESENCE = 5,
+  /**
+   * YEAR(4).
+   */
+  PANDO_FORM_YEAR = 6,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -36,6 +36,8 @@ pub enum PandoForm {
     Text = 4,
     /// Only whether it is NULL.
     Presence = 5,
+    /// YEAR(4).
+    Year = 6,
 }
 
 /// A column that a query wants.
@@ -299,6 +301,7 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
             PandoForm::Ordered => Form::Ordered,
             PandoForm::Text => Form::Text(collation(query.compare, column.collation)),
             PandoForm::Presence => Form::Presence,
+            PandoForm::Year => Form::Year,
         };
         query.query.columns.push(Column { table: column.table as usize, place, form });
         query.query.columns.len() as u32 - 1

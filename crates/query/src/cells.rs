@@ -283,6 +283,9 @@ fn fixed(
     if let (Form::Signed | Form::Unsigned, Place::Stored(_)) = (form, place) {
         return integers(bytes, width, matches!(form, Form::Signed));
     }
+    if let (Form::Year, Place::Stored(_), 1) = (form, place, width) {
+        return Some(Entries::Small(bytes.iter().map(|byte| year(*byte)).collect()));
+    }
     if let Form::Text(_) = form {
         let mut texts = Strings::new();
         bytes.chunks_exact(width).for_each(|value| texts.push(value));
@@ -358,6 +361,15 @@ impl ChunksOf for [u8] {
     }
 }
 
+/// The year that the byte of a YEAR stands for. The order of bytes is that of years, so zone maps hold.
+fn year(byte: u8) -> i64 {
+    if byte == 0 {
+        0
+    } else {
+        1900 + i64::from(byte)
+    }
+}
+
 /// One value. `None`: the bytes are not those of one.
 pub(crate) fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
     let mut of_key = [0u8; 16];
@@ -388,6 +400,7 @@ pub(crate) fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
             Some(i128::from((value << unused) as i64 >> unused))
         }
         Form::Decimal { precision, scale } => decimal::decode(bytes, *precision, *scale),
+        Form::Year if size == 1 => Some(year(bytes[0]).into()),
         Form::Ordered if size <= 15 => {
             Some(bytes.iter().fold(0, |value, byte| value << 8 | i128::from(*byte)))
         }

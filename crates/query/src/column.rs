@@ -53,6 +53,8 @@ pub enum Form {
     Ordered,
     /// Text.
     Text(Collation),
+    /// A YEAR: one byte, years since 1900; 0 is the year 0.
+    Year,
     /// Nothing is asked but whether it is NULL.
     Presence,
 }
@@ -82,7 +84,7 @@ impl Form {
     /// The digits behind the point of its numbers; `None` where it has none.
     pub(crate) fn scale(&self) -> Option<u32> {
         match self {
-            Form::Signed | Form::Unsigned | Form::Ordered => Some(0),
+            Form::Signed | Form::Unsigned | Form::Ordered | Form::Year => Some(0),
             Form::Decimal { scale, .. } => Some(*scale),
             Form::Text(_) | Form::Presence => None,
         }

@@ -42,6 +42,7 @@ fn of_column(column: &Column, size: Option<usize>) -> Range {
             let most = 10i128.pow(precision.min(crate::decimal::PRECISION_MAX)) - 1;
             (-most, most)
         }
+        Form::Year => (0, 1900 + 255),
         Form::Ordered | Form::Text(_) | Form::Presence => NO_NUMBER,
     }
 }

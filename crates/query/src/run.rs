@@ -265,6 +265,7 @@ impl Query {
             match (&column.form, size) {
                 (Form::Presence, _) | (Form::Text(_), None) => true,
                 (Form::Signed | Form::Unsigned, Some(1..=8)) | (Form::Ordered, Some(1..=15)) => true,
+                (Form::Year, Some(1)) => true,
                 (Form::Decimal { precision, scale }, Some(size)) => {
                     scale <= precision
                         && (1..=PRECISION_MAX).contains(precision)

@@ -33,8 +33,9 @@ impl Span {
         };
         // The bounds are those of the stored values' own order: it has to be that of what is meant.
         let is_ordered = match (&column.form, stored.map(|stored| stored.ty.kind)) {
-            (Form::Signed | Form::Unsigned | Form::Ordered | Form::Decimal { .. }, None) => true,
+            (Form::Signed | Form::Unsigned | Form::Ordered | Form::Decimal { .. } | Form::Year, None) => true,
             (Form::Signed, Some(kind)) => kind == Kind::Signed,
+            (Form::Year, Some(kind)) => kind == Kind::Unsigned,
             (Form::Unsigned, Some(kind)) => matches!(kind, Kind::Unsigned | Kind::Enum | Kind::Set),
             (Form::Ordered | Form::Decimal { .. }, Some(kind)) => kind == Kind::Bytes,
             (Form::Text(_) | Form::Presence, _) => false,

@@ -11,6 +11,18 @@ def _constant(random, column):
     if column.family == "number" and random.random() < 0.4:
         return random.choice((str(random.randint(-10, 10)), f"{random.randint(-9, 9)}.{random.randint(0, 99)}", "0.5",
                               "18446744073709551615", "-9223372036854775808", "0.00000000000000000001"))
+    if column.family == "number" and random.random() < 0.15:
+        return random.choice(("ABS(-3)", "2 + 3", "GREATEST(1, 2.5)", "LENGTH('abc')", "1 / 4", "'7' + 1", "@five", "1 / 0"))
+    if column.family == "text" and random.random() < 0.15:
+        return random.choice(("CONCAT('a', 'b')", "UPPER('abc')", "REPEAT('a', 2)", "CHAR(97)", "@word", "IF(1, 'zebra', 'a')"))
+    if column.family in ("date", "datetime") and random.random() < 0.2:
+        return random.choice(("DATE_SUB('2020-01-31', INTERVAL 30 DAY)", "LAST_DAY('2008-02-01')", "'2020-1-2'",
+                              "DATE_ADD(DATE'2020-01-01', INTERVAL 1 DAY)", "'20200101'", "'2021-12-31'", "'2021-02-30'",
+                              "STR_TO_DATE('01,1,2020', '%d,%m,%Y')", "MAKEDATE(2020, 1)", "DATE('2020-01-02 10:00:00')",
+                              "'2020-01-01 00:00:00.000001'", "@day", "'0000-00-00'", "'2020-00-10'"))
+    if column.family == "year" and random.random() < 0.5:
+        return random.choice(("2000", "1900", "1901", "0", "70", "'2020'", "2156", "2020 - 1", "YEAR('2020-05-05')", "-1",
+                              "2000.0", "2019.5", "DATE'2000-01-01'"))
     if column.family in ("date", "datetime") and random.random() < 0.5:
         return random.choice(("DATE'2020-01-01'", "'2020-01-01'", "'2020-01-01 00:00:00'", "'2008-02-29'",
                               "TIMESTAMP'2020-01-01 12:34:56'", "20200101", "TIMESTAMP'2020-01-01 12:34:56.789'"))
@@ -51,6 +63,8 @@ def number(random, columns, depth=0):
     if dates and form < 0.65:
         return random.choice(("YEAR({})", "MONTH({})", "EXTRACT(YEAR FROM {})", "DAY({})", "EXTRACT(MONTH FROM {})"
                               )).format(random.choice(dates).name)
+    if depth < 2 and form < 0.7:
+        return f"({_condition(random, columns, 2)})"
     if form < 0.8 or not numbers:
         return random.choice(("0", "1", "2", "0.5", "-1", "1.25", "100", "3000000000", "18446744073709551615"))
     return random.choice(numbers).name
@@ -69,8 +83,8 @@ def _condition(random, columns, depth=0):
     negation = random.choice(("", "", "NOT "))
     if form < 0.5:
         return _pair_condition(random, columns)
-    if form < 0.54 and _of(columns, "text"):
-        return f"{random.choice(_of(columns, 'text')).name} {negation}LIKE '{random.choice(_PATTERNS)}'"
+    if form < 0.54 and _of(columns, "text", "enum"):
+        return f"{random.choice(_of(columns, 'text', 'enum')).name} {negation}LIKE '{random.choice(_PATTERNS)}'"
     if form < 0.58:
         return f"{number(random, columns)} {random.choice(_COMPARISONS)} {random.choice((0, 1, -3, 2020, 12, 1.5))}"
     if form < 0.68:
