@@ -232,22 +232,39 @@ static bool answer(THD *thd, PandoQuery *query, const std::vector<TABLE *> &tabl
             ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
 }
 
-/* Whether the answer looks the same whatever the server's plan: the least or largest YEAR, when it is 0, is shown as 0 or
-   0000. */
+/* Digits before the point that a sum or an average has, beyond those that its column of the temporary table can keep. The
+   server's own plans keep the sum apart and do not cut: AVG(IF(a, NULL, b > 0)) has type DECIMAL(4,4), and is 1.0000. */
+static bool is_too_wide(const Output &output, const PandoCell &cell)
+{
+  const uint precision= output.item->decimal_precision(), digits= precision - std::min<uint>(precision, output.item->decimals);
+  __int128 value= (__int128)((unsigned __int128)(cell.high) << 64 | cell.low);
+  for (uint i= 0; i < output.scale; i++)
+    value/= 10;
+  if (output.kind == Output::AVERAGE && cell.count)
+    value/= cell.count;
+  for (uint i= 0; i < digits && value; i++)
+    value/= 10;
+  return value != 0;
+}
+
+/* Whether a value is shown alike whatever the server's plan. The least or largest YEAR, when it is 0, is 0 or 0000. */
+static bool is_shown_alike(const Output &output, const PandoCell &cell)
+{
+  if (cell.is_null)
+    return true;
+  if (output.kind == Output::SUM || output.kind == Output::AVERAGE)
+    return !is_too_wide(output, cell);
+  const bool is_year= output.kind == Output::VALUE && output.item->type() == Item::SUM_FUNC_ITEM && output.source &&
+                      output.source->real_type() == MYSQL_TYPE_YEAR;
+  return !is_year || cell.low;
+}
+
 static bool is_shown_alike(const PandoQuery *query, const std::vector<Output> &outputs)
 {
-  for (const Output &output : outputs)
-  {
-    if (output.kind != Output::VALUE || output.item->type() != Item::SUM_FUNC_ITEM || !output.source ||
-        output.source->real_type() != MYSQL_TYPE_YEAR)
-      continue;
-    for (uint64_t row= 0, rows= pando_query_rows(query); row < rows; row++)
-    {
-      const PandoCell cell= pando_query_cell(query, row, output.cell);
-      if (!cell.is_null && !cell.low)
+  for (uint64_t row= 0, rows= pando_query_rows(query); row < rows; row++)
+    for (const Output &output : outputs)
+      if (output.kind != Output::COUNT && !is_shown_alike(output, pando_query_cell(query, row, output.cell)))
         return false;
-    }
-  }
   return true;
 }
 

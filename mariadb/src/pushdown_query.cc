@@ -21,16 +21,11 @@ bool Translator::translate(const ::Query *query, const JOIN *join)
   return add_groups(query) && add_outputs(query) && add_order(query);
 }
 
-/* Other expressions do not make groups: where a sum with a DECIMAL is NULL, the server has been seen to put the row into
-   the group before it. */
-static bool is_date_part(Item *item)
+/* Expressions that make groups. Not those of DECIMALs: where a sum with a DECIMAL is NULL, the server has been seen to put
+   the row into the group before it. */
+static bool makes_groups(Item *item)
 {
-  if (item->type() != Item::FUNC_ITEM)
-    return false;
-  const Item_func *function= static_cast<const Item_func *>(item);
-  const char *name= function->func_name_cstring().str;
-  return function->functype() == Item_func::EXTRACT_FUNC || !strcmp(name, "year") || !strcmp(name, "month") ||
-         !strcmp(name, "dayofmonth");
+  return is_exact_number(item) && item->result_type() == INT_RESULT;
 }
 
 bool Translator::add_groups(const ::Query *query)
@@ -44,7 +39,7 @@ bool Translator::add_groups(const ::Query *query)
       slot= column(made.field, false);
     else
     {
-      const Number number= is_date_part(item->real_item()) ? number_of(item) : Number();
+      const Number number= makes_groups(item->real_item()) ? number_of(item) : Number();
       slot= number.slot;
       made.scale= number.scale;
     }
@@ -176,7 +171,8 @@ bool Translator::add_count(Item_sum *item, uint cell)
   }
   if (is_constant(argument))
   {
-    if (argument->is_null())
+    Silent_evaluation evaluation(m_thd);
+    if (argument->is_null() || !evaluation.is_silent())
       return false;
     pando_query_aggregate(m_query, PANDO_AGGREGATE_ROWS, 0);
     return true;
