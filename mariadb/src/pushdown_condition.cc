@@ -102,6 +102,15 @@ bool Translator::Nesting::is_allowed() const
   return m_translator->spend() && m_translator->m_depth <= DEPTH_MAX && has_stack(m_translator->m_thd);
 }
 
+/* A row of values has no type that could be asked for: `(a, b) = (SELECT ...)`. */
+static bool has_rows(const Item_func *function)
+{
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (function->arguments()[i]->cols() != 1)
+      return true;
+  return false;
+}
+
 bool Translator::add_condition(Item *item)
 {
   Nesting nesting(this);
@@ -116,6 +125,8 @@ bool Translator::add_condition(Item *item)
   if (item->type() != Item::FUNC_ITEM)
     return false;
   Item_func *function= static_cast<Item_func *>(item);
+  if (has_rows(function))
+    return false;
   switch (function->functype())
   {
   case Item_func::EQ_FUNC:

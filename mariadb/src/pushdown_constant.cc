@@ -19,6 +19,8 @@ Item *without_cache(Item *item)
 /* A literal, a parameter, or what the server evaluates once for a statement: functions of such, user variables, NOW(). */
 bool Translator::is_constant(Item *item) const
 {
+  if (item->cols() != 1)
+    return false; /* rows */
   if (item->basic_const_item())
     return true;
   item= without_cache(item);

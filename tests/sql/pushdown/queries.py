@@ -46,6 +46,22 @@ def _pair_condition(random, columns):
     return f"{first.name} {random.choice(_COMPARISONS)} {second.name}"
 
 
+def _row_condition(random, columns):
+    """Rows of values compared with each other."""
+    of = random.sample(columns, min(2, len(columns)))
+    row = "(" + ", ".join(column.name for column in of) + ")"
+    values = ["(" + ", ".join(_constant(random, column) for column in of) + ")" for _ in range(2)]
+    others = random.sample(columns, len(of))
+    form = random.random()
+    if form < 0.4:
+        return f"{row} {random.choice(('=', '<>', '<=>', '='))} {values[0]}"
+    if form < 0.6:
+        return f"{row} {random.choice(('', 'NOT '))}IN ({', '.join(values)})"
+    if form < 0.8:
+        return f"{row} = ({', '.join(column.name for column in others)})"
+    return f"{row} = (SELECT {', '.join(f'MAX({column.name})' for column in of)} FROM {{t}} AS inner_table)"
+
+
 def number(random, columns, depth=0):
     """An expression with numbers."""
     numbers, dates = _of(columns, "number"), _of(columns, "date", "datetime")
@@ -81,6 +97,8 @@ def _condition(random, columns, depth=0):
     if form < 0.45:
         return f"{column.name} IS {random.choice(('', 'NOT '))}NULL"
     negation = random.choice(("", "", "NOT "))
+    if form < 0.46:
+        return _row_condition(random, columns)
     if form < 0.5:
         return _pair_condition(random, columns)
     if form < 0.54 and _of(columns, "text", "enum"):
