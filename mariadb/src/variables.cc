@@ -128,8 +128,8 @@ static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG 
   nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30, 4096);
 
 static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
-  "Row locks (about 100 bytes each) that a transaction may hold one by one; beyond it holds stretches of"
-  " neighbouring rows instead",
+  "Row locks (about 100 bytes each) that a transaction may hold. Beyond it, lock escalation replaces them by"
+  " range locks on neighbouring rows",
   nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
 
 struct st_mysql_sys_var *system_variables[]=
