@@ -1,4 +1,4 @@
-//! The one home of limits and defaults: value, unit, reason.
+//! Limits and defaults that more than one crate or an operator needs: value, unit, reason.
 
 /// Longest key in bytes. A server key of 3072 bytes may grow under collation weights; with the
 /// primary key appended it stays below this.
