@@ -7,6 +7,7 @@
 #
 # Stages:
 #   setup     scripts/setup.sh
+#   docs      the documents: links, generated tables, the reference beside the code (scripts/check-docs.sh)
 #   format    cargo fmt --check
 #   lint      clippy, warnings are errors
 #   unit      the crates' unit, property and simulation tests
@@ -21,10 +22,11 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-STAGES=(setup format lint unit pauses build mtr sql)
+STAGES=(setup docs format lint unit pauses build mtr sql)
 LOGS=$PANDO_BUILD/logs
 
 stage_setup() { scripts/setup.sh; }
+stage_docs() { scripts/check-docs.sh; }
 stage_format() { cargo fmt --all --check; }
 stage_lint() {
     cargo clippy --workspace --all-targets -- -D warnings
