@@ -283,7 +283,7 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
 bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
   Alter_context *context= new (ha_thd()->mem_root)
-    Alter_context(m_name.c_str(), info->create_info->tabledef_version);
+    Alter_context(m_name.c_str(), altered, info->create_info->tabledef_version);
   info->handler_ctx= context;
   if (info->handler_flags & PANDO_ALTER_LAYOUT)
     context->sets_columns= true;
@@ -406,11 +406,4 @@ bool ha_pando::check_if_incompatible_data(HA_CREATE_INFO *info, uint changes)
   if (info->used_fields & ~definition_only)
     return COMPATIBLE_DATA_NO;
   return COMPATIBLE_DATA_YES;
-}
-
-/* The server starts after a crash in ALTER TABLE: is its new definition that of the table? */
-int pando::check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong)
-{
-  const Definition_id definition(*version);
-  return pando_table_has_definition(db, text(path), definition.view()) ? 0 : 1;
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 #include "ha_pando.h"
+#include "definition.h"
 #include "row_layout.h"
 
 namespace pando {
@@ -13,7 +14,11 @@ namespace pando {
 class Alter_context final : public inplace_alter_handler_ctx
 {
 public:
-  Alter_context(const char *path, const LEX_CUSTRING &definition) : m_path(path), m_definition(definition) {}
+  Alter_context(const char *path, TABLE *altered, const LEX_CUSTRING &definition)
+    : m_path(path), m_definition(altered, definition)
+  {
+    m_definition.read_image(altered->s);
+  }
   ~Alter_context() override { free_build(); }
   /* Unless it is finished, nothing of the new keys stays. */
   void free_build()
@@ -41,7 +46,7 @@ public:
 
 private:
   std::string m_path;
-  Definition_id m_definition;
+  Definition m_definition;
 };
 
 } // namespace pando

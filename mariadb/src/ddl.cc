@@ -1,4 +1,5 @@
 /* Creating, dropping, renaming and emptying tables. */
+#include "definition.h"
 #include "ha_pando.h"
 #include "row_layout.h"
 
@@ -27,20 +28,9 @@ static void warn_of_directories(THD *thd, const HA_CREATE_INFO *info)
                         ER_THD(thd, WARN_OPTION_IGNORED), "INDEX DIRECTORY");
 }
 
-/* What a statement fills before the table or the partition gets its name: #sql..., t#P#p#TMP#. */
-static bool is_interim_name(const char *path)
-{
-  static const char suffix[]= "#TMP#";
-  const size_t length= strlen(path), suffix_length= sizeof(suffix) - 1;
-  const char *slash= strrchr(path, FN_LIBCHAR);
-  const char *name= slash ? slash + 1 : path;
-  return !strncmp(name, tmp_file_prefix, tmp_file_prefix_length) ||
-         (length > suffix_length && !strcmp(path + length - suffix_length, suffix));
-}
-
 int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
-  const TABLE_SHARE *share= form->s;
+  TABLE_SHARE *share= form->s;
   warn_of_directories(ha_thd(), info);
   std::vector<PandoIndexSpec> indexes;
   for (uint i= 0; i < share->keys; i++)
@@ -67,9 +57,21 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   static const PandoNewColumn none= {};
   spec.columns= columns.empty() ? &none : columns.data();
   spec.column_count= uint32_t(columns.size());
-  const Definition_id definition(share->tabledef_version);
+  Definition definition(form, share->tabledef_version);
+  const bool writes_file= !info->tmp_table() && has_own_file(share);
+  if (writes_file)
+    definition.read_image(share);
   spec.definition= definition.view();
-  return fail(pando_table_create(db, &spec));
+  if (int error= fail(pando_table_create(db, &spec)))
+    return error;
+  /* The server leaves its file to engines that can discover tables. */
+  if (writes_file && share->write_frm_image())
+  {
+    const int error= my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
+    pando_table_drop(db, spec.path);
+    return error;
+  }
+  return 0;
 }
 
 int ha_pando::delete_table(const char *name)

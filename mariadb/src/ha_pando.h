@@ -24,7 +24,6 @@ class Alter_context;
 class Translator;
 class Row_filter;
 /* See alter.cc. */
-int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 }
 
 class ha_pando final : public handler

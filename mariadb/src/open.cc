@@ -1,4 +1,5 @@
 /* Opening and closing a table for one connection. */
+#include "definition.h"
 #include "key_text.h"
 #include "pushdown_filter.h"
 
@@ -16,6 +17,8 @@ ha_pando::~ha_pando()
 int ha_pando::open(const char *name, int, uint)
 {
   m_name= name;
+  if (int error= check_definition(name, table))
+    return error;
   if (PandoStatus status= pando_table_open(db, text(name), &m_table))
     return fail(status);
   if (!m_buffer)

@@ -1,5 +1,6 @@
 /* The plugin: its declaration, start and stop, and the handlerton. */
 #include "plugin.h"
+#include "definition.h"
 #include "ha_pando.h"
 #include "replication.h"
 #include "reports.h"
@@ -59,6 +60,10 @@ static int start(void *plugin)
   hton->show_status= show_status;
   hton->drop_database= drop_database;
   hton->check_version= check_version;
+  hton->discover_table= discover_table;
+  hton->discover_table_existence= discover_table_existence;
+  hton->discover_table_names= discover_table_names;
+  hton->signal_ddl_recovery_done= restore_definition_files;
   hton->create_group_by= create_pushdown;
   set_transaction_functions(hton);
 

@@ -100,10 +100,4 @@ std::vector<PandoNewColumn> describe_rows(const TABLE *table, Index_layout *prim
   return columns;
 }
 
-Definition_id::Definition_id(const LEX_CUSTRING &version)
-{
-  m_size= 2 * MY_MIN(version.length, size_t(MY_UUID_SIZE));
-  octet2hex(m_text, reinterpret_cast<const char *>(version.str), uint(m_size / 2));
-}
-
 } // namespace pando

@@ -17,18 +17,6 @@ PandoNewColumn describe(const Field *field);
 /* Descriptions of all columns of a row. */
 std::vector<PandoNewColumn> describe_rows(const TABLE *table, Index_layout *primary);
 
-/* The server's id of a definition, as text. */
-class Definition_id
-{
-public:
-  explicit Definition_id(const LEX_CUSTRING &version);
-  PandoBytes view() const { return PandoBytes{reinterpret_cast<const uint8_t *>(m_text), m_size}; }
-
-private:
-  char m_text[2 * MY_UUID_SIZE + 1];
-  size_t m_size;
-};
-
 } // namespace pando
 
 #endif

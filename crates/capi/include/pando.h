@@ -229,6 +229,39 @@ typedef uint32_t PandoLogLevel;
 #endif // __cplusplus
 
 /**
+ * How the definition by which a table is to be opened stands to the recorded one.
+ */
+enum PandoDefinitionState
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It is the recorded one, or as good.
+   */
+  PANDO_DEFINITION_STATE_CURRENT = 0,
+  /**
+   * It is the table's, but the record lacks something: [`pando_definition_adopt`] completes it.
+   */
+  PANDO_DEFINITION_STATE_UNRECORDED = 1,
+  /**
+   * It is another one; [`pando_definition_image`] has the right one.
+   */
+  PANDO_DEFINITION_STATE_OUTDATED = 2,
+  /**
+   * It is another one: rows would be read wrong.
+   */
+  PANDO_DEFINITION_STATE_INCOMPATIBLE = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoDefinitionState PandoDefinitionState;
+#else
+typedef uint32_t PandoDefinitionState;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
  */
 enum PandoColumnKind
@@ -862,6 +895,24 @@ typedef struct PandoOptions {
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
 
 /**
+ * A definition of a table.
+ */
+typedef struct PandoDefinition {
+  /**
+   * The server's id.
+   */
+  struct PandoBytes id;
+  /**
+   * A text that differs wherever columns or keys differ.
+   */
+  struct PandoBytes shape;
+  /**
+   * The server's file; empty where there is none for this very table.
+   */
+  struct PandoBytes image;
+} PandoDefinition;
+
+/**
  * An index to be added.
  */
 typedef struct PandoNewIndex {
@@ -1073,9 +1124,9 @@ typedef struct PandoTableChange {
    */
   uint64_t auto_increment;
   /**
-   * The server's id of the new definition.
+   * What the server says of the new definition.
    */
-  struct PandoBytes definition;
+  struct PandoDefinition definition;
 } PandoTableChange;
 
 /**
@@ -1424,9 +1475,9 @@ typedef struct PandoTableSpec {
    */
   uint32_t column_count;
   /**
-   * The server's id of this definition.
+   * What the server says of this definition.
    */
-  struct PandoBytes definition;
+  struct PandoDefinition definition;
 } PandoTableSpec;
 
 /**
@@ -1683,6 +1734,78 @@ PandoStatus pando_db_commit_by_xid(const struct PandoDb *db, struct PandoBytes x
 PandoStatus pando_db_rollback_by_xid(const struct PandoDb *db, struct PandoBytes xid);
 
 /**
+ * 1: the table at this path, or its partitions, are as the server's definition with this id says.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_table_has_definition(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBytes definition);
+
+/**
+ * How a definition stands to the recorded one. `may_have_image`: the server keeps a file for this very table.
+ *
+ * # Safety
+ * `db` is open; `state` may be written; the rest is valid for the call.
+ */
+PandoStatus pando_definition_compare(const struct PandoDb *db,
+                                     struct PandoBytes path,
+                                     const struct PandoDefinition *definition,
+                                     uint8_t may_have_image,
+                                     PandoDefinitionState *state);
+
+/**
+ * Records a definition that is `Unrecorded`.
+ *
+ * # Safety
+ * `db` is open; the rest is valid for the call.
+ */
+PandoStatus pando_definition_adopt(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   const struct PandoDefinition *definition);
+
+/**
+ * Writes the id of a table's definition to one buffer, and the server's file to another. `NotFound`: there is no such
+ * table, or no image of its definition.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call, the buffers are not in use.
+ */
+PandoStatus pando_definition_image(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBuffer *id,
+                                   struct PandoBuffer *image);
+
+/**
+ * 1: there is a table of this name.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+uint8_t pando_table_exists(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * 1: no table has this name, and the one with this definition has another: it was renamed.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_table_is_renamed(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes id);
+
+/**
+ * Calls `visit` with `context` and the path of each table whose definition has an image, in order: those of a database
+ * (the name of its folder), or with a null pointer all.
+ *
+ * # Safety
+ * `db` is open, the name is valid for the call, and `visit` may be called with `context`.
+ */
+void pando_definitions_visit(const struct PandoDb *db,
+                             struct PandoBytes database,
+                             void *context,
+                             void (*visit)(void *context, struct PandoBytes path));
+
+/**
  * Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with
  * [`pando_filter_free`]. Null: there is no condition, or not one that can be evaluated of every row, without fail.
  *
@@ -1816,16 +1939,6 @@ PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version,
 PandoStatus pando_tables_alter(const struct PandoDb *db,
                                const struct PandoTableChange *changes,
                                uint32_t count);
-
-/**
- * 1: the table at this path, or its partitions, are as the server's definition with this id says.
- *
- * # Safety
- * `db` is open, the texts are valid for the call.
- */
-uint8_t pando_table_has_definition(const struct PandoDb *db,
-                                   struct PandoBytes path,
-                                   struct PandoBytes definition);
 
 /**
  * For an encoder: adds the entry that the batch's next row has in a dictionary.

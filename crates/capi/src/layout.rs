@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
-use crate::guard::guard;
+use crate::definition::PandoDefinition;
 use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::status::{run, PandoStatus};
 use crate::table::{compression_of, PandoCompression, PandoTable};
@@ -140,8 +140,8 @@ pub struct PandoTableChange {
     pub sets_auto_increment: u8,
     /// Also smaller than what it is.
     pub auto_increment: u64,
-    /// The server's id of the new definition.
-    pub definition: PandoBytes,
+    /// What the server says of the new definition.
+    pub definition: PandoDefinition,
 }
 
 /// Layouts as C sees them, made when they are asked for.
@@ -327,21 +327,6 @@ unsafe fn table_change(change: &PandoTableChange) -> TableChange {
             .then(|| compression_of(change.compression, change.compression_level)),
         auto_increment: (change.sets_auto_increment != 0).then_some(change.auto_increment),
         // SAFETY: as above.
-        definition: Some(unsafe { change.definition.to_text() }),
+        definition: Some(unsafe { change.definition.to_definition() }),
     }
-}
-
-/// 1: the table at this path, or its partitions, are as the server's definition with this id says.
-///
-/// # Safety
-/// `db` is open, the texts are valid for the call.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_has_definition(
-    db: *const PandoDb,
-    path: PandoBytes,
-    definition: PandoBytes,
-) -> u8 {
-    // SAFETY: the caller vouches for them.
-    let (db, path, definition) = unsafe { (&(*db).db, path.to_text(), definition.to_text()) };
-    guard(|| u8::from(db.has_definition(&path, &definition)))
 }

@@ -25,6 +25,7 @@ mod buffer;
 mod bytes;
 mod cursor;
 mod database;
+mod definition;
 mod filter;
 mod guard;
 mod index_build;

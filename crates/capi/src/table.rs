@@ -7,6 +7,7 @@ use pandodb::{Compression, IndexSpec, Table, TableSpec};
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
+use crate::definition::PandoDefinition;
 use crate::guard::guard;
 use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
 use crate::status::{run, PandoStatus};
@@ -66,8 +67,8 @@ pub struct PandoTableSpec {
     pub columns: *const PandoNewColumn,
     /// How many columns.
     pub column_count: u32,
-    /// The server's id of this definition.
-    pub definition: PandoBytes,
+    /// What the server says of this definition.
+    pub definition: PandoDefinition,
 }
 
 /// Figures of a table.
@@ -121,7 +122,7 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             // SAFETY: as above.
             columns: unsafe { new_columns(spec.columns, spec.column_count) },
             // SAFETY: as above.
-            definition: unsafe { spec.definition.to_text() },
+            definition: unsafe { spec.definition.to_definition() },
         })?;
         Ok(PandoStatus::Ok)
     })

@@ -11,7 +11,8 @@
 //! name their layout, and are read by it.
 //!
 //! **The server's half.** Its own file with the table's definition is put in place after our record.
-//! If it crashes between the two, it asks which definition holds: [`Db::has_definition`].
+//! If it crashes between the two, it asks which definition holds: [`Db::has_definition`]. If it loses its file, or finds an
+//! older one, it gets the definition from the catalog: `crate::definition`.
 
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use pando_column::Compression;
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::ddl::STATUS_FILE;
+use crate::definition::Definition;
 use crate::descriptor::{compression_text, normalize, table_dir, TableDescriptor};
 use crate::error::Result;
 use crate::indexes::{IndexChange, IndexPlan};
@@ -44,8 +46,8 @@ pub struct TableChange {
     pub compression: Option<Compression>,
     /// The next auto-increment value, also a smaller one.
     pub auto_increment: Option<u64>,
-    /// The server's id of the new definition.
-    pub definition: Option<String>,
+    /// What the server says of the new definition.
+    pub definition: Option<Definition>,
 }
 
 impl TableChange {
@@ -123,17 +125,6 @@ impl Db {
             descriptor.dictionaries.clone_from(&plan.dictionaries);
         }
         Ok((descriptor, plan))
-    }
-
-    /// Whether the table, or the partitions of a table of this name, are as the server's definition with
-    /// this id says: of all definitions that the engine took part in, it is the newest.
-    pub fn has_definition(&self, path: &str, definition: &str) -> bool {
-        let path = normalize(path);
-        let is_its = |name: &str| match name.strip_prefix(&path) {
-            Some(rest) => rest.is_empty() || rest.starts_with("#P#") || rest.starts_with("#p#"),
-            None => false,
-        };
-        !self.catalog.tables(|t| is_its(&t.path) && t.definition == definition).is_empty()
     }
 
     /// The descriptor after a change.

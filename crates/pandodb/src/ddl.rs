@@ -37,6 +37,7 @@ use pando_tree::{Tree, TreeConfig};
 
 use crate::catalog::Change;
 use crate::db::Db;
+use crate::definition::is_partition;
 use crate::descriptor::{
     compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
@@ -50,7 +51,7 @@ pub(crate) const STATUS_FILE: &str = "status.pando";
 impl Db {
     /// Whether there is a table at this path.
     pub fn table_exists(&self, path: &str) -> bool {
-        self.catalog.table(path).is_some()
+        self.catalog.table(&normalize(path)).is_some()
     }
 
     /// Creates a table. Errors: it exists, or its directory does; I/O leaves nothing behind.
@@ -261,7 +262,11 @@ impl Db {
             self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
         self.prepared.check_unused(&old)?;
         self.claim_name(&to)?;
-        let new = TableDescriptor { path: to.clone(), ..old.clone() };
+        let mut new = TableDescriptor { path: to.clone(), ..old.clone() };
+        if is_partition(&from) != is_partition(&to) {
+            // EXCHANGE PARTITION and the like: the image is that of the table it comes from.
+            new.definition.forget_image();
+        }
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         let seqno = self.change_catalog(Change {

@@ -18,6 +18,8 @@ use pando_column::Compression;
 use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::definition::Definition;
+
 /// The catalog's own dictionary.
 pub(crate) const CATALOG: DictId = DictId(1);
 /// First id given to tables and dictionaries.
@@ -47,8 +49,8 @@ pub struct TableSpec {
     pub auto_increment: u64,
     /// The columns that values of dictionary 0 consist of; none where values are the user's own affair.
     pub columns: Option<Vec<NewColumn>>,
-    /// The server's id of this definition of the table, see `Db::has_definition`.
-    pub definition: String,
+    /// What the server says of this definition of the table.
+    pub definition: Definition,
 }
 
 /// A secondary index of a new table.
@@ -80,9 +82,9 @@ pub(crate) struct TableDescriptor {
     /// The columns that rows consist of and ever consisted of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layouts: Option<Layouts>,
-    /// The server's id of the newest definition that the engine took part in.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub definition: String,
+    /// The newest definition that the engine took part in.
+    #[serde(flatten)]
+    pub definition: Definition,
 }
 
 /// One dictionary of a table.
@@ -247,7 +249,7 @@ mod tests {
             temporary: false,
             created: 0,
             layouts: None,
-            definition: String::new(),
+            definition: "id".into(),
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

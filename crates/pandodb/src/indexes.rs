@@ -209,7 +209,7 @@ impl Db {
         self.alter_tables(&mut [TableChange { path: path.to_owned(), indexes, ..TableChange::default() }])
     }
 
-    fn described(&self, path: &str) -> Result<TableDescriptor> {
+    pub(crate) fn described(&self, path: &str) -> Result<TableDescriptor> {
         let found = self.catalog.table(path);
         Ok(found.ok_or_else(|| EngineError::NotFound { what: format!("table {path}") })?)
     }

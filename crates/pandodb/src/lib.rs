@@ -24,6 +24,7 @@ mod commit;
 mod cursor;
 mod db;
 mod ddl;
+mod definition;
 mod descriptor;
 mod error;
 mod escalation;
@@ -59,6 +60,7 @@ pub use blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone,
 pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
 pub use db::Db;
+pub use definition::{Definition, DefinitionState};
 pub use descriptor::{IndexSpec, TableSpec};
 pub use error::{Error, Result};
 pub use indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};

@@ -69,7 +69,7 @@ impl World {
         let change = TableChange {
             path: NAMES[table.name].into(),
             columns: Some(columns),
-            definition: Some(name.clone()),
+            definition: Some(name.as_str().into()),
             ..TableChange::default()
         };
         let mut after = State::clone(self.current());

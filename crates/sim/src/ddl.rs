@@ -48,7 +48,7 @@ impl World {
             .map(|columns| Definition { name: self.some_definition(), layouts: Layouts::new(columns) });
         let spec = TableSpec {
             columns,
-            definition: definition.as_ref().map(|it| it.name.clone()).unwrap_or_default(),
+            definition: definition.as_ref().map(|it| it.name.as_str().into()).unwrap_or_default(),
             path: NAMES[name].into(),
             indexes: (1..layout.dicts())
                 .map(|n| IndexSpec { name: format!("k{n}"), has_filters: n % 2 == 1 })
