@@ -118,6 +118,7 @@ public:
 
   /* --- pushdown.cc --- */
   bool may_answer_queries() const;
+  bool may_answer_with_locks() const;
   const PandoTable *engine_table() const { return m_table; }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
 
@@ -165,6 +166,10 @@ private:
   /* Whether locking reads of this statement keep others from inserting where they have been. */
   bool is_kept_unique_by_server() const;
   bool takes_gaps() const;
+  bool may_lock_ahead() const;
+  uint64_t *writes() const;
+  void note_write(bool is_at_row);
+  bool is_at_old_row() const;
   PandoRead read_mode() const;
   void lock_for(THD *thd, thr_lock_type lock_type);
   int commit_piece();
@@ -206,6 +211,8 @@ private:
   /* --- pushdown_filter.cc --- */
   bool may_filter() const;
   bool can_filter() const;
+  bool can_pass_by() const;
+  bool is_changed_alone() const;
   void need_columns();
 
   /* --- read.cc --- */
@@ -320,6 +327,7 @@ private:
   pando::Bytes m_row_key;         /* its key in dictionary 0 */
   bool m_row_key_in_entry= false; /* not yet: the current entry has it */
   bool m_row_just_locked= false;
+  uint64_t m_writes_seen= 0;      /* those to the table that the batch's rows are as of, or do not concern them */
   bool m_is_peek= false;          /* locked by another: as it was last committed */
   PandoBuffer *m_buffer= nullptr;
   PandoBuffer *m_entry_buffer= nullptr; /* m_entry_value of a unique key looked up */

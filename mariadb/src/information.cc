@@ -28,7 +28,9 @@ handler::Table_flags ha_pando::table_flags() const
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
          HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
-         HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN;
+         HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN |
+         /* Only for the condition that the server then offers (cond_push): direct_update_rows_init says no. */
+         HA_CAN_DIRECT_UPDATE_AND_DELETE;
 }
 
 /* Whether a key has only the beginning of some column. */

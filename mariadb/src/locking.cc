@@ -83,7 +83,11 @@ int ha_pando::external_lock(THD *thd, int lock_type)
            thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
     m_lock= m_stored_lock= Lock::SHARED;
   if (is_locking())
+  {
     transaction->will_lock();
+    /* Rows are locked, whatever columns a key has. */
+    table->covering_keys.clear_all();
+  }
   transaction->begin_table();
   return 0;
 }
@@ -133,6 +137,27 @@ bool ha_pando::takes_gaps() const
 {
   return (is_kept_unique_by_server() || Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED) &&
          !m_copy_txn && !m_sequence_txn;
+}
+
+/* Whether the rows that a scan meets stay locked, so that they can be locked many at once. */
+bool ha_pando::may_lock_ahead() const
+{
+  return is_locking() && Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED && !m_copy_txn && !m_sequence_txn;
+}
+
+/* Counts the transaction's writes to the table; perhaps those to others, too. */
+uint64_t *ha_pando::writes() const
+{
+  return Transaction::of(ha_thd())->writes_to(table_share);
+}
+
+/* The row that this scan is at has been written: what it has of those that come is what they are. */
+void ha_pando::note_write(bool is_at_row)
+{
+  uint64_t *writes= this->writes();
+  if (is_at_row && m_writes_seen == *writes)
+    m_writes_seen++;
+  ++*writes;
 }
 
 /* In READ COMMITTED an UPDATE that meets a locked row reads what was last committed of it. If that matches, the server

@@ -298,8 +298,14 @@ bool ha_pando::may_answer_queries() const
   return !is_locking() && read_mode() == PANDO_READ_SNAPSHOT && !is_sequence() && m_table;
 }
 
+/* Locking reads for which all rows stay locked: they can be locked at once. */
+bool ha_pando::may_answer_with_locks() const
+{
+  return may_lock_ahead() && !m_skip_locked && !is_sequence() && m_table;
+}
+
 PandoStatus ha_pando::answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes)
 {
   Counted_call counted(handler_stats);
-  return pando_query_run(query, txn(), tables, count, memory_bytes, is_stopped, ha_thd());
+  return pando_query_run(query, txn(), tables, count, read_mode(), memory_bytes, is_stopped, ha_thd());
 }

@@ -196,16 +196,35 @@ static const JOIN_TAB *step_of(const TABLE *table)
   return tab && tab->table == table ? tab : nullptr;
 }
 
+/* Of an UPDATE or DELETE of one table, which has no plan of steps: whether it probably goes over many rows. */
+static bool changes_many_rows(const TABLE *table)
+{
+  for (uint key= 0; key < table->s->keys; key++)
+    if (table->opt_range_keys.is_set(key) && table->opt_range[key].rows < FILTER_ROWS_MIN)
+      return false;
+  return true;
+}
+
+/* The table that an UPDATE or DELETE of one table changes. */
+bool ha_pando::is_changed_alone() const
+{
+  const int command= thd_sql_command(ha_thd());
+  return m_lock == Lock::EXCLUSIVE && (command == SQLCOM_UPDATE || command == SQLCOM_DELETE);
+}
+
 bool ha_pando::may_filter() const
 {
   THD *thd= ha_thd();
-  if (!may_answer_queries() || !pushdown_of(thd))
+  const bool may_lock= is_locking() && !m_skip_locked && !m_copy_txn && !is_sequence() && m_table;
+  if (!(may_lock || may_answer_queries()) || !pushdown_of(thd) || table->versioned() ||
+      (thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) || thd->lex->with_rownum ||
+      thd->lex->limit_rows_examined)
     return false;
+  const uint uncacheable= UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT;
+  if (is_changed_alone())
+    return changes_many_rows(table) && !(thd->lex->first_select_lex()->uncacheable & uncacheable);
   const JOIN_TAB *tab= step_of(table);
-  return tab && tab->select_cond && goes_over_rows(table, tab) && !table->versioned() &&
-         !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !thd->lex->with_rownum &&
-         !thd->lex->limit_rows_examined &&
-         !(tab->join->select_lex->uncacheable & (UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT));
+  return tab && tab->select_cond && goes_over_rows(table, tab) && !(tab->join->select_lex->uncacheable & uncacheable);
 }
 
 /* The server goes on evaluating all of it, and shows it by `pushed_cond`; of a partitioned table that of the whole. */
@@ -217,7 +236,8 @@ const COND *ha_pando::cond_push(const COND *condition)
   m_filter.reset();
   if (!may_filter())
     return condition;
-  m_filter= Row_filter::make(ha_thd(), table, this, step_of(table)->select_cond, const_cast<Item *>(condition));
+  Item *const part= const_cast<Item *>(condition);
+  m_filter= Row_filter::make(ha_thd(), table, this, is_changed_alone() ? part : step_of(table)->select_cond, part);
   if (m_filter)
     table->file->pushed_cond= condition;
   return condition;
@@ -234,6 +254,12 @@ bool ha_pando::can_filter() const
 {
   return m_filter && m_scan_dictionary == 0 && table->file->pushed_cond && !is_locking() &&
          read_mode() == PANDO_READ_SNAPSHOT;
+}
+
+/* Whether a locking scan may pass rows by for which the condition is not true. */
+bool ha_pando::can_pass_by() const
+{
+  return m_filter && m_scan_dictionary == 0 && table->file->pushed_cond && is_locking() && !m_skip_locked;
 }
 
 /* Tells the filter which columns are wanted. A scan under way goes on anew: its rows do not have what was not wanted. */

@@ -22,11 +22,14 @@ bool has_stack(const THD *thd)
 /* Tables of a join at most. */
 static const uint TABLES_MAX= 16;
 
-/* Statements in which a SELECT is nothing but a SELECT. */
+/* Statements in which a SELECT is nothing but a SELECT, or gives all that is inserted. */
 static bool is_plain_select(THD *thd, const ::Query *query, SELECT_LEX *select)
 {
   SELECT_LEX_UNIT *unit= select->master_unit();
-  return thd->lex->sql_command == SQLCOM_SELECT && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
+  const LEX *lex= thd->lex;
+  const bool inserts= (lex->sql_command == SQLCOM_INSERT_SELECT || lex->sql_command == SQLCOM_REPLACE_SELECT) &&
+                      lex->duplicates != DUP_UPDATE;
+  return (lex->sql_command == SQLCOM_SELECT || inserts) && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
          !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !query->distinct &&
          select->olap == UNSPECIFIED_OLAP_TYPE && !unit->is_unit_op() && (!select->outer_select() || unit->derived) &&
          !(select->uncacheable & (UNCACHEABLE_DEPENDENT | UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT)) &&
@@ -47,7 +50,19 @@ static bool is_plain_table(const TABLE_LIST *from)
   TABLE *table= from->table;
   return table && !from->outer_join && !from->on_expr && !from->embedding && !from->sj_on_expr &&
          table->file->ht == hton && !table->part_info && !table->versioned() && !table->force_index &&
-         static_cast<ha_pando *>(table->file)->may_answer_queries();
+         (static_cast<ha_pando *>(table->file)->may_answer_queries() ||
+          static_cast<ha_pando *>(table->file)->may_answer_with_locks());
+}
+
+/* Whether the rows of all tables that are locked are to be, by the server's own plan: then they can be at once. */
+static bool may_lock_all(const JOIN *join, const std::vector<TABLE *> &tables)
+{
+  const auto locks= [](const TABLE *table) { return static_cast<ha_pando *>(table->file)->may_answer_with_locks(); };
+  if (std::none_of(tables.begin(), tables.end(), locks))
+    return true;
+  const JOIN_TAB *tab= join->join_tab;
+  return tables.size() == 1 && (tab->type == JT_ALL || tab->type == JT_NEXT) && !(tab->select && tab->select->quick) &&
+         !tab->quick;
 }
 
 std::vector<TABLE *> tables_of(THD *thd, const ::Query *query)
@@ -62,7 +77,7 @@ std::vector<TABLE *> tables_of(THD *thd, const ::Query *query)
       return none;
     tables.push_back(from->table);
   }
-  if (!is_plain_join(select->join, uint(tables.size())))
+  if (!is_plain_join(select->join, uint(tables.size())) || !may_lock_all(select->join, tables))
     return none;
   std::stable_sort(tables.begin(), tables.end(), [](const TABLE *first, const TABLE *second) {
     return first->file->stats.records > second->file->stats.records;

@@ -44,6 +44,8 @@ int ha_pando::rnd_pos(uchar *record, uchar *position)
   m_scan_dictionary= 0;
   prepare_columns();
   PandoBytes row_key= row_key_at(position);
+  /* Not where a scan is, should there be one: what is written now concerns its rows. */
+  m_writes_seen= ~uint64_t(0);
   m_row_key.assign(row_key.data, row_key.len);
   m_row_key_in_entry= false;
   bool absent;

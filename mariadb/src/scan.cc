@@ -4,7 +4,10 @@
    that `m_rows` is read from, and the scan goes on in the same direction; otherwise, and to turn round,
    it seeks by the key. At an end, and where it found nothing, it is in the gap before `m_entry_key`
    (`m_in_gap`), from where HANDLER may go both ways. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup
-   of one row does not pay for more. Locking scans of rows fetch one at a time: to fetch is to lock.
+   of one row does not pay for more. Locking scans of rows fetch one at a time: to fetch is to lock. In REPEATABLE READ and
+   SERIALIZABLE, when they have met some rows, the engine locks as many ahead, and gives these at once
+   (`crates/pandodb/src/cursor/ahead.rs`). A row of such a batch is read again if this transaction has written to the table
+   since the batch came, other than at rows that the scan was at.
 
    Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
    each row is locked and read as it is by then. A locking scan gives every row once, neither twice nor not at
@@ -111,7 +114,13 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   wanted.rows_max= m_rows_next;
   wanted.bytes_max= BATCH_BYTES_MAX;
   if (is_locking())
-    wanted.rows_max= 1;
+  {
+    const bool locks_ahead= m_scan_dictionary == 0 && may_lock_ahead();
+    wanted.condition= can_pass_by() ? m_filter->get() : nullptr;
+    wanted.is_ahead= locks_ahead || wanted.condition;
+    wanted.rows_max= locks_ahead ? BATCH_ROWS_MAX : 1;
+  }
+  m_writes_seen= *writes();
   m_rows_left= 0;
   m_at_cursor= false;
   m_row_key_in_entry= false;
@@ -331,6 +340,8 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
       find_row_key();
       m_row_just_locked= m_batch.just_locked;
       m_is_peek= m_batch.is_peek;
+      if (m_writes_seen != *writes())
+        return get_row(m_row_key.view(), record, passed_by);
     }
     if (!m_row_codec.decode(m_entry_key, m_entry_value, record))
       return damaged("a row cannot be decoded");

@@ -79,7 +79,12 @@ public:
   /* Handlers whose first rows of a bulk insert can still be undone. */
   std::vector<ha_pando *> *trials() { return &m_trials; }
 
+  /* Counts writes to a table, and to those others that share its counter. */
+  uint64_t *writes_to(const TABLE_SHARE *share) { return &m_writes[(uintptr_t(share) / 1024) % WRITE_COUNTERS]; }
+
 private:
+  static const uint WRITE_COUNTERS= 64;
+
   void end_statement();
   bool is_multi_statement() const { return thd_test_options(m_thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN); }
   /* Before the end: what was of the transaction only. */
@@ -92,6 +97,7 @@ private:
   std::vector<ha_pando *> m_trials;
   const TABLE_SHARE *m_duplicate_share= nullptr; /* only compared */
   uint m_duplicate_index= 0;
+  uint64_t m_writes[WRITE_COUNTERS]= {};
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   bool m_has_statement_mark= false;

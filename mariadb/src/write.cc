@@ -142,10 +142,17 @@ int ha_pando::write_one_row(const uchar *record)
     Counted_call counted(handler_stats);
     status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()), m_replaces_duplicates);
   }
+  note_write(false);
   if (status)
     return write_failed(status);
   set_row_key(m_new_row_key);
   return 0;
+}
+
+/* Whether the row that is written is the one that was read last. */
+bool ha_pando::is_at_old_row() const
+{
+  return !m_row_key_in_entry && m_old_row_key == m_row_key;
 }
 
 int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
@@ -182,6 +189,7 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
     return HA_ERR_RECORD_IS_THE_SAME;
   views(m_old, &m_old_views);
   views(m_new, &m_new_views);
+  note_write(is_at_old_row() && m_old_row_key == m_new_row_key);
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
@@ -210,6 +218,7 @@ int ha_pando::delete_row(const uchar *record)
     entry.present= true;
   encode_row(record, m_old_row_key.view(), &m_old);
   views(m_old, &m_old_views);
+  note_write(is_at_old_row());
   Counted_call counted(handler_stats);
   return fail(pando_txn_delete_row(txn(), m_table, m_old_views.data(), uint32_t(m_old_views.size())));
 }

@@ -770,6 +770,16 @@ typedef struct PandoFetch {
    */
   uint32_t bytes_max;
   /**
+   * 1: a locking fetch may lock rows before it comes to them, as many as it has met, for scans that will probably come to
+   * all of them. It gives those that are locked already, at least one.
+   */
+  uint8_t is_ahead;
+  /**
+   * Null, or a condition on the rows of dictionary 0, for locking fetches with `is_ahead`: those for which it is not true
+   * need not be given.
+   */
+  const struct PandoFilter *condition;
+  /**
    * Null, or a condition on the rows of dictionary 0: those for which it is not true need not be given, nor columns
    * that the filter does not say are needed. For snapshot reads that begin at `First` or `AtOrAfter`, and their
    * `Next`, which have to give it again. A fetch that has looked at many rows in vain ends without rows before the
@@ -2205,6 +2215,8 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
 /**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
+ * With `read` `Shared` or `Exclusive` it is answered from the newest state, and all rows of the tables are locked, if nobody
+ * is in the way.
  *
  * # Safety
  * All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
@@ -2213,6 +2225,7 @@ PandoStatus pando_query_run(struct PandoQuery *query,
                             struct PandoTxn *txn,
                             const struct PandoTable *const *tables,
                             size_t count,
+                            enum PandoRead read,
                             uint64_t memory_bytes,
                             PandoIsStopped is_stopped,
                             const void *context);

@@ -96,6 +96,12 @@ pub struct PandoFetch {
     pub rows_max: u32,
     /// The fetch ends with the row that passes this size.
     pub bytes_max: u32,
+    /// 1: a locking fetch may lock rows before it comes to them, as many as it has met, for scans that will probably come to
+    /// all of them. It gives those that are locked already, at least one.
+    pub is_ahead: u8,
+    /// Null, or a condition on the rows of dictionary 0, for locking fetches with `is_ahead`: those for which it is not true
+    /// need not be given.
+    pub condition: *const PandoFilter,
     /// Null, or a condition on the rows of dictionary 0: those for which it is not true need not be given, nor columns
     /// that the filter does not say are needed. For snapshot reads that begin at `First` or `AtOrAfter`, and their
     /// `Next`, which have to give it again. A fetch that has looked at many rows in vain ends without rows before the
@@ -180,6 +186,10 @@ fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) 
     let mode = read_mode(fetch.read, fetch.wait_s);
     // SAFETY: the caller's bytes stay for the call.
     cursor.set_stop(unsafe { fetch.stop.as_option() });
+    cursor.allow_ahead(fetch.is_ahead != 0);
+    // SAFETY: the caller vouches for it, if there is one.
+    let condition = unsafe { fetch.condition.as_ref() };
+    cursor.set_condition(condition.map(|filter| (&filter.condition, filter.filter.wants())));
     match fetch.start {
         PandoMove::AtOrAfter => cursor.seek(txn, key, mode),
         PandoMove::Before => cursor.seek_before(txn, key, mode),
@@ -236,7 +246,7 @@ impl PandoCursor {
         };
         let (rows_max, bytes_max) = (fetch.rows_max, fetch.bytes_max as usize);
         let arena = &mut self.arena;
-        let visited = rows.visit(&filter.filter, |key, value| {
+        let visited = rows.visit(&*filter.filter, |key, value| {
             arena.push(key, value);
             arena.count() < rows_max && arena.len() < bytes_max
         });

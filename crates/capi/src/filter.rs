@@ -3,19 +3,26 @@
 use std::sync::Arc;
 
 use pando_query::RowFilter;
-use pandodb::Table;
+use pandodb::{RowCondition, Table};
 
 use crate::guard::guard;
 use crate::query::PandoQuery;
 use crate::table::PandoTable;
 
 /// A condition on the rows of a table.
-#[derive(Debug)]
 pub struct PandoFilter {
-    pub(crate) filter: RowFilter,
+    pub(crate) filter: Arc<RowFilter>,
+    /// The same, for cursors that keep it from one fetch to the next.
+    pub(crate) condition: Arc<dyn RowCondition + Send + Sync>,
     pub(crate) table: Arc<Table>,
     /// Positions of the columns that are needed of rows.
     pub(crate) needed: Vec<usize>,
+}
+
+impl std::fmt::Debug for PandoFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.filter.fmt(f)
+    }
 }
 
 /// Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with
@@ -33,7 +40,9 @@ pub unsafe extern "C" fn pando_filter_new(
     guard(|| {
         let filter = query.take_finished().and_then(|query| query.into_row_filter(table));
         filter.map_or(std::ptr::null_mut(), |filter| {
-            Box::into_raw(Box::new(PandoFilter { filter, table: table.clone(), needed: Vec::new() }))
+            let filter = Arc::new(filter);
+            let condition = filter.clone();
+            Box::into_raw(Box::new(PandoFilter { filter, condition, table: table.clone(), needed: Vec::new() }))
         })
     })
 }

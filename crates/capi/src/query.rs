@@ -12,9 +12,10 @@ use pando_query::{
     Aggregate, Bounds, Cell, Collation, Column, Comparison, Constant, DatePart, Expression, Filter, Form,
     Limits, Operator, Outcome, Place, Predicate, Query, DEPTH_MAX,
 };
-use pandodb::Table;
+use pandodb::{LockMode, Table, Txn};
 
 use crate::bytes::PandoBytes;
+use crate::cursor::PandoRead;
 use crate::guard::guard;
 use crate::status::{run, PandoStatus};
 use crate::table::PandoTable;
@@ -460,6 +461,8 @@ pub unsafe extern "C" fn pando_query_is_answerable(
 
 /// Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
 /// `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
+/// With `read` `Shared` or `Exclusive` it is answered from the newest state, and all rows of the tables are locked, if nobody
+/// is in the way.
 ///
 /// # Safety
 /// All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
@@ -469,6 +472,7 @@ pub unsafe extern "C" fn pando_query_run(
     txn: *mut PandoTxn,
     tables: *const *const PandoTable,
     count: usize,
+    read: PandoRead,
     memory_bytes: u64,
     is_stopped: PandoIsStopped,
     context: *const c_void,
@@ -484,7 +488,27 @@ pub unsafe extern "C" fn pando_query_run(
         let stopped = || is_stopped(context.pointer()) != 0;
         // SAFETY: the caller vouches for them.
         let tables: Vec<&Table> = tables.iter().map(|table| &*unsafe { &**table }.table).collect();
-        match query.query.run(&mut txn.txn, &tables, limits, &stopped)? {
+        let lock = match read {
+            PandoRead::Snapshot | PandoRead::Latest => None,
+            PandoRead::Shared => Some(LockMode::Shared),
+            PandoRead::Exclusive => Some(LockMode::Exclusive),
+        };
+        let run = |txn: &mut Txn| query.query.run(txn, &tables, limits, &stopped);
+        let outcome = match lock {
+            None => run(&mut txn.txn)?,
+            Some(mode) => {
+                if !query.query.is_answerable(&tables) {
+                    return Ok(PandoStatus::Unsupported);
+                }
+                for table in &tables {
+                    if !txn.txn.lock_all_rows(table, mode)? {
+                        return Ok(PandoStatus::Unsupported);
+                    }
+                }
+                txn.txn.at_newest(run)?
+            }
+        };
+        match outcome {
             Outcome::Rows(rows) => query.rows = rows,
             Outcome::GivenBack(_) => return Ok(PandoStatus::Unsupported),
         }

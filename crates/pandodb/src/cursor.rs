@@ -13,6 +13,7 @@
 //! `own` stands at the neighbour in the own writes not yet passed in the current direction (`own`). When both
 //! sides have a key, the write set wins and the tree is moved past it.
 
+mod ahead;
 mod gaps;
 
 use std::ops::Bound;
@@ -25,6 +26,7 @@ use crate::error::Result;
 use crate::own::{OwnCursor, OwnEntry};
 use crate::table::{Dict, Table};
 use crate::transaction::{LockWait, Txn};
+use ahead::Ahead;
 use gaps::Reach;
 
 /// What a seek and the moves after it see.
@@ -50,6 +52,8 @@ enum At {
     Nothing,
     Tree,
     Own,
+    /// At a row that was locked ahead.
+    Ahead,
 }
 
 /// What becomes of a row that a cursor has come to.
@@ -82,6 +86,7 @@ pub struct Cursor {
     just_locked: bool,
     is_peek: bool,
     reach: Reach,
+    ahead: Ahead,
     /// Where the way of a locking cursor ends: going up the first key not wanted, going down the last
     /// that is.
     stop: Option<Vec<u8>>,
@@ -103,6 +108,7 @@ impl Cursor {
             just_locked: false,
             is_peek: false,
             reach: Reach::default(),
+            ahead: Ahead::default(),
             stop: None,
         }
     }
@@ -113,6 +119,12 @@ impl Cursor {
         if self.stop.as_deref() != stop {
             self.stop = stop.map(<[u8]>::to_vec);
         }
+    }
+
+    /// Whether a locking cursor may lock rows before it comes to them, many at once: for those who keep what they have
+    /// locked, and will probably come to all of them.
+    pub fn allow_ahead(&mut self, is_allowed: bool) {
+        self.ahead.allow(is_allowed);
     }
 
     /// Stops at the first row with a key at or after `key`.
@@ -176,7 +188,7 @@ impl Cursor {
         match admission {
             Ok(Admission::Row) => return Ok(()),
             Ok(Admission::PassedBy) => self.leave(txn)?,
-            Ok(Admission::Gone(key)) => self.catch_up(txn, &key)?,
+            Ok(Admission::Gone(key)) => self.pass_gone(txn, &key)?,
             Err(error) => {
                 self.at = At::Nothing;
                 return Err(error);
@@ -203,7 +215,8 @@ impl Cursor {
 
     /// Gives rows from the current one on, in the direction of the last seek or move, until `take` says that it
     /// has enough; then the cursor is at the row given last, else at no row. The same as `next` or `prev` after each,
-    /// but plain reads up the tree give many rows for what the steps alone would cost.
+    /// but plain reads up the tree give many rows for what the steps alone would cost. A locking cursor gives those that
+    /// are locked already, at least one.
     pub fn visit(&mut self, txn: &mut Txn, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         let plain = self.own.is_none() && !matches!(self.mode, ReadMode::Locked(..));
@@ -215,7 +228,11 @@ impl Cursor {
             }
             return Ok(());
         }
+        let is_locking = matches!(self.mode, ReadMode::Locked(..));
         while self.valid() && take(self.key(), self.value()) {
+            if is_locking && !(self.at == At::Ahead && self.ahead.has_next()) {
+                return Ok(());
+            }
             if forward {
                 self.next(txn)?;
             } else {
@@ -235,6 +252,7 @@ impl Cursor {
         match (self.at, self.own_entry(), &self.tree) {
             (At::Own, Some((key, _)), _) => key,
             (At::Tree, _, Some(tree)) => tree.key(),
+            (At::Ahead, ..) => self.ahead.key(),
             _ => panic!("key of a cursor that is at no row"),
         }
     }
@@ -245,6 +263,7 @@ impl Cursor {
             (Some(newer), ..) => newer,
             (None, At::Own, Some((_, Some(value))), _) => value,
             (None, At::Tree, _, Some(tree)) => tree.value(),
+            (None, At::Ahead, ..) => self.ahead.value(),
             _ => panic!("value of a cursor that is at no row"),
         }
     }
@@ -276,6 +295,7 @@ impl Cursor {
     fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
         self.at = At::Nothing;
         self.mode = mode;
+        self.ahead.restart();
         self.reach.is_on = matches!(mode, ReadMode::Locked(..));
         self.reach.holds = txn.takes_gaps();
         self.seqno = match mode {
@@ -321,6 +341,7 @@ impl Cursor {
     fn turn(&mut self, txn: &mut Txn) -> Result<()> {
         let key = self.key().to_vec();
         self.at = At::Nothing;
+        self.ahead.restart();
         match self.direction {
             Direction::Forward => {
                 self.tree_mut().seek_before(&key)?;
@@ -343,6 +364,10 @@ impl Cursor {
             At::Nothing => panic!("a cursor that is at no row cannot be moved"),
             At::Tree => self.step_tree(),
             At::Own => self.step_own(txn),
+            At::Ahead => {
+                self.ahead.step();
+                Ok(())
+            }
         }
     }
 
@@ -364,6 +389,9 @@ impl Cursor {
     /// Finds the row to stop at from where both sides are.
     fn settle(&mut self, txn: &mut Txn) -> Result<()> {
         loop {
+            if self.reach.is_on && self.is_ahead(txn)? {
+                return Ok(());
+            }
             self.newer = None;
             self.is_peek = false;
             self.at = self.nearer(txn)?;
@@ -377,7 +405,10 @@ impl Cursor {
                 return Ok(());
             }
             match self.admit(txn) {
-                Ok(Admission::Row) => return Ok(()),
+                Ok(Admission::Row) => {
+                    self.ahead.note_met();
+                    return Ok(());
+                }
                 Ok(Admission::PassedBy) => self.leave(txn)?,
                 Ok(Admission::Gone(key)) => self.catch_up(txn, &key)?,
                 Err(error) => {
@@ -386,6 +417,16 @@ impl Cursor {
                 }
             }
         }
+    }
+
+    /// Whether the next row is one that was locked ahead.
+    fn is_ahead(&mut self, txn: &mut Txn) -> Result<bool> {
+        let is_ahead = self.go_ahead(txn);
+        if is_ahead.is_err() {
+            self.at = At::Nothing;
+            self.ahead.restart();
+        }
+        is_ahead
     }
 
     fn guarded(&mut self, txn: &mut Txn) -> Result<bool> {

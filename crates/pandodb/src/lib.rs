@@ -53,6 +53,7 @@ mod status;
 mod table;
 mod transaction;
 mod validate;
+mod whole;
 mod writes;
 
 pub use alter::TableChange;

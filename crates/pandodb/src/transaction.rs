@@ -185,6 +185,10 @@ impl Txn {
         self.snapshot = None;
     }
 
+    pub(crate) fn exchange_snapshot(&mut self, snapshot: Option<Snapshot>) -> Option<Snapshot> {
+        std::mem::replace(&mut self.snapshot, snapshot)
+    }
+
     /// Whether consistent reads have a snapshot already.
     pub fn has_snapshot(&self) -> bool {
         self.snapshot.is_some()

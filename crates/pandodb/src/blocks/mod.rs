@@ -37,7 +37,7 @@ use crate::writes::Writes;
 use columns::ColumnReader;
 pub use filtered::{FilteredRows, RowCondition};
 use narrow::narrowed;
-use rows::RowReader;
+pub(crate) use rows::RowReader;
 pub use zones::{Verdict, Zone, Zones};
 
 /// Rows of a block that is put together from rows.

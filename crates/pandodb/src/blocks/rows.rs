@@ -132,7 +132,7 @@ fn take_number(bytes: &mut &[u8]) -> Option<u64> {
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(super) struct RowReader {
+pub(crate) struct RowReader {
     layouts: Layouts,
     /// Each once.
     wants: Vec<Want>,
@@ -145,7 +145,7 @@ pub(super) struct RowReader {
 
 impl RowReader {
     /// Requires: the wants are of columns that there are.
-    pub(super) fn new(layouts: &Layouts, wants: &[Want]) -> RowReader {
+    pub(crate) fn new(layouts: &Layouts, wants: &[Want]) -> RowReader {
         let mut distinct: Vec<Want> = Vec::new();
         let mut order = Vec::new();
         for want in wants {
@@ -167,7 +167,7 @@ impl RowReader {
 
     /// Adds a row. `None`: its bytes are not those of a row; the reader is of no use then.
     #[inline]
-    pub(super) fn read(&mut self, key: &[u8], mut row: &[u8]) -> Option<()> {
+    pub(crate) fn read(&mut self, key: &[u8], mut row: &[u8]) -> Option<()> {
         let version = usize::try_from(take_number(&mut row)?).ok()?;
         if self.plans.get(version).is_none_or(Option::is_none) {
             let layout = self.layouts.get(u32::try_from(version).ok()?)?;
@@ -188,7 +188,7 @@ impl RowReader {
     }
 
     /// The columns of the rows that were read since the last time.
-    pub(super) fn take(&mut self) -> Vec<Arc<Vector>> {
+    pub(crate) fn take(&mut self) -> Vec<Arc<Vector>> {
         let vectors: Vec<Arc<Vector>> =
             self.gathers.iter_mut().map(|gather| Arc::new(gather.take())).collect();
         self.order.iter().map(|at| vectors[*at].clone()).collect()

@@ -49,7 +49,7 @@ pub(super) struct Reach {
 }
 
 /// The smallest key after `key`.
-fn after(key: &[u8]) -> Vec<u8> {
+pub(super) fn after(key: &[u8]) -> Vec<u8> {
     let mut next = Vec::with_capacity(key.len() + 1);
     next.extend_from_slice(key);
     next.push(0);
@@ -90,6 +90,21 @@ impl Reach {
         self.is_complete = false;
         self.edge = Some(from.clone());
         from
+    }
+
+    /// Whether there is something left to look at.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.is_on && !self.is_complete
+    }
+
+    /// Going up, where the part not looked at begins.
+    pub(super) fn edge_forward(&self) -> Vec<u8> {
+        self.edge.clone().unwrap_or_default()
+    }
+
+    /// Going up, everything before `key` has been looked at.
+    pub(super) fn go_on_from(&mut self, key: &[u8]) {
+        self.edge = Some(key.to_vec());
     }
 
     /// Whether the gap down or up to `next` is looked at already. `None`: the end of the cursor's way.

@@ -29,7 +29,7 @@ use pando_base::{DictId, TxnId};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::range_table::{Added, RangeKind, RangeShard, RangeWaiter, Wish};
-use super::table::{Place, Shard, Woken};
+use super::table::{Lock, Place, Shard, Woken};
 use super::txn::{TxnState, WaitEnd, WaitPlace};
 use super::{hash_of, LockError, LockManager, LockMode, TxnHandle, Wait};
 
@@ -219,6 +219,61 @@ impl LockManager {
         true
     }
 
+    /// Locks the keys from `from` up to, but without, `to` by a stretch. Takes nothing from others: ask
+    /// [`Self::first_held_by_others`] after it. False: others have a stretch there that excludes it.
+    pub fn lock_stretch(
+        &self,
+        txn: &TxnHandle,
+        dict: DictId,
+        mode: LockMode,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> bool {
+        txn.state.note_begun();
+        self.add_range(&txn.state, dict, RangeKind::Stretch(mode), (from, to))
+    }
+
+    /// The first of `keys`, ascending, that a lock of others which excludes `mode`, or a queue, is on; stretches are not
+    /// looked at. Under a stretch of `txn` it stays as it is then: nobody gets a lock there who had none before.
+    pub fn first_held_by_others(
+        &self,
+        txn: &TxnHandle,
+        dict: DictId,
+        mode: LockMode,
+        keys: &[&[u8]],
+    ) -> Option<usize> {
+        let is_held = |lock: &Lock| is_obstacle(lock, txn, dict, mode);
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return None };
+        if self.metrics.row_locks.get() > keys.len() as u64 {
+            return keys.iter().position(|key| {
+                let (hash, number) = hash_of(dict, key);
+                self.shards[number as usize].lock().find(hash, dict, key).is_some_and(is_held)
+            });
+        }
+        // Few locks: all of them are looked at.
+        let mut found: Option<usize> = None;
+        for shard in &self.shards {
+            let shard = shard.lock();
+            for lock in shard.locks().filter(|lock| is_held(lock)) {
+                if lock.key() >= *first && lock.key() <= *last {
+                    if let Ok(at) = keys.binary_search(&lock.key()) {
+                        found = Some(found.map_or(at, |found| found.min(at)));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// As [`Self::first_held_by_others`], of all keys of the dictionary. Looks at all locks that there are.
+    pub fn is_any_held_by_others(&self, txn: &TxnHandle, dict: DictId, mode: LockMode) -> bool {
+        self.shards.iter().any(|shard| {
+            let shard = shard.lock();
+            let found = shard.locks().any(|lock| is_obstacle(lock, txn, dict, mode));
+            found
+        })
+    }
+
     /// Locks every key of a dictionary exclusively. Takes nothing from others: ask [`Self::others_hold_any`]
     /// after it. Inserts of keys that others need no lock for are not kept out.
     pub fn lock_all(&self, txn: &TxnHandle, dict: DictId) {
@@ -238,7 +293,7 @@ impl LockManager {
         stretches
             || self.shards.iter().any(|shard| {
                 let shard = shard.lock();
-                let held = |lock: &super::table::Lock| {
+                let held = |lock: &Lock| {
                     lock.holders().any(|holder| is_other(&holder.txn)) || lock.queue().next().is_some()
                 };
                 let found = shard.locks().any(|lock| dicts.contains(&lock.dict) && held(lock));
@@ -370,6 +425,11 @@ impl LockManager {
         };
         ranges.queue.iter().filter(behind).map(|waiter| waiter.txn.id).collect()
     }
+}
+
+/// Whether a lock of others, or a queue, is in the way of a stretch.
+fn is_obstacle(lock: &Lock, txn: &TxnHandle, dict: DictId, mode: LockMode) -> bool {
+    lock.dict == dict && (lock.queue().next().is_some() || !lock.others_admit(&txn.state, mode))
 }
 
 /// How long one request may go on waiting, over several waits.

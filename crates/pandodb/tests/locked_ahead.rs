@@ -1,0 +1,243 @@
+//! Locking scans that lock many rows at once: what they hold, how much of it, and that nobody gets in between.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use common::{disk, open, spec};
+use pandodb::{Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const EXCLUSIVE: ReadMode = ReadMode::Locked(LockMode::Exclusive, LockWait::Default);
+const START: i64 = 1000;
+
+/// Rows 0, 10, 20 and so on, with so much money each.
+fn database(rows: u32) -> (Arc<Db>, Arc<Table>) {
+    let db = open(&disk(1)).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    let mut txn = db.begin();
+    for row in 0..rows {
+        insert(&mut txn, &table, row * 10, START).unwrap();
+    }
+    txn.commit().unwrap();
+    (db, table)
+}
+
+fn begin(db: &Arc<Db>) -> Txn {
+    let mut txn = db.begin();
+    txn.set_takes_gaps(true);
+    txn
+}
+
+fn entries<'a>(id: &'a [u8], money: &'a [u8]) -> [Entry<'a>; 2] {
+    [Entry { key: id, value: money, unique: true }, Entry { key: id, value: b"", unique: false }]
+}
+
+fn insert(txn: &mut Txn, table: &Table, id: u32, money: i64) -> pandodb::Result<()> {
+    txn.insert_row(table, &entries(&id.to_be_bytes(), &money.to_le_bytes()))
+}
+
+fn set(txn: &mut Txn, table: &Table, old: (u32, i64), new: (u32, i64)) -> pandodb::Result<()> {
+    let (old_id, old_money) = (old.0.to_be_bytes(), old.1.to_le_bytes());
+    let (new_id, new_money) = (new.0.to_be_bytes(), new.1.to_le_bytes());
+    txn.update_row(table, &entries(&old_id, &old_money), &entries(&new_id, &new_money))
+}
+
+fn money_of(value: &[u8]) -> i64 {
+    i64::from_le_bytes(value.try_into().unwrap())
+}
+
+/// What a scan that locks ahead gives, of so many rows at most.
+fn scan(txn: &mut Txn, table: &Arc<Table>, most: usize) -> pandodb::Result<Vec<(u32, i64)>> {
+    let mut cursor = txn.cursor(table, 0);
+    cursor.allow_ahead(true);
+    cursor.seek_first(txn, EXCLUSIVE)?;
+    let mut rows = Vec::new();
+    while cursor.valid() {
+        rows.push((u32::from_be_bytes(cursor.key().try_into().unwrap()), money_of(cursor.value())));
+        if rows.len() == most {
+            break;
+        }
+        cursor.next(txn)?;
+    }
+    Ok(rows)
+}
+
+fn is_lockable(db: &Arc<Db>, table: &Table, id: u32) -> bool {
+    let read = db.begin().get_locked(table, 0, &id.to_be_bytes(), LockMode::Shared, LockWait::NoWait);
+    match read {
+        Ok(_) => true,
+        Err(Error::WouldBlock) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_free_to_insert(db: &Arc<Db>, table: &Table, id: u32) -> bool {
+    let mut txn = begin(db);
+    txn.set_lock_wait(Duration::ZERO);
+    match insert(&mut txn, table, id, 0) {
+        Ok(()) => true,
+        Err(Error::LockTimeout | Error::WouldBlock) => false,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_scan_of_many_rows_holds_few_locks_and_excludes_others_from_all_of_it() {
+    let (db, table) = database(3000);
+    let mut txn = begin(&db);
+    assert_eq!(scan(&mut txn, &table, usize::MAX).unwrap().len(), 3000);
+    let metrics = db.metrics();
+    assert!(metrics.rows_locked_ahead.get() > 2800, "{}", metrics.rows_locked_ahead.get());
+    assert!(metrics.row_locks.get() < 200, "{}", metrics.row_locks.get());
+    for id in [0, 630, 640, 650, 12_340, 29_990] {
+        assert!(!is_lockable(&db, &table, id), "{id}");
+        assert!(!is_free_to_insert(&db, &table, id + 5), "{id}");
+    }
+    txn.commit().unwrap();
+    assert_eq!(db.metrics().row_locks.get(), 0);
+    assert!(is_lockable(&db, &table, 12_340) && is_free_to_insert(&db, &table, 12_345));
+}
+
+#[test]
+fn a_scan_that_ends_early_has_locked_about_as_much_as_it_read() {
+    for (read, locked) in [(1, 1), (60, 60), (100, 140), (1000, 2100)] {
+        let (db, table) = database(5000);
+        let mut txn = begin(&db);
+        assert_eq!(scan(&mut txn, &table, read).unwrap().len(), read);
+        let held = (0..5000).filter(|row| !is_lockable(&db, &table, row * 10)).count();
+        assert!((read..=locked).contains(&held), "{held} for {read}");
+        assert!(is_free_to_insert(&db, &table, 10 * locked as u32 + 5));
+    }
+}
+
+#[test]
+fn what_others_hold_is_waited_for_when_the_scan_comes_to_it() {
+    let (db, table) = database(2000);
+    let mut other = begin(&db);
+    other.get_locked(&table, 0, &12_000u32.to_be_bytes(), LockMode::Shared, LockWait::Default).unwrap();
+    let mut txn = begin(&db);
+    txn.set_lock_wait(Duration::ZERO);
+    assert!(matches!(scan(&mut txn, &table, usize::MAX), Err(Error::LockTimeout)));
+    assert!(!is_lockable(&db, &table, 11_990) && is_lockable(&db, &table, 12_010), "nothing behind it");
+    other.commit().unwrap();
+    // An insert that is not committed has no row that could be seen.
+    let mut other = begin(&db);
+    assert!(is_free_to_insert(&db, &table, 15_005));
+    insert(&mut other, &table, 15_005, 7).unwrap();
+    assert!(matches!(scan(&mut txn, &table, usize::MAX), Err(Error::LockTimeout)));
+    other.commit().unwrap();
+    let rows = scan(&mut txn, &table, usize::MAX).unwrap();
+    assert_eq!((rows.len(), rows.contains(&(15_005, 7))), (2001, true));
+}
+
+#[test]
+fn own_writes_made_before_and_on_the_way_count() {
+    let (db, table) = database(1000);
+    let mut txn = begin(&db);
+    set(&mut txn, &table, (5000, START), (5000, 1)).unwrap();
+    set(&mut txn, &table, (6000, START), (6001, 2)).unwrap();
+    let mut cursor = txn.cursor(&table, 0);
+    cursor.allow_ahead(true);
+    cursor.seek_first(&mut txn, EXCLUSIVE).unwrap();
+    let mut met = Vec::new();
+    while cursor.valid() {
+        let id = u32::from_be_bytes(cursor.key().try_into().unwrap());
+        let money = money_of(cursor.value());
+        met.push((id, money));
+        set(&mut txn, &table, (id, money), (id, money + 1)).unwrap();
+        if id == 3000 {
+            // Ahead of the scan: one is changed, one goes, and one comes that the statement does not see.
+            set(&mut txn, &table, (3050, START), (3050, 3)).unwrap();
+            set(&mut txn, &table, (3060, START), (3065, 4)).unwrap();
+        }
+        cursor.next(&mut txn).unwrap();
+    }
+    assert_eq!(met.len(), 999);
+    assert!([(5000, 1), (6001, 2), (3050, 3)].iter().all(|row| met.contains(row)));
+    assert!(!met.iter().any(|(id, _)| [6000, 3060, 3065].contains(id)));
+    assert!(met.windows(2).all(|pair| pair[0].0 < pair[1].0));
+}
+
+/// Moves money between two rows, or a row to another key; true: it was done.
+fn transfer(txn: &mut Txn, table: &Table, rng: &mut ChaCha8Rng) -> pandodb::Result<bool> {
+    let mut pick = || rng.random_range(0..4000u32);
+    let (from, to) = (pick(), pick());
+    let read = |txn: &mut Txn, id: u32| {
+        let read = txn.get_locked(table, 0, &id.to_be_bytes(), LockMode::Exclusive, LockWait::Default)?;
+        Ok::<_, Error>(match read {
+            LockedRead::Row(value) => Some(money_of(&value)),
+            _ => None,
+        })
+    };
+    let (Some(a), true) = (read(txn, from)?, from != to) else { return Ok(false) };
+    match read(txn, to)? {
+        Some(b) => {
+            let amount = rng.random_range(1..50);
+            set(txn, table, (from, a), (from, a - amount))?;
+            set(txn, table, (to, b), (to, b + amount))?;
+        }
+        None => set(txn, table, (from, a), (to, a))?,
+    }
+    Ok(true)
+}
+
+#[test]
+fn scans_of_all_rows_see_all_the_money_while_others_move_it() {
+    const ROWS: u32 = 400;
+    let (db, table) = database(ROWS);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let (db, table, is_over) = (&db, &table, &is_over);
+            scope.spawn(move || {
+                let mut rng = ChaCha8Rng::seed_from_u64(writer);
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut txn = db.begin();
+                    txn.set_takes_gaps(rng.random());
+                    for _ in 0..rng.random_range(1..4) {
+                        match transfer(&mut txn, table, &mut rng) {
+                            Ok(_) => {}
+                            Err(Error::Deadlock | Error::LockTimeout) => {
+                                txn.rollback();
+                                break;
+                            }
+                            Err(error) => panic!("{error:?}"),
+                        }
+                    }
+                    txn.commit().unwrap();
+                }
+            });
+        }
+        let mut done = 0;
+        let begun = std::time::Instant::now();
+        while done < 150 && begun.elapsed() < Duration::from_secs(20) {
+            let mut txn = begin(&db);
+            let rows = match scan(&mut txn, &table, usize::MAX) {
+                Ok(rows) => rows,
+                Err(Error::Deadlock) => {
+                    txn.rollback();
+                    continue;
+                }
+                Err(error) => panic!("{error:?}"),
+            };
+            assert_eq!(rows.len() as u32, ROWS, "no row is lost or met twice");
+            assert_eq!(rows.iter().map(|(_, money)| money).sum::<i64>(), i64::from(ROWS) * START);
+            for row in &rows {
+                set(&mut txn, &table, *row, (row.0, row.1)).unwrap();
+            }
+            txn.commit().unwrap();
+            done += 1;
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(done > 0);
+    });
+    assert!(db.metrics().rows_locked_ahead.get() > 0);
+    assert_eq!(db.metrics().row_locks.get(), 0, "nothing is left");
+}
