@@ -167,6 +167,7 @@ private:
   bool is_kept_unique_by_server() const;
   bool takes_gaps() const;
   bool may_lock_ahead() const;
+  bool may_read_ahead() const;
   uint64_t *writes() const;
   void note_write(bool is_at_row);
   bool is_at_old_row() const;

@@ -139,6 +139,12 @@ bool ha_pando::takes_gaps() const
          !m_copy_txn && !m_sequence_txn;
 }
 
+/* Whether a locking scan may have more rows in the engine's hands than it has been given. */
+bool ha_pando::may_read_ahead() const
+{
+  return is_locking() && !m_copy_txn && !m_sequence_txn && takes_gaps() == may_lock_ahead();
+}
+
 /* Whether the rows that a scan meets stay locked, so that they can be locked many at once. */
 bool ha_pando::may_lock_ahead() const
 {

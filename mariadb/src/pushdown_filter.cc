@@ -238,7 +238,7 @@ const COND *ha_pando::cond_push(const COND *condition)
     return condition;
   Item *const part= const_cast<Item *>(condition);
   m_filter= Row_filter::make(ha_thd(), table, this, is_changed_alone() ? part : step_of(table)->select_cond, part);
-  if (m_filter)
+  if (m_filter && !is_locking())
     table->file->pushed_cond= condition;
   return condition;
 }
@@ -259,7 +259,7 @@ bool ha_pando::can_filter() const
 /* Whether a locking scan may pass rows by for which the condition is not true. */
 bool ha_pando::can_pass_by() const
 {
-  return m_filter && m_scan_dictionary == 0 && table->file->pushed_cond && is_locking() && !m_skip_locked;
+  return m_filter && m_scan_dictionary == 0 && is_locking() && !m_skip_locked;
 }
 
 /* Tells the filter which columns are wanted. A scan under way goes on anew: its rows do not have what was not wanted. */

@@ -54,6 +54,9 @@ static bool is_plain_table(const TABLE_LIST *from)
           static_cast<ha_pando *>(table->file)->may_answer_with_locks());
 }
 
+/* Of fewer rows it is better to lock each. */
+static const ha_rows LOCKED_AT_ONCE_ROWS_MIN= 1000;
+
 /* Whether the rows of all tables that are locked are to be, by the server's own plan: then they can be at once. */
 static bool may_lock_all(const JOIN *join, const std::vector<TABLE *> &tables)
 {
@@ -61,7 +64,7 @@ static bool may_lock_all(const JOIN *join, const std::vector<TABLE *> &tables)
   if (std::none_of(tables.begin(), tables.end(), locks))
     return true;
   const JOIN_TAB *tab= join->join_tab;
-  return tables.size() == 1 && (tab->type == JT_ALL || tab->type == JT_NEXT) && !(tab->select && tab->select->quick) &&
+  return tables.size() == 1 && tables[0]->file->stats.records >= LOCKED_AT_ONCE_ROWS_MIN && (tab->type == JT_ALL || tab->type == JT_NEXT) && !(tab->select && tab->select->quick) &&
          !tab->quick;
 }
 

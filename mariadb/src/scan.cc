@@ -117,7 +117,7 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
   {
     const bool locks_ahead= m_scan_dictionary == 0 && may_lock_ahead();
     wanted.condition= can_pass_by() ? m_filter->get() : nullptr;
-    wanted.is_ahead= locks_ahead || wanted.condition;
+    wanted.is_ahead= m_scan_dictionary == 0 && may_read_ahead();
     wanted.rows_max= locks_ahead ? BATCH_ROWS_MAX : 1;
   }
   m_writes_seen= *writes();

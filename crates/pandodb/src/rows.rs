@@ -20,6 +20,34 @@ pub struct Entry<'a> {
     pub unique: bool,
 }
 
+/// In which dictionaries a row changes, a bit for each.
+#[derive(Clone, Copy)]
+struct Changes {
+    moved: u128,
+    changed: u128,
+}
+
+impl Changes {
+    fn new(table: &Table, old: &[Entry<'_>], new: &[Entry<'_>], in_full: bool) -> Changes {
+        assert!(table.dicts.len() <= 128, "the server has 64 keys at most");
+        let mut changes = Changes { moved: 0, changed: 0 };
+        for (index, (before, after)) in old.iter().zip(new).take(table.dicts.len()).enumerate() {
+            let is_moved = before.key != after.key;
+            changes.moved |= u128::from(is_moved) << index;
+            changes.changed |= u128::from(in_full || is_moved || before.value != after.value) << index;
+        }
+        changes
+    }
+
+    fn is_moved(self, index: usize) -> bool {
+        self.moved >> index & 1 != 0
+    }
+
+    fn is_changed(self, index: usize) -> bool {
+        self.changed >> index & 1 != 0
+    }
+}
+
 impl Txn {
     /// Inserts a row: `entries[i]` goes to the table's dictionary `i`; those beyond, to the indexes that are
     /// being built ([`Table::building`]).
@@ -96,24 +124,23 @@ impl Txn {
         assert!(old.len() == table.entries() && new.len() == old.len());
         self.begin_row(table, new)?;
         let building = BuildingOps::new(table, old, new)?;
+        let changes = Changes::new(table, old, new, in_full);
         self.lock_old(table, old)?;
-        for (index, (dict, (before, after))) in table.dicts.iter().zip(old.iter().zip(new)).enumerate() {
-            if after.unique && after.key != before.key {
+        for (index, (dict, after)) in table.dicts.iter().zip(new).enumerate() {
+            if after.unique && changes.is_moved(index) {
                 self.claim(dict, index, after.key, LockMode::Shared)?;
             }
         }
-        let moved = |before: &Entry<'_>, after: &Entry<'_>| before.key != after.key;
-        let row = table.dicts.iter().zip(old.iter().zip(new));
-        let changed =
-            row.filter(|(_, (before, after))| in_full || moved(before, after) || before.value != after.value);
-        changed.clone().for_each(|(dict, _)| self.touch(dict));
+        let changed = (0..table.dicts.len()).filter(|index| changes.is_changed(*index));
+        changed.clone().for_each(|index| self.touch(&table.dicts[index]));
         building.touch(self);
-        let inserted = changed.clone().filter(|(_, (before, after))| moved(before, after));
-        let inserted = inserted.map(|(dict, (_, after))| (dict, after.key));
+        let inserted = changed.clone().filter(|index| changes.is_moved(*index));
+        let inserted = inserted.map(|index| (&table.dicts[index], new[index].key));
         self.write_when_free(inserted, LockWait::Default, |writes| {
-            for (dict, (before, after)) in changed {
-                if moved(before, after) {
-                    writes.delete(dict.id, before.key);
+            for index in changed {
+                let (dict, after) = (&table.dicts[index], &new[index]);
+                if changes.is_moved(index) {
+                    writes.delete(dict.id, old[index].key);
                 }
                 writes.put(dict.id, after.key, after.value);
             }

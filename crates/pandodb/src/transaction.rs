@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{limits, Seqno, TxnId};
+use pando_base::{DictId, limits, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::background::PAID_AT_ONCE_BYTES;
@@ -70,6 +70,8 @@ pub struct Txn {
     just_locked: bool,
     /// Locking cursors keep others from inserting where they have been.
     takes_gaps: bool,
+    /// The keys that a scan has locked ahead last, of all of which nobody else has a lock.
+    pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
     pub(crate) escalate_at: usize,
     /// Bytes written for which no background work was paid for yet.
@@ -77,7 +79,36 @@ pub struct Txn {
     pub(crate) phase: Phase,
 }
 
+/// Keys of a dictionary that are locked by a stretch, and by nobody else in any way that excludes it.
+#[derive(Debug)]
+pub(crate) struct LockedAhead {
+    dict: DictId,
+    mode: LockMode,
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+impl LockedAhead {
+    fn has(&self, dict: DictId, key: &[u8], mode: LockMode) -> bool {
+        self.dict == dict
+            && (self.mode == LockMode::Exclusive || mode == LockMode::Shared)
+            && *self.from <= *key
+            && *key < *self.to
+    }
+}
+
 impl Txn {
+    /// A scan has locked the keys from `from` up to, but without, `to`.
+    pub(crate) fn note_locked_ahead(&mut self, dict: DictId, mode: LockMode, from: &[u8], to: &[u8]) {
+        match &mut self.locked_ahead {
+            Some(ahead) if ahead.dict == dict && ahead.mode == mode && ahead.to == from => {
+                ahead.to.clear();
+                ahead.to.extend_from_slice(to);
+            }
+            ahead => *ahead = Some(LockedAhead { dict, mode, from: from.to_vec(), to: to.to_vec() }),
+        }
+    }
+
     pub(crate) fn new(db: Arc<Db>, id: TxnId, lock_wait: Duration) -> Txn {
         Txn {
             handle: db.locks.register(id),
@@ -88,6 +119,7 @@ impl Txn {
             lock_wait,
             just_locked: false,
             takes_gaps: false,
+            locked_ahead: None,
             escalate_at: 0,
             unpaid_bytes: 0,
             phase: Phase::Active,
@@ -111,6 +143,7 @@ impl Txn {
             snapshot: None,
             just_locked: false,
             takes_gaps: false,
+            locked_ahead: None,
             escalate_at: 0,
             unpaid_bytes: 0,
             phase,
@@ -325,6 +358,9 @@ impl Txn {
         wait: LockWait,
     ) -> Result<Option<LockOutcome>> {
         self.just_locked = false;
+        if self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode)) && !self.handle.is_killed() {
+            return Ok(Some(LockOutcome::AlreadyHeld));
+        }
         let wait = self.wait_of(wait);
         match self.db.locks.lock(&self.handle, dict.id, key, mode, wait) {
             Ok(outcome) => {
@@ -544,6 +580,7 @@ impl Txn {
         }
         self.unpaid_bytes = 0;
         self.escalate_at = 0;
+        self.locked_ahead = None;
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);
         self.handle.note_ended();

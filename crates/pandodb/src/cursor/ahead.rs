@@ -18,8 +18,8 @@
 //! Whoever reads may give a condition ([`Cursor::set_condition`]): it is evaluated on all rows kept, as columns, and those
 //! for which it is not true are not given.
 //!
-//! **Without gaps** (READ COMMITTED), where a row that does not match is not to stay locked, rows are read ahead if there
-//! is a condition, and only those left are then locked one by one, as always. 2 looks at what others have written only,
+//! **Without gaps** (READ COMMITTED), where a row that does not match is not to stay locked, rows are only read ahead, and
+//! those left are then locked one by one, as always. 2 looks at what others have written only,
 //! and not for `LockWait::Peek`; instead of 3 to 5 it is read again if anything was committed between. So what others
 //! had moved when the scan began is met as ever; but a scan has been at a row when it has read it, if it is not left.
 //!
@@ -308,7 +308,7 @@ impl Cursor {
             _ if !may => None,
             LockWait::Default | LockWait::Seconds(1..) if self.reach.holds => Some(Way::Lock(mode)),
             LockWait::Default | LockWait::Seconds(1..) | LockWait::Peek
-                if !self.reach.holds && self.ahead.sieve.is_some() =>
+                if !self.reach.holds =>
             {
                 Some(Way::Read { meets_writers: wait != LockWait::Peek })
             }
@@ -370,6 +370,7 @@ impl Cursor {
         txn.lock_gap(&dict, from, Some(&to));
         // 4 and 5.
         let Some(is_read_again) = self.settle_ahead(txn, &dict, mode, from, &to)? else { return Ok(None) };
+        txn.note_locked_ahead(dict.id, mode, from, &to);
         txn.db.metrics.rows_locked_ahead.add(self.ahead.ends.len() as u64);
         if free < read || is_read_again {
             self.look_again(txn, Some(to.clone()))?;
