@@ -4,6 +4,7 @@
 
 using namespace pando;
 
+static const ha_rows LOCKED_ROWS_MANY= 1000;
 static const uint PAGE_BYTES= 16384; /* what costs are counted in, as InnoDB's */
 
 handler::Table_flags ha_pando::table_flags() const
@@ -77,6 +78,10 @@ int ha_pando::info(uint flag)
   ha_rows rows= 0;
   if (int error= get_figures(flag, &rows))
     return error;
+  /* Rows are locked and read whatever columns a key has: the plan should not take it for one that has all. Of few rows it
+     does not matter. */
+  if ((flag & HA_STATUS_VARIABLE) && is_locking() && rows >= LOCKED_ROWS_MANY)
+    table->covering_keys.clear_all();
   /* Of partitions only the largest is asked for what is constant: they share what is known of keys. */
   const bool changed= m_rows_of_keys == HA_POS_ERROR || (rows > m_rows_of_keys ? rows - m_rows_of_keys
                                                          : m_rows_of_keys - rows) > 16 + m_rows_of_keys / 4;

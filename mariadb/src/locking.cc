@@ -83,11 +83,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
            thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
     m_lock= m_stored_lock= Lock::SHARED;
   if (is_locking())
-  {
     transaction->will_lock();
-    /* Rows are locked, whatever columns a key has. */
-    table->covering_keys.clear_all();
-  }
   transaction->begin_table();
   return 0;
 }

@@ -8,7 +8,9 @@
      the first part to the last, would have come to it. Where it comes later, rows without it are passed by in silence. (An AND
      of which a part is unknown the server may evaluate to its end: with such a part in it, none of that is taken.)
 
-   It counts for consistent reads only: who locks rows locks those that are looked at. And for scans that go up the rows:
+   Who locks rows has it evaluated on those that the engine reads or locks ahead (PandoFetch::condition), also in an UPDATE or
+   DELETE of one table: there the server offers its condition for a direct change of rows, which is then refused. Without
+   that it counts for consistent reads. And for scans that go up the rows:
    entries of secondary keys have index condition pushdown. Scans of all rows are filtered from the start, those of a range
    when they have fetched FILTER_ROWS_MIN; ranges that are expected to have fewer get no filter. EXPLAIN says "with pushed condition" where one was taken for a
    plan that goes over rows. */

@@ -42,7 +42,12 @@ pub unsafe extern "C" fn pando_filter_new(
         filter.map_or(std::ptr::null_mut(), |filter| {
             let filter = Arc::new(filter);
             let condition = filter.clone();
-            Box::into_raw(Box::new(PandoFilter { filter, condition, table: table.clone(), needed: Vec::new() }))
+            Box::into_raw(Box::new(PandoFilter {
+                filter,
+                condition,
+                table: table.clone(),
+                needed: Vec::new(),
+            }))
         })
     })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, limits, Seqno, TxnId};
+use pando_base::{limits, DictId, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::background::PAID_AT_ONCE_BYTES;
@@ -358,7 +358,9 @@ impl Txn {
         wait: LockWait,
     ) -> Result<Option<LockOutcome>> {
         self.just_locked = false;
-        if self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode)) && !self.handle.is_killed() {
+        if self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode))
+            && !self.handle.is_killed()
+        {
             return Ok(Some(LockOutcome::AlreadyHeld));
         }
         let wait = self.wait_of(wait);

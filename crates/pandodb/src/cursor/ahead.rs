@@ -127,10 +127,9 @@ impl Ahead {
         if self.sieve.as_ref().is_some_and(|sieve| Arc::ptr_eq(&sieve.condition, condition)) {
             return;
         }
-        self.sieve = table.layouts().map(|layouts| Sieve {
-            condition: condition.clone(),
-            reader: RowReader::new(layouts, wants),
-        });
+        self.sieve = table
+            .layouts()
+            .map(|layouts| Sieve { condition: condition.clone(), reader: RowReader::new(layouts, wants) });
     }
 
     /// Leaves those for which the condition is, or may be, true. Gives how many it has taken away.
@@ -307,9 +306,7 @@ impl Cursor {
         match wait {
             _ if !may => None,
             LockWait::Default | LockWait::Seconds(1..) if self.reach.holds => Some(Way::Lock(mode)),
-            LockWait::Default | LockWait::Seconds(1..) | LockWait::Peek
-                if !self.reach.holds =>
-            {
+            LockWait::Default | LockWait::Seconds(1..) | LockWait::Peek if !self.reach.holds => {
                 Some(Way::Read { meets_writers: wait != LockWait::Peek })
             }
             _ => None,
@@ -379,7 +376,12 @@ impl Cursor {
     }
 
     /// As [`Cursor::lock_ahead`], without locks.
-    fn only_read_ahead(&mut self, txn: &mut Txn, meets_writers: bool, from: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn only_read_ahead(
+        &mut self,
+        txn: &mut Txn,
+        meets_writers: bool,
+        from: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
         let dict = self.dict().clone();
         for _ in 0..READS_MAX {
             if dict.tree.last_write() > self.seqno {
