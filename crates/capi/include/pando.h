@@ -2225,7 +2225,7 @@ PandoStatus pando_query_run(struct PandoQuery *query,
                             struct PandoTxn *txn,
                             const struct PandoTable *const *tables,
                             size_t count,
-                            enum PandoRead read,
+                            PandoRead read,
                             uint64_t memory_bytes,
                             PandoIsStopped is_stopped,
                             const void *context);

@@ -17,7 +17,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"],
     ),
     ("CHECKPOINTS", &["checkpoint"]),
-    ("LOCKS", &["row_lock", "deadlocks"]),
+    ("LOCKS", &["row_lock", "rows_locked", "deadlocks"]),
     (
         "TRANSACTIONS",
         &[
