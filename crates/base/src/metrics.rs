@@ -90,7 +90,7 @@ metrics! {
     row_lock_requests: "row locks asked for",
     row_lock_waits: "requests that had to wait",
     row_lock_time: "time in those waits",
-    rows_locked_ahead: "rows that scans locked many at once, by a stretch",
+    rows_locked_ahead: "rows that scans locked ahead, many by one range lock",
     row_lock_stretches: "range locks that replaced row locks over the lock budget (lock escalation)",
     row_lock_timeouts: "waits that timed out",
     deadlocks: "deadlocks resolved",
