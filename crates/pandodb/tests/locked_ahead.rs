@@ -204,7 +204,8 @@ fn scans_of_all_rows_see_all_the_money_while_others_move_it() {
                     for _ in 0..rng.random_range(1..4) {
                         match transfer(&mut txn, table, &mut rng) {
                             Ok(_) => {}
-                            Err(Error::Deadlock | Error::LockTimeout) => {
+                            // Without gaps a free key may be another's by the time it is written.
+                            Err(Error::Deadlock | Error::LockTimeout | Error::Duplicate { .. }) => {
                                 txn.rollback();
                                 break;
                             }
