@@ -7,7 +7,7 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test conformance sim sim-bugs demo bench server stop-server clean distclean
+.PHONY: help setup build test conformance sim sim-bugs demo bench server stop-server packages packages-test image image-test clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -58,8 +58,20 @@ server: build ## a private server with the engine that stays until make stop-ser
 stop-server: ## stop the server of make server; its data stay
 	@scripts/private-server.sh stop $(SERVER_DIR)
 
+packages: setup ## Debian packages for the MariaDB that is installed: build/packages/*.deb (docs/packages.md)
+	@scripts/packages.sh
+
+packages-test: packages ## install, use, remove and install them again in a new Debian 12 (root)
+	@scripts/packages-test.sh
+
+image: packages ## a container image with MariaDB and PANDO: build/image (root)
+	@scripts/image.sh
+
+image-test: image ## run that image in a directory, as a container would (root)
+	@scripts/image.sh test
+
 clean: stop-server ## remove what was built and the data of make server; what setup fetched stays
-	@rm -rf target build/cmake build/mtr build/mtr-var build/logs build/ha_pando.so $(SERVER_DIR)
+	@rm -rf target build/cmake build/mtr build/mtr-var build/logs build/packages build/packages-* build/image build/ha_pando.so $(SERVER_DIR)
 	@rm -rf build/cmake-configure.log build/datadir-*
 
 distclean: clean ## remove what setup fetched too

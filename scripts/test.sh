@@ -12,6 +12,7 @@
 #   lint      clippy, warnings are errors
 #   unit      the crates' unit, property and simulation tests
 #   pauses    those with threads, in a build that sleeps where threads race
+#   packages  what can be said of the packages without building them (make packages-test tries them)
 #   build     the plugin (C++ warnings are errors)
 #   mtr       suites in the server's test driver
 #   sql       tests/sql/*.sh: crash and recovery tests of a whole server
@@ -22,7 +23,7 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-STAGES=(setup docs format lint unit pauses build mtr sql)
+STAGES=(setup docs format lint unit pauses packages build mtr sql)
 LOGS=$PANDO_BUILD/logs
 
 stage_setup() { scripts/setup.sh; }
@@ -34,6 +35,7 @@ stage_lint() {
 }
 stage_unit() { cargo test --workspace; }
 stage_pauses() { scripts/pauses.sh; }
+stage_packages() { scripts/packages-check.sh; }
 stage_build() { scripts/build.sh; }
 
 need_plugin() { [ -f "${PANDO_PLUGIN:-$PANDO_BUILD/ha_pando.so}" ] || scripts/build.sh; }

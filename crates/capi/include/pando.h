@@ -3,6 +3,7 @@
 #ifndef PANDO_H
 #define PANDO_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /**

@@ -3,42 +3,12 @@
 //! Exit status: 0 all is well, 1 damage was found, 2 the request could not be carried out.
 
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::Parser as _;
+use pando_cli::{Arguments, Command};
 use pandodb::offline::{open_directory, print_log, OfflineDict};
-
-#[derive(Parser)]
-#[command(name = "pando", version, about = "Looks into the files of a Pando database, server down or up")]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Show the superblocks, figures and trees of a table (a directory NAME.pando)
-    Inspect {
-        /// The table's directory
-        table: PathBuf,
-        /// Print every node and run
-        #[arg(long)]
-        shape: bool,
-    },
-    /// Read every block of a table and check checksums, order and counts; the server must be down,
-    /// or have checkpointed and be idle
-    Verify {
-        /// The tables' directories
-        #[arg(required = true)]
-        tables: Vec<PathBuf>,
-    },
-    /// Print the transactions in a log file
-    Log {
-        /// A file pando-NNNNNN.log
-        file: PathBuf,
-    },
-}
 
 fn main() -> ExitCode {
     match run(&Arguments::parse().command) {

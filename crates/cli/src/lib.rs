@@ -1,0 +1,39 @@
+//! The command line of `pando`, for the program and for its man pages (`crates/pages`).
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Everything.
+#[derive(Parser)]
+#[command(name = "pando", version, about = "Looks into the files of a Pando database, server down or up")]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Show the superblocks, figures and trees of a table (a directory NAME.pando)
+    Inspect {
+        /// The table's directory
+        table: PathBuf,
+        /// Print every node and run
+        #[arg(long)]
+        shape: bool,
+    },
+    /// Read every block of a table and check checksums, order and counts; the server must be down,
+    /// or have checkpointed and be idle
+    Verify {
+        /// The tables' directories
+        #[arg(required = true)]
+        tables: Vec<PathBuf>,
+    },
+    /// Print the transactions in a log file
+    Log {
+        /// A file pando-NNNNNN.log
+        file: PathBuf,
+    },
+}

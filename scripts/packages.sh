@@ -1,0 +1,169 @@
+#!/usr/bin/env bash
+# Builds the Debian packages, for the MariaDB that is installed here (docs/packages.md): build/packages/*.deb.
+# Set-up has been done before (`make packages` does both).
+#
+# The same commit and tools give the same files: times are those of the commit, paths are left out.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+OUT=$PANDO_BUILD/packages
+WORK=$PANDO_BUILD/packages-work
+TARGET=$PANDO_BUILD/packages-target
+# command:package
+TOOLS=(dpkg-buildpackage:dpkg-dev dh:debhelper fakeroot:fakeroot lintian:lintian man:man-db)
+# What `rustc --print native-static-libs` says of the static library.
+PRIVATE_LIBS="-lgcc_s -lutil -lrt -lpthread -lm -ldl"
+MAINTAINER=${PANDO_MAINTAINER:-pando@packages.invalid}
+
+need_tools() {
+    local entry missing=()
+    for entry in "${TOOLS[@]}"; do
+        command -v "${entry%%:*}" >/dev/null || missing+=("${entry#*:}")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    if [ "$(id -u)" = 0 ]; then
+        say "packages: installing ${missing[*]}"
+        DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+            die "could not install ${missing[*]}"
+    else
+        die "missing: apt-get install --no-install-recommends ${missing[*]}"
+    fi
+}
+
+# --- versions -----------------------------------------------------------------------------
+
+set_versions() {
+    local snapshot
+    SERVER=$(cat "$PANDO_SERVER_SOURCE/.pando-version")
+    [ "$(dpkg-query -W -f '${Version}' libmariadbd-dev)" = "$SERVER" ] ||
+        die "the server's headers and source differ in version; run scripts/setup.sh"
+    SERVER_UPSTREAM=${SERVER#*:}
+    SERVER_UPSTREAM=${SERVER_UPSTREAM%-*}
+    UPSTREAM=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
+    # While the first number is 0, the second one counts what does not fit together.
+    if [[ $UPSTREAM == 0.* ]]; then SONUMBER=${UPSTREAM%.*}; else SONUMBER=${UPSTREAM%%.*}; fi
+    ABI=$SONUMBER
+    MULTIARCH=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+    if git rev-parse -q --verify HEAD >/dev/null; then
+        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+        snapshot="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M)"
+        [ -z "$(git tag --points-at HEAD "v$UPSTREAM")" ] || snapshot=
+        [ -z "$(git status --porcelain --untracked-files=no)" ] || snapshot=${snapshot:-+}c
+    else
+        SOURCE_DATE_EPOCH=$(stat -c %Y Cargo.toml)
+        snapshot=
+    fi
+    # Before a release, and newer for a newer server. Short: lintian wants the file's name to fit on media. "c" is for a
+    # tree that was changed since the commit.
+    VERSION=$UPSTREAM${snapshot}+$(sed 's/^[0-9]*://; s/-/./g' <<<"$SERVER")
+    export SOURCE_DATE_EPOCH
+}
+
+# --- building -----------------------------------------------------------------------------
+
+build_rust() {
+    local cargo_home=${CARGO_HOME:-$HOME/.cargo}
+    export RUSTFLAGS="--remap-path-prefix=$PANDO_ROOT=/usr/src/pando --remap-path-prefix=$cargo_home=/usr/src/cargo"
+    export CFLAGS="-O2 -g -ffile-prefix-map=$PANDO_ROOT=/usr/src/pando -ffile-prefix-map=$cargo_home=/usr/src/cargo"
+    # The shared library, too, which scripts/build.sh has no use for.
+    CARGO_TARGET_DIR=$TARGET/library cargo rustc --locked --release -p pando-capi --lib --crate-type staticlib,cdylib -- \
+        -C "link-arg=-Wl,-soname,libpandodb.so.$SONUMBER"
+    # Programs want the crates compiled in another way; in one directory the two would chase each other out.
+    CARGO_TARGET_DIR=$TARGET/tools cargo build --locked --release -p pando-cli -p pando-bench -p pando-pages
+}
+
+build_plugin() {
+    local map="-ffile-prefix-map=$PANDO_ROOT=/usr/src/pando"
+    cmake -S mariadb -B "$PANDO_BUILD/packages-cmake" -DPANDO_CAPI_LIBRARY="$TARGET/library/release/libpando_capi.a" \
+        -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS="$map" --log-level=WARNING \
+        >"$PANDO_BUILD/packages-cmake.log"
+    env -u MAKEFLAGS -u MAKELEVEL cmake --build "$PANDO_BUILD/packages-cmake" --parallel "$(nproc)"
+}
+
+# --- packing ------------------------------------------------------------------------------
+
+fill_in() {
+    sed -e "s|@SERVER@|$SERVER|g; s|@SERVER_UPSTREAM@|$SERVER_UPSTREAM|g; s|@UPSTREAM@|$UPSTREAM|g" \
+        -e "s|@VERSION@|$VERSION|g; s|@ABI@|$ABI|g; s|@SONUMBER@|$SONUMBER|g; s|@MULTIARCH@|$MULTIARCH|g" \
+        -e "s|@MAINTAINER@|$MAINTAINER|g" -e "s|@PRIVATE_LIBS@|$PRIVATE_LIBS|g" "$1"
+}
+
+stage() {
+    local staged=$TREE/staged file tool
+    rm -rf "$WORK"
+    mkdir -p "$staged"/{plugin,tools,library,completions}
+    cp "$PANDO_BUILD/packages-cmake/ha_pando.so" packaging/pando.cnf packaging/mariadb-plugin-pando.7 \
+        crates/capi/include/pando.h "$TARGET"/tools/release/{pando,pando-bench} "$staged/"
+    cp "$TARGET/library/release/libpando_capi.a" "$staged/libpandodb.a"
+    cp "$TARGET/library/release/libpando_capi.so" "$staged/libpandodb.so.$UPSTREAM"
+    ln -s "libpandodb.so.$UPSTREAM" "$staged/libpandodb.so.$SONUMBER"
+    ln -s "libpandodb.so.$SONUMBER" "$staged/libpandodb.so"
+    fill_in packaging/pandodb.pc.in >"$staged/pandodb.pc"
+    "$TARGET/tools/release/pando-pages" "$staged/pages"
+    for tool in pando pando-bench; do cp "$staged/pages/bash/$tool.bash" "$staged/completions/$tool"; done
+    python3 packaging/third-party.py pando-capi >"$staged/plugin/third-party"
+    cp "$staged/plugin/third-party" "$staged/library/"
+    python3 packaging/third-party.py pando-cli pando-bench >"$staged/tools/third-party"
+
+    mkdir -p "$TREE/packaging"
+    cp -r packaging/examples "$TREE/packaging/"
+    cp -r packaging/debian "$TREE/"
+    for file in "$TREE"/debian/*.in; do
+        fill_in "$file" >"${file%.in}"
+        rm "$file"
+    done
+    for file in install docs lintian-overrides; do
+        [ ! -f "$TREE/debian/libpandodb.$file" ] ||
+            mv "$TREE/debian/libpandodb.$file" "$TREE/debian/libpandodb$ABI.$file"
+    done
+    chmod 755 "$TREE/debian/rules"
+    cat >"$TREE/debian/changelog" <<END
+pando ($VERSION) unstable; urgency=medium
+
+  * Built for MariaDB $SERVER from Pando $UPSTREAM$(git log -1 --format=', commit %h' 2>/dev/null || true).
+
+ -- The Pando developers <$MAINTAINER>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
+}
+
+pack() {
+    say "packages: packing"
+    (cd "$TREE" && env -u MAKEFLAGS -u MAKELEVEL -u RUSTFLAGS -u CFLAGS \
+        DEB_BUILD_OPTIONS=nocheck dpkg-buildpackage -b -us -uc -ui) >"$PANDO_BUILD/packages.log" 2>&1 ||
+        { tail -n 20 "$PANDO_BUILD/packages.log" >&2; die "packing failed; see build/packages.log"; }
+}
+
+keep() {
+    rm -rf "$OUT"
+    mkdir -p "$OUT"
+    mv "$WORK"/*.deb "$OUT/"
+    (cd "$OUT" && sha256sum -- *.deb >SHA256SUMS)
+}
+
+check() {
+    say "packages: lintian"
+    local options=()
+    [ "$(id -u)" != 0 ] || options=(--allow-root)
+    lintian ${options[@]+"${options[@]}"} --tag-display-limit 0 --fail-on error,warning "$WORK"/*.changes ||
+        die "lintian does not like the packages"
+}
+
+main() {
+    find_cargo || die "no cargo; run scripts/setup.sh"
+    cd "$PANDO_ROOT"
+    need_tools
+    set_versions
+    TREE=$WORK/pando
+    mkdir -p "$PANDO_BUILD"
+    build_rust
+    build_plugin
+    stage
+    pack
+    check
+    keep
+    for file in "$OUT"/*.deb; do say "packages: ${file#"$PANDO_ROOT/"}"; done
+    rm -rf "$WORK"
+}
+
+main "$@"
