@@ -123,6 +123,23 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::DiskFull { .. })
     }
+
+    /// Whether the system lacked something for the moment (space, open files, memory) or was interrupted. Such a request
+    /// has done nothing, unless it was a sync: it may be made again as it was.
+    pub fn is_shortage(&self) -> bool {
+        const EINTR: i32 = 4;
+        const EAGAIN: i32 = 11;
+        const ENOMEM: i32 = 12;
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        match self {
+            Error::DiskFull { .. } => true,
+            Error::Io { source, .. } => {
+                matches!(source.raw_os_error(), Some(EINTR | EAGAIN | ENOMEM | ENFILE | EMFILE))
+            }
+            _ => false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -135,6 +152,9 @@ mod tests {
         assert!(matches!(full, Error::DiskFull { offset: 4096, .. }), "{full}");
         let other = Error::io("write", Path::new("/t/main.pando"), 0, io::Error::from_raw_os_error(5));
         assert!(matches!(other, Error::Io { .. }), "{other}");
+        assert!(full.is_shortage() && !other.is_shortage());
+        let no_files = Error::io("open", Path::new("/t/main.pando"), 0, io::Error::from_raw_os_error(24));
+        assert!(no_files.is_shortage() && !no_files.is_transient(), "{no_files}");
     }
 
     #[test]

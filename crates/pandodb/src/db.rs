@@ -157,6 +157,10 @@ impl Db {
             }
             self.secure_or_note(&dict);
         }
+        // What nobody needs any more cannot be damaged: the next start reads a file without batches.
+        if let Err(error) = self.wal.begin_new_file() {
+            self.log(LogLevel::Warning, &format!("no new log file at shutdown: {error}"));
+        }
         self.trim_log();
         first_error.map_or(Ok(()), |error| Err(error.into()))
     }

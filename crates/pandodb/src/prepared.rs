@@ -127,7 +127,7 @@ struct Detached {
     is_rolling_back: bool,
     /// [`Db::report_prepared`] has told it.
     is_reported: bool,
-    /// Why it cannot be committed: recovery could not open a table.
+    /// Why it cannot be committed, only rolled back: recovery could not open a table, or read what it has spilled.
     unusable: Option<EngineError>,
 }
 
@@ -434,17 +434,18 @@ impl Db {
     /// Commits a prepared transaction that has no connection, or whose connection has not yet taken it back. False: there is
     /// none of that name. After an error it is still prepared.
     pub fn commit_by_xid(self: &Arc<Self>, xid: &[u8]) -> Result<bool> {
-        self.resolve_by_xid(xid, |txn| txn.commit())
+        self.resolve_by_xid(xid, false, |txn| txn.commit())
     }
 
     /// Rolls back a prepared transaction as [`Db::commit_by_xid`] commits one.
     pub fn rollback_by_xid(self: &Arc<Self>, xid: &[u8]) -> Result<bool> {
-        self.resolve_by_xid(xid, Txn::rollback_prepared)
+        self.resolve_by_xid(xid, true, Txn::rollback_prepared)
     }
 
     fn resolve_by_xid(
         self: &Arc<Self>,
         xid: &[u8],
+        is_rollback: bool,
         resolve: impl FnOnce(&mut Txn) -> Result<()>,
     ) -> Result<bool> {
         let mut detached = match self.prepared.take(xid) {
@@ -456,7 +457,8 @@ impl Db {
         };
         let seqno = detached.prepared.seqno;
         pause(2);
-        let result = match detached.unusable.take() {
+        let result = match detached.unusable.take().filter(|_| !is_rollback) {
+            // What cannot be read can still be forgotten.
             None => resolve(&mut Txn::attach(self, detached)),
             Some(error) => {
                 detached.unusable = Some(error.clone());
@@ -558,7 +560,19 @@ impl Db {
             match entry {
                 Entry::Adopt { dict: id, .. } => {
                     let run = runs.get_mut(&id).and_then(VecDeque::pop_front);
-                    txn.restore_run(&dict, run)?;
+                    if let Err(error) = txn.restore_run(&dict, run) {
+                        let crate::Error::Engine(error) = error else { return Err(error) };
+                        // Which keys it has is not known: nobody gets any of them before it is resolved.
+                        self.locks.lock_all(&txn.handle, dict.id);
+                        self.log(
+                            LogLevel::Error,
+                            &format!(
+                                "a prepared transaction cannot be committed, and its tables are locked until it is \
+                                 rolled back (XA ROLLBACK): {error}"
+                            ),
+                        );
+                        unusable = Some(error);
+                    }
                 }
                 _ => txn.restore(&dict, &entry)?,
             }

@@ -171,6 +171,7 @@ impl Recovery<'_> {
                 let found = "log files without it";
                 return Err(Error::corruption(&path, 0, "catalog", "the file", found));
             }
+            self.check_no_tables(&path)?;
             // Renamed into place when whole, so that a crash leaves no half-made catalog.
             let new = path.with_extension("new");
             if self.vfs.exists(&new)? {
@@ -188,6 +189,33 @@ impl Recovery<'_> {
         let dict = opened.dict.clone();
         self.dicts.insert(CATALOG, opened);
         Ok(dict)
+    }
+
+    /// A new catalog is for a new database. Tables without a catalog mean that its directory was forgotten in a copy, or is
+    /// not mounted: with a new one beside them they could not come back.
+    fn check_no_tables(&self, catalog: &Path) -> Result<()> {
+        let base = &self.options.base_dir;
+        if !self.vfs.exists(base)? {
+            return Ok(());
+        }
+        for database in self.vfs.read_dir(base)?.into_iter().filter(|entry| entry.is_dir) {
+            let dir = base.join(database.name);
+            if dir == self.options.engine_dir {
+                continue;
+            }
+            for table in self.vfs.read_dir(&dir)?.into_iter().filter(|entry| entry.is_dir) {
+                let dir = dir.join(&table.name);
+                if table.name.ends_with(".pando") && self.vfs.exists(&dir.join("main.pando"))? {
+                    let found = format!(
+                        "none, but tables, as {}; put the directory {} of these tables back",
+                        dir.display(),
+                        self.options.engine_dir.display()
+                    );
+                    return Err(Error::corruption(catalog, 0, "catalog", "the file", found));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn open_dict(&self, id: DictId, path: &Path, config: TreeConfig) -> Result<Opened> {

@@ -724,3 +724,63 @@ fn a_table_is_not_truncated_under_one_that_is_being_committed_by_its_name() {
     }
     assert!(refused > 0);
 }
+
+#[test]
+fn a_prepared_transaction_that_cannot_be_read_keeps_the_others_working_and_can_be_rolled_back() {
+    let mut damaged = 0;
+    for n in 1.. {
+        let vfs = disk(n);
+        let db = open(&vfs).unwrap();
+        db.create_table(&spec(T)).unwrap();
+        db.create_table(&spec("./db/other")).unwrap();
+        fill(&db, "./db/other", 0..10).unwrap();
+        drop(db);
+        let mut settings = options(&Lines::default());
+        settings.write_set_bytes = 1;
+        let files: Arc<dyn Vfs> = vfs.clone();
+        let db = Db::open_with_vfs(settings, files.clone(), files).unwrap();
+        let table = db.open_table(T).unwrap();
+        let mut txn = db.begin();
+        put(&mut txn, &table, "a", "1");
+        put(&mut txn, &table, "b", "1");
+        txn.prepare(b"x").unwrap();
+        drop((txn, table, db));
+        let vfs = vfs.crash();
+        let before = vfs.io_count();
+        vfs.fail_io_after(n, FaultKind::FlippedRead);
+        let db = open(&vfs);
+        let met = vfs.io_count() - before >= n;
+        vfs.clear_faults();
+        let db = match db {
+            Ok(db) => db,
+            // The log and the catalog are of all tables.
+            Err(error) => {
+                assert!(!error.to_string().contains("db/t.pando"), "read {n}: {error}");
+                continue;
+            }
+        };
+        assert_eq!(count(&db, "./db/other").unwrap(), 10);
+        match db.commit_by_xid(b"x") {
+            Ok(done) => assert!(done, "read {n}: it is forgotten"),
+            Err(error) => {
+                damaged += 1;
+                assert!(matches!(error, Error::Engine(EngineError::Corruption { .. })), "read {n}: {error}");
+                assert!(db.open_table(T).is_err() || is_locked(&db, 0, "b"), "read {n}");
+                assert!(db.rollback_by_xid(b"x").unwrap());
+                assert!(!db.rollback_by_xid(b"x").unwrap());
+                if db.open_table(T).is_ok() {
+                    assert!(!is_locked(&db, 0, "b"));
+                    assert_eq!(read(&db, "a"), None);
+                }
+                drop(db);
+                let db = open(&vfs.crash()).unwrap();
+                assert_eq!(read(&db, "a"), None, "read {n}");
+                fill(&db, T, 0..10).unwrap();
+            }
+        }
+        if !met {
+            break;
+        }
+    }
+    assert!(damaged > 0, "no read of what was spilled");
+}

@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{count, directories, disk, fill, open, spec};
+use common::{count, directories, disk, fill, open, options, spec, Lines};
 use pando_storage::vfs::{FaultKind, OpenMode};
 use pandodb::{Db, ReadMode, SimVfs, Vfs};
 
@@ -220,4 +220,20 @@ fn a_start_that_is_cut_off_leaves_each_table_whole_under_one_name() {
         let expected: Vec<String> = names.map(|(name, _)| format!("{name}.pando")).collect();
         assert_eq!(directories(&vfs), expected, "killed at I/O {n}, and then at {m} of the start");
     }
+}
+
+#[test]
+fn tables_without_their_catalog_are_not_given_a_new_one() {
+    let vfs = cut_off(1);
+    drop(open(&vfs).unwrap());
+    let engine_dir = options(&Lines::default()).engine_dir;
+    let saved = Path::new("/saved");
+    vfs.rename(&engine_dir, saved).unwrap();
+    let error = open(&vfs).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("catalog.pando") && error.contains("db/a.pando"), "{error}");
+    vfs.remove_dir_all(&engine_dir).unwrap();
+    vfs.rename(saved, &engine_dir).unwrap();
+    let db = open(&vfs).unwrap();
+    check(&db, "./db/a", ROWS, "the catalog is back");
+    assert!(db.open_table("./db/a").is_ok());
 }

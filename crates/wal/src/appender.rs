@@ -171,10 +171,19 @@ impl Appender {
         true
     }
 
+    /// Whether nothing but a mark would be in the file of the next frame.
+    pub(crate) fn is_new(&self) -> bool {
+        self.head.first_seqno == self.next_seqno
+    }
+
     fn make_room(&mut self, bytes: usize, continues: bool) {
-        if bytes as u64 <= self.room() {
-            return;
+        if bytes as u64 > self.room() {
+            self.change_file(continues);
         }
+    }
+
+    /// The next frame goes to a new file. There must be a spare.
+    pub(crate) fn change_file(&mut self, continues: bool) {
         assert!(self.spares > 0, "space is reserved before a seqno is given");
         self.spares -= 1;
         self.current_bytes = self.file_bytes;
@@ -186,6 +195,8 @@ impl Appender {
             continues,
         };
         self.switches.push(Switch { at: self.buffer.len(), head: self.head });
+        // A mark makes the new file worth writing.
+        self.marked_lsn = 0;
     }
 
     fn push_frame(&mut self, head: &FrameHead, payload: &[u8]) {

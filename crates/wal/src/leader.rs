@@ -5,6 +5,7 @@
 use std::mem;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{pause, Error, Result};
@@ -32,6 +33,25 @@ pub(crate) struct Writer {
     /// The frames being written; the empty buffer in between.
     buffer: Vec<u8>,
     switches: Vec<Switch>,
+}
+
+/// How often the log looks whether the system has what it lacked, for about a minute.
+const SHORTAGE_WAITS_MAX: u32 = 600;
+const SHORTAGE_WAIT_MS_MAX: u64 = 100;
+
+/// Repeats what has done nothing because the system lacked something: commits wait meanwhile, instead of the log failing for
+/// good. Not for syncs: after a failed one nobody knows what is on the disk (I8).
+fn patiently<T>(mut request: impl FnMut() -> Result<T>) -> Result<T> {
+    let mut waits = 0;
+    loop {
+        match request() {
+            Err(error) if error.is_shortage() && waits < SHORTAGE_WAITS_MAX => {
+                std::thread::sleep(Duration::from_millis(SHORTAGE_WAIT_MS_MAX.min(1 << waits.min(10))));
+                waits += 1;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 impl Wal {
@@ -152,7 +172,7 @@ impl Wal {
             return Ok(());
         };
         self.metrics.log_writes.add(1);
-        current.file.write_at(bytes, current.head.offset_of(lsn))
+        patiently(|| current.file.write_at(bytes, current.head.offset_of(lsn)))
     }
 
     fn sync(&self, current: &Option<Current>) -> Result<()> {
@@ -183,13 +203,13 @@ impl Wal {
     /// Makes a log file of a spare that was planned for.
     pub(crate) fn begin_file(&self, head: LogFileHead) -> Result<Current> {
         let spare = self.spares.take().expect("a switch is planned only with a spare");
-        spare.file.write_at(&head.encode(), 0)?;
+        patiently(|| spare.file.write_at(&head.encode(), 0))?;
         spare.file.sync()?;
         let path = files::log_path(&self.dir, head.number);
-        self.vfs.rename(&spare.path, &path)?;
+        patiently(|| self.vfs.rename(&spare.path, &path))?;
         self.vfs.sync_dir(&self.dir)?;
-        // Opened again so that errors name the file as it is called now.
-        let file = self.vfs.open(&path, OpenMode::Existing)?;
+        // Opened again so that errors name the file as it is called now; where that cannot be, the old handle is as good.
+        let file = self.vfs.open(&path, OpenMode::Existing).unwrap_or(spare.file);
         self.files.lock().push(KeptFile { path, head, end_lsn: head.start_lsn });
         Ok(Current { file, head })
     }

@@ -116,6 +116,7 @@ impl Wal {
     ) -> Result<(Wal, Replay)> {
         options.file_bytes = options.file_bytes.max(FILE_BYTES_MIN).next_multiple_of(limits::PAGE_BYTES);
         files::create_dir(&*vfs, dir)?;
+        vfs.keep_dir(dir)?;
         let replay = Replay::open(vfs.clone(), dir)?;
         let wal = Wal {
             dir: dir.to_owned(),
@@ -323,6 +324,26 @@ impl Wal {
         self.reach(lsn, true)
     }
 
+    /// Makes everything durable and goes on in a new file, unless the one being written has no batch yet: [`Wal::trim`] can
+    /// then let all others go. Does nothing but sync where no space can be had for it.
+    pub fn begin_new_file(&self) -> Result<()> {
+        self.sync_all()?;
+        let wanted = self.appender().spares_to_resolve() + 1;
+        match self.make_spares(wanted) {
+            Err(error) if error.is_shortage() => return Ok(()),
+            made => made?,
+        }
+        let mut appender = self.appender();
+        if appender.is_new() || appender.spares < wanted {
+            return Ok(());
+        }
+        appender.change_file(false);
+        appender.push_mark(self.durable.load(Ordering::Relaxed));
+        let lsn = appender.next_lsn;
+        drop(appender);
+        self.reach(lsn, true)
+    }
+
     /// To be called about once a second: writes and syncs what the lazy modes left, marks an idle
     /// log as durable, and keeps a spare ready. A full disk is not an error here: whoever needs the
     /// space is told.
@@ -337,7 +358,7 @@ impl Wal {
             drop(appender);
         }
         match self.make_spares(1) {
-            Err(error) if !error.is_transient() => return Err(error),
+            Err(error) if !error.is_shortage() => return Err(error),
             _ => self.discard_spares()?,
         }
         self.publish_kept_bytes();

@@ -48,6 +48,62 @@ fn a_failing_write_latches_the_log() {
 }
 
 #[test]
+fn a_passing_shortage_passes_at_every_io() {
+    for n in 1.. {
+        let vfs = SimVfs::new(n);
+        let (wal, _, metrics) = recover(&vfs).unwrap();
+        let before = vfs.io_count();
+        vfs.fail_io_after(n, FaultKind::Shortage);
+        let mut expected = Vec::new();
+        for i in 1..=60 {
+            // An append that got no place in the log is made again; what has one waits and gets through.
+            let got = wal.append(&batch(i, 1000)).or_else(|error| {
+                assert!(error.is_shortage(), "at I/O {n}: {error}");
+                wal.append(&batch(i, 1000))
+            });
+            let got = got.unwrap();
+            wal.wait(got.lsn, FlushMode::Commit).unwrap_or_else(|error| panic!("at I/O {n}: {error}"));
+            expected.push((got.seqno, owned(i, 1000)));
+            if i == 40 && wal.trim(20).is_err() {
+                wal.trim(20).unwrap();
+            }
+        }
+        assert!(wal.failed().is_none() && metrics.read_only_latched.get() == 0);
+        let met = vfs.io_count() - before >= n;
+        let (_, survivors, _) = recover(&vfs.crash()).unwrap();
+        assert!(survivors.len() >= 40 && expected.ends_with(&survivors), "at I/O {n}");
+        if !met {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_new_file_lets_all_others_go() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    for i in 1..=40 {
+        let got = wal.append(&batch(i, 1000)).unwrap();
+        wal.wait(got.lsn, FlushMode::Commit).unwrap();
+    }
+    wal.begin_new_file().unwrap();
+    wal.trim(41).unwrap();
+    assert_eq!(wal.files().len(), 1);
+    let number = wal.files()[0].number;
+    wal.begin_new_file().unwrap();
+    assert_eq!(wal.files()[0].number, number, "an empty file is new enough");
+    drop(wal);
+    let vfs = vfs.crash();
+    let (wal, batches, _) = recover(&vfs).unwrap();
+    assert!(batches.is_empty());
+    let got = wal.append(&batch(41, 10)).unwrap();
+    assert_eq!(got.seqno, 41);
+    wal.wait(got.lsn, FlushMode::Commit).unwrap();
+    let (_, batches, _) = recover(&vfs.crash()).unwrap();
+    assert_eq!(seqnos(&batches), [41]);
+}
+
+#[test]
 fn what_was_prepared_can_be_resolved_on_a_full_disk() {
     let vfs = SimVfs::new(1);
     let (wal, _, _) = recover(&vfs).unwrap();

@@ -58,6 +58,11 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     fn remove_dir_all(&self, path: &Path) -> Result<()>;
     /// Makes the names created, removed and renamed in this directory durable.
     fn sync_dir(&self, path: &Path) -> Result<()>;
+    /// From now on [`Vfs::sync_dir`] of this directory needs nothing that the system may lack, such as a free file
+    /// descriptor. The directory is neither renamed nor removed.
+    fn keep_dir(&self, _path: &Path) -> Result<()> {
+        Ok(())
+    }
     /// What a directory holds, sorted by name.
     fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>>;
     /// Whether there is a file or directory of that name.

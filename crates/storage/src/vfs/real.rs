@@ -4,10 +4,12 @@
 use super::real_file::RealFile;
 use super::{DirEntry, File, LockFile, OpenMode, Vfs};
 use pando_base::{Error, Result};
+use parking_lot::RwLock;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,13 +21,15 @@ const DIR_MODE: u32 = 0o700;
 pub struct RealVfs {
     direct_io: bool,
     start: Instant,
+    /// See [`Vfs::keep_dir`].
+    kept_dirs: RwLock<HashMap<PathBuf, fs::File>>,
 }
 
 impl RealVfs {
     /// With `direct_io`, files bypass the system's page cache (`O_DIRECT`) where the file system
     /// can: what is cached is then only what the engine's own cache accounts for.
     pub fn new(direct_io: bool) -> Arc<RealVfs> {
-        Arc::new(RealVfs { direct_io, start: Instant::now() })
+        Arc::new(RealVfs { direct_io, start: Instant::now(), kept_dirs: RwLock::default() })
     }
 }
 
@@ -70,8 +74,19 @@ impl Vfs for RealVfs {
 
     #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
     fn sync_dir(&self, path: &Path) -> Result<()> {
-        let synced = fs::File::open(path).and_then(|dir| dir.sync_all());
+        let kept = self.kept_dirs.read();
+        let synced = match kept.get(path) {
+            Some(dir) => dir.sync_all(),
+            None => fs::File::open(path).and_then(|dir| dir.sync_all()),
+        };
         synced.map_err(|e| name_error("sync directory", path, e))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
+    fn keep_dir(&self, path: &Path) -> Result<()> {
+        let dir = fs::File::open(path).map_err(|e| name_error("open directory", path, e))?;
+        self.kept_dirs.write().insert(path.to_owned(), dir);
+        Ok(())
     }
 
     fn read_dir(&self, path: &Path) -> Result<Vec<DirEntry>> {

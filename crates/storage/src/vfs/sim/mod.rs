@@ -52,6 +52,9 @@ pub enum FaultKind {
     LostWrite,
     /// The first I/O at or after it that may need space finds the disk full.
     DiskFull,
+    /// The first I/O at or after it that may need a file descriptor, memory or space fails for want of descriptors, and
+    /// has done nothing.
+    Shortage,
 }
 
 /// What an I/O is, for the choice of faults.
@@ -61,8 +64,12 @@ enum Io {
     Write,
     /// Reserving space, creating a name.
     Space,
+    /// Opening what is there.
+    Open,
     Other,
 }
+
+const EMFILE: i32 = 24;
 
 #[derive(Debug)]
 struct Disk {
@@ -108,6 +115,7 @@ impl Disk {
                     FaultKind::ShortRead | FaultKind::FlippedRead => io == Io::Read,
                     FaultKind::LostWrite => io == Io::Write,
                     FaultKind::DiskFull => matches!(io, Io::Write | Io::Space),
+                    FaultKind::Shortage => matches!(io, Io::Write | Io::Space | Io::Open),
                 }
         })?;
         let (_, kind) = self.faults[hit];
@@ -117,7 +125,7 @@ impl Disk {
             FaultKind::DiskFull => events.disk_full += 1,
             FaultKind::ShortRead => events.reads_short += 1,
             FaultKind::FlippedRead => events.reads_flipped += 1,
-            FaultKind::LostWrite => {}
+            FaultKind::LostWrite | FaultKind::Shortage => {}
         }
         drop(events);
         if kind != FaultKind::Sticky {
@@ -164,6 +172,7 @@ impl Disk {
         match self.count(io) {
             Some(FaultKind::Error | FaultKind::Sticky) => Err(injected()),
             Some(FaultKind::DiskFull) => Err(io::ErrorKind::StorageFull.into()),
+            Some(FaultKind::Shortage) => Err(io::Error::from_raw_os_error(EMFILE)),
             _ => Ok(()),
         }
     }
@@ -206,6 +215,7 @@ impl Disk {
         match fault {
             Some(FaultKind::LostWrite) => return Ok(()),
             Some(FaultKind::DiskFull) => return Err(io::ErrorKind::StorageFull.into()),
+            Some(FaultKind::Shortage) => return Err(io::Error::from_raw_os_error(EMFILE)),
             _ => self.check_space(number, offset, bytes.len() as u64)?,
         }
         let failed = matches!(fault, Some(FaultKind::Error | FaultKind::Sticky));
@@ -425,7 +435,7 @@ impl SimVfs {
 
 impl Vfs for SimVfs {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
-        let io = if mode == OpenMode::Existing { Io::Other } else { Io::Space };
+        let io = if mode == OpenMode::Existing { Io::Open } else { Io::Space };
         let number = self.names("open", path, io, |disk| disk.open(path, mode))?;
         Ok(Arc::new(SimFile { disk: self.disk.clone(), number, path: path.to_owned() }))
     }
