@@ -42,15 +42,23 @@ private:
   bool fits_table() const;
   void fill_record(uint64_t row);
   void store(const Output &output, const PandoCell &cell, Field *to) const;
-  bool is_before(const uchar *first, const uchar *second) const;
-  int compare_records(const Field *field, const uchar *first, const uchar *second) const;
+  bool sort_rows(uint64_t rows);
+  void append_key(uint64_t row);
+  bool is_before(uint64_t first, uint64_t second);
+  int compare_parts(const Field *field, const uchar **first, const uchar **second);
 
   PandoQuery *m_query;
   const std::vector<Output> m_outputs;
   const std::vector<Order_part> m_order;
-  Bytes m_records;
-  std::vector<const uchar *> m_sorted;
-  size_t m_next= 0;
+  /* What rows are sorted by, packed: rows as the server has them take the full width of every column. */
+  Bytes m_keys;
+  std::vector<uint64_t> m_key_starts;
+  Bytes m_unpacked[2];
+  uint m_comparisons= 0;
+  bool m_is_ended= false;
+  /* In their order; empty where there is none. */
+  std::vector<uint64_t> m_sorted;
+  uint64_t m_rows= 0, m_next= 0;
 };
 
 void to_decimal(const PandoCell &cell, uint scale, my_decimal *decimal)
@@ -166,25 +174,79 @@ void Pushed_query::fill_record(uint64_t row)
     store(m_outputs[i], pando_query_cell(m_query, row, m_outputs[i].cell), table->field[i]);
 }
 
-int Pushed_query::compare_records(const Field *field, const uchar *first, const uchar *second) const
+static constexpr uchar KEY_NULL= 0, KEY_VALUE= 1;
+
+/* Compares two values of a column, and steps behind them. */
+int Pushed_query::compare_parts(const Field *field, const uchar **first, const uchar **second)
 {
-  if (field->null_ptr)
+  const uchar is_value_1= *(*first)++, is_value_2= *(*second)++;
+  const uchar **ends[]= {first, second};
+  const bool is_value[]= {is_value_1 == KEY_VALUE, is_value_2 == KEY_VALUE};
+  for (uint i= 0; i < 2; i++)
   {
-    const size_t at= size_t(field->null_ptr - table->record[0]);
-    const bool null_1= first[at] & field->null_bit, null_2= second[at] & field->null_bit;
-    if (null_1 || null_2)
-      return int(null_2) - int(null_1);
+    if (!is_value[i])
+      continue;
+    m_unpacked[i].clear();
+    uchar *to= m_unpacked[i].extend(field->pack_length());
+    *ends[i]= const_cast<Field *>(field)->unpack(to, *ends[i], m_keys.data() + m_keys.size(), 0);
   }
-  const size_t at= size_t(field->ptr - table->record[0]);
-  return field->cmp(first + at, second + at);
+  if (!is_value[0] || !is_value[1])
+    return int(is_value[0]) - int(is_value[1]);
+  return field->cmp(m_unpacked[0].data(), m_unpacked[1].data());
 }
 
-bool Pushed_query::is_before(const uchar *first, const uchar *second) const
+bool Pushed_query::is_before(uint64_t first, uint64_t second)
 {
+  static constexpr uint COMPARISONS_UNASKED= 1 << 12;
+  if (++m_comparisons % COMPARISONS_UNASKED == 0)
+    m_is_ended|= is_to_end(thd);
+  /* Then the rest of the sort is quick. */
+  if (m_is_ended)
+    return false;
+  const uchar *key_1= m_keys.data() + m_key_starts[first], *key_2= m_keys.data() + m_key_starts[second];
   for (const Order_part &part : m_order)
-    if (int order= compare_records(table->field[part.output], first, second))
+    if (int order= compare_parts(table->field[part.output], &key_1, &key_2))
       return part.descending ? order > 0 : order < 0;
   return false;
+}
+
+/* Of the row in the record. */
+void Pushed_query::append_key(uint64_t row)
+{
+  fill_record(row);
+  m_key_starts.push_back(m_keys.size());
+  for (const Order_part &part : m_order)
+  {
+    Field *field= table->field[part.output];
+    m_keys.append_byte(field->is_null() ? KEY_NULL : KEY_VALUE);
+    if (field->is_null())
+      continue;
+    /* What packs may need more than the field: a length. */
+    const uint PACK_BYTES_MORE= 8;
+    uchar *to= m_keys.reserve(field->pack_length() + PACK_BYTES_MORE);
+    m_keys.grown(size_t(field->pack(to, field->ptr, UINT_MAX) - to));
+  }
+}
+
+/* False: the statement was ended. */
+bool Pushed_query::sort_rows(uint64_t rows)
+{
+  static constexpr uint64_t ROWS_UNASKED= 1 << 10;
+  m_keys.clear();
+  m_key_starts.clear();
+  m_sorted.clear();
+  m_key_starts.reserve(rows);
+  m_sorted.reserve(rows);
+  for (uint64_t row= 0; row < rows; row++)
+  {
+    if (row % ROWS_UNASKED == 0 && is_to_end(thd))
+      return false;
+    append_key(row);
+    m_sorted.push_back(row);
+  }
+  std::stable_sort(m_sorted.begin(), m_sorted.end(),
+                   [this](uint64_t first, uint64_t second) { return is_before(first, second); });
+  return !m_is_ended;
 }
 
 int Pushed_query::init_scan()
@@ -194,29 +256,20 @@ int Pushed_query::init_scan()
     sql_print_error("PANDO: the temporary table of a query is not as it was expected");
     return HA_ERR_INTERNAL_ERROR;
   }
-  const uint64_t rows= pando_query_rows(m_query);
-  const size_t size= table->s->reclength;
-  m_records.clear();
-  m_sorted.clear();
+  m_rows= pando_query_rows(m_query);
   m_next= 0;
-  m_records.reserve(rows * size);
-  for (uint64_t row= 0; row < rows; row++)
-  {
-    fill_record(row);
-    m_records.append(table->record[0], size);
-  }
-  for (uint64_t row= 0; row < rows; row++)
-    m_sorted.push_back(m_records.data() + row * size);
-  std::stable_sort(m_sorted.begin(), m_sorted.end(),
-                   [this](const uchar *first, const uchar *second) { return is_before(first, second); });
+  m_is_ended= false;
+  if (!m_order.empty() && !sort_rows(m_rows))
+    return HA_ERR_ABORTED_BY_USER;
   return 0;
 }
 
 int Pushed_query::next_row()
 {
-  if (m_next == m_sorted.size())
+  if (m_next == m_rows)
     return HA_ERR_END_OF_FILE;
-  memcpy(table->record[0], m_sorted[m_next++], table->s->reclength);
+  fill_record(m_sorted.empty() ? m_next : m_sorted[m_next]);
+  m_next++;
   return 0;
 }
 

@@ -31,7 +31,7 @@ use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_run::RunContext;
-use pando_storage::vfs::{OpenMode, Vfs};
+use pando_storage::vfs::{DirEntry, OpenMode, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 
@@ -47,6 +47,8 @@ use crate::table::{Dict, Table};
 
 /// The copy of the descriptor in a table's directory.
 pub(crate) const STATUS_FILE: &str = "status.pando";
+/// What it is written to first.
+const STATUS_NEW_FILE: &str = "status.new";
 
 impl Db {
     /// Whether there is a table at this path.
@@ -116,7 +118,7 @@ impl Db {
                 return Ok(());
             }
             if let Some(id) = self.catalog.leftover(path) {
-                remove_dir(&*self.vfs, &dir)?;
+                self.remove_dir(&dir)?;
                 self.fulfil(id);
                 return Ok(());
             }
@@ -172,7 +174,7 @@ impl Db {
             }
         }
         let dir = table_dir(&self.base_dir, path);
-        match remove_dir(&*self.vfs, &dir) {
+        match self.remove_dir(&dir) {
             Ok(()) => self.fulfil(id),
             Err(error) => {
                 self.log(LogLevel::Warning, &format!("cannot remove {} now: {error}", dir.display()))
@@ -234,7 +236,7 @@ impl Db {
         let dir = table_dir(&self.base_dir, &path);
         self.keep_space(&dir, &descriptor.dictionaries);
         self.forget(descriptor);
-        match remove_dir(&*self.vfs, &dir) {
+        match self.remove_dir(&dir) {
             Ok(()) => self.fulfil(id),
             // The table is gone for its users; the next start removes the files.
             Err(error) => {
@@ -304,6 +306,36 @@ impl Db {
         }
         sync_parent(&*self.vfs, new)?;
         sync_parent(&*self.vfs, old)
+    }
+
+    /// Removes the directory of a table, which may be gone already, and makes that durable. What others have put there
+    /// stays, and the operator is told.
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        if self.vfs.exists(dir)? {
+            let foreign = foreign_entries(&*self.vfs, dir)?;
+            if foreign.is_empty() {
+                self.vfs.remove_dir_all(dir)?;
+            } else {
+                for entry in self.vfs.read_dir(dir)?.iter().filter(|entry| is_own_file(&entry.name)) {
+                    if !entry.is_dir {
+                        self.vfs.remove_file(&dir.join(&entry.name))?;
+                    }
+                }
+                self.vfs.sync_dir(dir)?;
+                let text = format!(
+                    "{} stays, without the table's files: {} is not of the engine; as long as it is there, no table can \
+                     have this name",
+                    dir.display(),
+                    foreign.join(", ")
+                );
+                self.log(LogLevel::Warning, &text);
+            }
+        }
+        // Also when it was removed before: perhaps by a process that came no further.
+        match dir.parent() {
+            Some(parent) if self.vfs.exists(parent)? => self.vfs.sync_dir(parent),
+            _ => Ok(()),
+        }
     }
 
     /// Tells the open table and its files their new place.
@@ -391,7 +423,7 @@ impl Db {
                     // Another one: it got the name when the directory was gone.
                     return Ok(());
                 }
-                remove_dir(&*self.vfs, &table_dir(&self.base_dir, path))
+                self.remove_dir(&table_dir(&self.base_dir, path))
             }
             Intent::Files { table, files } => self.remove_unnamed(*table, files),
             Intent::Rename { to, .. } => {
@@ -428,7 +460,7 @@ impl Db {
     /// Writes the descriptor beside the files, for people and offline tools.
     pub(crate) fn write_status(&self, dir: &Path, descriptor: &TableDescriptor) -> Result<()> {
         let text = serde_json::to_vec_pretty(descriptor).expect("a descriptor has string keys only");
-        let temporary = dir.join("status.new");
+        let temporary = dir.join(STATUS_NEW_FILE);
         let file = self.vfs.open(&temporary, OpenMode::CreateOrOpen)?;
         file.set_len(0)?;
         file.write_at(&text, 0)?;
@@ -451,16 +483,15 @@ fn create_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     missing.into_iter().try_for_each(|path| sync_parent(vfs, path))
 }
 
-/// Removes a directory that may be gone already, and makes that durable.
-fn remove_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-    if vfs.exists(dir)? {
-        vfs.remove_dir_all(dir)?;
-    }
-    // Also when it was removed before: perhaps by a process that came no further.
-    match dir.parent() {
-        Some(parent) if vfs.exists(parent)? => vfs.sync_dir(parent),
-        _ => Ok(()),
-    }
+/// Whether the engine makes files of this name in the directory of a table.
+fn is_own_file(name: &str) -> bool {
+    name.ends_with(".pando") || name == STATUS_NEW_FILE
+}
+
+/// The files and directories in a table's directory that are not the engine's.
+fn foreign_entries(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<String>> {
+    let is_foreign = |entry: &DirEntry| entry.is_dir || !is_own_file(&entry.name);
+    Ok(vfs.read_dir(dir)?.into_iter().filter(is_foreign).map(|entry| entry.name).collect())
 }
 
 pub(crate) fn sync_parent(vfs: &dyn Vfs, path: &Path) -> Result<()> {

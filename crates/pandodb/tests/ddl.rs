@@ -3,11 +3,12 @@
 
 mod common;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use common::{count, directories, disk, fill, open, spec};
-use pando_storage::vfs::FaultKind;
-use pandodb::{Db, EngineError, Error, SimVfs};
+use pando_storage::vfs::{FaultKind, OpenMode};
+use pandodb::{Db, EngineError, Error, SimVfs, Vfs};
 
 const ROWS: u32 = 300;
 
@@ -260,4 +261,25 @@ fn errors_of_transactions_are_told_apart() {
         other => panic!("{other:?}"),
     }
     assert!(!txn.has_writes(), "a refused row leaves nothing");
+}
+
+#[test]
+fn files_of_others_in_the_directory_of_a_table_stay() {
+    let (vfs, db) = with_table(1);
+    let notes = Path::new("/data/db/a.pando/notes.txt");
+    vfs.open(notes, OpenMode::Create).unwrap().write_at(b"mine", 0).unwrap();
+    db.drop_table("./db/a").unwrap();
+    let left: Vec<String> =
+        vfs.read_dir(Path::new("/data/db/a.pando")).unwrap().into_iter().map(|entry| entry.name).collect();
+    assert_eq!(left, ["notes.txt"]);
+    let error = db.create_table(&spec("./db/a")).unwrap_err().to_string();
+    assert!(error.contains("db/a.pando"), "{error}");
+    drop(db);
+    let vfs = vfs.crash();
+    let db = open(&vfs).unwrap();
+    assert!(!db.table_exists("./db/a"));
+    if vfs.exists(notes).unwrap() {
+        vfs.remove_dir_all(Path::new("/data/db/a.pando")).unwrap();
+    }
+    db.create_table(&spec("./db/a")).unwrap();
 }
