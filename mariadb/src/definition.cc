@@ -315,6 +315,22 @@ enum class File_state { RIGHT, MISSING, OLD, FOREIGN };
 
 } // namespace
 
+/* False: it cannot be read, or is too large for a definition. */
+static bool read_file(const char *file_name, Bytes *bytes)
+{
+  static constexpr my_off_t BYTES_MAX= 16 << 20;
+  MY_STAT file;
+  if (!my_stat(file_name, &file, MYF(0)) || my_off_t(file.st_size) > BYTES_MAX)
+    return false;
+  const File handle= my_open(file_name, O_RDONLY, MYF(0));
+  if (handle < 0)
+    return false;
+  const size_t size= size_t(file.st_size);
+  const bool done= my_read(handle, bytes->extend(size), size, MYF(0)) == size;
+  my_close(handle, MYF(0));
+  return done;
+}
+
 /* What the server has in the place of a table's file. */
 static File_state state_of_file(const char *file_name, const Recorded_image &recorded)
 {
@@ -322,15 +338,10 @@ static File_state state_of_file(const char *file_name, const Recorded_image &rec
   if (!my_stat(file_name, &file, MYF(0)))
     return File_state::MISSING;
   Bytes bytes;
-  File handle= my_open(file_name, O_RDONLY, MYF(0));
-  if (handle < 0)
-    return File_state::FOREIGN;
-  const size_t read= my_read(handle, bytes.extend(size_t(file.st_size)), size_t(file.st_size), MYF(0));
-  my_close(handle, MYF(0));
-  if (read != size_t(file.st_size))
+  if (!read_file(file_name, &bytes))
     return File_state::FOREIGN;
   static const char VIEW[]= "TYPE=";
-  if (read >= sizeof(VIEW) && !memcmp(bytes.data(), VIEW, sizeof(VIEW) - 1))
+  if (bytes.size() >= sizeof(VIEW) && !memcmp(bytes.data(), VIEW, sizeof(VIEW) - 1))
     return File_state::FOREIGN;
   LEX_CUSTRING id;
   if (id_of_image(bytes.data(), bytes.size(), &id) && recorded.is_of(id))
@@ -403,11 +414,32 @@ static void restore_file(void *, PandoBytes table)
                     my_errno);
 }
 
+/* DROP and RENAME were done, and a power cut has undone what the server did after them. */
+static void remove_file(void *, PandoBytes table, PandoBytes id)
+{
+  const std::string path(reinterpret_cast<const char *>(table.data), table.len);
+  const std::string file_name= std::string(mysql_real_data_home) + "/" + path + reg_ext;
+  Bytes bytes;
+  LEX_CUSTRING found;
+  char hex[2 * MY_UUID_SIZE + 1];
+  if (pando_table_exists(db, table) || !read_file(file_name.c_str(), &bytes) ||
+      !id_of_image(bytes.data(), bytes.size(), &found) || hex_of(found, hex) != id.len || memcmp(hex, id.data, id.len))
+    return;
+  if (my_delete(file_name.c_str(), MYF(0)))
+    sql_print_error("PANDO: table %s is gone, but its file %s cannot be removed (errno %d)", path.c_str(),
+                    file_name.c_str(), my_errno);
+  else
+    sql_print_warning("PANDO: table %s is gone since before the crash; its file %s was removed", path.c_str(),
+                      file_name.c_str());
+}
+
 /* After the server has finished or undone the DDL that a crash interrupted. */
 int restore_definition_files(handlerton *)
 {
-  if (db)
-    pando_definitions_visit(db, {nullptr, 0}, nullptr, restore_file);
+  if (!db)
+    return 0;
+  pando_definitions_visit(db, {nullptr, 0}, nullptr, restore_file);
+  pando_names_gone_visit(db, nullptr, remove_file);
   return 0;
 }
 

@@ -1805,6 +1805,17 @@ uint8_t pando_table_exists(const struct PandoDb *db, struct PandoBytes path);
 uint8_t pando_table_is_renamed(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes id);
 
 /**
+ * Calls `visit` with `context`, each name that a table has lost by DROP or RENAME not long before the last stop, and the id
+ * of the definition that it had.
+ *
+ * # Safety
+ * `db` is open, and `visit` may be called with `context`.
+ */
+void pando_names_gone_visit(const struct PandoDb *db,
+                            void *context,
+                            void (*visit)(void *context, struct PandoBytes path, struct PandoBytes id));
+
+/**
  * Calls `visit` with `context` and the path of each table whose definition has an image, in order: those of a database
  * (the name of its folder), or with a null pointer all.
  *

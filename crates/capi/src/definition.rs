@@ -150,6 +150,27 @@ pub unsafe extern "C" fn pando_table_is_renamed(db: *const PandoDb, path: PandoB
     guard(|| u8::from(db.is_renamed(&path, &id)))
 }
 
+/// Calls `visit` with `context`, each name that a table has lost by DROP or RENAME not long before the last stop, and the id
+/// of the definition that it had.
+///
+/// # Safety
+/// `db` is open, and `visit` may be called with `context`.
+#[no_mangle]
+pub unsafe extern "C" fn pando_names_gone_visit(
+    db: *const PandoDb,
+    context: *mut std::ffi::c_void,
+    visit: unsafe extern "C" fn(context: *mut std::ffi::c_void, path: PandoBytes, id: PandoBytes),
+) {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    for (path, id) in guard(|| db.names_gone()) {
+        // SAFETY: the caller vouches for it.
+        unsafe {
+            visit(context, PandoBytes::from_slice(path.as_bytes()), PandoBytes::from_slice(id.as_bytes()))
+        };
+    }
+}
+
 /// Calls `visit` with `context` and the path of each table whose definition has an image, in order: those of a database
 /// (the name of its folder), or with a null pointer all.
 ///

@@ -181,6 +181,7 @@ impl Db {
 
     fn tick_log(self: &Arc<Self>) {
         self.retry_rollbacks();
+        self.settle_gone(false);
         match self.wal.tick() {
             Ok(()) => self.background.log_failure.clear(),
             Err(error) => self.note_failure(&self.background.log_failure, "log write", &error),

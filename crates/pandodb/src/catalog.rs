@@ -93,7 +93,7 @@ impl Catalog {
         let content = self.content.lock();
         let found = content.intents.iter().find(|(_, intent)| match intent {
             Intent::Create { path: left } | Intent::Drop { path: left } => left == path,
-            Intent::Rename { .. } | Intent::Files { .. } => false,
+            Intent::Rename { .. } | Intent::Files { .. } | Intent::Gone { .. } => false,
         });
         found.map(|(id, _)| *id)
     }

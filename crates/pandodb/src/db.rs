@@ -49,6 +49,8 @@ pub struct Db {
     pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
+    /// Names that tables have lost, until the directories are synced.
+    pub(crate) gone: Mutex<Vec<crate::gone::Gone>>,
     /// Open dictionaries, the catalog's included; in order, so that a simulated run repeats exactly.
     pub(crate) dicts: RwLock<BTreeMap<DictId, Arc<Dict>>>,
     /// Open tables by normalized path; in order, likewise.
@@ -119,6 +121,7 @@ impl Db {
             removed: Removed::default(),
             prepared: PreparedTxns::new(&parts.unresolved),
             ddl: Mutex::new(()),
+            gone: Mutex::default(),
             dicts: RwLock::new(parts.dicts),
             tables: RwLock::new(BTreeMap::new()),
             held_log: Mutex::new(parts.held_log),
@@ -146,6 +149,7 @@ impl Db {
     pub fn close(&self) -> Result<()> {
         self.background.stop();
         self.stop_loads();
+        self.settle_gone(true);
         self.wal.sync_all()?;
         let mut first_error = None;
         for dict in self.open_dicts() {

@@ -228,11 +228,11 @@ impl Db {
 
     fn drop_described(&self, descriptor: &TableDescriptor) -> Result<()> {
         let (id, path) = (descriptor.id, descriptor.path.clone());
-        self.change_catalog(Change {
-            remove: Some((id, path.clone())),
-            intend: vec![(id, Intent::Drop { path: path.clone() })],
-            ..Change::default()
-        })?;
+        let gone = self.intent_gone(descriptor);
+        let mut intend = vec![(id, Intent::Drop { path: path.clone() })];
+        intend.extend(gone.clone());
+        self.change_catalog(Change { remove: Some((id, path.clone())), intend, ..Change::default() })?;
+        self.note_gone(gone);
         let dir = table_dir(&self.base_dir, &path);
         self.keep_space(&dir, &descriptor.dictionaries);
         self.forget(descriptor);
@@ -271,16 +271,17 @@ impl Db {
         }
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
-        let seqno = self.change_catalog(Change {
-            put: vec![new.clone()],
-            intend: vec![(id, intent)],
-            ..Change::default()
-        })?;
+        let gone = self.intent_gone(&old);
+        let mut intend = vec![(id, intent)];
+        intend.extend(gone.clone());
+        let seqno = self.change_catalog(Change { put: vec![new.clone()], intend, ..Change::default() })?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
-            self.change_catalog(Change { put: vec![old], fulfil: vec![id], ..Change::default() })?;
+            let fulfil = std::iter::once(id).chain(gone.map(|(id, _)| id)).collect();
+            self.change_catalog(Change { put: vec![old], fulfil, ..Change::default() })?;
             return Err(error);
         }
+        self.note_gone(gone);
         // From here on the table has its new name, whatever fails.
         self.follow_rename(&from, &new, &dir, seqno);
         match self.sync_names(&dir, &old_dir) {
@@ -404,6 +405,10 @@ impl Db {
     pub(crate) fn finish_intents(&self) {
         let _one_ddl = self.ddl.lock();
         for (id, intent) in self.catalog.intents() {
+            if let Intent::Gone { .. } = intent {
+                self.note_gone(Some((id, intent)));
+                continue;
+            }
             match self.finish_intent(&intent) {
                 Ok(()) => self.fulfil(id),
                 Err(error) => self.log(LogLevel::Warning, &format!("cannot finish {intent:?} now: {error}")),
@@ -426,6 +431,7 @@ impl Db {
                 self.remove_dir(&table_dir(&self.base_dir, path))
             }
             Intent::Files { table, files } => self.remove_unnamed(*table, files),
+            Intent::Gone { .. } => Ok(()),
             Intent::Rename { to, .. } => {
                 // Recovery has moved the directory before it opened files, if it could.
                 let dir = table_dir(&self.base_dir, to);

@@ -128,6 +128,8 @@ pub(crate) enum Intent {
     /// Files of the table with this id that its descriptor does not name are to be removed: indexes that were
     /// being built, or were dropped.
     Files { table: u64, files: Vec<String> },
+    /// A table with this definition has lost this name: the server may still have a file of it (`gone`).
+    Gone { path: String, definition: String },
 }
 
 impl TableDescriptor {

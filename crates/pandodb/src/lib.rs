@@ -29,6 +29,7 @@ mod descriptor;
 mod error;
 mod escalation;
 mod failure;
+mod gone;
 mod heap;
 mod horizon;
 mod idle;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{count, directories, disk, fill, open, spec};
 use pando_storage::vfs::{FaultKind, OpenMode};
-use pandodb::{Db, EngineError, Error, SimVfs, Vfs};
+use pandodb::{Db, EngineError, Error, SimVfs, TableSpec, Vfs};
 
 const ROWS: u32 = 300;
 
@@ -282,4 +282,33 @@ fn files_of_others_in_the_directory_of_a_table_stay() {
         vfs.remove_dir_all(Path::new("/data/db/a.pando")).unwrap();
     }
     db.create_table(&spec("./db/a")).unwrap();
+}
+
+#[test]
+fn names_that_tables_have_lost_are_known_after_a_crash_and_until_directories_are_synced() {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    for path in ["./db/dropped", "./db/renamed", "./db/#sql-alter-1", "./db/t#P#p0"] {
+        db.create_table(&TableSpec { definition: path.into(), ..spec(path) }).unwrap();
+    }
+    db.drop_table("./db/dropped").unwrap();
+    db.rename_table("./db/renamed", "./db/now").unwrap();
+    db.rename_table("./db/#sql-alter-1", "./db/new").unwrap();
+    db.drop_table("./db/t#P#p0").unwrap();
+    let gone = |path: &str| (format!("db/{path}"), format!("./db/{path}"));
+    let expected = [gone("dropped"), gone("renamed")];
+    drop(db);
+    let vfs = vfs.crash();
+    let db = open(&vfs).unwrap();
+    assert_eq!(db.names_gone(), expected);
+    db.tick();
+    assert_eq!(db.names_gone(), expected, "not yet");
+    vfs.advance_micros(60_000_000);
+    db.tick();
+    assert_eq!(db.names_gone(), []);
+    db.rename_table("./db/now", "./db/then").unwrap();
+    assert_eq!(db.names_gone().len(), 1);
+    db.close().unwrap();
+    drop(db);
+    assert_eq!(open(&vfs.crash()).unwrap().names_gone(), []);
 }
