@@ -22,9 +22,9 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pando_base::locks::{Condvar, Mutex};
 use pando_base::{DictId, Error};
 use pando_tree::Debt;
-use parking_lot::{Condvar, Mutex};
 
 use crate::db::Db;
 use crate::failure::Failure;

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use pando_base::locks::{Condvar, Mutex};
 use pando_load::{Task, Workers};
-use parking_lot::{Condvar, Mutex};
 
 /// See the head of this file.
 #[derive(Debug)]
