@@ -137,7 +137,7 @@ impl Db {
         });
         db.restore_prepared(parts.unresolved, parts.private)?;
         db.finish_intents();
-        db.background.start(&db);
+        db.background.start(&db)?;
         Ok(db)
     }
 
