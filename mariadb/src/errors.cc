@@ -44,6 +44,8 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_UNSUPPORTED,   HA_ERR_UNSUPPORTED,        WARN},
   /* The encoder's own number counts. */
   {PANDO_STATUS_REFUSED,       HA_ERR_INTERNAL_ERROR,     NOTHING},
+  /* The error log has it already. */
+  {PANDO_STATUS_BUG,           HA_ERR_INTERNAL_ERROR,     ROLL_BACK | WARN},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -54,7 +56,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_REFUSED) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_BUG) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 
@@ -64,6 +66,13 @@ void error_text(String *text)
 {
   PandoBytes bytes= pando_error_text();
   text->copy(reinterpret_cast<const char *>(bytes.data), uint32(bytes.len), system_charset_info);
+}
+
+void warn_of_error(THD *thd)
+{
+  String text;
+  error_text(&text);
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text.c_ptr_safe());
 }
 
 int error_of(PandoStatus status, THD *thd)

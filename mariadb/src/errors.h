@@ -15,6 +15,9 @@ int error_of(PandoStatus status, THD *thd);
 /* Text of the last answer on this thread. */
 void error_text(String *text);
 
+/* Tells the client of it, who gets what was asked for in another way. */
+void warn_of_error(THD *thd);
+
 void log_line(PandoLogLevel level, const char *line);
 
 } // namespace pando

@@ -218,6 +218,7 @@ private:
 
   /* --- read.cc --- */
   int search(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag);
+  pando::Image image_of(ha_rkey_function flag) const;
   bool is_whole_unique_key(const uchar *key, key_part_map map);
   void set_range_stop();
 
@@ -321,6 +322,7 @@ private:
   pando::Bytes m_same;           /* what index_next_same keeps to */
   pando::Bytes m_resume;
   const key_range *m_range_end= nullptr;
+  bool m_begins_range= false; /* a search is for where a range begins */
 
   std::unique_ptr<pando::Row_filter> m_filter; /* what was pushed */
 

@@ -114,16 +114,16 @@ void Index_layout::encode_value(Bytes *out, const uchar *record, PandoBytes row_
   }
 }
 
-void Index_layout::encode_image(Bytes *out, const uchar *image, key_part_map map)
+void Index_layout::encode_image(Bytes *out, const uchar *image, key_part_map map, Image what)
 {
   uint i= 0;
   for (; i < part_count() && (map & (key_part_map(1) << i)); i++)
-    image+= m_parts[i].encode_image(out, image);
+    image+= m_parts[i].encode_image(out, image, what);
   /* HA_WHOLE_KEY means the parts that the user has defined. */
   if (m_is_unique || map == HA_WHOLE_KEY)
     return;
   for (uint j= 0; j < m_suffix_parts.size() && (map & (key_part_map(1) << i)); i++, j++)
-    image+= m_primary->m_parts[m_suffix_parts[j]].encode_image(out, image);
+    image+= m_primary->m_parts[m_suffix_parts[j]].encode_image(out, image, what);
 }
 
 /* Finds the suffix and what comes after it in the value. */

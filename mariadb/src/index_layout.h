@@ -58,7 +58,7 @@ public:
   void encode_value(Bytes *out, const uchar *record, PandoBytes row_key, bool alone);
 
   /* Bytes of a search key: the parts that the map has, extended ones included. */
-  void encode_image(Bytes *out, const uchar *image, key_part_map map);
+  void encode_image(Bytes *out, const uchar *image, key_part_map map, Image what= Image::EXACT);
 
   /* The row's key in dictionary 0 from a secondary entry. */
   bool row_key_of(PandoBytes key, PandoBytes value, Bytes *out);

@@ -185,13 +185,15 @@ ha_rows ha_pando::records_in_range(uint index, const key_range *min, const key_r
   bool has_from= min != nullptr, has_to= max != nullptr;
   if (min)
   {
-    layout.encode_image(&from, min->key, min->keypart_map);
+    layout.encode_image(&from, min->key, min->keypart_map,
+                        min->flag == HA_READ_KEY_OR_NEXT ? Image::FIRST : Image::EXACT);
     if (min->flag == HA_READ_AFTER_KEY && !after_prefix(&from))
       return 1;
   }
   if (max)
   {
-    layout.encode_image(&to, max->key, max->keypart_map);
+    layout.encode_image(&to, max->key, max->keypart_map,
+                        max->flag == HA_READ_AFTER_KEY ? Image::LAST : Image::EXACT);
     if (max->flag == HA_READ_AFTER_KEY)
       has_to= after_prefix(&to);
   }

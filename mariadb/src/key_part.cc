@@ -69,6 +69,27 @@ void Key_part::init_string(const KEY_PART_INFO *part)
     m_chars_max= part->length / m_collation->mbmaxlen;
   /* The filling of a CHAR comes back by itself; how many spaces ended a VARCHAR does not. */
   m_is_lossless= m_order.is_bytes() && (is_char || !m_order.drops_spaces());
+  if (is_char && (m_collation->state & MY_CS_NOPAD))
+    init_smallest();
+}
+
+void Key_part::init_smallest()
+{
+  int size= my_ci_wc_mb(m_collation, m_collation->min_sort_char, m_smallest, m_smallest + sizeof(m_smallest));
+  m_smallest_size= size > 0 ? uint(size) : m_collation->mbminlen;
+  if (size <= 0)
+    memset(m_smallest, 0, m_smallest_size);
+}
+
+/* Some collations fill with zeros whatever their smallest character is. Where the image does not end with either, but with spaces,
+   it is that of a value. */
+size_t Key_part::without_smallest(const uchar *image, size_t size) const
+{
+  static const uchar ZEROS[MY_CS_MBMAXLEN]= {};
+  const uint step= m_smallest_size;
+  while (size >= step && (!memcmp(image + size - step, m_smallest, step) || !memcmp(image + size - step, ZEROS, step)))
+    size-= step;
+  return size;
 }
 
 void Key_part::complement(Bytes *out, size_t from) const
@@ -105,7 +126,7 @@ void Key_part::encode(Bytes *out, const uchar *record)
   complement(out, from);
 }
 
-uint Key_part::encode_image(Bytes *out, const uchar *image)
+uint Key_part::encode_image(Bytes *out, const uchar *image, Image what)
 {
   const size_t from= out->size();
   if (m_column.nullable())
@@ -121,7 +142,11 @@ uint Key_part::encode_image(Bytes *out, const uchar *image)
   if (m_kind != Kind::STRING)
     encode_value(out, image);
   else if (m_column.layout() == Layout::CHAR)
-    encode_string(out, image, my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(image), m_size));
+  {
+    const bool is_least= what == (is_reverse() ? Image::LAST : Image::FIRST);
+    const size_t size= is_least && m_smallest_size ? without_smallest(image, m_size) : m_size;
+    encode_string(out, image, my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(image), size));
+  }
   else
     encode_string(out, image + HA_KEY_BLOB_LENGTH, uint2korr(image));
   complement(out, from);

@@ -19,6 +19,19 @@
 
 namespace pando {
 
+/* What an image of a key stands for.
+
+   Of a CHAR in a NO PAD collation the server thinks with its filling when it puts ranges together, and without it when it compares
+   values, as keys do. The two differ where something that sorts below a space follows: the range of `LIKE 's%'` begins at 's' and smallest
+   characters up to the length of the column, which is below 's' and its spaces, and above 's'. So of the beginning of a range such
+   characters at the end do not count. The range then begins lower than it has to; the server looks at each row again. */
+enum class Image : uint8_t
+{
+  EXACT,
+  FIRST, /* of a range that has it: where the range begins in the order of keys */
+  LAST   /* where it ends; of a part that sorts descending, that is where the range of values begins */
+};
+
 class Key_part
 {
 public:
@@ -41,7 +54,7 @@ public:
 
   void encode(Bytes *out, const uchar *record);
   /* From the server's image of a key; says how long the part's image is. */
-  uint encode_image(Bytes *out, const uchar *image);
+  uint encode_image(Bytes *out, const uchar *image, Image what);
 
   /* Passes the part; says whether it is NULL. False: the bytes are not those of a key. */
   bool skip(Reader *reader, bool *is_null) const;
@@ -54,6 +67,8 @@ private:
   enum class Kind : uint8_t { INTEGER, BYTES, REAL, BIT, STRING };
 
   void init_string(const KEY_PART_INFO *part);
+  void init_smallest();
+  size_t without_smallest(const uchar *image, size_t size) const;
   void encode_value(Bytes *out, const uchar *value);
   void encode_string(Bytes *out, const uchar *bytes, size_t size);
   void encode_real(uchar *to, const uchar *value) const;
@@ -67,6 +82,8 @@ private:
   uint m_image_size= 0;      /* with null byte and length bytes */
   uint m_fixed_size= 0;
   uint m_chars_max= 0;       /* of a string: characters that take part, 0: bytes count */
+  uint m_smallest_size= 0;   /* of a CHAR without PAD: bytes of the character with which the server begins ranges */
+  uchar m_smallest[MY_CS_MBMAXLEN];
   uchar m_mask= 0;
   Kind m_kind= Kind::BYTES;
   bool m_is_signed= false;

@@ -281,8 +281,12 @@ static bool answer(THD *thd, PandoQuery *query, const std::vector<TABLE *> &tabl
     engine_tables.push_back(static_cast<ha_pando *>(table->file)->engine_table());
   if (thd->lex->describe)
     return pando_query_is_answerable(query, engine_tables.data(), engine_tables.size());
-  return !static_cast<ha_pando *>(tables[0]->file)
-            ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
+  const PandoStatus status= static_cast<ha_pando *>(tables[0]->file)
+                              ->answer(query, engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd));
+  /* The server answers it then. */
+  if (status == PANDO_STATUS_BUG)
+    warn_of_error(thd);
+  return status == PANDO_STATUS_OK;
 }
 
 /* Digits before the point that a sum or an average has, beyond those that its column of the temporary table can keep. The

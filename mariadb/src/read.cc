@@ -101,9 +101,26 @@ void ha_pando::set_range_stop()
   if (!m_range_end)
     return;
   m_stop.clear();
-  m_layouts[active_index].encode_image(&m_stop, m_range_end->key, m_range_end->keypart_map);
+  m_layouts[active_index].encode_image(&m_stop, m_range_end->key, m_range_end->keypart_map,
+                                       m_range_end->flag == HA_READ_AFTER_KEY ? Image::LAST : Image::EXACT);
   m_has_stop= m_range_end->flag == HA_READ_BEFORE_KEY || after_prefix(&m_stop);
   m_range_stop= m_has_stop;
+}
+
+/* Who looks for the smallest value (MIN) wants no other; ranges come from those who look at rows again. Partitions are searched for where
+   a range begins without being told that it is one. Down from the end of a range, nobody tells. */
+Image ha_pando::image_of(ha_rkey_function flag) const
+{
+  switch (flag)
+  {
+  case HA_READ_KEY_OR_NEXT:
+    return m_begins_range || table->part_info ? Image::FIRST : Image::EXACT;
+  case HA_READ_PREFIX_LAST_OR_PREV:
+  case HA_READ_KEY_OR_PREV:
+    return Image::LAST;
+  default:
+    return Image::EXACT;
+  }
 }
 
 int ha_pando::search(uchar *record, const uchar *key, key_part_map map, ha_rkey_function flag)
@@ -111,7 +128,7 @@ int ha_pando::search(uchar *record, const uchar *key, key_part_map map, ha_rkey_
   Index_layout &layout= m_layouts[active_index];
   m_search.clear();
   if (key)
-    layout.encode_image(&m_search, key, map);
+    layout.encode_image(&m_search, key, map, image_of(flag));
   m_same.assign(m_search.data(), m_search.size());
   m_keep_same= false;
   set_range_stop();
@@ -203,8 +220,10 @@ int ha_pando::read_range_first(const key_range *start, const key_range *end, boo
   in_range_check_pushed_down= true;
   m_is_sorted= sorted;
   m_range_end= end;
+  m_begins_range= true;
   int error= handler::read_range_first(start, end, is_equal, sorted);
   m_range_end= nullptr;
+  m_begins_range= false;
   return error;
 }
 

@@ -133,7 +133,13 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
       status= pando_cursor_fetch(m_cursor, txn(), &wanted, &m_batch);
     }
     if (status && status != PANDO_STATUS_NOT_FOUND)
-      return fail(status);
+    {
+      const int error= fail(status);
+      /* This cursor does not serve any more. */
+      if (status == PANDO_STATUS_BUG)
+        close_scan();
+      return error;
+    }
     if (m_batch.count || m_batch.ended || !wanted.filter)
       break;
     /* It has looked at many rows in vain. */

@@ -107,6 +107,10 @@ enum PandoStatus
    * The encoder of a load refused a row; see `pando_load_finish`.
    */
   PANDO_STATUS_REFUSED = 18,
+  /**
+   * A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
+   */
+  PANDO_STATUS_BUG = 19,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1601,7 +1605,7 @@ struct PandoCursor *pando_cursor_new(const struct PandoTxn *txn,
 void pando_cursor_free(struct PandoCursor *cursor);
 
 /**
- * Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again.
+ * Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again; after `Bug`, it can only be freed.
  *
  * # Safety
  * `cursor` and `txn` are alive and belong to this thread, `fetch` and `batch` are valid.
@@ -2226,7 +2230,8 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
 
 /**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
- * `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
+ * `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
+ * have changed. The rows can be read from then on, and stay.
  * With `read` `Shared` or `Exclusive` it is answered from the newest state, and all rows of the tables are locked, if nobody
  * is in the way.
  *
@@ -2545,7 +2550,7 @@ void pando_txn_rollback_to(struct PandoTxn *txn, uint64_t mark);
 
 /**
  * Commits. Whatever comes back, the transaction is over; but one that was prepared stays so after an error,
- * without this object, which has a new id then.
+ * without this object, which has a new id then. One that has met a bug is rolled back: `Bug`.
  *
  * # Safety
  * The transaction is alive and belongs to this thread.

@@ -36,5 +36,5 @@ pub unsafe extern "C" fn pando_buffer_free(buffer: *mut PandoBuffer) {
 #[no_mangle]
 pub unsafe extern "C" fn pando_buffer_bytes(buffer: *const PandoBuffer) -> PandoBytes {
     // SAFETY: the caller vouches for it.
-    PandoBytes::from_slice(unsafe { &(*buffer).bytes })
+    guard(|| PandoBytes::from_slice(unsafe { &(*buffer).bytes }))
 }

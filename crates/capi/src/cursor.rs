@@ -7,8 +7,8 @@ use pandodb::{Cursor, EngineError, FilteredRows, LockMode, LockWait, ReadMode, T
 use crate::batch::{Arena, PandoBatch};
 use crate::bytes::PandoBytes;
 use crate::filter::PandoFilter;
-use crate::guard::guard;
-use crate::status::{run, PandoStatus};
+use crate::guard::{guard, meet_planted_bug};
+use crate::status::PandoStatus;
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
 
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn pando_cursor_free(cursor: *mut PandoCursor) {
     });
 }
 
-/// Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again.
+/// Fetches rows. `NotFound`: there is none. After an error the cursor has to seek again; after `Bug`, it can only be freed.
 ///
 /// # Safety
 /// `cursor` and `txn` are alive and belong to this thread, `fetch` and `batch` are valid.
@@ -165,11 +165,12 @@ pub unsafe extern "C" fn pando_cursor_fetch(
     batch: *mut PandoBatch,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all four.
-    let (cursor, txn, fetch, batch) = unsafe { (&mut *cursor, &mut (*txn).txn, &*fetch, &mut *batch) };
-    run(|| {
+    let (cursor, txn, fetch, batch) = unsafe { (&mut *cursor, &mut *txn, &*fetch, &mut *batch) };
+    txn.run(|PandoTxn { txn, .. }| {
         cursor.arena.clear();
         // SAFETY: the caller's bytes stay for the call.
         let (key, stop) = unsafe { (fetch.key.as_slice(), fetch.stop.as_option()) };
+        meet_planted_bug(key);
         // SAFETY: the caller vouches for it, if there is one.
         if let Some(filter) = unsafe { fetch.filter.as_ref() } {
             let ended = cursor.fill_filtered(txn, fetch, filter, key, stop)?;

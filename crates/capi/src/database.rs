@@ -128,7 +128,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
     // SAFETY: the caller vouches for both.
     let (given, out) = unsafe { (&*options, &mut *out) };
     let sink = log_sink(given.log);
-    report_panics_to(sink.clone());
+    report_panics_to(given.log);
     run(|| {
         // SAFETY: as above.
         let (base_dir, engine_dir) = unsafe { (given.base_dir.to_path(), given.engine_dir.to_path()) };
@@ -274,7 +274,7 @@ fn metric_names() -> &'static [CString] {
 /// How many counters there are.
 #[no_mangle]
 pub extern "C" fn pando_metric_count() -> u32 {
-    Metrics::TABLE.len() as u32
+    guard(|| Metrics::TABLE.len() as u32)
 }
 
 /// Name of a counter; valid for ever. Null beyond the last.

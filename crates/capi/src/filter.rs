@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pando_query::RowFilter;
 use pandodb::{RowCondition, Table};
 
-use crate::guard::guard;
+use crate::guard::{contain, guard};
 use crate::query::PandoQuery;
 use crate::table::PandoTable;
 
@@ -37,19 +37,13 @@ pub unsafe extern "C" fn pando_filter_new(
 ) -> *mut PandoFilter {
     // SAFETY: the caller vouches for both.
     let (query, table) = unsafe { (&mut *query, &(*table).table) };
-    guard(|| {
-        let filter = query.take_finished().and_then(|query| query.into_row_filter(table));
-        filter.map_or(std::ptr::null_mut(), |filter| {
-            let filter = Arc::new(filter);
-            let condition = filter.clone();
-            Box::into_raw(Box::new(PandoFilter {
-                filter,
-                condition,
-                table: table.clone(),
-                needed: Vec::new(),
-            }))
-        })
-    })
+    // Without a filter the scan gives all rows.
+    let made = contain(|| {
+        let filter = Arc::new(query.take_finished().and_then(|query| query.into_row_filter(table))?);
+        let condition = filter.clone();
+        Some(Box::new(PandoFilter { filter, condition, table: table.clone(), needed: Vec::new() }))
+    });
+    made.ok().flatten().map_or(std::ptr::null_mut(), Box::into_raw)
 }
 
 /// Of rows that scans give from now on, only the columns at these positions of the table's current layout count, and the key.

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pandodb::layout::{ColumnType, Kind, Layouts, NewColumn, Source, Value};
 use pandodb::{IndexChange, TableChange};
-use parking_lot::Mutex;
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
 use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
-use crate::status::{run, PandoStatus};
+use crate::status::{run, run_contained, PandoStatus};
 use crate::table::{compression_of, PandoCompression, PandoTable};
 
 /// What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn pando_table_layout(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (table, out) = unsafe { (&*table, &mut *out) };
-    run(|| match table.layouts.get(version) {
+    run_contained(|| match table.layouts.get(version) {
         Some(layout) => {
             *out = layout;
             Ok(PandoStatus::Ok)

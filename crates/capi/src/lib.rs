@@ -12,8 +12,9 @@
 //!   and tables may be shared.
 //! - Functions that can fail return a [`PandoStatus`]; its text for people is
 //!   [`pando_error_text`], valid on the same thread until the next call.
-//! - Panics do not cross: a panic is a bug, the state after it is not trusted. It is logged with
-//!   its backtrace and the process stops ([`guard`]).
+//! - Panics do not cross: a panic is a bug, the state after it is not trusted. It is logged with its backtrace. Where only a
+//!   statement and its transaction were in the middle of something, the status is `Bug` and the transaction can only be rolled
+//!   back; else the process stops ([`guard`]).
 
 /// Of all that is Rust in the plugin.
 #[global_allocator]
@@ -44,6 +45,7 @@ pub use buffer::*;
 pub use bytes::PandoBytes;
 pub use cursor::*;
 pub use database::*;
+pub use definition::*;
 pub use filter::*;
 pub use index_build::*;
 pub use layout::*;

@@ -286,7 +286,9 @@ pub unsafe extern "C" fn pando_load_duplicate(
 ) {
     // SAFETY: the caller vouches for all of them.
     let (txn, key, value) = unsafe { (&*txn, &mut *key, &mut *value) };
-    let (found_key, found_value) = txn.loaded_duplicate();
-    *key = PandoBytes::from_slice(found_key);
-    *value = PandoBytes::from_slice(found_value);
+    guard(|| {
+        let (found_key, found_value) = txn.loaded_duplicate();
+        *key = PandoBytes::from_slice(found_key);
+        *value = PandoBytes::from_slice(found_value);
+    });
 }

@@ -16,8 +16,8 @@ use pandodb::{LockMode, Table, Txn};
 
 use crate::bytes::PandoBytes;
 use crate::cursor::PandoRead;
-use crate::guard::guard;
-use crate::status::{run, PandoStatus};
+use crate::guard::{contain, guard, meet_planted_bug};
+use crate::status::{run_contained, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
 
@@ -246,6 +246,7 @@ impl Context {
 fn collation(compare: PandoCompareTexts, collation: *const c_void) -> Collation {
     let context = Context(collation);
     Collation(Arc::new(move |a: &[u8], b: &[u8]| -> Ordering {
+        meet_planted_bug(a);
         compare(context.pointer(), PandoBytes::from_slice(a), PandoBytes::from_slice(b)).cmp(&0)
     }))
 }
@@ -284,9 +285,8 @@ pub unsafe extern "C" fn pando_query_free(query: *mut PandoQuery) {
 /// `query` is alive; the collation lives as long as the query.
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: PandoQueryColumn) -> u32 {
-    guard(|| {
-        // SAFETY: the caller vouches for it.
-        let query = unsafe { &mut *query };
+    // SAFETY: the caller vouches for it.
+    unsafe { &mut *query }.build(|query| {
         let place = match usize::try_from(column.position) {
             Ok(position) => Place::Stored(position),
             Err(_) => Place::Key {
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: Pand
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_expression(query: *mut PandoQuery, expression: PandoExpression) -> u32 {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { &mut *query }.expression(expression))
+    unsafe { &mut *query }.build(|query| query.expression(expression))
 }
 
 /// Says that two columns of different tables are equal.
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn pando_query_expression(query: *mut PandoQuery, expressi
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_equality(query: *mut PandoQuery, first: u32, second: u32) {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { &mut *query }.query.equalities.push((first as usize, second as usize)));
+    unsafe { &mut *query }.build(|query| query.query.equalities.push((first as usize, second as usize)));
 }
 
 /// Adds a condition: that the column's texts are such as a pattern says.
@@ -341,12 +341,12 @@ pub unsafe extern "C" fn pando_query_matches(
     pattern: *const c_void,
 ) {
     let pattern = Context(pattern);
-    guard(|| {
+    // SAFETY: the caller vouches for it.
+    unsafe { &mut *query }.build(|query| {
         let predicate = Predicate(Arc::new(move |text: &[u8]| {
             matches(pattern.pointer(), PandoBytes::from_slice(text)) != 0
         }));
-        // SAFETY: the caller vouches for it.
-        unsafe { &mut *query }.add(Some((Filter::Matches(column as usize, predicate), 1)));
+        query.add(Some((Filter::Matches(column as usize, predicate), 1)));
     });
 }
 
@@ -361,9 +361,8 @@ pub unsafe extern "C" fn pando_query_compare(
     first: u32,
     second: u32,
 ) {
-    guard(|| {
-        // SAFETY: the caller vouches for it.
-        let query = unsafe { &mut *query };
+    // SAFETY: the caller vouches for it.
+    unsafe { &mut *query }.build(|query| {
         let compared = |comparison| Filter::CompareColumns(first as usize, comparison, second as usize);
         query.add(comparison_of(operator).map(|comparison| (compared(comparison), 1)));
     });
@@ -375,18 +374,19 @@ pub unsafe extern "C" fn pando_query_compare(
 /// `query` is alive, and so are the bytes of the text; the collation lives as long as the query.
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_constant(query: *mut PandoQuery, constant: PandoConstant) {
-    guard(|| {
-        // SAFETY: the caller vouches for it.
-        let query = unsafe { &mut *query };
-        query.constants.push(match constant {
+    // SAFETY: the caller vouches for it.
+    unsafe { &mut *query }.build(|query| {
+        let constant = match constant {
             PandoConstant { is_null: 1, .. } => Constant::Null,
             PandoConstant { is_text: 1, text, .. } => {
                 // SAFETY: the caller vouches for it.
                 let text = unsafe { text.as_slice() }.to_vec();
+                meet_planted_bug(&text);
                 Constant::Text(text, collation(query.compare, constant.collation))
             }
             PandoConstant { low, high, scale, .. } => Constant::Number { value: number(low, high), scale },
-        });
+        };
+        query.constants.push(constant);
     });
 }
 
@@ -402,7 +402,7 @@ pub unsafe extern "C" fn pando_query_condition(
     count: u32,
 ) {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { &mut *query }.condition(operator, column as usize, count as usize));
+    unsafe { &mut *query }.build(|query| query.condition(operator, column as usize, count as usize));
 }
 
 /// Adds a column that makes groups.
@@ -412,7 +412,7 @@ pub unsafe extern "C" fn pando_query_condition(
 #[no_mangle]
 pub unsafe extern "C" fn pando_query_group(query: *mut PandoQuery, column: u32) {
     // SAFETY: the caller vouches for it.
-    guard(|| unsafe { &mut *query }.query.groups.push(column as usize));
+    unsafe { &mut *query }.build(|query| query.query.groups.push(column as usize));
 }
 
 /// Adds an aggregate.
@@ -425,7 +425,8 @@ pub unsafe extern "C" fn pando_query_aggregate(
     aggregate: PandoAggregate,
     column: u32,
 ) {
-    guard(|| {
+    // SAFETY: the caller vouches for it.
+    unsafe { &mut *query }.build(|query| {
         let column = column as usize;
         let aggregate = match aggregate {
             PandoAggregate::Rows => Aggregate::Rows,
@@ -435,8 +436,7 @@ pub unsafe extern "C" fn pando_query_aggregate(
             PandoAggregate::Max => Aggregate::Max(column),
             PandoAggregate::Distinct => Aggregate::Distinct(column),
         };
-        // SAFETY: the caller vouches for it.
-        unsafe { &mut *query }.query.aggregates.push(aggregate);
+        query.query.aggregates.push(aggregate);
     });
 }
 
@@ -452,15 +452,17 @@ pub unsafe extern "C" fn pando_query_is_answerable(
 ) -> u8 {
     // SAFETY: the caller vouches for all.
     let (query, tables) = unsafe { (&mut *query, std::slice::from_raw_parts(tables, count)) };
-    guard(|| {
+    let is_answerable = contain(|| {
         // SAFETY: the caller vouches for them.
         let tables: Vec<&Table> = tables.iter().map(|table| &*unsafe { &**table }.table).collect();
-        u8::from(query.finish() && query.query.is_answerable(&tables))
-    })
+        query.finish() && query.query.is_answerable(&tables)
+    });
+    u8::from(is_answerable == Ok(true))
 }
 
 /// Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
-/// `Unsupported`: it is to be answered some other way, nothing has come of it. The rows can be read from then on, and stay.
+/// `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
+/// have changed. The rows can be read from then on, and stay.
 /// With `read` `Shared` or `Exclusive` it is answered from the newest state, and all rows of the tables are locked, if nobody
 /// is in the way.
 ///
@@ -480,7 +482,7 @@ pub unsafe extern "C" fn pando_query_run(
     // SAFETY: the caller vouches for all.
     let (query, txn, tables) = unsafe { (&mut *query, &mut *txn, std::slice::from_raw_parts(tables, count)) };
     let context = Context(context);
-    run(|| {
+    run_contained(|| {
         if !query.finish() {
             return Ok(PandoStatus::Unsupported);
         }
@@ -562,6 +564,14 @@ fn comparison_of(operator: PandoOperator) -> Option<Comparison> {
 }
 
 impl PandoQuery {
+    /// Adds something to the query. After a panic it is one that is put together wrongly.
+    fn build<T: Default>(&mut self, add: impl FnOnce(&mut PandoQuery) -> T) -> T {
+        contain(|| add(self)).unwrap_or_else(|_| {
+            self.is_wrong = true;
+            T::default()
+        })
+    }
+
     fn condition(&mut self, operator: PandoOperator, column: usize, count: usize) {
         let simple = |filter| Some((filter, 1));
         let filter = match operator {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use pandodb::{EngineError, Error};
 
 use crate::bytes::PandoBytes;
-use crate::guard::guard;
+use crate::guard::{contain, guard};
 
 /// The answer of a function. The first three are ordinary outcomes, the others are told to clients
 /// (the plugin's table `error_map` has the server's number for each).
@@ -50,6 +50,8 @@ pub enum PandoStatus {
     Unsupported = 17,
     /// The encoder of a load refused a row; see `pando_load_finish`.
     Refused = 18,
+    /// A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
+    Bug = 19,
 }
 
 /// Every status, for tables that have to be complete.
@@ -73,6 +75,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::DefinitionChanged,
     PandoStatus::Unsupported,
     PandoStatus::Refused,
+    PandoStatus::Bug,
 ];
 
 thread_local! {
@@ -89,7 +92,7 @@ pub extern "C" fn pando_error_text() -> PandoBytes {
 /// Number of the operating system's error behind the last `Io` on this thread, 0 if it has none.
 #[no_mangle]
 pub extern "C" fn pando_error_os() -> i32 {
-    ERROR_OS.get()
+    guard(|| ERROR_OS.get())
 }
 
 /// The status of an error; its text is kept for [`pando_error_text`].
@@ -123,9 +126,21 @@ fn engine_status(error: &EngineError) -> PandoStatus {
     }
 }
 
-/// Runs the body of a function that answers with a status.
+/// The status of a bug.
+pub(crate) fn fail_with_bug(text: String) -> PandoStatus {
+    ERROR_TEXT.set(text);
+    PandoStatus::Bug
+}
+
+/// Runs the body of a function that answers with a status, and does not go on after a panic: changes of what all share.
 pub(crate) fn run(body: impl FnOnce() -> pandodb::Result<PandoStatus>) -> PandoStatus {
     guard(|| body().unwrap_or_else(|error| fail(&error)))
+}
+
+/// Runs the body of a function that answers with a status, also after a panic: what only reads. See [`contain`]. One that has a
+/// transaction uses [`crate::PandoTxn::run`].
+pub(crate) fn run_contained(body: impl FnOnce() -> pandodb::Result<PandoStatus>) -> PandoStatus {
+    contain(|| body().unwrap_or_else(|error| fail(&error))).unwrap_or_else(fail_with_bug)
 }
 
 #[cfg(test)]
@@ -166,7 +181,8 @@ mod tests {
         }
         fail(&EngineError::io("read", Path::new("f"), 0, std::io::Error::from_raw_os_error(24)).into());
         assert_eq!(pando_error_os(), 24);
-        let outcomes = [PandoStatus::Ok, PandoStatus::NotFound, PandoStatus::Skipped, PandoStatus::Refused];
+        use PandoStatus::{Bug, NotFound, Ok, Refused, Skipped};
+        let outcomes = [Ok, NotFound, Skipped, Refused, Bug];
         assert_eq!(seen.len() + outcomes.len(), STATUSES.len());
     }
 }

@@ -10,7 +10,7 @@ use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
 use crate::guard::guard;
 use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
-use crate::status::{run, PandoStatus};
+use crate::status::{run, run_contained, PandoStatus};
 use crate::watch::{watching, PandoWatch};
 
 /// An open table.
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn pando_table_open(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (db, path, out) = unsafe { (&(*db).db, path.to_text(), &mut *out) };
-    run(|| {
+    run_contained(|| {
         let table = db.open_table(&path)?;
         let layouts = LayoutViews::new(table.layouts().cloned());
         *out = Box::into_raw(Box::new(PandoTable { table, layouts }));
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn pando_table_info(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (table, out) = unsafe { (&(*table).table, &mut *out) };
-    run(|| {
+    run_contained(|| {
         let info = table.info(is_exact != 0)?;
         *out = PandoTableInfo {
             rows: info.rows,
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn pando_table_check(
     let (db, table) = unsafe { (&(*db).db, &(*table).table) };
     // SAFETY: the caller vouches for the function.
     let mut look = unsafe { watching(watch, watched) };
-    run(|| {
+    run_contained(|| {
         db.check_table(table, &mut look)?;
         Ok(PandoStatus::Ok)
     })
@@ -316,7 +316,7 @@ pub unsafe extern "C" fn pando_table_estimate(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (table, from, to, rows) = unsafe { (&(*table).table, from.as_option(), to.as_option(), &mut *rows) };
-    run(|| {
+    run_contained(|| {
         *rows = table.rows_in_range(index as usize, from, to)?;
         Ok(PandoStatus::Ok)
     })
@@ -352,7 +352,7 @@ pub unsafe extern "C" fn pando_table_distinct_keys(
         // SAFETY: the function was given for this purpose; both live for the call.
         ends.is_some_and(|ends| unsafe { ends(context, PandoBytes::from_slice(key), of.as_mut_ptr(), of.len() as u32) } != 0)
     };
-    run(|| {
+    run_contained(|| {
         let known = db.distinct_keys(table, index as usize, parts as usize, anew != 0, &mut ends)?;
         *rows = known.as_ref().map_or(0, |known| known.rows);
         if let Some(known) = known.filter(|known| known.values.len() == out.len()) {
@@ -370,7 +370,7 @@ pub unsafe extern "C" fn pando_table_distinct_keys(
 pub unsafe extern "C" fn pando_table_next_hidden_key(table: *const PandoTable, key: *mut u64) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (table, key) = unsafe { (&(*table).table, &mut *key) };
-    run(|| {
+    run_contained(|| {
         *key = table.next_hidden_key()?;
         Ok(PandoStatus::Ok)
     })
@@ -388,7 +388,7 @@ pub unsafe extern "C" fn pando_table_reserve_hidden_keys(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (table, first) = unsafe { (&(*table).table, &mut *first) };
-    run(|| {
+    run_contained(|| {
         *first = table.reserve_hidden_keys(count)?;
         Ok(PandoStatus::Ok)
     })
@@ -419,7 +419,7 @@ pub unsafe extern "C" fn pando_table_reserve_auto_increment(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for both.
     let (table, first) = unsafe { (&(*table).table, &mut *first) };
-    run(|| match table.auto_increment_reserve(1, step, offset, count) {
+    run_contained(|| match table.auto_increment_reserve(1, step, offset, count) {
         Some(value) => {
             *first = value;
             Ok(PandoStatus::Ok)

@@ -9,8 +9,8 @@ use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
 use crate::cursor::{lock_wait, PandoRead};
 use crate::database::PandoDb;
-use crate::guard::guard;
-use crate::status::{run, PandoStatus};
+use crate::guard::{contain, guard, meet_planted_bug};
+use crate::status::{fail, fail_with_bug, run, PandoStatus};
 use crate::table::PandoTable;
 
 /// A transaction of one connection; after commit or rollback it serves the next.
@@ -23,12 +23,32 @@ pub struct PandoTxn {
     duplicate: (u32, Vec<u8>),
     /// Key and value of the row of a load that was the duplicate.
     loaded_duplicate: (Vec<u8>, Vec<u8>),
+    /// A call with it has met a bug: what it has read, written and locked is not trusted any more, and goes with its rollback.
+    is_unsure: bool,
 }
 
 impl PandoTxn {
     pub(crate) fn new(txn: Txn) -> PandoTxn {
         let (marks, duplicate, loaded_duplicate) = Default::default();
-        PandoTxn { txn, marks, duplicate, loaded_duplicate }
+        PandoTxn { txn, marks, duplicate, loaded_duplicate, is_unsure: false }
+    }
+
+    /// Runs the body of a function that answers with a status, for a transaction that has met no bug yet. A panic is one.
+    pub(crate) fn run(
+        &mut self,
+        body: impl FnOnce(&mut PandoTxn) -> pandodb::Result<PandoStatus>,
+    ) -> PandoStatus {
+        if self.is_unsure {
+            return self.refuse();
+        }
+        contain(|| body(self).unwrap_or_else(|error| fail(&error))).unwrap_or_else(|text| {
+            self.is_unsure = true;
+            fail_with_bug(text)
+        })
+    }
+
+    fn refuse(&self) -> PandoStatus {
+        fail_with_bug("the transaction has met a bug, and can only be rolled back".into())
     }
 
     pub(crate) fn set_duplicate(&mut self, index: usize, existing: Vec<u8>, key: Vec<u8>, value: Vec<u8>) {
@@ -235,7 +255,7 @@ pub unsafe extern "C" fn pando_txn_rollback_to(txn: *mut PandoTxn, mark: u64) {
 }
 
 /// Commits. Whatever comes back, the transaction is over; but one that was prepared stays so after an error,
-/// without this object, which has a new id then.
+/// without this object, which has a new id then. One that has met a bug is rolled back: `Bug`.
 ///
 /// # Safety
 /// The transaction is alive and belongs to this thread.
@@ -245,6 +265,12 @@ pub unsafe extern "C" fn pando_txn_commit(txn: *mut PandoTxn) -> PandoStatus {
     let txn = unsafe { &mut *txn };
     run(|| {
         txn.marks.clear();
+        if txn.is_unsure && !txn.txn.is_prepared() {
+            txn.txn.rollback();
+            txn.is_unsure = false;
+            return Ok(txn.refuse());
+        }
+        txn.is_unsure = false;
         txn.txn.commit()?;
         Ok(PandoStatus::Ok)
     })
@@ -260,6 +286,9 @@ pub unsafe extern "C" fn pando_txn_prepare(txn: *mut PandoTxn, xid: PandoBytes) 
     // SAFETY: the caller vouches for both.
     let (txn, xid) = unsafe { (&mut *txn, xid.as_slice()) };
     run(|| {
+        if txn.is_unsure {
+            return Ok(txn.refuse());
+        }
         txn.txn.prepare(xid)?;
         Ok(PandoStatus::Ok)
     })
@@ -320,6 +349,7 @@ pub unsafe extern "C" fn pando_txn_rollback(txn: *mut PandoTxn) {
     guard(|| {
         txn.marks.clear();
         txn.txn.rollback();
+        txn.is_unsure = false;
     });
 }
 
@@ -339,8 +369,9 @@ pub unsafe extern "C" fn pando_txn_get(
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, key, buffer) =
-        unsafe { (&mut (*txn).txn, &(*table).table, key.as_slice(), &mut (*buffer).bytes) };
-    run(|| {
+        unsafe { (&mut *txn, &(*table).table, key.as_slice(), &mut (*buffer).bytes) };
+    txn.run(|PandoTxn { txn, .. }| {
+        meet_planted_bug(key);
         let index = index as usize;
         let found = match read {
             PandoRead::Snapshot => txn.get(table, index, key)?,
@@ -410,7 +441,7 @@ unsafe fn entries<'a>(entries: *const PandoEntry, count: u32) -> Vec<Entry<'a>> 
 
 /// Runs a change of a row; a duplicate key is kept for [`pando_txn_duplicate`].
 fn change(txn: &mut PandoTxn, work: impl FnOnce(&mut Txn) -> pandodb::Result<()>) -> PandoStatus {
-    run(|| match work(&mut txn.txn) {
+    txn.run(|txn| match work(&mut txn.txn) {
         Err(Error::Duplicate { index, existing }) => {
             let error = Error::Duplicate { index, existing: Vec::new() };
             txn.duplicate = (index as u32, existing);
@@ -528,12 +559,13 @@ pub unsafe extern "C" fn pando_txn_delete_row(
 #[no_mangle]
 pub unsafe extern "C" fn pando_txn_duplicate(txn: *const PandoTxn, existing: *mut PandoBytes) -> u32 {
     // SAFETY: the caller vouches for both.
-    unsafe {
-        if let Some(existing) = existing.as_mut() {
-            *existing = PandoBytes::from_slice(&(*txn).duplicate.1);
+    let (duplicate, existing) = unsafe { (&(*txn).duplicate, existing.as_mut()) };
+    guard(|| {
+        if let Some(existing) = existing {
+            *existing = PandoBytes::from_slice(&duplicate.1);
         }
-        (*txn).duplicate.0
-    }
+        duplicate.0
+    })
 }
 
 /// Auto-increment values below `next` are used; logged with the commit.

@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_base::locks::{Condvar, Mutex, MutexGuard};
 use pando_base::{Kind, Result};
 use pando_run::Run;
 use pando_tree::Tree;
-use parking_lot::{Condvar, Mutex};
 
 use crate::chunk::Chunk;
 use crate::entries::Entries;
@@ -257,7 +257,7 @@ impl Sorter {
         let mut state = self.state.lock();
         while state.tasks > 0 {
             self.ended.wait_for(&mut state, LOOK);
-            parking_lot::MutexGuard::unlocked(&mut state, &mut *watch);
+            MutexGuard::unlocked(&mut state, &mut *watch);
         }
     }
 

@@ -45,6 +45,18 @@ pub fn usage() -> Usage {
     SPACE.usage()
 }
 
+/// Whether this thread can have large buffers. For who reports a panic: it may have come from among these very lines, and would
+/// then wait for itself. Waits a moment for others.
+pub fn is_usable() -> bool {
+    const LOOKS_MAX: u32 = 100;
+    (0..LOOKS_MAX).any(|look| {
+        if look > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        SPACE.is_free()
+    })
+}
+
 /// Memory that an allocation of so many bytes takes. For small ones that depends on the system's allocator; it is what is usual.
 pub fn footprint(bytes: usize) -> usize {
     match bytes {

@@ -19,7 +19,7 @@
 //! One lock, held for some lookups in two trees (whose own memory is small, so it comes from elsewhere); pages are given
 //! back without it, by who frees.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pando_base::ranges::FreeMap;
 use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
@@ -61,12 +61,21 @@ pub(crate) fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// An allocator must not unwind: what would (memory freed twice) stops the process, after its message.
-struct StopUnwinding;
+/// An allocator must not unwind: what would (memory freed twice) stops the process, after its message. A panic that came from elsewhere
+/// does not: its message and its destructors need memory, too.
+struct StopUnwinding {
+    was_panicking: bool,
+}
+
+impl StopUnwinding {
+    fn new() -> StopUnwinding {
+        StopUnwinding { was_panicking: std::thread::panicking() }
+    }
+}
 
 impl Drop for StopUnwinding {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if !self.was_panicking && std::thread::panicking() {
             std::process::abort();
         }
     }
@@ -78,8 +87,13 @@ impl Space {
     }
 
     fn lock(&self) -> MutexGuard<'_, Ranges> {
-        // Nobody panics and lives on.
+        // Nobody panics in it and lives on.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False: somebody is in the middle of it.
+    pub(crate) fn is_free(&self) -> bool {
+        !matches!(self.0.try_lock(), Err(TryLockError::WouldBlock))
     }
 
     pub(crate) fn usage(&self) -> Usage {
@@ -89,7 +103,7 @@ impl Space {
 
     /// Addresses for so many bytes. `None`: the system has none.
     pub(crate) fn take(&self, bytes: usize) -> Option<Taken> {
-        let _stop = StopUnwinding;
+        let _stop = StopUnwinding::new();
         let bytes = bytes.checked_next_multiple_of(page_bytes())?;
         let mut ranges = self.lock();
         let (start, is_zeroed) = match ranges.kept.take_best(bytes as u64) {
@@ -102,7 +116,7 @@ impl Space {
 
     /// Takes back what was taken for so many bytes.
     pub(crate) fn give(&self, start: *mut u8, bytes: usize) {
-        let _stop = StopUnwinding;
+        let _stop = StopUnwinding::new();
         let bytes = round_up(bytes) as u64;
         let mut ranges = self.lock();
         ranges.used -= bytes;
@@ -117,7 +131,7 @@ impl Space {
     /// Lets a buffer of `old` bytes have `new` ones where it is. False: it has what it had.
     pub(crate) fn resize(&self, start: *mut u8, old: usize, new: usize) -> bool {
         let Some(new) = new.checked_next_multiple_of(page_bytes()) else { return false };
-        let _stop = StopUnwinding;
+        let _stop = StopUnwinding::new();
         let old = round_up(old);
         if new < old {
             self.give((start as usize + new) as *mut u8, old - new);

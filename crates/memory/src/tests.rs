@@ -154,3 +154,31 @@ fn threads_give_back_what_others_took() {
     let usage = space.usage();
     assert!(usage.used_bytes == 0 && usage.kept_bytes <= 16 * MIB as u64, "{usage:?}");
 }
+
+/// Frees and takes large buffers when it is dropped.
+struct Holds;
+
+impl Drop for Holds {
+    fn drop(&mut self) {
+        for bytes in [LARGE_BYTES_MIN, 1 << 20] {
+            let layout = Layout::from_size_align(bytes, 1).unwrap();
+            // SAFETY: the layout is not empty; what was given is given back with it.
+            unsafe {
+                let start = Allocator.alloc(layout);
+                assert!(!start.is_null());
+                let start = Allocator.realloc(start, layout, 2 * bytes);
+                Allocator.dealloc(start, Layout::from_size_align(2 * bytes, 1).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn destructors_have_large_buffers_while_a_panic_goes_up() {
+    let panicked = std::panic::catch_unwind(|| {
+        let _holds = Holds;
+        panic!("a bug elsewhere");
+    });
+    assert!(panicked.is_err());
+    assert!(crate::is_usable());
+}

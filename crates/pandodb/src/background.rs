@@ -17,14 +17,16 @@
 //! Lock order: the queue's mutex is a leaf; nothing is called with it held.
 
 use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pando_base::locks::{Condvar, Mutex};
 use pando_base::{DictId, Error};
 use pando_tree::Debt;
-use parking_lot::{Condvar, Mutex};
 
 use crate::db::Db;
 use crate::failure::Failure;
@@ -93,20 +95,49 @@ impl Background {
         Some(dict)
     }
 
-    /// Starts the threads. They hold no strong reference, so that a forgotten database ends.
-    #[expect(clippy::disallowed_methods, reason = "this is the runtime that owns the threads")]
-    pub(crate) fn start(self: &Arc<Self>, db: &Arc<Db>) {
-        let mut threads = self.threads.lock();
-        for _ in 0..self.workers {
-            let (weak, background) = (Arc::downgrade(db), self.clone());
-            threads.push(std::thread::spawn(move || worker(&weak, &background)));
+    /// Starts the threads. They hold no strong reference, so that a forgotten database ends. With fewer workers than there
+    /// should be, jobs take longer.
+    ///
+    /// # Errors
+    /// The system gives no thread for jobs, or none for one of the tickers. Those that were started have ended.
+    pub(crate) fn start(self: &Arc<Self>, db: &Arc<Db>) -> Result<(), Error> {
+        let started = self.spawn_all(db, |work| std::thread::Builder::new().spawn(work));
+        match started {
+            Ok(workers) if workers < self.workers => {
+                let line = format!("{workers} of {} background threads could be started", self.workers);
+                db.log(LogLevel::Warning, &line);
+            }
+            Ok(_) => {}
+            Err(_) => self.stop(),
         }
-        if self.workers > 0 {
-            for tick in [Db::tick_log, Db::tick_tables] {
-                let (weak, background) = (Arc::downgrade(db), self.clone());
-                threads.push(std::thread::spawn(move || ticker(&weak, &background, tick)));
+        let threads = Path::new("background threads");
+        started.map(drop).map_err(|error| Error::io("start", threads, 0, error))
+    }
+
+    /// Says how many workers there are.
+    fn spawn_all(
+        self: &Arc<Self>,
+        db: &Arc<Db>,
+        spawn: impl Fn(Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>,
+    ) -> io::Result<usize> {
+        let mut threads = self.threads.lock();
+        if self.workers == 0 {
+            return Ok(0);
+        }
+        // The few that there have to be come first.
+        for tick in [Db::tick_log, Db::tick_tables] {
+            let (weak, background) = (Arc::downgrade(db), self.clone());
+            threads.push(spawn(Box::new(move || ticker(&weak, &background, tick)))?);
+        }
+        for started in 0..self.workers {
+            let (weak, background) = (Arc::downgrade(db), self.clone());
+            match spawn(Box::new(move || worker(&weak, &background))) {
+                Ok(thread) => threads.push(thread),
+                Err(error) if started == 0 => return Err(error),
+                Err(_) => return Ok(started),
             }
         }
+        Ok(self.workers)
     }
 
     /// Ends the threads after the jobs they are in.
@@ -378,7 +409,33 @@ fn price_micros(pressure: f64, bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
+    use crate::options::Options;
+
     use super::*;
+
+    #[test]
+    fn with_few_threads_there_are_fewer_workers_and_with_too_few_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(Options { background_threads: 0, ..Options::new(dir.path().to_owned()) }).unwrap();
+        for (given, expected) in [(2, None), (3, Some(1)), (5, Some(3)), (9, Some(4))] {
+            let background = Arc::new(Background::new(4, 60));
+            let left = Cell::new(given);
+            let started = background.spawn_all(&db, |work| {
+                left.set(left.get() - 1);
+                if left.get() < 0 {
+                    Err(io::Error::from_raw_os_error(11))
+                } else {
+                    std::thread::Builder::new().spawn(work)
+                }
+            });
+            assert_eq!(started.ok(), expected, "{given} threads");
+            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 6));
+            background.stop();
+        }
+        db.close().unwrap();
+    }
 
     fn debt(sealed_bytes: u64, overdue_bytes: u64) -> Debt {
         Debt { sealed_bytes, overdue_bytes }

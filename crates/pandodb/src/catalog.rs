@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::{Error, Result, Seqno};
 use pando_txn::WriteSet;
 use pando_wal::FlushMode;
-use parking_lot::Mutex;
 
 use crate::db::Db;
 use crate::descriptor::{

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_base::locks::{Mutex, RwLock};
 use pando_base::{limits, DictId, Metrics, TxnId};
 use pando_load::{Memory, Stages};
 use pando_run::BlockCache;
@@ -13,7 +14,6 @@ use pando_storage::vfs::{LockFile, RealVfs, Vfs};
 use pando_tree::TreeConfig;
 use pando_txn::{LockManager, Snapshots};
 use pando_wal::{FlushMode, Wal};
-use parking_lot::{Mutex, RwLock};
 
 use crate::background::Background;
 use crate::catalog::Catalog;
@@ -140,7 +140,7 @@ impl Db {
         });
         db.restore_prepared(parts.unresolved, parts.private)?;
         db.finish_intents();
-        db.background.start(&db);
+        db.background.start(&db)?;
         Ok(db)
     }
 

@@ -1,7 +1,7 @@
 //! What went wrong last with some background work, until it succeeds: told to the operator once.
 
+use pando_base::locks::Mutex;
 use pando_base::Error;
-use parking_lot::Mutex;
 
 /// The newest failure of one kind of work on one object.
 #[derive(Debug, Default)]

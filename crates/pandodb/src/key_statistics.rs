@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::Result;
 use pando_tree::Sampled;
-use parking_lot::Mutex;
 
 use crate::db::Db;
 use crate::table::Table;

@@ -26,11 +26,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pando_base::locks::{Condvar, Mutex, MutexGuard};
 use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
 use pando_load::{finish, Admission, Admissions, Entries, Finished, Setting, Sorter, Stage, Workers};
 use pando_run::Run;
-use parking_lot::{Condvar, Mutex};
 
 use crate::error::Result;
 use crate::spill::Level;
@@ -334,7 +334,7 @@ impl<E: RowEncoder> BulkLoad<E> {
         let mut state = self.flow.state.lock();
         while state.batches > 0 {
             self.flow.moved.wait_for(&mut state, Duration::from_millis(50));
-            let go_on = parking_lot::MutexGuard::unlocked(&mut state, || watch(0.0));
+            let go_on = MutexGuard::unlocked(&mut state, || watch(0.0));
             if !go_on {
                 self.setting.cancelled.store(true, Ordering::Release);
             }

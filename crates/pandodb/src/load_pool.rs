@@ -1,15 +1,16 @@
 //! Threads for bulk loads: as many as processors, started by the first load, and shared by all.
 //!
 //! They sleep while nobody loads. Tasks never wait for each other (`pando_load::Workers`), so loads of any
-//! number make progress with any number of threads.
+//! number make progress with any number of threads, and also without: if the system gives none, who brings a task does it.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use pando_base::locks::{Condvar, Mutex};
 use pando_load::{Task, Workers};
-use parking_lot::{Condvar, Mutex};
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -17,7 +18,11 @@ pub(crate) struct LoadPool {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     count: usize,
+    spawn: Spawn,
 }
+
+/// What makes threads.
+type Spawn = fn(Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
 
 struct Shared {
     queue: Mutex<VecDeque<Task>>,
@@ -33,17 +38,25 @@ impl std::fmt::Debug for Shared {
 
 impl LoadPool {
     pub(crate) fn new(count: usize) -> Arc<LoadPool> {
-        let shared = Shared { queue: Mutex::default(), wake: Condvar::new(), stop: AtomicBool::new(false) };
-        Arc::new(LoadPool { shared: Arc::new(shared), threads: Mutex::default(), count })
+        LoadPool::with(count, |work| std::thread::Builder::new().spawn(work))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the runtime that owns the threads")]
-    fn start(&self) {
+    fn with(count: usize, spawn: Spawn) -> Arc<LoadPool> {
+        let shared = Shared { queue: Mutex::default(), wake: Condvar::new(), stop: AtomicBool::new(false) };
+        Arc::new(LoadPool { shared: Arc::new(shared), threads: Mutex::default(), count, spawn })
+    }
+
+    /// Whether there are threads: as many as there should be, or as the system gives. If it gave none before, it may now.
+    fn has_threads(&self) -> bool {
         let mut threads = self.threads.lock();
-        while threads.len() < self.count {
-            let shared = self.shared.clone();
-            threads.push(std::thread::spawn(move || shared.work()));
+        if threads.is_empty() {
+            let thread = |_| {
+                let shared = self.shared.clone();
+                (self.spawn)(Box::new(move || shared.work())).ok()
+            };
+            threads.extend((0..self.count).map_while(thread));
         }
+        !threads.is_empty()
     }
 
     /// Ends the threads when all that was given to them is done.
@@ -62,8 +75,8 @@ impl LoadPool {
 
 impl Workers for LoadPool {
     fn run(&self, task: Task) {
-        if self.threads.lock().is_empty() {
-            self.start();
+        if !self.has_threads() {
+            return task();
         }
         self.shared.queue.lock().push_back(task);
         self.shared.wake.notify_one();
@@ -87,5 +100,51 @@ impl Shared {
             let Some(task) = task else { return };
             task();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// Runs some tasks in a pool that should have four threads; says how many it has, and how many tasks were done here.
+    fn threads_and_tasks_done_here(spawn: Spawn) -> (usize, usize) {
+        let pool = LoadPool::with(4, spawn);
+        let (done, here) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let me = std::thread::current().id();
+        for _ in 0..10 {
+            let (done, here) = (done.clone(), here.clone());
+            pool.run(Box::new(move || {
+                done.fetch_add(1, Ordering::AcqRel);
+                here.fetch_add(usize::from(std::thread::current().id() == me), Ordering::AcqRel);
+            }));
+        }
+        let threads = pool.threads.lock().len();
+        pool.stop();
+        assert_eq!(done.load(Ordering::Acquire), 10);
+        (threads, here.load(Ordering::Acquire))
+    }
+
+    fn too_many() -> io::Error {
+        io::Error::from_raw_os_error(11)
+    }
+
+    #[test]
+    fn tasks_are_done_by_as_many_threads_as_the_system_gives() {
+        static LEFT: AtomicUsize = AtomicUsize::new(2);
+        assert_eq!(threads_and_tasks_done_here(|work| std::thread::Builder::new().spawn(work)), (4, 0));
+        let two =
+            |work| match LEFT.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)) {
+                Ok(_) => std::thread::Builder::new().spawn(work),
+                Err(_) => Err(too_many()),
+            };
+        assert_eq!(threads_and_tasks_done_here(two), (2, 0));
+    }
+
+    #[test]
+    fn without_threads_tasks_are_done_by_who_brings_them() {
+        assert_eq!(threads_and_tasks_done_here(|_| Err(too_many())), (0, 10));
     }
 }

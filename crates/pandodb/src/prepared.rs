@@ -63,13 +63,13 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{pause, DictId, Error as EngineError, Kind, Seqno};
 use pando_run::Run;
 use pando_tree::DeferredCommit;
 use pando_txn::TxnHandle;
 use pando_wal::{Appended, BatchBuilder, Entry, FlushMode, OwnedBatch};
-use parking_lot::Mutex;
 
 use crate::commit::encode_into;
 use crate::db::Db;

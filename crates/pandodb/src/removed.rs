@@ -11,9 +11,9 @@
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
+use pando_base::locks::Mutex;
 use pando_storage::vfs::{File, OpenMode, Vfs};
 use pando_storage::TreeFile;
-use parking_lot::Mutex;
 
 /// Files below this are not worth it: they are gone in well under a millisecond.
 const FILE_BYTES_MIN: u64 = 1 << 20;

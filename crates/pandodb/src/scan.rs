@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::{pause, Accesses, Seqno};
+use pando_base::{panics, pause, Accesses, Seqno};
 
 use crate::error::Result;
 use crate::own::OwnCursor;
@@ -200,10 +200,11 @@ impl ViewCursor {
 }
 
 /// Runs `work` on this thread and on `threads - 1` others, or on as many as the system gives, and returns when all have
-/// ended. Panics as they do. What they ask of the block cache counts as this thread's.
+/// ended. Panics as they do, which is contained if it would be here. What they ask of the block cache counts as this thread's.
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    let is_contained = panics::is_contained();
     std::thread::scope(|scope| {
-        let counted = || (work(), Accesses::of_thread());
+        let counted = || (panics::on_behalf(is_contained, &work), Accesses::of_thread());
         let other = |_| std::thread::Builder::new().spawn_scoped(scope, counted).ok();
         let others: Vec<_> = (1..threads).map_while(other).collect();
         let mut results = vec![work()];
@@ -228,6 +229,20 @@ pub fn processors() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_of_another_thread_is_contained_as_this_threads_would_be() {
+        let mine = std::thread::current().id();
+        let work = || {
+            assert!(panics::is_contained());
+            // The others may be there late.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(std::thread::current().id() == mine, "a bug elsewhere");
+        };
+        let Err(panic) = panics::contain(|| on_threads(2, work)) else { unreachable!() };
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"a bug elsewhere"));
+        assert!(!panics::is_contained());
+    }
 
     #[test]
     fn what_other_threads_ask_of_the_cache_counts_as_the_threads_that_waits_for_them() {

@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::{DictId, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Shapes;
 use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
-use parking_lot::Mutex;
 
 use crate::building::Building;
 use crate::failure::Failure;

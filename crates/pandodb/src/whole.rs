@@ -41,8 +41,20 @@ impl Txn {
     pub fn at_newest<T>(&mut self, f: impl FnOnce(&mut Txn) -> T) -> T {
         let newest = self.db.snapshots.take();
         let kept = self.exchange_snapshot(Some(newest));
-        let result = f(self);
-        self.exchange_snapshot(kept);
-        result
+        let back = GiveBack { txn: self, kept };
+        f(back.txn)
+    }
+}
+
+/// Gives the transaction its snapshot back, also when a panic ends what was done with another one.
+struct GiveBack<'a> {
+    txn: &'a mut Txn,
+    kept: Option<pando_txn::Snapshot>,
+}
+
+impl Drop for GiveBack<'_> {
+    fn drop(&mut self) {
+        let kept = self.kept.take();
+        self.txn.exchange_snapshot(kept);
     }
 }

@@ -27,10 +27,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::{DictId, Metrics, Result, TxnId, MAX_SEQNO};
+use pando_base::locks::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use pando_base::{panics, DictId, Metrics, Result, TxnId, MAX_SEQNO};
 use pando_run::Lookup;
 use pando_txn::{Mark, WriteSet};
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::row_count::NetRows;
 use crate::spill::{ApartCursor, Level, MERGED_LEVELS};
@@ -257,6 +257,7 @@ impl Writes {
         threads: usize,
         metrics: &Metrics,
     ) -> Result<()> {
+        let _scope = panics::uncontained();
         let (cuts, levels) = {
             let state = self.read();
             if state.set.ops_held() == 0 {

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_column::vector::Vector;
 use pando_column::Pick;
-use parking_lot::Mutex;
 
 use crate::cache::{Block, BlockKey, Part};
 use crate::columns::part_of;

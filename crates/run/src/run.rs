@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use pando_base::locks::Mutex;
 use pando_base::{Accesses, Error, Metrics, Result, Seqno};
 use pando_column::format::CODEC_COLUMNS;
 use pando_column::wire::Reader;
 use pando_column::{take_packed, DecodeError, Segment, COMMON_BYTES_MAX};
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
-use parking_lot::Mutex;
 
 use crate::cache::{Block, BlockCache, BlockKey};
 use crate::cursor::RunCursor;

@@ -19,10 +19,10 @@
 use crate::vfs::File;
 use crate::Place;
 use pando_base::limits::PAGE_BYTES;
+use pando_base::locks::Mutex;
 use pando_base::planted::{is_planted, Bug};
 use pando_base::ranges::{FreeMap, Ranges};
 use pando_base::{Error, Result};
-use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where extents begin: two superblocks, and room for what later formats put beside them.

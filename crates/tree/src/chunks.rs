@@ -17,11 +17,11 @@ use std::ops::Bound;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use pando_base::locks::Mutex;
 use pando_base::{key_head, pause, RecordRef, Seqno};
 use pando_column::vector::Vector;
 use pando_column::Pick;
 use pando_run::{LooseColumns, RunContext};
-use parking_lot::Mutex;
 
 use crate::memtable::Memtable;
 use crate::source::is_row;

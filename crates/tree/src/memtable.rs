@@ -19,9 +19,9 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::{Mutex, RwLock};
 use pando_base::{Kind, RecordRef, Seqno};
 use pando_run::Run;
-use parking_lot::{Mutex, RwLock};
 
 use self::index::Index;
 use self::node::Edge;

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use pando_base::locks::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pando_base::{pause, Kind, NodeId, RecordRef, RunId, Seqno};
 use pando_column::Shapes;
 use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
-use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::busy::BusyTable;
 use crate::checkpoint::Durable;

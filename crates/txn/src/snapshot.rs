@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread::Thread;
 
+use pando_base::locks::Mutex;
 use pando_base::{pause, Seqno};
-use parking_lot::Mutex;
 
 /// Shards of the registry: a few per core of a big machine, and `live` visits them all.
 const REGISTRY_SHARDS: usize = 64;

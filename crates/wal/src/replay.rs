@@ -10,9 +10,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::{Error, Result, Seqno};
 use pando_storage::vfs::{OpenMode, Vfs};
-use parking_lot::Mutex;
 
 use crate::assemble::Assembler;
 use crate::batch::BatchReader;

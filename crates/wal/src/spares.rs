@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pando_base::limits::PAGE_BYTES;
+use pando_base::locks::Mutex;
 use pando_base::{Error, Result};
 use pando_storage::vfs::{File, OpenMode, Vfs};
-use parking_lot::Mutex;
 
 use crate::files;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::{MappedMutexGuard, Mutex, MutexGuard};
 use pando_base::{limits, Error, Metrics, Result, Seqno};
 use pando_storage::vfs::{File, OpenMode, Vfs};
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
 use crate::appender::{next_salt, push_frame, Appender, Fragments};
 use crate::batch::BatchBuilder;

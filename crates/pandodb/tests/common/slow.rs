@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pando_base::locks::{Condvar, Mutex};
 use pando_storage::vfs::{DirEntry, File, LockFile, OpenMode};
 use pandodb::{EngineError, SimVfs, Vfs};
-use parking_lot::{Condvar, Mutex};
 
 type Result<T> = std::result::Result<T, EngineError>;
 

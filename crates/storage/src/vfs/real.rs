@@ -3,8 +3,8 @@
 
 use super::real_file::RealFile;
 use super::{DirEntry, File, LockFile, OpenMode, Vfs};
+use pando_base::locks::RwLock;
 use pando_base::{Error, Result};
-use parking_lot::RwLock;
 use std::collections::HashMap;
 use std::fs;
 use std::io;

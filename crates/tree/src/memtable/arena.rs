@@ -12,7 +12,7 @@ use std::alloc::{alloc, dealloc, handle_alloc_error, Layout};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use pando_base::locks::Mutex;
 
 /// Every piece begins at a multiple of this.
 pub(super) const ALIGN: usize = 8;

@@ -14,8 +14,8 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use pando_base::locks::{Mutex, MutexGuard};
 use pando_base::{pause, RecordRef};
-use parking_lot::{Mutex, MutexGuard};
 
 use super::arena::Arena;
 use super::node::{Edge, LeafCopy, Locked, Node, Step, SLOTS};

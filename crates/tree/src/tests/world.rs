@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_base::{DictId, Kind, Metrics, Result, Seqno};
 use pando_run::{BlockCache, Compression, RunContext, RunMeta, RunOptions};
 use pando_storage::vfs::{SimVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
-use parking_lot::Mutex;
 
 use super::model::Model;
 use crate::{CheckpointStats, Horizon, Tree, TreeConfig};

@@ -31,8 +31,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use pando_base::locks::MutexGuard;
 use pando_base::TxnId;
-use parking_lot::MutexGuard;
 
 use super::range_table::{RangeShard, Wish};
 use super::ranges::Ranges;

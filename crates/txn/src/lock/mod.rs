@@ -43,8 +43,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pando_base::{pause, DictId, Metrics, TxnId};
-use parking_lot::{Mutex, MutexGuard};
+use pando_base::locks::{Mutex, MutexGuard};
+use pando_base::{panics, pause, DictId, Metrics, TxnId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 pub use ranges::HeldKey;
@@ -183,6 +183,7 @@ impl LockManager {
         mode: LockMode,
         wait: Wait,
     ) -> Result<LockOutcome, LockError> {
+        let _scope = panics::uncontained();
         let state = &txn.state;
         self.metrics.row_lock_requests.add(1);
         state.note_begun();
@@ -250,6 +251,7 @@ impl LockManager {
     /// another is released (READ COMMITTED gives back rows that did not match). Not to be called
     /// after `AlreadyHeld`: the row may have been locked for a reason. False if nothing is held.
     pub fn unlock(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> bool {
+        let _scope = panics::uncontained();
         let state = &txn.state;
         let (hash, number) = hash_of(dict, key);
         let mut woken = Woken::new();
@@ -272,6 +274,7 @@ impl LockManager {
     /// `AlreadyHeld`: the key may have been written. False: nothing changed, as it holds no exclusive lock of that key
     /// alone (but, perhaps, a stretch with it).
     pub fn share(&self, txn: &TxnHandle, dict: DictId, key: &[u8]) -> bool {
+        let _scope = panics::uncontained();
         let (hash, number) = hash_of(dict, key);
         let mut woken = Woken::new();
         let is_shared = self.shards[number as usize].lock().share(hash, (dict, key), &txn.state, &mut woken);
@@ -281,6 +284,7 @@ impl LockManager {
 
     /// Releases all locks of `txn`.
     pub fn release_all(&self, txn: &TxnHandle) {
+        let _scope = panics::uncontained();
         let state = &txn.state;
         let mut held = state.held.lock();
         let count = state.held_count.swap(0, Ordering::Relaxed);
@@ -302,6 +306,7 @@ impl LockManager {
     /// Makes `txn`'s wait, if it waits, and its further requests fail with `Killed`. Unknown ids are
     /// none of our business: the transaction has ended.
     pub fn kill(&self, txn: TxnId) {
+        let _scope = panics::uncontained();
         let state = self.registry_of(txn).get(&txn).cloned();
         if let Some(state) = state {
             // First the flag, then the wait; the waiter enters its queue first and then looks at the flag.

@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pando_base::locks::{Mutex, MutexGuard};
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, TxnId};
-use parking_lot::{Mutex, MutexGuard};
+use pando_base::{panics, DictId, TxnId};
 
 use super::range_table::{Added, RangeKind, RangeShard, RangeWaiter, Wish};
 use super::table::{Lock, Place, Shard, Woken};
@@ -117,6 +117,7 @@ impl LockManager {
     /// Keeps others from inserting keys from `from` up to, but without, `to` (`None`: without end) until
     /// `txn` ends. Never waits. What is there already, committed or not, is the caller's to look for after.
     pub fn lock_gap(&self, txn: &TxnHandle, dict: DictId, from: &[u8], to: Option<&[u8]>) {
+        let _scope = panics::uncontained();
         txn.state.note_begun();
         let added = self.add_range(&txn.state, dict, RangeKind::Gap, (from, to));
         debug_assert!(added, "gaps are always granted");
@@ -138,6 +139,7 @@ impl LockManager {
         key: &[u8],
         wait: Wait,
     ) -> Result<(), LockError> {
+        let _scope = panics::uncontained();
         let mut patience = Patience::new(wait);
         loop {
             if txn.state.is_killed() {
@@ -154,6 +156,7 @@ impl LockManager {
     /// Gives `owner`, which has written `key` and not ended, its exclusive lock. The caller keeps the owner
     /// from ending meanwhile. Unknown transactions have ended.
     pub fn lock_for_owner(&self, owner: TxnId, dict: DictId, key: &[u8]) {
+        let _scope = panics::uncontained();
         let Some(state) = self.registry_of(owner).get(&owner).cloned() else { return };
         let (hash, number) = hash_of(dict, key);
         let mut shard = self.shards[number as usize].lock();
@@ -192,6 +195,7 @@ impl LockManager {
     /// stretch from the first to the last. Those that others have come to wait for stay. False: all stay,
     /// because others have a stretch there.
     pub fn replace_by_stretch(&self, txn: &TxnHandle, keys: &[HeldKey]) -> bool {
+        let _scope = panics::uncontained();
         let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return false };
         let mut to = last.key.clone();
         if !is_planted(Bug::StretchTooShort) {
@@ -277,6 +281,7 @@ impl LockManager {
     /// Locks every key of a dictionary exclusively. Takes nothing from others: ask [`Self::others_hold_any`]
     /// after it. Inserts of keys that others need no lock for are not kept out.
     pub fn lock_all(&self, txn: &TxnHandle, dict: DictId) {
+        let _scope = panics::uncontained();
         txn.state.note_begun();
         self.add_range(&txn.state, dict, RangeKind::Stretch(LockMode::Exclusive), (b"", None));
     }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use pando_base::locks::{Condvar, Mutex};
 use pando_base::{DictId, TxnId};
-use parking_lot::{Condvar, Mutex};
 
 use super::table::{Place, GIVEN};
 use super::LockManager;

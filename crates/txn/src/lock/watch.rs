@@ -92,8 +92,8 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use pando_base::locks::Mutex;
     use pando_base::{DictId, Metrics};
-    use parking_lot::Mutex;
 
     use super::super::LockMode::{Exclusive, Shared};
     use super::super::{LockError, Wait};
