@@ -1,5 +1,7 @@
 //! The command line of `pando`, for the program and for its man pages (`crates/pages`).
 
+pub mod dump;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
@@ -30,6 +32,16 @@ pub enum Command {
         /// The tables' directories
         #[arg(required = true)]
         tables: Vec<PathBuf>,
+    },
+    /// Make a dump of tables of other engines one of PANDO tables: reads it from standard input, writes it to standard
+    /// output, and says on standard error what behaves otherwise
+    ConvertDump {
+        /// Engines whose tables are converted
+        #[arg(long, value_delimiter = ',', default_value = "TokuDB")]
+        from: Vec<String>,
+        /// The engine that they get
+        #[arg(long, default_value = "PANDO")]
+        to: String,
     },
     /// Print the transactions in a log file
     Log {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use pando_cli::dump::Conversion;
 use pando_cli::{Arguments, Command};
 use pandodb::offline::{open_directory, print_log, OfflineDict};
 
@@ -32,6 +33,17 @@ fn run(command: &Command) -> Outcome {
                 sound &= verify(table)?;
             }
             Ok(sound)
+        }
+        Command::ConvertDump { from, to } => {
+            let conversion = Conversion { from: from.clone(), to: to.clone() };
+            let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            let report = conversion.run(io::BufReader::with_capacity(1 << 16, io::stdin().lock()), out)?;
+            let mut notes = io::stderr().lock();
+            for note in &report.notes {
+                writeln!(notes, "{note}")?;
+            }
+            writeln!(notes, "{} tables have another engine now", report.tables)?;
+            Ok(true)
         }
         Command::Log { file } => {
             let mut text = String::new();
