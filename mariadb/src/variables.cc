@@ -49,6 +49,14 @@ static void update_flush_mode(THD *, st_mysql_sys_var *, void *to, const void *f
   pando_db_set_flush_mode(db, uint32_t(flush_log_at_trx_commit));
 }
 
+static uint flush_log_at_timeout;
+
+static void update_flush_log_at_timeout(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<uint *>(to)= *static_cast<const uint *>(from);
+  apply_flush_log_at_timeout();
+}
+
 static void update_checkpoint_period(THD *, st_mysql_sys_var *, void *to, const void *from)
 {
   *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
@@ -87,9 +95,13 @@ static MYSQL_SYSVAR_ULONGLONG(load_memory, load_memory, PLUGIN_VAR_RQCMDARG,
 static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
   "Controls the durability/speed trade-off for commits."
   " Set to 0 (write and sync the log only once per second), 1 (sync it at each commit)"
-  " or 2 (write it at each commit but sync only once per second)."
+  " or 2 (write it at each commit but sync only once per second; see pando_flush_log_at_timeout)."
   " 1 guarantees that after a crash, committed transactions will not be lost",
   nullptr, update_flush_mode, 1, 0, 2, 0);
+
+static MYSQL_SYSVAR_UINT(flush_log_at_timeout, flush_log_at_timeout, PLUGIN_VAR_RQCMDARG,
+  "Write and sync the log every so many seconds, where pando_flush_log_at_trx_commit does not do it at each commit",
+  nullptr, update_flush_log_at_timeout, 1, 1, 2700, 0);
 
 static MYSQL_SYSVAR_ULONGLONG(checkpoint_period, checkpoint_period, PLUGIN_VAR_RQCMDARG,
   "Seconds after which a changed table is written to its files, so that the log before can go."
@@ -138,6 +150,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(write_set_memory),
   MYSQL_SYSVAR(load_memory),
   MYSQL_SYSVAR(flush_log_at_trx_commit),
+  MYSQL_SYSVAR(flush_log_at_timeout),
   MYSQL_SYSVAR(checkpoint_period),
   MYSQL_SYSVAR(lock_wait_timeout),
   MYSQL_SYSVAR(rollback_on_timeout),
@@ -149,6 +162,11 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(pushdown_memory),
   nullptr
 };
+
+void apply_flush_log_at_timeout()
+{
+  pando_db_set_log_sync_period(db, flush_log_at_timeout);
+}
 
 void apply_lock_budget()
 {

@@ -1673,6 +1673,14 @@ void pando_db_set_lock_budget(const struct PandoDb *db, uint64_t locks);
 void pando_db_set_flush_mode(const struct PandoDb *db, uint32_t mode);
 
 /**
+ * Changes the time after which commits of the lazy flush modes are synced at the latest; 1 by default.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_log_sync_period(const struct PandoDb *db, uint64_t seconds);
+
+/**
  * Changes the age at which dictionaries are checkpointed.
  *
  * # Safety

@@ -216,6 +216,16 @@ pub unsafe extern "C" fn pando_db_set_flush_mode(db: *const PandoDb, mode: u32) 
     guard(|| unsafe { (*db).db.set_flush_mode(flush_mode(mode)) });
 }
 
+/// Changes the time after which commits of the lazy flush modes are synced at the latest; 1 by default.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_log_sync_period(db: *const PandoDb, seconds: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_log_sync_period(seconds) });
+}
+
 /// Changes the age at which dictionaries are checkpointed.
 ///
 /// # Safety

@@ -60,6 +60,9 @@ pub(crate) struct Background {
     trim_failure: Failure,
     heap: Heap,
     period_s: AtomicU64,
+    /// Beyond the half second of a [`TICK`], and when it was last.
+    log_sync_period_s: AtomicU64,
+    log_synced_micros: AtomicU64,
 }
 
 impl Background {
@@ -69,6 +72,21 @@ impl Background {
 
     pub(crate) fn set_checkpoint_period(&self, seconds: u64) {
         self.period_s.store(seconds, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_log_sync_period(&self, seconds: u64) {
+        self.log_sync_period_s.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Whether the log's ticker is to do its work. The other half second is for the work itself.
+    fn is_log_due(&self, now_micros: u64) -> bool {
+        let period_micros = self.log_sync_period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
+        let since = now_micros.saturating_sub(self.log_synced_micros.load(Ordering::Relaxed));
+        if since + TICK.as_micros() as u64 <= period_micros {
+            return false;
+        }
+        self.log_synced_micros.store(now_micros, Ordering::Relaxed);
+        true
     }
 
     /// Puts the dictionary into the queue unless it is there. Without workers nobody would take it out.
@@ -125,7 +143,7 @@ impl Background {
             return Ok(0);
         }
         // The few that there have to be come first.
-        for tick in [Db::tick_log, Db::tick_tables] {
+        for tick in [Db::tick_log_if_due, Db::tick_tables] {
             let (weak, background) = (Arc::downgrade(db), self.clone());
             threads.push(spawn(Box::new(move || ticker(&weak, &background, tick)))?);
         }
@@ -208,6 +226,12 @@ impl Db {
     pub fn tick(self: &Arc<Self>) {
         self.tick_log();
         self.tick_tables();
+    }
+
+    fn tick_log_if_due(self: &Arc<Self>) {
+        if self.background.is_log_due(self.vfs.now_micros()) {
+            self.tick_log();
+        }
     }
 
     fn tick_log(self: &Arc<Self>) {

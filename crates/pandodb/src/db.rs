@@ -251,6 +251,11 @@ impl Db {
         }
     }
 
+    /// Changes the time after which commits of the lazy flush modes are synced at the latest.
+    pub fn set_log_sync_period(&self, seconds: u64) {
+        self.background.set_log_sync_period(seconds);
+    }
+
     /// Changes the age at which dictionaries are checkpointed.
     pub fn set_checkpoint_period(&self, seconds: u64) {
         self.background.set_checkpoint_period(seconds);
