@@ -265,6 +265,7 @@ private:
   bool build_indexes(TABLE *altered, Alter_inplace_info *info);
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
   int open_building();
+  int open_defined(const char *name);
   int scan_for_indexes(pando::Alter_context *context);
   int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
                 std::vector<pando::Index_layout> &layouts);

@@ -14,11 +14,35 @@ ha_pando::~ha_pando()
   pando_buffer_free(m_check_buffer);
 }
 
+/* These errors have the server look for the table's definition and open it once more. Where the definition is the right one that would
+   go on for ever, and remove the definition's file each time. */
+static int without_discovery(int error, const TABLE_SHARE *share)
+{
+  switch (error)
+  {
+  case ENOENT:
+  case HA_ERR_NO_SUCH_TABLE:
+    my_error(ER_NO_SUCH_TABLE_IN_ENGINE, MYF(0), share->db.str, share->table_name.str);
+    return HA_ERR_CRASHED;
+  case HA_ERR_TABLE_DEF_CHANGED:
+    my_error(ER_TABLE_DEF_CHANGED, MYF(0));
+    return HA_ERR_CRASHED;
+  default:
+    return error;
+  }
+}
+
 int ha_pando::open(const char *name, int, uint)
 {
   m_name= name;
   if (int error= check_definition(name, table))
     return error;
+  return without_discovery(open_defined(name), table_share);
+}
+
+/* Opens a table that is as the server's definition says. */
+int ha_pando::open_defined(const char *name)
+{
   if (PandoStatus status= pando_table_open(db, text(name), &m_table))
     return fail(status);
   if (!m_buffer)

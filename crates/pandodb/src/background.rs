@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pando_base::locks::{Condvar, Mutex};
-use pando_base::{DictId, Error};
+use pando_base::{DictId, Error, Seqno};
 use pando_tree::Debt;
 
 use crate::db::Db;
@@ -36,6 +36,8 @@ use crate::table::Dict;
 
 /// How often the tickers look around.
 const TICK: Duration = Duration::from_millis(500);
+/// How often the operator is told who holds the log.
+const LOG_HOLDER_PERIOD_MICROS: u64 = 3_600_000_000;
 /// Bytes after which a transaction pays before it goes on.
 pub(crate) const PAID_AT_ONCE_BYTES: u64 = 64 << 10;
 /// Longest delay for [`PAID_AT_ONCE_BYTES`] or less, however large the debt.
@@ -63,6 +65,8 @@ pub(crate) struct Background {
     /// Beyond the half second of a [`TICK`], and when it was last.
     log_sync_period_s: AtomicU64,
     log_synced_micros: AtomicU64,
+    /// When the operator was last told who holds the log; 0: nobody does.
+    log_holder_told_micros: AtomicU64,
 }
 
 impl Background {
@@ -265,6 +269,7 @@ impl Db {
         }
         self.relieve_log();
         self.trim_log();
+        self.tell_who_holds_log(now);
         self.close_idle_tables();
         self.removed.close_unused();
         self.background.heap.tick(&self.metrics, now);
@@ -299,6 +304,50 @@ impl Db {
             self.trim_log();
             tried += 1;
         }
+    }
+
+    /// Where more log is kept than should be and no checkpoint helps, the operator is told for whom: at once and every hour.
+    fn tell_who_holds_log(&self, now_micros: u64) {
+        let told = &self.background.log_holder_told_micros;
+        let kept_bytes = self.wal.kept_bytes();
+        let Some(holder) = (kept_bytes > self.log_kept_bytes_max).then(|| self.log_holder()).flatten() else {
+            told.store(0, Ordering::Relaxed);
+            return;
+        };
+        let last = told.load(Ordering::Relaxed);
+        if last != 0 && now_micros.saturating_sub(last) < LOG_HOLDER_PERIOD_MICROS {
+            return;
+        }
+        told.store(now_micros.max(1), Ordering::Relaxed);
+        let (kept, limit) = (kept_bytes >> 20, self.log_kept_bytes_max >> 20);
+        self.log(LogLevel::Warning, &format!("the log takes {kept} MiB, more than {limit} MiB: {holder}"));
+    }
+
+    /// What needs the oldest log, if it is nothing that a checkpoint is about to end.
+    fn log_holder(&self) -> Option<String> {
+        let prepared = self.prepared.needed_from().map(|seqno| {
+            let text =
+                "it is kept for a prepared transaction; XA COMMIT or XA ROLLBACK what XA RECOVER shows";
+            (seqno, Some(text.to_owned()))
+        });
+        let mut held: Vec<(Seqno, Option<String>)> = Vec::new();
+        for unrecovered in self.held_log.lock().values() {
+            let text = format!(
+                "it is kept for a table that recovery could not open; mend or drop it: {}",
+                unrecovered.error
+            );
+            held.push((unrecovered.needs_from, Some(text)));
+        }
+        let dicts = self.open_dicts().into_iter().filter_map(|dict| {
+            let failing = dict.checkpoint_failure.get().map(|error| {
+                format!(
+                    "it is kept for {}, which cannot be checkpointed: {error}",
+                    dict.file.path().display()
+                )
+            });
+            Some((dict.tree.oldest_unwritten()?, failing))
+        });
+        held.into_iter().chain(prepared).chain(dicts).min_by_key(|(seqno, _)| *seqno)?.1
     }
 
     /// Gives back the log that no dictionary needs for recovery.
@@ -463,6 +512,20 @@ mod tests {
 
     fn debt(sealed_bytes: u64, overdue_bytes: u64) -> Debt {
         Debt { sealed_bytes, overdue_bytes }
+    }
+
+    #[test]
+    fn the_log_is_due_once_a_period() {
+        let background = Background::new(0, 60);
+        let due = |period_s: u64, ticks: u64| {
+            background.set_log_sync_period(period_s);
+            background.log_synced_micros.store(0, Ordering::Relaxed);
+            let micros = TICK.as_micros() as u64;
+            (1..=ticks).filter(|tick| background.is_log_due(tick * micros)).count()
+        };
+        assert_eq!(due(1, 120), 60);
+        assert_eq!(due(30, 120), 2);
+        assert_eq!(due(u64::MAX, 120), 0);
     }
 
     #[test]

@@ -784,3 +784,48 @@ fn a_prepared_transaction_that_cannot_be_read_keeps_the_others_working_and_can_b
     }
     assert!(damaged > 0, "no read of what was spilled");
 }
+
+#[test]
+fn who_holds_more_log_than_there_should_be_is_told_at_once_and_every_hour() {
+    let vfs = disk(1);
+    let lines = Lines::default();
+    let mut settings = options(&lines);
+    settings.log_kept_bytes_max = 4 * settings.log_file_bytes;
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let db = Db::open_with_vfs(settings, files.clone(), files).unwrap();
+    db.create_table(&spec(T)).unwrap();
+    let table = db.open_table(T).unwrap();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"forgotten").unwrap();
+    txn.detach();
+    let told = || {
+        lines
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|(_, line)| line.contains("prepared transaction; XA COMMIT"))
+            .count()
+    };
+    db.tick();
+    assert_eq!(told(), 0);
+    let large = vec![7; 4000];
+    for n in 0..2000u32 {
+        let mut txn = db.begin();
+        txn.put(&table, 0, &n.to_be_bytes(), &large, LockWait::NoWait).unwrap();
+        txn.commit().unwrap();
+    }
+    for _ in 0..3 {
+        db.tick();
+    }
+    assert_eq!(told(), 1, "{:?}", lines.lock().unwrap());
+    vfs.advance_micros(3_700_000_000);
+    db.tick();
+    assert_eq!(told(), 2);
+    assert!(db.rollback_by_xid(b"forgotten").unwrap());
+    vfs.advance_micros(3_700_000_000);
+    for _ in 0..3 {
+        db.tick();
+    }
+    assert_eq!(told(), 2);
+}
