@@ -2,7 +2,7 @@
 # Builds the Debian packages, for the MariaDB that is installed here (docs/packages.md): build/packages/*.deb.
 # Set-up has been done before (`make packages` does both).
 #
-# The same commit and tools give the same files: times are those of the commit, paths are left out.
+# Times in the files are those of the commit, and paths are left out, so that builds can be compared.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
