@@ -611,6 +611,17 @@ impl Txn {
                 EngineError::corruption(&dict.file.path(), 0, "prepared batch", expected, found).into()
             );
         };
+        if let Err(error) = self.lock_run(dict, &run) {
+            // As long as a crash could bring the transaction back, its run must be there: the next start gives the space back.
+            std::mem::forget(run);
+            return Err(error);
+        }
+        self.touch(dict);
+        self.writes().write().levels.push(Arc::new(Level::recovered((dict.clone(), run))));
+        Ok(())
+    }
+
+    fn lock_run(&mut self, dict: &Arc<Dict>, run: &Arc<Run>) -> Result<()> {
         let mut cursor = run.cursor().bypass_cache();
         cursor.seek_first()?;
         while cursor.valid() {
@@ -618,8 +629,6 @@ impl Txn {
             dict.note_prepared_key(cursor.key());
             cursor.next()?;
         }
-        self.touch(dict);
-        self.writes().write().levels.push(Arc::new(Level::recovered((dict.clone(), run))));
         Ok(())
     }
 
