@@ -68,6 +68,7 @@ int ha_pando::open_defined(const char *name)
     close();
     return error;
   }
+  mark_covering_keys();
   /* For those who look at locks of this table. */
   lock_shared_ha_data();
   if (!get_ha_share_ptr())

@@ -55,6 +55,7 @@ static int start(void *plugin)
   hton->flags= HTON_SUPPORTS_EXTENDED_KEYS;
   hton->tablefile_extensions= extensions;
   hton->table_options= table_options;
+  hton->index_options= index_options;
   hton->create= create_handler;
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;

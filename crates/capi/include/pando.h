@@ -353,6 +353,36 @@ typedef uint32_t PandoCompression;
 #endif // __cplusplus
 
 /**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * What becomes of a row ([`pando_load_admit`]).
  */
 typedef enum PandoAdmission {
@@ -943,6 +973,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -1443,6 +1477,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**

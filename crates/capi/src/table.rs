@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pandodb::{Compression, IndexSpec, Table, TableSpec};
+use pandodb::{Clustering, Compression, IndexSpec, Table, TableSpec};
 
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
@@ -32,6 +32,29 @@ pub enum PandoCompression {
     None = 2,
 }
 
+/// Whether the entries of an index hold rows.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoClustering {
+    /// They do not.
+    None = 0,
+    /// The value of an entry is the row, as in dictionary 0.
+    Row = 1,
+    /// The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+    /// two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+    Tailed = 2,
+}
+
+impl From<PandoClustering> for Clustering {
+    fn from(clustering: PandoClustering) -> Clustering {
+        match clustering {
+            PandoClustering::None => Clustering::None,
+            PandoClustering::Row => Clustering::Row,
+            PandoClustering::Tailed => Clustering::Tailed,
+        }
+    }
+}
+
 /// A secondary index of a new table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +64,8 @@ pub struct PandoIndexSpec {
     /// 1: entries are got by their whole keys, as those of unique indexes are; 0: they take less without what serves
     /// that.
     pub has_filters: u8,
+    /// Whether its entries hold rows.
+    pub clustering: PandoClustering,
 }
 
 /// What a table is created with.
@@ -105,11 +130,11 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
         let mut indexes = Vec::with_capacity(spec.index_count as usize);
         for position in 0..spec.index_count as usize {
             // SAFETY: the caller vouches for the list.
-            let (name, has_filters) = unsafe {
+            let (name, has_filters, clustering) = unsafe {
                 let index = &*spec.indexes.add(position);
-                (index.name.to_text(), index.has_filters != 0)
+                (index.name.to_text(), index.has_filters != 0, index.clustering.into())
             };
-            indexes.push(IndexSpec { name, has_filters });
+            indexes.push(IndexSpec { name, has_filters, clustering });
         }
         db.create_table(&TableSpec {
             // SAFETY: as above.

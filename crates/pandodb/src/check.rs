@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pando_base::Seqno;
+use pando_column::Shapes;
 
+use crate::clustering::Clustering;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::table::{Dict, Table};
@@ -53,13 +55,24 @@ impl Db {
             }
             before += share;
         }
+        let shapes = table.layouts.as_ref().map(|layouts| Shapes::of(layouts));
         let snapshot = self.snapshots.take();
         let mut rows = None;
-        for dict in table.dicts() {
+        let contents = self.contents_of(table)?;
+        let has_clustering = contents.iter().any(|clustering| !clustering.is_none());
+        let mut sum = None;
+        for (position, dict) in table.dicts().iter().enumerate() {
             let about = rows.unwrap_or_else(|| dict.tree.rows_estimate()).max(1);
-            let count = count_rows(dict, snapshot.seqno(), &mut |count| {
-                watch(before + share * (count as f64 / about as f64).min(1.0))
-            })?;
+            let mut look = |count| watch(before + share * (count as f64 / about as f64).min(1.0));
+            let clustering = contents.get(position).copied().unwrap_or_default();
+            let rows_in_it = match position {
+                0 if has_clustering => Clustering::Row,
+                _ => clustering,
+            };
+            let (count, sum_here) = match (rows_in_it, &shapes) {
+                (Clustering::None, _) | (_, None) => (count_rows(dict, snapshot.seqno(), &mut look)?, None),
+                (of, Some(shapes)) => sum_rows(dict, of, shapes, snapshot.seqno(), &mut look)?,
+            };
             let expected = *rows.get_or_insert(count);
             if count != expected {
                 return Err(Error::from(pando_base::Error::corruption(
@@ -70,10 +83,55 @@ impl Db {
                     count,
                 )));
             }
+            if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here {
+                let what = "rows in a clustering index";
+                let path = dict.file.path();
+                let error = pando_base::Error::corruption(&path, 0, what, "those of the table", "others");
+                return Err(error.into());
+            }
             before += share;
         }
         Ok(())
     }
+
+    /// What entries of the table's dictionaries hold.
+    fn contents_of(&self, table: &Table) -> Result<Vec<Clustering>> {
+        let described = self.described(&table.path())?;
+        let content = |dict: &Arc<Dict>| {
+            let its = described.dictionaries.iter().find(|its| its.id == dict.id.0);
+            its.map(|its| its.clustering).unwrap_or_default()
+        };
+        Ok(table.dicts().iter().map(content).collect())
+    }
+}
+
+/// Rows that a snapshot sees in a dictionary of rows, or a clustering index: how many, and a sum over their bytes in the current
+/// layout, in which their order does not count. Errors: those of reading; an entry without a row.
+fn sum_rows(
+    dict: &Dict,
+    of: Clustering,
+    shapes: &Shapes,
+    seqno: Seqno,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(u64, Option<u64>)> {
+    let (mut count, mut sum, mut scratch) = (0u64, 0u64, Vec::new());
+    let mut cursor = dict.tree.cursor(seqno);
+    cursor.seek_first()?;
+    while cursor.valid() {
+        if count % ROWS_BETWEEN_LOOKS == 0 && !go_on(count) {
+            return Err(Error::Killed);
+        }
+        let Some((row, _)) = of.split(cursor.value()) else {
+            let path = dict.file.path();
+            let what = "an entry of a clustering index";
+            return Err(pando_base::Error::corruption(&path, 0, what, "a row", "none").into());
+        };
+        let row = shapes.upgrade(row, &mut scratch).unwrap_or(row);
+        sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64(row));
+        count += 1;
+        cursor.next()?;
+    }
+    Ok((count, Some(sum)))
 }
 
 /// Rows of a dictionary that a snapshot sees, counted one by one.

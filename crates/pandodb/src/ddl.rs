@@ -36,6 +36,7 @@ use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 
 use crate::catalog::Change;
+use crate::clustering::Clustering;
 use crate::db::Db;
 use crate::definition::is_partition;
 use crate::descriptor::{
@@ -89,6 +90,7 @@ impl Db {
             name: "main".into(),
             file: "main.pando".into(),
             has_filters: true,
+            clustering: Clustering::None,
         }];
         for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
@@ -96,6 +98,7 @@ impl Db {
                 name: index.name.clone(),
                 file: key_file_name(position, &index.name),
                 has_filters: index.has_filters,
+                clustering: index.clustering,
             });
         }
         Ok(TableDescriptor {
@@ -210,7 +213,7 @@ impl Db {
             dicts.push(dict);
         }
         let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
-        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
+        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), &descriptor.dictionaries));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)

@@ -18,6 +18,7 @@ use pando_column::Compression;
 use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::clustering::Clustering;
 use crate::definition::Definition;
 
 /// The catalog's own dictionary.
@@ -61,11 +62,13 @@ pub struct IndexSpec {
     /// Its entries are got by their whole keys, as those of unique indexes are: runs have filters. Without them an
     /// entry takes about a byte less, and finding one by its whole key reads a block of every run that may have it.
     pub has_filters: bool,
+    /// Whether its entries hold rows.
+    pub clustering: Clustering,
 }
 
 impl From<&str> for IndexSpec {
     fn from(name: &str) -> IndexSpec {
-        IndexSpec { name: name.to_owned(), has_filters: true }
+        IndexSpec { name: name.to_owned(), has_filters: true, clustering: Clustering::None }
     }
 }
 
@@ -97,6 +100,9 @@ pub(crate) struct DictDescriptor {
     /// [`IndexSpec::has_filters`]; those made before this was recorded have some.
     #[serde(default = "has_filters", skip_serializing_if = "Clone::clone")]
     pub has_filters: bool,
+    /// [`IndexSpec::clustering`].
+    #[serde(default, skip_serializing_if = "Clustering::is_none")]
+    pub clustering: Clustering,
 }
 
 fn has_filters() -> bool {
@@ -244,8 +250,20 @@ mod tests {
             id: 16,
             path: "db/t".into(),
             dictionaries: vec![
-                DictDescriptor { id: 17, name: "main".into(), file: "main.pando".into(), has_filters: true },
-                DictDescriptor { id: 18, name: "k".into(), file: "key-k.pando".into(), has_filters: false },
+                DictDescriptor {
+                    id: 17,
+                    name: "main".into(),
+                    file: "main.pando".into(),
+                    has_filters: true,
+                    clustering: Clustering::None,
+                },
+                DictDescriptor {
+                    id: 18,
+                    name: "k".into(),
+                    file: "key-k.pando".into(),
+                    has_filters: false,
+                    clustering: Clustering::Tailed,
+                },
             ],
             compression: "ZSTD:3".into(),
             temporary: false,

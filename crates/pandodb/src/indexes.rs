@@ -34,6 +34,7 @@ use pando_tree::Tree;
 use crate::alter::TableChange;
 use crate::building::Building;
 use crate::catalog::Change;
+use crate::clustering::Clustering;
 use crate::db::Db;
 use crate::ddl::sync_parent;
 use crate::descriptor::{key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor};
@@ -51,6 +52,8 @@ pub struct NewIndex {
     pub name: String,
     /// Entries marked unique must be alone with their key.
     pub is_unique: bool,
+    /// Whether its entries hold rows.
+    pub clustering: Clustering,
     /// How its entries are made of rows: for those who write to the table ([`Building::recipe`]).
     pub recipe: Vec<u8>,
 }
@@ -179,8 +182,9 @@ impl Db {
             placed.dict.tree.await_bottom();
             let journal = index.is_unique.then(|| rest.next()).flatten().map(|placed| placed.dict.clone());
             journal.iter().for_each(|journal| journal.tree.await_bottom());
-            validations.push(journal.clone().map(|journal| Validation::new(&placed.dict, journal, seqno)));
-            building.push(Building::new(placed.dict.clone(), journal, index.recipe.clone()));
+            let validation = |journal| Validation::new(&placed.dict, journal, index.clustering, seqno);
+            validations.push(journal.clone().map(validation));
+            building.push(Building::new(placed.dict.clone(), journal, index));
         }
         let table = Arc::new(table.next_generation(table.dicts.clone(), building));
         let writable_before = table.shared.writable_from.swap(table.generation, Ordering::AcqRel);
@@ -243,7 +247,8 @@ impl Db {
             }
             taken.insert(file.clone());
             let has_filters = index.is_unique;
-            new.push(DictDescriptor { id: next, name: index.name.clone(), file, has_filters });
+            let (name, clustering) = (index.name.clone(), index.clustering);
+            new.push(DictDescriptor { id: next, name, file, has_filters, clustering });
             next += 1;
         }
         let unique = indexes.iter().filter(|index| index.is_unique);
@@ -252,6 +257,7 @@ impl Db {
             name: index.name.clone(),
             file: format!("build-{id}.pando"),
             has_filters: true,
+            clustering: Clustering::None,
         });
         Ok((new, journals.collect()))
     }
@@ -274,6 +280,7 @@ impl Db {
             };
             let config = descriptor.tree_config(&self.tree_config, table.compression());
             let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
+            tree.set_shapes(descriptor.clustering.shapes(table.layouts.as_ref()));
             let dict = Arc::new(Dict::new(id, tree, file, 0));
             self.dicts.write().insert(id, dict.clone());
             made.push(Placed { dict, descriptor: descriptor.clone() });

@@ -11,6 +11,7 @@ use pando_storage::TreeFile;
 use pando_tree::{Estimate, Tree};
 
 use crate::building::Building;
+use crate::descriptor::DictDescriptor;
 use crate::failure::Failure;
 use crate::key_statistics::KeyStatistics;
 use crate::row_count::RowCount;
@@ -191,10 +192,16 @@ impl Table {
         Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
     }
 
-    /// Whose rows have these columns. The tree is told, which writes them apart from now on.
-    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>) -> Table {
+    /// Whose rows have these columns; `descriptors` are those of its dictionaries. The trees that have rows are told, and write
+    /// the columns apart from now on.
+    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>, descriptors: &[DictDescriptor]) -> Table {
         let shapes = layouts.as_ref().map_or_else(Shapes::default, |layouts| Shapes::of(layouts));
         self.rows().tree.set_shapes(Arc::new(shapes));
+        for (dict, descriptor) in self.dicts.iter().zip(descriptors).skip(1) {
+            if !descriptor.clustering.is_none() {
+                dict.tree.set_shapes(descriptor.clustering.shapes(layouts.as_deref()));
+            }
+        }
         Table { layouts, ..self }
     }
 
