@@ -32,8 +32,7 @@ fn work(db: &Arc<Db>, table: &Arc<Table>) -> Result<Vec<String>> {
     let mut txn = db.begin();
     // Gap locks would keep the other workers from the end of the queue (READ COMMITTED has none).
     txn.set_takes_gaps(false);
-    loop {
-        let Some(job) = take(&mut txn, table)? else { break };
+    while let Some(job) = take(&mut txn, table)? {
         turns += 1;
         if turns % 5 == 0 {
             txn.rollback();
