@@ -5,10 +5,11 @@ use std::ffi::c_void;
 use pandodb::{IndexBuild, IndexPlace, IndexSource, NewIndex};
 
 use crate::bytes::PandoBytes;
+use crate::clustering::PandoClustering;
 use crate::database::PandoDb;
 use crate::guard::guard;
 use crate::status::{run, PandoStatus};
-use crate::table::{PandoClustering, PandoTable};
+use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
 use crate::watch::{watching, PandoWatch};
 

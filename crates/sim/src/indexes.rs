@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use pandodb::{Clustering, Compression, Error, IndexBuild, IndexPlace, IndexSource, NewIndex, ReadMode, TableChange};
+use pandodb::{
+    Clustering, Compression, Error, IndexBuild, IndexPlace, IndexSource, NewIndex, ReadMode, TableChange,
+};
 use rand::Rng;
 
 use crate::model::{Added, Map, Row, State, TableId, TableState};
