@@ -18,6 +18,7 @@
    What cannot be added so copies the table: keys on virtual columns, which handlers with the old definition
    do not compute; UNIQUE in ALTER IGNORE; what makes another key the primary one. */
 #include "alter.h"
+#include "related_table.h"
 
 using namespace pando;
 
@@ -182,6 +183,8 @@ bool ha_pando::prepare_index_change(TABLE *altered, Alter_inplace_info *info)
     print_error(error, MYF(0));
     return true;
   }
+  /* Who opened the table before does not know of the new indexes. */
+  Related_table::close_kept();
   return false;
 }
 
@@ -343,5 +346,6 @@ bool ha_pando::forget_index_change(TABLE *, Alter_inplace_info *info)
   /* It may have failed before there was any. */
   if (Alter_context *context= static_cast<Alter_context *>(info->handler_ctx))
     context->free_build();
+  Related_table::close_kept();
   return false;
 }

@@ -7,6 +7,7 @@
 #include "plugin.h"
 #include "load.h"
 #include "row_codec.h"
+#include "foreign_key_rows.h"
 #include <deque>
 #include <string>
 #include "transaction.h"
@@ -84,6 +85,16 @@ public:
   void start_bulk_insert(ha_rows rows, uint flags) override;
   int end_bulk_insert() override;
 
+  /* --- foreign_key.cc, foreign_key_rows.cc --- */
+  char *get_foreign_key_create_info() override;
+  void free_foreign_key_create_info(char *text) override;
+  int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  int get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  bool referenced_by_foreign_key() const noexcept override;
+  bool can_switch_engines() override;
+  bool get_foreign_dup_key(char *child, uint child_size, char *key, uint key_size) override;
+  void detach();
+
   /* --- information.cc --- */
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *pages) override;
@@ -128,6 +139,7 @@ public:
 
 private:
   friend class pando::Translator;
+  friend class pando::Foreign_keys;
   enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
 
   /* What a row is in one dictionary: bytes that have to live until the engine has been called. */
@@ -235,6 +247,14 @@ private:
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
   int write_one_row(const uchar *record);
+  int update_one_row(const uchar *old_record, const uchar *new_record);
+  int delete_one_row(const uchar *record);
+
+  /* --- foreign_key_rows.cc --- */
+  void encode_probe(uint index, uint parts, pando::Bytes *probe);
+  int find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found);
+  int find_next_related(bool *found);
+  void undo_to(uint64_t mark);
 
   /* --- load.cc --- */
   bool may_load() const;
@@ -346,6 +366,8 @@ private:
   std::unique_ptr<pando::Bulk_insert> m_bulk; /* a bulk insert of the statement */
   bool m_decides_duplicates= false;           /* the server, row by row */
   bool m_replaces_duplicates= false;          /* and rows that are there change */
+
+  pando::Foreign_keys m_foreign{this};
 
   uint64_t m_raw_bytes= 0;
   ha_rows m_rows_of_keys= HA_POS_ERROR; /* when rec_per_key was set; HA_POS_ERROR: not yet */

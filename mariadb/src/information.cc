@@ -271,6 +271,12 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
+  if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED)
+  {
+    if (const Transaction *transaction= Transaction::if_any(ha_thd()))
+      text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);
+    return false;
+  }
   /* To its own text of a deadlock the server appends this one. */
   if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
     text->copy(m_last_error_text);

@@ -105,6 +105,7 @@ int ha_pando::close()
 {
   close_scan();
   abort_bulk_insert();
+  m_foreign.end();
   if (m_copy_txn)
     end_copy(false);
   pando_txn_free(m_sequence_txn);

@@ -8,6 +8,7 @@ use pandodb::{Compression, IndexSpec, Table, TableSpec};
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
+use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
 use crate::guard::guard;
 use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
 use crate::status::{run, run_contained, PandoStatus};
@@ -69,6 +70,10 @@ pub struct PandoTableSpec {
     pub column_count: u32,
     /// What the server says of this definition.
     pub definition: PandoDefinition,
+    /// The constraints in which the table is the child.
+    pub foreign_keys: *const PandoForeignKey,
+    /// How many.
+    pub foreign_key_count: u32,
 }
 
 /// Figures of a table.
@@ -123,6 +128,8 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             columns: unsafe { new_columns(spec.columns, spec.column_count) },
             // SAFETY: as above.
             definition: unsafe { spec.definition.to_definition() },
+            // SAFETY: as above.
+            foreign_keys: unsafe { foreign_keys_of(spec.foreign_keys, spec.foreign_key_count) },
         })?;
         Ok(PandoStatus::Ok)
     })
@@ -146,24 +153,6 @@ pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) 
     let (db, path) = unsafe { (&(*db).db, path.to_text()) };
     run(|| {
         db.drop_table(&path)?;
-        Ok(PandoStatus::Ok)
-    })
-}
-
-/// Renames a table, also into another database.
-///
-/// # Safety
-/// `db` is open, the paths are valid for the call.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_rename(
-    db: *const PandoDb,
-    from: PandoBytes,
-    to: PandoBytes,
-) -> PandoStatus {
-    // SAFETY: the caller vouches for them.
-    let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
-    run(|| {
-        db.rename_table(&from, &to)?;
         Ok(PandoStatus::Ok)
     })
 }

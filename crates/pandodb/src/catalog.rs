@@ -2,6 +2,7 @@
 //! memory; every change is one durable transaction, so DDL is atomic and survives a crash.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
@@ -13,6 +14,7 @@ use crate::db::Db;
 use crate::descriptor::{
     normalize, Intent, TableDescriptor, CATALOG, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
 };
+use crate::foreign_keys::References;
 use crate::table::Dict;
 use crate::writes::State;
 
@@ -21,6 +23,8 @@ use crate::writes::State;
 pub(crate) struct Catalog {
     dict: Arc<Dict>,
     content: Mutex<Content>,
+    /// See [`Db::schema_version`].
+    version: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +32,7 @@ pub(crate) struct Content {
     pub tables: HashMap<String, TableDescriptor>,
     pub intents: Vec<(u64, Intent)>,
     pub next_id: u64,
+    pub references: References,
 }
 
 impl Content {
@@ -53,6 +58,7 @@ impl Content {
             }
             cursor.next()?;
         }
+        content.references = References::of(content.tables.values());
         Ok(content)
     }
 }
@@ -66,7 +72,18 @@ fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
 
 impl Catalog {
     pub(crate) fn new(dict: Arc<Dict>, content: Content) -> Catalog {
-        Catalog { dict, content: Mutex::new(content) }
+        Catalog { dict, content: Mutex::new(content), version: AtomicU64::new(1) }
+    }
+
+    pub(crate) fn schema_version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The tables with constraints that name this parent.
+    pub(crate) fn children(&self, parent: &str) -> Vec<TableDescriptor> {
+        let content = self.content.lock();
+        let paths = content.references.children(parent);
+        paths.filter_map(|path| content.tables.get(path).cloned()).collect()
     }
 
     /// The table at this path.
@@ -143,13 +160,28 @@ impl Db {
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 
         let mut content = self.catalog.content.lock();
+        let (mut is_ddl, mut has_keys) = (false, false);
+        let mut look_at = |table: Option<&TableDescriptor>| {
+            is_ddl |= table.is_some_and(|t| !t.temporary);
+            has_keys |= table.is_some_and(|t| !t.foreign_keys.is_empty());
+        };
+        for descriptor in &change.put {
+            look_at(Some(descriptor));
+            look_at(content.tables.values().find(|t| t.id == descriptor.id));
+        }
         if let Some((id, path)) = change.remove {
-            content.tables.remove(&path);
+            look_at(content.tables.remove(&path).as_ref());
             debug_assert!(content.tables.values().all(|t| t.id != id));
         }
         for descriptor in change.put {
             content.tables.retain(|_, t| t.id != descriptor.id);
             content.tables.insert(descriptor.path.clone(), descriptor);
+        }
+        if has_keys {
+            content.references = References::of(content.tables.values());
+        }
+        if is_ddl {
+            self.catalog.version.fetch_add(1, Ordering::AcqRel);
         }
         content.intents.extend(change.intend);
         content.intents.retain(|(id, _)| !change.fulfil.contains(id));

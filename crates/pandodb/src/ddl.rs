@@ -41,6 +41,7 @@ use crate::definition::is_partition;
 use crate::descriptor::{
     compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
+use crate::foreign_keys::{ForeignKey, NewName};
 use crate::options::LogLevel;
 use crate::recovery::check_durable;
 use crate::table::{Dict, Table};
@@ -60,6 +61,7 @@ impl Db {
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
+        self.check_names(&descriptor)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
         let seqno = self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
@@ -107,6 +109,7 @@ impl Db {
             created: seconds_since_1970(),
             layouts: spec.columns.clone().map(Layouts::new),
             definition: spec.definition.clone(),
+            foreign_keys: spec.foreign_keys.iter().cloned().map(normalized).collect(),
         })
     }
 
@@ -258,6 +261,11 @@ impl Db {
 
     /// Renames a table, also into another database. Errors: no such table, or the new name is taken.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        self.rename_table_as(from, to, None)
+    }
+
+    /// The same; generated names of the table's foreign keys follow its name.
+    pub fn rename_table_as(&self, from: &str, to: &str, name: Option<NewName<'_>>) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let (from, to) = (normalize(from), normalize(to));
         let old =
@@ -269,16 +277,22 @@ impl Db {
             // EXCHANGE PARTITION and the like: the image is that of the table it comes from.
             new.definition.forget_image();
         }
+        let children = self.follow_name(&mut new, &from, name);
+        self.check_names(&new)?;
+        let old_children: Vec<TableDescriptor> =
+            children.iter().filter_map(|child| self.catalog.table(&child.path)).collect();
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         let gone = self.intent_gone(&old);
         let mut intend = vec![(id, intent)];
         intend.extend(gone.clone());
-        let seqno = self.change_catalog(Change { put: vec![new.clone()], intend, ..Change::default() })?;
+        let put = std::iter::once(new.clone()).chain(children).collect();
+        let seqno = self.change_catalog(Change { put, intend, ..Change::default() })?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
             let fulfil = std::iter::once(id).chain(gone.map(|(id, _)| id)).collect();
-            self.change_catalog(Change { put: vec![old], fulfil, ..Change::default() })?;
+            let put = std::iter::once(old).chain(old_children).collect();
+            self.change_catalog(Change { put, fulfil, ..Change::default() })?;
             return Err(error);
         }
         self.note_gone(gone);
@@ -474,6 +488,11 @@ impl Db {
         self.vfs.rename(&temporary, &dir.join(STATUS_FILE))?;
         self.vfs.sync_dir(dir)
     }
+}
+
+/// A constraint with the one name that its parent has.
+pub(crate) fn normalized(key: ForeignKey) -> ForeignKey {
+    ForeignKey { parent: normalize(&key.parent), ..key }
 }
 
 /// Creates a directory, and makes its name and those of missing ones above it durable.

@@ -19,6 +19,7 @@ use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
+use crate::foreign_keys::ForeignKey;
 
 /// The catalog's own dictionary.
 pub(crate) const CATALOG: DictId = DictId(1);
@@ -51,6 +52,8 @@ pub struct TableSpec {
     pub columns: Option<Vec<NewColumn>>,
     /// What the server says of this definition of the table.
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// A secondary index of a new table.
@@ -85,6 +88,9 @@ pub(crate) struct TableDescriptor {
     /// The newest definition that the engine took part in.
     #[serde(flatten)]
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// One dictionary of a table.
@@ -252,6 +258,7 @@ mod tests {
             created: 0,
             layouts: None,
             definition: "id".into(),
+            foreign_keys: Vec::new(),
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);
