@@ -77,7 +77,8 @@ def _whole_row_statements(forced, parts, columns):
         return [f"SELECT {_sums(columns)} FROM {forced} WHERE `{first.column}` IS {what}"
                 for what in ("NULL", "NOT NULL")]
     if first.prefix:
-        return [f"SELECT {_sums(columns)} FROM {forced} WHERE `{first.column}` >= ''"]
+        # Control characters come before the blanks that a short text is filled with.
+        return [f"SELECT {_sums(columns)} FROM {forced} WHERE `{first.column}` {what} ''" for what in (">=", "<")]
     order = ", ".join(f"`{part.column}`" for part in parts if not part.prefix)
     every = ", ".join(f"`{column}`" for column in columns)  # with invisible ones
     return [f"SELECT {_sums(columns)} FROM (SELECT {every} FROM {forced} ORDER BY {order} LIMIT 1000000000) AS t"]

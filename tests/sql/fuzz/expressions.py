@@ -16,6 +16,7 @@ _NUMBER_CALLS = (
     "CAST({a} AS UNSIGNED)", "CAST({a} AS DECIMAL(20,4))", "CAST({n} AS DOUBLE)", "CASE WHEN {c} THEN {n} ELSE {n} END",
     "CASE {a} WHEN {a} THEN {n} WHEN {a} THEN {n} END", "JSON_LENGTH({j})", "JSON_VALID({t})", "JSON_DEPTH({j})", "({c})",
     "LENGTH(WEIGHT_STRING({t}))", "INET_ATON({t})", "PERIOD_ADD(200801, {n})", "YEARWEEK({d})", "CONV({n}, 10, 2)")
+# A bare JSON_EXTRACT beside <=> kills the server, whatever the engine (Item_func_json_extract::read_json).
 _TEXT_CALLS = (
     "CONCAT({t}, {t})", "CONCAT_WS(',', {t}, {a})", "UPPER({t})", "LOWER({t})", "LEFT({t}, {k})", "RIGHT({t}, {k})",
     "SUBSTRING({t}, {k}, {k})", "TRIM({t})", "LTRIM({t})", "RTRIM({t})", "REPLACE({t}, {t}, {t})", "REVERSE({t})",
@@ -24,7 +25,7 @@ _TEXT_CALLS = (
     "IF({c}, {t}, {t})", "IFNULL({t}, {t})", "NULLIF({t}, {t})", "COALESCE({t}, {t})", "CAST({a} AS CHAR)",
     "CAST({a} AS CHAR(3))", "CAST({t} AS BINARY)", "CONVERT({t} USING utf8mb4)", "CONVERT({t} USING latin1)",
     "CASE WHEN {c} THEN {t} ELSE {t} END", "GREATEST({t}, {t})", "LEAST({t}, {t})", "ELT({k}, {t}, {t})", "DAYNAME({d})",
-    "JSON_EXTRACT({j}, '$.a')", "JSON_UNQUOTE(JSON_EXTRACT({j}, '$.a'))", "JSON_OBJECT('k', {a})", "JSON_ARRAY({a}, {a})",
+    "JSON_COMPACT(JSON_EXTRACT({j}, '$.a'))", "JSON_UNQUOTE(JSON_EXTRACT({j}, '$.a'))", "JSON_OBJECT('k', {a})", "JSON_ARRAY({a}, {a})",
     "JSON_KEYS({j})", "JSON_SET({j}, '$.z', {a})", "JSON_REMOVE({j}, '$.a')", "JSON_VALUE({j}, '$.a')", "HEX(WEIGHT_STRING({t}))",
     "REGEXP_REPLACE({t}, '[ab]', 'c')", "SOUNDEX({t})", "CHAR({n} USING utf8mb4)", "BIN({n})", "OCT({n})", "INET_NTOA({n})",
     "COLUMN_GET(COLUMN_CREATE('a', {a}), 'a' AS CHAR)", "MAKE_SET({n}, 'a', 'b')", "EXPORT_SET({k}, 'Y', 'N', ',', 4)")

@@ -177,7 +177,8 @@ def create(rng, name):
     if head:
         kinds_of_keys.append(("id", values.Kind("INT", "int")))
     elif primary < 0.8:
-        text = key(rng, "x", [entry for entry in kinds if "TEXT" not in entry[1].sql], True)
+        # Whole columns: InnoDB misses rows behind other keys when a primary key has the first character of an expanding text.
+        text = key(rng, "x", [(other, values.Kind(kind.sql, kind.family, kind.key)) for other, kind in kinds if kind.key], True)
         if text:
             head = [text.replace("UNIQUE KEY x", "PRIMARY KEY")]
     body = [text for text, _ in columns]

@@ -111,6 +111,11 @@ class Side:
                 self._session.query("SET SESSION " + ", ".join(f"{name} = DEFAULT" for name in names))
         return answers
 
+    def has_hash_key(self):
+        """Whether some table has a key that the server keeps unique itself."""
+        return self._session.number("SELECT COUNT(*) FROM information_schema.statistics WHERE table_schema = "
+                                    f"'{self.database}' AND index_type = 'HASH'") > 0
+
     def _check(self, table):
         try:
             self._session.query(f"SELECT 1 FROM {table} LIMIT 0")
