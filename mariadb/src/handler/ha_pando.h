@@ -216,7 +216,7 @@ private:
   bool is_passed(PandoBytes key) const;
   bool is_within(PandoBytes key) const;
   bool find_row_key();
-  bool is_covering() const { return m_keyread && !is_locking(); }
+  bool is_covering() const { return m_keyread && !is_locking() && !m_entry_lacks_columns; }
   bool peeks() const { return m_peeks && m_lock == Lock::EXCLUSIVE && !m_skip_locked && !takes_gaps(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
@@ -310,6 +310,7 @@ private:
   bool m_read_latest= false;     /* whatever the statement reads: for auto-increment in a later key part */
   bool m_columns_prepared= false;
   bool m_keyread= false;
+  bool m_entry_lacks_columns= false;         /* the key has only the beginning of a column that is wanted */
   PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */
   PandoTxn *m_sequence_txn= nullptr; /* of a sequence: each write is committed at once */
 

@@ -55,6 +55,20 @@ static bool groups_by_filling(const KEY &key, uint part)
   return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
 }
 
+/* Whether a key has only the beginning of a virtual column. Where the server reads a key alone it computes no virtual
+   columns, and entries do not have this one whole; but partitioning compares it, to merge scans in the order of the key. While a
+   table is opened, parts do not know their fields yet. */
+static bool has_virtual_prefix(const TABLE_SHARE *share, const KEY &key)
+{
+  for (uint i= 0; i < key.user_defined_key_parts; i++)
+  {
+    const Field *field= share->field[key.key_part[i].fieldnr - 1];
+    if (field->vcol_info && !field->stored_in_db() && field->key_length() != key.key_part[i].length)
+      return true;
+  }
+  return false;
+}
+
 ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
 {
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
@@ -62,6 +76,8 @@ ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
      does only in keys that it can read alone. `all_parts`: not for SHOW INDEX, which tells that the key is sorted. */
   if (groups_by_filling(table_share->key_info[index], part))
     flags&= ~ulong(all_parts ? HA_KEYREAD_ONLY | HA_READ_ORDER : HA_KEYREAD_ONLY);
+  if (has_virtual_prefix(table_share, table_share->key_info[index]))
+    flags&= ~ulong(HA_KEYREAD_ONLY);
   /* Of a clustered key the server expects the columns in every read of a key, to see whether a row is
      within a range of it; entries do not have what the primary key has only the beginning of. */
   if (index == table_share->primary_key)
