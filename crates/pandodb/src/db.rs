@@ -84,6 +84,7 @@ pub(crate) struct Parts {
     pub catalog: Catalog,
     pub dicts: BTreeMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Unrecovered>,
+    pub damaged_keys: HashMap<DictId, Unrecovered>,
     pub private: PrivateRuns,
     pub unresolved: Vec<Unresolved>,
     pub lock: LockFile,
@@ -138,6 +139,7 @@ impl Db {
             sink: options.log,
             _lock: parts.lock,
         });
+        db.settle_damaged_keys(parts.damaged_keys);
         db.restore_prepared(parts.unresolved, parts.private)?;
         db.finish_intents();
         db.background.start(&db)?;

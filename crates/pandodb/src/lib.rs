@@ -22,6 +22,7 @@ mod catalog;
 mod check;
 mod commit;
 mod cursor;
+mod damaged_keys;
 mod db;
 mod ddl;
 mod definition;

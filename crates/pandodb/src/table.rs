@@ -1,7 +1,7 @@
 //! Open tables and their dictionaries.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pando_base::locks::Mutex;
 use pando_base::{DictId, Result, Seqno};
@@ -59,6 +59,8 @@ pub struct Dict {
     pub(crate) readable_from: AtomicU64,
     /// Its table has not got the name yet that it is for ([`TableSpec::interim`](crate::descriptor::TableSpec)).
     pub(crate) is_interim: AtomicBool,
+    /// Of an index: why nobody reads it or writes to it any more (`damaged_keys`).
+    pub(crate) unusable: OnceLock<String>,
 }
 
 impl Dict {
@@ -81,6 +83,7 @@ impl Dict {
             checkpoint_failure: Failure::default(),
             readable_from: AtomicU64::new(0),
             is_interim: AtomicBool::new(false),
+            unusable: OnceLock::new(),
         }
     }
 
@@ -117,6 +120,7 @@ impl Dict {
 
     /// Refuses a snapshot from before what it would read was there.
     pub(crate) fn check_readable(&self, seqno: Seqno) -> crate::error::Result<()> {
+        self.check_usable()?;
         match seqno < self.readable_from.load(Ordering::Acquire) {
             true => Err(crate::error::Error::DefinitionChanged),
             false => Ok(()),
@@ -129,8 +133,22 @@ impl Dict {
             || self.tree.durable_auto_increment() != self.auto_increment.load(Ordering::Acquire)
     }
 
+    /// Nothing is done for it in the background any more, and no log is kept for it: it was dropped, or it is to be built anew.
     pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+        self.dropped.load(Ordering::Acquire) || self.is_unusable()
+    }
+
+    /// Whether it is a damaged index.
+    pub fn is_unusable(&self) -> bool {
+        self.unusable.get().is_some()
+    }
+
+    /// Refuses to use a damaged index.
+    pub(crate) fn check_usable(&self) -> crate::error::Result<()> {
+        match self.unusable.get() {
+            Some(reason) => Err(crate::error::Error::KeyUnusable { reason: reason.clone() }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -164,6 +182,8 @@ pub(crate) struct Shared {
     pub hidden_key: Mutex<u64>,
     /// Objects of an earlier generation do not know all indexes that a write must reach.
     pub writable_from: AtomicU64,
+    /// Some index is, or was, unusable.
+    pub has_unusable: AtomicBool,
 }
 
 /// An open table: dictionary 0 holds the rows, the others are its secondary indexes. What they are, and
@@ -187,6 +207,7 @@ impl Table {
             path: Mutex::new(path.to_owned()),
             hidden_key: Mutex::new(0),
             writable_from: AtomicU64::new(0),
+            has_unusable: AtomicBool::new(dicts.iter().any(|dict| dict.is_unusable())),
         };
         Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
     }
