@@ -111,6 +111,10 @@ enum PandoStatus
    * A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
    */
   PANDO_STATUS_BUG = 19,
+  /**
+   * The key that is asked for, or would have to say whether it has a value, is damaged.
+   */
+  PANDO_STATUS_KEY_UNUSABLE = 20,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -2336,6 +2340,14 @@ PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, s
  * The object is not used any more.
  */
 void pando_table_close(struct PandoTable *table);
+
+/**
+ * Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint64_t pando_table_unusable_keys(const struct PandoTable *table);
 
 /**
  * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

@@ -222,6 +222,23 @@ pub unsafe extern "C" fn pando_table_close(table: *mut PandoTable) {
     });
 }
 
+/// Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_unusable_keys(table: *const PandoTable) -> u64 {
+    // SAFETY: the caller vouches for it.
+    let table = unsafe { &(*table).table };
+    guard(|| {
+        if !table.has_unusable() {
+            return 0;
+        }
+        let keys = 1..table.dicts().len().min(65);
+        keys.filter(|index| table.is_unusable(*index)).fold(0, |bits, index| bits | 1 << (index - 1))
+    })
+}
+
 /// Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use
 /// within the files.
 ///

@@ -105,6 +105,7 @@ public:
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
   int optimize(THD *thd, HA_CHECK_OPT *options) override;
+  int repair(THD *thd, HA_CHECK_OPT *options) override; /* damaged_keys.cc */
   bool get_error_message(int error, String *text) override;
   void update_create_info(HA_CREATE_INFO *info) override;
   Table_flags table_flags() const override;
@@ -286,10 +287,18 @@ private:
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
   int open_building();
   int open_defined(const char *name);
+  int fill_indexes(pando::Alter_context *context);
   int scan_for_indexes(pando::Alter_context *context);
   int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
                 std::vector<pando::Index_layout> &layouts);
   void report_index_error(int error, TABLE *altered, const pando::Alter_context *context);
+
+  /* --- damaged_keys.cc --- */
+  bool is_damaged(uint index) const;
+  void leave_out_damaged_keys();
+  int report_damaged(uint index) const;
+  void warn_of_damaged_keys(THD *thd) const;
+  int rebuild_keys(THD *thd);
 
   /* --- information.cc --- */
   int get_figures(uint flag, ha_rows *rows);

@@ -28,7 +28,7 @@ handler::Table_flags ha_pando::table_flags() const
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
-         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
          HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN |
          /* Only for the condition that the server then offers (cond_push): direct_update_rows_init says no. */
          HA_CAN_DIRECT_UPDATE_AND_DELETE;
@@ -269,7 +269,9 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   if (!status)
     return HA_ADMIN_OK;
   fail(status);
-  return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+  leave_out_damaged_keys();
+  warn_of_damaged_keys(thd);
+  return status == PANDO_STATUS_CORRUPTION || status == PANDO_STATUS_KEY_UNUSABLE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)

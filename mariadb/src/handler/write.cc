@@ -62,6 +62,10 @@ int ha_pando::write_failed(PandoStatus status)
 {
   if (status == PANDO_STATUS_DUPLICATE)
     met_duplicate(index_of_dictionary(pando_txn_duplicate(txn(), nullptr)));
+  if (status == PANDO_STATUS_KEY_UNUSABLE)
+    for (uint dictionary= 1; dictionary < dictionaries(); dictionary++)
+      if (m_new[dictionary].unique && is_damaged(index_of_dictionary(dictionary)))
+        report_damaged(index_of_dictionary(dictionary));
   return fail(status);
 }
 

@@ -103,6 +103,9 @@ pub(crate) struct DictDescriptor {
     /// [`IndexSpec::has_filters`]; those made before this was recorded have some.
     #[serde(default = "has_filters", skip_serializing_if = "Clone::clone")]
     pub has_filters: bool,
+    /// What is wrong with the file of an index: nobody reads it or writes to it until it is built anew (`damaged_keys`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
 }
 
 fn has_filters() -> bool {
@@ -250,8 +253,20 @@ mod tests {
             id: 16,
             path: "db/t".into(),
             dictionaries: vec![
-                DictDescriptor { id: 17, name: "main".into(), file: "main.pando".into(), has_filters: true },
-                DictDescriptor { id: 18, name: "k".into(), file: "key-k.pando".into(), has_filters: false },
+                DictDescriptor {
+                    id: 17,
+                    name: "main".into(),
+                    file: "main.pando".into(),
+                    has_filters: true,
+                    unusable: None,
+                },
+                DictDescriptor {
+                    id: 18,
+                    name: "k".into(),
+                    file: "key-k.pando".into(),
+                    has_filters: false,
+                    unusable: None,
+                },
             ],
             compression: "ZSTD:3".into(),
             temporary: false,

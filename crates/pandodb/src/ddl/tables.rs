@@ -91,6 +91,7 @@ impl Db {
             name: "main".into(),
             file: "main.pando".into(),
             has_filters: true,
+            unusable: None,
         }];
         for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
@@ -98,6 +99,7 @@ impl Db {
                 name: index.name.clone(),
                 file: key_file_name(position, &index.name),
                 has_filters: index.has_filters,
+                unusable: None,
             });
         }
         Ok(TableDescriptor {
@@ -197,20 +199,9 @@ impl Db {
         }
         let descriptor =
             self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
-        let dir = table_dir(&self.base_dir, &path);
         let mut dicts = Vec::with_capacity(descriptor.dictionaries.len());
-        for dictionary in &descriptor.dictionaries {
-            let id = DictId(dictionary.id);
-            let dict = match self.dict(id) {
-                Some(dict) => dict,
-                None => {
-                    let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
-                    let dict = Arc::new(self.open_dict(&dir.join(&dictionary.file), id, config)?);
-                    self.dicts.write().insert(id, dict.clone());
-                    dict
-                }
-            };
-            dicts.push(dict);
+        for position in 0..descriptor.dictionaries.len() {
+            dicts.push(self.open_dict_of(&descriptor, position)?);
         }
         let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
         let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
@@ -378,6 +369,7 @@ impl Db {
             self.prepared.check_unused(descriptor)?;
         }
         let mut dicts = table.dicts.clone();
+        dicts.retain(|dict| !dict.is_unusable());
         dicts.sort_by_key(|dict| dict.id);
         let seqno = self.publish_truncate(&dicts)?;
         // The session of a temporary table may have a snapshot, and knows what it has emptied.
