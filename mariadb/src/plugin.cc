@@ -6,6 +6,7 @@
 #include "reports.h"
 #include "transaction.h"
 #include "pushdown.h"
+#include "select_translate.h"
 #include "variables.h"
 
 /* The server's; no header has it. */
@@ -65,6 +66,7 @@ static int start(void *plugin)
   hton->discover_table_names= discover_table_names;
   hton->signal_ddl_recovery_done= restore_definition_files;
   hton->create_group_by= create_pushdown;
+  hton->create_select= create_select_pushdown;
   set_transaction_functions(hton);
 
   /* The engine's own directory is not a database. */
