@@ -121,6 +121,92 @@ typedef int32_t PandoStatus;
 #endif // __cplusplus
 
 /**
+ * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
+ */
+enum PandoColumnKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * An integer with a sign, little-endian.
+   */
+  PANDO_COLUMN_KIND_SIGNED = 0,
+  /**
+   * An integer without a sign, little-endian.
+   */
+  PANDO_COLUMN_KIND_UNSIGNED = 1,
+  /**
+   * IEEE 754, little-endian.
+   */
+  PANDO_COLUMN_KIND_FLOAT = 2,
+  /**
+   * Bytes that memcmp orders.
+   */
+  PANDO_COLUMN_KIND_BYTES = 3,
+  /**
+   * Bits, most significant byte first.
+   */
+  PANDO_COLUMN_KIND_BIT = 4,
+  /**
+   * The number of a member, little-endian.
+   */
+  PANDO_COLUMN_KIND_ENUM = 5,
+  /**
+   * A bit for each member, little-endian.
+   */
+  PANDO_COLUMN_KIND_SET = 6,
+  /**
+   * At most `size` bytes, without the filling.
+   */
+  PANDO_COLUMN_KIND_CHAR = 7,
+  /**
+   * At most `size` bytes.
+   */
+  PANDO_COLUMN_KIND_VARCHAR = 8,
+  /**
+   * `size` bytes hold the length of every value.
+   */
+  PANDO_COLUMN_KIND_BLOB = 9,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoColumnKind PandoColumnKind;
+#else
+typedef uint32_t PandoColumnKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How what is written to leaves is compressed.
+ */
+enum PandoCompression
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * zstd at the level given.
+   */
+  PANDO_COMPRESSION_ZSTD = 0,
+  /**
+   * lz4.
+   */
+  PANDO_COMPRESSION_LZ4 = 1,
+  /**
+   * Not at all.
+   */
+  PANDO_COMPRESSION_NONE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoCompression PandoCompression;
+#else
+typedef uint32_t PandoCompression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * Where a fetch begins; the first and third go up from there, the others down.
  */
 enum PandoMove
@@ -263,92 +349,6 @@ enum PandoDefinitionState
 typedef enum PandoDefinitionState PandoDefinitionState;
 #else
 typedef uint32_t PandoDefinitionState;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
- * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
- */
-enum PandoColumnKind
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * An integer with a sign, little-endian.
-   */
-  PANDO_COLUMN_KIND_SIGNED = 0,
-  /**
-   * An integer without a sign, little-endian.
-   */
-  PANDO_COLUMN_KIND_UNSIGNED = 1,
-  /**
-   * IEEE 754, little-endian.
-   */
-  PANDO_COLUMN_KIND_FLOAT = 2,
-  /**
-   * Bytes that memcmp orders.
-   */
-  PANDO_COLUMN_KIND_BYTES = 3,
-  /**
-   * Bits, most significant byte first.
-   */
-  PANDO_COLUMN_KIND_BIT = 4,
-  /**
-   * The number of a member, little-endian.
-   */
-  PANDO_COLUMN_KIND_ENUM = 5,
-  /**
-   * A bit for each member, little-endian.
-   */
-  PANDO_COLUMN_KIND_SET = 6,
-  /**
-   * At most `size` bytes, without the filling.
-   */
-  PANDO_COLUMN_KIND_CHAR = 7,
-  /**
-   * At most `size` bytes.
-   */
-  PANDO_COLUMN_KIND_VARCHAR = 8,
-  /**
-   * `size` bytes hold the length of every value.
-   */
-  PANDO_COLUMN_KIND_BLOB = 9,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoColumnKind PandoColumnKind;
-#else
-typedef uint32_t PandoColumnKind;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
- * How what is written to leaves is compressed.
- */
-enum PandoCompression
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * zstd at the level given.
-   */
-  PANDO_COMPRESSION_ZSTD = 0,
-  /**
-   * lz4.
-   */
-  PANDO_COMPRESSION_LZ4 = 1,
-  /**
-   * Not at all.
-   */
-  PANDO_COMPRESSION_NONE = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoCompression PandoCompression;
-#else
-typedef uint32_t PandoCompression;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -742,6 +742,157 @@ typedef struct PandoBytes {
 } PandoBytes;
 
 /**
+ * A column that a table is to have.
+ */
+typedef struct PandoNewColumn {
+  /**
+   * For people.
+   */
+  struct PandoBytes name;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * Its position in the current layout; negative: it is new.
+   */
+  int32_t source;
+  /**
+   * Of a new column: what all rows that there are have. A null pointer is NULL.
+   */
+  struct PandoBytes value;
+} PandoNewColumn;
+
+/**
+ * A name that an index is to have.
+ */
+typedef struct PandoIndexName {
+  /**
+   * The position of its dictionary.
+   */
+  uint32_t dictionary;
+  /**
+   * The name.
+   */
+  struct PandoBytes name;
+} PandoIndexName;
+
+/**
+ * An index of a new definition.
+ */
+typedef struct PandoIndexPlace {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * 1: one of those that are being built; 0: one that the table has.
+   */
+  uint8_t is_new;
+  /**
+   * Its number among those, or the position of its dictionary in the table as it is.
+   */
+  uint32_t position;
+} PandoIndexPlace;
+
+/**
+ * A definition of a table.
+ */
+typedef struct PandoDefinition {
+  /**
+   * The server's id.
+   */
+  struct PandoBytes id;
+  /**
+   * A text that differs wherever columns or keys differ.
+   */
+  struct PandoBytes shape;
+  /**
+   * The server's file; empty where there is none for this very table.
+   */
+  struct PandoBytes image;
+} PandoDefinition;
+
+/**
+ * What becomes of a table.
+ */
+typedef struct PandoTableChange {
+  /**
+   * `./database/table`.
+   */
+  struct PandoBytes path;
+  /**
+   * All columns that rows consist of from now on; a null pointer: as they are.
+   */
+  const struct PandoNewColumn *columns;
+  /**
+   * How many.
+   */
+  uint32_t column_count;
+  /**
+   * New names of indexes.
+   */
+  const struct PandoIndexName *index_names;
+  /**
+   * How many.
+   */
+  uint32_t index_name_count;
+  /**
+   * 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
+   */
+  uint8_t sets_indexes;
+  /**
+   * In the order of the definition.
+   */
+  const struct PandoIndexPlace *places;
+  /**
+   * How many.
+   */
+  uint32_t place_count;
+  /**
+   * Where the new ones among them come from, or null. After success it is finished; after an error it is as
+   * it was, see [`crate::pando_build_duplicate`].
+   */
+  struct PandoBuild *build;
+  /**
+   * 1: `compression` and `compression_level` count from now on.
+   */
+  uint8_t sets_compression;
+  /**
+   * Compression.
+   */
+  PandoCompression compression;
+  /**
+   * Level for zstd.
+   */
+  int32_t compression_level;
+  /**
+   * 1: `auto_increment` is the next value.
+   */
+  uint8_t sets_auto_increment;
+  /**
+   * Also smaller than what it is.
+   */
+  uint64_t auto_increment;
+  /**
+   * What the server says of the new definition.
+   */
+  struct PandoDefinition definition;
+} PandoTableChange;
+
+/**
  * What a fetch is asked for.
  */
 typedef struct PandoFetch {
@@ -910,24 +1061,6 @@ typedef struct PandoOptions {
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
 
 /**
- * A definition of a table.
- */
-typedef struct PandoDefinition {
-  /**
-   * The server's id.
-   */
-  struct PandoBytes id;
-  /**
-   * A text that differs wherever columns or keys differ.
-   */
-  struct PandoBytes shape;
-  /**
-   * The server's file; empty where there is none for this very table.
-   */
-  struct PandoBytes image;
-} PandoDefinition;
-
-/**
  * An index to be added.
  */
 typedef struct PandoNewIndex {
@@ -950,199 +1083,6 @@ typedef struct PandoNewIndex {
  * anything else: go on. Null: nobody watches.
  */
 typedef uint8_t (*PandoWatch)(void *watched, double done);
-
-/**
- * A column of a layout.
- */
-typedef struct PandoColumn {
-  /**
-   * The same in all layouts that have this column.
-   */
-  uint32_t id;
-  /**
-   * What the bytes are.
-   */
-  PandoColumnKind kind;
-  /**
-   * Bytes of a value.
-   */
-  uint32_t size;
-  /**
-   * 1: NULL is possible.
-   */
-  uint8_t nullable;
-  /**
-   * 1: strings are equal only if their bytes are.
-   */
-  uint8_t binary;
-  /**
-   * 1: rows of layouts without this column have `value` (a null pointer is NULL).
-   */
-  uint8_t added;
-  /**
-   * See `added`. Lives as long as the table is open.
-   */
-  struct PandoBytes value;
-  /**
-   * For people; only in the current layout.
-   */
-  struct PandoBytes name;
-} PandoColumn;
-
-/**
- * What rows of one version consist of. Lives as long as the table is open.
- */
-typedef struct PandoLayout {
-  /**
-   * What these rows begin with.
-   */
-  uint32_t version;
-  /**
-   * How many columns.
-   */
-  uint32_t column_count;
-  /**
-   * The columns, in the order of their bytes.
-   */
-  const struct PandoColumn *columns;
-  /**
-   * 0: no other layout can follow the table's current one without the rows being rewritten, there are too many already.
-   */
-  uint8_t has_room;
-} PandoLayout;
-
-/**
- * A column that a table is to have.
- */
-typedef struct PandoNewColumn {
-  /**
-   * For people.
-   */
-  struct PandoBytes name;
-  /**
-   * What the bytes are.
-   */
-  PandoColumnKind kind;
-  /**
-   * Bytes of a value.
-   */
-  uint32_t size;
-  /**
-   * 1: NULL is possible.
-   */
-  uint8_t nullable;
-  /**
-   * 1: strings are equal only if their bytes are.
-   */
-  uint8_t binary;
-  /**
-   * Its position in the current layout; negative: it is new.
-   */
-  int32_t source;
-  /**
-   * Of a new column: what all rows that there are have. A null pointer is NULL.
-   */
-  struct PandoBytes value;
-} PandoNewColumn;
-
-/**
- * A name that an index is to have.
- */
-typedef struct PandoIndexName {
-  /**
-   * The position of its dictionary.
-   */
-  uint32_t dictionary;
-  /**
-   * The name.
-   */
-  struct PandoBytes name;
-} PandoIndexName;
-
-/**
- * An index of a new definition.
- */
-typedef struct PandoIndexPlace {
-  /**
-   * Its name.
-   */
-  struct PandoBytes name;
-  /**
-   * 1: one of those that are being built; 0: one that the table has.
-   */
-  uint8_t is_new;
-  /**
-   * Its number among those, or the position of its dictionary in the table as it is.
-   */
-  uint32_t position;
-} PandoIndexPlace;
-
-/**
- * What becomes of a table.
- */
-typedef struct PandoTableChange {
-  /**
-   * `./database/table`.
-   */
-  struct PandoBytes path;
-  /**
-   * All columns that rows consist of from now on; a null pointer: as they are.
-   */
-  const struct PandoNewColumn *columns;
-  /**
-   * How many.
-   */
-  uint32_t column_count;
-  /**
-   * New names of indexes.
-   */
-  const struct PandoIndexName *index_names;
-  /**
-   * How many.
-   */
-  uint32_t index_name_count;
-  /**
-   * 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
-   */
-  uint8_t sets_indexes;
-  /**
-   * In the order of the definition.
-   */
-  const struct PandoIndexPlace *places;
-  /**
-   * How many.
-   */
-  uint32_t place_count;
-  /**
-   * Where the new ones among them come from, or null. After success it is finished; after an error it is as
-   * it was, see [`crate::pando_build_duplicate`].
-   */
-  struct PandoBuild *build;
-  /**
-   * 1: `compression` and `compression_level` count from now on.
-   */
-  uint8_t sets_compression;
-  /**
-   * Compression.
-   */
-  PandoCompression compression;
-  /**
-   * Level for zstd.
-   */
-  int32_t compression_level;
-  /**
-   * 1: `auto_increment` is the next value.
-   */
-  uint8_t sets_auto_increment;
-  /**
-   * Also smaller than what it is.
-   */
-  uint64_t auto_increment;
-  /**
-   * What the server says of the new definition.
-   */
-  struct PandoDefinition definition;
-} PandoTableChange;
 
 /**
  * Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
@@ -1496,6 +1436,66 @@ typedef struct PandoTableSpec {
 } PandoTableSpec;
 
 /**
+ * A column of a layout.
+ */
+typedef struct PandoColumn {
+  /**
+   * The same in all layouts that have this column.
+   */
+  uint32_t id;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * 1: rows of layouts without this column have `value` (a null pointer is NULL).
+   */
+  uint8_t added;
+  /**
+   * See `added`. Lives as long as the table is open.
+   */
+  struct PandoBytes value;
+  /**
+   * For people; only in the current layout.
+   */
+  struct PandoBytes name;
+} PandoColumn;
+
+/**
+ * What rows of one version consist of. Lives as long as the table is open.
+ */
+typedef struct PandoLayout {
+  /**
+   * What these rows begin with.
+   */
+  uint32_t version;
+  /**
+   * How many columns.
+   */
+  uint32_t column_count;
+  /**
+   * The columns, in the order of their bytes.
+   */
+  const struct PandoColumn *columns;
+  /**
+   * 0: no other layout can follow the table's current one without the rows being rewritten, there are too many already.
+   */
+  uint8_t has_room;
+} PandoLayout;
+
+/**
  * Figures of a table.
  */
 typedef struct PandoTableInfo {
@@ -1564,6 +1564,16 @@ extern "C" {
  * Those of this thread, with what other threads have done for it in calls that have returned.
  */
 struct PandoAccesses pando_thread_accesses(void);
+
+/**
+ * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+ *
+ * # Safety
+ * `db` is open; the changes and all they point to are valid for the call.
+ */
+PandoStatus pando_tables_alter(const struct PandoDb *db,
+                               const struct PandoTableChange *changes,
+                               uint32_t count);
 
 /**
  * Makes an empty buffer; free it with [`pando_buffer_free`].
@@ -1956,25 +1966,6 @@ struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, ui
 uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
 
 /**
- * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
- * version.
- *
- * # Safety
- * The table is open, `out` is valid.
- */
-PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
-
-/**
- * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
- *
- * # Safety
- * `db` is open; the changes and all they point to are valid for the call.
- */
-PandoStatus pando_tables_alter(const struct PandoDb *db,
-                               const struct PandoTableChange *changes,
-                               uint32_t count);
-
-/**
  * For an encoder: adds the entry that the batch's next row has in a dictionary.
  *
  * # Safety
@@ -2288,6 +2279,15 @@ int32_t pando_error_os(void);
  * `db` is open; the spec and all it points to are valid for the call.
  */
 PandoStatus pando_table_create(const struct PandoDb *db, const struct PandoTableSpec *spec);
+
+/**
+ * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+ * version.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
 
 /**
  * Drops a table that nobody uses.

@@ -3,13 +3,14 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pandodb::{Compression, IndexSpec, Table, TableSpec};
+use pandodb::{IndexSpec, Table, TableSpec};
 
 use crate::bytes::PandoBytes;
+use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
 use crate::guard::guard;
-use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
+use crate::layout::{new_columns, LayoutViews, PandoLayout, PandoNewColumn};
 use crate::status::{run, run_contained, PandoStatus};
 use crate::watch::{watching, PandoWatch};
 
@@ -18,18 +19,6 @@ use crate::watch::{watching, PandoWatch};
 pub struct PandoTable {
     pub(crate) table: Arc<Table>,
     pub(crate) layouts: LayoutViews,
-}
-
-/// How what is written to leaves is compressed.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PandoCompression {
-    /// zstd at the level given.
-    Zstd = 0,
-    /// lz4.
-    Lz4 = 1,
-    /// Not at all.
-    None = 2,
 }
 
 /// A secondary index of a new table.
@@ -128,12 +117,26 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
     })
 }
 
-pub(crate) fn compression_of(compression: PandoCompression, level: i32) -> Compression {
-    match compression {
-        PandoCompression::Zstd => Compression::Zstd(level),
-        PandoCompression::Lz4 => Compression::Lz4,
-        PandoCompression::None => Compression::None,
-    }
+/// What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+/// version.
+///
+/// # Safety
+/// The table is open, `out` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_layout(
+    table: *const PandoTable,
+    version: u32,
+    out: *mut PandoLayout,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, out) = unsafe { (&*table, &mut *out) };
+    run_contained(|| match table.layouts.get(version) {
+        Some(layout) => {
+            *out = layout;
+            Ok(PandoStatus::Ok)
+        }
+        None => Ok(PandoStatus::NotFound),
+    })
 }
 
 /// Drops a table that nobody uses.
