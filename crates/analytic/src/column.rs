@@ -374,9 +374,9 @@ fn concat_texts(columns: &[&Column], rows: usize) -> Data {
         _ => None,
     };
     let first = columns.first().and_then(|column| texts(column));
-    let is_one = first.as_ref().is_some_and(|first| {
-        columns.iter().all(|column| texts(column).is_some_and(|dict| dict.is(first)))
-    });
+    let is_one = first
+        .as_ref()
+        .is_some_and(|first| columns.iter().all(|column| texts(column).is_some_and(|dict| dict.is(first))));
     let mut codes = Vec::with_capacity(rows);
     if let (true, Some(dict)) = (is_one, first) {
         for column in columns {

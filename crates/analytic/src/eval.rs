@@ -270,7 +270,9 @@ impl Eval<'_> {
         let (kinds, rows) = ((a.kind(), b.kind()), batch.rows);
         let (mut a, mut b) = (self.value(a, batch)?, self.value(b, batch)?);
         let mut truth = match kinds {
-            (Kind::Text(collation), Kind::Text(_)) => self.compare_texts(comparison, collation, &a, &b, rows)?,
+            (Kind::Text(collation), Kind::Text(_)) => {
+                self.compare_texts(comparison, collation, &a, &b, rows)?
+            }
             (Kind::Real, Kind::Real) => {
                 let holds = |row: usize| holds(comparison, a.real(row).total_cmp(&b.real(row)));
                 let plain = |row: usize| match a.real(row) == b.real(row) {
@@ -417,7 +419,8 @@ impl Eval<'_> {
             if of_rows.is_empty() {
                 return Ok(());
             }
-            let some = if of_rows.len() == rows { Cow::Borrowed(batch) } else { Cow::Owned(batch.gather(of_rows)) };
+            let some =
+                if of_rows.len() == rows { Cow::Borrowed(batch) } else { Cow::Owned(batch.gather(of_rows)) };
             let from = value.kind();
             let column = convert(&self.value(value, &some)?, from, kind, some.rows)?.column(kind, some.rows);
             let number = parts.len() as u32;
@@ -429,7 +432,8 @@ impl Eval<'_> {
             if left.is_empty() {
                 break;
             }
-            let some = if left.len() == rows { Cow::Borrowed(batch) } else { Cow::Owned(batch.gather(&left)) };
+            let some =
+                if left.len() == rows { Cow::Borrowed(batch) } else { Cow::Owned(batch.gather(&left)) };
             let truth = self.truth(when, &some)?;
             let (mut taken, mut others) = (Vec::new(), Vec::new());
             for (row, truth) in left.iter().zip(truth) {

@@ -144,10 +144,13 @@ impl Run<'_> {
                     false => Batch::concat(&batches, &pipeline.kinds()),
                 };
                 let bound = exprs.iter().map(|expr| pipeline.bind(expr)).collect::<Result<Vec<_>>>()?;
-                let keys = bound.iter().map(|expr| self.eval().column(expr, &all)).collect::<Result<Vec<_>>>()?;
-                let keys: Vec<_> = keys.into_iter().zip(order).map(|(key, (expr, descends))| {
-                    (key, expr.kind(), *descends)
-                }).collect();
+                let keys =
+                    bound.iter().map(|expr| self.eval().column(expr, &all)).collect::<Result<Vec<_>>>()?;
+                let keys: Vec<_> = keys
+                    .into_iter()
+                    .zip(order)
+                    .map(|(key, (expr, descends))| (key, expr.kind(), *descends))
+                    .collect();
                 let order = sort::order(&keys, all.rows, *skip, *limit, self.texts)?;
                 let sorted = all.gather(&order);
                 let source = Source::Batches(vec![sorted]);
@@ -174,7 +177,8 @@ impl Run<'_> {
         let columns: Vec<TableColumn> =
             columns.iter().filter(|column| all.contains(&column.slot)).cloned().collect();
         let slots: Vec<Slot> = columns.iter().map(|column| column.slot).collect();
-        let filter = filter.iter().map(|part| part.bound(&slots).ok_or(UNSUPPORTED)).collect::<Result<_>>()?;
+        let filter =
+            filter.iter().map(|part| part.bound(&slots).ok_or(UNSUPPORTED)).collect::<Result<_>>()?;
         let given: Vec<usize> = (0..columns.len()).filter(|at| needed.contains(&slots[*at])).collect();
         let given_slots = given.iter().map(|at| (columns[*at].slot, columns[*at].kind)).collect();
         let source = Source::Table { table, columns, filter, given };
@@ -188,7 +192,9 @@ impl Run<'_> {
                 (Some(KeyPart::Text(a)), Some(KeyPart::Text(_))) => Some(KeyPart::Text(a)),
                 (Some(KeyPart::Real), Some(KeyPart::Real)) => Some(KeyPart::Real),
                 (Some(KeyPart::Word), Some(KeyPart::Word)) => Some(KeyPart::Word),
-                (Some(KeyPart::Word | KeyPart::Wide), Some(KeyPart::Word | KeyPart::Wide)) => Some(KeyPart::Wide),
+                (Some(KeyPart::Word | KeyPart::Wide), Some(KeyPart::Word | KeyPart::Wide)) => {
+                    Some(KeyPart::Wide)
+                }
                 _ => None,
             }
         };
@@ -196,7 +202,14 @@ impl Run<'_> {
     }
 
     /// Reads one side of a join into memory. The condition is over the columns of the other side and of this.
-    fn build(&mut self, plan: &Plan, needed: &[Slot], keys: Keys, exprs: &[Expr], marks: bool) -> Result<(Built, Vec<(Slot, Kind)>)> {
+    fn build(
+        &mut self,
+        plan: &Plan,
+        needed: &[Slot],
+        keys: Keys,
+        exprs: &[Expr],
+        marks: bool,
+    ) -> Result<(Built, Vec<(Slot, Kind)>)> {
         let pipeline = self.pipeline(plan, needed)?;
         let exprs = pipeline.bind_all(exprs)?;
         let batches = self.collect(&pipeline)?;
@@ -205,7 +218,8 @@ impl Run<'_> {
             false => Batch::concat(&batches, &pipeline.kinds()),
         };
         drop(batches);
-        let columns = exprs.iter().map(|expr| self.eval().column(expr, &batch)).collect::<Result<Vec<_>>>()?;
+        let columns =
+            exprs.iter().map(|expr| self.eval().column(expr, &batch)).collect::<Result<Vec<_>>>()?;
         Ok((Built::new(batch, keys, &columns, marks, self.budget)?, pipeline.slots))
     }
 
@@ -249,8 +263,10 @@ impl Run<'_> {
         let wanted = with_slots(needed, &residual);
         let own_slots = of_plan(&with_slots(&wanted, &of_own.iter().collect::<Vec<_>>()), &join.probe);
         let (built, own_slots) = self.build(&join.probe, &own_slots, keys, &of_own, true)?;
-        let other_slots =
-            of_plan(&with_slots(&with_slots(&[], &residual), &of_other.iter().collect::<Vec<_>>()), &join.build);
+        let other_slots = of_plan(
+            &with_slots(&with_slots(&[], &residual), &of_other.iter().collect::<Vec<_>>()),
+            &join.build,
+        );
         let pipeline = self.pipeline(&join.build, &other_slots)?;
         let keys = pipeline.bind_all(&of_other)?;
         let both: Vec<Slot> = pipeline.slots.iter().chain(&own_slots).map(|(slot, _)| *slot).collect();
@@ -259,12 +275,16 @@ impl Run<'_> {
             None => None,
         };
         let (texts, budget) = (self.texts, self.budget);
-        self.fold(&pipeline, || (), |(), batch| {
-            let eval = Eval { texts };
-            let columns = keys.iter().map(|key| eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
-            let words = built.probe_words(&columns, batch.rows, budget)?;
-            built.mark(&words, &batch, residual.as_ref(), eval)
-        })?;
+        self.fold(
+            &pipeline,
+            || (),
+            |(), batch| {
+                let eval = Eval { texts };
+                let columns = keys.iter().map(|key| eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
+                let words = built.probe_words(&columns, batch.rows, budget)?;
+                built.mark(&words, &batch, residual.as_ref(), eval)
+            },
+        )?;
         let rows = built.marked(join.kind == JoinKind::Semi);
         let batch = built.batch.gather(&rows);
         Ok(Pipeline { source: Source::Batches(pieces(batch)), steps: Vec::new(), slots: own_slots })
@@ -278,7 +298,8 @@ impl Run<'_> {
         is_one: bool,
     ) -> Result<Batch> {
         let group_exprs: Vec<Expr> = groups.iter().map(|(_, expr)| expr.clone()).collect();
-        let exprs: Vec<&Expr> = group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
+        let exprs: Vec<&Expr> =
+            group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
         let pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
         let part = |expr: &Expr| KeyPart::of(expr.kind(), &self.texts.collations).ok_or(UNSUPPORTED);
         let keys = Keys::new(group_exprs.iter().map(part).collect::<Result<_>>()?);
@@ -307,26 +328,32 @@ impl Run<'_> {
             .collect::<Result<Vec<_>>>()?;
         let (texts, budget) = (self.texts, self.budget);
         // The order in which DOUBLEs are added up is that of the rows.
-        let is_ordered = shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
+        let is_ordered =
+            shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
         let threads = self.threads;
         if is_ordered {
             self.threads = 1;
         }
-        let parts = self.fold(&pipeline, || Groups::new(&shape), |groups, batch| {
-            let eval = Eval { texts };
-            let columns = bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
-            // What is told of the same expression is computed once.
-            let mut values: Vec<Option<Arc<Column>>> = Vec::with_capacity(arguments.len());
-            for (at, argument) in arguments.iter().enumerate() {
-                let known = arguments[..at].iter().position(|before| before == argument);
-                values.push(match (argument, known) {
-                    (None, _) => None,
-                    (Some(_), Some(known)) => values[known].clone(),
-                    (Some(expr), None) => Some(eval.column(expr, &batch)?),
-                });
-            }
-            groups.add(&shape, &columns, &values, batch.rows, budget)
-        });
+        let parts = self.fold(
+            &pipeline,
+            || Groups::new(&shape),
+            |groups, batch| {
+                let eval = Eval { texts };
+                let columns =
+                    bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
+                // What is told of the same expression is computed once.
+                let mut values: Vec<Option<Arc<Column>>> = Vec::with_capacity(arguments.len());
+                for (at, argument) in arguments.iter().enumerate() {
+                    let known = arguments[..at].iter().position(|before| before == argument);
+                    values.push(match (argument, known) {
+                        (None, _) => None,
+                        (Some(_), Some(known)) => values[known].clone(),
+                        (Some(expr), None) => Some(eval.column(expr, &batch)?),
+                    });
+                }
+                groups.add(&shape, &columns, &values, batch.rows, budget)
+            },
+        );
         self.threads = threads;
         let mut parts = parts?.into_iter();
         let mut all = parts.next().unwrap_or_else(|| Groups::new(&shape));
@@ -384,7 +411,9 @@ impl Run<'_> {
                 let scan = Scan::new(layouts, view, wants, &judge, is_stopped);
                 let threads = scan.threads(self.threads);
                 let result = scan.fold(threads, &begin, |state, block: &Block| {
-                    let Some(batch) = filtered(block, columns, filter, given, steps.eval)? else { return Ok(()) };
+                    let Some(batch) = filtered(block, columns, filter, given, steps.eval)? else {
+                        return Ok(());
+                    };
                     steps.push(0, batch, &mut |batch| step(state, batch))
                 });
                 self.rows_met += scan.rows_met();
@@ -417,7 +446,9 @@ fn pieces(batch: Batch) -> Vec<Batch> {
     }
     let rows = batch.rows as u32;
     let starts = (0..rows).step_by(PIECE_ROWS);
-    starts.map(|start| batch.gather(&(start..rows.min(start + PIECE_ROWS as u32)).collect::<Vec<_>>())).collect()
+    starts
+        .map(|start| batch.gather(&(start..rows.min(start + PIECE_ROWS as u32)).collect::<Vec<_>>()))
+        .collect()
 }
 
 /// The rows of a block for which the conditions are true.
@@ -436,7 +467,8 @@ fn filtered(
         }
         let of = &columns[at];
         // It is found, and told of, by the way that goes row by row.
-        let column = Column::of_vector(&block.vectors[at], of.kind, &of.form, &of.place).ok_or(UNSUPPORTED)?;
+        let column =
+            Column::of_vector(&block.vectors[at], of.kind, &of.form, &of.place).ok_or(UNSUPPORTED)?;
         let column = Arc::new(column);
         known[at] = Some(column.clone());
         Ok(column)
@@ -501,7 +533,8 @@ impl Steps<'_> {
                 self.push(at + 1, Batch { rows: batch.rows, columns }, sink)
             }
             Step::Probe { built, kind, keys, residual, probe, .. } => {
-                let columns = keys.iter().map(|key| self.eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
+                let columns =
+                    keys.iter().map(|key| self.eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
                 let words = built.probe_words(&columns, batch.rows, self.budget)?;
                 match kind {
                     JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {

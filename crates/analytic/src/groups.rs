@@ -259,7 +259,8 @@ fn update(
         State::Text(best) => return update_texts(told, best, groups, column),
         State::Distinct(seen) => {
             let Some(keys) = &told.keys else { return Err(UNSUPPORTED) };
-            let words = keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
+            let words =
+                keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
             let (width, mut new) = (keys.words, 0);
             for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
                 let mut key = Vec::with_capacity(width);

@@ -81,7 +81,12 @@ impl Built {
         Ok(Built { batch, keys, words, heads, next, mask, has_null, matched })
     }
 
-    pub(crate) fn probe_words(&self, columns: &[Arc<Column>], rows: usize, budget: &Budget) -> Result<Vec<u64>> {
+    pub(crate) fn probe_words(
+        &self,
+        columns: &[Arc<Column>],
+        rows: usize,
+        budget: &Budget,
+    ) -> Result<Vec<u64>> {
         self.keys.encode(columns, rows, false, budget)
     }
 
@@ -114,7 +119,13 @@ impl Built {
     }
 
     /// Leaves those pairs of which a condition is true, over the columns of both.
-    pub(crate) fn filter(&self, pairs: Pairs, probe: &Batch, residual: &Expr, eval: Eval<'_>) -> Result<Pairs> {
+    pub(crate) fn filter(
+        &self,
+        pairs: Pairs,
+        probe: &Batch,
+        residual: &Expr,
+        eval: Eval<'_>,
+    ) -> Result<Pairs> {
         if pairs.probe.is_empty() {
             return Ok(pairs);
         }

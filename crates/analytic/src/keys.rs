@@ -211,7 +211,10 @@ impl Keys {
             match part {
                 KeyPart::Word => match &column.data {
                     Data::Small(values) => {
-                        values.iter().enumerate().for_each(|(row, value)| words[row * width + at] = *value as u64);
+                        values
+                            .iter()
+                            .enumerate()
+                            .for_each(|(row, value)| words[row * width + at] = *value as u64);
                     }
                     _ => {
                         for row in 0..rows {
@@ -273,9 +276,10 @@ impl Keys {
                     };
                     Column::of_large((0..rows).map(value).collect(), nulls)
                 }
-                KeyPart::Real => {
-                    Column { data: Data::Real((0..rows).map(|row| f64::from_bits(word(row))).collect()), nulls }
-                }
+                KeyPart::Real => Column {
+                    data: Data::Real((0..rows).map(|row| f64::from_bits(word(row))).collect()),
+                    nulls,
+                },
                 KeyPart::Text(interner) => {
                     let codes = (0..rows).map(|row| word(row) as u32).collect();
                     Column { data: Data::Text(codes, Dict::Strings(interner.texts())), nulls }

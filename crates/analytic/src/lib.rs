@@ -31,7 +31,5 @@ mod zones;
 
 pub use block::{Block, From, Source, TableColumn};
 pub use column::{Batch, Column, Kind, Value};
-pub use expr::{
-    ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, Slot, TestText, Texts,
-};
+pub use expr::{ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, Slot, TestText, Texts};
 pub use query::{Answer, Outcome, Query};

@@ -34,12 +34,26 @@ pub(crate) enum Plan {
     /// One row without columns.
     One,
     /// The rows of a table for which all conditions are true.
-    Scan { table: usize, columns: Vec<TableColumn>, filter: Vec<Expr> },
+    Scan {
+        table: usize,
+        columns: Vec<TableColumn>,
+        filter: Vec<Expr>,
+    },
     Filter(Box<Plan>, Expr),
     Project(Box<Plan>, Vec<(Slot, Expr)>),
     Join(Box<Join>),
-    Aggregate { input: Box<Plan>, groups: Vec<(Slot, Expr)>, told: Vec<Told>, is_one: bool },
-    Sort { input: Box<Plan>, order: Vec<(Expr, bool)>, skip: u64, limit: Option<u64> },
+    Aggregate {
+        input: Box<Plan>,
+        groups: Vec<(Slot, Expr)>,
+        told: Vec<Told>,
+        is_one: bool,
+    },
+    Sort {
+        input: Box<Plan>,
+        order: Vec<(Expr, bool)>,
+        skip: u64,
+        limit: Option<u64>,
+    },
     /// Rows of several; each gives its columns in the order of the slots beside it.
     Union(Vec<(Plan, Vec<Slot>)>, Vec<(Slot, Kind)>),
 }
@@ -124,4 +138,58 @@ impl Plan {
             other => Plan::Filter(Box::new(other), condition),
         }
     }
+
+    /// Whether each operator gets the columns that it looks at, and nothing is left that is not executed.
+    pub(crate) fn is_sound(&self) -> bool {
+        let has = |input: &Plan, exprs: &[&Expr]| {
+            let given = input.slots();
+            exprs.iter().all(|expr| !expr.has_query() && has_all(&given, expr))
+        };
+        let inner = self.inputs().into_iter().all(Plan::is_sound);
+        inner
+            && match self {
+                Plan::One | Plan::Union(..) => true,
+                Plan::Scan { filter, .. } => {
+                    filter.iter().all(|part| !part.has_query() && has_all(&self.slots(), part))
+                }
+                Plan::Filter(input, condition) => has(input, &[condition]),
+                Plan::Project(input, outputs) => {
+                    has(input, &outputs.iter().map(|(_, expr)| expr).collect::<Vec<_>>())
+                }
+                Plan::Join(join) => {
+                    let both: Vec<_> = join.probe.slots().into_iter().chain(join.build.slots()).collect();
+                    let of_keys = join
+                        .keys
+                        .iter()
+                        .all(|(probe, build)| has(&join.probe, &[probe]) && has(&join.build, &[build]));
+                    of_keys && join.residual.iter().all(|part| !part.has_query() && has_all(&both, part))
+                }
+                Plan::Aggregate { input, groups, told, .. } => {
+                    let of_told = told.iter().filter_map(|told| told.of.as_ref());
+                    has(input, &groups.iter().map(|(_, expr)| expr).chain(of_told).collect::<Vec<_>>())
+                }
+                Plan::Sort { input, order, .. } => {
+                    has(input, &order.iter().map(|(expr, _)| expr).collect::<Vec<_>>())
+                }
+            }
+    }
+
+    fn inputs(&self) -> Vec<&Plan> {
+        match self {
+            Plan::One | Plan::Scan { .. } => Vec::new(),
+            Plan::Filter(input, _)
+            | Plan::Project(input, _)
+            | Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. } => vec![input],
+            Plan::Join(join) => vec![&join.probe, &join.build],
+            Plan::Union(inputs, _) => inputs.iter().map(|(input, _)| input).collect(),
+        }
+    }
+}
+
+fn has_all(given: &[(Slot, Kind)], expr: &Expr) -> bool {
+    let mut slots = Vec::new();
+    expr.slots(&mut slots);
+    let is_plain = !expr.any(&|part| matches!(part, Expr::Aggregate(..)));
+    is_plain && slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot))
 }

@@ -97,8 +97,11 @@ impl Planner {
             rows += unit.rows;
             inputs.push((unit.plan, one.outputs.iter().map(|(slot, _)| *slot).collect()));
         }
-        let mut unit =
-            Unit { plan: Plan::Union(inputs, slots.clone()), slots: slots.iter().map(|(slot, _)| *slot).collect(), rows };
+        let mut unit = Unit {
+            plan: Plan::Union(inputs, slots.clone()),
+            slots: slots.iter().map(|(slot, _)| *slot).collect(),
+            rows,
+        };
         if block.is_set {
             unit = self.distinct_rows(unit);
         }
@@ -269,7 +272,11 @@ impl Planner {
             for condition in &now {
                 unit.rows = (unit.rows * selectivity(condition, &self.distinct)).max(1.0);
             }
-            let all = if now.len() == 1 { now.into_iter().next().unwrap_or(Expr::And(Vec::new())) } else { Expr::And(now) };
+            let all = if now.len() == 1 {
+                now.into_iter().next().unwrap_or(Expr::And(Vec::new()))
+            } else {
+                Expr::And(now)
+            };
             if let Plan::Join(join) = &mut unit.plan {
                 join.residual = Some(all);
             }
@@ -305,7 +312,11 @@ impl Planner {
     }
 
     /// GROUP BY and HAVING; what is left of the outputs is in `replaced`.
-    fn grouped(&mut self, block: &Block, input: Unit) -> Result<(Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>)> {
+    fn grouped(
+        &mut self,
+        block: &Block,
+        input: Unit,
+    ) -> Result<(Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>)> {
         let (outputs, order) = (block.outputs.clone(), block.order.clone());
         if !block.is_grouped {
             if let Some(having) = &block.having {
@@ -398,7 +409,9 @@ impl Planner {
             let slot = match (&expr, outputs.iter().find(|(_, output)| *output == expr)) {
                 (Expr::Slot(slot, _), _) if is_output(*slot) => *slot,
                 (_, Some((slot, _))) => *slot,
-                (_, None) if block.is_distinct => return Err(wrong_plan("DISTINCT, and an order of something else")),
+                (_, None) if block.is_distinct => {
+                    return Err(wrong_plan("DISTINCT, and an order of something else"))
+                }
                 (_, None) => {
                     let slot = self.new_slot();
                     more.push((slot, expr.clone()));

@@ -4,7 +4,7 @@ use pando_query::{Failure, Limits, Why};
 use pandodb::{processors, Result, Table, Txn};
 
 use crate::block::Block;
-use crate::column::{Batch, Data, Kind, Value};
+use crate::column::{Batch, Data, Kind, Value, UNSUPPORTED};
 use crate::decode;
 use crate::execute::Run;
 use crate::expr::Texts;
@@ -80,7 +80,11 @@ impl Query {
 
     fn plan(&self) -> std::result::Result<Plan, Failure> {
         let mut planner = Planner::new(&self.block);
-        Ok(planner.block(&self.block)?.plan)
+        let plan = planner.block(&self.block)?.plan;
+        match plan.is_sound() {
+            true => Ok(plan),
+            false => Err(UNSUPPORTED),
+        }
     }
 
     /// Whether there is a plan for it.
@@ -122,7 +126,9 @@ impl Query {
         match result {
             Ok(batch) => {
                 let given = plan.slots();
-                let kind = |slot| given.iter().find(|(known, _)| known == slot).map_or(Kind::Signed, |(_, kind)| *kind);
+                let kind = |slot| {
+                    given.iter().find(|(known, _)| known == slot).map_or(Kind::Signed, |(_, kind)| *kind)
+                };
                 let kinds = outputs.iter().map(kind).collect();
                 Ok(Outcome::Rows(Answer { batch, kinds, rows_met }))
             }

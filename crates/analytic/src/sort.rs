@@ -62,7 +62,8 @@ pub(crate) fn order(
     };
     let mut order: Vec<u32> = (0..rows as u32).collect();
     let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(rows);
-    let end = limit.map_or(rows, |limit| skip.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(rows));
+    let end = limit
+        .map_or(rows, |limit| skip.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(rows));
     if !ready.is_empty() {
         if end > 0 && end < rows / 4 {
             order.select_nth_unstable_by(end - 1, compare);

@@ -160,7 +160,8 @@ impl Planner {
                 .collect();
             (inner, of_inner.ok_or_else(|| wrong_plan("outputs"))?)
         } else {
-            let is_plain = !block.is_grouped && block.limit.is_none() && block.skip == 0 && block.others.is_empty();
+            let is_plain =
+                !block.is_grouped && block.limit.is_none() && block.skip == 0 && block.others.is_empty();
             if !is_plain || block.having.is_some() {
                 return Err(wrong_plan("a tied query with groups"));
             }
@@ -303,7 +304,13 @@ impl Planner {
     }
 
     /// The only row that is tied to each row.
-    fn tied_rows(&mut self, unit: Unit, block: Block, ties: Vec<Expr>, slots: Vec<Slot>) -> Result<(Unit, Expr)> {
+    fn tied_rows(
+        &mut self,
+        unit: Unit,
+        block: Block,
+        ties: Vec<Expr>,
+        slots: Vec<Slot>,
+    ) -> Result<(Unit, Expr)> {
         if block.is_distinct || block.having.is_some() {
             return Err(wrong_plan("a tied query with DISTINCT"));
         }
@@ -312,7 +319,8 @@ impl Planner {
         let (output, expr) = block.outputs[0].clone();
         let mut outputs = vec![(output, expr.clone())];
         let given = inner.plan.slots();
-        for slot in keys.iter().flat_map(|(_, inner)| slots_of(inner)).chain(others.iter().flat_map(slots_of)) {
+        for slot in keys.iter().flat_map(|(_, inner)| slots_of(inner)).chain(others.iter().flat_map(slots_of))
+        {
             if let Some((slot, kind)) = given.iter().find(|(known, _)| *known == slot) {
                 if !outputs.iter().any(|(known, _)| known == slot) {
                     outputs.push((*slot, Expr::Slot(*slot, *kind)));

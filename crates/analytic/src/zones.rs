@@ -27,7 +27,9 @@ impl<'a> Bounded<'a> {
             let Expr::Compare(comparison, a, b) = part else { continue };
             let (slot, comparison, constant) = match (&**a, &**b) {
                 (Expr::Slot(slot, _), Expr::Constant(value, kind)) => (slot, *comparison, (value, kind)),
-                (Expr::Constant(value, kind), Expr::Slot(slot, _)) => (slot, comparison.swapped(), (value, kind)),
+                (Expr::Constant(value, kind), Expr::Slot(slot, _)) => {
+                    (slot, comparison.swapped(), (value, kind))
+                }
                 _ => continue,
             };
             let kind = columns[*slot as usize].kind;
@@ -37,7 +39,8 @@ impl<'a> Bounded<'a> {
             if !is_number || scales.1 > scales.0 {
                 continue;
             }
-            let Some(number) = power(scales.0 - scales.1).ok().and_then(|unit| number.checked_mul(unit)) else {
+            let Some(number) = power(scales.0 - scales.1).ok().and_then(|unit| number.checked_mul(unit))
+            else {
                 continue;
             };
             tests.push((*slot as usize, comparison, number));
@@ -71,7 +74,9 @@ impl<'a> Bounded<'a> {
         let Some((least, most)) = span.bounds() else { return Verdict::None };
         let (all, none) = match comparison {
             Comparison::Equal => (least == constant && most == constant, constant < least || constant > most),
-            Comparison::NotEqual => (constant < least || constant > most, least == constant && most == constant),
+            Comparison::NotEqual => {
+                (constant < least || constant > most, least == constant && most == constant)
+            }
             Comparison::Less => (most < constant, least >= constant),
             Comparison::LessOrEqual => (most <= constant, least > constant),
             Comparison::Greater => (least > constant, most <= constant),

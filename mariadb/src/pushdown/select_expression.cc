@@ -4,6 +4,7 @@
 #include "sql_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pando {
 
@@ -152,6 +153,7 @@ bool Select_translator::column(Field *field, Said *said)
     B::byte(&said->bytes, 0);
     B::small(&said->bytes, known->slot);
     B::kind(&said->bytes, said->kind);
+    said->digits= precision ? double(precision) : std::log10(2.0) * 8 * field->pack_length();
     return true;
   }
   return refuse("a column of no table");
@@ -323,6 +325,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
     if (kind.tag == Value_kind::DECIMAL)
       said->kind.of= scale;
     put_number(&said->bytes, value, said->kind);
+    said->digits= std::log10(std::fabs(double(value)) + 1);
     return true;
   }
   case Value_kind::REAL:
@@ -500,6 +503,13 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
     if (said->kind.of > SCALE_MAX || (!said->is_exact && said->kind.of != function->decimals))
       return refuse("digits of arithmetic");
   }
+  const double scale= std::max(first.kind.scale(), second.kind.scale());
+  said->digits= operation == 2 ? first.digits + second.digits :
+                std::max(first.digits + scale - first.kind.scale(), second.digits + scale - second.kind.scale()) + 0.31;
+  const bool is_without_sign= kind.tag == Value_kind::UNSIGNED;
+  const bool may_be_below= is_without_sign && (operation == 1 || first.kind.tag != Value_kind::UNSIGNED || second.kind.tag != Value_kind::UNSIGNED);
+  if (m_is_condition && (may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65)))
+    return refuse("a condition that can fail");
   B::byte(&said->bytes, 2);
   B::byte(&said->bytes, operation);
   B::kind(&said->bytes, said->kind);
@@ -518,6 +528,9 @@ bool Select_translator::negation(Item_func *function, Said *said)
   said->kind= Value_kind{kind.tag, of.kind.of};
   said->is_exact= of.is_exact;
   said->is_mixed= of.is_mixed;
+  said->digits= of.digits;
+  if (m_is_condition && kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED))
+    return refuse("a condition that can fail");
   B::byte(&said->bytes, 2);
   B::byte(&said->bytes, 1);
   B::kind(&said->bytes, said->kind);
@@ -548,6 +561,7 @@ bool Select_translator::divide(const Said &first, const Said &second, uint incre
     return refuse("digits of a division");
   said->kind= Value_kind{Value_kind::DECIMAL, scale};
   said->is_exact= true;
+  said->digits= 40;
   B::byte(&said->bytes, 3);
   B::small(&said->bytes, scale);
   said->bytes+= first.bytes + second.bytes;
@@ -561,6 +575,9 @@ bool Select_translator::division(Item_func *function, Said *said)
       !is_exact_number(function->arguments()[1]) || !expression(function->arguments()[0], &first) ||
       !expression(function->arguments()[1], &second))
     return refuse("a division");
+  /* By zero it warns. */
+  if (m_is_condition && !is_constant(function->arguments()[1]))
+    return refuse("a condition that can fail");
   return divide(first, second, static_cast<Item_func_div *>(function)->prec_increment, said);
 }
 
@@ -607,6 +624,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   }
   std::string bytes;
   uint scale= 0;
+  double digits= 0;
   bool is_first= true;
   const auto put_value= [&](Item *item) {
     Said value;
@@ -625,6 +643,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
     if (value.is_exact || (kind.tag == Value_kind::DECIMAL && value.kind.scale() > kind.of))
       return refuse("digits of a choice");
     said->is_mixed|= value.is_mixed || (!is_first && value.kind.scale() != scale);
+    digits= std::max(digits, value.digits + kind.scale() - value.kind.scale());
     scale= value.kind.scale();
     is_first= false;
     bytes+= value.bytes;
@@ -651,6 +670,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
     return false;
   said->bytes= bytes;
   said->kind= kind;
+  said->digits= digits;
   said->is_mixed&= kind.tag == Value_kind::DECIMAL;
   return true;
 }
@@ -663,6 +683,7 @@ bool Select_translator::moment_part(Item_func *function, uint part, Said *said)
   const bool is_date= of.kind.tag == Value_kind::DATE;
   if ((!is_date && of.kind.tag != Value_kind::DATETIME) || (is_date && part >= 5 && part <= 7))
     return refuse("a part of something else");
+  said->digits= 7;
   B::byte(&said->bytes, 14);
   B::byte(&said->bytes, part);
   said->bytes+= of.bytes;
@@ -786,6 +807,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   put(function, kind);
   said->kind= kind;
   said->is_mixed= of.is_mixed;
+  said->digits= is_count ? 19 : function == 2 || function == 6 ? of.digits + 19 : of.digits;
   if (sum->sum_func() != Item_sum::AVG_FUNC)
   {
     said->bytes= told;

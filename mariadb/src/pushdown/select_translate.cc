@@ -49,23 +49,28 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   m_select= select;
   std::vector<Part> parts;
   std::string where, groups, having, outputs, order, limit;
+  const bool was_condition= m_is_condition;
+  m_is_condition= true;
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
   Said said;
   if (is_said && join->conds)
     is_said= condition(join->conds, &said);
+  m_is_condition= false;
   B::byte(&where, join->conds != nullptr);
   where+= said.bytes;
   uint group_count= 0;
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
-    is_said= expression(*group->item, &one);
+    is_said= expression(*group->item, &one) && (!(one.is_exact || one.is_mixed) || refuse("groups of quotients"));
     groups+= one.bytes;
   }
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
+  m_is_condition= true;
   if (is_said && having_item)
     is_said= condition(having_item, &of_having);
+  m_is_condition= was_condition;
   B::byte(&having, having_item != nullptr);
   having+= of_having.bytes;
   List_iterator_fast<Item> items(select->item_list);
@@ -88,7 +93,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   for (ORDER *one= join->order; is_said && wants_order && use != Use::EXISTS && one; one= one->next, order_count++)
   {
     Said by;
-    is_said= expression(*one->item, &by);
+    /* By what is shown, with its digits. */
+    is_said= output(*one->item, Use::TOP, &by);
     if (by.kind.tag == Value_kind::TEXT && (*one->item)->max_length > m_thd->variables.max_sort_length)
       is_said= refuse("an order by long texts");
     order+= by.bytes;
@@ -98,6 +104,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   std::string sources;
   is_said= is_said && put_from(parts, &sources);
   m_select= outer;
+  m_is_condition= was_condition;
   if (!is_said)
     return false;
   const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
@@ -127,8 +134,8 @@ bool Select_translator::output(Item *item, Use use, Said *said)
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   }
-  else if (use == Use::MERGED && (said->is_exact || said->is_mixed))
-    return refuse("a division in a merged table");
+  else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
+    return refuse("a quotient whose digits depend on the plan");
   return true;
 }
 

@@ -37,6 +37,7 @@ struct Said
   Value_kind kind;
   bool is_mixed= false;   /* a DECIMAL whose digits behind the point differ from row to row in the server */
   bool is_exact= false;   /* it has been divided: it has more digits than the server shows */
+  double digits= 19;      /* of a number without its point, at most */
 };
 
 /* Puts a query together as bytes: see crates/analytic/src/decode.rs. */
@@ -190,6 +191,8 @@ private:
   uint m_next_slot= 0;
   uint m_depth= 0;
   uint m_nodes= 0;
+  /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
+  bool m_is_condition= false;
 };
 
 /* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
