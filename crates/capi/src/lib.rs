@@ -22,6 +22,7 @@ static MEMORY: pando_memory::Allocator = pando_memory::Allocator;
 
 mod accesses;
 mod alter;
+mod analytic;
 mod batch;
 mod buffer;
 mod bytes;
@@ -46,6 +47,7 @@ mod watch;
 
 pub use accesses::*;
 pub use alter::*;
+pub use analytic::*;
 pub use batch::PandoBatch;
 pub use buffer::*;
 pub use bytes::PandoBytes;

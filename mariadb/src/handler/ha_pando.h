@@ -23,6 +23,7 @@ namespace pando {
 extern ha_create_table_option table_options[];
 class Alter_context;
 class Translator;
+class Select_translator;
 class Row_filter;
 /* See alter.cc. */
 }
@@ -133,6 +134,8 @@ public:
   bool may_answer_with_locks() const;
   const PandoTable *engine_table() const { return m_table; }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
+  PandoStatus answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
+                     PandoAnalyticWhy *why);
 
   /* --- pushdown_filter.cc --- */
   const COND *cond_push(const COND *condition) override;
@@ -141,6 +144,7 @@ public:
 private:
   friend class pando::Translator;
   friend class pando::Foreign_keys;
+  friend class pando::Select_translator;
   enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
 
   /* What a row is in one dictionary: bytes that have to live until the engine has been called. */

@@ -7,6 +7,7 @@
 #include "reports.h"
 #include "transaction.h"
 #include "pushdown.h"
+#include "select_translate.h"
 #include "variables.h"
 
 /* The server's; no header has it. */
@@ -70,6 +71,7 @@ static int start(void *plugin)
   hton->create_group_by= create_pushdown;
   /* What is kept open keeps the plugin. */
   hton->pre_shutdown= Related_table::close_kept;
+  hton->create_select= create_select_pushdown;
   set_transaction_functions(hton);
 
   /* The engine's own directory is not a database. */
