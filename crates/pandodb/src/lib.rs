@@ -45,6 +45,7 @@ mod write;
 
 pub use catalog::definition::{Definition, DefinitionState};
 pub use catalog::descriptor::{IndexSpec, TableSpec};
+pub use catalog::foreign_key::{ForeignKey, NewName, ReferentialAction};
 pub use db::options::{LogLevel, LogSink, Options};
 pub use db::Db;
 pub use ddl::alter::TableChange;
@@ -62,6 +63,7 @@ pub use pando_wal::FlushMode;
 pub use read::blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
 pub use read::cursor::{Cursor, ReadMode};
 pub use read::view::{View, ViewCursor};
+pub use reports::dictionaries::{DictionaryFigures, DictionaryRow};
 pub use reports::locks::{PlacedDeadlock, PlacedLock};
 pub use reports::offline;
 pub use runtime::threads::{on_threads, processors};

@@ -1,6 +1,7 @@
 /* Statistics, costs, CHECK, ANALYZE and OPTIMIZE, and what the engine can do. */
 #include "counted_call.h"
 #include "ha_pando.h"
+#include "sql_select.h"
 
 using namespace pando;
 
@@ -28,7 +29,7 @@ handler::Table_flags ha_pando::table_flags() const
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
-         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
          HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN |
          /* Only for the condition that the server then offers (cond_push): direct_update_rows_init says no. */
          HA_CAN_DIRECT_UPDATE_AND_DELETE;
@@ -55,6 +56,20 @@ static bool groups_by_filling(const KEY &key, uint part)
   return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
 }
 
+/* Whether a key has only the beginning of a virtual column. Where the server reads a key alone it computes no virtual
+   columns, and entries do not have this one whole; but partitioning compares it, to merge scans in the order of the key. While a
+   table is opened, parts do not know their fields yet. */
+static bool has_virtual_prefix(const TABLE_SHARE *share, const KEY &key)
+{
+  for (uint i= 0; i < key.user_defined_key_parts; i++)
+  {
+    const Field *field= share->field[key.key_part[i].fieldnr - 1];
+    if (field->vcol_info && !field->stored_in_db() && field->key_length() != key.key_part[i].length)
+      return true;
+  }
+  return false;
+}
+
 ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
 {
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
@@ -62,6 +77,8 @@ ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
      does only in keys that it can read alone. `all_parts`: not for SHOW INDEX, which tells that the key is sorted. */
   if (groups_by_filling(table_share->key_info[index], part))
     flags&= ~ulong(all_parts ? HA_KEYREAD_ONLY | HA_READ_ORDER : HA_KEYREAD_ONLY);
+  if (has_virtual_prefix(table_share, table_share->key_info[index]))
+    flags&= ~ulong(HA_KEYREAD_ONLY);
   /* A condition on a key's columns would be on any column, and needs the row. Reading the key alone, the server forgets which columns it
      wants, unless the key is clustered; when it makes a plan, a clustered key that is not the primary one would be taken for that (by index
      merges), and this one is what it is: a key that covers all columns (see mark_covering_keys). */
@@ -107,6 +124,45 @@ void ha_pando::mark_covering_keys()
   }
 }
 
+/* Whether the server may think of jumping from group to group in a key: of one table, without sums. */
+static bool may_jump(SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  if (!join || select->leaf_tables.elements != 1)
+    return false;
+  for (Item_sum **function= join->sum_funcs; function && *function; function++)
+    switch ((*function)->sum_func())
+    {
+    case Item_sum::MIN_FUNC:
+    case Item_sum::MAX_FUNC:
+    case Item_sum::COUNT_DISTINCT_FUNC:
+    case Item_sum::SUM_DISTINCT_FUNC:
+    case Item_sum::AVG_DISTINCT_FUNC:
+      break;
+    default:
+      return false;
+    }
+  return true;
+}
+
+/* Jumping from group to group, the server takes the first row of each that a range of the key has: it relies on a key that covers a query
+   having all its columns as parts, and does not look at conditions on others. */
+void ha_pando::refuse_jumps()
+{
+  TABLE_LIST *from= table->pos_in_table_list;
+  if (!m_has_clustering_keys || !from || !from->select_lex || !may_jump(from->select_lex))
+    return;
+  for (uint index= 0; index < table_share->keys; index++)
+  {
+    const Index_layout &layout= m_layouts[index];
+    if (!layout.is_clustering() && !layout.is_rows())
+      continue;
+    for (Field **field= table->field; *field; field++)
+      if (bitmap_is_set(table->read_set, (*field)->field_index) && !(*field)->part_of_key_not_clustered.is_set(index))
+        table->keys_in_use_for_group_by.clear_bit(index);
+  }
+}
+
 int ha_pando::info(uint flag)
 {
   if (flag & HA_STATUS_ERRKEY)
@@ -120,6 +176,8 @@ int ha_pando::info(uint flag)
      does not matter. */
   if ((flag & HA_STATUS_VARIABLE) && is_locking() && rows >= LOCKED_ROWS_MANY)
     table->covering_keys.clear_all();
+  if (flag & HA_STATUS_VARIABLE)
+    refuse_jumps();
   /* Of partitions only the largest is asked for what is constant: they share what is known of keys. */
   const bool changed= m_rows_of_keys == HA_POS_ERROR || (rows > m_rows_of_keys ? rows - m_rows_of_keys
                                                          : m_rows_of_keys - rows) > 16 + m_rows_of_keys / 4;
@@ -305,7 +363,9 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   if (!status)
     return HA_ADMIN_OK;
   fail(status);
-  return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+  leave_out_damaged_keys();
+  warn_of_damaged_keys(thd);
+  return status == PANDO_STATUS_CORRUPTION || status == PANDO_STATUS_KEY_UNUSABLE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
@@ -323,6 +383,12 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
+  if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED)
+  {
+    if (const Transaction *transaction= Transaction::if_any(ha_thd()))
+      text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);
+    return false;
+  }
   /* To its own text of a deadlock the server appends this one. */
   if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
     text->copy(m_last_error_text);

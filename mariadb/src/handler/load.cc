@@ -16,7 +16,7 @@
      keeps in a part of its memory; when that is used up rows go one by one, too;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
-   - of sequences, and of rows that a replica applies. */
+   - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
 #include "variables.h"
@@ -32,7 +32,7 @@ static const uint64_t BATCH_BYTES= 512ULL << 10;
 bool ha_pando::may_load() const
 {
   THD *thd= ha_thd();
-  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
+  return !is_sequence() && !m_foreign.check_inserts() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
          pando_table_is_empty(m_table);
 }
 
@@ -300,14 +300,15 @@ int ha_pando::load_failed(PandoStatus status)
   pando_load_duplicate(txn(), &key, &value);
   if (m_duplicate_index >= table_share->keys)
     return error;
-  if (m_layouts[m_duplicate_index].is_rows())
-  {
-    m_columns_prepared= false;
-    m_row_codec.want_all();
+  Index_layout &layout= m_layouts[m_duplicate_index];
+  m_columns_prepared= false;
+  m_row_codec.want_all();
+  if (layout.is_rows())
     m_row_codec.decode(key, value, table->record[0]);
-  }
+  else if (layout.is_clustering())
+    m_row_codec.decode_entry(&layout, key, value, table->record[0]);
   else
-    m_layouts[m_duplicate_index].decode(key, value, table->record[0]);
+    layout.decode(key, value, table->record[0]);
   /* The server would ask the partition that it has used last. */
   if (table->part_info)
     print_keydup_error(table, &table->key_info[m_duplicate_index], MYF(0));

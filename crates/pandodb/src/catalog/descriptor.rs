@@ -19,6 +19,7 @@ use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::definition::Definition;
+use crate::catalog::foreign_key::ForeignKey;
 use crate::table::clustering::Clustering;
 
 /// The catalog's own dictionary.
@@ -52,6 +53,8 @@ pub struct TableSpec {
     pub columns: Option<Vec<NewColumn>>,
     /// What the server says of this definition of the table.
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// A secondary index of a new table.
@@ -88,6 +91,9 @@ pub(crate) struct TableDescriptor {
     /// The newest definition that the engine took part in.
     #[serde(flatten)]
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// One dictionary of a table.
@@ -103,6 +109,9 @@ pub(crate) struct DictDescriptor {
     /// [`IndexSpec::clustering`].
     #[serde(default, skip_serializing_if = "Clustering::is_none")]
     pub clustering: Clustering,
+    /// What is wrong with the file of an index: nobody reads it or writes to it until it is built anew (`damaged_keys`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
 }
 
 fn has_filters() -> bool {
@@ -261,6 +270,7 @@ mod tests {
                     file: "main.pando".into(),
                     has_filters: true,
                     clustering: Clustering::None,
+                    unusable: None,
                 },
                 DictDescriptor {
                     id: 18,
@@ -268,6 +278,7 @@ mod tests {
                     file: "key-k.pando".into(),
                     has_filters: false,
                     clustering: Clustering::Tailed,
+                    unusable: None,
                 },
             ],
             compression: "ZSTD:3".into(),
@@ -275,6 +286,7 @@ mod tests {
             created: 0,
             layouts: None,
             definition: "id".into(),
+            foreign_keys: Vec::new(),
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

@@ -254,8 +254,14 @@ impl Db {
             }
             taken.insert(file.clone());
             let has_filters = index.is_unique;
-            let (name, clustering) = (index.name.clone(), index.clustering);
-            new.push(DictDescriptor { id: next, name, file, has_filters, clustering });
+            new.push(DictDescriptor {
+                id: next,
+                name: index.name.clone(),
+                file,
+                has_filters,
+                clustering: index.clustering,
+                unusable: None,
+            });
             next += 1;
         }
         let unique = indexes.iter().filter(|index| index.is_unique);
@@ -265,6 +271,7 @@ impl Db {
             file: format!("build-{id}.pando"),
             has_filters: true,
             clustering: Clustering::None,
+            unusable: None,
         });
         Ok((new, journals.collect()))
     }
