@@ -1,5 +1,6 @@
 /* The plugin: its declaration, start and stop, and the handlerton. */
 #include "plugin.h"
+#include "backup.h"
 #include "definition.h"
 #include "ha_pando.h"
 #include "replication.h"
@@ -66,6 +67,7 @@ static int start(void *plugin)
   hton->signal_ddl_recovery_done= restore_definition_files;
   hton->create_group_by= create_pushdown;
   set_transaction_functions(hton);
+  set_backup_functions(hton);
 
   /* The engine's own directory is not a database. */
   static const char NAME[]= ".pando";

@@ -1566,6 +1566,41 @@ extern "C" {
 struct PandoAccesses pando_thread_accesses(void);
 
 /**
+ * Does what the session asks for its backup; the answer is a line of JSON.
+ *
+ * # Safety
+ * `db` is open, `answer` is alive.
+ */
+PandoStatus pando_backup_command(const struct PandoDb *db,
+                                 uint64_t session,
+                                 struct PandoBytes command,
+                                 struct PandoBuffer *answer);
+
+/**
+ * The backup of the session, if it has one, is over.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_end(const struct PandoDb *db, uint64_t session);
+
+/**
+ * The server has stopped all commits: this is the state of the backup that some session has armed, if any.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_pin(const struct PandoDb *db);
+
+/**
+ * 1: a backup that begins now lacks tables of the engine, because no session has armed one.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint8_t pando_backup_would_lack_tables(const struct PandoDb *db);
+
+/**
  * Makes an empty buffer; free it with [`pando_buffer_free`].
  */
 struct PandoBuffer *pando_buffer_new(void);

@@ -21,6 +21,7 @@
 static MEMORY: pando_memory::Allocator = pando_memory::Allocator;
 
 mod accesses;
+mod backup;
 mod batch;
 mod buffer;
 mod bytes;
@@ -40,6 +41,7 @@ mod transaction;
 mod watch;
 
 pub use accesses::*;
+pub use backup::*;
 pub use batch::PandoBatch;
 pub use buffer::*;
 pub use bytes::PandoBytes;

@@ -16,6 +16,7 @@ use pando_txn::{LockManager, Snapshots};
 use pando_wal::{FlushMode, Wal};
 
 use crate::background::Background;
+use crate::backup::Backups;
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::horizon::EngineHorizon;
@@ -46,6 +47,7 @@ pub struct Db {
     pub(crate) loads: Arc<AtomicU64>,
     pub(crate) catalog: Catalog,
     pub(crate) removed: Removed,
+    pub(crate) backups: Backups,
     pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
@@ -119,6 +121,7 @@ impl Db {
             loads: Arc::default(),
             catalog: parts.catalog,
             removed: Removed::default(),
+            backups: Backups::new(&options.engine_dir),
             prepared: PreparedTxns::new(&parts.unresolved),
             ddl: Mutex::new(()),
             gone: Mutex::default(),
@@ -139,6 +142,7 @@ impl Db {
             _lock: parts.lock,
         });
         db.restore_prepared(parts.unresolved, parts.private)?;
+        db.backups.remove_leftovers(&*db.vfs)?;
         db.finish_intents();
         db.background.start(&db)?;
         Ok(db)
@@ -270,6 +274,9 @@ impl Db {
         self.metrics.tables_open.set(self.tables.read().len() as u64);
         self.note_load_stages();
         self.metrics.files_open.set(self.dicts.read().len() as u64);
+        let (held_bytes, files_left) = self.backup_figures();
+        self.metrics.backup_held_bytes.set(held_bytes);
+        self.metrics.backup_files_left.set(files_left);
         &self.metrics
     }
 

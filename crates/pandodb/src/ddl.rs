@@ -203,6 +203,7 @@ impl Db {
                 None => {
                     let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
                     let dict = Arc::new(self.open_dict(&dir.join(&dictionary.file), id, config)?);
+                    self.pin_if_wanted(&dict);
                     self.dicts.write().insert(id, dict.clone());
                     dict
                 }
@@ -382,6 +383,7 @@ impl Db {
 
     /// Before files are removed: their space is given back later, without anybody waiting for it.
     pub(crate) fn keep_space(&self, dir: &Path, dictionaries: &[DictDescriptor]) {
+        self.keep_for_backup(dir, dictionaries);
         for dictionary in dictionaries {
             let dict = self.dict(DictId(dictionary.id));
             self.removed.keep(&*self.vfs, &dir.join(&dictionary.file), dict.as_ref().map(|dict| &dict.file));

@@ -16,6 +16,9 @@
 
 mod alter;
 mod background;
+mod backup;
+mod backup_command;
+mod backup_copy;
 mod blocks;
 mod building;
 mod catalog;
@@ -58,6 +61,9 @@ mod whole;
 mod writes;
 
 pub use alter::TableChange;
+pub use backup::{BackupFile, BackupList, BackupLogFile, BackupSource};
+pub use backup_command::SuperblockText;
+pub use backup_copy::{adopted_by_log, prepare_restored, Adopted, PinnedCopy, Restored};
 pub use blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
 pub use building::Building;
 pub use cursor::{Cursor, ReadMode};
@@ -74,6 +80,7 @@ pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
+pub use pando_storage::{Place, Superblock};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
     Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,
