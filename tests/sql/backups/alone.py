@@ -22,7 +22,6 @@ def _server_beside(target):
         elif place.exists():
             place.unlink()
         entry.rename(place)
-    server.start()
     return server
 
 

@@ -44,18 +44,15 @@ def _dump(server):
                 raise AssertionError(wrong)
 
 
-def _copied(server, expected=None):
-    """A server on a copy of the data directory as it is at this moment."""
-    copy = PrivateServer("copied", rounds.options(), start=False)
+def _copied(server, expected):
+    """A server on a copy of the data directory as it is is now."""
+    copy = PrivateServer("copied", rounds.options())
     shutil.copytree(server.data_dir, copy.data_dir)
-    with copy:
-        copy.start()
-        with copy.connect() as session:
-            wrong = tool.problems(session)
-            if wrong:
-                raise AssertionError(wrong)
-            if expected:
-                rounds.compare("copy of a stopped data directory", expected, tool.checksums(session))
+    with copy, copy.connect() as session:
+        wrong = tool.problems(session)
+        if wrong:
+            raise AssertionError(wrong)
+        rounds.compare("copy of a stopped data directory", expected, tool.checksums(session))
 
 
 def run(arguments):
@@ -78,11 +75,9 @@ def run(arguments):
             expected = tool.checksums(session)
         server.stop()
         _copied(server, expected)
-    again = PrivateServer("frozen", rounds.options(), start=False)
-    frozen.rename(again.data_dir)
-    with again:
-        again.start()
-        with again.connect() as session:
-            wrong = tool.problems(session)
-            if wrong:
-                raise AssertionError(f"frozen: {wrong}")
+    again = PrivateServer("frozen", rounds.options())
+    shutil.move(frozen, again.data_dir)
+    with again, again.connect() as session:
+        wrong = tool.problems(session)
+        if wrong:
+            raise AssertionError(f"frozen: {wrong}")

@@ -23,8 +23,8 @@ def manifest_of(target):
 
 
 def restored(target, *more):
-    """A server on a restored backup, not started."""
-    server = PrivateServer("restored", options(), start=False)
+    """A server on a restored backup."""
+    server = PrivateServer("restored", options())
     tool.must(tool.restore_command(target, server.data_dir, *more))
     return server
 
@@ -35,10 +35,12 @@ def compare(name, expected, found):
         raise AssertionError(f"{name}: other tables: {sorted(different)}")
 
 
-def _check_round(target, source, number, more=()):
-    binlog = manifest_of(target)["binlog"]
+def _check_round(parts, source, number):
+    """The last of a backup and its increments."""
+    binlog = manifest_of(parts[-1])["binlog"]
     position = (binlog["file"], binlog["position"])
-    with restored(target, *more) as server, PrivateServer("replayed", options()) as replayed:
+    more = [f"--increments={target}" for target in parts[1:]]
+    with restored(parts[0], *more) as server, PrivateServer("replayed", options()) as replayed:
         tool.replay(source, position, replayed.socket)
         with server.connect() as session, replayed.connect() as other:
             wrong = tool.problems(session)
@@ -89,10 +91,7 @@ def run(arguments):
             status, text = tool.verify(target)
             if status:
                 raise AssertionError(text)
-            if base:
-                _check_round(targets[-1], server.data_dir, number, [f"--increments={target}"])
-            else:
-                _check_round(target, server.data_dir, number)
+            _check_round([*targets[-1:], target] if base else [target], server.data_dir, number)
             targets.append(target)
         with server.connect() as session:
             expected = tool.checksums(session)

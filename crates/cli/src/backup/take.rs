@@ -32,6 +32,9 @@ const TRIES: u32 = 20;
 /// How long the engine waits for the session, which waits for mariadb-backup.
 const SESSION_SECONDS: u32 = 30 * 24 * 3600;
 
+/// How often mariadb-backup looks for more of InnoDB's log.
+const LOG_COPY_INTERVAL_MS: u32 = 50;
+
 /// Arguments of `pando backup`.
 #[derive(Args, Clone, Debug)]
 pub struct BackupArguments {
@@ -181,6 +184,8 @@ impl Backup<'_> {
             }
             command.arg(format!("--incremental-basedir={}", dir.join(SERVER_DIR).display()));
         }
+        // While commits wait, it waits for its copier of InnoDB's log, which by default looks once a second.
+        command.arg(format!("--log-copy-interval={LOG_COPY_INTERVAL_MS}"));
         command.args(&self.arguments.backup_option);
         command.stderr(log.try_clone().map_err(at(&log_path))?).stdout(log);
         self.say("mariadb-backup copies the other engines");
