@@ -8,3 +8,4 @@ cd "$PANDO_ROOT"
 scripts/check-links.py
 scripts/bench-pages.py --check
 scripts/check-reference.py
+scripts/monitoring.py --check

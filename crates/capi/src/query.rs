@@ -15,8 +15,8 @@ use pando_query::{
 use pandodb::{LockMode, Table, Txn};
 
 use crate::bytes::PandoBytes;
-use crate::cursor::PandoRead;
 use crate::guard::{contain, guard, meet_planted_bug};
+use crate::read::PandoRead;
 use crate::status::{run_contained, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
