@@ -45,6 +45,7 @@ mod write;
 
 pub use catalog::definition::{Definition, DefinitionState};
 pub use catalog::descriptor::{IndexSpec, TableSpec};
+pub use catalog::foreign_key::{ForeignKey, NewName, ReferentialAction};
 pub use db::options::{LogLevel, LogSink, Options};
 pub use db::Db;
 pub use ddl::alter::TableChange;

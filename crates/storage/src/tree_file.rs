@@ -32,7 +32,7 @@
 
 use crate::space::{round_up, Space, DATA_START};
 use crate::superblock::SLOT_BYTES;
-use crate::vfs::{File, OpenMode, Vfs};
+use crate::vfs::{File, LostFile, OpenMode, Vfs};
 use crate::{Extent, Place, Superblock};
 use pando_base::limits::PAGE_BYTES;
 use pando_base::locks::{Mutex, RwLock};
@@ -124,6 +124,16 @@ impl TreeFile {
             return Err(Error::corruption(path, file_len, "length of the file", expected, file_len));
         }
         Ok((Self::new(vfs, file, dict, file_len, slots), sb))
+    }
+
+    /// Stands for a file that cannot be used: an empty one, of which every read and write is an error. Nothing on the disk is
+    /// touched.
+    pub fn lost(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Arc<TreeFile> {
+        let durable = Superblock { dict, epoch: 1, file_bytes: DATA_START, ..Superblock::default() };
+        let slots = Slots { durable_slot: 0, durable, is_doubled: true, is_secure: true };
+        let file = Self::new(vfs, Arc::new(LostFile::new(path)), dict, DATA_START, slots);
+        file.space.finish_open(false);
+        file
     }
 
     fn new(

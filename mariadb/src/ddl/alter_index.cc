@@ -18,6 +18,7 @@
    What cannot be added so copies the table: keys on virtual columns, which handlers with the old definition
    do not compute; UNIQUE in ALTER IGNORE; what makes another key the primary one. */
 #include "alter.h"
+#include "related_table.h"
 
 using namespace pando;
 
@@ -36,7 +37,7 @@ struct Recipe_part
 };
 
 /* `key` is of the altered table. */
-static void make_recipe(const KEY &key, Bytes *recipe)
+void pando::make_recipe(const KEY &key, Bytes *recipe)
 {
   recipe->append_byte(key.flags & HA_NOSAME ? 1 : 0);
   for (uint i= 0; i < key.user_defined_key_parts; i++)
@@ -105,7 +106,7 @@ static uint old_key_of(const TABLE *table, const Alter_inplace_info *info, uint 
   return MAX_KEY;
 }
 
-static bool can_be_built(const TABLE *altered, const KEY &key)
+bool pando::can_be_built(const TABLE *altered, const KEY &key)
 {
   if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH)
     return false;
@@ -182,6 +183,8 @@ bool ha_pando::prepare_index_change(TABLE *altered, Alter_inplace_info *info)
     print_error(error, MYF(0));
     return true;
   }
+  /* Who opened the table before does not know of the new indexes. */
+  Related_table::close_kept();
   return false;
 }
 
@@ -207,6 +210,20 @@ bool ha_pando::build_indexes(TABLE *altered, Alter_inplace_info *info)
   if (!context->build)
     return false;
   THD *thd= ha_thd();
+  const int error= fill_indexes(context);
+  if (!error)
+    return false;
+  if (is_to_end(thd))
+    thd->send_kill_message();
+  else
+    report_index_error(error, altered, context);
+  return true;
+}
+
+/* Makes the entries that the rows have in the new indexes. */
+int ha_pando::fill_indexes(Alter_context *context)
+{
+  THD *thd= ha_thd();
   thd_progress_init(thd, 1);
   int error= scan_for_indexes(context);
   if (!error)
@@ -216,13 +233,7 @@ bool ha_pando::build_indexes(TABLE *altered, Alter_inplace_info *info)
     error= status ? fail(status) : 0;
   }
   thd_progress_end(thd);
-  if (!error)
-    return false;
-  if (is_to_end(thd))
-    thd->send_kill_message();
-  else
-    report_index_error(error, altered, context);
-  return true;
+  return error;
 }
 
 /* Hands the entries of all rows to the engine. */
@@ -343,5 +354,6 @@ bool ha_pando::forget_index_change(TABLE *, Alter_inplace_info *info)
   /* It may have failed before there was any. */
   if (Alter_context *context= static_cast<Alter_context *>(info->handler_ctx))
     context->free_build();
+  Related_table::close_kept();
   return false;
 }

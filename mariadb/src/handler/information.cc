@@ -28,7 +28,7 @@ handler::Table_flags ha_pando::table_flags() const
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
-         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
          HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN |
          /* Only for the condition that the server then offers (cond_push): direct_update_rows_init says no. */
          HA_CAN_DIRECT_UPDATE_AND_DELETE;
@@ -55,6 +55,20 @@ static bool groups_by_filling(const KEY &key, uint part)
   return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
 }
 
+/* Whether a key has only the beginning of a virtual column. Where the server reads a key alone it computes no virtual
+   columns, and entries do not have this one whole; but partitioning compares it, to merge scans in the order of the key. While a
+   table is opened, parts do not know their fields yet. */
+static bool has_virtual_prefix(const TABLE_SHARE *share, const KEY &key)
+{
+  for (uint i= 0; i < key.user_defined_key_parts; i++)
+  {
+    const Field *field= share->field[key.key_part[i].fieldnr - 1];
+    if (field->vcol_info && !field->stored_in_db() && field->key_length() != key.key_part[i].length)
+      return true;
+  }
+  return false;
+}
+
 ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
 {
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
@@ -62,6 +76,8 @@ ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
      does only in keys that it can read alone. `all_parts`: not for SHOW INDEX, which tells that the key is sorted. */
   if (groups_by_filling(table_share->key_info[index], part))
     flags&= ~ulong(all_parts ? HA_KEYREAD_ONLY | HA_READ_ORDER : HA_KEYREAD_ONLY);
+  if (has_virtual_prefix(table_share, table_share->key_info[index]))
+    flags&= ~ulong(HA_KEYREAD_ONLY);
   /* Of a clustered key the server expects the columns in every read of a key, to see whether a row is
      within a range of it; entries do not have what the primary key has only the beginning of. */
   if (index == table_share->primary_key)
@@ -253,7 +269,9 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   if (!status)
     return HA_ADMIN_OK;
   fail(status);
-  return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+  leave_out_damaged_keys();
+  warn_of_damaged_keys(thd);
+  return status == PANDO_STATUS_CORRUPTION || status == PANDO_STATUS_KEY_UNUSABLE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
@@ -271,6 +289,12 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
+  if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED)
+  {
+    if (const Transaction *transaction= Transaction::if_any(ha_thd()))
+      text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);
+    return false;
+  }
   /* To its own text of a deadlock the server appends this one. */
   if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
     text->copy(m_last_error_text);

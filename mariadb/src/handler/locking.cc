@@ -16,6 +16,7 @@
    REPEATABLE READ and SERIALIZABLE it also keeps others from inserting where it has looked: the gaps between
    the rows of a scan, or the key itself where one whole unique key is looked up. */
 #include "pushdown_filter.h"
+#include "foreign_key_ddl.h"
 #include "replication.h"
 
 using namespace pando;
@@ -63,6 +64,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   {
     close_scan();
     abort_bulk_insert();
+    m_foreign.end();
     if (m_sequence_txn)
       pando_txn_rollback(m_sequence_txn);
     transaction->end_table();
@@ -72,6 +74,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
       refuse_binlog_format(thd, table_flags() & HA_BINLOG_STMT_CAPABLE))
     return HA_ERR_LOGGING_IMPOSSIBLE;
   m_auto_increment_noted= 0;
+  leave_out_damaged_keys();
   /* A handler that is kept open across statements (HANDLER) goes on by key. */
   m_at_cursor= false;
   transaction->prepare_statement();
@@ -84,6 +87,9 @@ int ha_pando::external_lock(THD *thd, int lock_type)
     m_lock= m_stored_lock= Lock::SHARED;
   if (is_locking())
     transaction->will_lock();
+  if (lock_type == F_WRLCK)
+    if (int error= m_foreign.begin(thd))
+      return error;
   transaction->begin_table();
   return 0;
 }
@@ -108,7 +114,7 @@ int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
     transaction->take_gaps();
   if (is_locking())
     transaction->will_lock();
-  return 0;
+  return m_lock == Lock::EXCLUSIVE ? m_foreign.begin(thd) : 0;
 }
 
 PandoRead ha_pando::read_mode() const
@@ -150,7 +156,7 @@ bool ha_pando::may_lock_ahead() const
 /* Counts the transaction's writes to the table; perhaps those to others, too. */
 uint64_t *ha_pando::writes() const
 {
-  return Transaction::of(ha_thd())->writes_to(table_share);
+  return Transaction::of(ha_thd())->writes_to(m_name);
 }
 
 /* The row that this scan is at has been written: what it has of those that come is what they are. */
@@ -187,6 +193,7 @@ int ha_pando::reset()
   m_filter.reset();
   abort_bulk_insert();
   m_decides_duplicates= m_replaces_duplicates= false;
+  m_foreign.end();
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
   m_columns_prepared= false;
@@ -272,6 +279,8 @@ int ha_pando::end_copy(bool keep)
     abort_bulk_insert();
   if (keep)
     error= fail(pando_txn_commit(m_copy_txn));
+  if (keep && !error && foreign_keys_are_checked(ha_thd()))
+    error= m_foreign.verify(ha_thd(), added_foreign_keys(ha_thd(), m_name.c_str()));
   pando_txn_free(m_copy_txn);
   m_copy_txn= nullptr;
   return error;

@@ -87,6 +87,7 @@ int ha_pando::open_defined(const char *name)
     if (!table->key_info[i].rec_per_key[0])
       guess_rec_per_key(i, rows);
   m_rows_of_keys= HA_POS_ERROR;
+  leave_out_damaged_keys();
   return 0;
 }
 
@@ -105,6 +106,7 @@ int ha_pando::close()
 {
   close_scan();
   abort_bulk_insert();
+  m_foreign.end();
   if (m_copy_txn)
     end_copy(false);
   pando_txn_free(m_sequence_txn);

@@ -90,8 +90,14 @@ void ha_pando::prepare_columns()
   MY_BITMAP wanted;
   my_bitmap_init(&wanted, bits, table_share->fields);
   bitmap_copy(&wanted, table->read_set);
+  m_entry_lacks_columns= false;
   for (uint i= 0; i < m_layouts[index].part_count(); i++)
-    bitmap_set_bit(&wanted, m_layouts[index].part(i).column().index());
+  {
+    const Key_part &part= m_layouts[index].part(i);
+    /* The server reads by the key only; but partitioning, which merges scans in the order of the key, compares all of its columns. */
+    m_entry_lacks_columns|= part.is_prefix() && bitmap_is_set(table->read_set, part.column().index());
+    bitmap_set_bit(&wanted, part.column().index());
+  }
   m_row_codec.want(&wanted);
 }
 

@@ -19,6 +19,7 @@ use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::definition::Definition;
+use crate::catalog::foreign_key::ForeignKey;
 
 /// The catalog's own dictionary.
 pub(crate) const CATALOG: DictId = DictId(1);
@@ -51,6 +52,8 @@ pub struct TableSpec {
     pub columns: Option<Vec<NewColumn>>,
     /// What the server says of this definition of the table.
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// A secondary index of a new table.
@@ -85,6 +88,9 @@ pub(crate) struct TableDescriptor {
     /// The newest definition that the engine took part in.
     #[serde(flatten)]
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// One dictionary of a table.
@@ -97,6 +103,9 @@ pub(crate) struct DictDescriptor {
     /// [`IndexSpec::has_filters`]; those made before this was recorded have some.
     #[serde(default = "has_filters", skip_serializing_if = "Clone::clone")]
     pub has_filters: bool,
+    /// What is wrong with the file of an index: nobody reads it or writes to it until it is built anew (`damaged_keys`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
 }
 
 fn has_filters() -> bool {
@@ -244,14 +253,27 @@ mod tests {
             id: 16,
             path: "db/t".into(),
             dictionaries: vec![
-                DictDescriptor { id: 17, name: "main".into(), file: "main.pando".into(), has_filters: true },
-                DictDescriptor { id: 18, name: "k".into(), file: "key-k.pando".into(), has_filters: false },
+                DictDescriptor {
+                    id: 17,
+                    name: "main".into(),
+                    file: "main.pando".into(),
+                    has_filters: true,
+                    unusable: None,
+                },
+                DictDescriptor {
+                    id: 18,
+                    name: "k".into(),
+                    file: "key-k.pando".into(),
+                    has_filters: false,
+                    unusable: None,
+                },
             ],
             compression: "ZSTD:3".into(),
             temporary: false,
             created: 0,
             layouts: None,
             definition: "id".into(),
+            foreign_keys: Vec::new(),
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

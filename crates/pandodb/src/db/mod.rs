@@ -95,6 +95,7 @@ pub(crate) struct Parts {
     pub catalog: Catalog,
     pub dicts: BTreeMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Unrecovered>,
+    pub damaged_keys: HashMap<DictId, Unrecovered>,
     pub private: PrivateRuns,
     pub unresolved: Vec<Unresolved>,
     pub lock: LockFile,

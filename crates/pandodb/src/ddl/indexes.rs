@@ -245,7 +245,13 @@ impl Db {
             }
             taken.insert(file.clone());
             let has_filters = index.is_unique;
-            new.push(DictDescriptor { id: next, name: index.name.clone(), file, has_filters });
+            new.push(DictDescriptor {
+                id: next,
+                name: index.name.clone(),
+                file,
+                has_filters,
+                unusable: None,
+            });
             next += 1;
         }
         let unique = indexes.iter().filter(|index| index.is_unique);
@@ -254,6 +260,7 @@ impl Db {
             name: index.name.clone(),
             file: format!("build-{id}.pando"),
             has_filters: true,
+            unusable: None,
         });
         Ok((new, journals.collect()))
     }

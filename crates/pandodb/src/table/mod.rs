@@ -8,7 +8,7 @@ pub(crate) mod row_count;
 pub(crate) mod spill;
 pub(crate) mod writes;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub hidden_key: Mutex<u64>,
     /// Objects of an earlier generation do not know all indexes that a write must reach.
     pub writable_from: AtomicU64,
+    /// Some index is, or was, unusable.
+    pub has_unusable: AtomicBool,
 }
 
 /// An open table: dictionary 0 holds the rows, the others are its secondary indexes. What they are, and
@@ -77,6 +79,7 @@ impl Table {
             path: Mutex::new(path.to_owned()),
             hidden_key: Mutex::new(0),
             writable_from: AtomicU64::new(0),
+            has_unusable: AtomicBool::new(dicts.iter().any(|dict| dict.is_unusable())),
         };
         Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
     }
@@ -108,6 +111,16 @@ impl Table {
     /// How many entries a row has.
     pub fn entries(&self) -> usize {
         self.dicts.len() + self.building.len()
+    }
+
+    /// Whether the table has, or had, an index that is [unusable](Table::is_unusable).
+    pub fn has_unusable(&self) -> bool {
+        self.shared.has_unusable.load(Ordering::Acquire)
+    }
+
+    /// Whether a dictionary is an index that is damaged: reads by it are refused.
+    pub fn is_unusable(&self, index: usize) -> bool {
+        self.dicts[index].is_unusable()
     }
 
     /// The dictionaries: rows first, then the indexes in the order of the table's definition.
