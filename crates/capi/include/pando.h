@@ -2495,6 +2495,11 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
                                   size_t count);
 
 /**
+ * Changes what the groups and joined tables of all queries of the process may take together.
+ */
+void pando_query_set_memory_total(uint64_t bytes);
+
+/**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
  * have changed. The rows can be read from then on, and stay.

@@ -98,6 +98,7 @@ static int start(void *plugin)
     return HA_ERR_INITIALIZATION;
   }
   apply_lock_budget();
+  apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
   return 0;
 }
