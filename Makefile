@@ -7,7 +7,7 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test conformance sim sim-bugs demo bench server stop-server packages packages-test image image-test clean distclean
+.PHONY: help setup build test conformance sim sim-bugs demo cluster bench server stop-server packages packages-test image image-test clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -38,6 +38,9 @@ sim-bugs: ## see the simulation find each planted bug
 
 demo: build ## see the engine at work
 	@scripts/demo.sh
+
+cluster: build ## a Spider front over three shards with replicas; one is killed and replaced (docs/cluster.md)
+	@scripts/cluster.py $(if $(KEEP),--keep)
 
 bench: build ## a small benchmark beside InnoDB, with a page of charts (docs/benchmarks.md)
 	@cargo build --release -p pando-bench
