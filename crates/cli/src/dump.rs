@@ -212,10 +212,6 @@ impl Definition<'_> {
                     at = end;
                     trim_blanks(&mut line);
                 }
-                ("foreign", Some((_, next))) if is_word && next == "key" => {
-                    self.note("foreign keys are not enforced".to_owned());
-                    line.extend_from_slice(token.bytes());
-                }
                 _ => line.extend_from_slice(token.bytes()),
             }
             at += 1;
@@ -470,7 +466,6 @@ CREATE VIEW `v` AS SELECT 1;
         assert_eq!(
             report.notes,
             [
-                "table `t`: foreign keys are not enforced",
                 "table `t`: the FULLTEXT key `ft` is left out",
                 "table `t`: the option encrypted=yes is left out: PANDO does not encrypt",
                 "table `t`: the option page_compressed=1 is left out: PANDO compresses all tables anyway",
