@@ -182,6 +182,36 @@ typedef uint32_t PandoColumnKind;
 #endif // __cplusplus
 
 /**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * How what is written to leaves is compressed.
  */
 enum PandoCompression
@@ -1247,6 +1277,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -1549,6 +1583,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**
@@ -1725,6 +1763,8 @@ typedef struct PandoEntry {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
 
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.

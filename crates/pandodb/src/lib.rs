@@ -73,6 +73,7 @@ pub use reports::locks::{PlacedDeadlock, PlacedLock};
 pub use reports::offline;
 pub use runtime::threads::{on_threads, processors};
 pub use table::building::Building;
+pub use table::clustering::Clustering;
 pub use table::entry::{is_too_long, too_long, Entry};
 pub use table::key_statistics::{Distinct, KeyEnds};
 pub use table::{Dict, Table, TableInfo};
