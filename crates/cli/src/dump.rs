@@ -205,10 +205,6 @@ impl Definition<'_> {
                     at = end;
                     trim_blanks(&mut line);
                 }
-                ("foreign", Some((_, next))) if is_word && next == "key" => {
-                    self.note("foreign keys are not enforced".to_owned());
-                    line.extend_from_slice(token.bytes());
-                }
                 (name, Some((end, value))) if self.conversion.notes_all && is_word => {
                     self.note_without_effect(name, &value, tokens[at + 1..end].contains(&Token::Other(b"=")));
                     line.extend_from_slice(token.bytes());
@@ -491,7 +487,6 @@ CREATE VIEW `v` AS SELECT 1;
         assert_eq!(
             report.notes,
             [
-                "table `t`: foreign keys are not enforced",
                 "table `t`: the FULLTEXT key `ft` is left out",
                 "table `t`: the option encrypted=yes is left out: PANDO does not encrypt",
                 "table `t`: the option page_compressed=1 is left out: PANDO compresses all tables anyway",

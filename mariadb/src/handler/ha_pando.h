@@ -294,8 +294,8 @@ private:
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
   int open_building();
   int open_defined(const char *name);
-  int check_clustering();
   int fill_indexes(pando::Alter_context *context);
+  int check_clustering();
   int scan_for_indexes(pando::Alter_context *context);
   int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
                 std::vector<pando::Index_layout> &layouts);

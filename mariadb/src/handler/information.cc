@@ -44,16 +44,11 @@ static bool has_prefix_part(const KEY *key)
   return false;
 }
 
-/* Of a CHAR in a NO PAD collation, in which one character may weigh as much as two, the server groups by values with
-   their filling, of different lengths: 'ss' and a sharp s are two groups. To a key, as in expressions, they are equal
-   (text_order.h), and lie there in any order. */
-static bool groups_by_filling(const KEY &key, uint part)
+/* Whether the server may group by this part of a key otherwise than the key does. */
+static bool groups_otherwise(const KEY &key, uint part)
 {
   const Field *field= part < key.ext_key_parts ? key.key_part[part].field : nullptr;
-  if (!field || field->real_type() != MYSQL_TYPE_STRING)
-    return false;
-  const uint state= field->charset()->state;
-  return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
+  return field && groups_by_filling(field);
 }
 
 /* Whether a key has only the beginning of a virtual column. Where the server reads a key alone it computes no virtual
@@ -75,7 +70,7 @@ ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
   /* Then the server does not sort and group by reading the key, nor by jumping in it from group to group, which it
      does only in keys that it can read alone. `all_parts`: not for SHOW INDEX, which tells that the key is sorted. */
-  if (groups_by_filling(table_share->key_info[index], part))
+  if (groups_otherwise(table_share->key_info[index], part))
     flags&= ~ulong(all_parts ? HA_KEYREAD_ONLY | HA_READ_ORDER : HA_KEYREAD_ONLY);
   if (has_virtual_prefix(table_share, table_share->key_info[index]))
     flags&= ~ulong(HA_KEYREAD_ONLY);

@@ -106,12 +106,12 @@ pub(crate) struct DictDescriptor {
     /// [`IndexSpec::has_filters`]; those made before this was recorded have some.
     #[serde(default = "has_filters", skip_serializing_if = "Clone::clone")]
     pub has_filters: bool,
-    /// [`IndexSpec::clustering`].
-    #[serde(default, skip_serializing_if = "Clustering::is_none")]
-    pub clustering: Clustering,
     /// What is wrong with the file of an index: nobody reads it or writes to it until it is built anew (`damaged_keys`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<String>,
+    /// [`IndexSpec::clustering`].
+    #[serde(default, skip_serializing_if = "Clustering::is_none")]
+    pub clustering: Clustering,
 }
 
 fn has_filters() -> bool {
@@ -269,16 +269,16 @@ mod tests {
                     name: "main".into(),
                     file: "main.pando".into(),
                     has_filters: true,
-                    clustering: Clustering::None,
                     unusable: None,
+                    clustering: Clustering::None,
                 },
                 DictDescriptor {
                     id: 18,
                     name: "k".into(),
                     file: "key-k.pando".into(),
                     has_filters: false,
-                    clustering: Clustering::Tailed,
                     unusable: None,
+                    clustering: Clustering::Tailed,
                 },
             ],
             compression: "ZSTD:3".into(),

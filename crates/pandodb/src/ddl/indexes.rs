@@ -254,14 +254,8 @@ impl Db {
             }
             taken.insert(file.clone());
             let has_filters = index.is_unique;
-            new.push(DictDescriptor {
-                id: next,
-                name: index.name.clone(),
-                file,
-                has_filters,
-                clustering: index.clustering,
-                unusable: None,
-            });
+            let (name, clustering) = (index.name.clone(), index.clustering);
+            new.push(DictDescriptor { id: next, name, file, has_filters, unusable: None, clustering });
             next += 1;
         }
         let unique = indexes.iter().filter(|index| index.is_unique);
@@ -270,8 +264,8 @@ impl Db {
             name: index.name.clone(),
             file: format!("build-{id}.pando"),
             has_filters: true,
-            clustering: Clustering::None,
             unusable: None,
+            clustering: Clustering::None,
         });
         Ok((new, journals.collect()))
     }

@@ -92,8 +92,8 @@ impl Db {
             name: "main".into(),
             file: "main.pando".into(),
             has_filters: true,
-            clustering: Clustering::None,
             unusable: None,
+            clustering: Clustering::None,
         }];
         for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
@@ -101,8 +101,8 @@ impl Db {
                 name: index.name.clone(),
                 file: key_file_name(position, &index.name),
                 has_filters: index.has_filters,
-                clustering: index.clustering,
                 unusable: None,
+                clustering: index.clustering,
             });
         }
         Ok(TableDescriptor {
@@ -392,6 +392,7 @@ impl Db {
 
     /// Before files are removed: their space is given back later, without anybody waiting for it.
     pub(crate) fn keep_space(&self, dir: &Path, dictionaries: &[DictDescriptor]) {
+        self.keep_for_backup(dir, dictionaries);
         for dictionary in dictionaries {
             let dict = self.dict(DictId(dictionary.id));
             self.removed.keep(&*self.vfs, &dir.join(&dictionary.file), dict.as_ref().map(|dict| &dict.file));

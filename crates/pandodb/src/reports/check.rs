@@ -74,7 +74,7 @@ impl Db {
         found.map_or(Ok(()), Err)
     }
 
-    /// The second half of a check: every index has an entry for each row.
+    /// The second half of a check: every index has an entry for each row, and a clustering index the same rows.
     fn check_counts(
         &self,
         table: &Table,
@@ -83,18 +83,19 @@ impl Db {
         found: &mut Option<Error>,
     ) -> Result<()> {
         let mut before = 0.5;
-        let snapshot = self.snapshots.take();
-        let (mut rows, mut sum) = (None, None);
         let shapes = table.layouts.as_ref().map(|layouts| Shapes::of(layouts));
+        let snapshot = self.snapshots.take();
+        let mut rows = None;
         let has_clustering = (1..table.dicts().len()).any(|index| !table.clustering(index).is_none());
+        let mut sum = None;
         for (index, dict) in table.dicts().iter().enumerate().filter(|(_, dict)| !dict.is_unusable()) {
             let about = rows.unwrap_or_else(|| dict.tree.rows_estimate()).max(1);
             let mut look = |count| watch(before + share * (count as f64 / about as f64).min(1.0));
-            let holds_rows = match index {
+            let rows_in_it = match index {
                 0 if has_clustering => Clustering::Row,
                 _ => table.clustering(index),
             };
-            let counted = match (holds_rows, &shapes) {
+            let counted = match (rows_in_it, &shapes) {
                 (Clustering::None, _) | (_, None) => {
                     count_rows(dict, snapshot.seqno(), &mut look).map(|count| (count, None))
                 }
@@ -103,22 +104,15 @@ impl Db {
             let checked = counted.and_then(|(count, sum_here)| {
                 let expected = *rows.get_or_insert(count);
                 let path = dict.file.path();
-                if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here && count == expected {
+                if count != expected {
+                    let expected = format!("{expected}, one for each row");
+                    return Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into());
+                }
+                if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here {
                     let what = "rows in a clustering index";
-                    return Err(pando_base::Error::corruption(
-                        &path,
-                        0,
-                        what,
-                        "those of the table",
-                        "others",
-                    )
-                    .into());
+                    return Err(pando_base::Error::corruption(&path, 0, what, "those of the table", "others").into());
                 }
-                if count == expected {
-                    return Ok(());
-                }
-                let expected = format!("{expected}, one for each row");
-                Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into())
+                Ok(())
             });
             if let Err(error) = checked {
                 self.note_damage(index, dict, error, found)?;
