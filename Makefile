@@ -7,7 +7,7 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test quick conformance sim sim-bugs demo docs bench server stop-server packages packages-test image image-test clean distclean
+.PHONY: help setup build test quick conformance sim sim-bugs demo docs cluster bench server stop-server packages packages-test image image-test clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -46,6 +46,9 @@ docs: ## the documents as a site with search: build/book/index.html (fetches mdB
 	@[ -x build/tools/bin/mdbook ] || \
 	  cargo install mdbook@0.5.4 --locked --no-default-features --features search --root build/tools
 	@scripts/book.py
+
+cluster: build ## a Spider front over three shards with replicas; one is killed and replaced (docs/cluster.md)
+	@scripts/cluster.py $(if $(KEEP),--keep)
 
 bench: build ## a small benchmark beside InnoDB, with a page of charts (docs/benchmarks.md)
 	@cargo build --release -p pando-bench

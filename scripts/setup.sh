@@ -11,7 +11,7 @@ DOWNLOADS=$PANDO_BUILD/downloads
 SOURCE_STAMP=$PANDO_SERVER_SOURCE/.pando-version
 
 # Without these nothing can be built or tested.
-MARIADB_PACKAGES=(mariadb-server mariadb-client libmariadbd-dev libmariadb-dev mariadb-test)
+MARIADB_PACKAGES=(mariadb-server mariadb-client mariadb-backup libmariadbd-dev libmariadb-dev mariadb-test)
 # Peers to compare with; not built for every architecture.
 MARIADB_PEERS=(mariadb-plugin-rocksdb mariadb-plugin-spider)
 RUFF_VERSION=0.17.6

@@ -5,6 +5,6 @@ set -euo pipefail
 here=$(dirname "$0")
 if [ $# = 0 ]; then
     python3 "$here/matrix.py" --seed 2026 --seconds 45
-    exec python3 "$here/matrix.py" --seed 2026 --collations --seconds 25
+    exec python3 "$here/matrix.py" --seed 2026 --collations
 fi
 exec python3 "$here/matrix.py" "$@"

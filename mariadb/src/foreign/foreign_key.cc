@@ -1,4 +1,5 @@
 #include "foreign_key.h"
+#include "definition.h"
 #include "ha_pando.h"
 #include "reports.h"
 #include "related_table.h"
@@ -98,7 +99,11 @@ Table_names::Table_names(const std::string &path)
   const std::string folder= slash == std::string::npos ? std::string() : path.substr(0, slash);
   const std::string file= slash == std::string::npos ? path : path.substr(slash + 1);
   database[filename_to_tablename(folder.c_str(), database, sizeof(database))]= 0;
-  table[filename_to_tablename(file.c_str(), table, sizeof(table), true)]= 0;
+  /* The server does not encode its own names. */
+  if (is_interim_name(file.c_str()))
+    strmake_buf(table, file.c_str());
+  else
+    table[filename_to_tablename(file.c_str(), table, sizeof(table), true)]= 0;
 }
 
 bool same_name(const std::string &a, const std::string &b)

@@ -9,6 +9,7 @@
 #include "related_table.h"
 #include "ha_pando.h"
 #include "alter.h"
+#include "sql_show.h"
 
 namespace pando {
 
@@ -63,6 +64,8 @@ static bool is_same_type(const Field *a, const Field *b)
 static int check_child(THD *thd, const TABLE *child, const Foreign_key_definition &key)
 {
   const char *name= child->s->table_name.str;
+  if (child->versioned())
+    return refused(thd, name, key, "Tables with system versioning cannot have foreign keys.");
   for (const std::string &column : key.columns)
   {
     const Field *field= find_field(child, column);
@@ -80,6 +83,8 @@ static int check_child(THD *thd, const TABLE *child, const Foreign_key_definitio
 static int check_parent(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
 {
   const char *name= child->s->table_name.str;
+  if (parent->versioned())
+    return refused(thd, name, key, "Tables with system versioning cannot be referenced.");
   for (size_t i= 0; i < key.columns.size(); i++)
   {
     const Field *field= find_field(parent, key.parent_columns[i]);
@@ -272,18 +277,60 @@ static bool needs_index(const TABLE *old_table, const TABLE *table, std::vector<
   return true;
 }
 
+/* The first of these columns, by its old name, that the table does not have any more. */
+static const char *missing_column(const TABLE *table, const std::vector<std::string> &columns,
+                                  const std::vector<std::string> &renamed)
+{
+  std::vector<std::string> now= columns;
+  follow_columns(&now, renamed);
+  for (size_t i= 0; i < now.size(); i++)
+    if (!find_field(table, now[i]))
+      return columns[i].c_str();
+  return nullptr;
+}
+
+/* Whether system versioning is added to a table with constraints. */
+static int check_versioning(THD *thd, const TABLE *table, const std::string &path, const Foreign_key_list &list)
+{
+  if (!table->versioned())
+    return 0;
+  const Foreign_key_list references= references_to(path.c_str());
+  if (list.empty() && references.empty())
+    return 0;
+  return refused(thd, table->s->table_name.str, list.empty() ? references[0] : list[0],
+                 "Tables with system versioning cannot have foreign keys, nor be referenced.");
+}
+
 /* Whether the altered table still has the keys that its constraints need, and those in which it is the parent. True: not, which has
    been reported. */
 static bool lacks_index(THD *thd, const std::string &path, const TABLE *old_table, const TABLE *table,
                         Alter_info *alter, const std::vector<std::string> &renamed)
 {
   for (const Foreign_key_definition &key : constraints_of(path.c_str()))
-    if (!is_dropped(alter, key.name) && needs_index(old_table, table, key.columns, renamed))
+  {
+    if (is_dropped(alter, key.name))
+      continue;
+    if (const char *column= missing_column(table, key.columns, renamed))
+      return my_error(ER_FK_COLUMN_CANNOT_DROP, MYF(0), column, key.name.c_str()), true;
+    if (needs_index(old_table, table, key.columns, renamed))
       return true;
+  }
   for (const Foreign_key_definition &key : references_to(path.c_str()))
-    if (!(key.is_to_itself() && is_dropped(alter, key.name)) && foreign_keys_are_checked(thd) &&
-        needs_index(old_table, table, key.parent_columns, renamed))
+  {
+    if ((key.is_to_itself() && is_dropped(alter, key.name)) || !foreign_keys_are_checked(thd))
+      continue;
+    if (const char *column= missing_column(table, key.parent_columns, renamed))
+    {
+      const Table_names child(key.child);
+      String name;
+      append_identifier(thd, &name, child.database, strlen(child.database));
+      name.append('.');
+      append_identifier(thd, &name, child.table, strlen(child.table));
+      return my_error(ER_FK_COLUMN_CANNOT_DROP_CHILD, MYF(0), column, key.name.c_str(), name.c_ptr_safe()), true;
+    }
+    if (needs_index(old_table, table, key.parent_columns, renamed))
       return true;
+  }
   return false;
 }
 
@@ -343,6 +390,8 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
     if (int error= add_new(&additions, alter, list))
       return error;
   }
+  if (int error= check_versioning(thd, form, source ? old_path : itself, *list))
+    return error;
   /* Children may have been first, with foreign_key_checks=0. */
   if (!source && foreign_keys_are_checked(thd))
     for (const Foreign_key_definition &key : references_to(path))
@@ -368,7 +417,9 @@ bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABL
       list->push_back(std::move(key));
     }
   Additions additions(thd, altered, itself, itself);
-  const int error= add_new(&additions, alter, list);
+  int error= add_new(&additions, alter, list);
+  if (!error)
+    error= check_versioning(thd, altered, itself, *list);
   if (error == HA_ERR_FOUND_DUPP_KEY)
     my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", "");
   else if (error)

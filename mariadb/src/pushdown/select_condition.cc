@@ -161,6 +161,7 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     return false;
   const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
     Value_kind kind= other.kind;
+    constant_item= without_cache(constant_item);
     CHARSET_INFO *charset= other_item->collation.collation;
     if (kind.tag == Value_kind::TEXT)
       kind.of= collation ? collation_number(collation) : kind.of;

@@ -228,6 +228,8 @@ bool Select_translator::expression(Item *item, Said *said)
 /* A constant, as what the server says it is. */
 bool Select_translator::constant(Item *item, Said *said)
 {
+  /* Not what the server keeps converted: it may never come to convert it, and warn. */
+  item= without_cache(item);
   Silent_evaluation evaluation(m_thd);
   Value_kind kind= kind_of_number(item);
   if (item->type() == Item::NULL_ITEM)
@@ -297,6 +299,7 @@ static bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale)
 bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said)
 {
   said->kind= kind;
+  item= without_cache(item);
   Silent_evaluation evaluation(m_thd);
   if (item->type() == Item::NULL_ITEM)
   {

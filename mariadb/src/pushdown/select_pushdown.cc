@@ -4,6 +4,7 @@
 #include "select_handler.h"
 #include "sql_time.h"
 #include "text_order.h"
+#include "compat56.h"
 #include "variables.h"
 
 #include <memory>
@@ -154,10 +155,10 @@ void to_time(const Value_kind &kind, uint64_t number, MYSQL_TIME *time)
   switch (kind.tag)
   {
   case Value_kind::DATETIME:
-    unpack_time(longlong(number), time, MYSQL_TIMESTAMP_DATETIME);
+    TIME_from_longlong_datetime_packed(time, longlong(number));
     return;
   case Value_kind::TIME:
-    unpack_time(longlong(number), time, MYSQL_TIMESTAMP_TIME);
+    TIME_from_longlong_time_packed(time, longlong(number));
     return;
   default:
     bzero(time, sizeof(*time));
@@ -225,19 +226,42 @@ int Pushed_select::next_row()
 
 } // namespace
 
+static void trace(const char *what)
+{
+  const char *path= getenv("PANDO_TRACE_SELECT");
+  if (!path)
+    return;
+  if (FILE *file= fopen(path, "a"))
+  {
+    fprintf(file, "%s\n", what);
+    fclose(file);
+  }
+}
+
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
-  if (!pushdown_of(thd) || !is_select_for_engine(thd, select, &reason) ||
-      is_select_better_done_by_keys(thd, select, nullptr))
+  if (!pushdown_of(thd))
     return nullptr;
+  if (!is_select_for_engine(thd, select, &reason))
+  {
+    trace(reason);
+    return nullptr;
+  }
+  if (is_select_better_done_by_keys(thd, select, nullptr))
+  {
+    trace("keys");
+    return nullptr;
+  }
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
-  if (getenv("PANDO_TRACE_SELECT"))
-    fprintf(stderr, "PANDO select: %s\n", is_said ? "translated" : translator->reason);
+  trace(is_said ? "translated" : translator->reason);
   if (!is_said || thd->is_error() || translator->tables.empty() ||
       is_select_better_done_by_keys(thd, select, translator.get()))
+  {
+    trace("declined");
     return nullptr;
+  }
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;
   texts.collations= translator->collations.data();
@@ -252,8 +276,7 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
   if (!query || !pando_analytic_is_answerable(query.get()))
   {
-    if (getenv("PANDO_TRACE_SELECT"))
-      fprintf(stderr, "PANDO select: no plan (%s)\n", query ? "decoded" : "not decoded");
+    trace(query ? "no plan" : "not decoded");
     return nullptr;
   }
   if (!thd->lex->describe)
@@ -266,8 +289,8 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
                                 ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
     if (status == PANDO_STATUS_BUG)
       warn_of_error(thd);
-    if (getenv("PANDO_TRACE_SELECT"))
-      fprintf(stderr, "PANDO select: status %d why %d\n", int(status), int(why));
+    static const char *const WHYS[]= {"answered", "run: unsupported", "run: memory", "run: overflow", "run: undetermined", "run: stopped"};
+    trace(WHYS[why]);
     if (status != PANDO_STATUS_OK)
       return nullptr;
   }

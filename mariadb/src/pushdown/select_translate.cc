@@ -75,6 +75,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   having+= of_having.bytes;
   List_iterator_fast<Item> items(select->item_list);
   uint output_count= 0;
+  bool has_variable_output= false;
   for (Item *item; is_said && (item= items++); output_count++)
   {
     if (use == Use::EXISTS)
@@ -82,6 +83,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     Said one;
     if (!(is_said= output(item, use, &one)))
       break;
+    has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
     B::small(&outputs, slot);
     outputs+= one.bytes;
@@ -100,6 +102,9 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     order+= by.bytes;
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
+  /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
+  if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
+    is_said= refuse("DISTINCT of constants");
   is_said= is_said && limits(select, use, &limit);
   std::string sources;
   is_said= is_said && put_from(parts, &sources);

@@ -60,6 +60,7 @@ impl Db {
             }
         };
         let dict = Arc::new(dict);
+        self.pin_if_wanted(&dict);
         self.dicts.write().insert(id, dict.clone());
         Ok(dict)
     }

@@ -211,6 +211,10 @@ impl Db {
             .map(|held| held.needs_from)
             .chain(self.prepared.needed_from())
             .min();
+        if self.wal.is_held() {
+            // A backup copies it; that does not take long.
+            return;
+        }
         let mut tried = 0;
         let is_too_much = || self.wal.kept_bytes() > self.log_kept_bytes_max || self.wal.lacks_space();
         while is_too_much() && tried < 64 {

@@ -29,6 +29,7 @@ impl Db {
         let db = Db::assemble(options, parts, &unresolved);
         db.settle_damaged_keys(damaged_keys);
         db.restore_prepared(unresolved, private)?;
+        db.backups.remove_leftovers(&*db.vfs)?;
         db.finish_intents();
         db.background.start(&db)?;
         Ok(db)
