@@ -111,6 +111,10 @@ enum PandoStatus
    * A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
    */
   PANDO_STATUS_BUG = 19,
+  /**
+   * The key that is asked for, or would have to say whether it has a value, is damaged.
+   */
+  PANDO_STATUS_KEY_UNUSABLE = 20,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -178,6 +182,36 @@ typedef uint32_t PandoColumnKind;
 #endif // __cplusplus
 
 /**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * How what is written to leaves is compressed.
  */
 enum PandoCompression
@@ -207,35 +241,76 @@ typedef uint32_t PandoCompression;
 #endif // __cplusplus
 
 /**
- * What becomes of children when their parent goes, or its key changes.
+ * Why a query was not answered.
  */
-enum PandoReferentialAction
+enum PandoAnalyticWhy
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * The statement fails.
+   * It was.
    */
-  PANDO_REFERENTIAL_ACTION_RESTRICT = 0,
+  PANDO_ANALYTIC_WHY_ANSWERED = 0,
   /**
-   * The same, by another name.
+   * Something in it is not computed here, or its rows have no exact answer.
    */
-  PANDO_REFERENTIAL_ACTION_NO_ACTION = 1,
+  PANDO_ANALYTIC_WHY_UNSUPPORTED = 1,
   /**
-   * They go, too, or their key changes likewise.
+   * Memory.
    */
-  PANDO_REFERENTIAL_ACTION_CASCADE = 2,
+  PANDO_ANALYTIC_WHY_MEMORY = 2,
   /**
-   * Their columns become NULL.
+   * A number that is too large.
    */
-  PANDO_REFERENTIAL_ACTION_SET_NULL = 3,
+  PANDO_ANALYTIC_WHY_OVERFLOW = 3,
+  /**
+   * Texts that are equal and not the same.
+   */
+  PANDO_ANALYTIC_WHY_UNDETERMINED = 4,
+  /**
+   * It is not wanted any more.
+   */
+  PANDO_ANALYTIC_WHY_STOPPED = 5,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
-typedef enum PandoReferentialAction PandoReferentialAction;
+typedef enum PandoAnalyticWhy PandoAnalyticWhy;
 #else
-typedef uint32_t PandoReferentialAction;
+typedef uint32_t PandoAnalyticWhy;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What an answer's value is.
+ */
+enum PandoAnalyticForm
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * NULL.
+   */
+  PANDO_ANALYTIC_FORM_NULL = 0,
+  /**
+   * A number without its point.
+   */
+  PANDO_ANALYTIC_FORM_NUMBER = 1,
+  /**
+   * A DOUBLE.
+   */
+  PANDO_ANALYTIC_FORM_REAL = 2,
+  /**
+   * A text.
+   */
+  PANDO_ANALYTIC_FORM_TEXT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoAnalyticForm PandoAnalyticForm;
+#else
+typedef uint32_t PandoAnalyticForm;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -678,6 +753,11 @@ typedef uint32_t PandoAggregate;
 #endif // __cplusplus
 
 /**
+ * A query and its answer.
+ */
+typedef struct PandoAnalytic PandoAnalytic;
+
+/**
  * A growing byte buffer. What it held is gone with the next call that fills it.
  */
 typedef struct PandoBuffer PandoBuffer;
@@ -859,44 +939,6 @@ typedef struct PandoDefinition {
 } PandoDefinition;
 
 /**
- * A constraint.
- */
-typedef struct PandoForeignKey {
-  /**
-   * Its name.
-   */
-  struct PandoBytes name;
-  /**
-   * Path of the child; where a constraint is given, it is the table that has it.
-   */
-  struct PandoBytes child;
-  /**
-   * Path of the parent.
-   */
-  struct PandoBytes parent;
-  /**
-   * The child's columns.
-   */
-  const struct PandoBytes *columns;
-  /**
-   * The parent's columns, as many.
-   */
-  const struct PandoBytes *parent_columns;
-  /**
-   * How many.
-   */
-  uint32_t column_count;
-  /**
-   * When the parent goes.
-   */
-  PandoReferentialAction on_delete;
-  /**
-   * When the parent's key changes.
-   */
-  PandoReferentialAction on_update;
-} PandoForeignKey;
-
-/**
  * What becomes of a table.
  */
 typedef struct PandoTableChange {
@@ -961,27 +1003,95 @@ typedef struct PandoTableChange {
    * What the server says of the new definition.
    */
   struct PandoDefinition definition;
+} PandoTableChange;
+
+/**
+ * Writes something made of a text into `to`, if it has room for it; says how many bytes that takes. `u64::MAX`: it is NULL.
+ * Called on several threads at once.
+ */
+typedef uint64_t (*PandoChangeText)(const void *context, struct PandoBytes text, uint8_t *to, uint64_t room);
+
+/**
+ * Whether a text passes a test. Called on several threads at once.
+ */
+typedef uint8_t (*PandoTestText)(const void *context, struct PandoBytes text);
+
+/**
+ * What the server's code does with texts; the lists are read when the query is made, what they point to lives as long as it.
+ */
+typedef struct PandoAnalyticTexts {
   /**
-   * 1: `foreign_keys` are all constraints in which the table is the child from now on.
+   * Gives the bytes that order a text in a collation.
    */
-  uint8_t sets_foreign_keys;
+  PandoChangeText key;
   /**
-   * The constraints.
+   * The collations.
    */
-  const struct PandoForeignKey *foreign_keys;
+  const void *const *collations;
   /**
    * How many.
    */
-  uint32_t foreign_key_count;
+  size_t collation_count;
   /**
-   * Old and new names of columns, two for each.
+   * Tests a text.
    */
-  const struct PandoBytes *renamed_columns;
+  PandoTestText test;
   /**
-   * How many names.
+   * The tests.
    */
-  uint32_t renamed_column_count;
-} PandoTableChange;
+  const void *const *tests;
+  /**
+   * How many.
+   */
+  size_t test_count;
+  /**
+   * Changes a text.
+   */
+  PandoChangeText change;
+  /**
+   * The changes.
+   */
+  const void *const *changes;
+  /**
+   * How many.
+   */
+  size_t change_count;
+} PandoAnalyticTexts;
+
+/**
+ * Whether the query is not wanted any more. Called on several threads at once.
+ */
+typedef uint8_t (*PandoIsStopped)(const void *context);
+
+/**
+ * A value of an answer.
+ */
+typedef struct PandoAnalyticCell {
+  /**
+   * What it is.
+   */
+  PandoAnalyticForm form;
+  /**
+   * Digits behind the point of a number.
+   */
+  uint32_t scale;
+  /**
+   * Lower half of a number.
+   */
+  uint64_t low;
+  /**
+   * Upper half.
+   */
+  int64_t high;
+  /**
+   * A DOUBLE.
+   */
+  double real;
+  /**
+   * A text, which lives as long as the query.
+   */
+  struct PandoBytes text;
+} PandoAnalyticCell;
 
 /**
  * What a fetch is asked for.
@@ -1167,6 +1277,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -1431,11 +1545,6 @@ typedef struct PandoConstant {
 } PandoConstant;
 
 /**
- * Whether the query is not wanted any more. Called on several threads at once.
- */
-typedef uint8_t (*PandoIsStopped)(const void *context);
-
-/**
  * A value of an answer.
  */
 typedef struct PandoCell {
@@ -1474,6 +1583,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**
@@ -1524,14 +1637,6 @@ typedef struct PandoTableSpec {
    * What the server says of this definition.
    */
   struct PandoDefinition definition;
-  /**
-   * The constraints in which the table is the child.
-   */
-  const struct PandoForeignKey *foreign_keys;
-  /**
-   * How many.
-   */
-  uint32_t foreign_key_count;
 } PandoTableSpec;
 
 /**
@@ -1659,6 +1764,8 @@ typedef struct PandoEntry {
 extern "C" {
 #endif // __cplusplus
 
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
+
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.
  */
@@ -1673,6 +1780,107 @@ struct PandoAccesses pando_thread_accesses(void);
 PandoStatus pando_tables_alter(const struct PandoDb *db,
                                const struct PandoTableChange *changes,
                                uint32_t count);
+
+/**
+ * Makes a query of the bytes that say it. Null: they do not. Free it with [`pando_analytic_free`].
+ *
+ * # Safety
+ * The lists have as many entries as is said, and what they point to lives as long as the query.
+ */
+struct PandoAnalytic *pando_analytic_new(struct PandoBytes bytes, const struct PandoAnalyticTexts *texts);
+
+/**
+ * Frees a query. Null is allowed.
+ *
+ * # Safety
+ * `query` came from [`pando_analytic_new`] and is not used any more.
+ */
+void pando_analytic_free(struct PandoAnalytic *query);
+
+/**
+ * Whether there is a plan for the query, so that it is answered unless its rows are in the way.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint8_t pando_analytic_is_answerable(const struct PandoAnalytic *query);
+
+/**
+ * Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
+ * some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay.
+ *
+ * # Safety
+ * All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
+ */
+PandoStatus pando_analytic_run(struct PandoAnalytic *query,
+                               struct PandoTxn *txn,
+                               const struct PandoTable *const *tables,
+                               size_t count,
+                               uint64_t memory_bytes,
+                               PandoIsStopped is_stopped,
+                               const void *context,
+                               PandoAnalyticWhy *why);
+
+/**
+ * How many rows the answer has.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows(const struct PandoAnalytic *query);
+
+/**
+ * How many rows of tables were gone over.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows_met(const struct PandoAnalytic *query);
+
+/**
+ * A value of the answer. Beyond it: NULL.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+struct PandoAnalyticCell pando_analytic_cell(const struct PandoAnalytic *query,
+                                             uint64_t row,
+                                             uint32_t column);
+
+/**
+ * Does what the session asks for its backup; the answer is a line of JSON.
+ *
+ * # Safety
+ * `db` is open, `answer` is alive.
+ */
+PandoStatus pando_backup_command(const struct PandoDb *db,
+                                 uint64_t session,
+                                 struct PandoBytes command,
+                                 struct PandoBuffer *answer);
+
+/**
+ * The backup of the session, if it has one, is over.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_end(const struct PandoDb *db, uint64_t session);
+
+/**
+ * The server has stopped all commits: this is the state of the backup that some session has armed, if any.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_pin(const struct PandoDb *db);
+
+/**
+ * 1: a backup that begins now lacks tables of the engine, because no session has armed one.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint8_t pando_backup_would_lack_tables(const struct PandoDb *db);
 
 /**
  * Makes an empty buffer; free it with [`pando_buffer_free`].
@@ -1975,51 +2183,6 @@ void pando_filter_need(struct PandoFilter *filter,
  * `filter` is not used any more.
  */
 void pando_filter_free(struct PandoFilter *filter);
-
-/**
- * Calls `visit` with `context` and each constraint of the table at this path: those in which it is the child, or (`as_parent`)
- * those in which it is the parent, in the order of databases and names. What it is called with is valid for the call.
- *
- * # Safety
- * `db` is open, the path is valid for the call, and `visit` may be called with `context`.
- */
-void pando_foreign_keys_visit(const struct PandoDb *db,
-                              struct PandoBytes path,
-                              uint8_t as_parent,
-                              void *context,
-                              void (*visit)(void *context, const struct PandoForeignKey *key));
-
-/**
- * 1: a table of this database (the name of its folder), other than the one at `except`, has a constraint of this name.
- *
- * # Safety
- * `db` is open, the texts are valid for the call.
- */
-uint8_t pando_foreign_key_exists(const struct PandoDb *db,
-                                 struct PandoBytes database,
-                                 struct PandoBytes name,
-                                 struct PandoBytes except);
-
-/**
- * Grows whenever a table is made, dropped, renamed or altered. What was learnt of constraints before may not hold any more.
- *
- * # Safety
- * `db` is open.
- */
-uint64_t pando_schema_version(const struct PandoDb *db);
-
-/**
- * Renames a table, also into another database. `old_name` and `new_name` are the table's names as constraints that were named
- * after it have them.
- *
- * # Safety
- * `db` is open, the texts are valid for the call.
- */
-PandoStatus pando_table_rename(const struct PandoDb *db,
-                               struct PandoBytes from,
-                               struct PandoBytes to,
-                               struct PandoBytes old_name,
-                               struct PandoBytes new_name);
 
 /**
  * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
@@ -2372,6 +2535,11 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
                                   size_t count);
 
 /**
+ * Changes what the groups and joined tables of all queries of the process may take together.
+ */
+void pando_query_set_memory_total(uint64_t bytes);
+
+/**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
  * have changed. The rows can be read from then on, and stay.
@@ -2442,6 +2610,14 @@ PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version,
 PandoStatus pando_table_drop(const struct PandoDb *db, struct PandoBytes path);
 
 /**
+ * Renames a table, also into another database.
+ *
+ * # Safety
+ * `db` is open, the paths are valid for the call.
+ */
+PandoStatus pando_table_rename(const struct PandoDb *db, struct PandoBytes from, struct PandoBytes to);
+
+/**
  * Removes all rows and the auto-increment value of a table that nobody else uses.
  *
  * # Safety
@@ -2472,6 +2648,14 @@ PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, s
  * The object is not used any more.
  */
 void pando_table_close(struct PandoTable *table);
+
+/**
+ * Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint64_t pando_table_unusable_keys(const struct PandoTable *table);
 
 /**
  * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

@@ -22,9 +22,12 @@ static MEMORY: pando_memory::Allocator = pando_memory::Allocator;
 
 mod accesses;
 mod alter;
+mod analytic;
+mod backup;
 mod batch;
 mod buffer;
 mod bytes;
+mod clustering;
 mod compression;
 mod cursor;
 mod database;
@@ -46,9 +49,12 @@ mod watch;
 
 pub use accesses::*;
 pub use alter::*;
+pub use analytic::*;
+pub use backup::*;
 pub use batch::PandoBatch;
 pub use buffer::*;
 pub use bytes::PandoBytes;
+pub use clustering::*;
 pub use compression::*;
 pub use cursor::*;
 pub use database::*;

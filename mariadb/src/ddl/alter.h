@@ -53,6 +53,11 @@ private:
   Definition m_definition;
 };
 
+/* How the engine is told what a key's entries are made of (alter_index.cc). */
+void make_recipe(const KEY &key, Bytes *recipe);
+/* Whether a key can be added while others use the table. */
+bool can_be_built(const TABLE *altered, const KEY &key);
+
 } // namespace pando
 
 /* Adding and dropping keys. */

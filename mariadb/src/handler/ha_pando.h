@@ -21,8 +21,10 @@ struct ha_table_option_struct
 
 namespace pando {
 extern ha_create_table_option table_options[];
+extern ha_create_table_option index_options[];
 class Alter_context;
 class Translator;
+class Select_translator;
 class Row_filter;
 /* See alter.cc. */
 }
@@ -101,10 +103,12 @@ public:
   double scan_time() override;
   /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
   const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+  double keyread_time(uint index, uint ranges, ha_rows rows) override;
   double read_time(uint index, uint ranges, ha_rows rows) override;
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
   int optimize(THD *thd, HA_CHECK_OPT *options) override;
+  int repair(THD *thd, HA_CHECK_OPT *options) override; /* damaged_keys.cc */
   bool get_error_message(int error, String *text) override;
   void update_create_info(HA_CREATE_INFO *info) override;
   Table_flags table_flags() const override;
@@ -132,6 +136,8 @@ public:
   bool may_answer_with_locks() const;
   const PandoTable *engine_table() const { return m_table; }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
+  PandoStatus answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
+                     PandoAnalyticWhy *why);
 
   /* --- pushdown_filter.cc --- */
   const COND *cond_push(const COND *condition) override;
@@ -140,6 +146,7 @@ public:
 private:
   friend class pando::Translator;
   friend class pando::Foreign_keys;
+  friend class pando::Select_translator;
   enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
 
   /* What a row is in one dictionary: bytes that have to live until the engine has been called. */
@@ -203,6 +210,7 @@ private:
   int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
+  int entry_has_row(pando::Index_layout &layout, bool *has_row);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
   int get_row(PandoBytes row_key, uchar *record, bool *absent, bool *skipped= nullptr);
@@ -216,7 +224,7 @@ private:
   bool is_passed(PandoBytes key) const;
   bool is_within(PandoBytes key) const;
   bool find_row_key();
-  bool is_covering() const { return m_keyread && !is_locking(); }
+  bool is_covering() const { return m_keyread && !is_locking() && !m_entry_lacks_columns; }
   bool peeks() const { return m_peeks && m_lock == Lock::EXCLUSIVE && !m_skip_locked && !takes_gaps(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
@@ -286,12 +294,23 @@ private:
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
   int open_building();
   int open_defined(const char *name);
+  int fill_indexes(pando::Alter_context *context);
+  int check_clustering();
   int scan_for_indexes(pando::Alter_context *context);
   int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
                 std::vector<pando::Index_layout> &layouts);
   void report_index_error(int error, TABLE *altered, const pando::Alter_context *context);
 
+  /* --- damaged_keys.cc --- */
+  bool is_damaged(uint index) const;
+  void leave_out_damaged_keys();
+  int report_damaged(uint index) const;
+  void warn_of_damaged_keys(THD *thd) const;
+  int rebuild_keys(THD *thd);
+
   /* --- information.cc --- */
+  bool reads_key_alone(uint index) const;
+  void mark_covering_keys();
   int get_figures(uint flag, ha_rows *rows);
   void set_rec_per_key(ha_rows rows, bool anew);
   void guess_rec_per_key(uint index, ha_rows rows);
@@ -310,6 +329,7 @@ private:
   bool m_read_latest= false;     /* whatever the statement reads: for auto-increment in a later key part */
   bool m_columns_prepared= false;
   bool m_keyread= false;
+  bool m_entry_lacks_columns= false;         /* the key has only the beginning of a column that is wanted */
   PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */
   PandoTxn *m_sequence_txn= nullptr; /* of a sequence: each write is committed at once */
 
@@ -370,6 +390,7 @@ private:
   pando::Foreign_keys m_foreign{this};
 
   uint64_t m_raw_bytes= 0;
+  bool m_has_clustering_keys= false;
   ha_rows m_rows_of_keys= HA_POS_ERROR; /* when rec_per_key was set; HA_POS_ERROR: not yet */
   int m_last_error= 0;
   String m_last_error_text;

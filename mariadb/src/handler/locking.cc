@@ -75,6 +75,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
       refuse_binlog_format(thd, table_flags() & HA_BINLOG_STMT_CAPABLE))
     return HA_ERR_LOGGING_IMPOSSIBLE;
   m_auto_increment_noted= 0;
+  leave_out_damaged_keys();
   /* A handler that is kept open across statements (HANDLER) goes on by key. */
   m_at_cursor= false;
   transaction->prepare_statement();

@@ -1,5 +1,6 @@
 /* The plugin: its declaration, start and stop, and the handlerton. */
 #include "plugin.h"
+#include "backup.h"
 #include "definition.h"
 #include "related_table.h"
 #include "ha_pando.h"
@@ -7,6 +8,7 @@
 #include "reports.h"
 #include "transaction.h"
 #include "pushdown.h"
+#include "select_translate.h"
 #include "variables.h"
 
 /* The server's; no header has it. */
@@ -58,6 +60,12 @@ static int start(void *plugin)
   hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->tablefile_extensions= extensions;
   hton->table_options= table_options;
+  hton->index_options= index_options;
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  /* Of a partitioned table the server checks and compares the options of keys as if they were of partitioning itself. */
+  if (partition_hton && !partition_hton->index_options)
+    partition_hton->index_options= index_options;
+#endif
   hton->create= create_handler;
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;
@@ -70,7 +78,9 @@ static int start(void *plugin)
   hton->create_group_by= create_pushdown;
   /* What is kept open keeps the plugin. */
   hton->pre_shutdown= Related_table::close_kept;
+  hton->create_select= create_select_pushdown;
   set_transaction_functions(hton);
+  set_backup_functions(hton);
 
   /* The engine's own directory is not a database. */
   static const char NAME[]= ".pando";
@@ -94,6 +104,7 @@ static int start(void *plugin)
     return HA_ERR_INITIALIZATION;
   }
   apply_lock_budget();
+  apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
   return 0;
 }
@@ -103,6 +114,10 @@ static int stop(void *)
   if (!db)
     return 0;
   Related_table::close_kept();
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  if (partition_hton && partition_hton->index_options == index_options)
+    partition_hton->index_options= nullptr;
+#endif
   PandoDb *open= db;
   db= nullptr;
   return error_of(pando_db_close(open), nullptr) != 0;

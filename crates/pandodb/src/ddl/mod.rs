@@ -2,6 +2,7 @@
 
 pub(crate) mod alter;
 pub(crate) mod change_catalog;
+pub(crate) mod damaged_keys;
 pub(crate) mod definitions;
 pub(crate) mod foreign_keys;
 pub(crate) mod gone;

@@ -46,6 +46,7 @@ use crate::db::Db;
 use crate::ddl::foreign_keys::normalized;
 use crate::runtime::clock::seconds_since_1970;
 use crate::runtime::files::{check_durable, sync_parent, STATUS_FILE};
+use crate::table::clustering::Clustering;
 use crate::table::{Dict, Table};
 
 /// What it is written to first.
@@ -91,6 +92,8 @@ impl Db {
             name: "main".into(),
             file: "main.pando".into(),
             has_filters: true,
+            unusable: None,
+            clustering: Clustering::None,
         }];
         for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
@@ -98,6 +101,8 @@ impl Db {
                 name: index.name.clone(),
                 file: key_file_name(position, &index.name),
                 has_filters: index.has_filters,
+                unusable: None,
+                clustering: index.clustering,
             });
         }
         Ok(TableDescriptor {
@@ -197,23 +202,13 @@ impl Db {
         }
         let descriptor =
             self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
-        let dir = table_dir(&self.base_dir, &path);
         let mut dicts = Vec::with_capacity(descriptor.dictionaries.len());
-        for dictionary in &descriptor.dictionaries {
-            let id = DictId(dictionary.id);
-            let dict = match self.dict(id) {
-                Some(dict) => dict,
-                None => {
-                    let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
-                    let dict = Arc::new(self.open_dict(&dir.join(&dictionary.file), id, config)?);
-                    self.dicts.write().insert(id, dict.clone());
-                    dict
-                }
-            };
-            dicts.push(dict);
+        for position in 0..descriptor.dictionaries.len() {
+            dicts.push(self.open_dict_of(&descriptor, position)?);
         }
         let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
-        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
+        let clusterings = descriptor.clusterings();
+        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)
@@ -378,6 +373,7 @@ impl Db {
             self.prepared.check_unused(descriptor)?;
         }
         let mut dicts = table.dicts.clone();
+        dicts.retain(|dict| !dict.is_unusable());
         dicts.sort_by_key(|dict| dict.id);
         let seqno = self.publish_truncate(&dicts)?;
         // The session of a temporary table may have a snapshot, and knows what it has emptied.
@@ -396,6 +392,7 @@ impl Db {
 
     /// Before files are removed: their space is given back later, without anybody waiting for it.
     pub(crate) fn keep_space(&self, dir: &Path, dictionaries: &[DictDescriptor]) {
+        self.keep_for_backup(dir, dictionaries);
         for dictionary in dictionaries {
             let dict = self.dict(DictId(dictionary.id));
             self.removed.keep(&*self.vfs, &dir.join(&dictionary.file), dict.as_ref().map(|dict| &dict.file));
