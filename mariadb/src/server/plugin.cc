@@ -41,6 +41,7 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   pando_buffer_free(buffer);
   append_last_deadlock(&text);
   append_transactions(&text);
+  append_declined_selects(&text);
   return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
