@@ -111,6 +111,10 @@ enum PandoStatus
    * A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
    */
   PANDO_STATUS_BUG = 19,
+  /**
+   * The key that is asked for, or would have to say whether it has a value, is damaged.
+   */
+  PANDO_STATUS_KEY_UNUSABLE = 20,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -174,6 +178,36 @@ enum PandoColumnKind
 typedef enum PandoColumnKind PandoColumnKind;
 #else
 typedef uint32_t PandoColumnKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -1243,6 +1277,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -1545,6 +1583,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**
@@ -1722,6 +1764,8 @@ typedef struct PandoEntry {
 extern "C" {
 #endif // __cplusplus
 
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
+
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.
  */
@@ -1802,6 +1846,41 @@ uint64_t pando_analytic_rows_met(const struct PandoAnalytic *query);
 struct PandoAnalyticCell pando_analytic_cell(const struct PandoAnalytic *query,
                                              uint64_t row,
                                              uint32_t column);
+
+/**
+ * Does what the session asks for its backup; the answer is a line of JSON.
+ *
+ * # Safety
+ * `db` is open, `answer` is alive.
+ */
+PandoStatus pando_backup_command(const struct PandoDb *db,
+                                 uint64_t session,
+                                 struct PandoBytes command,
+                                 struct PandoBuffer *answer);
+
+/**
+ * The backup of the session, if it has one, is over.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_end(const struct PandoDb *db, uint64_t session);
+
+/**
+ * The server has stopped all commits: this is the state of the backup that some session has armed, if any.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_pin(const struct PandoDb *db);
+
+/**
+ * 1: a backup that begins now lacks tables of the engine, because no session has armed one.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint8_t pando_backup_would_lack_tables(const struct PandoDb *db);
 
 /**
  * Makes an empty buffer; free it with [`pando_buffer_free`].
@@ -2456,6 +2535,11 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
                                   size_t count);
 
 /**
+ * Changes what the groups and joined tables of all queries of the process may take together.
+ */
+void pando_query_set_memory_total(uint64_t bytes);
+
+/**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
  * have changed. The rows can be read from then on, and stay.
@@ -2564,6 +2648,14 @@ PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, s
  * The object is not used any more.
  */
 void pando_table_close(struct PandoTable *table);
+
+/**
+ * Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint64_t pando_table_unusable_keys(const struct PandoTable *table);
 
 /**
  * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

@@ -324,12 +324,15 @@ bool Translator::add_between(Item_func *function)
 
 bool Translator::add_in(Item_func *function)
 {
-  Item_func_opt_neg *in= static_cast<Item_func_opt_neg *>(function);
+  Item_func_in *in= static_cast<Item_func_in *>(function);
   Item **arguments= function->arguments();
   Field *field= column_of(arguments[0]);
-  if (field && is_enum(field))
+  /* Of a list of texts and numbers the server makes texts, for some character sets, and compares the numbers as numbers all the same. */
+  if (!field || (field->cmp_type() == STRING_RESULT && !in->arg_types_compatible))
+    return false;
+  if (is_enum(field))
     return add_members(field, function);
-  int number= field ? column(field, false) : -1;
+  int number= column(field, false);
   if (number < 0)
     return false;
   for (uint i= 1; i < function->argument_count(); i++)

@@ -1,6 +1,8 @@
 /* The plugin: its declaration, start and stop, and the handlerton. */
 #include "plugin.h"
+#include "backup.h"
 #include "definition.h"
+#include "related_table.h"
 #include "ha_pando.h"
 #include "replication.h"
 #include "reports.h"
@@ -39,6 +41,7 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   String text;
   text.append(reinterpret_cast<const char *>(counters.data), counters.len);
   pando_buffer_free(buffer);
+  append_last_foreign_key_error(&text);
   append_last_deadlock(&text);
   append_transactions(&text);
   append_declined_selects(&text);
@@ -48,15 +51,22 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
 /* The server has dropped the tables it knows; what is left are tables whose definition was lost. */
 static void drop_database(handlerton *, char *path)
 {
+  Related_table::close_kept();
   error_of(pando_drop_database(db, text(path)), nullptr);
 }
 
 static int start(void *plugin)
 {
   hton= static_cast<handlerton *>(plugin);
-  hton->flags= HTON_SUPPORTS_EXTENDED_KEYS;
+  hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->tablefile_extensions= extensions;
   hton->table_options= table_options;
+  hton->index_options= index_options;
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  /* Of a partitioned table the server checks and compares the options of keys as if they were of partitioning itself. */
+  if (partition_hton && !partition_hton->index_options)
+    partition_hton->index_options= index_options;
+#endif
   hton->create= create_handler;
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;
@@ -67,8 +77,11 @@ static int start(void *plugin)
   hton->discover_table_names= discover_table_names;
   hton->signal_ddl_recovery_done= restore_definition_files;
   hton->create_group_by= create_pushdown;
+  /* What is kept open keeps the plugin. */
+  hton->pre_shutdown= Related_table::close_kept;
   hton->create_select= create_select_pushdown;
   set_transaction_functions(hton);
+  set_backup_functions(hton);
 
   /* The engine's own directory is not a database. */
   static const char NAME[]= ".pando";
@@ -92,6 +105,7 @@ static int start(void *plugin)
     return HA_ERR_INITIALIZATION;
   }
   apply_lock_budget();
+  apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
   return 0;
 }
@@ -100,6 +114,11 @@ static int stop(void *)
 {
   if (!db)
     return 0;
+  Related_table::close_kept();
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  if (partition_hton && partition_hton->index_options == index_options)
+    partition_hton->index_options= nullptr;
+#endif
   PandoDb *open= db;
   db= nullptr;
   return error_of(pando_db_close(open), nullptr) != 0;
