@@ -111,6 +111,10 @@ enum PandoStatus
    * A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
    */
   PANDO_STATUS_BUG = 19,
+  /**
+   * The key that is asked for, or would have to say whether it has a value, is damaged.
+   */
+  PANDO_STATUS_KEY_UNUSABLE = 20,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -178,6 +182,36 @@ typedef uint32_t PandoColumnKind;
 #endif // __cplusplus
 
 /**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * How what is written to leaves is compressed.
  */
 enum PandoCompression
@@ -203,6 +237,80 @@ enum PandoCompression
 typedef enum PandoCompression PandoCompression;
 #else
 typedef uint32_t PandoCompression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Why a query was not answered.
+ */
+enum PandoAnalyticWhy
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It was.
+   */
+  PANDO_ANALYTIC_WHY_ANSWERED = 0,
+  /**
+   * Something in it is not computed here, or its rows have no exact answer.
+   */
+  PANDO_ANALYTIC_WHY_UNSUPPORTED = 1,
+  /**
+   * Memory.
+   */
+  PANDO_ANALYTIC_WHY_MEMORY = 2,
+  /**
+   * A number that is too large.
+   */
+  PANDO_ANALYTIC_WHY_OVERFLOW = 3,
+  /**
+   * Texts that are equal and not the same.
+   */
+  PANDO_ANALYTIC_WHY_UNDETERMINED = 4,
+  /**
+   * It is not wanted any more.
+   */
+  PANDO_ANALYTIC_WHY_STOPPED = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoAnalyticWhy PandoAnalyticWhy;
+#else
+typedef uint32_t PandoAnalyticWhy;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What an answer's value is.
+ */
+enum PandoAnalyticForm
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * NULL.
+   */
+  PANDO_ANALYTIC_FORM_NULL = 0,
+  /**
+   * A number without its point.
+   */
+  PANDO_ANALYTIC_FORM_NUMBER = 1,
+  /**
+   * A DOUBLE.
+   */
+  PANDO_ANALYTIC_FORM_REAL = 2,
+  /**
+   * A text.
+   */
+  PANDO_ANALYTIC_FORM_TEXT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoAnalyticForm PandoAnalyticForm;
+#else
+typedef uint32_t PandoAnalyticForm;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -645,6 +753,11 @@ typedef uint32_t PandoAggregate;
 #endif // __cplusplus
 
 /**
+ * A query and its answer.
+ */
+typedef struct PandoAnalytic PandoAnalytic;
+
+/**
  * A growing byte buffer. What it held is gone with the next call that fills it.
  */
 typedef struct PandoBuffer PandoBuffer;
@@ -893,6 +1006,94 @@ typedef struct PandoTableChange {
 } PandoTableChange;
 
 /**
+ * Writes something made of a text into `to`, if it has room for it; says how many bytes that takes. `u64::MAX`: it is NULL.
+ * Called on several threads at once.
+ */
+typedef uint64_t (*PandoChangeText)(const void *context, struct PandoBytes text, uint8_t *to, uint64_t room);
+
+/**
+ * Whether a text passes a test. Called on several threads at once.
+ */
+typedef uint8_t (*PandoTestText)(const void *context, struct PandoBytes text);
+
+/**
+ * What the server's code does with texts; the lists are read when the query is made, what they point to lives as long as it.
+ */
+typedef struct PandoAnalyticTexts {
+  /**
+   * Gives the bytes that order a text in a collation.
+   */
+  PandoChangeText key;
+  /**
+   * The collations.
+   */
+  const void *const *collations;
+  /**
+   * How many.
+   */
+  size_t collation_count;
+  /**
+   * Tests a text.
+   */
+  PandoTestText test;
+  /**
+   * The tests.
+   */
+  const void *const *tests;
+  /**
+   * How many.
+   */
+  size_t test_count;
+  /**
+   * Changes a text.
+   */
+  PandoChangeText change;
+  /**
+   * The changes.
+   */
+  const void *const *changes;
+  /**
+   * How many.
+   */
+  size_t change_count;
+} PandoAnalyticTexts;
+
+/**
+ * Whether the query is not wanted any more. Called on several threads at once.
+ */
+typedef uint8_t (*PandoIsStopped)(const void *context);
+
+/**
+ * A value of an answer.
+ */
+typedef struct PandoAnalyticCell {
+  /**
+   * What it is.
+   */
+  PandoAnalyticForm form;
+  /**
+   * Digits behind the point of a number.
+   */
+  uint32_t scale;
+  /**
+   * Lower half of a number.
+   */
+  uint64_t low;
+  /**
+   * Upper half.
+   */
+  int64_t high;
+  /**
+   * A DOUBLE.
+   */
+  double real;
+  /**
+   * A text, which lives as long as the query.
+   */
+  struct PandoBytes text;
+} PandoAnalyticCell;
+
+/**
  * What a fetch is asked for.
  */
 typedef struct PandoFetch {
@@ -1076,6 +1277,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -1340,11 +1545,6 @@ typedef struct PandoConstant {
 } PandoConstant;
 
 /**
- * Whether the query is not wanted any more. Called on several threads at once.
- */
-typedef uint8_t (*PandoIsStopped)(const void *context);
-
-/**
  * A value of an answer.
  */
 typedef struct PandoCell {
@@ -1383,6 +1583,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**
@@ -1560,6 +1764,8 @@ typedef struct PandoEntry {
 extern "C" {
 #endif // __cplusplus
 
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
+
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.
  */
@@ -1574,6 +1780,107 @@ struct PandoAccesses pando_thread_accesses(void);
 PandoStatus pando_tables_alter(const struct PandoDb *db,
                                const struct PandoTableChange *changes,
                                uint32_t count);
+
+/**
+ * Makes a query of the bytes that say it. Null: they do not. Free it with [`pando_analytic_free`].
+ *
+ * # Safety
+ * The lists have as many entries as is said, and what they point to lives as long as the query.
+ */
+struct PandoAnalytic *pando_analytic_new(struct PandoBytes bytes, const struct PandoAnalyticTexts *texts);
+
+/**
+ * Frees a query. Null is allowed.
+ *
+ * # Safety
+ * `query` came from [`pando_analytic_new`] and is not used any more.
+ */
+void pando_analytic_free(struct PandoAnalytic *query);
+
+/**
+ * Whether there is a plan for the query, so that it is answered unless its rows are in the way.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint8_t pando_analytic_is_answerable(const struct PandoAnalytic *query);
+
+/**
+ * Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
+ * some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay.
+ *
+ * # Safety
+ * All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
+ */
+PandoStatus pando_analytic_run(struct PandoAnalytic *query,
+                               struct PandoTxn *txn,
+                               const struct PandoTable *const *tables,
+                               size_t count,
+                               uint64_t memory_bytes,
+                               PandoIsStopped is_stopped,
+                               const void *context,
+                               PandoAnalyticWhy *why);
+
+/**
+ * How many rows the answer has.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows(const struct PandoAnalytic *query);
+
+/**
+ * How many rows of tables were gone over.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows_met(const struct PandoAnalytic *query);
+
+/**
+ * A value of the answer. Beyond it: NULL.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+struct PandoAnalyticCell pando_analytic_cell(const struct PandoAnalytic *query,
+                                             uint64_t row,
+                                             uint32_t column);
+
+/**
+ * Does what the session asks for its backup; the answer is a line of JSON.
+ *
+ * # Safety
+ * `db` is open, `answer` is alive.
+ */
+PandoStatus pando_backup_command(const struct PandoDb *db,
+                                 uint64_t session,
+                                 struct PandoBytes command,
+                                 struct PandoBuffer *answer);
+
+/**
+ * The backup of the session, if it has one, is over.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_end(const struct PandoDb *db, uint64_t session);
+
+/**
+ * The server has stopped all commits: this is the state of the backup that some session has armed, if any.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_pin(const struct PandoDb *db);
+
+/**
+ * 1: a backup that begins now lacks tables of the engine, because no session has armed one.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint8_t pando_backup_would_lack_tables(const struct PandoDb *db);
 
 /**
  * Makes an empty buffer; free it with [`pando_buffer_free`].
@@ -2341,6 +2648,14 @@ PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, s
  * The object is not used any more.
  */
 void pando_table_close(struct PandoTable *table);
+
+/**
+ * Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint64_t pando_table_unusable_keys(const struct PandoTable *table);
 
 /**
  * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

@@ -6,6 +6,7 @@ use crate::bytes::PandoBytes;
 use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
+use crate::foreign_key::{foreign_keys_of, names_in_pairs, texts, PandoForeignKey};
 use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::layout::{list, new_columns, PandoNewColumn};
 use crate::status::{run, PandoStatus};
@@ -55,6 +56,16 @@ pub struct PandoTableChange {
     pub auto_increment: u64,
     /// What the server says of the new definition.
     pub definition: PandoDefinition,
+    /// 1: `foreign_keys` are all constraints in which the table is the child from now on.
+    pub sets_foreign_keys: u8,
+    /// The constraints.
+    pub foreign_keys: *const PandoForeignKey,
+    /// How many.
+    pub foreign_key_count: u32,
+    /// Old and new names of columns, two for each.
+    pub renamed_columns: *const PandoBytes,
+    /// How many names.
+    pub renamed_column_count: u32,
 }
 
 /// Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
@@ -108,5 +119,12 @@ unsafe fn table_change(change: &PandoTableChange) -> TableChange {
         auto_increment: (change.sets_auto_increment != 0).then_some(change.auto_increment),
         // SAFETY: as above.
         definition: Some(unsafe { change.definition.to_definition() }),
+        foreign_keys: (change.sets_foreign_keys != 0)
+            // SAFETY: as above.
+            .then(|| unsafe { foreign_keys_of(change.foreign_keys, change.foreign_key_count) }),
+        renamed_columns: names_in_pairs(
+            // SAFETY: as above.
+            unsafe { texts(change.renamed_columns, change.renamed_column_count) },
+        ),
     }
 }

@@ -12,6 +12,7 @@
 //! The rooms, each of which uses only those below it (`scripts/check-rooms.py`):
 //!
 //! ```text
+//!   backup                   pinning a moment, and copies of it
 //!   recovery                 opening a database: catalog, log, prepared transactions
 //!   ddl        jobs reports  definitions and indexes | background work | what it says of itself
 //!   read       write         cursors, views, columns | rows, bulk loads
@@ -30,6 +31,7 @@
 //! content and the scheduler's queue, which are leaves: nothing is called with them held (but `idle`
 //! asks trees whether they are clean).
 
+mod backup;
 mod catalog;
 mod db;
 mod ddl;
@@ -43,8 +45,12 @@ mod table;
 mod txn;
 mod write;
 
+pub use backup::command::SuperblockText;
+pub use backup::copy::{adopted_by_log, prepare_restored, Adopted, PinnedCopy, Restored};
 pub use catalog::definition::{Definition, DefinitionState};
 pub use catalog::descriptor::{IndexSpec, TableSpec};
+pub use catalog::foreign_key::{ForeignKey, NewName, ReferentialAction};
+pub use db::backups::{BackupFile, BackupList, BackupLogFile, BackupSource};
 pub use db::options::{LogLevel, LogSink, Options};
 pub use db::Db;
 pub use ddl::alter::TableChange;
@@ -54,6 +60,7 @@ pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
+pub use pando_storage::{Place, Superblock};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
     Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,
@@ -66,6 +73,7 @@ pub use reports::locks::{PlacedDeadlock, PlacedLock};
 pub use reports::offline;
 pub use runtime::threads::{on_threads, processors};
 pub use table::building::Building;
+pub use table::clustering::Clustering;
 pub use table::entry::{is_too_long, too_long, Entry};
 pub use table::key_statistics::{Distinct, KeyEnds};
 pub use table::{Dict, Table, TableInfo};

@@ -87,8 +87,11 @@ impl Query {
 }
 
 /// How a query has ended, if not well.
-pub(crate) enum Failure {
+#[derive(Debug)]
+pub enum Failure {
+    /// It is to be answered some other way.
     GivenBack(Why),
+    /// What reading a table has met.
     Error(Error),
 }
 

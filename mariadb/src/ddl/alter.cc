@@ -18,6 +18,8 @@
    A change that needs to read rows (NULL to NOT NULL, CHECK), to compute them (stored generated columns) or to
    rewrite them (types that do not only grow, the primary key) copies. */
 #include "alter.h"
+#include "foreign_key_ddl.h"
+#include "related_table.h"
 #include "variables.h"
 
 using namespace pando;
@@ -33,7 +35,7 @@ static const alter_table_operations DEFINITION=
 static const alter_table_operations INSTANT=
   DEFINITION | PANDO_ALTER_LAYOUT | ALTER_RENAME_INDEX | ALTER_CHANGE_CREATE_OPTION;
 
-PandoTableChange Alter_context::change() const
+PandoTableChange Alter_context::change()
 {
   PandoTableChange change= {};
   change.path= text(m_path.c_str());
@@ -55,6 +57,15 @@ PandoTableChange Alter_context::change() const
   change.sets_auto_increment= sets_auto_increment;
   change.auto_increment= auto_increment;
   change.definition= m_definition.view();
+  m_foreign_key_views.reset(new Foreign_key_views(foreign_keys));
+  change.sets_foreign_keys= true;
+  change.foreign_keys= m_foreign_key_views->data();
+  change.foreign_key_count= m_foreign_key_views->size();
+  m_renamed_views.clear();
+  for (const std::string &name : renamed)
+    m_renamed_views.push_back(text(name.c_str()));
+  change.renamed_columns= m_renamed_views.data();
+  change.renamed_column_count= uint32_t(m_renamed_views.size());
   return change;
 }
 
@@ -263,6 +274,9 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
   if ((info->create_info->used_fields & HA_CREATE_USED_SEQUENCE) || is_sequence() ||
       altered->s->primary_key != table->s->primary_key)
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* The copy looks for parents of its rows. */
+  if ((flags & ALTER_ADD_FOREIGN_KEY) && foreign_keys_are_checked(thd))
+    return refuse(thd, info, ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_FK_CHECK);
   if (flags & PANDO_ALTER_LAYOUT)
   {
     /* A zero date where that is not allowed counts only if there are rows: the copy finds out. */
@@ -285,6 +299,11 @@ bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *i
   Alter_context *context= new (ha_thd()->mem_root)
     Alter_context(m_name.c_str(), altered, info->create_info->tabledef_version);
   info->handler_ctx= context;
+  context->renamed= renamed_columns(altered, info->alter_info);
+  if (has_own_file(table_share) && table_share->tmp_table == NO_TMP_TABLE &&
+      alter_foreign_keys(ha_thd(), m_name.c_str(), table, altered, info->alter_info, context->renamed,
+                         &context->foreign_keys))
+    return true;
   if (info->handler_flags & PANDO_ALTER_LAYOUT)
     context->sets_columns= true;
   /* Also when only their names change. */
@@ -388,6 +407,7 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
        context++)
     changes.push_back(static_cast<Alter_context *>(*context)->change());
   info->group_commit_ctx= nullptr;
+  Related_table::close_kept();
   if (int error= fail(pando_tables_alter(db, changes.data(), uint32_t(changes.size()))))
   {
     report_index_error(error, altered, static_cast<const Alter_context *>(info->handler_ctx));

@@ -28,7 +28,7 @@ public:
   }
 
   /* What the engine is to be told. Valid as long as this lives and does not change. */
-  PandoTableChange change() const;
+  PandoTableChange change();
 
   std::vector<PandoNewColumn> columns; /* if `sets_columns` */
   std::vector<PandoIndexName> index_names;
@@ -43,11 +43,20 @@ public:
   int32_t compression_level= 0;
   bool sets_auto_increment= false;
   ulonglong auto_increment= 0;
+  Foreign_key_list foreign_keys;
+  std::vector<std::string> renamed;    /* columns: old and new names, in turn */
 
 private:
+  std::unique_ptr<Foreign_key_views> m_foreign_key_views;
+  std::vector<PandoBytes> m_renamed_views;
   std::string m_path;
   Definition m_definition;
 };
+
+/* How the engine is told what a key's entries are made of (alter_index.cc). */
+void make_recipe(const KEY &key, Bytes *recipe);
+/* Whether a key can be added while others use the table. */
+bool can_be_built(const TABLE *altered, const KEY &key);
 
 } // namespace pando
 

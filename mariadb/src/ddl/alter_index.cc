@@ -18,6 +18,7 @@
    What cannot be added so copies the table: keys on virtual columns, which handlers with the old definition
    do not compute; UNIQUE in ALTER IGNORE; what makes another key the primary one. */
 #include "alter.h"
+#include "related_table.h"
 
 using namespace pando;
 
@@ -35,10 +36,13 @@ struct Recipe_part
   uint32 length;
 };
 
+static const uchar RECIPE_UNIQUE= 1, RECIPE_CLUSTERING= 2;
+
 /* `key` is of the altered table. */
-static void make_recipe(const KEY &key, Bytes *recipe)
+void pando::make_recipe(const KEY &key, Bytes *recipe)
 {
-  recipe->append_byte(key.flags & HA_NOSAME ? 1 : 0);
+  recipe->append_byte(uchar((key.flags & HA_NOSAME ? RECIPE_UNIQUE : 0) |
+                            (Index_layout::is_clustering(key) ? RECIPE_CLUSTERING : 0)));
   for (uint i= 0; i < key.user_defined_key_parts; i++)
   {
     const KEY_PART_INFO &part= key.key_part[i];
@@ -58,7 +62,9 @@ static bool init_from_recipe(Index_layout *layout, const TABLE *table, PandoByte
   KEY key;
   bzero(&parts, sizeof(parts));
   bzero(static_cast<void *>(&key), sizeof(key));
-  key.flags= recipe.data[0] ? HA_NOSAME : 0;
+  key.flags= recipe.data[0] & RECIPE_UNIQUE ? HA_NOSAME : 0;
+  ha_index_option_struct options= {(recipe.data[0] & RECIPE_CLUSTERING) != 0};
+  key.option_struct= &options;
   key.user_defined_key_parts= count;
   key.key_part= parts;
   for (uint i= 0; i < count; i++)
@@ -105,7 +111,7 @@ static uint old_key_of(const TABLE *table, const Alter_inplace_info *info, uint 
   return MAX_KEY;
 }
 
-static bool can_be_built(const TABLE *altered, const KEY &key)
+bool pando::can_be_built(const TABLE *altered, const KEY &key)
 {
   if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH)
     return false;
@@ -171,7 +177,8 @@ bool ha_pando::prepare_index_change(TABLE *altered, Alter_inplace_info *info)
     context->added.push_back(&key);
     recipes.emplace_back();
     make_recipe(key, &recipes.back());
-    indexes.push_back(PandoNewIndex{place.name, recipes.back().view(), uint8_t(key.flags & HA_NOSAME ? 1 : 0)});
+    indexes.push_back(PandoNewIndex{place.name, recipes.back().view(), uint8_t(key.flags & HA_NOSAME ? 1 : 0),
+                                    Index_layout::clustering_of(altered, &key)});
   }
   if (indexes.empty())
     return false;
@@ -182,6 +189,8 @@ bool ha_pando::prepare_index_change(TABLE *altered, Alter_inplace_info *info)
     print_error(error, MYF(0));
     return true;
   }
+  /* Who opened the table before does not know of the new indexes. */
+  Related_table::close_kept();
   return false;
 }
 
@@ -207,6 +216,20 @@ bool ha_pando::build_indexes(TABLE *altered, Alter_inplace_info *info)
   if (!context->build)
     return false;
   THD *thd= ha_thd();
+  const int error= fill_indexes(context);
+  if (!error)
+    return false;
+  if (is_to_end(thd))
+    thd->send_kill_message();
+  else
+    report_index_error(error, altered, context);
+  return true;
+}
+
+/* Makes the entries that the rows have in the new indexes. */
+int ha_pando::fill_indexes(Alter_context *context)
+{
+  THD *thd= ha_thd();
   thd_progress_init(thd, 1);
   int error= scan_for_indexes(context);
   if (!error)
@@ -216,13 +239,7 @@ bool ha_pando::build_indexes(TABLE *altered, Alter_inplace_info *info)
     error= status ? fail(status) : 0;
   }
   thd_progress_end(thd);
-  if (!error)
-    return false;
-  if (is_to_end(thd))
-    thd->send_kill_message();
-  else
-    report_index_error(error, altered, context);
-  return true;
+  return error;
 }
 
 /* Hands the entries of all rows to the engine. */
@@ -294,7 +311,7 @@ int ha_pando::scan_with(PandoCursor *cursor, PandoTxn *reader, Alter_context *co
         key.clear();
         value.clear();
         const bool alone= layouts[i].encode_key(&key, record, row_key);
-        layouts[i].encode_value(&value, record, row_key, alone);
+        layouts[i].encode_value(&value, record, row_key, m_entry_value, alone);
         pando_build_add(context->build, i, key.view(), value.view());
       }
     }
@@ -343,5 +360,6 @@ bool ha_pando::forget_index_change(TABLE *, Alter_inplace_info *info)
   /* It may have failed before there was any. */
   if (Alter_context *context= static_cast<Alter_context *>(info->handler_ctx))
     context->free_build();
+  Related_table::close_kept();
   return false;
 }

@@ -1,5 +1,7 @@
 /* Creating, dropping, renaming and emptying tables. */
 #include "definition.h"
+#include "foreign_key_ddl.h"
+#include "related_table.h"
 #include "ha_pando.h"
 #include "row_layout.h"
 
@@ -13,6 +15,12 @@ ha_create_table_option table_options[]=
   HA_TOPTION_ENUM("COMPRESSION", compression, "ZSTD,LZ4,NONE", 0),
   HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 3, 1, 19, 1),
   HA_TOPTION_END
+};
+
+ha_create_table_option index_options[]=
+{
+  HA_IOPTION_BOOL("CLUSTERING", clustering, 0),
+  HA_IOPTION_END
 };
 
 } // namespace pando
@@ -35,7 +43,8 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   std::vector<PandoIndexSpec> indexes;
   for (uint i= 0; i < share->keys; i++)
     if (i != share->primary_key)
-      indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i]))});
+      indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i])),
+                         Index_layout::clustering_of(form, &form->key_info[i])});
 
   const ha_table_option_struct *options= info->option_struct;
   PandoTableSpec spec= {};
@@ -57,6 +66,12 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   static const PandoNewColumn none= {};
   spec.columns= columns.empty() ? &none : columns.data();
   spec.column_count= uint32_t(columns.size());
+  Foreign_key_list foreign_keys;
+  if (int error= define_foreign_keys(ha_thd(), name, form, info, &foreign_keys))
+    return error;
+  const Foreign_key_views foreign_key_views(foreign_keys);
+  spec.foreign_keys= foreign_key_views.data();
+  spec.foreign_key_count= foreign_key_views.size();
   Definition definition(form, share->tabledef_version);
   const bool writes_file= !info->tmp_table() && has_own_file(share);
   if (writes_file)
@@ -76,16 +91,22 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
 int ha_pando::delete_table(const char *name)
 {
+  if (int error= may_drop(ha_thd(), name))
+    return error;
+  Related_table::close_kept();
   return error_of(pando_table_drop(db, text(name)), ha_thd());
 }
 
 int ha_pando::rename_table(const char *from, const char *to)
 {
-  return error_of(pando_table_rename(db, text(from), text(to)), ha_thd());
+  Related_table::close_kept();
+  const Table_names old_names(catalog_path(from)), new_names(catalog_path(to));
+  return error_of(pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table)), ha_thd());
 }
 
 int ha_pando::truncate()
 {
   close_scan();
+  Related_table::close_kept();
   return fail(pando_table_truncate(db, text(m_name.c_str())));
 }

@@ -7,6 +7,7 @@
 #include "plugin.h"
 #include "load.h"
 #include "row_codec.h"
+#include "foreign_key_rows.h"
 #include <deque>
 #include <string>
 #include "transaction.h"
@@ -20,8 +21,10 @@ struct ha_table_option_struct
 
 namespace pando {
 extern ha_create_table_option table_options[];
+extern ha_create_table_option index_options[];
 class Alter_context;
 class Translator;
+class Select_translator;
 class Row_filter;
 /* See alter.cc. */
 }
@@ -84,16 +87,28 @@ public:
   void start_bulk_insert(ha_rows rows, uint flags) override;
   int end_bulk_insert() override;
 
+  /* --- foreign_key.cc, foreign_key_rows.cc --- */
+  char *get_foreign_key_create_info() override;
+  void free_foreign_key_create_info(char *text) override;
+  int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  int get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
+  bool referenced_by_foreign_key() const noexcept override;
+  bool can_switch_engines() override;
+  bool get_foreign_dup_key(char *child, uint child_size, char *key, uint key_size) override;
+  void detach();
+
   /* --- information.cc --- */
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *pages) override;
   double scan_time() override;
   /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
   const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+  double keyread_time(uint index, uint ranges, ha_rows rows) override;
   double read_time(uint index, uint ranges, ha_rows rows) override;
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
   int optimize(THD *thd, HA_CHECK_OPT *options) override;
+  int repair(THD *thd, HA_CHECK_OPT *options) override; /* damaged_keys.cc */
   bool get_error_message(int error, String *text) override;
   void update_create_info(HA_CREATE_INFO *info) override;
   Table_flags table_flags() const override;
@@ -121,6 +136,8 @@ public:
   bool may_answer_with_locks() const;
   const PandoTable *engine_table() const { return m_table; }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
+  PandoStatus answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
+                     PandoAnalyticWhy *why);
 
   /* --- pushdown_filter.cc --- */
   const COND *cond_push(const COND *condition) override;
@@ -128,6 +145,8 @@ public:
 
 private:
   friend class pando::Translator;
+  friend class pando::Foreign_keys;
+  friend class pando::Select_translator;
   enum class Lock : uint8_t { NONE, SHARED, EXCLUSIVE };
 
   /* What a row is in one dictionary: bytes that have to live until the engine has been called. */
@@ -191,6 +210,7 @@ private:
   int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
+  int entry_has_row(pando::Index_layout &layout, bool *has_row);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
   int get_row(PandoBytes row_key, uchar *record, bool *absent, bool *skipped= nullptr);
@@ -235,6 +255,14 @@ private:
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
   int write_one_row(const uchar *record);
+  int update_one_row(const uchar *old_record, const uchar *new_record);
+  int delete_one_row(const uchar *record);
+
+  /* --- foreign_key_rows.cc --- */
+  void encode_probe(uint index, uint parts, pando::Bytes *probe);
+  int find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found);
+  int find_next_related(bool *found);
+  void undo_to(uint64_t mark);
 
   /* --- load.cc --- */
   bool may_load() const;
@@ -266,12 +294,23 @@ private:
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
   int open_building();
   int open_defined(const char *name);
+  int fill_indexes(pando::Alter_context *context);
+  int check_clustering();
   int scan_for_indexes(pando::Alter_context *context);
   int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
                 std::vector<pando::Index_layout> &layouts);
   void report_index_error(int error, TABLE *altered, const pando::Alter_context *context);
 
+  /* --- damaged_keys.cc --- */
+  bool is_damaged(uint index) const;
+  void leave_out_damaged_keys();
+  int report_damaged(uint index) const;
+  void warn_of_damaged_keys(THD *thd) const;
+  int rebuild_keys(THD *thd);
+
   /* --- information.cc --- */
+  bool reads_key_alone(uint index) const;
+  void mark_covering_keys();
   int get_figures(uint flag, ha_rows *rows);
   void set_rec_per_key(ha_rows rows, bool anew);
   void guess_rec_per_key(uint index, ha_rows rows);
@@ -348,7 +387,10 @@ private:
   bool m_decides_duplicates= false;           /* the server, row by row */
   bool m_replaces_duplicates= false;          /* and rows that are there change */
 
+  pando::Foreign_keys m_foreign{this};
+
   uint64_t m_raw_bytes= 0;
+  bool m_has_clustering_keys= false;
   ha_rows m_rows_of_keys= HA_POS_ERROR; /* when rec_per_key was set; HA_POS_ERROR: not yet */
   int m_last_error= 0;
   String m_last_error_text;

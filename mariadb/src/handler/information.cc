@@ -28,7 +28,7 @@ handler::Table_flags ha_pando::table_flags() const
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
-         HA_CONCURRENT_OPTIMIZE | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
+         HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
          HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN |
          /* Only for the condition that the server then offers (cond_push): direct_update_rows_init says no. */
          HA_CAN_DIRECT_UPDATE_AND_DELETE;
@@ -73,11 +73,49 @@ ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
     flags&= ~ulong(all_parts ? HA_KEYREAD_ONLY | HA_READ_ORDER : HA_KEYREAD_ONLY);
   if (has_virtual_prefix(table_share, table_share->key_info[index]))
     flags&= ~ulong(HA_KEYREAD_ONLY);
+  /* A condition on a key's columns would be on any column, and needs the row. Reading the key alone, the server forgets which columns it
+     wants, unless the key is clustered; when it makes a plan, a clustered key that is not the primary one would be taken for that (by index
+     merges), and this one is what it is: a key that covers all columns (see mark_covering_keys). */
+  if (Index_layout::is_clustering(table_share->key_info[index]) && index != table_share->primary_key)
+    return reads_key_alone(index) ? flags | HA_CLUSTERED_INDEX : flags;
+  if (index == table_share->primary_key && reads_key_alone(index))
+    return flags | HA_CLUSTERED_INDEX;
   /* Of a clustered key the server expects the columns in every read of a key, to see whether a row is
      within a range of it; entries do not have what the primary key has only the beginning of. */
   if (index == table_share->primary_key)
     return has_prefix_part(&table_share->key_info[index]) ? flags : flags | HA_CLUSTERED_INDEX;
   return flags | HA_DO_INDEX_COND_PUSHDOWN;
+}
+
+/* Of a partitioned table the whole one's handler knows. */
+bool ha_pando::reads_key_alone(uint index) const
+{
+  const handler *whole= table && table->file ? table->file : this;
+  return whole->keyread == index;
+}
+
+/* The server takes a key for covering if each column of the query is said to be part of it. All stored ones are, of a clustering key, but
+   not those of which the key has the beginning: of them the server would think that the key has all. And of the primary key, so
+   that who wants all rows is not offered clustering keys alone. */
+void ha_pando::mark_covering_keys()
+{
+  m_has_clustering_keys= false;
+  for (uint index= 0; index < table_share->keys; index++)
+    m_has_clustering_keys= m_has_clustering_keys || m_layouts[index].is_clustering();
+  for (uint index= 0; m_has_clustering_keys && index < table_share->keys; index++)
+  {
+    const Index_layout &layout= m_layouts[index];
+    if (!layout.is_clustering() && !layout.is_rows())
+      continue;
+    for (Field **field= table->field; *field; field++)
+    {
+      bool is_whole= (*field)->stored_in_db();
+      for (uint i= 0; i < layout.part_count() && is_whole; i++)
+        is_whole= layout.part(i).column().index() != (*field)->field_index || !layout.part(i).is_prefix();
+      if (is_whole)
+        (*field)->part_of_key.set_bit(index);
+    }
+  }
 }
 
 int ha_pando::info(uint flag)
@@ -227,10 +265,24 @@ double ha_pando::scan_time()
   return MY_MAX(double(m_raw_bytes) / PAGE_BYTES, 1.0);
 }
 
+/* Of keys whose entries are rows, or hold them: by the size of rows. */
+double ha_pando::keyread_time(uint index, uint ranges, ha_rows rows)
+{
+  const bool is_clustering= Index_layout::is_clustering(table_share->key_info[index]);
+  if (!m_has_clustering_keys || !(is_clustering || index == table_share->primary_key))
+    return handler::keyread_time(index, ranges, rows);
+  const double row_bytes= stats.records ? double(m_raw_bytes) / double(stats.records) : 1;
+  const double blocks= double(rows) * (row_bytes + (is_clustering ? table_share->key_info[index].key_length : 0)) / PAGE_BYTES;
+  return blocks * IDX_BLOCK_COPY_COST + (ranges ? ceil(blocks) : 0);
+}
+
 double ha_pando::read_time(uint index, uint ranges, ha_rows rows)
 {
   if (index != table_share->primary_key)
-    return handler::read_time(index, ranges, rows);
+  {
+    const bool is_clustering= Index_layout::is_clustering(table_share->key_info[index]);
+    return is_clustering && !is_locking() ? ranges + keyread_time(index, 1, rows) : handler::read_time(index, ranges, rows);
+  }
   const double all= scan_time();
   if (stats.records <= rows)
     return all;
@@ -264,7 +316,9 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   if (!status)
     return HA_ADMIN_OK;
   fail(status);
-  return status == PANDO_STATUS_CORRUPTION ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+  leave_out_damaged_keys();
+  warn_of_damaged_keys(thd);
+  return status == PANDO_STATUS_CORRUPTION || status == PANDO_STATUS_KEY_UNUSABLE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
 }
 
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
@@ -282,6 +336,12 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
+  if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED)
+  {
+    if (const Transaction *transaction= Transaction::if_any(ha_thd()))
+      text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);
+    return false;
+  }
   /* To its own text of a deadlock the server appends this one. */
   if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
     text->copy(m_last_error_text);

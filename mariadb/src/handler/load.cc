@@ -16,7 +16,7 @@
      keeps in a part of its memory; when that is used up rows go one by one, too;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
-   - of sequences, and of rows that a replica applies. */
+   - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
 #include "variables.h"
@@ -32,7 +32,7 @@ static const uint64_t BATCH_BYTES= 512ULL << 10;
 bool ha_pando::may_load() const
 {
   THD *thd= ha_thd();
-  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
+  return !is_sequence() && !m_foreign.check_inserts() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
          pando_table_is_empty(m_table);
 }
 

@@ -16,6 +16,8 @@
    REPEATABLE READ and SERIALIZABLE it also keeps others from inserting where it has looked: the gaps between
    the rows of a scan, or the key itself where one whole unique key is looked up. */
 #include "pushdown_filter.h"
+#include "definition.h"
+#include "foreign_key_ddl.h"
 #include "replication.h"
 
 using namespace pando;
@@ -63,6 +65,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   {
     close_scan();
     abort_bulk_insert();
+    m_foreign.end();
     if (m_sequence_txn)
       pando_txn_rollback(m_sequence_txn);
     transaction->end_table();
@@ -72,6 +75,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
       refuse_binlog_format(thd, table_flags() & HA_BINLOG_STMT_CAPABLE))
     return HA_ERR_LOGGING_IMPOSSIBLE;
   m_auto_increment_noted= 0;
+  leave_out_damaged_keys();
   /* A handler that is kept open across statements (HANDLER) goes on by key. */
   m_at_cursor= false;
   transaction->prepare_statement();
@@ -84,6 +88,9 @@ int ha_pando::external_lock(THD *thd, int lock_type)
     m_lock= m_stored_lock= Lock::SHARED;
   if (is_locking())
     transaction->will_lock();
+  if (lock_type == F_WRLCK)
+    if (int error= m_foreign.begin(thd))
+      return error;
   transaction->begin_table();
   return 0;
 }
@@ -108,7 +115,7 @@ int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
     transaction->take_gaps();
   if (is_locking())
     transaction->will_lock();
-  return 0;
+  return m_lock == Lock::EXCLUSIVE ? m_foreign.begin(thd) : 0;
 }
 
 PandoRead ha_pando::read_mode() const
@@ -150,7 +157,7 @@ bool ha_pando::may_lock_ahead() const
 /* Counts the transaction's writes to the table; perhaps those to others, too. */
 uint64_t *ha_pando::writes() const
 {
-  return Transaction::of(ha_thd())->writes_to(table_share);
+  return Transaction::of(ha_thd())->writes_to(m_name);
 }
 
 /* The row that this scan is at has been written: what it has of those that come is what they are. */
@@ -187,6 +194,7 @@ int ha_pando::reset()
   m_filter.reset();
   abort_bulk_insert();
   m_decides_duplicates= m_replaces_duplicates= false;
+  m_foreign.end();
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
   m_columns_prepared= false;
@@ -226,8 +234,8 @@ int ha_pando::extra(ha_extra_function operation)
   case HA_EXTRA_BEGIN_COPY:
     /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique
        keys that the server checks itself are read through another handler, which would not see
-       uncommitted rows of ours. */
-    if (!m_copy_txn && !m_sequence_txn && !table_share->long_unique_table && !table_share->tmp_table &&
+       uncommitted rows of ours; so are parents. */
+    if (!m_copy_txn && !m_sequence_txn && !m_foreign.check_inserts() && !table_share->long_unique_table && !table_share->tmp_table &&
         (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE ||
          thd_sql_command(ha_thd()) == SQLCOM_CREATE_TABLE ||
          thd_sql_command(ha_thd()) == SQLCOM_CREATE_INDEX || thd_sql_command(ha_thd()) == SQLCOM_DROP_INDEX ||
@@ -235,7 +243,10 @@ int ha_pando::extra(ha_extra_function operation)
       m_copy_txn= pando_txn_new(db);
     break;
   case HA_EXTRA_END_COPY:
-    return m_copy_txn ? end_copy(true) : 0;
+    if (int error= m_copy_txn ? end_copy(true) : 0)
+      return error;
+    return is_interim_name(m_name.c_str()) && foreign_keys_are_checked(ha_thd())
+             ? m_foreign.verify(ha_thd(), added_foreign_keys(ha_thd(), m_name.c_str())) : 0;
   case HA_EXTRA_ABORT_COPY:
     return m_copy_txn ? end_copy(false) : 0;
   default:

@@ -61,6 +61,8 @@ int ha_pando::cmp_ref(const uchar *ref_1, const uchar *ref_2)
 
 int ha_pando::index_init(uint index, bool sorted)
 {
+  if (is_damaged(index))
+    return report_damaged(index);
   active_index= index;
   m_is_sorted= sorted;
   begin_scan(dictionary_of(index));

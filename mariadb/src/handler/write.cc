@@ -31,7 +31,7 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
     }
     Index_layout &layout= *layout_of(dictionary);
     entry.unique= layout.encode_key(&entry.key, record, row_key);
-    layout.encode_value(&entry.value, record, row_key, entry.unique);
+    layout.encode_value(&entry.value, record, row_key, (*entries)[0].value.view(), entry.unique);
   }
 }
 
@@ -62,6 +62,10 @@ int ha_pando::write_failed(PandoStatus status)
 {
   if (status == PANDO_STATUS_DUPLICATE)
     met_duplicate(index_of_dictionary(pando_txn_duplicate(txn(), nullptr)));
+  if (status == PANDO_STATUS_KEY_UNUSABLE)
+    for (uint dictionary= 1; dictionary < dictionaries(); dictionary++)
+      if (m_new[dictionary].unique && is_damaged(index_of_dictionary(dictionary)))
+        report_damaged(index_of_dictionary(dictionary));
   return fail(status);
 }
 
@@ -114,7 +118,7 @@ int ha_pando::write_row(const uchar *record)
     if (int error= write_row_in_bulk(record, &is_loading))
       return error;
   if (!is_loading)
-    if (int error= write_one_row(record))
+    if (int error= m_foreign.check_inserts() ? m_foreign.insert(record) : write_one_row(record))
     {
       if (m_bulk)
         give_up_trial_row(error);
@@ -159,6 +163,17 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
 {
   if (int error= compute_virtual_columns(new_record))
     return error;
+  if (int error= m_foreign.are_checked() ? m_foreign.update(old_record, new_record, nullptr)
+                                         : update_one_row(old_record, new_record))
+    return error;
+  if (table->found_next_number_field && new_record == table->record[0] &&
+      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+    note_auto_increment(table->found_next_number_field);
+  return after_write();
+}
+
+int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
+{
   if (has_primary_key())
   {
     m_old_row_key.clear();
@@ -180,7 +195,7 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
   {
     bool present= dictionary == 0 || row_key_changed || in_full ||
-                  layout_of(dictionary)->is_changed(old_record, new_record);
+                  layout_of(dictionary)->is_clustering() || layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
   encode_row(old_record, m_old_row_key.view(), &m_old);
@@ -199,13 +214,15 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
   if (status)
     return write_failed(status);
   set_row_key(m_new_row_key);
-  if (table->found_next_number_field && new_record == table->record[0] &&
-      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
-    note_auto_increment(table->found_next_number_field);
-  return after_write();
+  return 0;
 }
 
 int ha_pando::delete_row(const uchar *record)
+{
+  return m_foreign.are_checked() ? m_foreign.remove(record, nullptr) : delete_one_row(record);
+}
+
+int ha_pando::delete_one_row(const uchar *record)
 {
   if (has_primary_key())
   {

@@ -14,7 +14,7 @@ static std::mutex last_deadlock_mutex;
 static std::string last_deadlock;
 
 /* 2026-11-21 19:30:00, in the server's time zone. */
-static void append_moment(time_t moment, String *out)
+void append_moment(time_t moment, String *out)
 {
   struct tm now;
   localtime_r(&moment, &now);

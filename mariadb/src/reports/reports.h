@@ -31,6 +31,9 @@ int init_trx_table(void *schema_table);
 int init_locks_table(void *schema_table);
 int init_lock_waits_table(void *schema_table);
 
+/* A moment as these reports show it. */
+void append_moment(time_t moment, String *out);
+
 } // namespace pando
 
 #endif

@@ -1,11 +1,14 @@
 /* The plugin: its declaration, start and stop, and the handlerton. */
 #include "plugin.h"
+#include "backup.h"
 #include "definition.h"
+#include "related_table.h"
 #include "ha_pando.h"
 #include "replication.h"
 #include "reports.h"
 #include "transaction.h"
 #include "pushdown.h"
+#include "select_translate.h"
 #include "variables.h"
 
 /* The server's; no header has it. */
@@ -38,6 +41,7 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   String text;
   text.append(reinterpret_cast<const char *>(counters.data), counters.len);
   pando_buffer_free(buffer);
+  append_last_foreign_key_error(&text);
   append_last_deadlock(&text);
   append_transactions(&text);
   return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
@@ -46,15 +50,22 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
 /* The server has dropped the tables it knows; what is left are tables whose definition was lost. */
 static void drop_database(handlerton *, char *path)
 {
+  Related_table::close_kept();
   error_of(pando_drop_database(db, text(path)), nullptr);
 }
 
 static int start(void *plugin)
 {
   hton= static_cast<handlerton *>(plugin);
-  hton->flags= HTON_SUPPORTS_EXTENDED_KEYS;
+  hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->tablefile_extensions= extensions;
   hton->table_options= table_options;
+  hton->index_options= index_options;
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  /* Of a partitioned table the server checks and compares the options of keys as if they were of partitioning itself. */
+  if (partition_hton && !partition_hton->index_options)
+    partition_hton->index_options= index_options;
+#endif
   hton->create= create_handler;
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;
@@ -65,7 +76,11 @@ static int start(void *plugin)
   hton->discover_table_names= discover_table_names;
   hton->signal_ddl_recovery_done= restore_definition_files;
   hton->create_group_by= create_pushdown;
+  /* What is kept open keeps the plugin. */
+  hton->pre_shutdown= Related_table::close_kept;
+  hton->create_select= create_select_pushdown;
   set_transaction_functions(hton);
+  set_backup_functions(hton);
 
   /* The engine's own directory is not a database. */
   static const char NAME[]= ".pando";
@@ -98,6 +113,11 @@ static int stop(void *)
 {
   if (!db)
     return 0;
+  Related_table::close_kept();
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  if (partition_hton && partition_hton->index_options == index_options)
+    partition_hton->index_options= nullptr;
+#endif
   PandoDb *open= db;
   db= nullptr;
   return error_of(pando_db_close(open), nullptr) != 0;

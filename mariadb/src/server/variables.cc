@@ -1,4 +1,5 @@
 #include "variables.h"
+#include "backup.h"
 #include "plugin.h"
 
 #include <vector>
@@ -156,6 +157,10 @@ static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
   " range locks on neighbouring rows",
   nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
 
+static MYSQL_THDVAR_STR(backup, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
+  "What the command \"pando backup\" asks of the engine, and then the answer. Ends with the session",
+  run_backup_command, nullptr, nullptr);
+
 struct st_mysql_sys_var *system_variables[]=
 {
   MYSQL_SYSVAR(cache_size),
@@ -172,6 +177,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(lock_budget),
   MYSQL_SYSVAR(pushdown),
   MYSQL_SYSVAR(pushdown_memory),
+  MYSQL_SYSVAR(backup),
   MYSQL_SYSVAR(pushdown_memory_total),
   nullptr
 };

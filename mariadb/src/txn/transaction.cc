@@ -1,4 +1,5 @@
 #include "transaction.h"
+#include "backup.h"
 #include "variables.h"
 #include "two_phase.h"
 
@@ -65,6 +66,7 @@ static int close_connection(handlerton *, THD *thd)
   Transaction *transaction= Transaction::if_any(thd);
   thd_set_ha_data(thd, hton, nullptr);
   delete transaction;
+  end_backup_of(thd);
   return 0;
 }
 

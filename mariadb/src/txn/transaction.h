@@ -76,11 +76,21 @@ public:
   {
     return share == m_duplicate_share ? m_duplicate_index : otherwise;
   }
+  /* The constraint that has refused a row last, for the server's message; and where a cascade has met a duplicate key. */
+  void set_refusal(const char *text, size_t size) { m_refusal.assign(text, size); }
+  const std::string &refusal() const { return m_refusal; }
+  void set_refusing_key(const char *table, const char *key) { m_refusing_table= table, m_refusing_key= key; }
+  bool refusing_key(char *table, size_t table_size, char *key, size_t key_size) const
+  {
+    strmake(table, m_refusing_table.c_str(), table_size - 1);
+    strmake(key, m_refusing_key.c_str(), key_size - 1);
+    return !m_refusing_table.empty();
+  }
   /* Handlers whose first rows of a bulk insert can still be undone. */
   std::vector<ha_pando *> *trials() { return &m_trials; }
 
   /* Counts writes to a table, and to those others that share its counter. */
-  uint64_t *writes_to(const TABLE_SHARE *share) { return &m_writes[(uintptr_t(share) / 1024) % WRITE_COUNTERS]; }
+  uint64_t *writes_to(const std::string &path) { return &m_writes[std::hash<std::string>()(path) % WRITE_COUNTERS]; }
 
 private:
   static const uint WRITE_COUNTERS= 64;
@@ -98,6 +108,7 @@ private:
   const TABLE_SHARE *m_duplicate_share= nullptr; /* only compared */
   uint m_duplicate_index= 0;
   uint64_t m_writes[WRITE_COUNTERS]= {};
+  std::string m_refusal, m_refusing_table, m_refusing_key;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   bool m_has_statement_mark= false;

@@ -19,6 +19,8 @@ use pando_tree::TreeConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::definition::Definition;
+use crate::catalog::foreign_key::ForeignKey;
+use crate::table::clustering::Clustering;
 
 /// The catalog's own dictionary.
 pub(crate) const CATALOG: DictId = DictId(1);
@@ -51,6 +53,8 @@ pub struct TableSpec {
     pub columns: Option<Vec<NewColumn>>,
     /// What the server says of this definition of the table.
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// A secondary index of a new table.
@@ -61,11 +65,13 @@ pub struct IndexSpec {
     /// Its entries are got by their whole keys, as those of unique indexes are: runs have filters. Without them an
     /// entry takes about a byte less, and finding one by its whole key reads a block of every run that may have it.
     pub has_filters: bool,
+    /// Whether its entries hold rows.
+    pub clustering: Clustering,
 }
 
 impl From<&str> for IndexSpec {
     fn from(name: &str) -> IndexSpec {
-        IndexSpec { name: name.to_owned(), has_filters: true }
+        IndexSpec { name: name.to_owned(), has_filters: true, clustering: Clustering::None }
     }
 }
 
@@ -85,6 +91,9 @@ pub(crate) struct TableDescriptor {
     /// The newest definition that the engine took part in.
     #[serde(flatten)]
     pub definition: Definition,
+    /// The constraints in which it is the child.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
 }
 
 /// One dictionary of a table.
@@ -97,6 +106,12 @@ pub(crate) struct DictDescriptor {
     /// [`IndexSpec::has_filters`]; those made before this was recorded have some.
     #[serde(default = "has_filters", skip_serializing_if = "Clone::clone")]
     pub has_filters: bool,
+    /// What is wrong with the file of an index: nobody reads it or writes to it until it is built anew (`damaged_keys`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unusable: Option<String>,
+    /// [`IndexSpec::clustering`].
+    #[serde(default, skip_serializing_if = "Clustering::is_none")]
+    pub clustering: Clustering,
 }
 
 fn has_filters() -> bool {
@@ -133,6 +148,11 @@ pub(crate) enum Intent {
 }
 
 impl TableDescriptor {
+    /// Which of its dictionaries have rows.
+    pub(crate) fn clusterings(&self) -> Vec<Clustering> {
+        self.dictionaries.iter().map(|dictionary| dictionary.clustering).collect()
+    }
+
     pub(crate) fn key(id: u64) -> Vec<u8> {
         prefixed(TABLE_PREFIX, id)
     }
@@ -244,14 +264,29 @@ mod tests {
             id: 16,
             path: "db/t".into(),
             dictionaries: vec![
-                DictDescriptor { id: 17, name: "main".into(), file: "main.pando".into(), has_filters: true },
-                DictDescriptor { id: 18, name: "k".into(), file: "key-k.pando".into(), has_filters: false },
+                DictDescriptor {
+                    id: 17,
+                    name: "main".into(),
+                    file: "main.pando".into(),
+                    has_filters: true,
+                    unusable: None,
+                    clustering: Clustering::None,
+                },
+                DictDescriptor {
+                    id: 18,
+                    name: "k".into(),
+                    file: "key-k.pando".into(),
+                    has_filters: false,
+                    unusable: None,
+                    clustering: Clustering::Tailed,
+                },
             ],
             compression: "ZSTD:3".into(),
             temporary: false,
             created: 0,
             layouts: None,
             definition: "id".into(),
+            foreign_keys: Vec::new(),
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

@@ -3,8 +3,10 @@
 
 pub(crate) mod definition;
 pub(crate) mod descriptor;
+pub(crate) mod foreign_key;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
@@ -13,6 +15,7 @@ use pando_base::{Error, Result, Seqno};
 use crate::catalog::descriptor::{
     normalize, Intent, TableDescriptor, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
 };
+use crate::catalog::foreign_key::References;
 use crate::table::Dict;
 
 /// The catalog's dictionary and what it says.
@@ -20,6 +23,8 @@ use crate::table::Dict;
 pub(crate) struct Catalog {
     pub(crate) dict: Arc<Dict>,
     pub(crate) content: Mutex<Content>,
+    /// See [`crate::Db::schema_version`].
+    version: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +32,7 @@ pub(crate) struct Content {
     pub tables: HashMap<String, TableDescriptor>,
     pub intents: Vec<(u64, Intent)>,
     pub next_id: u64,
+    pub references: References,
 }
 
 impl Content {
@@ -52,6 +58,7 @@ impl Content {
             }
             cursor.next()?;
         }
+        content.references = References::of(content.tables.values());
         Ok(content)
     }
 }
@@ -65,7 +72,22 @@ fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
 
 impl Catalog {
     pub(crate) fn new(dict: Arc<Dict>, content: Content) -> Catalog {
-        Catalog { dict, content: Mutex::new(content) }
+        Catalog { dict, content: Mutex::new(content), version: AtomicU64::new(1) }
+    }
+
+    pub(crate) fn schema_version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn schema_changed(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The tables with constraints that name this parent.
+    pub(crate) fn children(&self, parent: &str) -> Vec<TableDescriptor> {
+        let content = self.content.lock();
+        let paths = content.references.children(parent);
+        paths.filter_map(|path| content.tables.get(path).cloned()).collect()
     }
 
     /// The table at this path.

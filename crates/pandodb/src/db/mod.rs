@@ -1,5 +1,6 @@
 //! The database: everything that is open, tied together.
 
+pub(crate) mod backups;
 pub(crate) mod options;
 pub(crate) mod prepared;
 pub(crate) mod scheduler;
@@ -20,6 +21,7 @@ use pando_txn::{LockManager, Snapshots};
 use pando_wal::{FlushMode, Wal};
 
 use crate::catalog::{Catalog, Gone};
+use crate::db::backups::Backups;
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::db::scheduler::Background;
@@ -48,6 +50,7 @@ pub struct Db {
     pub(crate) loads: Arc<AtomicU64>,
     pub(crate) catalog: Catalog,
     pub(crate) removed: Removed,
+    pub(crate) backups: Backups,
     pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
@@ -95,6 +98,7 @@ pub(crate) struct Parts {
     pub catalog: Catalog,
     pub dicts: BTreeMap<DictId, Arc<Dict>>,
     pub held_log: HashMap<DictId, Unrecovered>,
+    pub damaged_keys: HashMap<DictId, Unrecovered>,
     pub private: PrivateRuns,
     pub unresolved: Vec<Unresolved>,
     pub lock: LockFile,
@@ -119,6 +123,7 @@ impl Db {
             loads: Arc::default(),
             catalog: parts.catalog,
             removed: Removed::default(),
+            backups: Backups::new(&options.engine_dir),
             prepared: PreparedTxns::new(unresolved),
             ddl: Mutex::new(()),
             gone: Mutex::default(),
@@ -261,6 +266,9 @@ impl Db {
         self.metrics.tables_open.set(self.tables.read().len() as u64);
         self.note_load_stages();
         self.metrics.files_open.set(self.dicts.read().len() as u64);
+        let (held_bytes, files_left) = self.backup_figures();
+        self.metrics.backup_held_bytes.set(held_bytes);
+        self.metrics.backup_files_left.set(files_left);
         &self.metrics
     }
 

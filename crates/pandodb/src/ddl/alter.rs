@@ -23,9 +23,11 @@ use pando_column::Compression;
 
 use crate::catalog::definition::Definition;
 use crate::catalog::descriptor::{compression_text, normalize, table_dir, TableDescriptor};
+use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::Change;
 use crate::db::options::LogLevel;
 use crate::db::Db;
+use crate::ddl::foreign_keys::normalized;
 use crate::ddl::indexes::{IndexChange, IndexPlan};
 use crate::error::Result;
 use crate::runtime::files::STATUS_FILE;
@@ -48,6 +50,10 @@ pub struct TableChange {
     pub auto_increment: Option<u64>,
     /// What the server says of the new definition.
     pub definition: Option<Definition>,
+    /// All constraints in which the table is the child from now on, with its columns' new names.
+    pub foreign_keys: Option<Vec<ForeignKey>>,
+    /// Old and new names of columns: constraints of other tables follow.
+    pub renamed_columns: Vec<(String, String)>,
 }
 
 impl TableChange {
@@ -71,6 +77,9 @@ impl TableChange {
         if let Some(definition) = &change.definition {
             descriptor.definition.clone_from(definition);
         }
+        if let Some(keys) = &change.foreign_keys {
+            descriptor.foreign_keys = keys.iter().cloned().map(normalized).collect();
+        }
         Ok(())
     }
 }
@@ -91,6 +100,10 @@ impl Db {
             record.put.push(descriptor.clone());
             record.fulfil.extend(indexes.as_ref().and_then(|plan| plan.fulfil));
             record.intend.extend(indexes.as_ref().map(|plan| plan.intent(descriptor.id)));
+        }
+        for (change, (descriptor, _)) in changes.iter().zip(&planned) {
+            self.check_names(descriptor)?;
+            self.follow_columns(&descriptor.path, &change.renamed_columns, &mut record.put);
         }
         let recorded = self.change_catalog(record);
         if recorded.is_ok() || self.wal.failed().is_some() {
@@ -150,7 +163,7 @@ impl Db {
             let dicts = indexes.map_or_else(|| old.dicts.clone(), |plan| plan.dicts.clone());
             let new = old.next_generation(dicts, Vec::new());
             new.shared.writable_from.store(new.generation, Ordering::Release);
-            let new = new.with_layouts(descriptor.layouts.clone().map(Arc::new));
+            let new = new.with_layouts(descriptor.layouts.clone().map(Arc::new), descriptor.clusterings());
             tables.insert(descriptor.path.clone(), Arc::new(new));
             old
         };

@@ -5,6 +5,7 @@ use pando_txn::WriteSet;
 use pando_wal::FlushMode;
 
 use crate::catalog::descriptor::{Intent, TableDescriptor, CATALOG, NEXT_ID_KEY};
+use crate::catalog::foreign_key::References;
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::table::writes::State;
@@ -32,13 +33,28 @@ impl Db {
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 
         let mut content = self.catalog.content.lock();
+        let (mut is_ddl, mut has_keys) = (false, false);
+        let mut look_at = |table: Option<&TableDescriptor>| {
+            is_ddl |= table.is_some_and(|t| !t.temporary);
+            has_keys |= table.is_some_and(|t| !t.foreign_keys.is_empty());
+        };
+        for descriptor in &change.put {
+            look_at(Some(descriptor));
+            look_at(content.tables.values().find(|t| t.id == descriptor.id));
+        }
         if let Some((id, path)) = change.remove {
-            content.tables.remove(&path);
+            look_at(content.tables.remove(&path).as_ref());
             debug_assert!(content.tables.values().all(|t| t.id != id));
         }
         for descriptor in change.put {
             content.tables.retain(|_, t| t.id != descriptor.id);
             content.tables.insert(descriptor.path.clone(), descriptor);
+        }
+        if has_keys {
+            content.references = References::of(content.tables.values());
+        }
+        if is_ddl {
+            self.catalog.schema_changed();
         }
         content.intents.extend(change.intend);
         content.intents.retain(|(id, _)| !change.fulfil.contains(id));

@@ -2,7 +2,9 @@
 
 pub(crate) mod alter;
 pub(crate) mod change_catalog;
+pub(crate) mod damaged_keys;
 pub(crate) mod definitions;
+pub(crate) mod foreign_keys;
 pub(crate) mod gone;
 pub(crate) mod index_base;
 pub(crate) mod indexes;

@@ -39,11 +39,14 @@ use crate::catalog::definition::is_partition;
 use crate::catalog::descriptor::{
     compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
+use crate::catalog::foreign_key::NewName;
 use crate::catalog::Change;
 use crate::db::options::LogLevel;
 use crate::db::Db;
+use crate::ddl::foreign_keys::normalized;
 use crate::runtime::clock::seconds_since_1970;
 use crate::runtime::files::{check_durable, sync_parent, STATUS_FILE};
+use crate::table::clustering::Clustering;
 use crate::table::{Dict, Table};
 
 /// What it is written to first.
@@ -59,6 +62,7 @@ impl Db {
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
+        self.check_names(&descriptor)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
         let seqno = self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
@@ -88,6 +92,8 @@ impl Db {
             name: "main".into(),
             file: "main.pando".into(),
             has_filters: true,
+            unusable: None,
+            clustering: Clustering::None,
         }];
         for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
@@ -95,6 +101,8 @@ impl Db {
                 name: index.name.clone(),
                 file: key_file_name(position, &index.name),
                 has_filters: index.has_filters,
+                unusable: None,
+                clustering: index.clustering,
             });
         }
         Ok(TableDescriptor {
@@ -106,6 +114,7 @@ impl Db {
             created: seconds_since_1970(),
             layouts: spec.columns.clone().map(Layouts::new),
             definition: spec.definition.clone(),
+            foreign_keys: spec.foreign_keys.iter().cloned().map(normalized).collect(),
         })
     }
 
@@ -193,23 +202,13 @@ impl Db {
         }
         let descriptor =
             self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
-        let dir = table_dir(&self.base_dir, &path);
         let mut dicts = Vec::with_capacity(descriptor.dictionaries.len());
-        for dictionary in &descriptor.dictionaries {
-            let id = DictId(dictionary.id);
-            let dict = match self.dict(id) {
-                Some(dict) => dict,
-                None => {
-                    let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
-                    let dict = Arc::new(self.open_dict(&dir.join(&dictionary.file), id, config)?);
-                    self.dicts.write().insert(id, dict.clone());
-                    dict
-                }
-            };
-            dicts.push(dict);
+        for position in 0..descriptor.dictionaries.len() {
+            dicts.push(self.open_dict_of(&descriptor, position)?);
         }
         let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
-        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
+        let clusterings = descriptor.clusterings();
+        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)
@@ -257,6 +256,11 @@ impl Db {
 
     /// Renames a table, also into another database. Errors: no such table, or the new name is taken.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
+        self.rename_table_as(from, to, None)
+    }
+
+    /// The same; generated names of the table's foreign keys follow its name.
+    pub fn rename_table_as(&self, from: &str, to: &str, name: Option<NewName<'_>>) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let (from, to) = (normalize(from), normalize(to));
         let old =
@@ -268,16 +272,22 @@ impl Db {
             // EXCHANGE PARTITION and the like: the image is that of the table it comes from.
             new.definition.forget_image();
         }
+        let children = self.follow_name(&mut new, &from, name);
+        self.check_names(&new)?;
+        let old_children: Vec<TableDescriptor> =
+            children.iter().filter_map(|child| self.catalog.table(&child.path)).collect();
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         let gone = self.intent_gone(&old);
         let mut intend = vec![(id, intent)];
         intend.extend(gone.clone());
-        let seqno = self.change_catalog(Change { put: vec![new.clone()], intend, ..Change::default() })?;
+        let put = std::iter::once(new.clone()).chain(children).collect();
+        let seqno = self.change_catalog(Change { put, intend, ..Change::default() })?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
             let fulfil = std::iter::once(id).chain(gone.map(|(id, _)| id)).collect();
-            self.change_catalog(Change { put: vec![old], fulfil, ..Change::default() })?;
+            let put = std::iter::once(old).chain(old_children).collect();
+            self.change_catalog(Change { put, fulfil, ..Change::default() })?;
             return Err(error);
         }
         self.note_gone(gone);
@@ -363,6 +373,7 @@ impl Db {
             self.prepared.check_unused(descriptor)?;
         }
         let mut dicts = table.dicts.clone();
+        dicts.retain(|dict| !dict.is_unusable());
         dicts.sort_by_key(|dict| dict.id);
         let seqno = self.publish_truncate(&dicts)?;
         // The session of a temporary table may have a snapshot, and knows what it has emptied.
@@ -381,6 +392,7 @@ impl Db {
 
     /// Before files are removed: their space is given back later, without anybody waiting for it.
     pub(crate) fn keep_space(&self, dir: &Path, dictionaries: &[DictDescriptor]) {
+        self.keep_for_backup(dir, dictionaries);
         for dictionary in dictionaries {
             let dict = self.dict(DictId(dictionary.id));
             self.removed.keep(&*self.vfs, &dir.join(&dictionary.file), dict.as_ref().map(|dict| &dict.file));

@@ -132,8 +132,17 @@ impl Db {
     /// Runs background jobs until none is left, on the caller's thread: for databases opened with
     /// no background threads. Errors: the first job that fails ends it.
     pub fn run_jobs(&self) -> Result<(), Error> {
-        for dict in self.open_dicts() {
-            while !dict.is_dropped() && dict.tree.run_job()? {}
+        for dict in self.open_dicts().into_iter().filter(|dict| !dict.is_dropped()) {
+            loop {
+                match dict.tree.run_job() {
+                    Ok(true) if !dict.is_dropped() => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        self.note_failure(&dict.job_failure, "background job", &error);
+                        return Err(error);
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -164,6 +173,9 @@ impl Db {
         let age_micros = self.background.period_s.load(Ordering::Relaxed).saturating_mul(1_000_000);
         let ids: Vec<DictId> = self.dicts.read().keys().copied().collect();
         for dict in ids.into_iter().filter_map(|id| self.dict(id)) {
+            if dict.is_dropped() {
+                continue;
+            }
             let since = dict.dirty_since.load(Ordering::Acquire);
             if since == 0 && dict.is_dirty() {
                 // Jobs alone have changed the tree: what they replaced is free after a checkpoint. Or a counter was raised.
@@ -179,6 +191,7 @@ impl Db {
                 return;
             }
         }
+        self.mark_failing_keys();
         self.relieve_log();
         self.trim_log();
         self.tell_who_holds_log(now);
@@ -198,12 +211,17 @@ impl Db {
             .map(|held| held.needs_from)
             .chain(self.prepared.needed_from())
             .min();
+        if self.wal.is_held() {
+            // A backup copies it; that does not take long.
+            return;
+        }
         let mut tried = 0;
         let is_too_much = || self.wal.kept_bytes() > self.log_kept_bytes_max || self.wal.lacks_space();
         while is_too_much() && tried < 64 {
             let oldest = self
                 .open_dicts()
                 .into_iter()
+                .filter(|dict| !dict.is_dropped())
                 .filter_map(|dict| dict.tree.oldest_unwritten().map(|seqno| (seqno, dict)))
                 .min_by_key(|(seqno, _)| *seqno);
             let Some((seqno, dict)) = oldest else { return };
@@ -250,7 +268,8 @@ impl Db {
             );
             held.push((unrecovered.needs_from, Some(text)));
         }
-        let dicts = self.open_dicts().into_iter().filter_map(|dict| {
+        let dicts = self.open_dicts().into_iter().filter(|dict| !dict.is_dropped());
+        let dicts = dicts.filter_map(|dict| {
             let failing = dict.checkpoint_failure.get().map(|error| {
                 format!(
                     "it is kept for {}, which cannot be checkpointed: {error}",

@@ -126,7 +126,8 @@ impl Db {
             // What others did with it before they let go is seen.
             fence(Ordering::Acquire);
             // The counter, too: it may have been raised by one who was rolled back since the checkpoint.
-            is_alone && is_clean(dict) && !dict.is_dirty() && !self.is_kept_from_snapshots(dict)
+            let is_written = dict.is_unusable() || (is_clean(dict) && !dict.is_dirty());
+            is_alone && is_written && !self.is_kept_from_snapshots(dict)
         };
         if !idle.dicts().iter().all(is_unused) {
             return;
@@ -153,6 +154,9 @@ impl Db {
 
 /// Whether the file has every commit, durably.
 fn is_clean(dict: &Arc<Dict>) -> bool {
+    if dict.is_unusable() {
+        return true;
+    }
     dict.dirty_since.load(Ordering::Acquire) == 0
         && dict.is_secure.load(Ordering::Acquire)
         && !dict.tree.is_dirty()

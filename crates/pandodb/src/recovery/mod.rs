@@ -51,6 +51,7 @@ const UNRESOLVED: Seqno = Seqno::MAX;
 struct Known {
     path: PathBuf,
     config: TreeConfig,
+    is_index: bool,
 }
 
 struct Recovery<'a> {
@@ -62,6 +63,8 @@ struct Recovery<'a> {
     known: HashMap<DictId, Known>,
     dicts: BTreeMap<DictId, Opened>,
     held_log: HashMap<DictId, Unrecovered>,
+    /// Indexes that cannot be opened, or are not as the log has them.
+    damaged_keys: HashMap<DictId, Unrecovered>,
     /// Runs that the log has dictionaries adopt, and the commits that do.
     adoptions: HashMap<DictId, Vec<(Seqno, RunMeta)>>,
     /// Of the first pass: runs of prepared batches, by their seqno.
@@ -101,6 +104,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         known: HashMap::new(),
         dicts: BTreeMap::new(),
         held_log: HashMap::new(),
+        damaged_keys: HashMap::new(),
         adoptions: HashMap::new(),
         prepared_runs: BTreeMap::new(),
         prepared: BTreeMap::new(),
@@ -126,7 +130,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
             &format!("recovery replayed {records} records of {batches} transactions in {ms} ms"),
         );
     }
-    let Recovery { cache, horizon, dicts, held_log, .. } = recovery;
+    let Recovery { cache, horizon, dicts, held_log, damaged_keys, .. } = recovery;
     Ok(Parts {
         vfs,
         metrics,
@@ -138,6 +142,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         private: private_of(&dicts),
         dicts: dicts.into_iter().map(|(id, opened)| (id, opened.dict)).collect(),
         held_log,
+        damaged_keys,
         unresolved,
         lock,
     })
@@ -368,9 +373,12 @@ impl Recovery<'_> {
     fn know_tables(&mut self, content: &Content) {
         for table in content.tables.values().filter(|table| !table.temporary) {
             let dir = table_dir(&self.options.base_dir, &table.path);
-            for dictionary in &table.dictionaries {
+            for (position, dictionary) in table.dictionaries.iter().enumerate() {
+                if dictionary.unusable.is_some() {
+                    continue;
+                }
                 let config = dictionary.tree_config(&self.options.tree, table.compression());
-                let known = Known { path: dir.join(&dictionary.file), config };
+                let known = Known { path: dir.join(&dictionary.file), config, is_index: position > 0 };
                 self.known.insert(DictId(dictionary.id), known);
             }
         }
@@ -554,11 +562,13 @@ impl Recovery<'_> {
 
     /// Opens a dictionary that the log names. False: it was dropped, or its file is damaged.
     fn open_known(&mut self, needs_from: Seqno, id: DictId) -> bool {
-        if self.held_log.contains_key(&id) {
+        if self.held_log.contains_key(&id) || self.damaged_keys.contains_key(&id) {
             return false;
         }
         let Some(known) = self.known.get(&id) else { return false };
-        match self.open_dict(id, &known.path, known.config) {
+        let open = || self.open_dict(id, &known.path, known.config);
+        // A key is given up for damage: it may be the reading that was bad.
+        match open().or_else(|error| if known.is_index && error.is_damage() { open() } else { Err(error) }) {
             Ok(opened) => {
                 self.dicts.insert(id, opened);
                 true
@@ -571,6 +581,10 @@ impl Recovery<'_> {
     }
 
     fn hold_log(&mut self, id: DictId, needs_from: Seqno, error: Error) {
+        if error.is_damage() && self.known.get(&id).is_some_and(|known| known.is_index) {
+            self.damaged_keys.insert(id, Unrecovered { needs_from, error });
+            return;
+        }
         let text = format!("a table cannot be recovered; its part of the log is kept: {error}");
         (self.options.log)(LogLevel::Error, &text);
         self.held_log.insert(id, Unrecovered { needs_from, error });

@@ -25,8 +25,11 @@ impl Db {
         let mut parts = recover(&options, vfs, log_vfs)?;
         let (unresolved, private) =
             (std::mem::take(&mut parts.unresolved), std::mem::take(&mut parts.private));
+        let damaged_keys = std::mem::take(&mut parts.damaged_keys);
         let db = Db::assemble(options, parts, &unresolved);
+        db.settle_damaged_keys(damaged_keys);
         db.restore_prepared(unresolved, private)?;
+        db.backups.remove_leftovers(&*db.vfs)?;
         db.finish_intents();
         db.background.start(&db)?;
         Ok(db)

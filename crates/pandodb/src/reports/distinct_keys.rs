@@ -29,6 +29,9 @@ impl Db {
         anew: bool,
         ends: &mut KeyEnds<'_>,
     ) -> Result<Option<Arc<Distinct>>> {
+        if table.is_unusable(index) {
+            return Ok(None);
+        }
         let statistics = &table.dicts[index].key_statistics;
         let rows = table.rows_estimate();
         let known = statistics.known.lock().clone();

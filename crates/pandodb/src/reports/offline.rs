@@ -29,7 +29,7 @@ pub struct OfflineDict {
 }
 
 #[derive(Debug)]
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Horizon for Nobody {
     fn snapshots(&self) -> Vec<Seqno> {
@@ -75,6 +75,16 @@ fn open_one(
     let context = RunContext { file, cache: cache.clone(), metrics: Arc::new(Metrics::default()) };
     let tree = Tree::open(context, &superblock, TreeConfig::default(), Arc::new(Nobody))?;
     Ok((superblock, tree))
+}
+
+/// Reads every block of a tree file and checks checksums, order and counts.
+///
+/// # Errors
+/// The first that is wrong.
+pub fn verify_file(path: &Path, dict: u64) -> Result<()> {
+    let vfs: Arc<dyn Vfs> = RealVfs::new(false);
+    let cache = BlockCache::new(CACHE_BYTES, Arc::default());
+    open_one(&vfs, path, DictId(dict), &cache)?.1.verify()
 }
 
 /// Prints the batches of a log file.

@@ -17,6 +17,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"],
     ),
     ("CHECKPOINTS", &["checkpoint"]),
+    ("BACKUP", &["backup_"]),
     ("LOCKS", &["row_lock", "rows_locked", "deadlocks"]),
     (
         "TRANSACTIONS",

@@ -1,7 +1,7 @@
 //! One dictionary of an open table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pando_base::{DictId, Result, Seqno};
 use pando_storage::TreeFile;
@@ -52,6 +52,8 @@ pub struct Dict {
     pub(crate) readable_from: AtomicU64,
     /// Its table has not got the name yet that it is for ([`TableSpec::interim`](crate::catalog::descriptor::TableSpec)).
     pub(crate) is_interim: AtomicBool,
+    /// Of an index: why nobody reads it or writes to it any more (`damaged_keys`).
+    pub(crate) unusable: OnceLock<String>,
 }
 
 impl Dict {
@@ -74,6 +76,7 @@ impl Dict {
             checkpoint_failure: Failure::default(),
             readable_from: AtomicU64::new(0),
             is_interim: AtomicBool::new(false),
+            unusable: OnceLock::new(),
         }
     }
 
@@ -110,6 +113,7 @@ impl Dict {
 
     /// Refuses a snapshot from before what it would read was there.
     pub(crate) fn check_readable(&self, seqno: Seqno) -> crate::error::Result<()> {
+        self.check_usable()?;
         match seqno < self.readable_from.load(Ordering::Acquire) {
             true => Err(crate::error::Error::DefinitionChanged),
             false => Ok(()),
@@ -122,7 +126,21 @@ impl Dict {
             || self.tree.durable_auto_increment() != self.auto_increment.load(Ordering::Acquire)
     }
 
+    /// Nothing is done for it in the background any more, and no log is kept for it: it was dropped, or it is to be built anew.
     pub(crate) fn is_dropped(&self) -> bool {
-        self.dropped.load(Ordering::Acquire)
+        self.dropped.load(Ordering::Acquire) || self.is_unusable()
+    }
+
+    /// Whether it is a damaged index.
+    pub fn is_unusable(&self) -> bool {
+        self.unusable.get().is_some()
+    }
+
+    /// Refuses to use a damaged index.
+    pub(crate) fn check_usable(&self) -> crate::error::Result<()> {
+        match self.unusable.get() {
+            Some(reason) => Err(crate::error::Error::KeyUnusable { reason: reason.clone() }),
+            None => Ok(()),
+        }
     }
 }

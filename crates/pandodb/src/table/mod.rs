@@ -1,6 +1,7 @@
 //! Open tables and their dictionaries.
 
 pub(crate) mod building;
+pub(crate) mod clustering;
 pub(crate) mod dict;
 pub(crate) mod entry;
 pub(crate) mod key_statistics;
@@ -8,7 +9,7 @@ pub(crate) mod row_count;
 pub(crate) mod spill;
 pub(crate) mod writes;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
@@ -18,6 +19,7 @@ use pando_column::Shapes;
 use pando_tree::Estimate;
 
 use crate::table::building::Building;
+use crate::table::clustering::Clustering;
 
 pub use dict::Dict;
 
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     pub hidden_key: Mutex<u64>,
     /// Objects of an earlier generation do not know all indexes that a write must reach.
     pub writable_from: AtomicU64,
+    /// Some index is, or was, unusable.
+    pub has_unusable: AtomicBool,
 }
 
 /// An open table: dictionary 0 holds the rows, the others are its secondary indexes. What they are, and
@@ -67,6 +71,8 @@ pub struct Table {
     pub(crate) building: Vec<Arc<Building>>,
     /// What rows consist of; not known for tables that were created without.
     pub(crate) layouts: Option<Arc<Layouts>>,
+    /// Which dictionaries have rows, too.
+    clusterings: Vec<Clustering>,
 }
 
 impl Table {
@@ -77,21 +83,35 @@ impl Table {
             path: Mutex::new(path.to_owned()),
             hidden_key: Mutex::new(0),
             writable_from: AtomicU64::new(0),
+            has_unusable: AtomicBool::new(dicts.iter().any(|dict| dict.is_unusable())),
         };
-        Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
+        let (shared, building, clusterings) = (Arc::new(shared), Vec::new(), Vec::new());
+        Table { shared, generation: 0, dicts, building, layouts: None, clusterings }
     }
 
-    /// Whose rows have these columns. The tree is told, which writes them apart from now on.
-    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>) -> Table {
+    /// Whose rows have these columns; `clusterings` says which of its dictionaries have rows, too. The trees are told, and write
+    /// the columns apart from now on.
+    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>, clusterings: Vec<Clustering>) -> Table {
         let shapes = layouts.as_ref().map_or_else(Shapes::default, |layouts| Shapes::of(layouts));
         self.rows().tree.set_shapes(Arc::new(shapes));
-        Table { layouts, ..self }
+        for (dict, clustering) in self.dicts.iter().zip(&clusterings).skip(1) {
+            if !clustering.is_none() {
+                dict.tree.set_shapes(clustering.shapes(layouts.as_deref()));
+            }
+        }
+        Table { layouts, clusterings, ..self }
     }
 
     /// The same table with other indexes.
     pub(crate) fn next_generation(&self, dicts: Vec<Arc<Dict>>, building: Vec<Arc<Building>>) -> Table {
         let (shared, layouts) = (self.shared.clone(), self.layouts.clone());
-        Table { shared, generation: self.generation + 1, dicts, building, layouts }
+        let clusterings = self.clusterings.clone();
+        Table { shared, generation: self.generation + 1, dicts, building, layouts, clusterings }
+    }
+
+    /// Whether entries of dictionary `index` hold rows; those of dictionary 0 are rows.
+    pub fn clustering(&self, index: usize) -> Clustering {
+        self.clusterings.get(index).copied().unwrap_or_default()
     }
 
     /// Whether this object knows all indexes there are.
@@ -108,6 +128,16 @@ impl Table {
     /// How many entries a row has.
     pub fn entries(&self) -> usize {
         self.dicts.len() + self.building.len()
+    }
+
+    /// Whether the table has, or had, an index that is [unusable](Table::is_unusable).
+    pub fn has_unusable(&self) -> bool {
+        self.shared.has_unusable.load(Ordering::Acquire)
+    }
+
+    /// Whether a dictionary is an index that is damaged: reads by it are refused.
+    pub fn is_unusable(&self, index: usize) -> bool {
+        self.dicts[index].is_unusable()
     }
 
     /// The dictionaries: rows first, then the indexes in the order of the table's definition.

@@ -67,7 +67,7 @@ use pando_base::{pause, DictId, Error as EngineError, Kind, Seqno};
 use pando_run::Run;
 use pando_wal::{Appended, BatchBuilder, Entry, FlushMode};
 
-use crate::catalog::descriptor::{table_dir, TableDescriptor};
+use crate::catalog::descriptor::TableDescriptor;
 use crate::db::options::LogLevel;
 use crate::db::prepared::{Detached, Found, Ordered, Phase, Prepared, PrivateRuns, Unresolved};
 use crate::db::Db;
@@ -394,9 +394,9 @@ impl Db {
         for entry in batch.entries() {
             let entry = entry?;
             let dict = match self.dict_of_prepared(entry.dict()) {
-                Ok(Some(dict)) => dict,
-                // Dropped since, or temporary.
-                Ok(None) => continue,
+                Ok(Some(dict)) if !dict.is_unusable() => dict,
+                // Dropped since, or temporary; or an index that is to be built anew.
+                Ok(_) => continue,
                 Err(error) => {
                     unusable = Some(error);
                     continue;
@@ -436,14 +436,8 @@ impl Db {
         }
         let has_it = |t: &TableDescriptor| !t.temporary && t.dictionaries.iter().any(|d| d.id == id.0);
         let Some(table) = self.catalog.tables(has_it).pop() else { return Ok(None) };
-        let Some(dictionary) = table.dictionaries.iter().find(|d| d.id == id.0) else {
-            return Ok(None);
-        };
-        let path = table_dir(&self.base_dir, &table.path).join(&dictionary.file);
-        let config = dictionary.tree_config(&self.tree_config, table.compression());
-        let dict = Arc::new(self.open_dict(&path, id, config)?);
-        self.dicts.write().insert(id, dict.clone());
-        Ok(Some(dict))
+        let position = table.dictionaries.iter().position(|d| d.id == id.0);
+        position.map(|position| self.open_dict_of(&table, position)).transpose()
     }
 }
 

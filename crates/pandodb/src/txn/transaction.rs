@@ -315,6 +315,7 @@ impl Txn {
     /// Newest committed version of one key, or the transaction's own; locks nothing.
     pub fn get_latest(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let dict = &table.dicts[index];
+        dict.check_usable()?;
         if let Some(own) = self.own(dict, key)? {
             return Ok(own);
         }
@@ -333,6 +334,7 @@ impl Txn {
         wait: LockWait,
     ) -> Result<LockedRead> {
         let dict = &table.dicts[index];
+        dict.check_usable()?;
         if self.lock(dict, key, mode, wait)?.is_none() {
             return Ok(LockedRead::Skipped);
         }

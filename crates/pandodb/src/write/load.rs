@@ -137,6 +137,7 @@ impl Txn {
         assert_eq!(unique.len(), table.dicts().len(), "each dictionary is told of");
         // An index that is being built would miss the rows.
         if !table.is_writable()
+            || table.has_unusable()
             || !table.building.is_empty()
             || !self.lock_whole(table)
             || !self.is_empty_here(table)?

@@ -62,9 +62,9 @@ impl Txn {
                 self.claim(dict, index, entry.key, duplicates)?;
             }
         }
-        table.dicts.iter().for_each(|dict| self.touch(dict));
+        let row = table.dicts.iter().zip(entries).filter(|(dict, _)| !dict.is_unusable());
+        row.clone().for_each(|(dict, _)| self.touch(dict));
         building.touch(self);
-        let row = table.dicts.iter().zip(entries);
         let new = row.clone().map(|(dict, entry)| (dict, entry.key));
         self.write_when_free(new, LockWait::Default, |writes| {
             row.for_each(|(dict, entry)| writes.put(dict.id, entry.key, entry.value));
@@ -121,7 +121,8 @@ impl Txn {
                 self.claim(dict, index, after.key, LockMode::Shared)?;
             }
         }
-        let changed = (0..table.dicts.len()).filter(|index| changes.is_changed(*index));
+        let is_written = |index: &usize| changes.is_changed(*index) && !table.dicts[*index].is_unusable();
+        let changed = (0..table.dicts.len()).filter(is_written);
         changed.clone().for_each(|index| self.touch(&table.dicts[index]));
         building.touch(self);
         let inserted = changed.clone().filter(|index| changes.is_moved(*index));
@@ -148,7 +149,7 @@ impl Txn {
         let building = BuildingOps::new(table, old, &[])?;
         self.lock_old(table, old)?;
         building.touch(self);
-        for (dict, entry) in table.dicts.iter().zip(old) {
+        for (dict, entry) in table.dicts.iter().zip(old).filter(|(dict, _)| !dict.is_unusable()) {
             self.write_delete(dict, entry.key);
         }
         let mut writes = self.writes.write();
@@ -179,6 +180,7 @@ impl Txn {
 
     /// Locks a key that is about to be inserted and makes sure that it is free. `duplicates`: how it is locked if not.
     fn claim(&mut self, dict: &Arc<Dict>, index: usize, key: &[u8], duplicates: LockMode) -> Result<()> {
+        dict.check_usable()?;
         self.wait_for_gaps_first(dict, key)?;
         let existing = match duplicates {
             LockMode::Shared => self.lock_free_or_share(dict, key)?,

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use pando_base::{Error, Seqno};
 use pando_run::Run;
 
-use crate::busy::BusyTable;
 use crate::compact::merge_window;
+use crate::job_claims::BusyTable;
 use crate::jobs::{CompactPlan, Plan};
 use crate::memtable::MemtableState;
 use crate::node::{is_wasteful, Body, KeyRange, Node, SCORE_DUE};
