@@ -130,7 +130,10 @@ class Runner:
     def _compare_pushdown(self, step, first):
         other = self.sides[0].without_pushdown(step)
         warns_by_plan = re.search(r"HAVING|JOIN|\(SELECT|LIMIT|OVER|UNION|EXCEPT|INTERSECT|EXECUTE", step.sql)
-        if first[:2] == other[:2] and (warns_by_plan or first[0] == "error" or first[2] == other[2]):
+        if first[:2] == other[:2]:
+            if first[0] != "error" and not warns_by_plan and first[2] != other[2]:
+                # Looking for ranges of keys warns, too. `matrix.sh` compares warnings of tables without keys.
+                self.counts["stated: pushdown: other warnings"] += 1
             return
         if first[:2] != other[:2] and (known.may_depend_on_evaluation(first, other) or self._depends_on_plan(step, first, other)):
             self.counts["stated: pushdown: the answer depends on the plan"] += 1
