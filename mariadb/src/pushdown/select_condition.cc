@@ -230,8 +230,11 @@ bool Select_translator::between(Item_func *function, Said *said)
 
 bool Select_translator::in_list(Item_func *function, Said *said)
 {
-  Item_func_opt_neg *in= static_cast<Item_func_opt_neg *>(function);
+  Item_func_in *in= static_cast<Item_func_in *>(function);
   Item **arguments= function->arguments();
+  /* Of a list of texts and numbers the server makes texts, for some character sets, and compares the numbers as numbers all the same. */
+  if (arguments[0]->cmp_type() == STRING_RESULT && !in->arg_types_compatible)
+    return refuse("IN of texts and others");
   if (arguments[0]->cols() != 1 || function->argument_count() > 4096)
     return refuse("IN of rows");
   std::string bytes;
