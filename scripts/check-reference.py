@@ -3,9 +3,9 @@
 
     scripts/check-reference.py
 
-Read are: system variables (mariadb/src/variables.cc: name, scope, default, range), status counters
-(crates/base/src/metrics.rs), table options (mariadb/src/ddl.cc), tables of INFORMATION_SCHEMA and their columns
-(mariadb/src/plugin.cc, information_schema.cc), and errors (mariadb/src/errors.cc). The meanings are written by hand. Lines of
+Read are: system variables (mariadb/src/server/variables.cc: name, scope, default, range), status counters
+(crates/base/src/metrics.rs), table options (mariadb/src/ddl/ddl.cc), tables of INFORMATION_SCHEMA and their columns
+(mariadb/src/server/plugin.cc, information_schema.cc), and errors (mariadb/src/server/errors.cc). The meanings are written by hand. Lines of
 the error log that the handbook explains must stand in the source as well (docs/handbook.md, "Messages in the error log").
 """
 import pathlib
@@ -93,7 +93,7 @@ def arguments(text):
 
 
 def system_variables():
-    code = source("mariadb/src/variables.cc")
+    code = source("mariadb/src/server/variables.cc")
     constants = {"CACHE_SIZE_MIN": number(re.search(r"CACHE_SIZE_MIN= ([^;]+);", code)[1], {})}
     wanted = {}
     for macro, kind, body in re.findall(r"^static MYSQL_(SYS|THD)VAR_(\w+)\((.*?)\);$", code, re.S | re.M):
@@ -126,7 +126,7 @@ def counters():
 
 def table_options():
     wanted = {}
-    code = source("mariadb/src/ddl.cc")
+    code = source("mariadb/src/ddl/ddl.cc")
     for name, values, default in re.findall(r'HA_TOPTION_ENUM\("(\w+)", \w+, "([^"]+)", (\d+)\)', code):
         names = values.split(",")
         wanted[name] = [", ".join(f"`{value}`" for value in names), f"`{names[int(default)]}`"]
@@ -138,12 +138,12 @@ def table_options():
 
 
 def schema_tables():
-    code = source("mariadb/src/information_schema.cc")
+    code = source("mariadb/src/reports/information_schema.cc")
     constants = dict(re.findall(r"static const uint (\w+)= (\d+);", code))
     columns_of = dict(re.findall(r"int init_(\w+)_table\(.*?return init\(schema_table, (\w+),", code, re.S))
     wanted = {}
     for name, init in re.findall(r'PANDO_INFORMATION_SCHEMA_TABLE\("(\w+)", .*?pando::init_(\w+)_table\)',
-                                 source("mariadb/src/plugin.cc")):
+                                 source("mariadb/src/server/plugin.cc")):
         array = re.search(rf"ST_FIELD_INFO {columns_of[init]}\[\]=\n\{{(.*?)\n\}};", code, re.S)[1]
         wanted[name] = {}
         for column, kind, null in re.findall(r'Show::Column\("(\w+)", Show::(.*?), (NOT_NULL|NULLABLE)\)', array):
@@ -156,7 +156,7 @@ def schema_tables():
 
 
 def errors():
-    code = source("mariadb/src/errors.cc")
+    code = source("mariadb/src/server/errors.cc")
     found = re.findall(r"^  \{PANDO_STATUS_(\w+), +(\w+), +([\w |]+)\},", code, re.M)
     wanted = {status: (error, flags) for status, error, flags in found}
     if len(wanted) != len(re.findall(r"^  \{PANDO_STATUS_", code, re.M)):

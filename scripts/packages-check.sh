@@ -16,7 +16,7 @@ check_syntax() {
 check_settings() {
     local name
     for name in $(sed -n 's/^#loose_pando_\([a-z_]*\) = .*/\1/p' packaging/pando.cnf); do
-        grep -qE "(SYSVAR|THDVAR)_[A-Z]+\($name," mariadb/src/variables.cc ||
+        grep -qE "(SYSVAR|THDVAR)_[A-Z]+\($name," mariadb/src/server/variables.cc ||
             die "packaging/pando.cnf has pando_$name, which is no variable"
     done
 }

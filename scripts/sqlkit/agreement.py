@@ -51,7 +51,7 @@ def _indexes(session, database, table):
     indexes = {}
     for index, column, prefix, nullable in session.query(
             "SELECT index_name, column_name, sub_part, nullable FROM information_schema.statistics "
-            f"WHERE table_schema = '{database}' AND table_name = '{table}' "
+            f"WHERE table_schema = '{database}' AND table_name = '{table}' AND ignored = 'NO' "
             "ORDER BY index_name, seq_in_index").rows:
         part = _Part(column.decode(), prefix is not None, nullable == b"YES")
         indexes.setdefault(index.decode(), []).append(part)
@@ -77,9 +77,11 @@ def _whole_row_statements(forced, parts, columns):
         return [f"SELECT {_sums(columns)} FROM {forced} WHERE `{first.column}` IS {what}"
                 for what in ("NULL", "NOT NULL")]
     if first.prefix:
-        return [f"SELECT {_sums(columns)} FROM {forced} WHERE `{first.column}` >= ''"]
+        # Control characters come before the blanks that a short text is filled with.
+        return [f"SELECT {_sums(columns)} FROM {forced} WHERE `{first.column}` {what} ''" for what in (">=", "<")]
     order = ", ".join(f"`{part.column}`" for part in parts if not part.prefix)
-    return [f"SELECT {_sums(columns)} FROM (SELECT * FROM {forced} ORDER BY {order} LIMIT 1000000000) AS t"]
+    every = ", ".join(f"`{column}`" for column in columns)  # with invisible ones
+    return [f"SELECT {_sums(columns)} FROM (SELECT {every} FROM {forced} ORDER BY {order} LIMIT 1000000000) AS t"]
 
 
 def _uses(session, statement, index):

@@ -16,6 +16,7 @@ _CAPABILITIES = (_LONG_PASSWORD | _LONG_FLAG | _PROTOCOL_41 | _TRANSACTIONS | _S
                  | _MULTI_RESULTS | _PLUGIN_AUTH)
 _CHARSET_UTF8MB4_GENERAL_CI = 45
 _PACKET_BYTES_MAX = 0xFFFFFF
+_MORE_RESULTS = 0x8
 
 
 class SqlError(Exception):
@@ -33,11 +34,11 @@ class ConnectionLost(Exception):
 class Result:
     """The answer to one statement; `rows` holds tuples of bytes or None."""
 
-    __slots__ = ("columns", "rows", "affected", "insert_id", "warnings")
+    __slots__ = ("columns", "rows", "affected", "insert_id", "warnings", "status")
 
-    def __init__(self, columns=(), rows=(), affected=0, insert_id=0, warnings=0):
+    def __init__(self, columns=(), rows=(), affected=0, insert_id=0, warnings=0, status=0):
         self.columns, self.rows = columns, rows
-        self.affected, self.insert_id, self.warnings = affected, insert_id, warnings
+        self.affected, self.insert_id, self.warnings, self.status = affected, insert_id, warnings, status
 
 
 class Connection:
@@ -95,7 +96,14 @@ class Connection:
         return bool(select.select([self._socket], [], [], seconds)[0])
 
     def receive(self):
-        """Second half of `query`: the answer to the statement sent last."""
+        """Second half of `query`: the answer to the statement sent last. Of several results, as CALL gives them, the first."""
+        result = self._receive_one()
+        more = result
+        while more.status & _MORE_RESULTS:
+            more = self._receive_one()
+        return result
+
+    def _receive_one(self):
         packet = self._read()
         if packet[0] == 0x00:
             return _ok(packet)
@@ -144,8 +152,8 @@ class Connection:
         while True:
             packet = self._read()
             if packet[0] == 0xFE and len(packet) < 9:
-                warnings, = struct.unpack_from("<H", packet, 1)
-                return Result(columns, rows, len(rows), 0, warnings)
+                warnings, status = struct.unpack_from("<HH", packet, 1)
+                return Result(columns, rows, len(rows), 0, warnings, status)
             if packet[0] == 0xFF:
                 raise _error(packet)
             rows.append(_cells(packet, column_count))
@@ -216,8 +224,8 @@ def _column_name(packet):
 def _ok(packet):
     affected, at = _length(packet, 1)
     insert_id, at = _length(packet, at)
-    _, warnings = struct.unpack_from("<HH", packet, at)
-    return Result((), (), affected, insert_id, warnings)
+    status, warnings = struct.unpack_from("<HH", packet, at)
+    return Result((), (), affected, insert_id, warnings, status)
 
 
 def _error(packet):

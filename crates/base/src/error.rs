@@ -124,6 +124,16 @@ impl Error {
         matches!(self, Error::DiskFull { .. })
     }
 
+    /// Whether a file is damaged or lost, for all that its bytes tell. What the system refuses (EIO, no permission) may be read later.
+    pub fn is_damage(&self) -> bool {
+        const EISDIR: i32 = 21;
+        match self {
+            Error::Corruption { .. } | Error::NotFound { .. } => true,
+            Error::Io { source, .. } => source.raw_os_error() == Some(EISDIR),
+            _ => false,
+        }
+    }
+
     /// Whether the system lacked something for the moment (space, open files, memory) or was interrupted. Such a request
     /// has done nothing, unless it was a sync: it may be made again as it was.
     pub fn is_shortage(&self) -> bool {
@@ -153,6 +163,7 @@ mod tests {
         let other = Error::io("write", Path::new("/t/main.pando"), 0, io::Error::from_raw_os_error(5));
         assert!(matches!(other, Error::Io { .. }), "{other}");
         assert!(full.is_shortage() && !other.is_shortage());
+        assert!(!other.is_damage() && !full.is_damage());
         let no_files = Error::io("open", Path::new("/t/main.pando"), 0, io::Error::from_raw_os_error(24));
         assert!(no_files.is_shortage() && !no_files.is_transient(), "{no_files}");
     }

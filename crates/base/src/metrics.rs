@@ -63,6 +63,8 @@ metrics! {
     log_sync_time: "time in syncs of log files",
     log_waits: "commits that waited for a log write or sync of another",
     log_wait_time: "time in those waits",
+    backup_held_bytes: "bytes of tables that would be free without the backup being taken",
+    backup_files_left: "files that it has still to copy",
     log_kept_bytes: "log files kept for recovery now",
     memtable_bytes: "bytes in memtables now",
     buffer_bytes: "bytes in large buffers now, cache and memtables included, updated once a second",

@@ -111,12 +111,206 @@ enum PandoStatus
    * A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
    */
   PANDO_STATUS_BUG = 19,
+  /**
+   * The key that is asked for, or would have to say whether it has a value, is damaged.
+   */
+  PANDO_STATUS_KEY_UNUSABLE = 20,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
 typedef enum PandoStatus PandoStatus;
 #else
 typedef int32_t PandoStatus;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
+ */
+enum PandoColumnKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * An integer with a sign, little-endian.
+   */
+  PANDO_COLUMN_KIND_SIGNED = 0,
+  /**
+   * An integer without a sign, little-endian.
+   */
+  PANDO_COLUMN_KIND_UNSIGNED = 1,
+  /**
+   * IEEE 754, little-endian.
+   */
+  PANDO_COLUMN_KIND_FLOAT = 2,
+  /**
+   * Bytes that memcmp orders.
+   */
+  PANDO_COLUMN_KIND_BYTES = 3,
+  /**
+   * Bits, most significant byte first.
+   */
+  PANDO_COLUMN_KIND_BIT = 4,
+  /**
+   * The number of a member, little-endian.
+   */
+  PANDO_COLUMN_KIND_ENUM = 5,
+  /**
+   * A bit for each member, little-endian.
+   */
+  PANDO_COLUMN_KIND_SET = 6,
+  /**
+   * At most `size` bytes, without the filling.
+   */
+  PANDO_COLUMN_KIND_CHAR = 7,
+  /**
+   * At most `size` bytes.
+   */
+  PANDO_COLUMN_KIND_VARCHAR = 8,
+  /**
+   * `size` bytes hold the length of every value.
+   */
+  PANDO_COLUMN_KIND_BLOB = 9,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoColumnKind PandoColumnKind;
+#else
+typedef uint32_t PandoColumnKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How what is written to leaves is compressed.
+ */
+enum PandoCompression
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * zstd at the level given.
+   */
+  PANDO_COMPRESSION_ZSTD = 0,
+  /**
+   * lz4.
+   */
+  PANDO_COMPRESSION_LZ4 = 1,
+  /**
+   * Not at all.
+   */
+  PANDO_COMPRESSION_NONE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoCompression PandoCompression;
+#else
+typedef uint32_t PandoCompression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Why a query was not answered.
+ */
+enum PandoAnalyticWhy
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It was.
+   */
+  PANDO_ANALYTIC_WHY_ANSWERED = 0,
+  /**
+   * Something in it is not computed here, or its rows have no exact answer.
+   */
+  PANDO_ANALYTIC_WHY_UNSUPPORTED = 1,
+  /**
+   * Memory.
+   */
+  PANDO_ANALYTIC_WHY_MEMORY = 2,
+  /**
+   * A number that is too large.
+   */
+  PANDO_ANALYTIC_WHY_OVERFLOW = 3,
+  /**
+   * Texts that are equal and not the same.
+   */
+  PANDO_ANALYTIC_WHY_UNDETERMINED = 4,
+  /**
+   * It is not wanted any more.
+   */
+  PANDO_ANALYTIC_WHY_STOPPED = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoAnalyticWhy PandoAnalyticWhy;
+#else
+typedef uint32_t PandoAnalyticWhy;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What an answer's value is.
+ */
+enum PandoAnalyticForm
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * NULL.
+   */
+  PANDO_ANALYTIC_FORM_NULL = 0,
+  /**
+   * A number without its point.
+   */
+  PANDO_ANALYTIC_FORM_NUMBER = 1,
+  /**
+   * A DOUBLE.
+   */
+  PANDO_ANALYTIC_FORM_REAL = 2,
+  /**
+   * A text.
+   */
+  PANDO_ANALYTIC_FORM_TEXT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoAnalyticForm PandoAnalyticForm;
+#else
+typedef uint32_t PandoAnalyticForm;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -263,92 +457,6 @@ enum PandoDefinitionState
 typedef enum PandoDefinitionState PandoDefinitionState;
 #else
 typedef uint32_t PandoDefinitionState;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
- * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
- */
-enum PandoColumnKind
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * An integer with a sign, little-endian.
-   */
-  PANDO_COLUMN_KIND_SIGNED = 0,
-  /**
-   * An integer without a sign, little-endian.
-   */
-  PANDO_COLUMN_KIND_UNSIGNED = 1,
-  /**
-   * IEEE 754, little-endian.
-   */
-  PANDO_COLUMN_KIND_FLOAT = 2,
-  /**
-   * Bytes that memcmp orders.
-   */
-  PANDO_COLUMN_KIND_BYTES = 3,
-  /**
-   * Bits, most significant byte first.
-   */
-  PANDO_COLUMN_KIND_BIT = 4,
-  /**
-   * The number of a member, little-endian.
-   */
-  PANDO_COLUMN_KIND_ENUM = 5,
-  /**
-   * A bit for each member, little-endian.
-   */
-  PANDO_COLUMN_KIND_SET = 6,
-  /**
-   * At most `size` bytes, without the filling.
-   */
-  PANDO_COLUMN_KIND_CHAR = 7,
-  /**
-   * At most `size` bytes.
-   */
-  PANDO_COLUMN_KIND_VARCHAR = 8,
-  /**
-   * `size` bytes hold the length of every value.
-   */
-  PANDO_COLUMN_KIND_BLOB = 9,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoColumnKind PandoColumnKind;
-#else
-typedef uint32_t PandoColumnKind;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
- * How what is written to leaves is compressed.
- */
-enum PandoCompression
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * zstd at the level given.
-   */
-  PANDO_COMPRESSION_ZSTD = 0,
-  /**
-   * lz4.
-   */
-  PANDO_COMPRESSION_LZ4 = 1,
-  /**
-   * Not at all.
-   */
-  PANDO_COMPRESSION_NONE = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoCompression PandoCompression;
-#else
-typedef uint32_t PandoCompression;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -645,6 +753,11 @@ typedef uint32_t PandoAggregate;
 #endif // __cplusplus
 
 /**
+ * A query and its answer.
+ */
+typedef struct PandoAnalytic PandoAnalytic;
+
+/**
  * A growing byte buffer. What it held is gone with the next call that fills it.
  */
 typedef struct PandoBuffer PandoBuffer;
@@ -740,6 +853,245 @@ typedef struct PandoBytes {
    */
   uint64_t len;
 } PandoBytes;
+
+/**
+ * A column that a table is to have.
+ */
+typedef struct PandoNewColumn {
+  /**
+   * For people.
+   */
+  struct PandoBytes name;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * Its position in the current layout; negative: it is new.
+   */
+  int32_t source;
+  /**
+   * Of a new column: what all rows that there are have. A null pointer is NULL.
+   */
+  struct PandoBytes value;
+} PandoNewColumn;
+
+/**
+ * A name that an index is to have.
+ */
+typedef struct PandoIndexName {
+  /**
+   * The position of its dictionary.
+   */
+  uint32_t dictionary;
+  /**
+   * The name.
+   */
+  struct PandoBytes name;
+} PandoIndexName;
+
+/**
+ * An index of a new definition.
+ */
+typedef struct PandoIndexPlace {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * 1: one of those that are being built; 0: one that the table has.
+   */
+  uint8_t is_new;
+  /**
+   * Its number among those, or the position of its dictionary in the table as it is.
+   */
+  uint32_t position;
+} PandoIndexPlace;
+
+/**
+ * A definition of a table.
+ */
+typedef struct PandoDefinition {
+  /**
+   * The server's id.
+   */
+  struct PandoBytes id;
+  /**
+   * A text that differs wherever columns or keys differ.
+   */
+  struct PandoBytes shape;
+  /**
+   * The server's file; empty where there is none for this very table.
+   */
+  struct PandoBytes image;
+} PandoDefinition;
+
+/**
+ * What becomes of a table.
+ */
+typedef struct PandoTableChange {
+  /**
+   * `./database/table`.
+   */
+  struct PandoBytes path;
+  /**
+   * All columns that rows consist of from now on; a null pointer: as they are.
+   */
+  const struct PandoNewColumn *columns;
+  /**
+   * How many.
+   */
+  uint32_t column_count;
+  /**
+   * New names of indexes.
+   */
+  const struct PandoIndexName *index_names;
+  /**
+   * How many.
+   */
+  uint32_t index_name_count;
+  /**
+   * 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
+   */
+  uint8_t sets_indexes;
+  /**
+   * In the order of the definition.
+   */
+  const struct PandoIndexPlace *places;
+  /**
+   * How many.
+   */
+  uint32_t place_count;
+  /**
+   * Where the new ones among them come from, or null. After success it is finished; after an error it is as
+   * it was, see [`crate::pando_build_duplicate`].
+   */
+  struct PandoBuild *build;
+  /**
+   * 1: `compression` and `compression_level` count from now on.
+   */
+  uint8_t sets_compression;
+  /**
+   * Compression.
+   */
+  PandoCompression compression;
+  /**
+   * Level for zstd.
+   */
+  int32_t compression_level;
+  /**
+   * 1: `auto_increment` is the next value.
+   */
+  uint8_t sets_auto_increment;
+  /**
+   * Also smaller than what it is.
+   */
+  uint64_t auto_increment;
+  /**
+   * What the server says of the new definition.
+   */
+  struct PandoDefinition definition;
+} PandoTableChange;
+
+/**
+ * Writes something made of a text into `to`, if it has room for it; says how many bytes that takes. `u64::MAX`: it is NULL.
+ * Called on several threads at once.
+ */
+typedef uint64_t (*PandoChangeText)(const void *context, struct PandoBytes text, uint8_t *to, uint64_t room);
+
+/**
+ * Whether a text passes a test. Called on several threads at once.
+ */
+typedef uint8_t (*PandoTestText)(const void *context, struct PandoBytes text);
+
+/**
+ * What the server's code does with texts; the lists are read when the query is made, what they point to lives as long as it.
+ */
+typedef struct PandoAnalyticTexts {
+  /**
+   * Gives the bytes that order a text in a collation.
+   */
+  PandoChangeText key;
+  /**
+   * The collations.
+   */
+  const void *const *collations;
+  /**
+   * How many.
+   */
+  size_t collation_count;
+  /**
+   * Tests a text.
+   */
+  PandoTestText test;
+  /**
+   * The tests.
+   */
+  const void *const *tests;
+  /**
+   * How many.
+   */
+  size_t test_count;
+  /**
+   * Changes a text.
+   */
+  PandoChangeText change;
+  /**
+   * The changes.
+   */
+  const void *const *changes;
+  /**
+   * How many.
+   */
+  size_t change_count;
+} PandoAnalyticTexts;
+
+/**
+ * Whether the query is not wanted any more. Called on several threads at once.
+ */
+typedef uint8_t (*PandoIsStopped)(const void *context);
+
+/**
+ * A value of an answer.
+ */
+typedef struct PandoAnalyticCell {
+  /**
+   * What it is.
+   */
+  PandoAnalyticForm form;
+  /**
+   * Digits behind the point of a number.
+   */
+  uint32_t scale;
+  /**
+   * Lower half of a number.
+   */
+  uint64_t low;
+  /**
+   * Upper half.
+   */
+  int64_t high;
+  /**
+   * A DOUBLE.
+   */
+  double real;
+  /**
+   * A text, which lives as long as the query.
+   */
+  struct PandoBytes text;
+} PandoAnalyticCell;
 
 /**
  * What a fetch is asked for.
@@ -910,24 +1262,6 @@ typedef struct PandoOptions {
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
 
 /**
- * A definition of a table.
- */
-typedef struct PandoDefinition {
-  /**
-   * The server's id.
-   */
-  struct PandoBytes id;
-  /**
-   * A text that differs wherever columns or keys differ.
-   */
-  struct PandoBytes shape;
-  /**
-   * The server's file; empty where there is none for this very table.
-   */
-  struct PandoBytes image;
-} PandoDefinition;
-
-/**
  * An index to be added.
  */
 typedef struct PandoNewIndex {
@@ -943,6 +1277,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -950,199 +1288,6 @@ typedef struct PandoNewIndex {
  * anything else: go on. Null: nobody watches.
  */
 typedef uint8_t (*PandoWatch)(void *watched, double done);
-
-/**
- * A column of a layout.
- */
-typedef struct PandoColumn {
-  /**
-   * The same in all layouts that have this column.
-   */
-  uint32_t id;
-  /**
-   * What the bytes are.
-   */
-  PandoColumnKind kind;
-  /**
-   * Bytes of a value.
-   */
-  uint32_t size;
-  /**
-   * 1: NULL is possible.
-   */
-  uint8_t nullable;
-  /**
-   * 1: strings are equal only if their bytes are.
-   */
-  uint8_t binary;
-  /**
-   * 1: rows of layouts without this column have `value` (a null pointer is NULL).
-   */
-  uint8_t added;
-  /**
-   * See `added`. Lives as long as the table is open.
-   */
-  struct PandoBytes value;
-  /**
-   * For people; only in the current layout.
-   */
-  struct PandoBytes name;
-} PandoColumn;
-
-/**
- * What rows of one version consist of. Lives as long as the table is open.
- */
-typedef struct PandoLayout {
-  /**
-   * What these rows begin with.
-   */
-  uint32_t version;
-  /**
-   * How many columns.
-   */
-  uint32_t column_count;
-  /**
-   * The columns, in the order of their bytes.
-   */
-  const struct PandoColumn *columns;
-  /**
-   * 0: no other layout can follow the table's current one without the rows being rewritten, there are too many already.
-   */
-  uint8_t has_room;
-} PandoLayout;
-
-/**
- * A column that a table is to have.
- */
-typedef struct PandoNewColumn {
-  /**
-   * For people.
-   */
-  struct PandoBytes name;
-  /**
-   * What the bytes are.
-   */
-  PandoColumnKind kind;
-  /**
-   * Bytes of a value.
-   */
-  uint32_t size;
-  /**
-   * 1: NULL is possible.
-   */
-  uint8_t nullable;
-  /**
-   * 1: strings are equal only if their bytes are.
-   */
-  uint8_t binary;
-  /**
-   * Its position in the current layout; negative: it is new.
-   */
-  int32_t source;
-  /**
-   * Of a new column: what all rows that there are have. A null pointer is NULL.
-   */
-  struct PandoBytes value;
-} PandoNewColumn;
-
-/**
- * A name that an index is to have.
- */
-typedef struct PandoIndexName {
-  /**
-   * The position of its dictionary.
-   */
-  uint32_t dictionary;
-  /**
-   * The name.
-   */
-  struct PandoBytes name;
-} PandoIndexName;
-
-/**
- * An index of a new definition.
- */
-typedef struct PandoIndexPlace {
-  /**
-   * Its name.
-   */
-  struct PandoBytes name;
-  /**
-   * 1: one of those that are being built; 0: one that the table has.
-   */
-  uint8_t is_new;
-  /**
-   * Its number among those, or the position of its dictionary in the table as it is.
-   */
-  uint32_t position;
-} PandoIndexPlace;
-
-/**
- * What becomes of a table.
- */
-typedef struct PandoTableChange {
-  /**
-   * `./database/table`.
-   */
-  struct PandoBytes path;
-  /**
-   * All columns that rows consist of from now on; a null pointer: as they are.
-   */
-  const struct PandoNewColumn *columns;
-  /**
-   * How many.
-   */
-  uint32_t column_count;
-  /**
-   * New names of indexes.
-   */
-  const struct PandoIndexName *index_names;
-  /**
-   * How many.
-   */
-  uint32_t index_name_count;
-  /**
-   * 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
-   */
-  uint8_t sets_indexes;
-  /**
-   * In the order of the definition.
-   */
-  const struct PandoIndexPlace *places;
-  /**
-   * How many.
-   */
-  uint32_t place_count;
-  /**
-   * Where the new ones among them come from, or null. After success it is finished; after an error it is as
-   * it was, see [`crate::pando_build_duplicate`].
-   */
-  struct PandoBuild *build;
-  /**
-   * 1: `compression` and `compression_level` count from now on.
-   */
-  uint8_t sets_compression;
-  /**
-   * Compression.
-   */
-  PandoCompression compression;
-  /**
-   * Level for zstd.
-   */
-  int32_t compression_level;
-  /**
-   * 1: `auto_increment` is the next value.
-   */
-  uint8_t sets_auto_increment;
-  /**
-   * Also smaller than what it is.
-   */
-  uint64_t auto_increment;
-  /**
-   * What the server says of the new definition.
-   */
-  struct PandoDefinition definition;
-} PandoTableChange;
 
 /**
  * Functions of the server that know its rows. `encode` and `free_batch` are called on any thread, several at
@@ -1400,11 +1545,6 @@ typedef struct PandoConstant {
 } PandoConstant;
 
 /**
- * Whether the query is not wanted any more. Called on several threads at once.
- */
-typedef uint8_t (*PandoIsStopped)(const void *context);
-
-/**
  * A value of an answer.
  */
 typedef struct PandoCell {
@@ -1443,6 +1583,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**
@@ -1494,6 +1638,66 @@ typedef struct PandoTableSpec {
    */
   struct PandoDefinition definition;
 } PandoTableSpec;
+
+/**
+ * A column of a layout.
+ */
+typedef struct PandoColumn {
+  /**
+   * The same in all layouts that have this column.
+   */
+  uint32_t id;
+  /**
+   * What the bytes are.
+   */
+  PandoColumnKind kind;
+  /**
+   * Bytes of a value.
+   */
+  uint32_t size;
+  /**
+   * 1: NULL is possible.
+   */
+  uint8_t nullable;
+  /**
+   * 1: strings are equal only if their bytes are.
+   */
+  uint8_t binary;
+  /**
+   * 1: rows of layouts without this column have `value` (a null pointer is NULL).
+   */
+  uint8_t added;
+  /**
+   * See `added`. Lives as long as the table is open.
+   */
+  struct PandoBytes value;
+  /**
+   * For people; only in the current layout.
+   */
+  struct PandoBytes name;
+} PandoColumn;
+
+/**
+ * What rows of one version consist of. Lives as long as the table is open.
+ */
+typedef struct PandoLayout {
+  /**
+   * What these rows begin with.
+   */
+  uint32_t version;
+  /**
+   * How many columns.
+   */
+  uint32_t column_count;
+  /**
+   * The columns, in the order of their bytes.
+   */
+  const struct PandoColumn *columns;
+  /**
+   * 0: no other layout can follow the table's current one without the rows being rewritten, there are too many already.
+   */
+  uint8_t has_room;
+} PandoLayout;
 
 /**
  * Figures of a table.
@@ -1560,10 +1764,123 @@ typedef struct PandoEntry {
 extern "C" {
 #endif // __cplusplus
 
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
+
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.
  */
 struct PandoAccesses pando_thread_accesses(void);
+
+/**
+ * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+ *
+ * # Safety
+ * `db` is open; the changes and all they point to are valid for the call.
+ */
+PandoStatus pando_tables_alter(const struct PandoDb *db,
+                               const struct PandoTableChange *changes,
+                               uint32_t count);
+
+/**
+ * Makes a query of the bytes that say it. Null: they do not. Free it with [`pando_analytic_free`].
+ *
+ * # Safety
+ * The lists have as many entries as is said, and what they point to lives as long as the query.
+ */
+struct PandoAnalytic *pando_analytic_new(struct PandoBytes bytes, const struct PandoAnalyticTexts *texts);
+
+/**
+ * Frees a query. Null is allowed.
+ *
+ * # Safety
+ * `query` came from [`pando_analytic_new`] and is not used any more.
+ */
+void pando_analytic_free(struct PandoAnalytic *query);
+
+/**
+ * Whether there is a plan for the query, so that it is answered unless its rows are in the way.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint8_t pando_analytic_is_answerable(const struct PandoAnalytic *query);
+
+/**
+ * Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
+ * some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay.
+ *
+ * # Safety
+ * All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
+ */
+PandoStatus pando_analytic_run(struct PandoAnalytic *query,
+                               struct PandoTxn *txn,
+                               const struct PandoTable *const *tables,
+                               size_t count,
+                               uint64_t memory_bytes,
+                               PandoIsStopped is_stopped,
+                               const void *context,
+                               PandoAnalyticWhy *why);
+
+/**
+ * How many rows the answer has.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows(const struct PandoAnalytic *query);
+
+/**
+ * How many rows of tables were gone over.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows_met(const struct PandoAnalytic *query);
+
+/**
+ * A value of the answer. Beyond it: NULL.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+struct PandoAnalyticCell pando_analytic_cell(const struct PandoAnalytic *query,
+                                             uint64_t row,
+                                             uint32_t column);
+
+/**
+ * Does what the session asks for its backup; the answer is a line of JSON.
+ *
+ * # Safety
+ * `db` is open, `answer` is alive.
+ */
+PandoStatus pando_backup_command(const struct PandoDb *db,
+                                 uint64_t session,
+                                 struct PandoBytes command,
+                                 struct PandoBuffer *answer);
+
+/**
+ * The backup of the session, if it has one, is over.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_end(const struct PandoDb *db, uint64_t session);
+
+/**
+ * The server has stopped all commits: this is the state of the backup that some session has armed, if any.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_backup_pin(const struct PandoDb *db);
+
+/**
+ * 1: a backup that begins now lacks tables of the engine, because no session has armed one.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint8_t pando_backup_would_lack_tables(const struct PandoDb *db);
 
 /**
  * Makes an empty buffer; free it with [`pando_buffer_free`].
@@ -1956,25 +2273,6 @@ struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, ui
 uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
 
 /**
- * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
- * version.
- *
- * # Safety
- * The table is open, `out` is valid.
- */
-PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
-
-/**
- * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
- *
- * # Safety
- * `db` is open; the changes and all they point to are valid for the call.
- */
-PandoStatus pando_tables_alter(const struct PandoDb *db,
-                               const struct PandoTableChange *changes,
-                               uint32_t count);
-
-/**
  * For an encoder: adds the entry that the batch's next row has in a dictionary.
  *
  * # Safety
@@ -2237,6 +2535,11 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
                                   size_t count);
 
 /**
+ * Changes what the groups and joined tables of all queries of the process may take together.
+ */
+void pando_query_set_memory_total(uint64_t bytes);
+
+/**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
  * have changed. The rows can be read from then on, and stay.
@@ -2290,6 +2593,15 @@ int32_t pando_error_os(void);
 PandoStatus pando_table_create(const struct PandoDb *db, const struct PandoTableSpec *spec);
 
 /**
+ * What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+ * version.
+ *
+ * # Safety
+ * The table is open, `out` is valid.
+ */
+PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version, struct PandoLayout *out);
+
+/**
  * Drops a table that nobody uses.
  *
  * # Safety
@@ -2336,6 +2648,14 @@ PandoStatus pando_table_open(const struct PandoDb *db, struct PandoBytes path, s
  * The object is not used any more.
  */
 void pando_table_close(struct PandoTable *table);
+
+/**
+ * Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint64_t pando_table_unusable_keys(const struct PandoTable *table);
 
 /**
  * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

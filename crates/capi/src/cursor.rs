@@ -2,37 +2,16 @@
 
 use std::sync::Arc;
 
-use pandodb::{Cursor, EngineError, FilteredRows, LockMode, LockWait, ReadMode, Table, Txn};
+use pandodb::{Cursor, EngineError, FilteredRows, Table, Txn};
 
 use crate::batch::{Arena, PandoBatch};
 use crate::bytes::PandoBytes;
 use crate::filter::PandoFilter;
 use crate::guard::{guard, meet_planted_bug};
+use crate::read::{lock_wait, read_mode, PandoRead};
 use crate::status::PandoStatus;
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
-
-/// What a read sees, and whether it locks.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PandoRead {
-    /// The transaction's snapshot.
-    Snapshot = 0,
-    /// The newest committed version; no lock.
-    Latest = 1,
-    /// The newest version, under a shared row lock.
-    Shared = 2,
-    /// The newest version, under an exclusive row lock.
-    Exclusive = 3,
-}
-
-/// `wait_s` of locking reads: as the transaction says.
-pub const PANDO_WAIT_DEFAULT: i64 = -1;
-/// `wait_s` of locking reads: pass locked rows by. 0 fails at once, other numbers are seconds.
-pub const PANDO_WAIT_SKIP: i64 = -2;
-/// `wait_s` of locking fetches: give locked rows as they were last committed, without a lock (`PandoBatch::is_peek`). Not
-/// for transactions that take gaps.
-pub const PANDO_WAIT_PEEK: i64 = -3;
 
 /// Where a fetch begins; the first and third go up from there, the others down.
 #[repr(u32)]
@@ -56,25 +35,6 @@ pub enum PandoMove {
     /// The last one fetched again, as it is in the newest state by now; if it is gone, the row after it in the direction of
     /// the fetch before. For locking fetches.
     Again = 7,
-}
-
-pub(crate) fn lock_wait(wait_s: i64) -> LockWait {
-    match wait_s {
-        PANDO_WAIT_SKIP => LockWait::SkipLocked,
-        PANDO_WAIT_PEEK => LockWait::Peek,
-        0 => LockWait::NoWait,
-        seconds if seconds > 0 => LockWait::Seconds(seconds as u64),
-        _ => LockWait::Default,
-    }
-}
-
-fn read_mode(read: PandoRead, wait_s: i64) -> ReadMode {
-    match read {
-        PandoRead::Snapshot => ReadMode::Snapshot,
-        PandoRead::Latest => ReadMode::Latest,
-        PandoRead::Shared => ReadMode::Locked(LockMode::Shared, lock_wait(wait_s)),
-        PandoRead::Exclusive => ReadMode::Locked(LockMode::Exclusive, lock_wait(wait_s)),
-    }
 }
 
 /// What a fetch is asked for.

@@ -10,6 +10,7 @@ use pandodb::{Db, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, Txn
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
 use crate::guard::{guard, report_panics_to};
+use crate::log::{PandoLog, PandoLogLevel};
 use crate::status::{run, PandoStatus};
 
 /// An open database.
@@ -17,21 +18,6 @@ use crate::status::{run, PandoStatus};
 pub struct PandoDb {
     pub(crate) db: Arc<Db>,
 }
-
-/// Severity of a line for the server's error log.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PandoLogLevel {
-    /// News.
-    Note = 0,
-    /// Something to look at.
-    Warning = 1,
-    /// Data or durability are in danger.
-    Error = 2,
-}
-
-/// Takes a line for the server's error log; called from any thread.
-pub type PandoLog = Option<unsafe extern "C" fn(level: PandoLogLevel, line: *const c_char)>;
 
 /// Is told that `waiter` waits until all of `count` transactions from `blockers` on are out of its way: called by
 /// the waiter's thread before it sleeps; those named may have ended meanwhile.

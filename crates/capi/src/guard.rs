@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use pando_base::panics;
 
-use crate::database::{PandoLog, PandoLogLevel};
+use crate::log::{PandoLog, PandoLogLevel};
 
 /// Where panics are reported; set when the first database is opened.
 static LOG: OnceLock<unsafe extern "C" fn(PandoLogLevel, *const c_char)> = OnceLock::new();

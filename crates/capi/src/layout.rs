@@ -1,19 +1,12 @@
-//! Columns of tables: what rows consist of now and consisted of, and changes of tables that leave the
-//! rows alone.
+//! Columns of tables: what rows consist of now and consisted of.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
 use pandodb::layout::{ColumnType, Kind, Layouts, NewColumn, Source, Value};
-use pandodb::{IndexChange, TableChange};
 
 use crate::bytes::PandoBytes;
-use crate::database::PandoDb;
-use crate::definition::PandoDefinition;
-use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
-use crate::status::{run, run_contained, PandoStatus};
-use crate::table::{compression_of, PandoCompression, PandoTable};
 
 /// What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
 #[repr(u32)]
@@ -97,53 +90,6 @@ pub struct PandoLayout {
     pub has_room: u8,
 }
 
-/// A name that an index is to have.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct PandoIndexName {
-    /// The position of its dictionary.
-    pub dictionary: u32,
-    /// The name.
-    pub name: PandoBytes,
-}
-
-/// What becomes of a table.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct PandoTableChange {
-    /// `./database/table`.
-    pub path: PandoBytes,
-    /// All columns that rows consist of from now on; a null pointer: as they are.
-    pub columns: *const PandoNewColumn,
-    /// How many.
-    pub column_count: u32,
-    /// New names of indexes.
-    pub index_names: *const PandoIndexName,
-    /// How many.
-    pub index_name_count: u32,
-    /// 1: `places` are all indexes from now on, those left out are dropped; `index_names` do not count.
-    pub sets_indexes: u8,
-    /// In the order of the definition.
-    pub places: *const PandoIndexPlace,
-    /// How many.
-    pub place_count: u32,
-    /// Where the new ones among them come from, or null. After success it is finished; after an error it is as
-    /// it was, see [`crate::pando_build_duplicate`].
-    pub build: *mut PandoBuild,
-    /// 1: `compression` and `compression_level` count from now on.
-    pub sets_compression: u8,
-    /// Compression.
-    pub compression: PandoCompression,
-    /// Level for zstd.
-    pub compression_level: i32,
-    /// 1: `auto_increment` is the next value.
-    pub sets_auto_increment: u8,
-    /// Also smaller than what it is.
-    pub auto_increment: u64,
-    /// What the server says of the new definition.
-    pub definition: PandoDefinition,
-}
-
 /// Layouts as C sees them, made when they are asked for.
 #[derive(Debug)]
 pub(crate) struct LayoutViews {
@@ -156,7 +102,7 @@ impl LayoutViews {
         LayoutViews { layouts, made: Mutex::default() }
     }
 
-    fn get(&self, version: u32) -> Option<PandoLayout> {
+    pub(crate) fn get(&self, version: u32) -> Option<PandoLayout> {
         let layouts = self.layouts.as_ref()?;
         let layout = if version == 0 { layouts.current() } else { layouts.get(version)? };
         let mut made = self.made.lock();
@@ -247,86 +193,10 @@ pub(crate) unsafe fn new_columns(columns: *const PandoNewColumn, count: u32) -> 
 
 /// # Safety
 /// `first` is null or points to `count` elements that are valid for `'a`.
-unsafe fn list<'a, T>(first: *const T, count: u32) -> Option<&'a [T]> {
+pub(crate) unsafe fn list<'a, T>(first: *const T, count: u32) -> Option<&'a [T]> {
     if first.is_null() {
         return None;
     }
     // SAFETY: the caller vouches for it.
     Some(unsafe { std::slice::from_raw_parts(first, count as usize) })
-}
-
-/// What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
-/// version.
-///
-/// # Safety
-/// The table is open, `out` is valid.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_layout(
-    table: *const PandoTable,
-    version: u32,
-    out: *mut PandoLayout,
-) -> PandoStatus {
-    // SAFETY: the caller vouches for both.
-    let (table, out) = unsafe { (&*table, &mut *out) };
-    run_contained(|| match table.layouts.get(version) {
-        Some(layout) => {
-            *out = layout;
-            Ok(PandoStatus::Ok)
-        }
-        None => Ok(PandoStatus::NotFound),
-    })
-}
-
-/// Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
-///
-/// # Safety
-/// `db` is open; the changes and all they point to are valid for the call.
-#[no_mangle]
-pub unsafe extern "C" fn pando_tables_alter(
-    db: *const PandoDb,
-    changes: *const PandoTableChange,
-    count: u32,
-) -> PandoStatus {
-    // SAFETY: the caller vouches for both.
-    let (db, changes) = unsafe { (&(*db).db, list(changes, count).unwrap_or_default()) };
-    run(|| {
-        // SAFETY: the caller vouches for what they point to.
-        let mut given: Vec<TableChange> =
-            changes.iter().map(|change| unsafe { table_change(change) }).collect();
-        let result = db.alter_tables(&mut given);
-        for (change, given) in changes.iter().zip(given) {
-            if let Some(build) = given.indexes.and_then(|indexes| indexes.build) {
-                // SAFETY: it came from there.
-                unsafe { (*change.build).build = Some(build) };
-            }
-        }
-        result?;
-        Ok(PandoStatus::Ok)
-    })
-}
-
-/// # Safety
-/// All that the change points to is valid for the call.
-unsafe fn table_change(change: &PandoTableChange) -> TableChange {
-    // SAFETY: the caller vouches for it, here and below.
-    let names = unsafe { list(change.index_names, change.index_name_count) }.unwrap_or_default();
-    TableChange {
-        // SAFETY: as above.
-        path: unsafe { change.path.to_text() },
-        // SAFETY: as above.
-        columns: unsafe { new_columns(change.columns, change.column_count) },
-        // SAFETY: as above.
-        index_names: names.iter().map(|n| (n.dictionary as usize, unsafe { n.name.to_text() })).collect(),
-        indexes: (change.sets_indexes != 0).then(|| IndexChange {
-            // SAFETY: as above.
-            places: unsafe { places_of(change.places, change.place_count) },
-            // SAFETY: as above.
-            build: unsafe { change.build.as_mut() }.and_then(|build| build.build.take()),
-        }),
-        compression: (change.sets_compression != 0)
-            .then(|| compression_of(change.compression, change.compression_level)),
-        auto_increment: (change.sets_auto_increment != 0).then_some(change.auto_increment),
-        // SAFETY: as above.
-        definition: Some(unsafe { change.definition.to_definition() }),
-    }
 }

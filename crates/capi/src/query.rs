@@ -15,8 +15,8 @@ use pando_query::{
 use pandodb::{LockMode, Table, Txn};
 
 use crate::bytes::PandoBytes;
-use crate::cursor::PandoRead;
 use crate::guard::{contain, guard, meet_planted_bug};
+use crate::read::PandoRead;
 use crate::status::{run_contained, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
@@ -458,6 +458,12 @@ pub unsafe extern "C" fn pando_query_is_answerable(
         query.finish() && query.query.is_answerable(&tables)
     });
     u8::from(is_answerable == Ok(true))
+}
+
+/// Changes what the groups and joined tables of all queries of the process may take together.
+#[no_mangle]
+pub extern "C" fn pando_query_set_memory_total(bytes: u64) {
+    guard(|| pando_query::set_memory_max_bytes(bytes));
 }
 
 /// Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.

@@ -52,6 +52,8 @@ pub enum PandoStatus {
     Refused = 18,
     /// A bug was met, which the error log tells of. The transaction of the call, if there was one, can only be rolled back.
     Bug = 19,
+    /// The key that is asked for, or would have to say whether it has a value, is damaged.
+    KeyUnusable = 20,
 }
 
 /// Every status, for tables that have to be complete.
@@ -76,6 +78,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::Unsupported,
     PandoStatus::Refused,
     PandoStatus::Bug,
+    PandoStatus::KeyUnusable,
 ];
 
 thread_local! {
@@ -106,6 +109,7 @@ pub(crate) fn fail(error: &Error) -> PandoStatus {
         Error::WouldBlock => PandoStatus::WouldBlock,
         Error::DefinitionChanged => PandoStatus::DefinitionChanged,
         Error::Duplicate { .. } => PandoStatus::Duplicate,
+        Error::KeyUnusable { .. } => PandoStatus::KeyUnusable,
     }
 }
 
@@ -158,6 +162,7 @@ mod tests {
             Error::Killed,
             Error::WouldBlock,
             Error::DefinitionChanged,
+            Error::KeyUnusable { reason: "a checksum".into() },
             EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(28)).into(),
             EngineError::corruption(path, 0, "block checksum", 1, 2).into(),
             EngineError::ReadOnly { reason: "a sync failed".into() }.into(),

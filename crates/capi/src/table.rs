@@ -3,13 +3,16 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pandodb::{Compression, IndexSpec, Table, TableSpec};
+use pandodb::{IndexSpec, Table, TableSpec};
 
 use crate::bytes::PandoBytes;
+use crate::clustering::PandoClustering;
+use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
+use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
 use crate::guard::guard;
-use crate::layout::{new_columns, LayoutViews, PandoNewColumn};
+use crate::layout::{new_columns, LayoutViews, PandoLayout, PandoNewColumn};
 use crate::status::{run, run_contained, PandoStatus};
 use crate::watch::{watching, PandoWatch};
 
@@ -18,18 +21,6 @@ use crate::watch::{watching, PandoWatch};
 pub struct PandoTable {
     pub(crate) table: Arc<Table>,
     pub(crate) layouts: LayoutViews,
-}
-
-/// How what is written to leaves is compressed.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PandoCompression {
-    /// zstd at the level given.
-    Zstd = 0,
-    /// lz4.
-    Lz4 = 1,
-    /// Not at all.
-    None = 2,
 }
 
 /// A secondary index of a new table.
@@ -41,6 +32,8 @@ pub struct PandoIndexSpec {
     /// 1: entries are got by their whole keys, as those of unique indexes are; 0: they take less without what serves
     /// that.
     pub has_filters: u8,
+    /// Whether its entries hold rows.
+    pub clustering: PandoClustering,
 }
 
 /// What a table is created with.
@@ -69,6 +62,10 @@ pub struct PandoTableSpec {
     pub column_count: u32,
     /// What the server says of this definition.
     pub definition: PandoDefinition,
+    /// The constraints in which the table is the child.
+    pub foreign_keys: *const PandoForeignKey,
+    /// How many.
+    pub foreign_key_count: u32,
 }
 
 /// Figures of a table.
@@ -105,11 +102,11 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
         let mut indexes = Vec::with_capacity(spec.index_count as usize);
         for position in 0..spec.index_count as usize {
             // SAFETY: the caller vouches for the list.
-            let (name, has_filters) = unsafe {
+            let (name, has_filters, clustering) = unsafe {
                 let index = &*spec.indexes.add(position);
-                (index.name.to_text(), index.has_filters != 0)
+                (index.name.to_text(), index.has_filters != 0, index.clustering.into())
             };
-            indexes.push(IndexSpec { name, has_filters });
+            indexes.push(IndexSpec { name, has_filters, clustering });
         }
         db.create_table(&TableSpec {
             // SAFETY: as above.
@@ -123,17 +120,33 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             columns: unsafe { new_columns(spec.columns, spec.column_count) },
             // SAFETY: as above.
             definition: unsafe { spec.definition.to_definition() },
+            // SAFETY: as above.
+            foreign_keys: unsafe { foreign_keys_of(spec.foreign_keys, spec.foreign_key_count) },
         })?;
         Ok(PandoStatus::Ok)
     })
 }
 
-pub(crate) fn compression_of(compression: PandoCompression, level: i32) -> Compression {
-    match compression {
-        PandoCompression::Zstd => Compression::Zstd(level),
-        PandoCompression::Lz4 => Compression::Lz4,
-        PandoCompression::None => Compression::None,
-    }
+/// What rows of a version consist of; version 0: those that are written now. `NotFound`: there is no such
+/// version.
+///
+/// # Safety
+/// The table is open, `out` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_layout(
+    table: *const PandoTable,
+    version: u32,
+    out: *mut PandoLayout,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (table, out) = unsafe { (&*table, &mut *out) };
+    run_contained(|| match table.layouts.get(version) {
+        Some(layout) => {
+            *out = layout;
+            Ok(PandoStatus::Ok)
+        }
+        None => Ok(PandoStatus::NotFound),
+    })
 }
 
 /// Drops a table that nobody uses.
@@ -146,24 +159,6 @@ pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) 
     let (db, path) = unsafe { (&(*db).db, path.to_text()) };
     run(|| {
         db.drop_table(&path)?;
-        Ok(PandoStatus::Ok)
-    })
-}
-
-/// Renames a table, also into another database.
-///
-/// # Safety
-/// `db` is open, the paths are valid for the call.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_rename(
-    db: *const PandoDb,
-    from: PandoBytes,
-    to: PandoBytes,
-) -> PandoStatus {
-    // SAFETY: the caller vouches for them.
-    let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
-    run(|| {
-        db.rename_table(&from, &to)?;
         Ok(PandoStatus::Ok)
     })
 }
@@ -228,6 +223,23 @@ pub unsafe extern "C" fn pando_table_close(table: *mut PandoTable) {
             drop(unsafe { Box::from_raw(table) });
         }
     });
+}
+
+/// Which secondary keys are damaged, so that they can be neither read nor asked for duplicates: bit `i` is that of dictionary `i + 1`.
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_unusable_keys(table: *const PandoTable) -> u64 {
+    // SAFETY: the caller vouches for it.
+    let table = unsafe { &(*table).table };
+    guard(|| {
+        if !table.has_unusable() {
+            return 0;
+        }
+        let keys = 1..table.dicts().len().min(65);
+        keys.filter(|index| table.is_unusable(*index)).fold(0, |bits, index| bits | 1 << (index - 1))
+    })
 }
 
 /// Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

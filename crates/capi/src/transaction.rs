@@ -7,9 +7,9 @@ use pandodb::{Entry, Error, LockMode, LockedRead, Mark, Txn};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
-use crate::cursor::{lock_wait, PandoRead};
 use crate::database::PandoDb;
 use crate::guard::{contain, guard, meet_planted_bug};
+use crate::read::{lock_wait, PandoRead};
 use crate::status::{fail, fail_with_bug, run, PandoStatus};
 use crate::table::PandoTable;
 

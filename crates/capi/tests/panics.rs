@@ -65,6 +65,8 @@ impl World {
             columns: null(),
             column_count: 0,
             definition: PandoDefinition { id: bytes(""), shape: bytes(""), image: bytes("") },
+            foreign_keys: null(),
+            foreign_key_count: 0,
         };
         std::fs::create_dir(dir.path().join("d")).unwrap();
         let (mut db, mut table) = (null_mut(), null_mut());

@@ -174,6 +174,8 @@ impl Definition<'_> {
     fn tokens(&mut self, tokens: &[Token<'_>]) -> Vec<u8> {
         let mut line = Vec::new();
         let mut at = 0;
+        // Of a clustering key whose columns are to come: how many parentheses are open.
+        let mut clustering: Option<usize> = None;
         while let Some(token) = tokens.get(at) {
             let name = token.name().unwrap_or_default();
             let is_word = matches!(token, Token::Word(_));
@@ -188,20 +190,9 @@ impl Definition<'_> {
                     at = end;
                 }
                 ("clustering", Some((_, next))) if is_word && (next == "key" || next == "index") => {
-                    let key = value_at(tokens, at).and_then(|(key, _)| value_at(tokens, key));
-                    let name = key.map_or(String::new(), |(at, _)| text(tokens[at].bytes()));
-                    self.note(format!("the clustering key {name} becomes an ordinary key"));
-                    // With the blank behind it.
+                    // PANDO has an option behind the columns for it. With the blank behind it.
+                    clustering = Some(0);
                     at += 1;
-                }
-                ("clustering", Some((end, value))) if tokens[at + 1..end].contains(&Token::Other(b"=")) => {
-                    if !matches!(value.as_str(), "no" | "0" | "off") {
-                        let place = tokens.iter().position(|t| matches!(t, Token::Quoted([b'`', ..])));
-                        let name = place.map_or(String::new(), |at| text(tokens[at].bytes()));
-                        self.note(format!("the clustering key {name} becomes an ordinary key"));
-                    }
-                    at = end;
-                    trim_blanks(&mut line);
                 }
                 (name, Some((end, value))) if self.is_dropped(tokens, at, end, name) => {
                     let what = DROPPED_OPTIONS.iter().find(|(option, _)| *option == name);
@@ -212,12 +203,17 @@ impl Definition<'_> {
                     at = end;
                     trim_blanks(&mut line);
                 }
-                ("foreign", Some((_, next))) if is_word && next == "key" => {
-                    self.note("foreign keys are not enforced".to_owned());
-                    line.extend_from_slice(token.bytes());
-                }
                 _ => line.extend_from_slice(token.bytes()),
             }
+            clustering = match (clustering, token) {
+                (Some(open), Token::Other(b"(")) => Some(open + 1),
+                (Some(1), Token::Other(b")")) => {
+                    line.extend_from_slice(b" CLUSTERING=YES");
+                    None
+                }
+                (Some(open), Token::Other(b")")) => Some(open.saturating_sub(1)),
+                (clustering, _) => clustering,
+            };
             at += 1;
         }
         line
@@ -382,7 +378,7 @@ CREATE TABLE `t` (
   `a` int DEFAULT NULL,
   `clustering` int DEFAULT NULL,
   PRIMARY KEY (`id`),
-  CLUSTERING KEY `a` (`a`),
+  CLUSTERING KEY `a` (`a`,`id`(3)),
   UNIQUE CLUSTERING KEY `u` (`a`,`id`),
   KEY `b` (`a`) `clustering`=YES,
   KEY `c` (`clustering`) CLUSTERING=no
@@ -400,10 +396,10 @@ CREATE TABLE `t` (
   `a` int DEFAULT NULL,
   `clustering` int DEFAULT NULL,
   PRIMARY KEY (`id`),
-  KEY `a` (`a`),
-  UNIQUE KEY `u` (`a`,`id`),
-  KEY `b` (`a`),
-  KEY `c` (`clustering`)
+  KEY `a` (`a`,`id`(3)) CLUSTERING=YES,
+  UNIQUE KEY `u` (`a`,`id`) CLUSTERING=YES,
+  KEY `b` (`a`) `clustering`=YES,
+  KEY `c` (`clustering`) CLUSTERING=no
 ) ENGINE=PANDO AUTO_INCREMENT=5 DEFAULT CHARSET=utf8 COMPRESSION=ZSTD COMPRESSION_LEVEL=9 COMMENT='it''s; ENGINE=TokuDB';
 INSERT INTO `t` VALUES (1,'CREATE TABLE x ENGINE=TokuDB;\\n'),(2,'\\'ENGINE=TokuDB');
 CREATE TABLE `m` (`a` int) ENGINE=PANDO COMPRESSION=LZ4;
@@ -412,12 +408,7 @@ CREATE TABLE `m` (`a` int) ENGINE=PANDO COMPRESSION=LZ4;
         assert_eq!(report.tables, 2);
         assert_eq!(
             report.notes,
-            [
-                "left out: SET tokudb_commit_sync=0;",
-                "table `t`: the clustering key `a` becomes an ordinary key",
-                "table `t`: the clustering key `u` becomes an ordinary key",
-                "table `t`: the clustering key `b` becomes an ordinary key",
-            ]
+            ["left out: SET tokudb_commit_sync=0;"]
         );
     }
 
@@ -470,7 +461,6 @@ CREATE VIEW `v` AS SELECT 1;
         assert_eq!(
             report.notes,
             [
-                "table `t`: foreign keys are not enforced",
                 "table `t`: the FULLTEXT key `ft` is left out",
                 "table `t`: the option encrypted=yes is left out: PANDO does not encrypt",
                 "table `t`: the option page_compressed=1 is left out: PANDO compresses all tables anyway",

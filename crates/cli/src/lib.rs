@@ -1,5 +1,6 @@
 //! The command line of `pando`, for the program and for its man pages (`crates/pages`).
 
+pub mod backup;
 pub mod dump;
 
 use std::path::PathBuf;
@@ -27,12 +28,17 @@ pub enum Command {
         shape: bool,
     },
     /// Read every block of a table and check checksums, order and counts; the server must be down,
-    /// or have checkpointed and be idle
+    /// or have checkpointed and be idle. Or check a backup: that it is complete, its checksums, and its trees
     Verify {
-        /// The tables' directories
+        /// The tables' directories, or those of backups
         #[arg(required = true)]
         tables: Vec<PathBuf>,
     },
+    /// Take a backup of a running server: PANDO's tables, and those of other engines by mariadb-backup, as they are at one
+    /// moment. Nobody waits for more than that moment
+    Backup(backup::take::BackupArguments),
+    /// Make a data directory of a backup
+    Restore(backup::restore::RestoreArguments),
     /// Make a dump of tables of other engines one of PANDO tables: reads it from standard input, writes it to standard
     /// output, and says on standard error what behaves otherwise
     ConvertDump {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use pando_cli::dump::Conversion;
-use pando_cli::{Arguments, Command};
+use pando_cli::{backup, Arguments, Command};
 use pandodb::offline::{open_directory, print_log, OfflineDict};
 
 fn main() -> ExitCode {
@@ -30,10 +30,16 @@ fn run(command: &Command) -> Outcome {
         Command::Verify { tables } => {
             let mut sound = true;
             for table in tables {
-                sound &= verify(table)?;
+                sound &= if backup::verify::is_backup(table) {
+                    backup::verify::run(table)?
+                } else {
+                    verify(table)?
+                };
             }
             Ok(sound)
         }
+        Command::Backup(arguments) => backup::take::run(arguments).map(|()| true),
+        Command::Restore(arguments) => backup::restore::run(arguments).map(|()| true),
         Command::ConvertDump { from, to } => {
             let conversion = Conversion { from: from.clone(), to: to.clone() };
             let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());

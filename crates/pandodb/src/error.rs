@@ -27,6 +27,14 @@ pub enum Error {
     /// The table has other indexes than this object, or this snapshot, knows of.
     #[error("table definition has changed, please retry transaction")]
     DefinitionChanged,
+    /// A damaged index is asked for, or a unique one would have to say whether a key is free.
+    #[error(
+        "the key is damaged and cannot be used until it is built anew (REPAIR TABLE does that): {reason}"
+    )]
+    KeyUnusable {
+        /// What is wrong, and with which file.
+        reason: String,
+    },
     /// A unique dictionary holds this key already. Nothing was written.
     #[error("duplicate key in dictionary {index}")]
     Duplicate {

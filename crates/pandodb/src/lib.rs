@@ -9,77 +9,73 @@
 //! durability. Background jobs (`background`) bring the records down the tree, checkpoints let go
 //! of the log. After a crash, `recovery` replays what the files lack.
 //!
+//! The rooms, each of which uses only those below it (`scripts/check-rooms.py`):
+//!
+//! ```text
+//!   backup                   pinning a moment, and copies of it
+//!   recovery                 opening a database: catalog, log, prepared transactions
+//!   ddl        jobs reports  definitions and indexes | background work | what it says of itself
+//!   read       write         cursors, views, columns | rows, bulk loads
+//!   txn                      transactions, their locks, commits in one phase and in two
+//!   db                       the handle, its options, and what it owns
+//!   catalog                  which tables there are
+//!   table                    open tables and dictionaries, and uncommitted writes to them
+//!   runtime                  threads, files, clock, failures: what knows nothing of tables
+//! ```
+//!
+//! Files *define* a part of [`Db`] or [`Txn`], or *extend* one with methods (`impl Db`), never both: so a commit can call
+//! what pays for background work, though `jobs` is above `txn`.
+//!
 //! Lock order, outermost first: the DDL mutex; the gates of trees by dictionary id; the log's
 //! mutexes; the publication's; the maps of open tables and of dictionaries, in this order, the catalog's
 //! content and the scheduler's queue, which are leaves: nothing is called with them held (but `idle`
 //! asks trees whether they are clean).
 
-mod alter;
-mod background;
-mod blocks;
-mod building;
+mod backup;
 mod catalog;
-mod check;
-mod commit;
-mod cursor;
 mod db;
 mod ddl;
-mod definition;
-mod descriptor;
 mod error;
-mod escalation;
-mod failure;
-mod gone;
-mod heap;
-mod horizon;
-mod idle;
-mod index_base;
-mod indexes;
-mod inserts;
-mod key_statistics;
-mod load;
-mod load_pool;
-mod lock_report;
-pub mod offline;
-mod options;
-mod own;
-mod prepared;
+mod jobs;
+mod read;
 mod recovery;
-mod removed;
-mod row_count;
-mod rows;
-mod scan;
-mod spill;
-mod status;
+mod reports;
+mod runtime;
 mod table;
-mod transaction;
-mod validate;
-mod whole;
-mod writes;
+mod txn;
+mod write;
 
-pub use alter::TableChange;
-pub use blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
-pub use building::Building;
-pub use cursor::{Cursor, ReadMode};
+pub use backup::command::SuperblockText;
+pub use backup::copy::{adopted_by_log, prepare_restored, Adopted, PinnedCopy, Restored};
+pub use catalog::definition::{Definition, DefinitionState};
+pub use catalog::descriptor::{IndexSpec, TableSpec};
+pub use catalog::foreign_key::{ForeignKey, NewName, ReferentialAction};
+pub use db::backups::{BackupFile, BackupList, BackupLogFile, BackupSource};
+pub use db::options::{LogLevel, LogSink, Options};
 pub use db::Db;
-pub use definition::{Definition, DefinitionState};
-pub use descriptor::{IndexSpec, TableSpec};
+pub use ddl::alter::TableChange;
+pub use ddl::indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
 pub use error::{Error, Result};
-pub use indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
-pub use key_statistics::{Distinct, KeyEnds};
-pub use load::{BulkLoad, LoadEnd, RowEncoder};
-pub use lock_report::{PlacedDeadlock, PlacedLock};
-pub use options::{LogLevel, LogSink, Options};
 pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
+pub use pando_storage::{Place, Superblock};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
     Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,
 };
 pub use pando_wal::FlushMode;
-pub use rows::Entry;
-pub use scan::{on_threads, processors, View, ViewCursor};
+pub use read::blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
+pub use read::cursor::{Cursor, ReadMode};
+pub use read::view::{View, ViewCursor};
+pub use reports::locks::{PlacedDeadlock, PlacedLock};
+pub use reports::offline;
+pub use runtime::threads::{on_threads, processors};
+pub use table::building::Building;
+pub use table::clustering::Clustering;
+pub use table::entry::{is_too_long, too_long, Entry};
+pub use table::key_statistics::{Distinct, KeyEnds};
 pub use table::{Dict, Table, TableInfo};
-pub use transaction::{is_too_long, too_long, LockWait, LockedRead, Txn};
+pub use txn::transaction::{LockWait, LockedRead, Txn};
+pub use write::load::{BulkLoad, LoadEnd, RowEncoder};

@@ -46,6 +46,7 @@ fn changes() -> Vec<TableChange> {
         compression: Some(Compression::Zstd(9)),
         auto_increment: Some(50),
         definition: Some("new".into()),
+        ..TableChange::default()
     };
     PATHS.iter().map(|path| change(path)).collect()
 }

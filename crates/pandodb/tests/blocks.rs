@@ -162,6 +162,7 @@ impl World {
             compression: None,
             auto_increment: None,
             definition: None,
+            ..TableChange::default()
         };
         self.db.alter_tables(&mut [change]).unwrap();
         self.table = self.db.open_table(PATH).unwrap();

@@ -13,7 +13,7 @@ use crate::decimal;
 
 /// Which entry each row has.
 #[derive(Clone, Debug)]
-pub(crate) enum Codes<'a> {
+pub enum Codes<'a> {
     /// Each its own, in order.
     Own,
     /// All the first.
@@ -24,19 +24,27 @@ pub(crate) enum Codes<'a> {
 
 /// The values, also those of NULLs, which mean nothing.
 #[derive(Clone, Debug)]
-pub(crate) enum Entries<'a> {
+pub enum Entries<'a> {
+    /// Numbers that fit into 64 bits.
     Small(Cow<'a, [i64]>),
+    /// Numbers.
     Large(Cow<'a, [i128]>),
+    /// Texts.
     Texts(Cow<'a, Strings>),
     /// Nobody asks.
     Presence,
 }
 
+/// See the head of this file.
 #[derive(Clone, Debug)]
-pub(crate) struct Cells<'a> {
+pub struct Cells<'a> {
+    /// How many.
     pub rows: usize,
+    /// Which are NULL.
     pub nulls: Option<Cow<'a, Nulls>>,
+    /// Which entry each row has.
     pub codes: Codes<'a>,
+    /// The values.
     pub entries: Entries<'a>,
 }
 
@@ -89,7 +97,7 @@ impl Entries<'_> {
 
 impl<'a> Cells<'a> {
     /// What the storage has for a column. `None`: bytes that are not those of a value.
-    pub(crate) fn of_vector(vector: &'a Vector, form: &Form, place: &Place) -> Option<Cells<'a>> {
+    pub fn of_vector(vector: &'a Vector, form: &Form, place: &Place) -> Option<Cells<'a>> {
         let rows = vector.rows();
         let nulls = vector.nulls();
         let cells = |codes, entries| Some(Cells { rows, nulls: nulls.map(Cow::Borrowed), codes, entries });
@@ -140,13 +148,15 @@ impl<'a> Cells<'a> {
         Cells { rows, nulls: nulls.filter(|n| n.count() > 0).map(Cow::Owned), codes: Codes::First, entries }
     }
 
+    /// Whether the row is NULL.
     #[inline]
-    pub(crate) fn is_null(&self, row: usize) -> bool {
+    pub fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
+    /// The entry of the row.
     #[inline]
-    pub(crate) fn code(&self, row: usize) -> usize {
+    pub fn code(&self, row: usize) -> usize {
         match &self.codes {
             Codes::Own => row,
             Codes::First => 0,
@@ -371,7 +381,7 @@ fn year(byte: u8) -> i64 {
 }
 
 /// One value. `None`: the bytes are not those of one.
-pub(crate) fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
+pub fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
     let mut of_key = [0u8; 16];
     let mut bytes = bytes;
     if let Place::Key { is_reversed, .. } = place {

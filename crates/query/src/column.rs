@@ -72,7 +72,7 @@ pub struct Column {
 
 impl Column {
     /// What is wanted of the rows.
-    pub(crate) fn want(&self) -> Want {
+    pub fn want(&self) -> Want {
         match self.place {
             Place::Stored(position) => Want::Stored(position),
             Place::Key { offset, size, .. } => Want::Key { offset, size },

@@ -20,7 +20,8 @@
 //! * Conditions are three-valued: a row counts if its condition is true, not if it is unknown.
 
 pub mod aggregate;
-mod cells;
+mod budget;
+pub mod cells;
 pub mod column;
 mod decimal;
 pub mod expression;
@@ -35,14 +36,15 @@ mod memory;
 mod range;
 mod row_filter;
 mod run;
-mod scan;
+pub mod scan;
 #[cfg(test)]
 mod speed_tests;
-mod zone;
+pub mod zone;
 
 pub use aggregate::{Aggregate, Cell};
+pub use budget::{memory_used_bytes, set_memory_max_bytes, Budget, Share};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
 pub use expression::{Bounds, DatePart, Expression, Operator, EXPRESSIONS_MAX};
 pub use filter::{Comparison, Constant, Filter, Predicate, TestText, DEPTH_MAX};
 pub use row_filter::RowFilter;
-pub use run::{Limits, Outcome, Query, Why};
+pub use run::{Failure, Limits, Outcome, Query, Why};

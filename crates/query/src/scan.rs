@@ -8,7 +8,7 @@ use pandodb::{on_threads, Block, Verdict, View, Want, Zones};
 use crate::run::{Failure, Why};
 
 /// See the head of this file.
-pub(crate) struct Scan<'a> {
+pub struct Scan<'a> {
     layouts: &'a Layouts,
     view: View<'a>,
     wants: Vec<Want>,
@@ -23,10 +23,11 @@ pub(crate) struct Scan<'a> {
 }
 
 /// Says how many of a segment's rows count.
-pub(crate) type Judge<'a> = dyn Fn(&Zones<'_>) -> Verdict + Sync + 'a;
+pub type Judge<'a> = dyn Fn(&Zones<'_>) -> Verdict + Sync + 'a;
 
 impl<'a> Scan<'a> {
-    pub(crate) fn new(
+    /// Over the rows of a view.
+    pub fn new(
         layouts: &'a Layouts,
         view: View<'a>,
         wants: Vec<Want>,
@@ -51,22 +52,22 @@ impl<'a> Scan<'a> {
     }
 
     /// How many rows were met.
-    pub(crate) fn rows_met(&self) -> u64 {
+    pub fn rows_met(&self) -> u64 {
         self.rows_met.load(Ordering::Relaxed)
     }
 
     /// How many rows there were, met or passed over.
-    pub(crate) fn rows_in_all(&self) -> u64 {
+    pub fn rows_in_all(&self) -> u64 {
         self.rows_met() + self.rows_skipped.load(Ordering::Relaxed)
     }
 
     /// How many threads are of use.
-    pub(crate) fn threads(&self, most: usize) -> usize {
+    pub fn threads(&self, most: usize) -> usize {
         most.clamp(1, self.bounds.len() + 1)
     }
 
     /// Gives all blocks to `step`, which has something of its own in each thread; these are the result.
-    pub(crate) fn fold<S: Send>(
+    pub fn fold<S: Send>(
         &self,
         threads: usize,
         begin: impl Fn() -> S + Sync,

@@ -12,7 +12,7 @@ use crate::filter::{Comparison, Prepared};
 
 /// The numbers of a column, in the scale of its slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub struct Span {
     /// The least and the most; `None`: NULL everywhere.
     bounds: Option<(i128, i128)>,
     has_null: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Span {
 
 impl Span {
     /// Of a column; `stored` is what the table says of it, if it is not in the key. `None`: nothing is known.
-    pub(crate) fn of(zone: &Zone, column: &Column, stored: Option<&StoredColumn>) -> Option<Span> {
+    pub fn of(zone: &Zone, column: &Column, stored: Option<&StoredColumn>) -> Option<Span> {
         let of_nulls = Span { bounds: None, has_null: zone.has_null };
         let Some((least, most)) = &zone.bounds else { return Some(of_nulls) };
         if matches!(column.form, Form::Presence) {
@@ -43,6 +43,16 @@ impl Span {
         let of = |bytes: &[u8]| number(bytes, &column.form, &column.place);
         let bounds = (of(least)?, of(most)?);
         (is_ordered && bounds.0 <= bounds.1).then_some(Span { bounds: Some(bounds), ..of_nulls })
+    }
+
+    /// The least and the most; `None`: NULL everywhere.
+    pub fn bounds(&self) -> Option<(i128, i128)> {
+        self.bounds
+    }
+
+    /// Whether there may be NULLs.
+    pub fn has_null(&self) -> bool {
+        self.has_null
     }
 
     /// Of how many rows a test is true, which NULLs do not pass.

@@ -231,6 +231,7 @@ fn rows_of_an_older_layout_have_what_columns_were_added_with() {
         compression: None,
         auto_increment: None,
         definition: None,
+        ..TableChange::default()
     };
     db.alter_tables(&mut [change]).unwrap();
     let table = db.open_table(PATH).unwrap();

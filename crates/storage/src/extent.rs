@@ -12,11 +12,13 @@ use std::sync::Arc;
 pub struct Extent {
     file: Arc<TreeFile>,
     place: Place,
+    /// How often the file had been pinned when it was allocated: see `space`, invariant 4.
+    age: u32,
 }
 
 impl Extent {
-    pub(crate) fn new(file: Arc<TreeFile>, place: Place) -> Extent {
-        Extent { file, place }
+    pub(crate) fn new(file: Arc<TreeFile>, place: Place, age: u32) -> Extent {
+        Extent { file, place, age }
     }
 
     /// Where it is: begins at a page and is a multiple of the page long.
@@ -45,7 +47,7 @@ impl Extent {
 impl Drop for Extent {
     fn drop(&mut self) {
         if self.place.len > 0 {
-            self.file.release(self.place);
+            self.file.release(self.place, self.age);
         }
     }
 }

@@ -21,4 +21,4 @@ pub use block::BlockKind;
 pub use extent::Extent;
 pub use place::Place;
 pub use superblock::Superblock;
-pub use tree_file::TreeFile;
+pub use tree_file::{FilePin, TreeFile};

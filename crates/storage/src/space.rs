@@ -11,19 +11,21 @@
 //!    that either the old or the new one may be what a crash leaves), nothing becomes free: what is
 //!    released waits in quarantine until a superblock write succeeds. So neither checkpoint can lose a
 //!    page (I7). Nobody uses what waits, so the figures count it as free.
+//! 4. While the file is pinned for a backup, what was in use when it was pinned does not become free: what is
+//!    released of it is held until the pin goes. What was allocated later is not held.
 //!
 //! Locks: `resize`, then `state`. No I/O under `state`; growing and truncating hold `resize`, so that
 //! only those who need a longer file wait for the system. A range that I/O is done on is taken out of
 //! the free map first and put back after.
 
 use crate::vfs::File;
-use crate::Place;
+use crate::{Place, Superblock};
 use pando_base::limits::PAGE_BYTES;
 use pando_base::locks::Mutex;
 use pando_base::planted::{is_planted, Bug};
 use pando_base::ranges::{FreeMap, Ranges};
 use pando_base::{Error, Result};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where extents begin: two superblocks, and room for what later formats put beside them.
 pub(crate) const DATA_START: u64 = 4 * PAGE_BYTES;
@@ -54,12 +56,37 @@ struct State {
     quarantine: Vec<Place>,
     /// Bytes in `quarantine`: nobody uses them.
     waiting: u64,
+    /// The superblock that counts. What it refers to is released after the next one has taken its place.
+    named: Superblock,
+    pin: Option<Pinned>,
+}
+
+/// A pin, and what was released under it.
+#[derive(Debug)]
+struct Pinned {
+    /// Extents of an earlier age were there when the file was pinned.
+    age: u32,
+    held: Vec<Place>,
+    held_bytes: u64,
+}
+
+impl State {
+    fn give_back(&mut self, place: Place) {
+        if self.in_doubt && !is_planted(Bug::DoubtIgnored) {
+            self.quarantine.push(place);
+            self.waiting += place.len;
+        } else {
+            self.free.insert(place.offset, place.len);
+        }
+    }
 }
 
 #[derive(Debug)]
 pub(crate) struct Space {
     state: Mutex<State>,
     resize: Mutex<()>,
+    /// How often the file was pinned; changed with `state`.
+    age: AtomicU32,
     /// End of what may be used; changed only under both locks. The file may be longer by less than
     /// a page, or after a failed growth.
     file_bytes: AtomicU64,
@@ -77,8 +104,8 @@ pub(crate) fn round_up(len: u64) -> u64 {
 }
 
 impl Space {
-    /// Space of a file of `file_len` bytes: all of it free, to be adopted from.
-    pub(crate) fn new(file_len: u64) -> Space {
+    /// Space of a file of `file_len` bytes with this superblock: all of it free, to be adopted from.
+    pub(crate) fn new(file_len: u64, named: Superblock) -> Space {
         let file_bytes = (file_len / PAGE_BYTES * PAGE_BYTES).max(DATA_START);
         let mut free = FreeMap::default();
         if file_bytes > DATA_START {
@@ -91,8 +118,44 @@ impl Space {
             in_doubt: false,
             quarantine: Vec::new(),
             waiting: 0,
+            named,
+            pin: None,
         };
-        Space { state: Mutex::new(state), resize: Mutex::new(()), file_bytes: AtomicU64::new(file_bytes) }
+        Space {
+            state: Mutex::new(state),
+            resize: Mutex::new(()),
+            age: AtomicU32::new(0),
+            file_bytes: AtomicU64::new(file_bytes),
+        }
+    }
+
+    /// What an extent that is allocated now remembers.
+    pub(crate) fn age(&self) -> u32 {
+        self.age.load(Ordering::Acquire)
+    }
+
+    /// Holds everything that is in use now, and gives the superblock that leads to it; `None` while another pin lives.
+    pub(crate) fn pin(&self) -> Option<Superblock> {
+        let mut state = self.state.lock();
+        if state.pin.is_some() {
+            return None;
+        }
+        let age = self.age.fetch_add(1, Ordering::AcqRel) + 1;
+        state.pin = Some(Pinned { age, held: Vec::new(), held_bytes: 0 });
+        Some(state.named.clone())
+    }
+
+    /// The pin goes, and what was held becomes free.
+    pub(crate) fn unpin(&self) {
+        let mut state = self.state.lock();
+        for place in state.pin.take().map(|pin| pin.held).unwrap_or_default() {
+            state.give_back(place);
+        }
+    }
+
+    /// Bytes that only the pin keeps from being free.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.state.lock().pin.as_ref().map_or(0, |pin| pin.held_bytes)
     }
 
     pub(crate) fn file_bytes(&self) -> u64 {
@@ -137,15 +200,17 @@ impl Space {
         }
     }
 
-    /// Gives a range back: free at once, or after the doubt about the superblock is over.
-    pub(crate) fn release(&self, place: Place) {
+    /// Gives a range that was allocated at this age back: free at once, or after the pin that holds it is gone, or after
+    /// the doubt about the superblock is over.
+    pub(crate) fn release(&self, place: Place, age: u32) {
         let mut state = self.state.lock();
         assert!(place.offset >= DATA_START && place.end() <= self.file_bytes(), "freeing {place:?} outside");
-        if state.in_doubt && !is_planted(Bug::DoubtIgnored) {
-            state.quarantine.push(place);
-            state.waiting += place.len;
-        } else {
-            state.free.insert(place.offset, place.len);
+        match &mut state.pin {
+            Some(pin) if age < pin.age => {
+                pin.held.push(place);
+                pin.held_bytes += place.len;
+            }
+            _ => state.give_back(place),
         }
     }
 
@@ -162,9 +227,10 @@ impl Space {
         self.state.lock().in_doubt = true;
     }
 
-    /// A superblock write succeeded: exactly one checkpoint can be what a crash leaves.
-    pub(crate) fn settled(&self) {
+    /// A superblock write succeeded: exactly this checkpoint can be what a crash leaves.
+    pub(crate) fn settled(&self, named: &Superblock) {
         let mut state = self.state.lock();
+        state.named = named.clone();
         state.in_doubt = false;
         state.waiting = 0;
         for place in std::mem::take(&mut state.quarantine) {

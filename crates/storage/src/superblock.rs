@@ -46,6 +46,11 @@ pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
 const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES <= SLOT_BYTES);
 
 impl Superblock {
+    /// What a file has in its two slots if this is its only checkpoint: offsets and pages.
+    pub fn slots(&self) -> [(u64, Vec<u8>); 2] {
+        crate::tree_file::SLOT_OFFSETS.map(|offset| (offset, self.to_page(offset)))
+    }
+
     /// The page to write at `offset`: a sealed block and zeros.
     pub(crate) fn to_page(&self, offset: u64) -> Vec<u8> {
         let root = self.root.unwrap_or(Place { offset: 0, len: 0 });

@@ -32,7 +32,7 @@
 
 use crate::space::{round_up, Space, DATA_START};
 use crate::superblock::SLOT_BYTES;
-use crate::vfs::{File, OpenMode, Vfs};
+use crate::vfs::{File, LostFile, OpenMode, Vfs};
 use crate::{Extent, Place, Superblock};
 use pando_base::limits::PAGE_BYTES;
 use pando_base::locks::{Mutex, RwLock};
@@ -42,7 +42,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-const SLOT_OFFSETS: [u64; 2] = [0, SLOT_BYTES as u64];
+pub(crate) const SLOT_OFFSETS: [u64; 2] = [0, SLOT_BYTES as u64];
 const _: () = assert!(SLOT_OFFSETS[1] + SLOT_BYTES as u64 <= DATA_START);
 /// To cut so much more off the file than the superblock allows, it is written anew.
 const CUT_BYTES_MIN: u64 = 1 << 20;
@@ -62,6 +62,36 @@ pub struct TreeFile {
     superblocks: Mutex<Slots>,
     /// The first failed sync; held while syncing, so that nobody takes another's failure for success.
     sync_failed: Mutex<Option<String>>,
+}
+
+/// Keeps what was in use in a file when it was pinned, for a backup that copies it meanwhile.
+#[derive(Debug)]
+pub struct FilePin {
+    file: Arc<TreeFile>,
+    superblock: Superblock,
+}
+
+impl FilePin {
+    /// What leads to all that is pinned, but for private runs that the log names.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Arc<TreeFile> {
+        &self.file
+    }
+
+    /// Bytes that would be free without it.
+    pub fn held_bytes(&self) -> u64 {
+        self.file.space.held_bytes()
+    }
+}
+
+impl Drop for FilePin {
+    fn drop(&mut self) {
+        self.file.space.unpin();
+    }
 }
 
 /// What is known of the two slots.
@@ -126,6 +156,35 @@ impl TreeFile {
         Ok((Self::new(vfs, file, dict, file_len, slots), sb))
     }
 
+    /// Opens the file as it was when it was pinned, which may be by another process: `superblock` is that of the
+    /// pin. For reading what it leads to; nothing is written.
+    ///
+    /// # Errors
+    /// As [`TreeFile::open`].
+    pub fn open_pinned(vfs: &Arc<dyn Vfs>, path: &Path, superblock: &Superblock) -> Result<Arc<TreeFile>> {
+        let file = vfs.open(path, OpenMode::Existing)?;
+        let file_len = file.len()?;
+        // Another file may have this name now.
+        Self::read_slots(&*file, superblock.dict)?;
+        let need = superblock.root.map_or(0, |root| root.end()).max(DATA_START);
+        if file_len < need {
+            let expected = format!("at least {need} bytes");
+            return Err(Error::corruption(path, file_len, "length of the file", expected, file_len));
+        }
+        let slots = Slots { durable_slot: 0, durable: superblock.clone(), is_doubled: true, is_secure: true };
+        Ok(Self::new(vfs, file, superblock.dict, file_len, slots))
+    }
+
+    /// Stands for a file that cannot be used: an empty one, of which every read and write is an error. Nothing on the disk is
+    /// touched.
+    pub fn lost(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Arc<TreeFile> {
+        let durable = Superblock { dict, epoch: 1, file_bytes: DATA_START, ..Superblock::default() };
+        let slots = Slots { durable_slot: 0, durable, is_doubled: true, is_secure: true };
+        let file = Self::new(vfs, Arc::new(LostFile::new(path)), dict, DATA_START, slots);
+        file.space.finish_open(false);
+        file
+    }
+
     fn new(
         vfs: &Arc<dyn Vfs>,
         file: Arc<dyn File>,
@@ -139,7 +198,7 @@ impl TreeFile {
             vfs: vfs.clone(),
             path: RwLock::new(file.path().to_owned()),
             file,
-            space: Space::new(file_len),
+            space: Space::new(file_len, slots.durable.clone()),
             superblocks: Mutex::new(slots),
             sync_failed: Mutex::new(None),
         })
@@ -204,7 +263,7 @@ impl TreeFile {
         self.sync()?;
         if !slots.is_secure {
             slots.is_secure = true;
-            self.space.settled();
+            self.space.settled(&slots.durable);
         }
         if !slots.is_doubled {
             slots.is_doubled = self.write_copy(slots);
@@ -249,7 +308,7 @@ impl TreeFile {
         if !self.space.adopt(rounded) {
             return wrong("overlap", "pages not used by another extent".to_owned());
         }
-        Ok(Extent::new(self.clone(), rounded))
+        Ok(Extent::new(self.clone(), rounded, self.space.age()))
     }
 
     /// Ends opening: everything not adopted is free from now on.
@@ -263,12 +322,14 @@ impl TreeFile {
     /// # Errors
     /// [`Error::DiskFull`] if the disk has no room for it; nothing has changed then.
     pub fn allocate(self: &Arc<Self>, len: u64) -> Result<Extent> {
+        // Before: what is allocated while the file is being pinned is held for nothing, and not the other way round.
+        let age = self.space.age();
         let place = self.space.allocate(&*self.file, round_up(len)).map_err(|e| self.named(e))?;
-        Ok(Extent::new(self.clone(), place))
+        Ok(Extent::new(self.clone(), place, age))
     }
 
-    pub(crate) fn release(&self, place: Place) {
-        self.space.release(place);
+    pub(crate) fn release(&self, place: Place, age: u32) {
+        self.space.release(place, age);
     }
 
     pub(crate) fn release_unnamed(&self, place: Place) {
@@ -356,7 +417,7 @@ impl TreeFile {
         *slots = Slots { durable_slot: slot, durable: sb, is_doubled: false, is_secure: true };
         // 2. The copy.
         slots.is_doubled = self.write_copy(slots);
-        self.space.settled();
+        self.space.settled(&slots.durable);
         Ok(())
     }
 
@@ -375,6 +436,13 @@ impl TreeFile {
         self.space.truncate(&*self.file, keep).map_err(|e| self.named(e))?;
         drop(slots);
         self.space.punch(&*self.file).map_err(|e| self.named(e))
+    }
+
+    /// Pins the file: what its durable superblock leads to stays as it is, and so does everything else that is in use
+    /// now, until the answer is dropped. Nobody waits for anything, and the tree goes on. `None` while it is pinned already.
+    pub fn pin(self: &Arc<Self>) -> Option<FilePin> {
+        let superblock = self.space.pin()?;
+        Some(FilePin { file: self.clone(), superblock })
     }
 
     /// Where the file is.

@@ -13,10 +13,10 @@ use pando_base::{RecordRef, Result};
 use pando_run::merge::VersionFilter;
 use pando_run::{Run, RunWriter};
 
-use crate::busy::BusyTable;
 use crate::edit::{path_to, path_to_node, RangeCounts};
+use crate::job_claims::BusyTable;
 use crate::jobs::{follow, CompactPlan, FlushPlan, Plan, Task};
-use crate::merging::{weight, Sink};
+use crate::merge_output::{weight, Sink};
 use crate::node::{subtract, Body, BufferRun, KeyRange, Node};
 use crate::tree::Tree;
 

@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use pando_base::{Kind, Result};
 use pando_run::{Estimate, Run};
+use pando_storage::Place;
 
 use crate::memtable::Memtable;
 use crate::node::{add, Body, KeyRange, Node};
@@ -169,6 +170,26 @@ impl Tree {
             forms.with_common += u64::from(form.has_common);
         }
         Ok(forms)
+    }
+}
+
+impl Tree {
+    /// Where on disk the tree is: the blocks of its nodes and the extents of its runs, ascending. Memtables are nowhere.
+    pub fn disk_places(&self) -> Vec<Place> {
+        let version = self.version.load_full();
+        let mut places = Vec::new();
+        let mut nodes = vec![&version.root];
+        while let Some(node) = nodes.pop() {
+            places.extend(node.place.get().map(|extent| extent.place()));
+            nodes.extend(node.children.iter().filter_map(|child| match &child.body {
+                Body::Node(below) => Some(below),
+                Body::Leaf(_) => None,
+            }));
+        }
+        places.extend(distinct_runs(&version).iter().flat_map(|run| run.meta().extents.clone()));
+        places.sort_unstable_by_key(|place| place.offset);
+        places.dedup();
+        places
     }
 }
 

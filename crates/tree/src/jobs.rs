@@ -12,15 +12,15 @@
 //!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
 //!    merges runs. A leaf that has become small is flushed to together with small neighbours.
 //!
-//! A tree that awaits its bottom (`growing`) merges runs in the root's buffer instead of 2 and 3.
+//! A tree that awaits its bottom (`pending_base`) merges runs in the root's buffer instead of 2 and 3.
 
 use std::sync::Arc;
 
 use pando_base::{pause, Result, Seqno};
 
-use crate::busy::{BusyTable, JobId};
 use crate::compact::merge_window;
 use crate::edit::{path_to, Editor};
+use crate::job_claims::{BusyTable, JobId};
 use crate::memtable::Memtable;
 use crate::node::{child_range, is_wasteful, Body, Child, KeyRange, Node, SCORE_DUE, SCORE_WORTHWHILE};
 use crate::tree::{Structure, Tree};

@@ -8,7 +8,7 @@ use pando_base::{Result, Seqno};
 
 use crate::header::{LogFileHead, FILE_HEAD_BYTES};
 use crate::spares::SPARES_KEPT_MAX;
-use crate::wal::Wal;
+use crate::wal::{Lsn, Wal};
 
 /// A log file kept for recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct LogFileInfo {
     pub path: PathBuf,
     /// Seqno of its first frame.
     pub first_seqno: Seqno,
+    /// Position in the endless log of its first frame.
+    pub start: Lsn,
     /// Bytes of it that are in use.
     pub bytes: u64,
 }
@@ -44,6 +46,7 @@ impl Wal {
                 number: file.head.number,
                 path: file.path.clone(),
                 first_seqno: file.head.first_seqno,
+                start: Lsn(file.head.start_lsn),
                 bytes: FILE_HEAD_BYTES + (end - file.head.start_lsn),
             }
         };
@@ -86,9 +89,50 @@ impl Wal {
         Ok(())
     }
 
+    /// From now on nothing is trimmed, until [`Wal::let_go`] was called as often: a backup copies the files.
+    pub fn hold(&self) {
+        self.holds.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Ends a [`Wal::hold`].
+    pub fn let_go(&self) {
+        self.holds.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether somebody holds the log.
+    pub fn is_held(&self) -> bool {
+        self.holds.load(Ordering::Acquire) > 0
+    }
+
+    /// The files that have the log up to `end`, oldest first, with what of each belongs to it. It is written, but need not
+    /// be durable. To be called with a hold: then they stay as they are.
+    ///
+    /// # Errors
+    /// The log has failed.
+    pub fn files_up_to(&self, end: Lsn) -> Result<Vec<LogFileInfo>> {
+        self.reach(end.0, false)?;
+        // Whoever began to trim before the hold has ended.
+        let _trimming = self.trimming.lock();
+        let mut files = self.files();
+        files.retain(|file| file.start <= end);
+        for file in &mut files {
+            file.bytes = file.bytes.min(FILE_HEAD_BYTES + (end.0 - file.start.0));
+        }
+        Ok(files)
+    }
+
+    /// Where the log ends now, and the last seqno before.
+    pub fn end(&self) -> (Lsn, Seqno) {
+        let appender = self.appender();
+        (Lsn(appender.next_lsn), appender.next_seqno - 1)
+    }
+
     /// The oldest file, if all its batches are below.
     fn oldest_if_below(&self, keep_from: Seqno) -> Option<PathBuf> {
         let files = self.files.lock();
+        if self.is_held() {
+            return None;
+        }
         let (oldest, next) = (files.first()?, files.get(1)?);
         // A batch that the next file continues may begin in the oldest.
         let last_seqno = if next.head.continues { next.head.first_seqno } else { next.head.first_seqno - 1 };

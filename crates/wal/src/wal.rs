@@ -103,6 +103,8 @@ pub struct Wal {
     /// The last spare that was wanted was not to be had.
     pub(crate) lacks_space: AtomicBool,
     pub(crate) trimming: Mutex<()>,
+    /// While there are any, no file is trimmed.
+    pub(crate) holds: AtomicU64,
 }
 
 impl Wal {
@@ -137,6 +139,7 @@ impl Wal {
             spare_making: Mutex::default(),
             lacks_space: AtomicBool::new(false),
             trimming: Mutex::default(),
+            holds: AtomicU64::new(0),
             options,
             vfs,
         };

@@ -54,8 +54,7 @@ class Case:
     file: str       # name in the table's directory
     harm: typing.Callable
     part_lost: bool = False   # only a part of the rows is out of reach
-    key_only: bool = False    # only reading through the key named `other` is
-    opens: bool = True        # as long as that key is not used, the table works
+    key_only: bool = False    # only reading through the key named `other` is, and REPAIR TABLE builds it anew
     needs_text: bool = True   # the log must say what was expected and what was found
     harmless: bool = False    # the file is for people and tools; the engine does not need it
 
@@ -64,7 +63,10 @@ PANDO_CASES = [
     Case("flipped", "corrupted blocks in the rows", "main.pando", _flip, part_lost=True),
     Case("flipped_key", "corrupted blocks in a key", "key-other.pando", _flip, key_only=True),
     Case("halved", "the rows cut in half", "main.pando", _cut_in_half),
-    Case("halved_key", "a key cut in half", "key-other.pando", _cut_in_half, key_only=True, opens=False),
+    Case("halved_key", "a key cut in half", "key-other.pando", _cut_in_half, key_only=True),
+    Case("emptied_key", "an empty file for a key", "key-other.pando", _empty, key_only=True),
+    Case("zeroed_key", "the superblocks of a key zeroed", "key-other.pando", _zero_the_start, key_only=True),
+    Case("gone_key", "the file of a key gone", "key-other.pando", os.unlink, key_only=True, needs_text=False),
     Case("emptied", "an empty file for the rows", "main.pando", _empty),
     Case("zeroed", "the superblocks zeroed", "main.pando", _zero_the_start),
     Case("exchanged", "the file of another table", "main.pando", _put_another_there),
@@ -131,10 +133,11 @@ def _look(server, session, case, salt, checks):
         checks.check(error is None and rows.are_right(session, case.table, salt), f"{case.title}: the table works",
                      str(error))
         return
+    if case.key_only:
+        _look_at_key(server, session, case, salt, checks)
+        return
     since = server.log_size()
-    hint = "FORCE INDEX (other)" if case.key_only else "USE INDEX ()"
-    where = "WHERE other >= 0" if case.key_only else ""
-    error = _error_of(session, f"SELECT SUM(LENGTH(text)) FROM {case.table} {hint} {where}")
+    error = _error_of(session, f"SELECT SUM(LENGTH(text)) FROM {case.table} USE INDEX ()")
     told = "; ".join(row[2].decode("utf-8", "replace") for row in session.query("SHOW WARNINGS").rows)
     checks.check(error is not None and error.number in _CLEAR_ERRORS, f"{case.title}: a clear error ({error})",
                  f"got {error or 'no error'}")
@@ -145,12 +148,39 @@ def _look(server, session, case, salt, checks):
                      f"{case.title}: the log names file, offset, expected and found",
                      "new lines of the log: " + server.log_text(since)[-1500:])
         checks.check(_log_line(told, case) is not None, f"{case.title}: SHOW WARNINGS does too", repr(told))
-    if case.key_only and case.opens:
-        error = _error_of(session, f"SELECT COUNT(*) FROM {case.table} USE INDEX ()")
-        checks.check(error is None and rows.are_right(session, case.table, salt),
-                     f"{case.title}: all rows are there by table scan", str(error))
     if case.part_lost:
         _rest_is_there(session, case, salt, checks)
+
+
+def _look_at_key(server, session, case, salt, checks):
+    """The table goes on without the key, and gets it back. Damage inside is met by reading, or found by CHECK TABLE."""
+    by_key = f"SELECT SUM(LENGTH(text)) FROM {case.table} FORCE INDEX (other) WHERE other >= 0"
+    error = _error_of(session, by_key)
+    checks.check(error is None or error.number in _CLEAR_ERRORS, f"{case.title}: rows or a clear error ({error})", str(error))
+    said = _check_says(session, case.table)
+    checks.check("other" in said and "orrupt" in said, f"{case.title}: CHECK TABLE names the key ({said[:100]})", said)
+    log = server.log_text()
+    if case.needs_text:
+        checks.check(_log_line(log, case) is not None, f"{case.title}: the log names file, offset, expected and found",
+                     log[-1500:])
+    checks.check(re.search(rf"key other of table \S*{case.table} is damaged.*REPAIR TABLE", log) is not None,
+                 f"{case.title}: the log names table and key, and says what to do", log[-1500:])
+    error = _error_of(session, by_key)
+    checks.check(error is None and rows.are_right(session, case.table, salt), f"{case.title}: all rows are there",
+                 str(error))
+    number = rows.ROWS + 1
+    error = _error_of(session, f"INSERT INTO {case.table} VALUES ({number}, {number} + 100000, 'new')")
+    checks.check(error is not None and error.number == 1712,
+                 f"{case.title}: nobody gets a new value of the unique key ({error})", str(error))
+    error = (_error_of(session, f"UPDATE {case.table} SET text = CONCAT(text, 'x') WHERE id = 5") or
+             _error_of(session, f"UPDATE {case.table} SET text = LEFT(text, CHAR_LENGTH(text) - 1) WHERE id = 5"))
+    checks.check(error is None, f"{case.title}: rows change otherwise", str(error))
+    said = "; ".join(row[3].decode("utf-8", "replace") for row in session.query(f"REPAIR TABLE {case.table} QUICK").rows)
+    checks.check(said == "OK", f"{case.title}: REPAIR TABLE builds the key anew", said)
+    error = _error_of(session, by_key)
+    said = _check_says(session, case.table)
+    checks.check(error is None and said == "OK" and rows.are_right(session, case.table, salt),
+                 f"{case.title}: all is well then", f"{error} {said}")
 
 
 def _error_of(session, sql):

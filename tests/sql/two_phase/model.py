@@ -68,7 +68,7 @@ def problems(session, acknowledged, prepared, has_binlog):
 
     Without the binary log only PANDO has to have it, and the engines need not agree: after a crash the
     server rolls back what it finds prepared, though tc.log says that it was committed, and InnoDB does not wait for
-    its log when it commits (see mariadb/src/two_phase.cc).
+    its log when it commits (see mariadb/src/txn/two_phase.cc).
     """
     found = {table: {int(row[0]) for row in session.query(f"SELECT id FROM {DATABASE}.{table}").rows}
              for table in ("pando", "innodb")}

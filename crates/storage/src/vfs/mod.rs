@@ -12,10 +12,12 @@
 //!   succeeds says nothing about them.
 //! - A file stays readable through its handle after it was renamed or removed.
 
+mod lost;
 mod real;
 mod real_file;
 mod sim;
 
+pub(crate) use lost::LostFile;
 pub use real::{open_files_max, RealVfs};
 pub use sim::{stop_before_writes, DiskEvents, FaultKind, SimVfs, WriteStop};
 

@@ -1,0 +1,126 @@
+//! What a query says: blocks of FROM, WHERE, GROUP BY and so on, with the columns resolved.
+
+use pando_query::{Form, Place};
+
+use crate::column::Kind;
+use crate::expr::{Expr, Slot};
+
+/// A column of a table that a query looks at.
+#[derive(Clone, Debug)]
+pub struct TableColumn {
+    /// Its name in the query.
+    pub slot: Slot,
+    /// What its values are.
+    pub kind: Kind,
+    /// Where they are.
+    pub place: Place,
+    /// How they are stored.
+    pub form: Form,
+    /// How many different values there are, about; 0: nobody knows.
+    pub distinct: u64,
+}
+
+/// What rows come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A table, by number.
+    Table {
+        /// Which of the tables that the query was given.
+        table: usize,
+        /// How many rows it has, about.
+        rows: u64,
+        /// What is looked at.
+        columns: Vec<TableColumn>,
+    },
+    /// A query; its outputs are named by their slots.
+    Query(Box<Block>),
+    /// Some, joined.
+    Nest(Vec<From>),
+}
+
+/// A part of FROM, joined with what stands before it.
+#[derive(Clone, Debug)]
+pub struct From {
+    /// The rows.
+    pub source: Source,
+    /// LEFT JOIN: what stands before it stays if there is no partner.
+    pub is_outer: bool,
+    /// ON.
+    pub on: Option<Expr>,
+}
+
+/// A SELECT, or several whose rows come one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// FROM.
+    pub from: Vec<From>,
+    /// WHERE.
+    pub filter: Option<Expr>,
+    /// GROUP BY.
+    pub groups: Vec<Expr>,
+    /// Whether there are groups: one of all rows, if there is no GROUP BY.
+    pub is_grouped: bool,
+    /// HAVING.
+    pub having: Option<Expr>,
+    /// The select list.
+    pub outputs: Vec<(Slot, Expr)>,
+    /// DISTINCT.
+    pub is_distinct: bool,
+    /// ORDER BY; true: descending.
+    pub order: Vec<(Expr, bool)>,
+    /// OFFSET.
+    pub skip: u64,
+    /// LIMIT.
+    pub limit: Option<u64>,
+    /// UNION with these; their outputs are in the same order.
+    pub others: Vec<Block>,
+    /// UNION DISTINCT.
+    pub is_set: bool,
+}
+
+impl PartialEq for Block {
+    fn eq(&self, _: &Block) -> bool {
+        // Two queries are never taken for one.
+        false
+    }
+}
+
+impl Block {
+    /// Adds all columns that it looks at, its own and others'.
+    pub fn slots(&self, to: &mut Vec<Slot>) {
+        self.from.iter().for_each(|from| from.slots(to));
+        self.expressions().for_each(|expr| expr.slots(to));
+        self.others.iter().for_each(|other| other.slots(to));
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        let one = self.filter.iter().chain(&self.groups).chain(&self.having);
+        let outputs = self.outputs.iter().map(|(_, expr)| expr);
+        one.chain(outputs).chain(self.order.iter().map(|(expr, _)| expr))
+    }
+
+    /// Adds the columns that its sources give.
+    pub fn given(&self, to: &mut Vec<Slot>) {
+        self.from.iter().for_each(|from| from.given(to));
+    }
+}
+
+impl From {
+    fn slots(&self, to: &mut Vec<Slot>) {
+        self.on.iter().for_each(|on| on.slots(to));
+        match &self.source {
+            Source::Table { .. } => {}
+            Source::Query(block) => block.slots(to),
+            Source::Nest(nest) => nest.iter().for_each(|from| from.slots(to)),
+        }
+    }
+
+    /// Adds the columns that it gives.
+    pub fn given(&self, to: &mut Vec<Slot>) {
+        match &self.source {
+            Source::Table { columns, .. } => to.extend(columns.iter().map(|column| column.slot)),
+            Source::Query(block) => to.extend(block.outputs.iter().map(|(slot, _)| *slot)),
+            Source::Nest(nest) => nest.iter().for_each(|from| from.given(to)),
+        }
+    }
+}

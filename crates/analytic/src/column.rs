@@ -1,0 +1,496 @@
+//! Columns of rows in memory: what operators hand to each other.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pando_column::vector::{Strings, Values, Vector};
+use pando_query::cells::{Cells, Codes, Entries};
+use pando_query::{Failure, Form, Place, Why};
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// An integer of 64 bits with a sign.
+    Signed,
+    /// One without.
+    Unsigned,
+    /// A DECIMAL with so many digits behind the point.
+    Decimal(u32),
+    /// A DOUBLE.
+    Real,
+    /// A DATE, as the server stores it: `year * 512 + month * 32 + day`.
+    Date,
+    /// A DATETIME, packed as the server compares it.
+    DateTime,
+    /// A TIME, likewise.
+    Time,
+    /// Text in the collation with this number.
+    Text(u32),
+}
+
+impl Kind {
+    /// Digits behind the point.
+    pub fn scale(self) -> u32 {
+        match self {
+            Kind::Decimal(scale) => scale,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Kind::Text(_))
+    }
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// NULL.
+    Null,
+    /// A number without its point; also of dates.
+    Number(i128),
+    /// A DOUBLE.
+    Real(f64),
+    /// A text.
+    Text(Vec<u8>),
+}
+
+/// Where the texts of a column are.
+#[derive(Clone, Debug)]
+pub enum Dict {
+    /// A vector of the storage: its entries, or its rows.
+    Vector(Arc<Vector>),
+    /// Strings of our own.
+    Strings(Arc<Strings>),
+}
+
+impl Dict {
+    /// The text with this number.
+    #[inline]
+    pub fn get(&self, code: u32) -> &[u8] {
+        let code = code as usize;
+        match self {
+            Dict::Strings(strings) => strings.get(code),
+            Dict::Vector(vector) => match vector.values() {
+                Values::Constant(value) => value,
+                Values::Fixed { width, bytes } => &bytes[code * width..(code + 1) * width],
+                Values::Varying(strings) => strings.get(code),
+                Values::Dictionary { entries, .. } => entries.get(code),
+            },
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Dict::Strings(strings) => strings.len(),
+            Dict::Vector(vector) => match vector.values() {
+                Values::Constant(_) => 1,
+                Values::Fixed { .. } | Values::Varying(_) => vector.rows(),
+                Values::Dictionary { entries, .. } => entries.len(),
+            },
+        }
+    }
+
+    fn is(&self, other: &Dict) -> bool {
+        match (self, other) {
+            (Dict::Vector(a), Dict::Vector(b)) => Arc::ptr_eq(a, b),
+            (Dict::Strings(a), Dict::Strings(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+/// The values of a column; those of NULLs mean nothing.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// Numbers that fit.
+    Small(Vec<i64>),
+    /// Numbers.
+    Large(Vec<i128>),
+    /// DOUBLEs.
+    Real(Vec<f64>),
+    /// Texts by number.
+    Text(Vec<u32>, Dict),
+}
+
+/// One column of some rows.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its values.
+    pub data: Data,
+    /// Which are NULL; `None`: none is.
+    pub nulls: Option<Vec<bool>>,
+}
+
+/// In the place of a row: there is none, and all its columns are NULL.
+pub const NO_ROW: u32 = u32::MAX;
+
+pub(crate) const OVERFLOW: Failure = Failure::GivenBack(Why::Overflow);
+pub(crate) const UNSUPPORTED: Failure = Failure::GivenBack(Why::Unsupported);
+
+impl Column {
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        match &self.data {
+            Data::Small(values) => values.len(),
+            Data::Large(values) => values.len(),
+            Data::Real(values) => values.len(),
+            Data::Text(codes, _) => codes.len(),
+        }
+    }
+
+    /// Whether the row is NULL.
+    #[inline]
+    pub fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls[row])
+    }
+
+    /// The number of a row; 0 where there are none.
+    #[inline]
+    pub fn number(&self, row: usize) -> i128 {
+        match &self.data {
+            Data::Small(values) => i128::from(values[row]),
+            Data::Large(values) => values[row],
+            Data::Real(_) | Data::Text(..) => 0,
+        }
+    }
+
+    /// The value of a row.
+    pub fn value(&self, row: usize) -> Value {
+        if self.is_null(row) {
+            return Value::Null;
+        }
+        match &self.data {
+            Data::Small(values) => Value::Number(values[row].into()),
+            Data::Large(values) => Value::Number(values[row]),
+            Data::Real(values) => Value::Real(values[row]),
+            Data::Text(codes, dict) => Value::Text(dict.get(codes[row]).to_vec()),
+        }
+    }
+
+    /// Some rows of it, in any order; [`NO_ROW`] is NULL.
+    pub fn gather(&self, rows: &[u32]) -> Column {
+        fn pick<T: Copy + Default>(values: &[T], rows: &[u32]) -> Vec<T> {
+            rows.iter().map(|row| values[*row as usize]).collect()
+        }
+        let data = match &self.data {
+            Data::Small(values) => Data::Small(pick(values, rows)),
+            Data::Large(values) => Data::Large(pick(values, rows)),
+            Data::Real(values) => Data::Real(pick(values, rows)),
+            Data::Text(codes, dict) => Data::Text(pick(codes, rows), dict.clone()),
+        };
+        Column { data, nulls: self.nulls.as_ref().map(|nulls| pick(nulls, rows)) }
+    }
+
+    /// As `gather`, where some of the rows are [`NO_ROW`].
+    pub fn gather_or_null(&self, rows: &[u32]) -> Column {
+        if self.rows() == 0 {
+            return self.all_null(rows.len());
+        }
+        let known: Vec<u32> = rows.iter().map(|row| if *row == NO_ROW { 0 } else { *row }).collect();
+        let mut column = self.gather(&known);
+        let nulls = rows.iter().map(|row| *row == NO_ROW || self.is_null(*row as usize)).collect();
+        column.nulls = Some(nulls);
+        column
+    }
+
+    fn all_null(&self, rows: usize) -> Column {
+        let data = match &self.data {
+            Data::Small(_) => Data::Small(vec![0; rows]),
+            Data::Large(_) => Data::Large(vec![0; rows]),
+            Data::Real(_) => Data::Real(vec![0.0; rows]),
+            Data::Text(..) => one_text(rows, b""),
+        };
+        Column { data, nulls: Some(vec![true; rows]) }
+    }
+
+    /// The same value in so many rows.
+    pub fn constant(value: &Value, kind: Kind, rows: usize) -> Column {
+        let nulls = matches!(value, Value::Null).then(|| vec![true; rows]);
+        let data = match value {
+            Value::Number(number) => match i64::try_from(*number) {
+                Ok(number) => Data::Small(vec![number; rows]),
+                Err(_) => Data::Large(vec![*number; rows]),
+            },
+            Value::Real(value) => Data::Real(vec![*value; rows]),
+            Value::Text(text) => one_text(rows, text),
+            Value::Null => match kind {
+                Kind::Text(_) => one_text(rows, b""),
+                Kind::Real => Data::Real(vec![0.0; rows]),
+                _ => Data::Small(vec![0; rows]),
+            },
+        };
+        Column { data, nulls }
+    }
+
+    /// Of numbers; small if they fit.
+    pub(crate) fn of_large(values: Vec<i128>, nulls: Option<Vec<bool>>) -> Column {
+        let fits = values.iter().all(|value| i64::try_from(*value).is_ok());
+        let data = match fits {
+            true => Data::Small(values.iter().map(|value| *value as i64).collect()),
+            false => Data::Large(values),
+        };
+        Column { data, nulls }
+    }
+
+    /// What the storage has.
+    pub(crate) fn of_vector(vector: &Arc<Vector>, kind: Kind, form: &Form, place: &Place) -> Option<Column> {
+        let rows = vector.rows();
+        let nulls = vector.nulls().map(|nulls| (0..rows).map(|row| nulls.is_null(row)).collect());
+        if kind.is_text() {
+            let codes = match vector.values() {
+                Values::Constant(_) => vec![0; rows],
+                Values::Fixed { .. } | Values::Varying(_) => (0..rows as u32).collect(),
+                Values::Dictionary { codes, .. } => codes.clone(),
+            };
+            return Some(Column { data: Data::Text(codes, Dict::Vector(vector.clone())), nulls });
+        }
+        if kind == Kind::Real {
+            let value = |row| vector.get(row).map_or(Some(0.0), real_of);
+            return Some(Column { data: Data::Real((0..rows).map(value).collect::<Option<_>>()?), nulls });
+        }
+        let cells = Cells::of_vector(vector, form, place)?;
+        let data = match &cells.entries {
+            Entries::Small(entries) => Data::Small(spread(entries, &cells.codes, rows)),
+            Entries::Large(entries) => Data::Large(spread(entries, &cells.codes, rows)),
+            Entries::Texts(_) | Entries::Presence => return None,
+        };
+        let mut column = Column { data, nulls };
+        if matches!(kind, Kind::DateTime | Kind::Time) {
+            column.unpack_moments(kind, vector, place)?;
+        }
+        Some(column)
+    }
+
+    /// Moments as the storage has them become those that are compared.
+    fn unpack_moments(&mut self, kind: Kind, vector: &Vector, place: &Place) -> Option<()> {
+        let size = match place {
+            Place::Key { size, .. } => *size,
+            Place::Stored(_) => match vector.values() {
+                Values::Fixed { width, .. } => *width,
+                _ => (0..vector.rows()).find_map(|row| vector.get(row)).map_or(8, <[u8]>::len),
+            },
+        };
+        let rows = self.rows();
+        let values: Option<Vec<i64>> = (0..rows)
+            .map(|row| if self.is_null(row) { Some(0) } else { moment(self.number(row), size, kind) })
+            .collect();
+        self.data = Data::Small(values?);
+        Some(())
+    }
+
+    /// Bytes of memory, about.
+    pub fn bytes(&self) -> usize {
+        let nulls = self.nulls.as_ref().map_or(0, Vec::len);
+        nulls
+            + match &self.data {
+                Data::Small(values) => values.len() * 8,
+                Data::Large(values) => values.len() * 16,
+                Data::Real(values) => values.len() * 8,
+                Data::Text(codes, Dict::Strings(strings)) => {
+                    codes.len() * 4 + strings.total_bytes() + strings.len() * 4
+                }
+                Data::Text(codes, Dict::Vector(_)) => codes.len() * 4,
+            }
+    }
+
+    /// The same texts, of memory of their own, where the storage's would be kept for a few of them.
+    pub(crate) fn detached(&self) -> Cow<'_, Column> {
+        let Data::Text(codes, dict) = &self.data else { return Cow::Borrowed(self) };
+        let mut strings = Strings::new();
+        let mut seen = vec![u32::MAX; dict.len()];
+        let mut detached = Vec::with_capacity(codes.len());
+        for (row, code) in codes.iter().enumerate() {
+            if self.is_null(row) {
+                detached.push(0);
+                continue;
+            }
+            let known = &mut seen[*code as usize];
+            if *known == u32::MAX {
+                *known = strings.len() as u32;
+                strings.push(dict.get(*code));
+            }
+            detached.push(*known);
+        }
+        if strings.is_empty() {
+            strings.push(b"");
+        }
+        let data = Data::Text(detached, Dict::Strings(Arc::new(strings)));
+        Cow::Owned(Column { data, nulls: self.nulls.clone() })
+    }
+
+    /// One column after the other; they are of one kind.
+    pub(crate) fn concat(columns: &[&Column], kind: Kind) -> Column {
+        let rows = columns.iter().map(|column| column.rows()).sum();
+        let has_nulls = columns.iter().any(|column| column.nulls.is_some());
+        let nulls = has_nulls.then(|| {
+            let mut nulls = Vec::with_capacity(rows);
+            for column in columns {
+                match &column.nulls {
+                    Some(of_column) => nulls.extend_from_slice(of_column),
+                    None => nulls.resize(nulls.len() + column.rows(), false),
+                }
+            }
+            nulls
+        });
+        let data = match kind {
+            Kind::Text(_) => concat_texts(columns, rows),
+            Kind::Real => {
+                let mut values = Vec::with_capacity(rows);
+                for column in columns {
+                    if let Data::Real(of_column) = &column.data {
+                        values.extend_from_slice(of_column);
+                    } else {
+                        values.resize(values.len() + column.rows(), 0.0);
+                    }
+                }
+                Data::Real(values)
+            }
+            _ if columns.iter().all(|column| matches!(column.data, Data::Small(_))) => {
+                let mut values = Vec::with_capacity(rows);
+                for column in columns {
+                    if let Data::Small(of_column) = &column.data {
+                        values.extend_from_slice(of_column);
+                    }
+                }
+                Data::Small(values)
+            }
+            _ => {
+                let mut values = Vec::with_capacity(rows);
+                for column in columns {
+                    values.extend((0..column.rows()).map(|row| column.number(row)));
+                }
+                Data::Large(values)
+            }
+        };
+        Column { data, nulls }
+    }
+}
+
+fn concat_texts(columns: &[&Column], rows: usize) -> Data {
+    let texts = |column: &Column| match &column.data {
+        Data::Text(_, dict) => Some(dict.clone()),
+        _ => None,
+    };
+    let first = columns.first().and_then(|column| texts(column));
+    let is_one = first
+        .as_ref()
+        .is_some_and(|first| columns.iter().all(|column| texts(column).is_some_and(|dict| dict.is(first))));
+    let mut codes = Vec::with_capacity(rows);
+    if let (true, Some(dict)) = (is_one, first) {
+        for column in columns {
+            if let Data::Text(of_column, _) = &column.data {
+                codes.extend_from_slice(of_column);
+            }
+        }
+        return Data::Text(codes, dict);
+    }
+    let mut strings = Strings::new();
+    for column in columns {
+        let detached = column.detached();
+        let base = strings.len() as u32;
+        if let Data::Text(of_column, dict) = &detached.data {
+            (0..dict.len() as u32).for_each(|code| strings.push(dict.get(code)));
+            codes.extend(of_column.iter().map(|code| base + code));
+        } else {
+            strings.push(b"");
+            codes.resize(codes.len() + column.rows(), base);
+        }
+    }
+    if strings.is_empty() {
+        strings.push(b"");
+    }
+    Data::Text(codes, Dict::Strings(Arc::new(strings)))
+}
+
+fn one_text(rows: usize, text: &[u8]) -> Data {
+    let mut strings = Strings::new();
+    strings.push(text);
+    Data::Text(vec![0; rows], Dict::Strings(Arc::new(strings)))
+}
+
+fn spread<T: Copy>(entries: &[T], codes: &Codes<'_>, rows: usize) -> Vec<T> {
+    match codes {
+        Codes::Own => entries.to_vec(),
+        Codes::First => vec![entries[0]; rows],
+        Codes::Of(codes) => codes.iter().map(|code| entries[*code as usize]).collect(),
+    }
+}
+
+fn real_of(bytes: &[u8]) -> Option<f64> {
+    match bytes.len() {
+        8 => Some(f64::from_le_bytes(bytes.try_into().ok()?)),
+        4 => Some(f64::from(f32::from_le_bytes(bytes.try_into().ok()?))),
+        _ => None,
+    }
+}
+
+/// Bits of microseconds in a packed moment.
+const MICRO_BITS: u32 = 24;
+
+/// A moment of `size` bytes, packed as it is compared.
+fn moment(stored: i128, size: usize, kind: Kind) -> Option<i64> {
+    let (whole_bytes, offset) = match kind {
+        Kind::DateTime => (5, 0x80_0000_0000i128),
+        _ => (3, 0x80_0000i128),
+    };
+    let behind = size.checked_sub(whole_bytes)?;
+    let unit = [1_000_000i128, 10_000, 100, 1].get(behind)?;
+    let shifted = stored - (offset << (8 * behind));
+    // Negative times: both parts are negative together.
+    let (whole, fraction) = (shifted.div_euclid(1 << (8 * behind)), shifted.rem_euclid(1 << (8 * behind)));
+    let (whole, fraction) = match shifted < 0 && fraction > 0 {
+        true => (whole + 1, fraction - (1 << (8 * behind))),
+        false => (whole, fraction),
+    };
+    i64::try_from((whole << MICRO_BITS) + if behind == 0 { 0 } else { fraction * unit }).ok()
+}
+
+/// Rows, as columns.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// How many.
+    pub rows: usize,
+    /// Their columns.
+    pub columns: Vec<Arc<Column>>,
+}
+
+impl Batch {
+    /// Some of the rows. Columns that nobody looks at are empty, and stay so.
+    pub(crate) fn gather(&self, rows: &[u32]) -> Batch {
+        let gather = |column: &Arc<Column>| match column.rows() == self.rows {
+            true => Arc::new(column.gather(rows)),
+            false => column.clone(),
+        };
+        Batch { rows: rows.len(), columns: self.columns.iter().map(gather).collect() }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.iter().map(|column| column.bytes()).sum()
+    }
+
+    /// The same rows, without the storage's memory.
+    pub(crate) fn detached(self) -> Batch {
+        let columns = self.columns.into_iter().map(|column| {
+            let owned = match column.detached() {
+                Cow::Borrowed(_) => None,
+                Cow::Owned(owned) => Some(owned),
+            };
+            owned.map_or(column, Arc::new)
+        });
+        Batch { rows: self.rows, columns: columns.collect() }
+    }
+
+    pub(crate) fn concat(batches: &[Batch], kinds: &[Kind]) -> Batch {
+        if let [one] = batches {
+            return one.clone();
+        }
+        let column = |(number, kind): (usize, &Kind)| {
+            let columns: Vec<&Column> = batches.iter().map(|batch| &*batch.columns[number]).collect();
+            Arc::new(Column::concat(&columns, *kind))
+        };
+        let columns = kinds.iter().enumerate().map(column).collect();
+        Batch { rows: batches.iter().map(|batch| batch.rows).sum(), columns }
+    }
+}

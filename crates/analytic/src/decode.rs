@@ -1,0 +1,274 @@
+//! What the server says of a query, as bytes: each thing begins with a byte that says what it is, then come its parts
+//! (`mariadb/src/select_writer.h`). Numbers are little-endian.
+
+use pando_query::{Form, Place};
+
+use crate::block::{Block, From, Source, TableColumn};
+use crate::column::{Kind, Value};
+use crate::expr::{Comparison, Expr, Function, Operation, Part};
+
+/// How deep things stand in each other at most.
+const DEPTH_MAX: usize = 300;
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    depth: usize,
+}
+
+/// The query. `None`: the bytes are not those of one.
+pub(crate) fn block_of(bytes: &[u8]) -> Option<Block> {
+    let mut reader = Reader { bytes, depth: 0 };
+    let block = reader.block()?;
+    reader.bytes.is_empty().then_some(block)
+}
+
+/// One of some conditions; where all say that the same is equal to a constant, it is a list of constants.
+fn one_of(parts: Vec<Expr>) -> Expr {
+    let mut list = Vec::new();
+    let mut of = None;
+    for part in &parts {
+        let Expr::Compare(Comparison::Equal, a, b) = part else { return Expr::Or(parts) };
+        let (Expr::Constant(value, kind), true) = (&**b, of.is_none_or(|of| of == a)) else {
+            return Expr::Or(parts);
+        };
+        let value = match (value, a.kind()) {
+            (Value::Text(_), Kind::Text(_)) => value.clone(),
+            (Value::Number(number), of_a) if kind.scale() <= of_a.scale() && of_a != Kind::Real => {
+                match number.checked_mul(10i128.pow(of_a.scale() - kind.scale())) {
+                    Some(number) => Value::Number(number),
+                    None => return Expr::Or(parts),
+                }
+            }
+            _ => return Expr::Or(parts),
+        };
+        list.push(value);
+        of = Some(a);
+    }
+    match of {
+        Some(of) if list.len() > 1 => Expr::In(of.clone(), list),
+        _ => Expr::Or(parts),
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, size: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(size)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.byte().map(|byte| byte != 0)
+    }
+
+    fn small(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn large(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn kind(&mut self) -> Option<Kind> {
+        let (tag, of) = (self.byte()?, self.small()?);
+        Some(match tag {
+            0 => Kind::Signed,
+            1 => Kind::Unsigned,
+            2 => Kind::Decimal(of),
+            3 => Kind::Real,
+            4 => Kind::Date,
+            5 => Kind::DateTime,
+            6 => Kind::Time,
+            7 => Kind::Text(of),
+            _ => return None,
+        })
+    }
+
+    fn value(&mut self) -> Option<Value> {
+        Some(match self.byte()? {
+            0 => Value::Null,
+            1 => {
+                let (low, high) = (self.large()?, self.large()?);
+                Value::Number(i128::from(high as i64) << 64 | i128::from(low))
+            }
+            2 => Value::Real(f64::from_bits(self.large()?)),
+            3 => {
+                let size = self.small()? as usize;
+                Value::Text(self.take(size)?.to_vec())
+            }
+            _ => return None,
+        })
+    }
+
+    fn list<T>(&mut self, mut one: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let count = self.small()?;
+        (0..count).map(|_| one(self)).collect()
+    }
+
+    fn optional(&mut self) -> Option<Option<Expr>> {
+        match self.flag()? {
+            true => Some(Some(self.expr()?)),
+            false => Some(None),
+        }
+    }
+
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        self.depth += 1;
+        let result = if self.depth > DEPTH_MAX { None } else { read(self) };
+        self.depth -= 1;
+        result
+    }
+
+    fn block(&mut self) -> Option<Block> {
+        self.nested(|reader| {
+            Some(Block {
+                from: reader.list(Self::from)?,
+                filter: reader.optional()?,
+                groups: reader.list(Self::expr)?,
+                is_grouped: reader.flag()?,
+                having: reader.optional()?,
+                outputs: reader.list(|reader| Some((reader.small()?, reader.expr()?)))?,
+                is_distinct: reader.flag()?,
+                order: reader.list(|reader| Some((reader.expr()?, reader.flag()?)))?,
+                skip: reader.large()?,
+                limit: match reader.flag()? {
+                    true => Some(reader.large()?),
+                    false => None,
+                },
+                others: reader.list(Self::block)?,
+                is_set: reader.flag()?,
+            })
+        })
+    }
+
+    fn from(&mut self) -> Option<From> {
+        self.nested(|reader| {
+            let is_outer = reader.flag()?;
+            let on = reader.optional()?;
+            let source = match reader.byte()? {
+                0 => Source::Table {
+                    table: reader.small()? as usize,
+                    rows: reader.large()?,
+                    columns: reader.list(Self::column)?,
+                },
+                1 => Source::Query(Box::new(reader.block()?)),
+                2 => Source::Nest(reader.list(Self::from)?),
+                _ => return None,
+            };
+            Some(From { source, is_outer, on })
+        })
+    }
+
+    fn column(&mut self) -> Option<TableColumn> {
+        let (slot, kind, position) = (self.small()?, self.kind()?, self.small()? as i32);
+        let (offset, size, is_reversed) = (self.small()? as usize, self.small()? as usize, self.flag()?);
+        let (form, precision, scale) = (self.byte()?, self.small()?, self.small()?);
+        let place = match usize::try_from(position) {
+            Ok(position) => Place::Stored(position),
+            Err(_) => Place::Key { offset, size, is_reversed },
+        };
+        let form = match form {
+            0 => Form::Signed,
+            1 => Form::Unsigned,
+            2 => Form::Decimal { precision, scale },
+            3 => Form::Ordered,
+            6 => Form::Year,
+            // Texts, and DOUBLEs, are taken as they are.
+            4 | 5 => Form::Presence,
+            _ => return None,
+        };
+        Some(TableColumn { slot, kind, place, form, distinct: self.large()? })
+    }
+
+    fn boxed(&mut self) -> Option<Box<Expr>> {
+        self.expr().map(Box::new)
+    }
+
+    fn operation(&mut self) -> Option<Operation> {
+        Some(match self.byte()? {
+            0 => Operation::Add,
+            1 => Operation::Subtract,
+            2 => Operation::Multiply,
+            _ => return None,
+        })
+    }
+
+    fn expr(&mut self) -> Option<Expr> {
+        self.nested(Self::one_expr)
+    }
+
+    fn one_expr(&mut self) -> Option<Expr> {
+        Some(match self.byte()? {
+            0 => Expr::Slot(self.small()?, self.kind()?),
+            1 => Expr::Constant(self.value()?, self.kind()?),
+            2 => Expr::Arithmetic(self.operation()?, self.kind()?, self.boxed()?, self.boxed()?),
+            3 => Expr::Divide(self.small()?, self.boxed()?, self.boxed()?),
+            4 => Expr::Real(self.operation()?, self.boxed()?, self.boxed()?),
+            5 => {
+                let comparison = match self.byte()? {
+                    0 => Comparison::Equal,
+                    1 => Comparison::NotEqual,
+                    2 => Comparison::Less,
+                    3 => Comparison::LessOrEqual,
+                    4 => Comparison::Greater,
+                    5 => Comparison::GreaterOrEqual,
+                    6 => Comparison::Same,
+                    _ => return None,
+                };
+                Expr::Compare(comparison, self.boxed()?, self.boxed()?)
+            }
+            6 => Expr::And(self.list(Self::expr).filter(|parts| !parts.is_empty())?),
+            7 => one_of(self.list(Self::expr).filter(|parts| !parts.is_empty())?),
+            8 => Expr::Not(self.boxed()?),
+            9 => Expr::IsNull(self.boxed()?),
+            10 => {
+                let kind = self.kind()?;
+                let whens = self.list(|reader| Some((reader.expr()?, reader.expr()?)))?;
+                Expr::Case(kind, whens, self.boxed()?)
+            }
+            11 => Expr::In(self.boxed()?, self.list(Self::value)?),
+            12 => Expr::Test(self.small()?, self.boxed()?),
+            13 => Expr::Change(self.small()?, self.kind()?, self.boxed()?),
+            14 => {
+                let part = match self.byte()? {
+                    0 => Part::Year,
+                    1 => Part::Month,
+                    2 => Part::Day,
+                    3 => Part::Quarter,
+                    4 => Part::YearMonth,
+                    5 => Part::Hour,
+                    6 => Part::Minute,
+                    7 => Part::Second,
+                    8 => Part::Date,
+                    _ => return None,
+                };
+                Expr::Part(part, self.boxed()?)
+            }
+            15 => Expr::Convert(self.kind()?, self.boxed()?),
+            16 => {
+                let function = match self.byte()? {
+                    0 => Function::Rows,
+                    1 => Function::Count,
+                    2 => Function::Sum,
+                    3 => Function::Min,
+                    4 => Function::Max,
+                    5 => Function::CountDistinct,
+                    6 => Function::SumDistinct,
+                    _ => return None,
+                };
+                Expr::Aggregate(function, self.kind()?, self.optional()?.map(Box::new))
+            }
+            17 => {
+                let kind = self.kind()?;
+                Expr::Scalar(Box::new(self.block()?), kind)
+            }
+            18 => Expr::Exists(Box::new(self.block()?)),
+            19 => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,52 @@
+//! How many rows there will be, about.
+
+use std::collections::HashMap;
+
+use crate::expr::{Comparison, Expr, Slot};
+use crate::planner::{slots_of, Unit};
+
+/// What part of the rows a condition leaves.
+pub(crate) fn selectivity(condition: &Expr, distinct: &HashMap<Slot, f64>) -> f64 {
+    let of_one = |expr: &Expr| match expr {
+        Expr::Slot(slot, _) => distinct.get(slot).map_or(0.05, |distinct| 1.0 / distinct.max(1.0)),
+        _ => 0.05,
+    };
+    match condition {
+        Expr::Compare(Comparison::Equal | Comparison::Same, a, b) => match (&**a, &**b) {
+            (expr, Expr::Constant(..)) | (Expr::Constant(..), expr) => of_one(expr),
+            (a, b) => of_one(a).min(of_one(b)),
+        },
+        Expr::Compare(Comparison::NotEqual, ..) => 0.95,
+        Expr::Compare(..) => 0.33,
+        Expr::In(of, list) => (of_one(of) * list.len() as f64).min(1.0),
+        Expr::Test(..) => 0.1,
+        Expr::IsNull(_) => 0.1,
+        Expr::Not(part) => (1.0 - selectivity(part, distinct)).max(0.05),
+        Expr::And(parts) => parts.iter().map(|part| selectivity(part, distinct)).product(),
+        Expr::Or(parts) => parts.iter().map(|part| selectivity(part, distinct)).sum::<f64>().min(1.0),
+        _ => 0.5,
+    }
+}
+
+/// How many rows two units have when they are joined.
+pub(crate) fn of_join(
+    first: &Unit,
+    second: &Unit,
+    keys: &[(Expr, Expr)],
+    distinct: &HashMap<Slot, f64>,
+) -> f64 {
+    let of = |expr: &Expr| {
+        let known = slots_of(expr).iter().filter_map(|slot| distinct.get(slot).copied()).fold(1.0, f64::max);
+        known.max(1.0)
+    };
+    let mut divisor = 1.0f64;
+    for (a, b) in keys {
+        divisor *= of(a).max(of(b));
+    }
+    // Several columns have together no more values than there are rows.
+    if keys.len() > 1 {
+        let largest = keys.iter().map(|(a, b)| of(a).max(of(b))).fold(1.0, f64::max);
+        divisor = divisor.min(largest.max(first.rows).max(second.rows));
+    }
+    (first.rows * second.rows / divisor).max(1.0)
+}

@@ -1,0 +1,694 @@
+//! Expressions, computed of all rows of a batch.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pando_base::Error as EngineError;
+use pando_column::vector::Strings;
+use pando_query::Failure;
+
+use crate::column::{Batch, Column, Data, Dict, Kind, Value, OVERFLOW, UNSUPPORTED};
+use crate::expr::{Comparison, Expr, Operation, Part, Texts};
+
+/// Of a condition, for a row.
+pub(crate) const FALSE: u8 = 0;
+pub(crate) const TRUE: u8 = 1;
+pub(crate) const UNKNOWN: u8 = 2;
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+const POWERS: [i128; 39] = {
+    let mut powers = [1i128; 39];
+    let mut at = 1;
+    while at < 39 {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
+pub(crate) fn power(digits: u32) -> Result<i128> {
+    POWERS.get(digits as usize).copied().ok_or(OVERFLOW)
+}
+
+/// A value for all rows, or one for each.
+#[derive(Clone, Debug)]
+pub(crate) enum Val {
+    One(Value),
+    Each(Arc<Column>),
+}
+
+impl Val {
+    fn is_null(&self, row: usize) -> bool {
+        match self {
+            Val::One(value) => matches!(value, Value::Null),
+            Val::Each(column) => column.is_null(row),
+        }
+    }
+
+    fn text(&self, row: usize) -> &[u8] {
+        match self {
+            Val::One(Value::Text(text)) => text,
+            Val::Each(column) => match &column.data {
+                Data::Text(codes, dict) => dict.get(codes[row]),
+                _ => b"",
+            },
+            Val::One(_) => b"",
+        }
+    }
+
+    fn real(&self, row: usize) -> f64 {
+        match self {
+            Val::One(Value::Real(value)) => *value,
+            Val::Each(column) => match &column.data {
+                Data::Real(values) => values[row],
+                _ => 0.0,
+            },
+            Val::One(_) => 0.0,
+        }
+    }
+
+    fn number(&self, row: usize) -> i128 {
+        match self {
+            Val::One(Value::Number(value)) => *value,
+            Val::Each(column) => column.number(row),
+            Val::One(_) => 0,
+        }
+    }
+
+    fn nulls(&self) -> Option<Cow<'_, [bool]>> {
+        match self {
+            Val::Each(column) => column.nulls.as_deref().map(Cow::Borrowed),
+            Val::One(_) => None,
+        }
+    }
+
+    pub(crate) fn column(self, kind: Kind, rows: usize) -> Arc<Column> {
+        match self {
+            Val::Each(column) => column,
+            Val::One(value) => Arc::new(Column::constant(&value, kind, rows)),
+        }
+    }
+}
+
+/// Numbers of both operands.
+enum Small<'a> {
+    One(i64),
+    Each(&'a [i64]),
+}
+
+impl Small<'_> {
+    fn of(val: &Val) -> Option<Small<'_>> {
+        match val {
+            Val::One(Value::Number(value)) => i64::try_from(*value).ok().map(Small::One),
+            Val::Each(column) => match &column.data {
+                Data::Small(values) => Some(Small::Each(values)),
+                _ => None,
+            },
+            Val::One(_) => None,
+        }
+    }
+}
+
+/// Applies `f` to pairs of numbers.
+#[inline]
+fn zip<T>(a: &Small<'_>, b: &Small<'_>, rows: usize, f: impl Fn(i64, i64) -> T) -> Vec<T> {
+    match (a, b) {
+        (Small::Each(a), Small::Each(b)) => a.iter().zip(*b).map(|(a, b)| f(*a, *b)).collect(),
+        (Small::Each(a), Small::One(b)) => a.iter().map(|a| f(*a, *b)).collect(),
+        (Small::One(a), Small::Each(b)) => b.iter().map(|b| f(*a, *b)).collect(),
+        (Small::One(a), Small::One(b)) => (0..rows).map(|_| f(*a, *b)).collect(),
+    }
+}
+
+fn either_null(a: &Val, b: &Val, rows: usize) -> Option<Vec<bool>> {
+    if matches!(a, Val::One(Value::Null)) || matches!(b, Val::One(Value::Null)) {
+        return Some(vec![true; rows]);
+    }
+    match (a.nulls(), b.nulls()) {
+        (None, None) => None,
+        (Some(nulls), None) | (None, Some(nulls)) => Some(nulls.into_owned()),
+        (Some(a), Some(b)) => Some(a.iter().zip(b.iter()).map(|(a, b)| *a || *b).collect()),
+    }
+}
+
+/// Computes with the texts' functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Eval<'a> {
+    pub texts: &'a Texts,
+}
+
+impl Eval<'_> {
+    pub(crate) fn column(&self, expr: &Expr, batch: &Batch) -> Result<Arc<Column>> {
+        Ok(self.value(expr, batch)?.column(expr.kind(), batch.rows))
+    }
+
+    /// The rows of which a condition is true; `None`: all.
+    pub(crate) fn select(&self, condition: &Expr, batch: &Batch) -> Result<Option<Vec<u32>>> {
+        let truth = self.truth(condition, batch)?;
+        let count = truth.iter().filter(|truth| **truth == TRUE).count();
+        if count == batch.rows {
+            return Ok(None);
+        }
+        let mut rows = Vec::with_capacity(count);
+        rows.extend((0..batch.rows as u32).filter(|row| truth[*row as usize] == TRUE));
+        Ok(Some(rows))
+    }
+
+    pub(crate) fn value(&self, expr: &Expr, batch: &Batch) -> Result<Val> {
+        let rows = batch.rows;
+        Ok(match expr {
+            Expr::Slot(place, _) => Val::Each(batch.columns[*place as usize].clone()),
+            Expr::Constant(value, _) => Val::One(value.clone()),
+            Expr::Arithmetic(operation, kind, a, b) => {
+                let scales = (a.kind().scale(), b.kind().scale());
+                let (a, b) = (self.value(a, batch)?, self.value(b, batch)?);
+                Val::Each(Arc::new(arithmetic(*operation, *kind, &a, &b, scales, rows)?))
+            }
+            Expr::Divide(scale, a, b) => {
+                let scales = (a.kind().scale(), b.kind().scale());
+                let (a, b) = (self.value(a, batch)?, self.value(b, batch)?);
+                Val::Each(Arc::new(divide(*scale, &a, &b, scales, rows)?))
+            }
+            Expr::Real(operation, a, b) => {
+                let (a, b) = (self.value(a, batch)?, self.value(b, batch)?);
+                Val::Each(Arc::new(real(*operation, &a, &b, rows)?))
+            }
+            Expr::Case(kind, whens, otherwise) => {
+                Val::Each(Arc::new(self.choice(*kind, whens, otherwise, batch)?))
+            }
+            Expr::Change(number, _, text) => {
+                let text = self.value(text, batch)?;
+                Val::Each(Arc::new(self.changed(*number, &text, rows)?))
+            }
+            Expr::Part(part, moment) => {
+                let kind = moment.kind();
+                let moment = self.value(moment, batch)?.column(kind, rows);
+                let values = (0..rows).map(|row| part_of(*part, kind, moment.number(row) as i64));
+                let data = Data::Small(values.collect());
+                Val::Each(Arc::new(Column { data, nulls: moment.nulls.clone() }))
+            }
+            Expr::Convert(kind, of) => {
+                let from = of.kind();
+                convert(&self.value(of, batch)?, from, *kind, rows)?
+            }
+            Expr::Compare(..)
+            | Expr::And(_)
+            | Expr::Or(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::In(..)
+            | Expr::Test(..) => {
+                let truth = self.truth(expr, batch)?;
+                let data = Data::Small(truth.iter().map(|truth| i64::from(*truth == TRUE)).collect());
+                let has_nulls = truth.contains(&UNKNOWN);
+                let nulls = has_nulls.then(|| truth.iter().map(|truth| *truth == UNKNOWN).collect());
+                Val::Each(Arc::new(Column { data, nulls }))
+            }
+            Expr::Aggregate(..) | Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => {
+                return Err(UNSUPPORTED)
+            }
+        })
+    }
+
+    /// What a condition is, for each row.
+    pub(crate) fn truth(&self, expr: &Expr, batch: &Batch) -> Result<Vec<u8>> {
+        let rows = batch.rows;
+        Ok(match expr {
+            Expr::And(parts) => self.combined(parts, batch, |all, one| match (all, one) {
+                (FALSE, _) | (_, FALSE) => FALSE,
+                (TRUE, TRUE) => TRUE,
+                _ => UNKNOWN,
+            })?,
+            Expr::Or(parts) => self.combined(parts, batch, |all, one| match (all, one) {
+                (TRUE, _) | (_, TRUE) => TRUE,
+                (FALSE, FALSE) => FALSE,
+                _ => UNKNOWN,
+            })?,
+            Expr::Not(part) => {
+                let mut truth = self.truth(part, batch)?;
+                truth.iter_mut().filter(|truth| **truth != UNKNOWN).for_each(|truth| *truth = TRUE - *truth);
+                truth
+            }
+            Expr::IsNull(part) => {
+                let val = self.value(part, batch)?;
+                (0..rows).map(|row| u8::from(val.is_null(row))).collect()
+            }
+            Expr::Compare(comparison, a, b) => self.compare(*comparison, a, b, batch)?,
+            Expr::In(of, list) => self.is_in(of, list, batch)?,
+            Expr::Test(number, text) => {
+                let test = self.texts.tests.get(*number as usize).ok_or(UNSUPPORTED)?;
+                let text = self.value(text, batch)?;
+                by_text(&text, rows, |text| u8::from(test(text)))
+            }
+            other => {
+                let kind = other.kind();
+                let val = self.value(other, batch)?;
+                let is_true = |row| match kind {
+                    Kind::Real => val.real(row) != 0.0,
+                    _ => val.number(row) != 0,
+                };
+                if kind.is_text() {
+                    return Err(UNSUPPORTED);
+                }
+                (0..rows).map(|row| if val.is_null(row) { UNKNOWN } else { is_true(row).into() }).collect()
+            }
+        })
+    }
+
+    fn combined(&self, parts: &[Expr], batch: &Batch, combine: impl Fn(u8, u8) -> u8) -> Result<Vec<u8>> {
+        let Some((first, others)) = parts.split_first() else { return Err(UNSUPPORTED) };
+        let mut all = self.truth(first, batch)?;
+        for other in others {
+            let one = self.truth(other, batch)?;
+            all.iter_mut().zip(one).for_each(|(all, one)| *all = combine(*all, one));
+        }
+        Ok(all)
+    }
+
+    fn compare(&self, comparison: Comparison, a: &Expr, b: &Expr, batch: &Batch) -> Result<Vec<u8>> {
+        let (kinds, rows) = ((a.kind(), b.kind()), batch.rows);
+        let (mut a, mut b) = (self.value(a, batch)?, self.value(b, batch)?);
+        let mut truth = match kinds {
+            (Kind::Text(collation), Kind::Text(_)) => {
+                self.compare_texts(comparison, collation, &a, &b, rows)?
+            }
+            (Kind::Real, Kind::Real) => {
+                let holds = |row: usize| holds(comparison, a.real(row).total_cmp(&b.real(row)));
+                let plain = |row: usize| match a.real(row) == b.real(row) {
+                    true => self::holds(comparison, std::cmp::Ordering::Equal),
+                    false => holds(row),
+                };
+                (0..rows).map(|row| plain(row).into()).collect()
+            }
+            (Kind::Text(_) | Kind::Real, _) | (_, Kind::Text(_) | Kind::Real) => return Err(UNSUPPORTED),
+            (of_a, of_b) => {
+                let scale = of_a.scale().max(of_b.scale());
+                a = scaled(&a, scale - of_a.scale(), rows)?;
+                b = scaled(&b, scale - of_b.scale(), rows)?;
+                compare_numbers(comparison, &a, &b, rows)
+            }
+        };
+        let (null_a, null_b) = (matches!(a, Val::One(Value::Null)), matches!(b, Val::One(Value::Null)));
+        if null_a || null_b || a.nulls().is_some() || b.nulls().is_some() {
+            for (row, truth) in truth.iter_mut().enumerate() {
+                match (a.is_null(row), b.is_null(row)) {
+                    (false, false) => {}
+                    (of_a, of_b) if comparison == Comparison::Same => *truth = (of_a && of_b).into(),
+                    _ => *truth = UNKNOWN,
+                }
+            }
+        }
+        Ok(truth)
+    }
+
+    fn compare_texts(
+        &self,
+        comparison: Comparison,
+        collation: u32,
+        a: &Val,
+        b: &Val,
+        rows: usize,
+    ) -> Result<Vec<u8>> {
+        let key = self.texts.collations.get(collation as usize).ok_or(UNSUPPORTED)?;
+        if let Val::One(constant) = b {
+            let Value::Text(constant) = constant else { return Ok(vec![UNKNOWN; rows]) };
+            let (mut of_constant, mut of_text) = (Vec::new(), Vec::new());
+            key(constant, &mut of_constant);
+            return Ok(by_text_mut(a, rows, |text| {
+                of_text.clear();
+                key(text, &mut of_text);
+                holds(comparison, of_text.cmp(&of_constant)).into()
+            }));
+        }
+        if let Val::One(_) = a {
+            return self.compare_texts(comparison.swapped(), collation, b, a, rows);
+        }
+        let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
+        let compare = |row: usize| {
+            let (a, b) = (a.text(row), b.text(row));
+            if a == b {
+                return u8::from(holds(comparison, std::cmp::Ordering::Equal));
+            }
+            of_a.clear();
+            of_b.clear();
+            key(a, &mut of_a);
+            key(b, &mut of_b);
+            holds(comparison, of_a.cmp(&of_b)).into()
+        };
+        Ok((0..rows).map(compare).collect())
+    }
+
+    fn is_in(&self, of: &Expr, list: &[Value], batch: &Batch) -> Result<Vec<u8>> {
+        let rows = batch.rows;
+        let val = self.value(of, batch)?;
+        if let Kind::Text(collation) = of.kind() {
+            let key = self.texts.collations.get(collation as usize).ok_or(UNSUPPORTED)?;
+            let mut keys = Vec::new();
+            for value in list {
+                let Value::Text(text) = value else { return Err(UNSUPPORTED) };
+                let mut of_text = Vec::new();
+                key(text, &mut of_text);
+                keys.push(of_text);
+            }
+            keys.sort_unstable();
+            let mut of_text = Vec::new();
+            return Ok(by_text_mut(&val, rows, |text| {
+                of_text.clear();
+                key(text, &mut of_text);
+                keys.binary_search(&of_text).is_ok().into()
+            }));
+        }
+        let mut numbers = Vec::new();
+        for value in list {
+            let Value::Number(number) = value else { return Err(UNSUPPORTED) };
+            numbers.push(*number);
+        }
+        numbers.sort_unstable();
+        let is_in = |row| match val.is_null(row) {
+            true => UNKNOWN,
+            false => numbers.binary_search(&val.number(row)).is_ok().into(),
+        };
+        Ok((0..rows).map(is_in).collect())
+    }
+
+    fn changed(&self, number: u32, text: &Val, rows: usize) -> Result<Column> {
+        let change = self.texts.changes.get(number as usize).ok_or(UNSUPPORTED)?;
+        let text = text.clone().column(Kind::Text(0), rows);
+        let Data::Text(codes, dict) = &text.data else { return Err(UNSUPPORTED) };
+        let mut strings = Strings::new();
+        let mut known = vec![u32::MAX; dict.len()];
+        let mut nulls = vec![false; rows];
+        let (mut changed, mut of_text) = (Vec::with_capacity(rows), Vec::new());
+        const NULL: u32 = u32::MAX - 1;
+        for row in 0..rows {
+            if text.is_null(row) {
+                nulls[row] = true;
+                changed.push(0);
+                continue;
+            }
+            let code = &mut known[codes[row] as usize];
+            if *code == u32::MAX {
+                of_text.clear();
+                *code = match change(dict.get(codes[row]), &mut of_text) {
+                    true => strings.len() as u32,
+                    false => NULL,
+                };
+                if *code != NULL {
+                    strings.push(&of_text);
+                }
+            }
+            nulls[row] = *code == NULL;
+            changed.push(if *code == NULL { 0 } else { *code });
+        }
+        if strings.is_empty() {
+            strings.push(b"");
+        }
+        let nulls = nulls.contains(&true).then_some(nulls);
+        Ok(Column { data: Data::Text(changed, Dict::Strings(Arc::new(strings))), nulls })
+    }
+
+    /// Values are computed only of the rows that take them: they may fail of others.
+    fn choice(&self, kind: Kind, whens: &[(Expr, Expr)], otherwise: &Expr, batch: &Batch) -> Result<Column> {
+        let rows = batch.rows;
+        let mut left: Vec<u32> = (0..rows as u32).collect();
+        let mut parts: Vec<Column> = Vec::new();
+        // Of each row: which part has it, and where.
+        let mut places = vec![(0u32, 0u32); rows];
+        let take = |of_rows: &[u32], value: &Expr, parts: &mut Vec<Column>, places: &mut Vec<(u32, u32)>| {
+            if of_rows.is_empty() {
+                return Ok(());
+            }
+            let some =
+                if of_rows.len() == rows { Cow::Borrowed(batch) } else { Cow::Owned(batch.gather(of_rows)) };
+            let from = value.kind();
+            let column = convert(&self.value(value, &some)?, from, kind, some.rows)?.column(kind, some.rows);
+            let number = parts.len() as u32;
+            of_rows.iter().enumerate().for_each(|(at, row)| places[*row as usize] = (number, at as u32));
+            parts.push(Column::clone(&column));
+            Ok::<(), Failure>(())
+        };
+        for (when, then) in whens {
+            if left.is_empty() {
+                break;
+            }
+            let some =
+                if left.len() == rows { Cow::Borrowed(batch) } else { Cow::Owned(batch.gather(&left)) };
+            let truth = self.truth(when, &some)?;
+            let (mut taken, mut others) = (Vec::new(), Vec::new());
+            for (row, truth) in left.iter().zip(truth) {
+                if truth == TRUE { &mut taken } else { &mut others }.push(*row);
+            }
+            take(&taken, then, &mut parts, &mut places)?;
+            left = others;
+        }
+        take(&left, otherwise, &mut parts, &mut places)?;
+        let mut starts = vec![0u32];
+        parts.iter().for_each(|part| starts.push(starts[starts.len() - 1] + part.rows() as u32));
+        if parts.is_empty() {
+            return Ok(Column::constant(&Value::Null, kind, rows));
+        }
+        let all = Column::concat(&parts.iter().collect::<Vec<_>>(), kind);
+        let order: Vec<u32> = places.iter().map(|(part, at)| starts[*part as usize] + at).collect();
+        Ok(all.gather(&order))
+    }
+}
+
+fn by_text(val: &Val, rows: usize, test: impl Fn(&[u8]) -> u8) -> Vec<u8> {
+    by_text_mut(val, rows, test)
+}
+
+/// What `test` says of each row's text; UNKNOWN of NULL. Each entry is asked for once.
+fn by_text_mut(val: &Val, rows: usize, mut test: impl FnMut(&[u8]) -> u8) -> Vec<u8> {
+    const UNASKED: u8 = 3;
+    match val {
+        Val::One(Value::Text(text)) => vec![test(text); rows],
+        Val::One(_) => vec![UNKNOWN; rows],
+        Val::Each(column) => {
+            let Data::Text(codes, dict) = &column.data else { return vec![UNKNOWN; rows] };
+            let mut known = vec![UNASKED; dict.len()];
+            let mut of_row = |row: usize| {
+                if column.is_null(row) {
+                    return UNKNOWN;
+                }
+                let known = &mut known[codes[row] as usize];
+                if *known == UNASKED {
+                    *known = test(dict.get(codes[row]));
+                }
+                *known
+            };
+            (0..rows).map(&mut of_row).collect()
+        }
+    }
+}
+
+#[inline]
+fn holds(comparison: Comparison, order: std::cmp::Ordering) -> bool {
+    match comparison {
+        Comparison::Equal | Comparison::Same => order.is_eq(),
+        Comparison::NotEqual => order.is_ne(),
+        Comparison::Less => order.is_lt(),
+        Comparison::LessOrEqual => order.is_le(),
+        Comparison::Greater => order.is_gt(),
+        Comparison::GreaterOrEqual => order.is_ge(),
+    }
+}
+
+fn compare_numbers(comparison: Comparison, a: &Val, b: &Val, rows: usize) -> Vec<u8> {
+    if let (Some(a), Some(b)) = (Small::of(a), Small::of(b)) {
+        return match comparison {
+            Comparison::Equal | Comparison::Same => zip(&a, &b, rows, |a, b| u8::from(a == b)),
+            Comparison::NotEqual => zip(&a, &b, rows, |a, b| u8::from(a != b)),
+            Comparison::Less => zip(&a, &b, rows, |a, b| u8::from(a < b)),
+            Comparison::LessOrEqual => zip(&a, &b, rows, |a, b| u8::from(a <= b)),
+            Comparison::Greater => zip(&a, &b, rows, |a, b| u8::from(a > b)),
+            Comparison::GreaterOrEqual => zip(&a, &b, rows, |a, b| u8::from(a >= b)),
+        };
+    }
+    (0..rows).map(|row| holds(comparison, a.number(row).cmp(&b.number(row))).into()).collect()
+}
+
+/// The same numbers with more digits behind the point.
+fn scaled(val: &Val, digits: u32, rows: usize) -> Result<Val> {
+    if digits == 0 {
+        return Ok(val.clone());
+    }
+    let factor = power(digits)?;
+    match val {
+        Val::One(Value::Number(number)) => {
+            Ok(Val::One(Value::Number(number.checked_mul(factor).ok_or(OVERFLOW)?)))
+        }
+        Val::One(_) => Ok(val.clone()),
+        Val::Each(column) => {
+            let one = Val::One(Value::Number(factor));
+            let exact = arithmetic(Operation::Multiply, Kind::Decimal(0), val, &one, (0, 0), rows)?;
+            Ok(Val::Each(Arc::new(Column { data: exact.data, nulls: column.nulls.clone() })))
+        }
+    }
+}
+
+/// Numbers as those of a kind with its own scale.
+fn convert(val: &Val, from: Kind, to: Kind, rows: usize) -> Result<Val> {
+    match (from, to) {
+        (Kind::Date, Kind::DateTime) => {
+            let column = val.clone().column(from, rows);
+            let values = (0..rows).map(|row| {
+                let date = column.number(row) as i64;
+                let (year, month, day) = (date >> 9, date >> 5 & 15, date & 31);
+                ((year * 13 + month) << 5 | day) << 41
+            });
+            let data = Data::Small(values.collect());
+            Ok(Val::Each(Arc::new(Column { data, nulls: column.nulls.clone() })))
+        }
+        (Kind::Real, Kind::Real) => Ok(val.clone()),
+        (Kind::Signed | Kind::Unsigned, Kind::Real) => {
+            let column = val.clone().column(from, rows);
+            let data = Data::Real((0..rows).map(|row| column.number(row) as f64).collect());
+            Ok(Val::Each(Arc::new(Column { data, nulls: column.nulls.clone() })))
+        }
+        _ if from.is_text() || to.is_text() || from == to => Ok(val.clone()),
+        (Kind::Real, _) | (_, Kind::Real) => Err(UNSUPPORTED),
+        _ if to.scale() >= from.scale() => scaled(val, to.scale() - from.scale(), rows),
+        _ => {
+            let unit = power(from.scale() - to.scale())?;
+            let column = val.clone().column(from, rows);
+            let values = (0..rows).map(|row| rounded(column.number(row), unit)).collect();
+            Ok(Val::Each(Arc::new(Column::of_large(values, column.nulls.clone()))))
+        }
+    }
+}
+
+/// Half is rounded away from zero.
+pub(crate) fn rounded(value: i128, unit: i128) -> i128 {
+    let (whole, rest) = (value / unit, (value % unit).unsigned_abs());
+    match rest * 2 >= unit.unsigned_abs() {
+        true => whole + value.signum(),
+        false => whole,
+    }
+}
+
+fn arithmetic(
+    operation: Operation,
+    kind: Kind,
+    a: &Val,
+    b: &Val,
+    scales: (u32, u32),
+    rows: usize,
+) -> Result<Column> {
+    let nulls = either_null(a, b, rows);
+    let scale = scales.0.max(scales.1);
+    let (a, b) = match operation {
+        Operation::Multiply => (Cow::Borrowed(a), Cow::Borrowed(b)),
+        _ => (Cow::Owned(scaled(a, scale - scales.0, rows)?), Cow::Owned(scaled(b, scale - scales.1, rows)?)),
+    };
+    if let (Some(a), Some(b), false) = (Small::of(&a), Small::of(&b), kind == Kind::Unsigned) {
+        let mut has_overflown = false;
+        let overflow = std::cell::Cell::new(false);
+        let note = |(value, is_over): (i64, bool)| {
+            if is_over {
+                overflow.set(true);
+            }
+            value
+        };
+        let values = match operation {
+            Operation::Add => zip(&a, &b, rows, |a, b| note(a.overflowing_add(b))),
+            Operation::Subtract => zip(&a, &b, rows, |a, b| note(a.overflowing_sub(b))),
+            Operation::Multiply => zip(&a, &b, rows, |a, b| note(a.overflowing_mul(b))),
+        };
+        has_overflown |= overflow.get();
+        if !has_overflown {
+            return Ok(Column { data: Data::Small(values), nulls });
+        }
+    }
+    let one = |row: usize| {
+        if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
+            return Ok(0);
+        }
+        let (a, b) = (a.number(row), b.number(row));
+        let value = match operation {
+            Operation::Add => a.checked_add(b),
+            Operation::Subtract => a.checked_sub(b),
+            Operation::Multiply => a.checked_mul(b),
+        };
+        let value = value.ok_or(OVERFLOW)?;
+        let fits = match kind {
+            Kind::Signed => i64::try_from(value).is_ok(),
+            Kind::Unsigned => u64::try_from(value).is_ok(),
+            _ => value.unsigned_abs() < POWERS[38].unsigned_abs(),
+        };
+        if fits {
+            Ok(value)
+        } else {
+            Err(OVERFLOW)
+        }
+    };
+    let values = (0..rows).map(one).collect::<Result<Vec<i128>>>()?;
+    Ok(Column::of_large(values, nulls))
+}
+
+fn divide(scale: u32, a: &Val, b: &Val, scales: (u32, u32), rows: usize) -> Result<Column> {
+    let nulls = either_null(a, b, rows);
+    // a / 10^s / (b / 10^t) * 10^scale
+    let digits = i64::from(scale) + i64::from(scales.1) - i64::from(scales.0);
+    let factor = power(digits.unsigned_abs() as u32)?;
+    let one = |row: usize| {
+        if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
+            return Ok(0);
+        }
+        let (a, b) = (a.number(row), b.number(row));
+        if b == 0 {
+            return Err(UNSUPPORTED);
+        }
+        match digits >= 0 {
+            true => Ok(a.checked_mul(factor).ok_or(OVERFLOW)? / b),
+            false => Ok(a / b.checked_mul(factor).ok_or(OVERFLOW)?),
+        }
+    };
+    let values = (0..rows).map(one).collect::<Result<Vec<i128>>>()?;
+    Ok(Column::of_large(values, nulls))
+}
+
+fn real(operation: Operation, a: &Val, b: &Val, rows: usize) -> Result<Column> {
+    let nulls = either_null(a, b, rows);
+    let values: Vec<f64> = (0..rows)
+        .map(|row| match operation {
+            Operation::Add => a.real(row) + b.real(row),
+            Operation::Subtract => a.real(row) - b.real(row),
+            Operation::Multiply => a.real(row) * b.real(row),
+        })
+        .collect();
+    // The server says an error.
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+    if values.iter().enumerate().any(|(row, value)| !value.is_finite() && !is_null(row)) {
+        return Err(OVERFLOW);
+    }
+    Ok(Column { data: Data::Real(values), nulls })
+}
+
+fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
+    let (year, month, day, seconds) = match kind {
+        Kind::Date => (moment >> 9, moment >> 5 & 15, moment & 31, 0),
+        _ => {
+            let whole = moment >> 24;
+            let (date, seconds) = (whole >> 17, whole & 0x1ffff);
+            let months = date >> 5;
+            (months / 13, months % 13, date & 31, seconds)
+        }
+    };
+    match part {
+        Part::Year => year,
+        Part::Month => month,
+        Part::Day => day,
+        Part::Quarter => (month + 2) / 3,
+        Part::YearMonth => year * 100 + month,
+        Part::Hour => seconds >> 12,
+        Part::Minute => seconds >> 6 & 63,
+        Part::Second => seconds & 63,
+        Part::Date => year << 9 | month << 5 | day,
+    }
+}
+
+/// What is wrong with a plan that the planner has made.
+pub(crate) fn wrong_plan(what: &str) -> Failure {
+    Failure::Error(EngineError::Unsupported { what: format!("a plan: {what}") }.into())
+}

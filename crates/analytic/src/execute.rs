@@ -1,0 +1,621 @@
+//! Execution. A plan is cut into **pipelines**: rows of a source go through steps, batch by batch, on several threads, into
+//! something that gathers them: a hash table, groups, or just rows. What a step looks rows up in has been made before.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use pando_query::scan::Scan;
+use pando_query::{Failure, Why};
+use pandodb::layout::Layouts;
+use pandodb::{on_threads, Block, Table, Txn, Want};
+
+use crate::block::TableColumn;
+use crate::column::{Batch, Column, Data, Kind, NO_ROW, UNSUPPORTED};
+use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE};
+use crate::expr::{Expr, Function, Slot, Texts};
+use crate::groups::{Groups, Shape, Told};
+use crate::hash_join::{Built, JoinKind, PAIRS_MAX};
+use crate::keys::{Budget, KeyPart, Keys};
+use crate::plan::{Join, Plan};
+use crate::sort;
+use crate::zones::Bounded;
+
+/// What a query runs with.
+pub(crate) struct Run<'a> {
+    pub txn: &'a mut Txn,
+    pub tables: &'a [&'a Table],
+    pub layouts: Vec<&'a Layouts>,
+    pub texts: &'a Texts,
+    pub budget: &'a Budget,
+    pub threads: usize,
+    pub is_stopped: &'a (dyn Fn() -> bool + Sync),
+    pub rows_met: u64,
+}
+
+/// Where the rows of a pipeline come from.
+enum Source {
+    Table { table: usize, columns: Vec<TableColumn>, filter: Vec<Expr>, given: Vec<usize> },
+    Batches(Vec<Batch>),
+}
+
+enum Step {
+    Filter(Expr),
+    Project(Vec<Expr>),
+    Probe {
+        built: Arc<Built>,
+        kind: JoinKind,
+        keys: Vec<Expr>,
+        residual: Option<Expr>,
+        /// Columns of the one and of the other that go on.
+        probe: Vec<usize>,
+        build: Vec<usize>,
+    },
+}
+
+struct Pipeline {
+    source: Source,
+    steps: Vec<Step>,
+    slots: Vec<(Slot, Kind)>,
+}
+
+impl Pipeline {
+    fn bind(&self, expr: &Expr) -> Result<Expr> {
+        let slots: Vec<Slot> = self.slots.iter().map(|(slot, _)| *slot).collect();
+        expr.bound(&slots).ok_or_else(|| UNSUPPORTED)
+    }
+
+    fn bind_all(&self, exprs: &[Expr]) -> Result<Vec<Expr>> {
+        exprs.iter().map(|expr| self.bind(expr)).collect()
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.slots.iter().map(|(_, kind)| *kind).collect()
+    }
+}
+
+fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
+    let mut all = needed.to_vec();
+    exprs.iter().for_each(|expr| expr.slots(&mut all));
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+impl Run<'_> {
+    /// All rows of a plan, of the columns that are needed, in the order that it says.
+    pub(crate) fn rows(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Batch> {
+        let pipeline = self.pipeline(plan, needed)?;
+        let batches = self.collect(&pipeline)?;
+        let at = |slot: &Slot| {
+            let found = pipeline.slots.iter().position(|(known, _)| known == slot);
+            found.ok_or_else(|| wrong_plan("a column is missing"))
+        };
+        let places = needed.iter().map(at).collect::<Result<Vec<_>>>()?;
+        let all = match batches.is_empty() {
+            true => empty(&pipeline.kinds()),
+            false => Batch::concat(&batches, &pipeline.kinds()),
+        };
+        let columns = places.iter().map(|place| all.columns[*place].clone()).collect();
+        Ok(Batch { rows: all.rows, columns })
+    }
+
+    fn eval(&self) -> Eval<'_> {
+        Eval { texts: self.texts }
+    }
+
+    fn pipeline(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
+        if (self.is_stopped)() {
+            return Err(Failure::GivenBack(Why::Stopped));
+        }
+        match plan {
+            Plan::One => {
+                let source = Source::Batches(vec![Batch { rows: 1, columns: Vec::new() }]);
+                Ok(Pipeline { source, steps: Vec::new(), slots: Vec::new() })
+            }
+            Plan::Scan { table, columns, filter } => Ok(self.scan_of(*table, columns, filter, needed)?),
+            Plan::Filter(input, condition) => {
+                let mut pipeline = self.pipeline(input, &with_slots(needed, &[condition]))?;
+                let condition = pipeline.bind(condition)?;
+                pipeline.steps.push(Step::Filter(condition));
+                Ok(pipeline)
+            }
+            Plan::Project(input, outputs) => {
+                let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| needed.contains(slot)).collect();
+                let exprs: Vec<&Expr> = outputs.iter().map(|(_, expr)| expr).collect();
+                let mut pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
+                let bound = exprs.iter().map(|expr| pipeline.bind(expr)).collect::<Result<Vec<_>>>()?;
+                pipeline.steps.push(Step::Project(bound));
+                pipeline.slots = outputs.iter().map(|(slot, expr)| (*slot, expr.kind())).collect();
+                Ok(pipeline)
+            }
+            Plan::Join(join) if join.is_marked => self.marked(join, needed),
+            Plan::Join(join) => self.join(join, needed),
+            Plan::Aggregate { input, groups, told, is_one } => {
+                let batch = self.aggregate(input, groups, told, *is_one)?;
+                let source = Source::Batches(pieces(batch));
+                Ok(Pipeline { source, steps: Vec::new(), slots: plan.slots() })
+            }
+            Plan::Sort { input, order, skip, limit } => {
+                let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
+                let pipeline = self.pipeline(input, &with_slots(needed, &exprs))?;
+                let batches = self.collect(&pipeline)?;
+                let all = match batches.is_empty() {
+                    true => empty(&pipeline.kinds()),
+                    false => Batch::concat(&batches, &pipeline.kinds()),
+                };
+                let bound = exprs.iter().map(|expr| pipeline.bind(expr)).collect::<Result<Vec<_>>>()?;
+                let keys =
+                    bound.iter().map(|expr| self.eval().column(expr, &all)).collect::<Result<Vec<_>>>()?;
+                let keys: Vec<_> = keys
+                    .into_iter()
+                    .zip(order)
+                    .map(|(key, (expr, descends))| (key, expr.kind(), *descends))
+                    .collect();
+                let order = sort::order(&keys, all.rows, *skip, *limit, self.texts)?;
+                let sorted = all.gather(&order);
+                let source = Source::Batches(vec![sorted]);
+                Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
+            }
+            Plan::Union(inputs, slots) => {
+                let mut batches = Vec::new();
+                for (input, of_input) in inputs {
+                    batches.extend(pieces(self.rows(input, of_input)?));
+                }
+                Ok(Pipeline { source: Source::Batches(batches), steps: Vec::new(), slots: slots.clone() })
+            }
+        }
+    }
+
+    fn scan_of(
+        &mut self,
+        table: usize,
+        columns: &[TableColumn],
+        filter: &[Expr],
+        needed: &[Slot],
+    ) -> Result<Pipeline> {
+        let all = with_slots(needed, &filter.iter().collect::<Vec<_>>());
+        let columns: Vec<TableColumn> =
+            columns.iter().filter(|column| all.contains(&column.slot)).cloned().collect();
+        let slots: Vec<Slot> = columns.iter().map(|column| column.slot).collect();
+        let filter =
+            filter.iter().map(|part| part.bound(&slots).ok_or(UNSUPPORTED)).collect::<Result<_>>()?;
+        let given: Vec<usize> = (0..columns.len()).filter(|at| needed.contains(&slots[*at])).collect();
+        let given_slots = given.iter().map(|at| (columns[*at].slot, columns[*at].kind)).collect();
+        let source = Source::Table { table, columns, filter, given };
+        Ok(Pipeline { source, steps: Vec::new(), slots: given_slots })
+    }
+
+    fn keys_of(&self, keys: &[(Expr, Expr)]) -> Result<Keys> {
+        let part = |(a, b): &(Expr, Expr)| {
+            let of = |expr: &Expr| KeyPart::of(expr.kind(), &self.texts.collations);
+            match (of(a), of(b)) {
+                (Some(KeyPart::Text(a)), Some(KeyPart::Text(_))) => Some(KeyPart::Text(a)),
+                (Some(KeyPart::Real), Some(KeyPart::Real)) => Some(KeyPart::Real),
+                (Some(KeyPart::Word), Some(KeyPart::Word)) => Some(KeyPart::Word),
+                (Some(KeyPart::Word | KeyPart::Wide), Some(KeyPart::Word | KeyPart::Wide)) => {
+                    Some(KeyPart::Wide)
+                }
+                _ => None,
+            }
+        };
+        Ok(Keys::new(keys.iter().map(part).collect::<Option<Vec<_>>>().ok_or(UNSUPPORTED)?))
+    }
+
+    /// Reads one side of a join into memory. The condition is over the columns of the other side and of this.
+    fn build(
+        &mut self,
+        plan: &Plan,
+        needed: &[Slot],
+        keys: Keys,
+        exprs: &[Expr],
+        marks: bool,
+    ) -> Result<(Built, Vec<(Slot, Kind)>)> {
+        let pipeline = self.pipeline(plan, needed)?;
+        let exprs = pipeline.bind_all(exprs)?;
+        let batches = self.collect(&pipeline)?;
+        let batch = match batches.is_empty() {
+            true => empty(&pipeline.kinds()),
+            false => Batch::concat(&batches, &pipeline.kinds()),
+        };
+        drop(batches);
+        let columns =
+            exprs.iter().map(|expr| self.eval().column(expr, &batch)).collect::<Result<Vec<_>>>()?;
+        Ok((Built::new(batch, keys, &columns, marks, self.budget)?, pipeline.slots))
+    }
+
+    fn join(&mut self, join: &Join, needed: &[Slot]) -> Result<Pipeline> {
+        let residual: Vec<&Expr> = join.residual.iter().collect();
+        let of_probe: Vec<Expr> = join.keys.iter().map(|(probe, _)| probe.clone()).collect();
+        let of_build: Vec<Expr> = join.keys.iter().map(|(_, build)| build.clone()).collect();
+        let wanted = with_slots(needed, &residual);
+        let keys = self.keys_of(&join.keys)?;
+        let build_slots = of_plan(&with_slots(&wanted, &of_build.iter().collect::<Vec<_>>()), &join.build);
+        let (built, build_slots) = self.build(&join.build, &build_slots, keys, &of_build, false)?;
+        let probe_slots = of_plan(&with_slots(&wanted, &of_probe.iter().collect::<Vec<_>>()), &join.probe);
+        let mut pipeline = self.pipeline(&join.probe, &probe_slots)?;
+        let keys = pipeline.bind_all(&of_probe)?;
+        let both: Vec<Slot> = pipeline.slots.iter().chain(&build_slots).map(|(slot, _)| *slot).collect();
+        let residual = match &join.residual {
+            Some(residual) => Some(residual.bound(&both).ok_or(UNSUPPORTED)?),
+            None => None,
+        };
+        let kept = |slots: &[(Slot, Kind)]| -> Vec<usize> {
+            (0..slots.len()).filter(|at| needed.contains(&slots[*at].0)).collect()
+        };
+        let (probe, mut build) = (kept(&pipeline.slots), kept(&build_slots));
+        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull) {
+            build.clear();
+        }
+        let slots = probe.iter().map(|at| pipeline.slots[*at]).chain(build.iter().map(|at| build_slots[*at]));
+        let slots = slots.collect();
+        let step = Step::Probe { built: Arc::new(built), kind: join.kind, keys, residual, probe, build };
+        pipeline.steps.push(step);
+        pipeline.slots = slots;
+        Ok(pipeline)
+    }
+
+    /// A semi-join whose own rows are held in memory, and marked by those of the other side.
+    fn marked(&mut self, join: &Join, needed: &[Slot]) -> Result<Pipeline> {
+        let residual: Vec<&Expr> = join.residual.iter().collect();
+        let of_own: Vec<Expr> = join.keys.iter().map(|(own, _)| own.clone()).collect();
+        let of_other: Vec<Expr> = join.keys.iter().map(|(_, other)| other.clone()).collect();
+        let keys = self.keys_of(&join.keys)?;
+        let wanted = with_slots(needed, &residual);
+        let own_slots = of_plan(&with_slots(&wanted, &of_own.iter().collect::<Vec<_>>()), &join.probe);
+        let (built, own_slots) = self.build(&join.probe, &own_slots, keys, &of_own, true)?;
+        let other_slots = of_plan(
+            &with_slots(&with_slots(&[], &residual), &of_other.iter().collect::<Vec<_>>()),
+            &join.build,
+        );
+        let pipeline = self.pipeline(&join.build, &other_slots)?;
+        let keys = pipeline.bind_all(&of_other)?;
+        let both: Vec<Slot> = pipeline.slots.iter().chain(&own_slots).map(|(slot, _)| *slot).collect();
+        let residual = match &join.residual {
+            Some(residual) => Some(residual.bound(&both).ok_or(UNSUPPORTED)?),
+            None => None,
+        };
+        let (texts, budget) = (self.texts, self.budget);
+        self.fold(
+            &pipeline,
+            || (),
+            |(), batch| {
+                let eval = Eval { texts };
+                let columns = keys.iter().map(|key| eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
+                let words = built.probe_words(&columns, batch.rows, budget)?;
+                built.mark(&words, &batch, residual.as_ref(), eval)
+            },
+        )?;
+        let rows = built.marked(join.kind == JoinKind::Semi);
+        let batch = built.batch.gather(&rows);
+        Ok(Pipeline { source: Source::Batches(pieces(batch)), steps: Vec::new(), slots: own_slots })
+    }
+
+    fn aggregate(
+        &mut self,
+        input: &Plan,
+        groups: &[(Slot, Expr)],
+        told: &[crate::plan::Told],
+        is_one: bool,
+    ) -> Result<Batch> {
+        let group_exprs: Vec<Expr> = groups.iter().map(|(_, expr)| expr.clone()).collect();
+        let exprs: Vec<&Expr> =
+            group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
+        let pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
+        let part = |expr: &Expr| KeyPart::of(expr.kind(), &self.texts.collations).ok_or(UNSUPPORTED);
+        let keys = Keys::new(group_exprs.iter().map(part).collect::<Result<_>>()?);
+        if groups.len() > 63 {
+            return Err(UNSUPPORTED);
+        }
+        let told_of = |told: &crate::plan::Told| {
+            let kind = told.of.as_ref().map_or(Kind::Signed, Expr::kind);
+            let key = match kind {
+                Kind::Text(collation) => self.texts.collations.get(collation as usize).cloned(),
+                _ => None,
+            };
+            let keys = match told.function {
+                Function::CountDistinct | Function::SumDistinct => {
+                    Some(Keys::new(vec![part(told.of.as_ref().ok_or(UNSUPPORTED)?)?]))
+                }
+                _ => None,
+            };
+            Ok(Told { function: told.function, kind, key, keys })
+        };
+        let shape = Shape { keys, told: told.iter().map(told_of).collect::<Result<_>>()?, is_one };
+        let bound = pipeline.bind_all(&group_exprs)?;
+        let arguments = told
+            .iter()
+            .map(|told| told.of.as_ref().map(|expr| pipeline.bind(expr)).transpose())
+            .collect::<Result<Vec<_>>>()?;
+        let (texts, budget) = (self.texts, self.budget);
+        // The order in which DOUBLEs are added up is that of the rows.
+        let is_ordered =
+            shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
+        let threads = self.threads;
+        if is_ordered {
+            self.threads = 1;
+        }
+        let parts = self.fold(
+            &pipeline,
+            || Groups::new(&shape),
+            |groups, batch| {
+                let eval = Eval { texts };
+                let columns =
+                    bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
+                // What is told of the same expression is computed once.
+                let mut values: Vec<Option<Arc<Column>>> = Vec::with_capacity(arguments.len());
+                for (at, argument) in arguments.iter().enumerate() {
+                    let known = arguments[..at].iter().position(|before| before == argument);
+                    values.push(match (argument, known) {
+                        (None, _) => None,
+                        (Some(_), Some(known)) => values[known].clone(),
+                        (Some(expr), None) => Some(eval.column(expr, &batch)?),
+                    });
+                }
+                groups.add(&shape, &columns, &values, batch.rows, budget)
+            },
+        );
+        self.threads = threads;
+        let mut parts = parts?.into_iter();
+        let mut all = parts.next().unwrap_or_else(|| Groups::new(&shape));
+        for part in parts {
+            all.merge(&shape, part, budget)?;
+        }
+        all.finish(&shape)
+    }
+
+    /// The rows that come out of a pipeline.
+    fn collect(&mut self, pipeline: &Pipeline) -> Result<Vec<Batch>> {
+        if let (Source::Batches(batches), true) = (&pipeline.source, pipeline.steps.is_empty()) {
+            return Ok(batches.clone());
+        }
+        let budget = self.budget;
+        let parts = self.fold(pipeline, Vec::new, |batches, batch| {
+            let batch = batch.detached();
+            budget.take(batch.bytes())?;
+            batches.push(batch);
+            Ok(())
+        })?;
+        Ok(parts.into_iter().flatten().filter(|batch| batch.rows > 0).collect())
+    }
+
+    /// Gives all batches that come out of a pipeline to `step`, which has something of its own in each thread.
+    fn fold<S: Send>(
+        &mut self,
+        pipeline: &Pipeline,
+        begin: impl Fn() -> S + Sync,
+        step: impl Fn(&mut S, Batch) -> Result<()> + Sync,
+    ) -> Result<Vec<S>> {
+        let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
+        let steps = Steps { steps: &pipeline.steps, eval: Eval { texts }, budget };
+        match &pipeline.source {
+            Source::Batches(batches) => {
+                let next = AtomicUsize::new(0);
+                let work = || {
+                    let mut state = begin();
+                    while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if is_stopped() {
+                            return Err(Failure::GivenBack(Why::Stopped));
+                        }
+                        steps.push(0, batch.clone(), &mut |batch| step(&mut state, batch))?;
+                    }
+                    Ok(state)
+                };
+                on_threads(self.threads.min(batches.len()).max(1), work).into_iter().collect()
+            }
+            Source::Table { table, columns, filter, given } => {
+                let layouts = self.layouts[*table];
+                let wants: Vec<Want> = columns.iter().map(|column| want(column)).collect();
+                let bounded = Bounded::of(filter, columns, layouts);
+                let judge = |zones: &pandodb::Zones<'_>| bounded.verdict(zones);
+                let view = self.txn.view(self.tables[*table], 0)?;
+                let scan = Scan::new(layouts, view, wants, &judge, is_stopped);
+                let threads = scan.threads(self.threads);
+                let result = scan.fold(threads, &begin, |state, block: &Block| {
+                    let Some(batch) = filtered(block, columns, filter, given, steps.eval)? else {
+                        return Ok(());
+                    };
+                    steps.push(0, batch, &mut |batch| step(state, batch))
+                });
+                self.rows_met += scan.rows_met();
+                result
+            }
+        }
+    }
+}
+
+fn want(column: &TableColumn) -> Want {
+    pando_query::Column { table: 0, place: column.place, form: column.form.clone() }.want()
+}
+
+fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
+    let given = plan.slots();
+    slots.iter().copied().filter(|slot| given.iter().any(|(known, _)| known == slot)).collect()
+}
+
+fn empty(kinds: &[Kind]) -> Batch {
+    let column = |kind: &Kind| Arc::new(Column::constant(&crate::column::Value::Null, *kind, 0));
+    Batch { rows: 0, columns: kinds.iter().map(column).collect() }
+}
+
+/// Rows that threads take at once.
+const PIECE_ROWS: usize = 32768;
+
+fn pieces(batch: Batch) -> Vec<Batch> {
+    if batch.rows <= PIECE_ROWS {
+        return vec![batch];
+    }
+    let rows = batch.rows as u32;
+    let starts = (0..rows).step_by(PIECE_ROWS);
+    starts
+        .map(|start| batch.gather(&(start..rows.min(start + PIECE_ROWS as u32)).collect::<Vec<_>>()))
+        .collect()
+}
+
+/// The rows of a block for which the conditions are true.
+fn filtered(
+    block: &Block,
+    columns: &[TableColumn],
+    filter: &[Expr],
+    given: &[usize],
+    eval: Eval<'_>,
+) -> Result<Option<Batch>> {
+    let nothing = Arc::new(Column { data: Data::Small(Vec::new()), nulls: None });
+    let mut known: Vec<Option<Arc<Column>>> = vec![None; columns.len()];
+    let column = |at: usize, known: &mut Vec<Option<Arc<Column>>>| -> Result<Arc<Column>> {
+        if let Some(column) = &known[at] {
+            return Ok(column.clone());
+        }
+        let of = &columns[at];
+        // It is found, and told of, by the way that goes row by row.
+        let column =
+            Column::of_vector(&block.vectors[at], of.kind, &of.form, &of.place).ok_or(UNSUPPORTED)?;
+        let column = Arc::new(column);
+        known[at] = Some(column.clone());
+        Ok(column)
+    };
+    let mut selected: Option<Vec<u32>> = None;
+    if !block.is_all_wanted {
+        for part in filter {
+            let mut slots = Vec::new();
+            part.slots(&mut slots);
+            let mut batch = Batch { rows: block.rows, columns: vec![nothing.clone(); columns.len()] };
+            for slot in slots {
+                let full = column(slot as usize, &mut known)?;
+                batch.columns[slot as usize] = match &selected {
+                    None => full,
+                    Some(rows) => Arc::new(full.gather(rows)),
+                };
+            }
+            batch.rows = selected.as_ref().map_or(block.rows, Vec::len);
+            if let Some(kept) = eval.select(part, &batch)? {
+                selected = Some(match selected {
+                    None => kept,
+                    Some(rows) => kept.iter().map(|at| rows[*at as usize]).collect(),
+                });
+            }
+            if selected.as_ref().is_some_and(Vec::is_empty) {
+                return Ok(None);
+            }
+        }
+    }
+    let mut out = Batch { rows: selected.as_ref().map_or(block.rows, Vec::len), columns: Vec::new() };
+    for at in given {
+        let full = column(*at, &mut known)?;
+        out.columns.push(match &selected {
+            None => full,
+            Some(rows) => Arc::new(full.gather(rows)),
+        });
+    }
+    Ok(Some(out))
+}
+
+struct Steps<'a> {
+    steps: &'a [Step],
+    eval: Eval<'a>,
+    budget: &'a Budget,
+}
+
+impl Steps<'_> {
+    /// Sends a batch through the steps from number `at` on.
+    fn push(&self, at: usize, batch: Batch, sink: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
+        if batch.rows == 0 {
+            return Ok(());
+        }
+        let Some(step) = self.steps.get(at) else { return sink(batch) };
+        match step {
+            Step::Filter(condition) => match self.eval.select(condition, &batch)? {
+                None => self.push(at + 1, batch, sink),
+                Some(rows) => self.push(at + 1, batch.gather(&rows), sink),
+            },
+            Step::Project(exprs) => {
+                let column = |expr| self.eval.column(expr, &batch);
+                let columns = exprs.iter().map(column).collect::<Result<Vec<_>>>()?;
+                self.push(at + 1, Batch { rows: batch.rows, columns }, sink)
+            }
+            Step::Probe { built, kind, keys, residual, probe, .. } => {
+                let columns =
+                    keys.iter().map(|key| self.eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
+                let words = built.probe_words(&columns, batch.rows, self.budget)?;
+                match kind {
+                    JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {
+                        let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
+                        let is_wanted = |truth: u8| match kind {
+                            JoinKind::Semi => truth == TRUE,
+                            JoinKind::Anti => truth != TRUE,
+                            _ => truth == FALSE,
+                        };
+                        let rows: Vec<u32> =
+                            (0..batch.rows as u32).filter(|row| is_wanted(truths[*row as usize])).collect();
+                        let kept = Batch {
+                            rows: batch.rows,
+                            columns: probe.iter().map(|at| batch.columns[*at].clone()).collect(),
+                        };
+                        let all = rows.len() == batch.rows;
+                        self.push(at + 1, if all { kept } else { kept.gather(&rows) }, sink)
+                    }
+                    _ => self.pairs(at, &batch, step, &words, sink),
+                }
+            }
+        }
+    }
+
+    fn pairs(
+        &self,
+        at: usize,
+        batch: &Batch,
+        step: &Step,
+        words: &[u64],
+        sink: &mut dyn FnMut(Batch) -> Result<()>,
+    ) -> Result<()> {
+        let Step::Probe { built, kind, residual, probe, build, .. } = step else { return Ok(()) };
+        let mut from = 0;
+        while from < batch.rows {
+            let begin = from;
+            let (mut pairs, next) = built.pairs(words, from, PAIRS_MAX, false);
+            from = next;
+            if let Some(residual) = residual {
+                pairs = built.filter(pairs, batch, residual, self.eval)?;
+            }
+            if *kind == JoinKind::Single && pairs.probe.windows(2).any(|pair| pair[0] == pair[1]) {
+                // The server says the error.
+                return Err(UNSUPPORTED);
+            }
+            let is_outer = matches!(kind, JoinKind::Left | JoinKind::Single);
+            let mut has_none = false;
+            if is_outer {
+                (pairs, has_none) = with_lonely(pairs, begin as u32, next as u32);
+            }
+            let mut columns = Vec::with_capacity(probe.len() + build.len());
+            columns.extend(probe.iter().map(|at| Arc::new(batch.columns[*at].gather(&pairs.probe))));
+            for at in build {
+                let column = &built.batch.columns[*at];
+                columns.push(Arc::new(match has_none {
+                    true => column.gather_or_null(&pairs.build),
+                    false => column.gather(&pairs.build),
+                }));
+            }
+            self.push(at + 1, Batch { rows: pairs.probe.len(), columns }, sink)?;
+        }
+        Ok(())
+    }
+}
+
+/// With a pair for each row that has none; says whether there is such a row.
+fn with_lonely(pairs: crate::hash_join::Pairs, begin: u32, end: u32) -> (crate::hash_join::Pairs, bool) {
+    let mut all = crate::hash_join::Pairs::default();
+    let (mut at, mut has_lonely) = (0, false);
+    for row in begin..end {
+        let first = at;
+        while at < pairs.probe.len() && pairs.probe[at] == row {
+            all.probe.push(row);
+            all.build.push(pairs.build[at]);
+            at += 1;
+        }
+        if at == first {
+            all.probe.push(row);
+            all.build.push(NO_ROW);
+            has_lonely = true;
+        }
+    }
+    (all, has_lonely)
+}

@@ -1,0 +1,286 @@
+//! Expressions: what a query computes of a row.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::block::Block;
+use crate::column::{Kind, Value};
+
+/// Names a column of a table, or a computed one; no two columns of a query have the same number. Where an expression is
+/// bound to a batch, it is the place in the batch.
+pub type Slot = u32;
+
+/// Tests a text.
+pub type TestText = dyn Fn(&[u8]) -> bool + Send + Sync;
+/// Makes another text of a text; `None`: NULL.
+pub type ChangeText = dyn Fn(&[u8], &mut Vec<u8>) -> bool + Send + Sync;
+/// Appends bytes that memcmp orders as the collation orders texts.
+pub type KeyOfText = dyn Fn(&[u8], &mut Vec<u8>) + Send + Sync;
+
+/// What the server's own code does with texts, by number.
+#[derive(Clone, Default)]
+pub struct Texts {
+    /// Patterns of LIKE, and the like.
+    pub tests: Vec<Arc<TestText>>,
+    /// Functions of a text.
+    pub changes: Vec<Arc<ChangeText>>,
+    /// Collations.
+    pub collations: Vec<Arc<KeyOfText>>,
+}
+
+impl fmt::Debug for Texts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = (self.tests.len(), self.changes.len(), self.collations.len());
+        write!(f, "Texts{counts:?}")
+    }
+}
+
+/// How two numbers become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Their sum.
+    Add,
+    /// The first without the second.
+    Subtract,
+    /// Their product.
+    Multiply,
+}
+
+/// How values compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `<=>`
+    Same,
+}
+
+impl Comparison {
+    /// The other way round.
+    pub fn swapped(self) -> Comparison {
+        match self {
+            Comparison::Less => Comparison::Greater,
+            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
+            Comparison::Greater => Comparison::Less,
+            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
+            same => same,
+        }
+    }
+}
+
+/// A part of a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The year.
+    Year,
+    /// The month.
+    Month,
+    /// The day of the month.
+    Day,
+    /// The quarter of the year.
+    Quarter,
+    /// The year and the month: 202401.
+    YearMonth,
+    /// The hour.
+    Hour,
+    /// The minute.
+    Minute,
+    /// The second.
+    Second,
+    /// The DATE.
+    Date,
+}
+
+/// What is told of the rows of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    /// How many rows.
+    Rows,
+    /// How many values.
+    Count,
+    /// Their sum.
+    Sum,
+    /// The least.
+    Min,
+    /// The largest.
+    Max,
+    /// How many different ones.
+    CountDistinct,
+    /// The sum of the different ones.
+    SumDistinct,
+}
+
+/// What is computed of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// A column.
+    Slot(Slot, Kind),
+    /// A constant.
+    Constant(Value, Kind),
+    /// Of two exact numbers.
+    Arithmetic(Operation, Kind, Box<Expr>, Box<Expr>),
+    /// The quotient, cut to so many digits behind the point. By zero: the query is given back, as the server warns.
+    Divide(u32, Box<Expr>, Box<Expr>),
+    /// Of two DOUBLEs.
+    Real(Operation, Box<Expr>, Box<Expr>),
+    /// A comparison of values of one kind; numbers may differ in scale.
+    Compare(Comparison, Box<Expr>, Box<Expr>),
+    /// All are true.
+    And(Vec<Expr>),
+    /// One is true.
+    Or(Vec<Expr>),
+    /// The opposite.
+    Not(Box<Expr>),
+    /// Whether it is NULL.
+    IsNull(Box<Expr>),
+    /// The value beside the first condition that is true, or the last.
+    Case(Kind, Vec<(Expr, Expr)>, Box<Expr>),
+    /// Whether it is one of some constants, none of them NULL.
+    In(Box<Expr>, Vec<Value>),
+    /// Whether a text is as a test says.
+    Test(u32, Box<Expr>),
+    /// Another text.
+    Change(u32, Kind, Box<Expr>),
+    /// A part of a moment.
+    Part(Part, Box<Expr>),
+    /// The value as one of another kind; digits are rounded away.
+    Convert(Kind, Box<Expr>),
+    /// Of the rows of a group.
+    Aggregate(Function, Kind, Option<Box<Expr>>),
+    /// The only value of a query's only row; NULL of none.
+    Scalar(Box<Block>, Kind),
+    /// Whether a query has rows.
+    Exists(Box<Block>),
+    /// Whether a query has a row with these values.
+    InQuery(Vec<Expr>, Box<Block>),
+}
+
+impl Expr {
+    /// What its values are.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Expr::Slot(_, kind)
+            | Expr::Constant(_, kind)
+            | Expr::Arithmetic(_, kind, ..)
+            | Expr::Case(kind, ..)
+            | Expr::Change(_, kind, _)
+            | Expr::Convert(kind, _)
+            | Expr::Aggregate(_, kind, _)
+            | Expr::Scalar(_, kind) => *kind,
+            Expr::Divide(scale, ..) => Kind::Decimal(*scale),
+            Expr::Real(..) => Kind::Real,
+            Expr::Part(Part::Date, _) => Kind::Date,
+            _ => Kind::Signed,
+        }
+    }
+
+    /// What it is computed from, but for queries in it.
+    pub fn parts(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Slot(..) | Expr::Constant(..) | Expr::Scalar(..) | Expr::Exists(_) => Vec::new(),
+            Expr::Arithmetic(_, _, a, b)
+            | Expr::Divide(_, a, b)
+            | Expr::Real(_, a, b)
+            | Expr::Compare(_, a, b) => vec![a, b],
+            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) => parts.iter().collect(),
+            Expr::Not(part)
+            | Expr::IsNull(part)
+            | Expr::In(part, _)
+            | Expr::Test(_, part)
+            | Expr::Change(_, _, part)
+            | Expr::Part(_, part)
+            | Expr::Convert(_, part) => vec![part],
+            Expr::Case(_, whens, otherwise) => {
+                whens.iter().flat_map(|(when, then)| [when, then]).chain([&**otherwise]).collect()
+            }
+            Expr::Aggregate(_, _, part) => part.iter().map(|part| &**part).collect(),
+        }
+    }
+
+    /// As `parts`, to be changed.
+    pub fn parts_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            Expr::Slot(..) | Expr::Constant(..) | Expr::Scalar(..) | Expr::Exists(_) => Vec::new(),
+            Expr::Arithmetic(_, _, a, b)
+            | Expr::Divide(_, a, b)
+            | Expr::Real(_, a, b)
+            | Expr::Compare(_, a, b) => vec![a, b],
+            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) => parts.iter_mut().collect(),
+            Expr::Not(part)
+            | Expr::IsNull(part)
+            | Expr::In(part, _)
+            | Expr::Test(_, part)
+            | Expr::Change(_, _, part)
+            | Expr::Part(_, part)
+            | Expr::Convert(_, part) => vec![part],
+            Expr::Case(_, whens, otherwise) => {
+                whens.iter_mut().flat_map(|(when, then)| [when, then]).chain([&mut **otherwise]).collect()
+            }
+            Expr::Aggregate(_, _, part) => part.iter_mut().map(|part| &mut **part).collect(),
+        }
+    }
+
+    /// Adds the columns that it looks at, those of queries in it too.
+    pub fn slots(&self, to: &mut Vec<Slot>) {
+        match self {
+            Expr::Slot(slot, _) => to.push(*slot),
+            Expr::Scalar(block, _) | Expr::Exists(block) | Expr::InQuery(_, block) => block.slots(to),
+            _ => {}
+        }
+        self.parts().into_iter().for_each(|part| part.slots(to));
+    }
+
+    /// Whether `test` is true of it or of a part of it.
+    pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
+        test(self) || self.parts().into_iter().any(|part| part.any(test))
+    }
+
+    /// Whether there is a query in it.
+    pub fn has_query(&self) -> bool {
+        self.any(&|part| matches!(part, Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..)))
+    }
+
+    /// With other expressions in the place of some; `change` says which, from the outside in.
+    pub fn replaced(&self, change: &mut dyn FnMut(&Expr) -> Option<Expr>) -> Expr {
+        if let Some(other) = change(self) {
+            return other;
+        }
+        let mut copy = self.clone();
+        for part in copy.parts_mut() {
+            *part = part.replaced(change);
+        }
+        copy
+    }
+
+    /// With places in a batch in the place of slots; `None`: it has no such column.
+    pub(crate) fn bound(&self, slots: &[Slot]) -> Option<Expr> {
+        let mut is_bound = !self.has_query();
+        let bound = self.replaced(&mut |part| match part {
+            Expr::Slot(slot, kind) => {
+                let place = slots.iter().position(|known| known == slot);
+                is_bound &= place.is_some();
+                Some(Expr::Slot(place.unwrap_or(0) as u32, *kind))
+            }
+            _ => None,
+        });
+        is_bound.then_some(bound)
+    }
+
+    /// The conditions that all have to be true for this one to be.
+    pub(crate) fn conjuncts(self, to: &mut Vec<Expr>) {
+        match self {
+            Expr::And(parts) => parts.into_iter().for_each(|part| part.conjuncts(to)),
+            one => to.push(one),
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Groups, and what is told of them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use pando_column::vector::Strings;
+use pando_query::{Failure, Why};
+
+use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
+use crate::eval::Result;
+use crate::expr::{Function, KeyOfText};
+use crate::keys::{hash, Budget, KeyPart, Keys};
+
+/// What is told, and of values of which kind.
+#[derive(Clone)]
+pub(crate) struct Told {
+    pub function: Function,
+    pub kind: Kind,
+    /// Of texts.
+    pub key: Option<Arc<KeyOfText>>,
+    /// Of different values.
+    pub keys: Option<Keys>,
+}
+
+/// The shape of groups, shared by all threads.
+#[derive(Clone)]
+pub(crate) struct Shape {
+    pub keys: Keys,
+    pub told: Vec<Told>,
+    pub is_one: bool,
+}
+
+/// What is known of all groups so far, of one aggregate.
+#[derive(Debug)]
+enum State {
+    Count(Vec<i64>),
+    Sum(Vec<i128>, Vec<bool>),
+    Real(Vec<f64>, Vec<bool>),
+    Number(Vec<i128>, Vec<bool>),
+    Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
+    Distinct(HashSet<Box<[u64]>>),
+}
+
+/// See the head of this file; of one thread.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    table: HashTable<u32>,
+    words: Vec<u64>,
+    count: usize,
+    states: Vec<State>,
+    /// What was taken of the budget.
+    taken: usize,
+    extra: usize,
+}
+
+impl Groups {
+    pub(crate) fn new(shape: &Shape) -> Groups {
+        let state = |told: &Told| match (told.function, told.kind) {
+            (Function::Rows | Function::Count, _) => State::Count(Vec::new()),
+            (Function::Sum, Kind::Real) => State::Real(Vec::new(), Vec::new()),
+            (Function::Sum, _) => State::Sum(Vec::new(), Vec::new()),
+            (Function::Min | Function::Max, Kind::Text(_)) => State::Text(Vec::new()),
+            (Function::Min | Function::Max, Kind::Real) => State::Real(Vec::new(), Vec::new()),
+            (Function::Min | Function::Max, _) => State::Number(Vec::new(), Vec::new()),
+            (Function::CountDistinct | Function::SumDistinct, _) => State::Distinct(HashSet::new()),
+        };
+        let states = shape.told.iter().map(state).collect();
+        let mut groups =
+            Groups { table: HashTable::new(), words: Vec::new(), count: 0, states, taken: 0, extra: 0 };
+        if shape.is_one {
+            groups.count = 1;
+            groups.words = vec![0];
+            groups.grow();
+        }
+        groups
+    }
+
+    fn grow(&mut self) {
+        let count = self.count;
+        for state in &mut self.states {
+            match state {
+                State::Count(counts) => counts.resize(count, 0),
+                State::Sum(sums, has) | State::Number(sums, has) => {
+                    sums.resize(count, 0);
+                    has.resize(count, false);
+                }
+                State::Real(sums, has) => {
+                    sums.resize(count, 0.0);
+                    has.resize(count, false);
+                }
+                State::Text(texts) => texts.resize(count, None),
+                State::Distinct(_) => {}
+            }
+        }
+    }
+
+    /// The groups of rows with these words.
+    fn find(&mut self, words: &[u64], width: usize) -> Vec<u32> {
+        let rows = words.len() / width;
+        let mut groups = Vec::with_capacity(rows);
+        let mut last: Option<(usize, u32)> = None;
+        for row in 0..rows {
+            let key = &words[row * width..(row + 1) * width];
+            if let Some((before, group)) = last {
+                if words[before * width..(before + 1) * width] == *key {
+                    groups.push(group);
+                    continue;
+                }
+            }
+            let hash_of_key = hash(key);
+            let known = &self.words;
+            let at = |group: &u32| &known[*group as usize * width..(*group as usize + 1) * width];
+            let group = match self.table.find(hash_of_key, |group| at(group) == key) {
+                Some(group) => *group,
+                None => {
+                    let group = self.count as u32;
+                    self.table.insert_unique(hash_of_key, group, |group| hash(at(group)));
+                    self.words.extend_from_slice(key);
+                    self.count += 1;
+                    group
+                }
+            };
+            last = Some((row, group));
+            groups.push(group);
+        }
+        groups
+    }
+
+    /// Adds rows: the columns of the groups, and of each aggregate its own.
+    pub(crate) fn add(
+        &mut self,
+        shape: &Shape,
+        columns: &[Arc<Column>],
+        arguments: &[Option<Arc<Column>>],
+        rows: usize,
+        budget: &Budget,
+    ) -> Result<()> {
+        let groups = match shape.is_one {
+            true => vec![0; rows],
+            false => {
+                let words = shape.keys.encode(columns, rows, true, budget)?;
+                let groups = self.find(&words, shape.keys.words);
+                self.grow();
+                groups
+            }
+        };
+        for ((told, state), argument) in shape.told.iter().zip(&mut self.states).zip(arguments) {
+            self.extra += update(told, state, &groups, argument.as_deref(), argument, budget)?;
+        }
+        self.take(budget, shape)
+    }
+
+    fn take(&mut self, budget: &Budget, shape: &Shape) -> Result<()> {
+        let of_states = shape.told.len() * 17;
+        let bytes = self.count * (shape.keys.words * 8 + 8 + of_states) + self.extra;
+        if bytes > self.taken {
+            budget.take(bytes - self.taken)?;
+            self.taken = bytes;
+        }
+        Ok(())
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn merge(&mut self, shape: &Shape, other: Groups, budget: &Budget) -> Result<()> {
+        let groups = match shape.is_one {
+            true => vec![0],
+            false => {
+                let groups = self.find(&other.words, shape.keys.words);
+                self.grow();
+                groups
+            }
+        };
+        for ((told, state), of_other) in shape.told.iter().zip(&mut self.states).zip(other.states) {
+            merge(told, state, of_other, &groups)?;
+        }
+        self.extra += other.extra;
+        budget.release(other.taken);
+        self.take(budget, shape)
+    }
+
+    /// The columns of the groups, then those of the aggregates.
+    pub(crate) fn finish(self, shape: &Shape) -> Result<Batch> {
+        if shape.keys.is_ambiguous() {
+            return Err(Failure::GivenBack(Why::Undetermined));
+        }
+        let rows = self.count;
+        let mut columns = match shape.is_one {
+            true => Vec::new(),
+            false => shape.keys.decode(&self.words, rows),
+        };
+        for (told, state) in shape.told.iter().zip(self.states) {
+            columns.push(Arc::new(finish(told, state, rows)?));
+        }
+        Ok(Batch { rows, columns })
+    }
+}
+
+fn update(
+    told: &Told,
+    state: &mut State,
+    groups: &[u32],
+    column: Option<&Column>,
+    shared: &Option<Arc<Column>>,
+    budget: &Budget,
+) -> Result<usize> {
+    let Some(column) = column else {
+        if let State::Count(counts) = state {
+            groups.iter().for_each(|group| counts[*group as usize] += 1);
+        }
+        return Ok(0);
+    };
+    let is_some = |row: usize| !column.is_null(row);
+    let rows = groups.iter().enumerate().map(|(row, group)| (row, *group as usize));
+    match state {
+        State::Count(counts) => match &column.nulls {
+            None => groups.iter().for_each(|group| counts[*group as usize] += 1),
+            Some(nulls) => rows.for_each(|(row, group)| counts[group] += i64::from(!nulls[row])),
+        },
+        State::Sum(sums, has) => match (&column.data, &column.nulls) {
+            (Data::Small(values), None) => {
+                for (row, group) in rows {
+                    // So many rows of 64 bits there are not.
+                    sums[group] = sums[group].wrapping_add(i128::from(values[row]));
+                    has[group] = true;
+                }
+            }
+            _ => {
+                for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
+                    sums[group] = sums[group].checked_add(column.number(row)).ok_or(OVERFLOW)?;
+                    has[group] = true;
+                }
+            }
+        },
+        State::Real(best, has) => {
+            let Data::Real(values) = &column.data else { return Err(UNSUPPORTED) };
+            for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
+                let value = values[row];
+                best[group] = match told.function {
+                    Function::Sum => best[group] + value,
+                    Function::Min if has[group] => best[group].min(value),
+                    Function::Max if has[group] => best[group].max(value),
+                    _ => value,
+                };
+                has[group] = true;
+            }
+        }
+        State::Number(best, has) => {
+            for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
+                let value = column.number(row);
+                let is_better = !has[group]
+                    || if told.function == Function::Min { value < best[group] } else { value > best[group] };
+                if is_better {
+                    best[group] = value;
+                    has[group] = true;
+                }
+            }
+        }
+        State::Text(best) => return update_texts(told, best, groups, column),
+        State::Distinct(seen) => {
+            let Some(keys) = &told.keys else { return Err(UNSUPPORTED) };
+            let words =
+                keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
+            let (width, mut new) = (keys.words, 0);
+            for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
+                let mut key = Vec::with_capacity(width);
+                key.push(group as u64);
+                key.extend_from_slice(&words[row * width..(row + 1) * width - 1]);
+                if seen.insert(key.into_boxed_slice()) {
+                    new += width * 8 + 24;
+                }
+            }
+            return Ok(new);
+        }
+    }
+    Ok(0)
+}
+
+fn update_texts(
+    told: &Told,
+    best: &mut [Option<(Vec<u8>, Vec<u8>)>],
+    groups: &[u32],
+    column: &Column,
+) -> Result<usize> {
+    let (Some(key), Data::Text(codes, dict)) = (&told.key, &column.data) else { return Err(UNSUPPORTED) };
+    let mut keys: Vec<Option<Vec<u8>>> = vec![None; dict.len()];
+    let mut new = 0;
+    for (row, group) in groups.iter().enumerate() {
+        if column.is_null(row) {
+            continue;
+        }
+        let text = dict.get(codes[row]);
+        let of_text = keys[codes[row] as usize].get_or_insert_with(|| {
+            let mut of_text = Vec::new();
+            key(text, &mut of_text);
+            of_text
+        });
+        new += better(told.function, &mut best[*group as usize], of_text, text)?;
+    }
+    Ok(new)
+}
+
+fn better(
+    function: Function,
+    best: &mut Option<(Vec<u8>, Vec<u8>)>,
+    key: &[u8],
+    text: &[u8],
+) -> Result<usize> {
+    match best {
+        None => {
+            *best = Some((key.to_vec(), text.to_vec()));
+            return Ok(key.len() + text.len());
+        }
+        Some((of_best, best)) => {
+            let order = key.cmp(of_best);
+            if order.is_eq() && best != text {
+                // Which of both the server shows depends on its plan.
+                return Err(Failure::GivenBack(Why::Undetermined));
+            }
+            if order.is_lt() == (function == Function::Min) && order.is_ne() {
+                *of_best = key.to_vec();
+                *best = text.to_vec();
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result<()> {
+    let places = groups.iter().map(|group| *group as usize);
+    match (state, other) {
+        (State::Count(counts), State::Count(others)) => {
+            places.zip(others).for_each(|(group, count)| counts[group] += count);
+        }
+        (State::Sum(sums, has), State::Sum(others, has_other)) => {
+            for ((group, sum), is_some) in places.zip(others).zip(has_other) {
+                sums[group] = sums[group].checked_add(sum).ok_or(OVERFLOW)?;
+                has[group] |= is_some;
+            }
+        }
+        (State::Real(best, has), State::Real(others, has_other)) => {
+            for ((group, value), _) in places.zip(others).zip(has_other).filter(|(_, is_some)| *is_some) {
+                best[group] = match told.function {
+                    Function::Sum => best[group] + value,
+                    Function::Min if has[group] => best[group].min(value),
+                    Function::Max if has[group] => best[group].max(value),
+                    _ => value,
+                };
+                has[group] = true;
+            }
+        }
+        (State::Number(best, has), State::Number(others, has_other)) => {
+            for ((group, value), _) in places.zip(others).zip(has_other).filter(|(_, is_some)| *is_some) {
+                let is_better = !has[group]
+                    || if told.function == Function::Min { value < best[group] } else { value > best[group] };
+                if is_better {
+                    best[group] = value;
+                    has[group] = true;
+                }
+            }
+        }
+        (State::Text(best), State::Text(others)) => {
+            for (group, other) in places.zip(others) {
+                if let Some((key, text)) = other {
+                    better(told.function, &mut best[group], &key, &text)?;
+                }
+            }
+        }
+        (State::Distinct(seen), State::Distinct(others)) => {
+            for mut key in others {
+                key[0] = u64::from(groups[key[0] as usize]);
+                seen.insert(key);
+            }
+        }
+        _ => return Err(UNSUPPORTED),
+    }
+    Ok(())
+}
+
+fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
+    let nulls = |has: Vec<bool>| has.contains(&false).then(|| has.iter().map(|has| !has).collect());
+    Ok(match state {
+        State::Count(counts) => Column { data: Data::Small(counts), nulls: None },
+        State::Sum(values, has) | State::Number(values, has) => Column::of_large(values, nulls(has)),
+        State::Real(values, has) => {
+            if values.iter().any(|value| !value.is_finite()) {
+                return Err(OVERFLOW);
+            }
+            Column { data: Data::Real(values), nulls: nulls(has) }
+        }
+        State::Text(best) => {
+            let mut strings = Strings::new();
+            let has: Vec<bool> = best.iter().map(Option::is_some).collect();
+            best.iter().for_each(|best| strings.push(best.as_ref().map_or(&b""[..], |(_, text)| text)));
+            if strings.is_empty() {
+                strings.push(b"");
+            }
+            let dict = Dict::Strings(Arc::new(strings));
+            Column { data: Data::Text((0..rows as u32).collect(), dict), nulls: nulls(has) }
+        }
+        State::Distinct(seen) => distinct(told, &seen, rows)?,
+    })
+}
+
+fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Column> {
+    if told.function == Function::CountDistinct {
+        let mut counts = vec![0; rows];
+        seen.iter().for_each(|key| counts[key[0] as usize] += 1);
+        return Ok(Column { data: Data::Small(counts), nulls: None });
+    }
+    let is_wide = match told.keys.as_ref().map(|keys| keys.parts.as_slice()) {
+        Some([KeyPart::Word]) => false,
+        Some([KeyPart::Wide]) => true,
+        _ => return Err(UNSUPPORTED),
+    };
+    let (mut sums, mut has) = (vec![0i128; rows], vec![false; rows]);
+    for key in seen {
+        let value = match is_wide {
+            true => i128::from(key[2] as i64) << 64 | i128::from(key[1]),
+            false => i128::from(key[1] as i64),
+        };
+        let group = key[0] as usize;
+        sums[group] = sums[group].checked_add(value).ok_or(OVERFLOW)?;
+        has[group] = true;
+    }
+    Ok(Column::of_large(sums, has.contains(&false).then(|| has.iter().map(|has| !has).collect())))
+}

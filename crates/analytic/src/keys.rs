@@ -1,0 +1,312 @@
+//! Values as words of 64 bits, to look them up: equal words are equal values. Texts are numbered by their collation's keys
+//! ([`Interner`]); numbers are themselves.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use pando_base::locks::RwLock;
+use pando_column::vector::Strings;
+use pando_query::{Failure, Why};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::column::{Column, Data, Dict, Kind, OVERFLOW};
+use crate::eval::Result;
+use crate::expr::KeyOfText;
+
+/// Bytes that all operators of a query may take.
+#[derive(Debug)]
+pub struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    /// Of so many bytes.
+    pub fn new(limit: usize) -> Budget {
+        Budget { limit, used: AtomicUsize::new(0) }
+    }
+
+    /// Takes some, for the rest of the query.
+    pub fn take(&self, bytes: usize) -> Result<()> {
+        match self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit {
+            true => Err(Failure::GivenBack(Why::Memory)),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives some back.
+    pub fn release(&self, bytes: usize) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    table: HashTable<u32>,
+    keys: Strings,
+    texts: Strings,
+}
+
+/// Numbers texts: equal ones have the same number.
+pub struct Interner {
+    key: Arc<KeyOfText>,
+    known: RwLock<Known>,
+    /// Two texts were equal and not the same.
+    is_ambiguous: AtomicBool,
+    bytes: AtomicUsize,
+}
+
+impl std::fmt::Debug for Interner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Interner")
+    }
+}
+
+/// No text has this number.
+pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
+
+impl Interner {
+    pub(crate) fn new(key: Arc<KeyOfText>) -> Interner {
+        Interner {
+            key,
+            known: RwLock::default(),
+            is_ambiguous: AtomicBool::new(false),
+            bytes: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.is_ambiguous.load(Ordering::Relaxed)
+    }
+
+    /// The first text of each number.
+    pub(crate) fn texts(&self) -> Arc<Strings> {
+        let mut texts = self.known.read().texts.clone();
+        if texts.is_empty() {
+            texts.push(b"");
+        }
+        Arc::new(texts)
+    }
+
+    /// The numbers of a column's texts; with `adds`, those that are new get one.
+    fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
+        let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
+        const UNASKED: u32 = u32::MAX - 1;
+        let mut of_codes = vec![UNASKED; dict.len()];
+        let mut numbers = Vec::with_capacity(codes.len());
+        let mut key = Vec::new();
+        let mut is_new = 0;
+        let mut of_code = |code: u32, find: &mut dyn FnMut(&[u8], u64, &[u8]) -> u32| {
+            let number = &mut of_codes[code as usize];
+            if *number == UNASKED {
+                let text = dict.get(code);
+                key.clear();
+                (self.key)(text, &mut key);
+                *number = find(&key, xxh3_64(&key), text);
+            }
+            *number
+        };
+        if adds {
+            let mut known = self.known.write();
+            let Known { table, keys, texts } = &mut *known;
+            let mut find = |key: &[u8], hash: u64, text: &[u8]| {
+                if let Some(number) = table.find(hash, |number| keys.get(*number as usize) == key) {
+                    if texts.get(*number as usize) != text {
+                        self.is_ambiguous.store(true, Ordering::Relaxed);
+                    }
+                    return *number;
+                }
+                let number = keys.len() as u32;
+                keys.push(key);
+                texts.push(text);
+                is_new += key.len() + text.len() + 24;
+                table.insert_unique(hash, number, |number| xxh3_64(keys.get(*number as usize)));
+                number
+            };
+            for (row, code) in codes.iter().enumerate() {
+                numbers.push(if column.is_null(row) { 0 } else { of_code(*code, &mut find) });
+            }
+            let is_too_long = keys.total_bytes().max(texts.total_bytes()) > (u32::MAX / 2) as usize;
+            drop(known);
+            if is_too_long {
+                return Err(Failure::GivenBack(Why::Memory));
+            }
+            self.bytes.fetch_add(is_new, Ordering::Relaxed);
+            budget.take(is_new)?;
+        } else {
+            let known = self.known.read();
+            let mut find = |key: &[u8], hash: u64, _: &[u8]| {
+                let found = known.table.find(hash, |number| known.keys.get(*number as usize) == key);
+                found.copied().unwrap_or(UNKNOWN_TEXT)
+            };
+            for (row, code) in codes.iter().enumerate() {
+                numbers.push(if column.is_null(row) { 0 } else { of_code(*code, &mut find) });
+            }
+        }
+        Ok(numbers)
+    }
+}
+
+/// How one value becomes words.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyPart {
+    /// A number that fits into 64 bits.
+    Word,
+    /// One that need not: two words.
+    Wide,
+    /// A DOUBLE.
+    Real,
+    /// A text.
+    Text(Arc<Interner>),
+}
+
+impl KeyPart {
+    pub(crate) fn of(kind: Kind, collations: &[Arc<KeyOfText>]) -> Option<KeyPart> {
+        Some(match kind {
+            Kind::Signed | Kind::Date | Kind::DateTime | Kind::Time => KeyPart::Word,
+            Kind::Unsigned | Kind::Decimal(_) => KeyPart::Wide,
+            Kind::Real => KeyPart::Real,
+            Kind::Text(collation) => {
+                KeyPart::Text(Arc::new(Interner::new(collations.get(collation as usize)?.clone())))
+            }
+        })
+    }
+
+    fn words(&self) -> usize {
+        if matches!(self, KeyPart::Wide) {
+            2
+        } else {
+            1
+        }
+    }
+}
+
+/// How the values of several columns become words. The last word has a bit for each that is NULL.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    pub parts: Vec<KeyPart>,
+    pub words: usize,
+}
+
+impl Keys {
+    pub(crate) fn new(parts: Vec<KeyPart>) -> Keys {
+        let words = parts.iter().map(KeyPart::words).sum::<usize>() + 1;
+        Keys { parts, words }
+    }
+
+    /// The words of all rows, row after row. Without `adds`, a row with a text that is not known has a number that no
+    /// row has.
+    pub(crate) fn encode(
+        &self,
+        columns: &[Arc<Column>],
+        rows: usize,
+        adds: bool,
+        budget: &Budget,
+    ) -> Result<Vec<u64>> {
+        let width = self.words;
+        let mut words = vec![0u64; rows * width];
+        let mut at = 0;
+        for (number, (part, column)) in self.parts.iter().zip(columns).enumerate() {
+            match part {
+                KeyPart::Word => match &column.data {
+                    Data::Small(values) => {
+                        values
+                            .iter()
+                            .enumerate()
+                            .for_each(|(row, value)| words[row * width + at] = *value as u64);
+                    }
+                    _ => {
+                        for row in 0..rows {
+                            let value = i64::try_from(column.number(row)).map_err(|_| OVERFLOW)?;
+                            words[row * width + at] = value as u64;
+                        }
+                    }
+                },
+                KeyPart::Wide => {
+                    for row in 0..rows {
+                        let value = column.number(row);
+                        words[row * width + at] = value as u64;
+                        words[row * width + at + 1] = (value >> 64) as u64;
+                    }
+                }
+                KeyPart::Real => {
+                    let Data::Real(values) = &column.data else { return Err(OVERFLOW) };
+                    for (row, value) in values.iter().enumerate() {
+                        words[row * width + at] = if *value == 0.0 { 0 } else { value.to_bits() };
+                    }
+                }
+                KeyPart::Text(interner) => {
+                    let numbers = interner.numbers(column, adds, budget)?;
+                    for (row, value) in numbers.iter().enumerate() {
+                        words[row * width + at] = u64::from(*value);
+                    }
+                }
+            }
+            if let Some(nulls) = &column.nulls {
+                for (row, is_null) in nulls.iter().enumerate() {
+                    if *is_null {
+                        words[row * width + at..row * width + at + part.words()].fill(0);
+                        words[row * width + width - 1] |= 1 << number;
+                    }
+                }
+            }
+            at += part.words();
+        }
+        Ok(words)
+    }
+
+    /// The columns that words were made of.
+    pub(crate) fn decode(&self, words: &[u64], rows: usize) -> Vec<Arc<Column>> {
+        let width = self.words;
+        let mut at = 0;
+        let mut columns = Vec::new();
+        for (number, part) in self.parts.iter().enumerate() {
+            let word = |row: usize| words[row * width + at];
+            let is_null = |row: usize| words[row * width + width - 1] >> number & 1 != 0;
+            let has_nulls = (0..rows).any(is_null);
+            let nulls = has_nulls.then(|| (0..rows).map(is_null).collect());
+            let column = match part {
+                KeyPart::Word => {
+                    Column { data: Data::Small((0..rows).map(|row| word(row) as i64).collect()), nulls }
+                }
+                KeyPart::Wide => {
+                    let value = |row: usize| {
+                        i128::from(words[row * width + at + 1] as i64) << 64 | i128::from(word(row))
+                    };
+                    Column::of_large((0..rows).map(value).collect(), nulls)
+                }
+                KeyPart::Real => Column {
+                    data: Data::Real((0..rows).map(|row| f64::from_bits(word(row))).collect()),
+                    nulls,
+                },
+                KeyPart::Text(interner) => {
+                    let codes = (0..rows).map(|row| word(row) as u32).collect();
+                    Column { data: Data::Text(codes, Dict::Strings(interner.texts())), nulls }
+                }
+            };
+            columns.push(Arc::new(column));
+            at += part.words();
+        }
+        columns
+    }
+
+    /// Whether two texts of which one stands for both were not the same.
+    pub(crate) fn is_ambiguous(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            KeyPart::Text(interner) => interner.is_ambiguous(),
+            _ => false,
+        })
+    }
+}
+
+/// Of the words of a row.
+#[inline]
+pub(crate) fn hash(words: &[u64]) -> u64 {
+    let mut hash = 0x9e37_79b9_7f4a_7c15u64;
+    for word in words {
+        let mixed = u128::from(hash ^ word) * 0xd6e8_feb8_6659_fd93u128;
+        hash = (mixed as u64) ^ (mixed >> 64) as u64;
+    }
+    hash ^ hash >> 32
+}

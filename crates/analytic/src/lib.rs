@@ -1,0 +1,35 @@
+//! SELECTs of any shape over the columns of tables: joins of all kinds, queries within queries, groups, orders.
+//!
+//! `pando-query` answers one shape well: one table, or several around a large one, and groups. This crate answers the
+//! others. It is given what the server has resolved ([`Block`]: FROM, WHERE, GROUP BY and so on, each column named by a
+//! number), makes a plan of joins (`planner.rs`, `subquery.rs`), and executes it batch by batch over the same blocks of
+//! whole columns (`execute.rs`), under the transaction's own view.
+//!
+//! What holds:
+//! * **Exact or not at all.** Numbers are integers of 64 or 128 bits, every operation is checked; what the server's own code
+//!   has to decide about texts (order, patterns, functions) is asked of it, once for each different text. What cannot be
+//!   told exactly gives the query back before anything was given out.
+//! * Conditions are three-valued.
+//! * Memory is taken from a budget before it is used for long; beyond it, the query is given back.
+
+mod block;
+mod column;
+mod decode;
+mod estimate;
+mod eval;
+mod execute;
+mod expr;
+mod groups;
+mod hash_join;
+mod keys;
+mod plan;
+mod planner;
+mod query;
+mod sort;
+mod subquery;
+mod zones;
+
+pub use block::{Block, From, Source, TableColumn};
+pub use column::{Batch, Column, Kind, Value};
+pub use expr::{ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, Slot, TestText, Texts};
+pub use query::{Answer, Outcome, Query};

@@ -1,0 +1,195 @@
+//! Plans: operators over operators, with the columns that they give.
+
+use crate::block::TableColumn;
+use crate::column::Kind;
+use crate::expr::{Expr, Function, Slot};
+use crate::hash_join::JoinKind;
+
+/// A column that is told of groups.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub slot: Slot,
+    pub function: Function,
+    pub kind: Kind,
+    pub of: Option<Expr>,
+}
+
+/// A join: rows of `probe` are looked up in `build`, which is held in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Join {
+    pub kind: JoinKind,
+    pub probe: Plan,
+    pub build: Plan,
+    /// What has to be equal, of the one and of the other.
+    pub keys: Vec<(Expr, Expr)>,
+    /// What else has to be true.
+    pub residual: Option<Expr>,
+    /// Of `Semi` and `Anti`: it is `probe` that is held in memory, and marked by the rows of `build`.
+    pub is_marked: bool,
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// One row without columns.
+    One,
+    /// The rows of a table for which all conditions are true.
+    Scan {
+        table: usize,
+        columns: Vec<TableColumn>,
+        filter: Vec<Expr>,
+    },
+    Filter(Box<Plan>, Expr),
+    Project(Box<Plan>, Vec<(Slot, Expr)>),
+    Join(Box<Join>),
+    Aggregate {
+        input: Box<Plan>,
+        groups: Vec<(Slot, Expr)>,
+        told: Vec<Told>,
+        is_one: bool,
+    },
+    Sort {
+        input: Box<Plan>,
+        order: Vec<(Expr, bool)>,
+        skip: u64,
+        limit: Option<u64>,
+    },
+    /// Rows of several; each gives its columns in the order of the slots beside it.
+    Union(Vec<(Plan, Vec<Slot>)>, Vec<(Slot, Kind)>),
+}
+
+impl Plan {
+    /// The columns that it gives.
+    pub(crate) fn slots(&self) -> Vec<(Slot, Kind)> {
+        match self {
+            Plan::One => Vec::new(),
+            Plan::Scan { columns, .. } => columns.iter().map(|column| (column.slot, column.kind)).collect(),
+            Plan::Filter(input, _) => input.slots(),
+            Plan::Project(_, outputs) => outputs.iter().map(|(slot, expr)| (*slot, expr.kind())).collect(),
+            Plan::Join(join) => match join.kind {
+                JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => join.probe.slots(),
+                _ => join.probe.slots().into_iter().chain(join.build.slots()).collect(),
+            },
+            Plan::Aggregate { groups, told, .. } => {
+                let groups = groups.iter().map(|(slot, expr)| (*slot, expr.kind()));
+                groups.chain(told.iter().map(|told| (told.slot, told.kind))).collect()
+            }
+            Plan::Sort { input, .. } => input.slots(),
+            Plan::Union(_, slots) => slots.clone(),
+        }
+    }
+
+    /// With one more condition, as near to the tables as it goes.
+    pub(crate) fn filtered(self, condition: Expr) -> Plan {
+        let mut slots = Vec::new();
+        condition.slots(&mut slots);
+        match self {
+            Plan::Scan { table, columns, mut filter } => {
+                filter.push(condition);
+                Plan::Scan { table, columns, filter }
+            }
+            Plan::Project(input, outputs) => {
+                let is_plain = |slot: &Slot| {
+                    outputs.iter().any(|(output, expr)| {
+                        output == slot && !expr.any(&|part| matches!(part, Expr::Divide(..)))
+                    })
+                };
+                if !slots.iter().all(is_plain) {
+                    return Plan::Filter(Box::new(Plan::Project(input, outputs)), condition);
+                }
+                let inner = condition.replaced(&mut |part| match part {
+                    Expr::Slot(slot, _) => {
+                        outputs.iter().find(|(output, _)| output == slot).map(|(_, expr)| expr.clone())
+                    }
+                    _ => None,
+                });
+                Plan::Project(Box::new(input.filtered(inner)), outputs)
+            }
+            Plan::Join(mut join) => {
+                let given = join.probe.slots();
+                let is_of_probe = slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot));
+                let of_build = join.build.slots();
+                let is_of_build = slots.iter().all(|slot| of_build.iter().any(|(known, _)| known == slot));
+                if is_of_probe {
+                    join.probe = join.probe.filtered(condition);
+                    return Plan::Join(join);
+                }
+                if is_of_build && join.kind == JoinKind::Inner {
+                    join.build = join.build.filtered(condition);
+                    return Plan::Join(join);
+                }
+                Plan::Filter(Box::new(Plan::Join(join)), condition)
+            }
+            Plan::Filter(input, known) => Plan::Filter(Box::new(input.filtered(condition)), known),
+            Plan::Aggregate { input, groups, told, is_one } => {
+                let is_group = |slot: &Slot| groups.iter().any(|(group, _)| group == slot);
+                if slots.is_empty() || !slots.iter().all(is_group) {
+                    let plan = Plan::Aggregate { input, groups, told, is_one };
+                    return Plan::Filter(Box::new(plan), condition);
+                }
+                let inner = condition.replaced(&mut |part| match part {
+                    Expr::Slot(slot, _) => {
+                        groups.iter().find(|(group, _)| group == slot).map(|(_, expr)| expr.clone())
+                    }
+                    _ => None,
+                });
+                Plan::Aggregate { input: Box::new(input.filtered(inner)), groups, told, is_one }
+            }
+            other => Plan::Filter(Box::new(other), condition),
+        }
+    }
+
+    /// Whether each operator gets the columns that it looks at, and nothing is left that is not executed.
+    pub(crate) fn is_sound(&self) -> bool {
+        let has = |input: &Plan, exprs: &[&Expr]| {
+            let given = input.slots();
+            exprs.iter().all(|expr| !expr.has_query() && has_all(&given, expr))
+        };
+        let inner = self.inputs().into_iter().all(Plan::is_sound);
+        inner
+            && match self {
+                Plan::One | Plan::Union(..) => true,
+                Plan::Scan { filter, .. } => {
+                    filter.iter().all(|part| !part.has_query() && has_all(&self.slots(), part))
+                }
+                Plan::Filter(input, condition) => has(input, &[condition]),
+                Plan::Project(input, outputs) => {
+                    has(input, &outputs.iter().map(|(_, expr)| expr).collect::<Vec<_>>())
+                }
+                Plan::Join(join) => {
+                    let both: Vec<_> = join.probe.slots().into_iter().chain(join.build.slots()).collect();
+                    let of_keys = join
+                        .keys
+                        .iter()
+                        .all(|(probe, build)| has(&join.probe, &[probe]) && has(&join.build, &[build]));
+                    of_keys && join.residual.iter().all(|part| !part.has_query() && has_all(&both, part))
+                }
+                Plan::Aggregate { input, groups, told, .. } => {
+                    let of_told = told.iter().filter_map(|told| told.of.as_ref());
+                    has(input, &groups.iter().map(|(_, expr)| expr).chain(of_told).collect::<Vec<_>>())
+                }
+                Plan::Sort { input, order, .. } => {
+                    has(input, &order.iter().map(|(expr, _)| expr).collect::<Vec<_>>())
+                }
+            }
+    }
+
+    fn inputs(&self) -> Vec<&Plan> {
+        match self {
+            Plan::One | Plan::Scan { .. } => Vec::new(),
+            Plan::Filter(input, _)
+            | Plan::Project(input, _)
+            | Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. } => vec![input],
+            Plan::Join(join) => vec![&join.probe, &join.build],
+            Plan::Union(inputs, _) => inputs.iter().map(|(input, _)| input).collect(),
+        }
+    }
+}
+
+fn has_all(given: &[(Slot, Kind)], expr: &Expr) -> bool {
+    let mut slots = Vec::new();
+    expr.slots(&mut slots);
+    let is_plain = !expr.any(&|part| matches!(part, Expr::Aggregate(..)));
+    is_plain && slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot))
+}

@@ -1,0 +1,634 @@
+//! From what a query says to how it is answered: which tables are joined in which order, where conditions are evaluated.
+//!
+//! FROM becomes **units**: tables, derived tables, each with the conditions on it alone. Two units at a time are joined,
+//! those first whose join is thought to have the fewest rows; the smaller one is held in memory. LEFT JOINs come after
+//! the others, as a row that is not there yet cannot be lost there; then queries in conditions (`subquery.rs`).
+
+use std::collections::HashMap;
+
+use crate::block::{Block, From, Source};
+use crate::column::Kind;
+use crate::estimate::{of_join, selectivity};
+use crate::eval::{wrong_plan, Result};
+use crate::expr::{Comparison, Expr, Function, Slot};
+use crate::hash_join::JoinKind;
+use crate::plan::{Join, Plan, Told};
+
+/// Rows that are joined with others.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    pub plan: Plan,
+    pub slots: Vec<Slot>,
+    /// How many, about.
+    pub rows: f64,
+}
+
+impl Unit {
+    pub(crate) fn has_all(&self, slots: &[Slot]) -> bool {
+        slots.iter().all(|slot| self.slots.contains(slot))
+    }
+
+    fn filter(&mut self, condition: Expr, distinct: &HashMap<Slot, f64>) {
+        self.rows = (self.rows * selectivity(&condition, distinct)).max(1.0);
+        let plan = std::mem::replace(&mut self.plan, Plan::One);
+        self.plan = plan.filtered(condition);
+    }
+}
+
+/// A LEFT JOIN that waits for its turn.
+struct Outer {
+    unit: Unit,
+    on: Vec<Expr>,
+}
+
+/// Plans a query.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    pub next_slot: Slot,
+    /// How many different values a column has, about.
+    pub distinct: HashMap<Slot, f64>,
+}
+
+pub(crate) fn slots_of(expr: &Expr) -> Vec<Slot> {
+    let mut slots = Vec::new();
+    expr.slots(&mut slots);
+    slots
+}
+
+impl Planner {
+    pub(crate) fn new(block: &Block) -> Planner {
+        let mut slots = Vec::new();
+        block.slots(&mut slots);
+        largest(block, &mut slots);
+        let next_slot = slots.iter().max().map_or(0, |most| most + 1);
+        Planner { next_slot, distinct: HashMap::new() }
+    }
+
+    pub(crate) fn new_slot(&mut self) -> Slot {
+        self.next_slot += 1;
+        self.next_slot - 1
+    }
+
+    /// The plan of a query that does not depend on another; its columns are the block's outputs.
+    pub(crate) fn block(&mut self, block: &Block) -> Result<Unit> {
+        if !block.others.is_empty() {
+            return self.union(block);
+        }
+        let input = self.rows(block)?;
+        let unit = self.grouped(block, input)?;
+        self.finished(block, unit)
+    }
+
+    fn union(&mut self, block: &Block) -> Result<Unit> {
+        let mut first = block.clone();
+        let others = std::mem::take(&mut first.others);
+        first.order.clear();
+        (first.limit, first.skip) = (None, 0);
+        let kinds: Vec<Kind> = block.outputs.iter().map(|(_, expr)| expr.kind()).collect();
+        let slots: Vec<(Slot, Kind)> =
+            block.outputs.iter().map(|(slot, _)| *slot).zip(kinds.iter().copied()).collect();
+        let (mut inputs, mut rows) = (Vec::new(), 0.0);
+        for one in std::iter::once(&first).chain(&others) {
+            let unit = self.block(one)?;
+            let of_one: Vec<Kind> = one.outputs.iter().map(|(_, expr)| expr.kind()).collect();
+            if of_one != kinds {
+                return Err(wrong_plan("a UNION of different kinds"));
+            }
+            rows += unit.rows;
+            inputs.push((unit.plan, one.outputs.iter().map(|(slot, _)| *slot).collect()));
+        }
+        let mut unit = Unit {
+            plan: Plan::Union(inputs, slots.clone()),
+            slots: slots.iter().map(|(slot, _)| *slot).collect(),
+            rows,
+        };
+        if block.is_set {
+            unit = self.distinct_rows(unit);
+        }
+        self.ordered(unit, &block.order, block.skip, block.limit)
+    }
+
+    /// FROM and WHERE.
+    pub(crate) fn rows(&mut self, block: &Block) -> Result<Unit> {
+        let mut conditions = Vec::new();
+        if let Some(filter) = &block.filter {
+            add_conditions(filter.clone(), &mut conditions);
+        }
+        self.joined(&block.from, conditions)
+    }
+
+    /// FROM, with conditions.
+    fn joined(&mut self, from: &[From], mut conditions: Vec<Expr>) -> Result<Unit> {
+        let (mut units, mut outers) = (Vec::new(), Vec::new());
+        self.sources(from, &mut units, &mut outers, &mut conditions)?;
+        // A LEFT JOIN whose rows without a partner a condition throws away is a JOIN.
+        loop {
+            let rejected = |outer: &Outer| {
+                conditions.iter().any(|condition| rejects_nulls(condition, &outer.unit.slots))
+            };
+            let Some(at) = outers.iter().position(rejected) else { break };
+            let outer = outers.remove(at);
+            units.push(outer.unit);
+            conditions.extend(outer.on);
+        }
+        let mut units: Vec<Unit> = units;
+        let (with_query, plain): (Vec<_>, Vec<_>) =
+            conditions.into_iter().partition(|condition| condition.has_query());
+        let mut conditions = plain;
+        add_implied(&units, &mut conditions);
+        let mut left = Vec::new();
+        for condition in conditions {
+            let slots = slots_of(&condition);
+            match units.iter_mut().find(|unit| !slots.is_empty() && unit.has_all(&slots)) {
+                Some(unit) => unit.filter(condition, &self.distinct),
+                None => left.push(condition),
+            }
+        }
+        let mut late = Vec::new();
+        for condition in with_query {
+            match self.early_query(&condition, &mut units)? {
+                true => {}
+                false => late.push(condition),
+            }
+        }
+        let mut unit = self.join_all(units, &mut left)?;
+        for outer in outers {
+            unit = self.outer_join(unit, outer)?;
+        }
+        for condition in left {
+            unit.filter(condition, &self.distinct);
+        }
+        for condition in late {
+            unit = self.with_query(unit, condition)?;
+        }
+        Ok(unit)
+    }
+
+    fn sources(
+        &mut self,
+        from: &[From],
+        units: &mut Vec<Unit>,
+        outers: &mut Vec<Outer>,
+        conditions: &mut Vec<Expr>,
+    ) -> Result<()> {
+        for one in from {
+            let mut on = Vec::new();
+            if let Some(condition) = &one.on {
+                add_conditions(condition.clone(), &mut on);
+            }
+            if !one.is_outer {
+                conditions.extend(on);
+                match &one.source {
+                    Source::Nest(nest) => self.sources(nest, units, outers, conditions)?,
+                    other => units.push(self.source(other)?),
+                }
+                continue;
+            }
+            let unit = match &one.source {
+                Source::Nest(nest) => self.joined(nest, Vec::new())?,
+                other => self.source(other)?,
+            };
+            if on.iter().any(Expr::has_query) {
+                return Err(wrong_plan("a query in ON"));
+            }
+            outers.push(Outer { unit, on });
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, source: &Source) -> Result<Unit> {
+        match source {
+            Source::Table { table, rows, columns } => {
+                let rows = (*rows as f64).max(1.0);
+                for column in columns {
+                    let distinct = if column.distinct == 0 { rows / 10.0 } else { column.distinct as f64 };
+                    self.distinct.insert(column.slot, distinct.max(1.0));
+                }
+                let slots = columns.iter().map(|column| column.slot).collect();
+                let plan = Plan::Scan { table: *table, columns: columns.clone(), filter: Vec::new() };
+                Ok(Unit { plan, slots, rows })
+            }
+            Source::Query(block) => self.block(block),
+            Source::Nest(nest) => self.joined(nest, Vec::new()),
+        }
+    }
+
+    /// Joins all units; conditions that were used are taken out.
+    fn join_all(&mut self, mut units: Vec<Unit>, conditions: &mut Vec<Expr>) -> Result<Unit> {
+        if units.is_empty() {
+            return Ok(Unit { plan: Plan::One, slots: Vec::new(), rows: 1.0 });
+        }
+        while units.len() > 1 {
+            let mut best: Option<(f64, usize, usize)> = None;
+            for a in 0..units.len() {
+                for b in a + 1..units.len() {
+                    let edges = equalities(conditions, &units[a], &units[b]);
+                    // What is not connected waits until nothing else is left.
+                    let penalty = if edges.is_empty() { 1e30 } else { 1.0 };
+                    let rows = of_join(&units[a], &units[b], &edges, &self.distinct) * penalty;
+                    if best.is_none_or(|(known, ..)| rows < known) {
+                        best = Some((rows, a, b));
+                    }
+                }
+            }
+            let Some((_, a, b)) = best else { break };
+            let second = units.remove(b);
+            let first = units.remove(a);
+            let unit = self.join_two(first, second, conditions);
+            units.push(unit);
+        }
+        units.pop().ok_or_else(|| wrong_plan("no tables"))
+    }
+
+    fn join_two(&mut self, first: Unit, second: Unit, conditions: &mut Vec<Expr>) -> Unit {
+        let (probe, build) = if first.rows >= second.rows { (first, second) } else { (second, first) };
+        let keys = equalities(conditions, &probe, &build);
+        let rows = of_join(&probe, &build, &keys, &self.distinct);
+        let is_used = |condition: &Expr| {
+            keys.iter().any(|(a, b)| match condition {
+                Expr::Compare(Comparison::Equal, x, y) => {
+                    (**x == *a && **y == *b) || (**x == *b && **y == *a)
+                }
+                _ => false,
+            })
+        };
+        conditions.retain(|condition| !is_used(condition));
+        let slots = probe.slots.iter().chain(&build.slots).copied().collect();
+        let keys = keys.into_iter().map(|(a, b)| alike(a, b)).collect();
+        let join = Join {
+            kind: JoinKind::Inner,
+            probe: probe.plan,
+            build: build.plan,
+            keys,
+            residual: None,
+            is_marked: false,
+        };
+        let mut unit = Unit { plan: Plan::Join(Box::new(join)), slots, rows };
+        // What can be asked of the rows now.
+        let (now, later): (Vec<_>, Vec<_>) =
+            conditions.drain(..).partition(|condition| unit.has_all(&slots_of(condition)));
+        *conditions = later;
+        if !now.is_empty() {
+            for condition in &now {
+                unit.rows = (unit.rows * selectivity(condition, &self.distinct)).max(1.0);
+            }
+            let all = if now.len() == 1 {
+                now.into_iter().next().unwrap_or(Expr::And(Vec::new()))
+            } else {
+                Expr::And(now)
+            };
+            if let Plan::Join(join) = &mut unit.plan {
+                join.residual = Some(all);
+            }
+        }
+        unit
+    }
+
+    fn outer_join(&mut self, left: Unit, outer: Outer) -> Result<Unit> {
+        let Outer { unit: mut right, on } = outer;
+        let (mut keys, mut residual) = (Vec::new(), Vec::new());
+        for condition in on {
+            let slots = slots_of(&condition);
+            if right.has_all(&slots) {
+                right.filter(condition, &self.distinct);
+                continue;
+            }
+            match key_of(&condition, &left, &right) {
+                Some((a, b)) => keys.push(alike(a, b)),
+                None => residual.push(condition),
+            }
+        }
+        let rows = of_join(&left, &right, &keys, &self.distinct).max(left.rows);
+        let slots = left.slots.iter().chain(&right.slots).copied().collect();
+        let join = Join {
+            kind: JoinKind::Left,
+            probe: left.plan,
+            build: right.plan,
+            keys,
+            residual: and(residual),
+            is_marked: false,
+        };
+        Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
+    }
+
+    /// GROUP BY and HAVING; what is left of the outputs is in `replaced`.
+    fn grouped(
+        &mut self,
+        block: &Block,
+        input: Unit,
+    ) -> Result<(Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>)> {
+        let (outputs, order) = (block.outputs.clone(), block.order.clone());
+        if !block.is_grouped {
+            if let Some(having) = &block.having {
+                // Without groups it is one more condition.
+                let mut unit = input;
+                let mut conditions = Vec::new();
+                add_conditions(having.clone(), &mut conditions);
+                for condition in conditions {
+                    unit = self.condition(unit, condition)?;
+                }
+                return Ok((unit, outputs, order));
+            }
+            return Ok((input, outputs, order));
+        }
+        let mut input = input;
+        let mut groups: Vec<(Slot, Expr)> = Vec::new();
+        for group in &block.groups {
+            let (unit, group) = self.with_scalars(input, group.clone())?;
+            input = unit;
+            if groups.iter().any(|(_, known)| *known == group) {
+                continue;
+            }
+            let slot = match &group {
+                Expr::Slot(slot, _) => *slot,
+                _ => self.new_slot(),
+            };
+            groups.push((slot, group));
+        }
+        let mut told: Vec<Told> = Vec::new();
+        let mut replace = |planner: &mut Planner, expr: &Expr| {
+            expr.replaced(&mut |part| {
+                if let Some((slot, group)) = groups.iter().find(|(_, group)| group == part) {
+                    return Some(Expr::Slot(*slot, group.kind()));
+                }
+                let Expr::Aggregate(function, kind, of) = part else { return None };
+                let of = of.as_deref().cloned();
+                let known = told.iter().find(|told| told.function == *function && told.of == of);
+                let slot = known.map_or_else(|| planner.new_slot(), |told| told.slot);
+                if known.is_none() {
+                    told.push(Told { slot, function: *function, kind: *kind, of });
+                }
+                Some(Expr::Slot(slot, *kind))
+            })
+        };
+        let outputs: Vec<_> = outputs.iter().map(|(slot, expr)| (*slot, replace(self, expr))).collect();
+        let order: Vec<_> = order.iter().map(|(expr, descends)| (replace(self, expr), *descends)).collect();
+        let having = block.having.as_ref().map(|having| replace(self, having));
+        if told.iter().filter_map(|told| told.of.as_ref()).any(Expr::has_query) {
+            return Err(wrong_plan("a query in an aggregate"));
+        }
+        let is_one = groups.is_empty();
+        let of_groups: f64 = groups
+            .iter()
+            .map(|(_, group)| match group {
+                Expr::Slot(slot, _) => self.distinct.get(slot).copied().unwrap_or(input.rows),
+                _ => input.rows / 10.0,
+            })
+            .product();
+        let rows = if is_one { 1.0 } else { of_groups.min(input.rows).max(1.0) };
+        let slots = groups.iter().map(|(slot, _)| *slot).chain(told.iter().map(|told| told.slot)).collect();
+        let plan = Plan::Aggregate { input: Box::new(input.plan), groups, told, is_one };
+        let mut unit = Unit { plan, slots, rows };
+        if let Some(having) = having {
+            let mut conditions = Vec::new();
+            add_conditions(having, &mut conditions);
+            for condition in conditions {
+                unit = self.condition(unit, condition)?;
+            }
+        }
+        Ok((unit, outputs, order))
+    }
+
+    /// The select list, DISTINCT, ORDER BY and LIMIT.
+    fn finished(
+        &mut self,
+        block: &Block,
+        (mut unit, mut outputs, mut order): (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>),
+    ) -> Result<Unit> {
+        for (_, expr) in &mut outputs {
+            let (with, replaced) = self.with_scalars(unit, expr.clone())?;
+            (unit, *expr) = (with, replaced);
+        }
+        let mut sorted_by = Vec::new();
+        let is_cut = block.limit.is_some() || block.skip > 0;
+        let mut more = Vec::new();
+        for (expr, descends) in order.drain(..) {
+            let (with, expr) = self.with_scalars(unit, expr)?;
+            unit = with;
+            let is_output = |slot: Slot| outputs.iter().any(|(output, _)| *output == slot);
+            let slot = match (&expr, outputs.iter().find(|(_, output)| *output == expr)) {
+                (Expr::Slot(slot, _), _) if is_output(*slot) => *slot,
+                (_, Some((slot, _))) => *slot,
+                (_, None) if block.is_distinct => {
+                    return Err(wrong_plan("DISTINCT, and an order of something else"))
+                }
+                (_, None) => {
+                    let slot = self.new_slot();
+                    more.push((slot, expr.clone()));
+                    slot
+                }
+            };
+            sorted_by.push((Expr::Slot(slot, expr.kind()), descends));
+        }
+        let slots: Vec<Slot> = outputs.iter().map(|(slot, _)| *slot).collect();
+        for (slot, expr) in &outputs {
+            if let Expr::Slot(of, _) = expr {
+                if let Some(distinct) = self.distinct.get(of).copied() {
+                    self.distinct.insert(*slot, distinct);
+                }
+            } else {
+                self.distinct.insert(*slot, (unit.rows / 2.0).max(1.0));
+            }
+        }
+        let all = outputs.into_iter().chain(more).collect();
+        let mut unit = Unit { plan: Plan::Project(Box::new(unit.plan), all), slots, rows: unit.rows };
+        if block.is_distinct {
+            unit = self.distinct_rows(unit);
+        }
+        if sorted_by.is_empty() && !is_cut {
+            return Ok(unit);
+        }
+        self.ordered(unit, &sorted_by, block.skip, block.limit)
+    }
+
+    fn ordered(&mut self, unit: Unit, order: &[(Expr, bool)], skip: u64, limit: Option<u64>) -> Result<Unit> {
+        if order.is_empty() && limit.is_none() && skip == 0 {
+            return Ok(unit);
+        }
+        let rows = limit.map_or(unit.rows, |limit| unit.rows.min(limit as f64));
+        let plan = Plan::Sort { input: Box::new(unit.plan), order: order.to_vec(), skip, limit };
+        Ok(Unit { plan, slots: unit.slots, rows })
+    }
+
+    pub(crate) fn distinct_rows(&mut self, unit: Unit) -> Unit {
+        let given = unit.plan.slots();
+        let groups = unit.slots.iter().filter_map(|slot| {
+            let (_, kind) = given.iter().find(|(known, _)| known == slot)?;
+            Some((*slot, Expr::Slot(*slot, *kind)))
+        });
+        let groups = groups.collect();
+        let plan = Plan::Aggregate { input: Box::new(unit.plan), groups, told: Vec::new(), is_one: false };
+        Unit { plan, slots: unit.slots, rows: unit.rows / 2.0 }
+    }
+
+    fn condition(&mut self, mut unit: Unit, condition: Expr) -> Result<Unit> {
+        if condition.has_query() {
+            return self.with_query(unit, condition);
+        }
+        unit.filter(condition, &self.distinct);
+        Ok(unit)
+    }
+}
+
+/// Slots that only sources name.
+fn largest(block: &Block, slots: &mut Vec<Slot>) {
+    block.given(slots);
+    slots.extend(block.outputs.iter().map(|(slot, _)| *slot));
+    let mut inner = Vec::new();
+    block.from.iter().for_each(|from| in_from(from, &mut inner));
+    inner.into_iter().for_each(|block| largest(block, slots));
+    block.others.iter().for_each(|other| largest(other, slots));
+    let conditions = block.filter.iter().chain(&block.having).chain(&block.groups);
+    let others = block.outputs.iter().map(|(_, expr)| expr).chain(block.order.iter().map(|(expr, _)| expr));
+    conditions.chain(others).for_each(|expr| in_expr(expr, slots));
+}
+
+fn in_from<'a>(from: &'a From, to: &mut Vec<&'a Block>) {
+    match &from.source {
+        Source::Query(block) => to.push(block),
+        Source::Nest(nest) => nest.iter().for_each(|from| in_from(from, to)),
+        Source::Table { .. } => {}
+    }
+}
+
+fn in_expr(expr: &Expr, slots: &mut Vec<Slot>) {
+    match expr {
+        Expr::Scalar(block, _) | Expr::Exists(block) | Expr::InQuery(_, block) => largest(block, slots),
+        _ => {}
+    }
+    expr.parts().into_iter().for_each(|part| in_expr(part, slots));
+}
+
+pub(crate) fn and(mut conditions: Vec<Expr>) -> Option<Expr> {
+    match conditions.len() {
+        0 | 1 => conditions.pop(),
+        _ => Some(Expr::And(conditions)),
+    }
+}
+
+/// The parts of a condition that all have to be true; what all parts of an OR have in common is one.
+fn add_conditions(condition: Expr, to: &mut Vec<Expr>) {
+    let mut parts = Vec::new();
+    condition.conjuncts(&mut parts);
+    for part in parts {
+        let Expr::Or(branches) = part else {
+            to.push(part);
+            continue;
+        };
+        let mut split: Vec<Vec<Expr>> = Vec::new();
+        for branch in branches {
+            let mut of_branch = Vec::new();
+            branch.conjuncts(&mut of_branch);
+            split.push(of_branch);
+        }
+        let Some(first) = split.first().cloned() else { continue };
+        for common in first {
+            if common.has_query() || !split.iter().all(|branch| branch.contains(&common)) {
+                continue;
+            }
+            split.iter_mut().for_each(|branch| branch.retain(|part| *part != common));
+            to.push(common);
+        }
+        // A branch of which nothing else is left is true wherever the common ones are.
+        if split.iter().all(|branch| !branch.is_empty()) {
+            to.push(Expr::Or(split.into_iter().filter_map(and).collect()));
+        }
+    }
+}
+
+/// Of an OR over several units: what it says of one alone.
+fn add_implied(units: &[Unit], conditions: &mut Vec<Expr>) {
+    let mut implied = Vec::new();
+    for condition in conditions.iter() {
+        let Expr::Or(branches) = condition else { continue };
+        for unit in units {
+            if unit.has_all(&slots_of(condition)) {
+                continue;
+            }
+            let of_unit = |branch: &Expr| {
+                let mut parts = Vec::new();
+                branch.clone().conjuncts(&mut parts);
+                parts.retain(|part| {
+                    let slots = slots_of(part);
+                    !slots.is_empty() && unit.has_all(&slots)
+                });
+                and(parts)
+            };
+            if let Some(parts) = branches.iter().map(of_unit).collect::<Option<Vec<_>>>() {
+                implied.push(Expr::Or(parts));
+            }
+        }
+    }
+    conditions.extend(implied);
+}
+
+/// Whether a condition is not true where all these columns are NULL.
+fn rejects_nulls(condition: &Expr, slots: &[Slot]) -> bool {
+    fn is_null_of_nulls(expr: &Expr, slots: &[Slot]) -> bool {
+        match expr {
+            Expr::Slot(slot, _) => slots.contains(slot),
+            Expr::Arithmetic(_, _, a, b) | Expr::Real(_, a, b) | Expr::Divide(_, a, b) => {
+                is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots)
+            }
+            Expr::Part(_, part) | Expr::Convert(_, part) => is_null_of_nulls(part, slots),
+            _ => false,
+        }
+    }
+    match condition {
+        Expr::Compare(comparison, a, b) => {
+            *comparison != Comparison::Same && (is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots))
+        }
+        Expr::In(part, _) | Expr::Test(_, part) => is_null_of_nulls(part, slots),
+        Expr::Not(part) => match &**part {
+            Expr::IsNull(part) => is_null_of_nulls(part, slots),
+            other => rejects_nulls(other, slots),
+        },
+        Expr::And(parts) => parts.iter().any(|part| rejects_nulls(part, slots)),
+        Expr::Or(parts) => parts.iter().all(|part| rejects_nulls(part, slots)),
+        _ => false,
+    }
+}
+
+/// The two sides of an equality of one unit with another.
+pub(crate) fn key_of(condition: &Expr, first: &Unit, second: &Unit) -> Option<(Expr, Expr)> {
+    let Expr::Compare(Comparison::Equal, a, b) = condition else { return None };
+    let (of_a, of_b) = (slots_of(a), slots_of(b));
+    if of_a.is_empty() || of_b.is_empty() || !is_key(a.kind(), b.kind()) {
+        return None;
+    }
+    if first.has_all(&of_a) && second.has_all(&of_b) {
+        return Some(((**a).clone(), (**b).clone()));
+    }
+    (first.has_all(&of_b) && second.has_all(&of_a)).then(|| ((**b).clone(), (**a).clone()))
+}
+
+fn equalities(conditions: &[Expr], first: &Unit, second: &Unit) -> Vec<(Expr, Expr)> {
+    conditions.iter().filter_map(|condition| key_of(condition, first, second)).collect()
+}
+
+fn is_key(a: Kind, b: Kind) -> bool {
+    match (a, b) {
+        (Kind::Text(a), Kind::Text(b)) => a == b,
+        (Kind::Real, Kind::Real) => true,
+        (Kind::Text(_) | Kind::Real, _) | (_, Kind::Text(_) | Kind::Real) => false,
+        _ => true,
+    }
+}
+
+/// With as many digits behind the point on both sides.
+pub(crate) fn alike(a: Expr, b: Expr) -> (Expr, Expr) {
+    let scale = a.kind().scale().max(b.kind().scale());
+    let with = |expr: Expr| match expr.kind() {
+        Kind::Text(_) | Kind::Real => expr,
+        kind if kind.scale() == scale => expr,
+        _ => Expr::Convert(Kind::Decimal(scale), Box::new(expr)),
+    };
+    (with(a), with(b))
+}
+
+/// Whether an aggregate counts.
+pub(crate) fn counts(expr: &Expr) -> bool {
+    expr.any(&|part| {
+        matches!(part, Expr::Aggregate(Function::Rows | Function::Count | Function::CountDistinct, ..))
+    })
+}

@@ -1,0 +1,139 @@
+//! A query, from what the server says to the rows.
+
+use pando_query::{Failure, Limits, Why};
+use pandodb::{processors, Result, Table, Txn};
+
+use crate::block::Block;
+use crate::column::{Batch, Data, Kind, Value, UNSUPPORTED};
+use crate::decode;
+use crate::execute::Run;
+use crate::expr::Texts;
+use crate::keys::Budget;
+use crate::plan::Plan;
+use crate::planner::Planner;
+
+/// A query.
+#[derive(Debug)]
+pub struct Query {
+    block: Block,
+    /// What the server's code does with texts.
+    pub texts: Texts,
+}
+
+/// The rows of an answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    batch: Batch,
+    kinds: Vec<Kind>,
+    /// Rows of tables that were gone over.
+    pub rows_met: u64,
+}
+
+/// What became of a query.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is answered.
+    Rows(Answer),
+    /// It is to be answered some other way.
+    GivenBack(Why),
+}
+
+impl Answer {
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        self.batch.rows
+    }
+
+    /// A value; NULL beyond the rows and columns.
+    pub fn value(&self, row: usize, column: usize) -> Value {
+        match self.batch.columns.get(column) {
+            Some(column) if row < self.batch.rows => column.value(row),
+            _ => Value::Null,
+        }
+    }
+
+    /// A text; `None` where there is none.
+    pub fn text(&self, row: usize, column: usize) -> Option<&[u8]> {
+        let column = self.batch.columns.get(column).filter(|column| row < column.rows())?;
+        match &column.data {
+            Data::Text(codes, dict) if !column.is_null(row) => Some(dict.get(codes[row])),
+            _ => None,
+        }
+    }
+
+    /// Digits behind the point of a column's numbers.
+    pub fn scale(&self, column: usize) -> u32 {
+        self.kinds.get(column).map_or(0, |kind| kind.scale())
+    }
+}
+
+impl Query {
+    /// Of a block.
+    pub fn new(block: Block, texts: Texts) -> Query {
+        Query { block, texts }
+    }
+
+    /// As the server says it (`decode.rs`). `None`: it is not said right.
+    pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
+        Some(Query { block: decode::block_of(bytes)?, texts })
+    }
+
+    fn plan(&self) -> std::result::Result<Plan, Failure> {
+        let mut planner = Planner::new(&self.block);
+        let plan = planner.block(&self.block)?.plan;
+        match plan.is_sound() {
+            true => Ok(plan),
+            false => Err(UNSUPPORTED),
+        }
+    }
+
+    /// Whether there is a plan for it.
+    pub fn is_answerable(&self) -> bool {
+        self.plan().is_ok()
+    }
+
+    /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
+    ///
+    /// # Errors
+    /// Those of reading the tables.
+    pub fn run(
+        &self,
+        txn: &mut Txn,
+        tables: &[&Table],
+        limits: Limits,
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Outcome> {
+        let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
+        let (Some(layouts), Ok(plan)) = (layouts.collect::<Option<Vec<_>>>(), self.plan()) else {
+            return Ok(Outcome::GivenBack(Why::Unsupported));
+        };
+        let budget = Budget::new(limits.memory_bytes);
+        let threads = if limits.threads == 0 { processors() } else { limits.threads };
+        let mut run = Run {
+            txn,
+            tables,
+            layouts,
+            texts: &self.texts,
+            budget: &budget,
+            threads,
+            is_stopped,
+            rows_met: 0,
+        };
+        let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
+        let result = run.rows(&plan, &outputs);
+        let rows_met = run.rows_met;
+        txn.note_query(result.is_ok().then_some(rows_met));
+        match result {
+            Ok(batch) => {
+                let given = plan.slots();
+                let kind = |slot| {
+                    given.iter().find(|(known, _)| known == slot).map_or(Kind::Signed, |(_, kind)| *kind)
+                };
+                let kinds = outputs.iter().map(kind).collect();
+                Ok(Outcome::Rows(Answer { batch, kinds, rows_met }))
+            }
+            Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
+            Err(Failure::Error(error)) => Err(error),
+        }
+    }
+}

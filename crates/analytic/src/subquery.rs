@@ -1,0 +1,341 @@
+//! Queries in expressions: they become joins.
+//!
+//! What ties such a query to the one around it are conditions that look at columns of both. They are taken out of it: the
+//! equalities among them become what the join is over, the others are asked of pairs of rows.
+
+use crate::block::Block;
+use crate::column::{Kind, Value};
+use crate::eval::{wrong_plan, Result};
+use crate::expr::{Expr, Function, Slot};
+use crate::hash_join::JoinKind;
+use crate::plan::{Join, Plan};
+use crate::planner::{alike, and, counts, key_of, slots_of, Planner, Unit};
+
+/// A query without what ties it to the one around it.
+struct Untied {
+    block: Block,
+    ties: Vec<Expr>,
+}
+
+/// The columns that a query looks at and does not have.
+pub(crate) fn free_slots(block: &Block) -> Vec<Slot> {
+    let mut free = Vec::new();
+    add_free(block, &mut free);
+    free.sort_unstable();
+    free.dedup();
+    free
+}
+
+fn add_free(block: &Block, to: &mut Vec<Slot>) {
+    let (mut looked_at, mut given) = (Vec::new(), Vec::new());
+    block.slots(&mut looked_at);
+    all_given(block, &mut given);
+    to.extend(looked_at.into_iter().filter(|slot| !given.contains(slot)));
+}
+
+fn all_given(block: &Block, to: &mut Vec<Slot>) {
+    block.given(to);
+    to.extend(block.outputs.iter().map(|(slot, _)| *slot));
+    let mut inner = Vec::new();
+    block.from.iter().for_each(|from| blocks_of(from, &mut inner));
+    inner.into_iter().for_each(|block| all_given(block, to));
+    block.others.iter().for_each(|other| all_given(other, to));
+    let one = block.filter.iter().chain(&block.groups).chain(&block.having);
+    let others = block.outputs.iter().map(|(_, expr)| expr).chain(block.order.iter().map(|(expr, _)| expr));
+    one.chain(others).for_each(|expr| given_in(expr, to));
+}
+
+fn given_in(expr: &Expr, to: &mut Vec<Slot>) {
+    match expr {
+        Expr::Scalar(block, _) | Expr::Exists(block) | Expr::InQuery(_, block) => all_given(block, to),
+        _ => {}
+    }
+    expr.parts().into_iter().for_each(|part| given_in(part, to));
+}
+
+fn blocks_of<'a>(from: &'a crate::block::From, to: &mut Vec<&'a Block>) {
+    match &from.source {
+        crate::block::Source::Query(block) => to.push(block),
+        crate::block::Source::Nest(nest) => nest.iter().for_each(|from| blocks_of(from, to)),
+        crate::block::Source::Table { .. } => {}
+    }
+}
+
+/// Takes the conditions out of WHERE that look at columns of another query.
+fn untie(block: &Block) -> Result<Untied> {
+    let free = free_slots(block);
+    let mut block = block.clone();
+    if free.is_empty() {
+        return Ok(Untied { block, ties: Vec::new() });
+    }
+    let mut parts = Vec::new();
+    if let Some(filter) = block.filter.take() {
+        filter.conjuncts(&mut parts);
+    }
+    let (ties, own): (Vec<_>, Vec<_>) =
+        parts.into_iter().partition(|part| slots_of(part).iter().any(|slot| free.contains(slot)));
+    block.filter = and(own);
+    if !free_slots(&block).is_empty() || ties.iter().any(Expr::has_query) {
+        return Err(wrong_plan("a query that is tied elsewhere than in WHERE"));
+    }
+    Ok(Untied { block, ties })
+}
+
+/// What ties two units: equalities, and other conditions.
+fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>, Vec<Expr>) {
+    let (mut keys, mut others) = (Vec::new(), Vec::new());
+    for tie in ties {
+        match key_of(&tie, outer, inner) {
+            Some((a, b)) => keys.push(alike(a, b)),
+            None => others.push(tie),
+        }
+    }
+    (keys, others)
+}
+
+impl Planner {
+    /// A condition that can be asked of one unit before it is joined: IN of a query of its own. Says whether it was.
+    pub(crate) fn early_query(&mut self, condition: &Expr, units: &mut [Unit]) -> Result<bool> {
+        let Expr::InQuery(left, block) = condition else { return Ok(false) };
+        if left.iter().any(Expr::has_query) || !free_slots(block).is_empty() || units.len() < 2 {
+            return Ok(false);
+        }
+        let slots: Vec<Slot> = left.iter().flat_map(slots_of).collect();
+        let Some(unit) = units.iter_mut().find(|unit| !slots.is_empty() && unit.has_all(&slots)) else {
+            return Ok(false);
+        };
+        let own = std::mem::replace(unit, Unit { plan: Plan::One, slots: Vec::new(), rows: 1.0 });
+        *unit = self.with_query(own, condition.clone())?;
+        Ok(true)
+    }
+
+    /// The rows for which a condition with a query in it is true.
+    pub(crate) fn with_query(&mut self, unit: Unit, condition: Expr) -> Result<Unit> {
+        match condition {
+            Expr::Exists(block) => self.semi_join(unit, &[], &block, JoinKind::Semi),
+            Expr::InQuery(left, block) => self.semi_join(unit, &left, &block, JoinKind::Semi),
+            Expr::Not(part) => match *part {
+                Expr::Exists(block) => self.semi_join(unit, &[], &block, JoinKind::Anti),
+                Expr::InQuery(left, block) => self.semi_join(unit, &left, &block, JoinKind::AntiNull),
+                Expr::Not(part) => self.with_query(unit, *part),
+                other => self.with_scalar_condition(unit, Expr::Not(Box::new(other))),
+            },
+            other => self.with_scalar_condition(unit, other),
+        }
+    }
+
+    fn with_scalar_condition(&mut self, unit: Unit, condition: Expr) -> Result<Unit> {
+        let slots = unit.slots.clone();
+        let (mut unit, condition) = self.with_scalars(unit, condition)?;
+        if condition.has_query() {
+            return Err(wrong_plan("a query within a condition"));
+        }
+        unit.plan = unit.plan.filtered(condition);
+        unit.rows = (unit.rows * 0.3).max(1.0);
+        unit.slots = slots;
+        Ok(unit)
+    }
+
+    fn semi_join(&mut self, unit: Unit, left: &[Expr], block: &Block, kind: JoinKind) -> Result<Unit> {
+        let mut unit = unit;
+        let slots = unit.slots.clone();
+        let mut of_left = Vec::new();
+        for expr in left {
+            let (with, expr) = self.with_scalars(unit, expr.clone())?;
+            unit = with;
+            of_left.push(expr);
+        }
+        let Untied { mut block, ties } = untie(block)?;
+        let (inner, of_inner) = if ties.is_empty() {
+            if kind != JoinKind::AntiNull && block.limit.is_none() && block.others.is_empty() {
+                block.order.clear();
+            }
+            let inner = self.block(&block)?;
+            let given = inner.plan.slots();
+            let kind_of = |slot: &Slot| given.iter().find(|(known, _)| known == slot).map(|(_, kind)| *kind);
+            let of_inner: Option<Vec<Expr>> = block
+                .outputs
+                .iter()
+                .map(|(slot, _)| kind_of(slot).map(|kind| Expr::Slot(*slot, kind)))
+                .collect();
+            (inner, of_inner.ok_or_else(|| wrong_plan("outputs"))?)
+        } else {
+            let is_plain =
+                !block.is_grouped && block.limit.is_none() && block.skip == 0 && block.others.is_empty();
+            if !is_plain || block.having.is_some() {
+                return Err(wrong_plan("a tied query with groups"));
+            }
+            let inner = self.rows(&block)?;
+            (inner, block.outputs.iter().map(|(_, expr)| expr.clone()).collect())
+        };
+        let (mut keys, others) = split_ties(ties, &unit, &inner);
+        let is_tied = !keys.is_empty() || !others.is_empty();
+        if kind == JoinKind::AntiNull && is_tied {
+            // What a NULL means is a matter of the rows with equal keys.
+            return Err(wrong_plan("a tied NOT IN"));
+        }
+        if !left.is_empty() {
+            if left.len() != of_inner.len() || (kind == JoinKind::AntiNull && left.len() > 1) {
+                return Err(wrong_plan("IN of rows"));
+            }
+            for (a, b) in of_left.into_iter().zip(of_inner) {
+                if a.kind() != b.kind() && (a.kind().is_text() || b.kind().is_text()) {
+                    return Err(wrong_plan("IN of different kinds"));
+                }
+                keys.push(alike(a, b));
+            }
+        }
+        let is_marked =
+            matches!(kind, JoinKind::Semi | JoinKind::Anti) && !keys.is_empty() && unit.rows < inner.rows;
+        let rows = (unit.rows * 0.3).max(1.0);
+        let join = Join { kind, probe: unit.plan, build: inner.plan, keys, residual: and(others), is_marked };
+        Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
+    }
+
+    /// Joins what queries in an expression give, and names it in their place.
+    pub(crate) fn with_scalars(&mut self, unit: Unit, expr: Expr) -> Result<(Unit, Expr)> {
+        let mut unit = unit;
+        if !expr.has_query() {
+            return Ok((unit, expr));
+        }
+        let mut scalars = Vec::new();
+        _ = expr.replaced(&mut |part| {
+            if let Expr::Scalar(block, kind) = part {
+                scalars.push((block.clone(), *kind));
+                return Some(Expr::Constant(Value::Null, *kind));
+            }
+            None
+        });
+        let mut names = Vec::new();
+        for (block, kind) in scalars {
+            let (with, name) = self.scalar(unit, &block, kind)?;
+            unit = with;
+            names.push(name);
+        }
+        let mut names = names.into_iter();
+        let replaced = expr.replaced(&mut |part| match part {
+            Expr::Scalar(..) => names.next(),
+            _ => None,
+        });
+        Ok((unit, replaced))
+    }
+
+    fn scalar(&mut self, unit: Unit, block: &Block, kind: Kind) -> Result<(Unit, Expr)> {
+        let [(output, _)] = block.outputs.as_slice() else { return Err(wrong_plan("a row of values")) };
+        let output = *output;
+        let Untied { mut block, ties } = untie(block)?;
+        let mut slots = unit.slots.clone();
+        slots.push(output);
+        if ties.is_empty() {
+            let inner = self.block(&block)?;
+            let given = inner.plan.slots();
+            let of_kind = given.iter().find(|(slot, _)| *slot == output).map_or(kind, |(_, kind)| *kind);
+            let join = Join {
+                kind: JoinKind::Single,
+                probe: unit.plan,
+                build: inner.plan,
+                keys: Vec::new(),
+                residual: None,
+                is_marked: false,
+            };
+            let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
+            return Ok((joined, Expr::Slot(output, of_kind)));
+        }
+        if block.limit.is_some() || block.skip > 0 || !block.groups.is_empty() || !block.others.is_empty() {
+            return Err(wrong_plan("a tied query with groups or a limit"));
+        }
+        if !block.is_grouped {
+            return self.tied_rows(unit, block, ties, slots);
+        }
+        if block.having.is_some() {
+            return Err(wrong_plan("a tied query with HAVING"));
+        }
+        // One group for each value of what ties it.
+        let inner_slots = {
+            let mut given = Vec::new();
+            block.given(&mut given);
+            Unit { plan: Plan::One, slots: given, rows: 1.0 }
+        };
+        let (keys, others) = split_ties(ties, &unit, &inner_slots);
+        if !others.is_empty() {
+            return Err(wrong_plan("a tied group without equalities"));
+        }
+        let (_, of_output) = block.outputs[0].clone();
+        let marker = self.new_slot();
+        let mut join_keys = Vec::new();
+        for (outer, inner) in keys {
+            let slot = self.new_slot();
+            block.outputs.push((slot, inner.clone()));
+            join_keys.push((outer, Expr::Slot(slot, inner.kind())));
+            block.groups.push(inner);
+        }
+        let counted = counts(&of_output);
+        if counted {
+            block.outputs.push((marker, Expr::Constant(Value::Number(1), Kind::Signed)));
+        }
+        let of_kind = of_output.kind();
+        let inner = self.block(&block)?;
+        let join = Join {
+            kind: JoinKind::Left,
+            probe: unit.plan,
+            build: inner.plan,
+            keys: join_keys,
+            residual: None,
+            is_marked: false,
+        };
+        if counted {
+            slots.push(marker);
+        }
+        let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
+        let value = Expr::Slot(output, of_kind);
+        if !counted {
+            return Ok((joined, value));
+        }
+        // Of no rows: counts are 0, all else is NULL.
+        let of_none = of_output.replaced(&mut |part| match part {
+            Expr::Aggregate(Function::Rows | Function::Count | Function::CountDistinct, kind, _) => {
+                Some(Expr::Constant(Value::Number(0), *kind))
+            }
+            Expr::Aggregate(_, kind, _) => Some(Expr::Constant(Value::Null, *kind)),
+            _ => None,
+        });
+        let is_none = Expr::IsNull(Box::new(Expr::Slot(marker, Kind::Signed)));
+        Ok((joined, Expr::Case(of_kind, vec![(is_none, of_none)], Box::new(value))))
+    }
+
+    /// The only row that is tied to each row.
+    fn tied_rows(
+        &mut self,
+        unit: Unit,
+        block: Block,
+        ties: Vec<Expr>,
+        slots: Vec<Slot>,
+    ) -> Result<(Unit, Expr)> {
+        if block.is_distinct || block.having.is_some() {
+            return Err(wrong_plan("a tied query with DISTINCT"));
+        }
+        let inner = self.rows(&block)?;
+        let (keys, others) = split_ties(ties, &unit, &inner);
+        let (output, expr) = block.outputs[0].clone();
+        let mut outputs = vec![(output, expr.clone())];
+        let given = inner.plan.slots();
+        for slot in keys.iter().flat_map(|(_, inner)| slots_of(inner)).chain(others.iter().flat_map(slots_of))
+        {
+            if let Some((slot, kind)) = given.iter().find(|(known, _)| *known == slot) {
+                if !outputs.iter().any(|(known, _)| known == slot) {
+                    outputs.push((*slot, Expr::Slot(*slot, *kind)));
+                }
+            }
+        }
+        let join = Join {
+            kind: JoinKind::Single,
+            probe: unit.plan,
+            build: Plan::Project(Box::new(inner.plan), outputs),
+            keys,
+            residual: and(others),
+            is_marked: false,
+        };
+        let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
+        Ok((joined, Expr::Slot(output, expr.kind())))
+    }
+}

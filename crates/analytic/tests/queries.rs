@@ -1,0 +1,408 @@
+//! Joins of all kinds and queries within queries, against a model that goes over all pairs of rows.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_analytic::{
+    Block, Comparison, Expr, From, Function, Kind, Operation, Outcome, Query, Slot, Source, TableColumn,
+    Texts, Value,
+};
+use pando_query::{Form, Limits, Place, Why};
+use pandodb::layout::{ColumnType, Kind as Stored, NewColumn, Source as Added, Value as AddedValue};
+use pandodb::{Db, LockWait, Options, SimVfs, Table, TableSpec, TreeConfig, Vfs};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const LIMITS: Limits = Limits { threads: 3, memory_bytes: 1 << 24 };
+const TEXT: Kind = Kind::Text(0);
+
+#[derive(Clone)]
+struct Row {
+    id: u32,
+    number: Option<i16>,
+    text: &'static str,
+}
+
+struct World {
+    db: Arc<Db>,
+    tables: Vec<Arc<Table>>,
+    rows: Vec<Vec<Row>>,
+}
+
+fn new_column(name: &str, kind: Stored, size: u32, nullable: bool) -> NewColumn {
+    let ty = ColumnType { kind, size, nullable, binary: false };
+    NewColumn { name: name.into(), ty, source: Added::Added(AddedValue::Null) }
+}
+
+fn encode(row: &Row) -> Vec<u8> {
+    let mut bytes = vec![1, u8::from(row.number.is_none())];
+    bytes.extend(row.number.iter().flat_map(|number| number.to_le_bytes()));
+    bytes.push(row.text.len() as u8);
+    bytes.extend_from_slice(row.text.as_bytes());
+    bytes
+}
+
+/// Tables of so many rows; some of them have no NULL.
+fn world(random: &mut ChaCha8Rng, counts: &[(usize, bool)]) -> World {
+    let vfs = SimVfs::new(1);
+    vfs.create_dir_all(Path::new("/data/db")).unwrap();
+    vfs.sync_dir(Path::new("/data")).unwrap();
+    vfs.sync_dir(Path::new("/")).unwrap();
+    let mut options = Options::new("/data");
+    options.background_threads = 0;
+    options.cache_bytes = 8 << 20;
+    options.tree =
+        TreeConfig { memtable_bytes: 4096, leaf_raw_bytes: 8192, fanout_max: 4, ..TreeConfig::default() };
+    options.tree.run.segment_raw_bytes = 512;
+    let files: Arc<dyn Vfs> = vfs;
+    let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+    let mut world = World { db, tables: Vec::new(), rows: Vec::new() };
+    for (number, (count, has_nulls)) in counts.iter().enumerate() {
+        let path = format!("./db/t{number}");
+        let columns = Some(vec![
+            new_column("number", Stored::Signed, 2, true),
+            new_column("text", Stored::Varchar, 20, false),
+        ]);
+        world.db.create_table(&TableSpec { columns, path: path.clone(), ..TableSpec::default() }).unwrap();
+        let table = world.db.open_table(&path).unwrap();
+        let mut txn = world.db.begin();
+        let mut rows = Vec::new();
+        for id in 0..*count as u32 {
+            let number = (!has_nulls || random.random_bool(0.9)).then(|| random.random_range(-30..30));
+            let text = ["ab", "", "x", "longer"][random.random_range(0..4)];
+            let row = Row { id, number, text };
+            txn.put(&table, 0, &id.to_be_bytes(), &encode(&row), LockWait::Default).unwrap();
+            rows.push(row);
+        }
+        txn.commit().unwrap();
+        world.db.run_jobs().unwrap();
+        world.tables.push(table);
+        world.rows.push(rows);
+    }
+    world
+}
+
+/// Columns are named by ten times the table, and the place: id, number, text.
+fn id(table: u32) -> Expr {
+    Expr::Slot(table * 10, Kind::Unsigned)
+}
+
+fn number(table: u32) -> Expr {
+    Expr::Slot(table * 10 + 1, Kind::Signed)
+}
+
+fn text(table: u32) -> Expr {
+    Expr::Slot(table * 10 + 2, TEXT)
+}
+
+fn from(world: &World, table: u32) -> From {
+    let column = |slot: Slot, kind, place, form| TableColumn { slot, kind, place, form, distinct: 0 };
+    let key = Place::Key { offset: 0, size: 4, is_reversed: false };
+    let columns = vec![
+        column(table * 10, Kind::Unsigned, key, Form::Unsigned),
+        column(table * 10 + 1, Kind::Signed, Place::Stored(0), Form::Signed),
+        column(table * 10 + 2, TEXT, Place::Stored(1), Form::Presence),
+    ];
+    let rows = world.rows[table as usize].len() as u64;
+    From { source: Source::Table { table: table as usize, rows, columns }, is_outer: false, on: None }
+}
+
+fn outer(world: &World, table: u32, on: Expr) -> From {
+    From { is_outer: true, on: Some(on), ..from(world, table) }
+}
+
+fn compare(comparison: Comparison, a: Expr, b: Expr) -> Expr {
+    Expr::Compare(comparison, Box::new(a), Box::new(b))
+}
+
+fn equal(a: Expr, b: Expr) -> Expr {
+    compare(Comparison::Equal, a, b)
+}
+
+fn constant(value: i128) -> Expr {
+    Expr::Constant(Value::Number(value), Kind::Signed)
+}
+
+fn aggregate(function: Function, kind: Kind, of: Option<Expr>) -> Expr {
+    Expr::Aggregate(function, kind, of.map(Box::new))
+}
+
+fn outputs(exprs: Vec<Expr>) -> Vec<(Slot, Expr)> {
+    exprs.into_iter().enumerate().map(|(at, expr)| (1000 + at as u32, expr)).collect()
+}
+
+fn outcome(world: &World, block: &Block, limits: Limits) -> Outcome {
+    let tables: Vec<&Table> = world.tables.iter().map(|table| &**table).collect();
+    let mut texts = Texts::default();
+    // As a collation without cases would.
+    texts.collations.push(Arc::new(|text: &[u8], to: &mut Vec<u8>| to.extend(text.to_ascii_lowercase())));
+    let query = Query::new(block.clone(), texts);
+    query.run(&mut world.db.begin(), &tables, limits, &|| false).unwrap()
+}
+
+/// The rows as text, in their order.
+fn ask(world: &World, block: &Block) -> Vec<String> {
+    let Outcome::Rows(answer) = outcome(world, block, LIMITS) else { panic!("given back") };
+    let cell = |value| match value {
+        Value::Null => "NULL".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Real(real) => real.to_string(),
+        Value::Text(text) => String::from_utf8(text).unwrap(),
+    };
+    let row = |row| {
+        let cells: Vec<_> = (0..block.outputs.len()).map(|at| cell(answer.value(row, at))).collect();
+        cells.join("|")
+    };
+    (0..answer.rows()).map(row).collect()
+}
+
+fn sorted(mut rows: Vec<String>) -> Vec<String> {
+    rows.sort();
+    rows
+}
+
+fn shown(value: Option<impl ToString>) -> String {
+    value.map_or("NULL".to_owned(), |value| value.to_string())
+}
+
+fn seeded(seed: u64) -> World {
+    world(&mut ChaCha8Rng::seed_from_u64(seed), &[(700, true), (300, true), (40, false)])
+}
+
+#[test]
+fn a_join_of_three_tables_with_groups_is_that_of_all_combinations() {
+    for seed in 0..4 {
+        let world = seeded(seed);
+        let sum = Expr::Arithmetic(Operation::Add, Kind::Signed, Box::new(number(0)), Box::new(id(1)));
+        let block = Block {
+            from: vec![from(&world, 0), from(&world, 1), from(&world, 2)],
+            filter: Some(Expr::And(vec![
+                equal(number(0), number(1)),
+                equal(number(2), number(1)),
+                compare(Comparison::Less, id(0), constant(500)),
+                compare(Comparison::NotEqual, id(1), id(2)),
+            ])),
+            groups: vec![text(0)],
+            is_grouped: true,
+            outputs: outputs(vec![
+                text(0),
+                aggregate(Function::Rows, Kind::Signed, None),
+                aggregate(Function::Sum, Kind::Decimal(0), Some(sum)),
+                aggregate(Function::Max, TEXT, Some(text(1))),
+                aggregate(Function::CountDistinct, Kind::Signed, Some(number(1))),
+            ]),
+            ..Block::default()
+        };
+        let mut model: BTreeMap<&str, (i64, i64, &str, Vec<i16>)> = BTreeMap::new();
+        for a in world.rows[0].iter().filter(|a| a.id < 500 && a.number.is_some()) {
+            for b in world.rows[1].iter().filter(|b| b.number == a.number) {
+                for _ in world.rows[2].iter().filter(|c| c.number == b.number && c.id != b.id) {
+                    let group = model.entry(a.text).or_insert((0, 0, "", Vec::new()));
+                    group.0 += 1;
+                    group.1 += i64::from(a.number.unwrap()) + i64::from(b.id);
+                    group.2 = group.2.max(b.text);
+                    group.3.push(b.number.unwrap());
+                }
+            }
+        }
+        let expected = model.into_iter().map(|(text, (rows, sum, max, mut numbers))| {
+            numbers.sort_unstable();
+            numbers.dedup();
+            format!("{text}|{rows}|{sum}|{max}|{}", numbers.len())
+        });
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_left_join_keeps_rows_without_a_partner_whatever_its_condition_says() {
+    let world = seeded(5);
+    let on = Expr::And(vec![
+        equal(number(0), number(1)),
+        compare(Comparison::Less, id(0), id(1)),
+        equal(text(1), Expr::Constant(Value::Text(b"X".to_vec()), TEXT)),
+    ]);
+    let block = Block {
+        from: vec![from(&world, 0), outer(&world, 1, on)],
+        outputs: outputs(vec![id(0), id(1)]),
+        ..Block::default()
+    };
+    let mut expected = Vec::new();
+    for a in &world.rows[0] {
+        let is_partner =
+            |b: &&Row| a.number.is_some() && b.number == a.number && a.id < b.id && b.text == "x";
+        let partners: Vec<_> = world.rows[1].iter().filter(is_partner).collect();
+        expected.extend(partners.iter().map(|b| format!("{}|{}", a.id, b.id)));
+        if partners.is_empty() {
+            expected.push(format!("{}|NULL", a.id));
+        }
+    }
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected));
+    // Conditions on what comes of it.
+    for (condition, has_partner) in [
+        (Expr::IsNull(Box::new(id(1))), false),
+        (compare(Comparison::GreaterOrEqual, id(1), constant(0)), true),
+    ] {
+        let block = Block { filter: Some(condition), outputs: outputs(vec![id(0)]), ..block.clone() };
+        let partner = |a: &Row| {
+            world.rows[1]
+                .iter()
+                .filter(|b| a.number.is_some() && b.number == a.number && a.id < b.id && b.text == "x")
+                .count()
+        };
+        let expected = world.rows[0].iter().flat_map(|a| {
+            let count = if has_partner { partner(a) } else { usize::from(partner(a) == 0) };
+            std::iter::repeat_n(a.id.to_string(), count)
+        });
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+    }
+}
+
+#[test]
+fn exists_and_in_are_semi_joins_and_null_is_neither_in_nor_not_in() {
+    for (outer_table, inner_table) in [(0, 1), (1, 0), (0, 2), (2, 0)] {
+        let world = seeded(6);
+        let (of_outer, of_inner) = (&world.rows[outer_table as usize], &world.rows[inner_table as usize]);
+        let tied = Block {
+            from: vec![from(&world, inner_table)],
+            filter: Some(Expr::And(vec![
+                equal(number(inner_table), number(outer_table)),
+                compare(Comparison::NotEqual, id(inner_table), id(outer_table)),
+            ])),
+            ..Block::default()
+        };
+        let plain = Block {
+            from: vec![from(&world, inner_table)],
+            filter: Some(compare(Comparison::Greater, id(inner_table), constant(20))),
+            outputs: vec![(2000, number(inner_table))],
+            ..Block::default()
+        };
+        let exists =
+            |a: &Row| of_inner.iter().any(|b| a.number.is_some() && a.number == b.number && a.id != b.id);
+        let inner: Vec<_> = of_inner.iter().filter(|b| b.id > 20).map(|b| b.number).collect();
+        let is_in = |a: &Row| match a.number {
+            None => None,
+            number if inner.contains(&number) => Some(true),
+            _ if inner.contains(&None) => None,
+            _ => Some(false),
+        };
+        let not = |expr| Expr::Not(Box::new(expr));
+        let of_query = |block: &Block| Expr::InQuery(vec![number(outer_table)], Box::new(block.clone()));
+        let cases: Vec<(Expr, Vec<&Row>)> = vec![
+            (Expr::Exists(Box::new(tied.clone())), of_outer.iter().filter(|a| exists(a)).collect()),
+            (not(Expr::Exists(Box::new(tied))), of_outer.iter().filter(|a| !exists(a)).collect()),
+            (of_query(&plain), of_outer.iter().filter(|a| is_in(a) == Some(true)).collect()),
+            (not(of_query(&plain)), of_outer.iter().filter(|a| is_in(a) == Some(false)).collect()),
+        ];
+        for (at, (condition, expected)) in cases.into_iter().enumerate() {
+            let block = Block {
+                from: vec![from(&world, outer_table)],
+                filter: Some(condition),
+                outputs: outputs(vec![id(outer_table)]),
+                ..Block::default()
+            };
+            let expected = expected.iter().map(|a| a.id.to_string()).collect();
+            assert_eq!(
+                sorted(ask(&world, &block)),
+                sorted(expected),
+                "{outer_table} {inner_table} case {at}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_query_as_a_value_is_that_of_each_row() {
+    let world = seeded(7);
+    let of_group = |output: Expr| Block {
+        from: vec![from(&world, 1)],
+        filter: Some(equal(number(1), number(0))),
+        is_grouped: true,
+        outputs: vec![(2000, output)],
+        ..Block::default()
+    };
+    let count = of_group(aggregate(Function::Rows, Kind::Signed, None));
+    let mut most = of_group(aggregate(Function::Max, Kind::Unsigned, Some(id(1))));
+    most.outputs[0].0 = 2001;
+    let block = Block {
+        from: vec![from(&world, 0)],
+        filter: Some(compare(
+            Comparison::Greater,
+            id(0),
+            Expr::Scalar(Box::new(most.clone()), Kind::Unsigned),
+        )),
+        outputs: outputs(vec![id(0), Expr::Scalar(Box::new(count.clone()), Kind::Signed)]),
+        ..Block::default()
+    };
+    let partners = |a: &Row| {
+        world.rows[1].iter().filter(|b| a.number.is_some() && b.number == a.number).collect::<Vec<_>>()
+    };
+    let expected = world.rows[0].iter().filter_map(|a| {
+        let of = partners(a);
+        let most = of.iter().map(|b| b.id).max()?;
+        (a.id > most).then(|| format!("{}|{}", a.id, of.len()))
+    });
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+    let block = Block {
+        filter: None,
+        outputs: outputs(vec![
+            id(0),
+            Expr::Scalar(Box::new(count), Kind::Signed),
+            Expr::Scalar(Box::new(most), Kind::Unsigned),
+        ]),
+        ..block
+    };
+    let expected = world.rows[0].iter().map(|a| {
+        let of = partners(a);
+        format!("{}|{}|{}", a.id, of.len(), shown(of.iter().map(|b| b.id).max()))
+    });
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+}
+
+#[test]
+fn orders_and_limits_cut_the_right_rows() {
+    let world = seeded(8);
+    let mut expected: Vec<_> = world.rows[0].iter().collect();
+    expected.sort_by_key(|row| (row.number, std::cmp::Reverse(row.text), row.id));
+    let expected: Vec<_> = expected.iter().map(|row| format!("{}|{}", row.id, shown(row.number))).collect();
+    for (skip, limit) in [(0, None), (0, Some(5)), (90, Some(20)), (690, Some(50)), (800, Some(1)), (3, None)]
+    {
+        let block = Block {
+            from: vec![from(&world, 0)],
+            outputs: outputs(vec![id(0), number(0)]),
+            order: vec![(number(0), false), (text(0), true), (id(0), false)],
+            skip,
+            limit,
+            ..Block::default()
+        };
+        let begin = (skip as usize).min(expected.len());
+        let end = limit.map_or(expected.len(), |limit| (begin + limit as usize).min(expected.len()));
+        assert_eq!(ask(&world, &block), expected[begin..end], "{skip} {limit:?}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_or_is_not_wanted_or_is_too_large_is_given_back() {
+    let world = seeded(9);
+    let block = Block {
+        from: vec![from(&world, 0), from(&world, 1)],
+        outputs: outputs(vec![id(0), id(1)]),
+        ..Block::default()
+    };
+    let why = |block: &Block, limits: Limits| match outcome(&world, block, limits) {
+        Outcome::GivenBack(why) => why,
+        Outcome::Rows(_) => panic!("answered"),
+    };
+    assert_eq!(why(&block, Limits { threads: 2, memory_bytes: 10_000 }), Why::Memory);
+    let huge = Box::new(Expr::Constant(Value::Number(i128::from(i64::MAX)), Kind::Signed));
+    let sum = Expr::Arithmetic(Operation::Add, Kind::Signed, huge, Box::new(id(0)));
+    let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![sum]), ..Block::default() };
+    assert_eq!(why(&block, LIMITS), Why::Overflow);
+    // A value of two rows is an error, which the server tells.
+    let two = Block { from: vec![from(&world, 1)], outputs: vec![(2000, id(1))], ..Block::default() };
+    let scalar = Expr::Scalar(Box::new(two), Kind::Unsigned);
+    let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![scalar]), ..Block::default() };
+    assert_eq!(why(&block, LIMITS), Why::Unsupported);
+}

@@ -1,0 +1,190 @@
+//! Copies of files, with checksums.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use pandodb::PinnedCopy;
+use xxhash_rust::xxh3::{xxh3_64, Xxh3};
+
+use super::manifest::{ExtentEntry, FileEntry};
+use super::progress::Progress;
+use super::{at, fail, Outcome};
+
+/// Bytes read and written at once.
+const PIECE_BYTES: usize = 4 << 20;
+
+fn hex(checksum: u64) -> String {
+    format!("{checksum:016x}")
+}
+
+fn create(path: &Path) -> Outcome<File> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(at(parent))?;
+    }
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(at(path))?;
+    Ok(file)
+}
+
+/// Copies a file, or its first `bytes`, and syncs the copy; `name` is what the manifest calls it.
+pub fn plain(
+    from: &Path,
+    to: &Path,
+    bytes: Option<u64>,
+    name: &str,
+    progress: &mut Progress,
+) -> Outcome<FileEntry> {
+    let mut source = File::open(from).map_err(at(from))?;
+    let mut target = create(to)?;
+    let mut left = bytes.unwrap_or(u64::MAX);
+    let (mut hash, mut copied) = (Xxh3::new(), 0u64);
+    let mut piece = vec![0; PIECE_BYTES];
+    while left > 0 {
+        let wanted = left.min(piece.len() as u64) as usize;
+        let count = source.read(&mut piece[..wanted]).map_err(at(from))?;
+        if count == 0 {
+            break;
+        }
+        target.write_all(&piece[..count]).map_err(at(to))?;
+        hash.update(&piece[..count]);
+        copied += count as u64;
+        left -= count as u64;
+        progress.add(count as u64);
+    }
+    if bytes.is_some_and(|bytes| bytes != copied) {
+        return fail(format!("{}: {copied} bytes instead of {}", from.display(), bytes.unwrap_or_default()));
+    }
+    target.sync_all().map_err(at(to))?;
+    Ok(FileEntry {
+        path: name.to_owned(),
+        bytes: copied,
+        xxh3: hex(hash.digest()),
+        dict: None,
+        extents: Vec::new(),
+    })
+}
+
+/// Checksum of a whole file.
+pub fn checksum(path: &Path, name: &str) -> Outcome<FileEntry> {
+    let mut file = File::open(path).map_err(at(path))?;
+    let (mut hash, mut bytes) = (Xxh3::new(), 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let count = file.read(&mut piece).map_err(at(path))?;
+        if count == 0 {
+            break;
+        }
+        hash.update(&piece[..count]);
+        bytes += count as u64;
+    }
+    Ok(FileEntry { path: name.to_owned(), bytes, xxh3: hex(hash.digest()), dict: None, extents: Vec::new() })
+}
+
+/// Copies a pinned tree file into a sparse file. Extents that `base` has with the same checksum are not written.
+pub fn tree(
+    from: &Path,
+    to: &Path,
+    copy: &PinnedCopy,
+    name: (&str, u64),
+    base: Option<&FileEntry>,
+    progress: &mut Progress,
+) -> Outcome<FileEntry> {
+    let source = File::open(from).map_err(at(from))?;
+    let target = create(to)?;
+    target.set_len(copy.file_bytes).map_err(at(to))?;
+    for (offset, page) in &copy.slots {
+        target.write_all_at(page, *offset).map_err(at(to))?;
+    }
+    let known: HashMap<u64, &ExtentEntry> =
+        base.map(|base| base.extents.iter().map(|extent| (extent.0, extent)).collect()).unwrap_or_default();
+    let mut piece = Vec::new();
+    let mut extents = Vec::with_capacity(copy.places.len());
+    for place in &copy.places {
+        // An extent is at most some tens of megabytes.
+        piece.resize(place.len as usize, 0);
+        source.read_exact_at(&mut piece, place.offset).map_err(at(from))?;
+        let sum = hex(xxh3_64(&piece));
+        let before = known.get(&place.offset).filter(|known| known.1 == place.len && known.2 == sum);
+        if before.is_none() {
+            target.write_all_at(&piece, place.offset).map_err(at(to))?;
+        }
+        extents.push(ExtentEntry(place.offset, place.len, sum, u8::from(before.is_none())));
+        progress.add(place.len);
+    }
+    target.sync_all().map_err(at(to))?;
+    let (path, dict) = name;
+    let xxh3 = hex(slots_checksum(&copy.slots[0].1, &copy.slots[1].1));
+    Ok(FileEntry { path: path.to_owned(), bytes: copy.file_bytes, xxh3, dict: Some(dict), extents })
+}
+
+fn slots_checksum(first: &[u8], second: &[u8]) -> u64 {
+    let mut hash = Xxh3::new();
+    hash.update(first);
+    hash.update(second);
+    hash.digest()
+}
+
+/// Reads a tree file of a backup and compares its checksums; with `to`, writes what it has there.
+pub fn check_tree(
+    path: &Path,
+    entry: &FileEntry,
+    to: Option<(&Path, &File)>,
+    progress: &mut Progress,
+) -> Outcome<()> {
+    const SLOT_BYTES: usize = 4096;
+    let file = File::open(path).map_err(at(path))?;
+    let bytes = file.metadata().map_err(at(path))?.len();
+    if bytes != entry.bytes {
+        return fail(format!("{}: {bytes} bytes instead of {}", path.display(), entry.bytes));
+    }
+    let write = |piece: &[u8], offset: u64| match to {
+        Some((path, target)) => target.write_all_at(piece, offset).map_err(at(path)),
+        None => Ok(()),
+    };
+    let mut slots = vec![0; 2 * SLOT_BYTES];
+    file.read_exact_at(&mut slots, 0).map_err(at(path))?;
+    let (first, second) = slots.split_at(SLOT_BYTES);
+    if hex(slots_checksum(first, second)) != entry.xxh3 {
+        return fail(format!("{}: the superblocks have another checksum", path.display()));
+    }
+    write(&slots, 0)?;
+    let mut piece = Vec::new();
+    for ExtentEntry(offset, len, sum, is_here) in &entry.extents {
+        if *is_here == 0 {
+            continue;
+        }
+        if offset.checked_add(*len).is_none_or(|end| end > bytes) {
+            return fail(format!("{}: the manifest has an extent behind its end", path.display()));
+        }
+        piece.resize(*len as usize, 0);
+        file.read_exact_at(&mut piece, *offset).map_err(at(path))?;
+        if hex(xxh3_64(&piece)) != *sum {
+            return fail(format!("{}: the bytes at offset {offset} have another checksum", path.display()));
+        }
+        write(&piece, *offset)?;
+        progress.add(*len);
+    }
+    Ok(())
+}
+
+/// Reads a plain file of a backup and compares its checksum; with `to`, copies it there.
+pub fn check_plain(
+    path: &Path,
+    entry: &FileEntry,
+    to: Option<&Path>,
+    progress: &mut Progress,
+) -> Outcome<()> {
+    let found = match to {
+        Some(to) => plain(path, to, None, &entry.path, progress)?,
+        None => checksum(path, &entry.path)?,
+    };
+    if found.bytes != entry.bytes {
+        return fail(format!("{}: {} bytes instead of {}", path.display(), found.bytes, entry.bytes));
+    }
+    match found.xxh3 == entry.xxh3 {
+        true => Ok(()),
+        false => fail(format!("{}: it has another checksum", path.display())),
+    }
+}

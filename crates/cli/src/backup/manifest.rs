@@ -1,0 +1,168 @@
+//! The manifest of a backup, `pando-backup.json`: what it has, with checksums. It is written last, so a directory without
+//! it is a backup that did not come to its end.
+//!
+//! ```text
+//! DIR/pando-backup.json     this
+//! DIR/pando/                PANDO's files, where they are in a data directory; tree files are sparse
+//! DIR/server/               what mariadb-backup has copied (not with --pando-only)
+//! DIR/mariadb-backup.log    what it said
+//! ```
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{at, fail, Outcome};
+
+/// Name of the manifest.
+pub const MANIFEST: &str = "pando-backup.json";
+/// PANDO's files.
+pub const PANDO_DIR: &str = "pando";
+/// The files of mariadb-backup.
+pub const SERVER_DIR: &str = "server";
+/// What mariadb-backup says.
+pub const SERVER_LOG: &str = "mariadb-backup.log";
+/// Of this page of the format.
+const FORMAT: u32 = 1;
+
+/// What a backup has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this description.
+    pub format: u32,
+    /// Always: a manifest is written when all else is on the disk.
+    pub complete: bool,
+    /// Tells backups apart.
+    pub id: String,
+    /// The backup before, if this has only what has changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The server's version.
+    pub server: String,
+    /// When it began and ended, in seconds since 1970.
+    pub began: u64,
+    /// When it was complete.
+    pub ended: u64,
+    /// The last commit of PANDO in it.
+    pub last_seqno: u64,
+    /// Where the server's binary log was, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binlog: Option<BinlogPosition>,
+    /// The databases and tables that were chosen; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chosen: Vec<String>,
+    /// Whether mariadb-backup has copied the other engines.
+    pub has_server_part: bool,
+    /// PANDO's tables, as `database/table`.
+    pub tables: Vec<String>,
+    /// All files.
+    pub files: Vec<FileEntry>,
+}
+
+/// A place in the binary log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BinlogPosition {
+    /// The file.
+    pub file: String,
+    /// Where in it.
+    pub position: u64,
+    /// The same as GTID.
+    pub gtid: String,
+}
+
+/// A file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Below the directory of the backup.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Checksum of a plain file; of a tree file, of its two superblocks.
+    pub xxh3: String,
+    /// Of a tree file: its dictionary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dict: Option<u64>,
+    /// Of a tree file: what it consists of beside the superblocks. All the rest of it is a hole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extents: Vec<ExtentEntry>,
+}
+
+/// A part of a tree file: offset, length, checksum, and whether it is in this backup (1) or an earlier one (0).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtentEntry(pub u64, pub u64, pub String, pub u8);
+
+impl Manifest {
+    /// A new one, not complete.
+    pub fn new(server: String, id: String, began: u64) -> Manifest {
+        Manifest {
+            format: FORMAT,
+            complete: false,
+            id,
+            base: None,
+            server,
+            began,
+            ended: 0,
+            last_seqno: 0,
+            binlog: None,
+            chosen: Vec::new(),
+            has_server_part: false,
+            tables: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+
+    /// Reads that of the backup in a directory.
+    pub fn read(dir: &Path) -> Outcome<Manifest> {
+        let path = dir.join(MANIFEST);
+        if !dir.is_dir() {
+            return fail(format!("there is no directory {}", dir.display()));
+        }
+        if !path.exists() {
+            return fail(format!(
+                "{} is not a backup, or one that did not come to its end: it has no {MANIFEST}",
+                dir.display()
+            ));
+        }
+        let text = fs::read(&path).map_err(at(&path))?;
+        // A backup of tomorrow may have other fields, but says so first.
+        let value: serde_json::Value = serde_json::from_slice(&text).map_err(at(&path))?;
+        match value.get("format").and_then(serde_json::Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => return fail(format!("{}: format {format} is not known", path.display())),
+            None => return fail(format!("{}: no format", path.display())),
+        }
+        let manifest: Manifest = serde_json::from_value(value).map_err(at(&path))?;
+        match manifest.complete {
+            true => Ok(manifest),
+            false => fail(format!("{}: the backup did not come to its end", path.display())),
+        }
+    }
+
+    /// Writes it, durably, which makes the backup complete. Everything else is durable.
+    pub fn write(&self, dir: &Path) -> Outcome<()> {
+        let (path, new) = (dir.join(MANIFEST), dir.join(format!("{MANIFEST}.new")));
+        let mut file = File::create(&new).map_err(at(&new))?;
+        let text = serde_json::to_vec(self)?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(at(&new))?;
+        fs::rename(&new, &path).map_err(at(&path))?;
+        sync_dir(dir)
+    }
+
+    /// Where a file of the backup is, or an error: a manifest from elsewhere must not lead out of the directory.
+    pub fn place(dir: &Path, entry: &FileEntry) -> Outcome<PathBuf> {
+        let relative = Path::new(&entry.path);
+        let is_plain = relative.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+        match is_plain {
+            true => Ok(dir.join(relative)),
+            false => fail(format!("the manifest has a file outside of the backup: {}", entry.path)),
+        }
+    }
+}
+
+/// Makes the names in a directory durable.
+pub fn sync_dir(dir: &Path) -> Outcome<()> {
+    File::open(dir).and_then(|opened| opened.sync_all()).map_err(at(dir))?;
+    Ok(())
+}

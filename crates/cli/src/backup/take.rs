@@ -1,0 +1,513 @@
+//! Taking a backup.
+//!
+//! 1. The session arms a backup in the engine.
+//! 2. `mariadb-backup` copies the other engines. When it has stopped all commits, and written down the position in the
+//!    binary log, the engine pins its state: both are the same moment. (With `--pando-only` this session does with BACKUP STAGE
+//!    what `mariadb-backup` would, and copies the tables' definitions.)
+//! 3. No lock is held any more. The log up to that moment is copied, then each file.
+//! 4. The manifest is written, which makes the backup complete.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use pandodb::{adopted_by_log, Adopted, EngineError, PinnedCopy, RealVfs, Superblock, SuperblockText, Vfs};
+use serde::Deserialize;
+
+use super::client::{Connect, Session};
+use super::manifest::{
+    sync_dir, BinlogPosition, FileEntry, Manifest, MANIFEST, PANDO_DIR, SERVER_DIR, SERVER_LOG,
+};
+use super::progress::Progress;
+use super::{at, copy, fail, Outcome};
+
+/// A table may be renamed just when its file is opened; then the engine is asked again.
+const TRIES: u32 = 20;
+/// How long the engine waits for the session, which waits for mariadb-backup.
+const SESSION_SECONDS: u32 = 30 * 24 * 3600;
+
+/// How often mariadb-backup looks for more of InnoDB's log.
+const LOG_COPY_INTERVAL_MS: u32 = 50;
+
+/// Arguments of `pando backup`.
+#[derive(Args, Clone, Debug)]
+pub struct BackupArguments {
+    /// The server
+    #[command(flatten)]
+    pub connect: Connect,
+    /// Directory that the backup makes; it must not be there, or be empty
+    #[arg(long)]
+    pub target: PathBuf,
+    /// Take PANDO's tables only, with their definitions, and not those of other engines by mariadb-backup
+    #[arg(long)]
+    pub pando_only: bool,
+    /// Only these databases
+    #[arg(long, value_delimiter = ',')]
+    pub databases: Vec<String>,
+    /// Only these tables, as DATABASE.TABLE
+    #[arg(long, value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Write only what has changed since the backup in this directory
+    #[arg(long)]
+    pub incremental_base: Option<PathBuf>,
+    /// Bytes of PANDO's files to copy a second at most, in MiB
+    #[arg(long)]
+    pub limit_rate: Option<u64>,
+    /// The program that copies the other engines
+    #[arg(long, default_value = "mariadb-backup")]
+    pub mariadb_backup: PathBuf,
+    /// An option for it; may be given several times
+    #[arg(long, allow_hyphen_values = true)]
+    pub backup_option: Vec<String>,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Deserialize)]
+struct List {
+    last_seqno: u64,
+    pins: u64,
+    files: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    dict: u64,
+    table: String,
+    file: String,
+    bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct LogFile {
+    path: PathBuf,
+    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Source {
+    path: PathBuf,
+    superblock: SuperblockText,
+}
+
+struct Backup<'a> {
+    arguments: &'a BackupArguments,
+    session: Session,
+    data_dir: PathBuf,
+    manifest: Manifest,
+    base: Option<Manifest>,
+    files: Arc<dyn Vfs>,
+}
+
+/// Takes a backup.
+pub fn run(arguments: &BackupArguments) -> Outcome<()> {
+    let base = arguments.incremental_base.as_deref().map(Manifest::read).transpose()?;
+    make_target(&arguments.target)?;
+    let mut session = Session::open(&arguments.connect)?;
+    let server = session.value("SELECT @@version")?;
+    let active = "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'PANDO' AND plugin_status = 'ACTIVE'";
+    if session.value(active)? != "1" {
+        return fail("the server has no PANDO engine");
+    }
+    let data_dir = PathBuf::from(session.value("SELECT @@datadir")?);
+    if !data_dir.join(".pando").is_dir() {
+        return fail(format!("{} is not on this machine, or may not be read", data_dir.display()));
+    }
+    let began = seconds();
+    let id = format!("{began:x}-{:x}", std::process::id());
+    let mut manifest = Manifest::new(server, id, began);
+    manifest.chosen = arguments.databases.iter().chain(&arguments.tables).cloned().collect();
+    manifest.base = base.as_ref().map(|base| base.id.clone());
+    let mut backup = Backup { arguments, session, data_dir, manifest, base, files: RealVfs::new(false) };
+    backup.session.ask(&format!("SET SESSION wait_timeout = {SESSION_SECONDS}"))?;
+    backup.session.engine("arm")?;
+    if arguments.pando_only {
+        backup.pin_alone()?;
+    } else {
+        backup.run_mariadb_backup()?;
+    }
+    backup.copy_pando()?;
+    backup.session.engine("end")?;
+    backup.finish()
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn make_target(target: &Path) -> Outcome<()> {
+    if target.join(MANIFEST).exists() {
+        return fail(format!("{} has a backup already", target.display()));
+    }
+    fs::create_dir_all(target).map_err(at(target))?;
+    match fs::read_dir(target).map_err(at(target))?.next() {
+        Some(_) => fail(format!("{} is not empty", target.display())),
+        None => Ok(()),
+    }
+}
+
+impl Backup<'_> {
+    fn say(&self, text: &str) {
+        if !self.arguments.quiet {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Lets mariadb-backup do its work, which pins PANDO's state on the way.
+    fn run_mariadb_backup(&mut self) -> Outcome<()> {
+        let target = self.arguments.target.join(SERVER_DIR);
+        let log_path = self.arguments.target.join(SERVER_LOG);
+        let log = fs::File::create(&log_path).map_err(at(&log_path))?;
+        let mut command = Command::new(&self.arguments.mariadb_backup);
+        command.args(self.arguments.connect.arguments()).arg("--backup");
+        command.arg(format!("--target-dir={}", target.display()));
+        if let Some(password) = &self.arguments.connect.password {
+            command.arg(format!("--password={password}"));
+        }
+        if !self.arguments.databases.is_empty() {
+            command.arg(format!("--databases={}", self.arguments.databases.join(" ")));
+        }
+        if !self.arguments.tables.is_empty() {
+            let names = self.arguments.tables.iter().map(|name| format!("^{}$", name.replace('.', "[.]")));
+            command.arg(format!("--tables={}", names.collect::<Vec<_>>().join(",")));
+        }
+        if let (Some(dir), Some(base)) = (&self.arguments.incremental_base, &self.base) {
+            if !base.has_server_part {
+                return fail(format!("{} has PANDO's tables only: use --pando-only", dir.display()));
+            }
+            command.arg(format!("--incremental-basedir={}", dir.join(SERVER_DIR).display()));
+        }
+        // While commits wait, it waits for its copier of InnoDB's log, which by default looks once a second.
+        command.arg(format!("--log-copy-interval={LOG_COPY_INTERVAL_MS}"));
+        command.args(&self.arguments.backup_option);
+        command.stderr(log.try_clone().map_err(at(&log_path))?).stdout(log);
+        self.say("mariadb-backup copies the other engines");
+        let status = match command.status() {
+            Ok(status) => status,
+            Err(error) => {
+                return fail(format!(
+                    "cannot run {}: {error}; install the package mariadb-backup, or take PANDO's tables alone with --pando-only",
+                    self.arguments.mariadb_backup.display()
+                ))
+            }
+        };
+        if !status.success() {
+            let text = fs::read_to_string(&log_path).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().rev().take(5).collect();
+            let end = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
+            return fail(format!(
+                "mariadb-backup failed ({status}); {} ends with\n{end}",
+                log_path.display()
+            ));
+        }
+        self.manifest.has_server_part = true;
+        self.manifest.binlog = ["mariadb_backup_binlog_info", "xtrabackup_binlog_info"]
+            .iter()
+            .find_map(|name| fs::read_to_string(target.join(name)).ok())
+            .and_then(|text| position_of(&text));
+        Ok(())
+    }
+
+    /// Does the backup stages itself, and copies the definitions of PANDO's tables.
+    fn pin_alone(&mut self) -> Outcome<()> {
+        for stage in ["START", "FLUSH", "BLOCK_DDL"] {
+            self.session.ask(&format!("BACKUP STAGE {stage}"))?;
+        }
+        self.copy_definitions()?;
+        // From here on commits wait.
+        self.session.ask("BACKUP STAGE BLOCK_COMMIT")?;
+        if self.session.value("SELECT @@log_bin")? == "1" {
+            let status = self.session.value("SHOW MASTER STATUS")?;
+            let gtid = self.session.value("SELECT @@gtid_binlog_pos")?;
+            let mut columns = status.split('\t');
+            let (file, position) = (columns.next().unwrap_or_default(), columns.next().unwrap_or_default());
+            let position = position.parse().unwrap_or(0);
+            self.manifest.binlog = Some(BinlogPosition { file: file.to_owned(), position, gtid });
+        }
+        // Pins.
+        self.session.ask("BACKUP STAGE END")?;
+        Ok(())
+    }
+
+    /// The server's files that belong to PANDO's tables: definitions, partitions, triggers, and options of databases.
+    fn copy_definitions(&mut self) -> Outcome<()> {
+        let mut progress = Progress::new(0, None, true);
+        let databases = fs::read_dir(&self.data_dir).map_err(at(&self.data_dir))?;
+        for database in databases {
+            let database = database.map_err(at(&self.data_dir))?.path();
+            if !database.is_dir() || !has_tables(&database) {
+                continue;
+            }
+            let name = database.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            for entry in fs::read_dir(&database).map_err(at(&database))? {
+                let path = entry.map_err(at(&database))?.path();
+                let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+                let is_ours = match extension {
+                    "frm" | "par" => is_pando_table(&path),
+                    "TRG" => true,
+                    "opt" => true,
+                    _ => false,
+                };
+                if !is_ours || !path.is_file() || file.starts_with("#sql") {
+                    continue;
+                }
+                let table = file.split('.').next().unwrap_or_default();
+                if extension != "opt" && !self.is_chosen(&format!("{name}/{table}")) {
+                    continue;
+                }
+                let relative = format!("{PANDO_DIR}/{name}/{file}");
+                let to = self.arguments.target.join(&relative);
+                self.manifest.files.push(copy::plain(&path, &to, None, &relative, &mut progress)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a table, `database/table` or a partition of it, is one of those that were asked for.
+    fn is_chosen(&self, path: &str) -> bool {
+        let (databases, tables) = (&self.arguments.databases, &self.arguments.tables);
+        if databases.is_empty() && tables.is_empty() {
+            return true;
+        }
+        let (database, table) = path.split_once('/').unwrap_or_default();
+        let table = table.split("#P#").next().unwrap_or_default();
+        let named = |name: &String| {
+            name.split_once('.').is_some_and(|(d, t)| file_name(d) == database && file_name(t) == table)
+        };
+        databases.iter().any(|name| file_name(name) == database) || tables.iter().any(named)
+    }
+
+    fn copy_pando(&mut self) -> Outcome<()> {
+        let list: List = serde_json::from_value(self.session.engine("list")?)?;
+        if list.pins != 1 {
+            return fail("another backup ran at the same time, so the state of PANDO is not that of the other engines; try again");
+        }
+        self.manifest.last_seqno = list.last_seqno;
+        let sizes: HashMap<u64, u64> =
+            list.files.iter().map(|file| (file.dict, self.size_of(file))).collect();
+        let (wanted, unwanted): (Vec<_>, Vec<_>) =
+            list.files.into_iter().partition(|file| file.table.is_empty() || self.is_chosen(&file.table));
+        for file in &unwanted {
+            self.session.engine(&format!("done {}", file.dict))?;
+        }
+        let total = wanted.iter().map(|file| sizes.get(&file.dict).copied().unwrap_or(0)).sum();
+        let rate = self.arguments.limit_rate.map(|mib| mib << 20);
+        let mut progress = Progress::new(total, rate, self.arguments.quiet);
+        let engine_dir = self.copy_log(&mut progress)?;
+        let adopted = adopted_by_log(&self.files, &engine_dir)?;
+        let mut tables = BTreeSet::new();
+        let base: HashMap<u64, FileEntry> = (self.base.iter().flat_map(|base| &base.files))
+            .filter_map(|entry| Some((entry.dict?, entry.clone())))
+            .collect();
+        for file in &wanted {
+            let expected = sizes.get(&file.dict).copied().unwrap_or(0);
+            let entry = self.copy_tree(file, &adopted, base.get(&file.dict), (expected, &mut progress))?;
+            self.manifest.files.push(entry);
+            self.session.engine(&format!("done {}", file.dict))?;
+            if !file.table.is_empty() {
+                tables.insert(file.table.clone());
+            }
+        }
+        self.manifest.tables = tables.into_iter().collect();
+        let (bytes, time) = progress.end();
+        self.say(&format!(
+            "{} tables of PANDO, {:.1} MiB in {:.1} s",
+            self.manifest.tables.len(),
+            bytes as f64 / 1_048_576.0,
+            time.as_secs_f64()
+        ));
+        Ok(())
+    }
+
+    /// About how much there is to copy of it.
+    fn size_of(&self, file: &Listed) -> u64 {
+        use std::os::unix::fs::MetadataExt as _;
+        let path = self.data_dir.join(format!("{}.pando", file.table)).join(&file.file);
+        file.bytes.unwrap_or_else(|| fs::metadata(path).map_or(0, |data| data.blocks() * 512))
+    }
+
+    fn copy_log(&mut self, progress: &mut Progress) -> Outcome<PathBuf> {
+        let relative = format!("{PANDO_DIR}/.pando");
+        let dir = self.arguments.target.join(&relative);
+        let files: Vec<LogFile> = serde_json::from_value(self.session.engine("log")?)?;
+        for file in files {
+            let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let relative = format!("{relative}/{name}");
+            let entry = copy::plain(&file.path, &dir.join(&name), Some(file.bytes), &relative, progress)?;
+            self.manifest.files.push(entry);
+        }
+        self.session.engine("log done")?;
+        Ok(dir)
+    }
+
+    fn copy_tree(
+        &mut self,
+        file: &Listed,
+        adopted: &Adopted,
+        base: Option<&FileEntry>,
+        (expected, progress): (u64, &mut Progress),
+    ) -> Outcome<FileEntry> {
+        let relative = match file.table.is_empty() {
+            true => format!("{PANDO_DIR}/.pando/{}", file.file),
+            false => format!("{PANDO_DIR}/{}.pando/{}", file.table, file.file),
+        };
+        for _ in 1..TRIES {
+            let source: Source =
+                serde_json::from_value(self.session.engine(&format!("file {}", file.dict))?)?;
+            let superblock = Superblock::from(&source.superblock);
+            let path = self.data_dir.join(&source.path);
+            // By this name, so that what is looked at is what is copied.
+            let copy = match PinnedCopy::open(&self.files, &path, &superblock, adopted) {
+                Ok(copy) => copy,
+                // It was renamed just now, and perhaps another has its name.
+                Err(EngineError::NotFound { .. } | EngineError::Corruption { .. }) => {
+                    let now: Source =
+                        serde_json::from_value(self.session.engine(&format!("file {}", file.dict))?)?;
+                    if now.path != source.path || !path.exists() {
+                        continue;
+                    }
+                    PinnedCopy::open(&self.files, &path, &superblock, adopted)?
+                }
+                Err(error) => return Err(error.into()),
+            };
+            progress.correct_total(expected, copy.bytes());
+            let to = self.arguments.target.join(&relative);
+            match copy::tree(&path, &to, &copy, (&relative, file.dict), base, progress) {
+                Ok(entry) => {
+                    let now: Source =
+                        serde_json::from_value(self.session.engine(&format!("file {}", file.dict))?)?;
+                    if now.path == source.path {
+                        return Ok(entry);
+                    }
+                }
+                Err(_) if !path.exists() => {}
+                Err(error) => return Err(error),
+            }
+            fs::remove_file(&to).map_err(at(&to))?;
+        }
+        fail(format!("the file of dictionary {} ({}) was renamed again and again", file.dict, file.table))
+    }
+
+    fn finish(mut self) -> Outcome<()> {
+        let target = self.arguments.target.clone();
+        if self.manifest.has_server_part {
+            self.say("checksums of the files of the other engines");
+            for path in files_below(&target.join(SERVER_DIR))? {
+                let name = path.strip_prefix(&target).unwrap_or(&path).to_string_lossy().into_owned();
+                let entry = copy::checksum(&path, &name)?;
+                self.manifest.files.push(entry);
+            }
+        }
+        for dir in dirs_below(&target)? {
+            sync_dir(&dir)?;
+        }
+        self.manifest.ended = seconds();
+        self.manifest.complete = true;
+        self.manifest.write(&target)?;
+        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        sync_dir(parent.unwrap_or(Path::new(".")))?;
+        if let Some(binlog) = &self.manifest.binlog {
+            self.say(&format!("binary log {} at {}, GTID {}", binlog.file, binlog.position, binlog.gtid));
+        }
+        self.say(&format!("complete: {}", target.display()));
+        Ok(())
+    }
+}
+
+/// `file <tab> position <tab> GTID`.
+fn position_of(text: &str) -> Option<BinlogPosition> {
+    let mut words = text.split_whitespace();
+    let (file, position) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+    Some(BinlogPosition { file, position, gtid: words.next().unwrap_or_default().to_owned() })
+}
+
+/// The name of a database or table as a file has it: letters, digits and `_` as they are, others by their code.
+fn file_name(name: &str) -> String {
+    let mut encoded = String::new();
+    for character in name.chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => encoded.push(character),
+            _ => encoded.push_str(&format!("@{:04x}", u32::from(character))),
+        }
+    }
+    encoded
+}
+
+/// Whether a database has PANDO tables.
+fn has_tables(database: &Path) -> bool {
+    let is_table = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("pando"));
+    fs::read_dir(database).is_ok_and(|entries| entries.flatten().any(is_table))
+}
+
+/// Whether the file is the definition of a PANDO table, whole or partitioned.
+fn is_pando_table(path: &Path) -> bool {
+    let (Some(parent), Some(stem)) = (path.parent(), path.file_stem().and_then(OsStr::to_str)) else {
+        return false;
+    };
+    let whole = parent.join(format!("{stem}.pando"));
+    let prefix = format!("{stem}#P#");
+    let is_partition = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.starts_with(&prefix) && name.ends_with(".pando")
+    };
+    whole.is_dir() || fs::read_dir(parent).is_ok_and(|entries| entries.flatten().any(is_partition))
+}
+
+/// All files below a directory, sorted.
+pub(super) fn files_below(dir: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for dir in dirs_below(dir)? {
+        for entry in fs::read_dir(&dir).map_err(at(&dir))? {
+            let path = entry.map_err(at(&dir))?.path();
+            if !path.is_dir() {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn dirs_below(dir: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut dirs = vec![dir.to_owned()];
+    let mut at_dir = 0;
+    while let Some(dir) = dirs.get(at_dir).cloned() {
+        at_dir += 1;
+        for entry in fs::read_dir(&dir).map_err(at(&dir))? {
+            let path = entry.map_err(at(&dir))?.path();
+            if path.is_dir() && !path.is_symlink() {
+                dirs.push(path);
+            }
+        }
+    }
+    Ok(dirs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_is_read_with_and_without_a_gtid() {
+        let position = position_of("binlog.000003\t4711\t0-1-9\n").unwrap();
+        assert_eq!(
+            (position.file.as_str(), position.position, position.gtid.as_str()),
+            ("binlog.000003", 4711, "0-1-9")
+        );
+        assert_eq!(position_of("binlog.000003 328").unwrap().gtid, "");
+        assert!(position_of("").is_none());
+    }
+
+    #[test]
+    fn names_are_encoded_as_the_server_does() {
+        assert_eq!(file_name("my-shop_1"), "my@002dshop_1");
+    }
+}

@@ -1,0 +1,136 @@
+//! What a session tells the engine of its backup, as text, and the answers, as JSON in one line. The plugin passes
+//! both on (`SET pando_backup = '...'`); `pando backup` speaks it.
+//!
+//! ```text
+//! arm          the session wants to take a backup
+//! pin          pins the state as it is now, and answers as `list`
+//! list         {"last_seqno":9,"end_lsn":4711,"pins":1,"files":[{"dict":17,"table":"db/t","file":"main.pando","bytes":65536}]}
+//! log          [{"path":"/data/.pando/pando-000001.log","bytes":8192}]; it is held until
+//! log done     {}
+//! file 17      {"path":"/data/db/t.pando/main.pando","superblock":{...}}; the file is pinned until
+//! done 17      {}
+//! end          {}
+//! ```
+
+use std::sync::Arc;
+
+use pando_base::{DictId, Error as EngineError};
+use pando_storage::{Place, Superblock};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::db::Db;
+use crate::error::Result;
+
+/// A superblock as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SuperblockText {
+    dict: u64,
+    epoch: u64,
+    durable_seqno: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    root: Option<(u64, u64)>,
+    next_run: u64,
+    next_node: u64,
+    auto_increment: u64,
+    rows_hint: u64,
+    file_bytes: u64,
+}
+
+impl From<&Superblock> for SuperblockText {
+    fn from(sb: &Superblock) -> SuperblockText {
+        SuperblockText {
+            dict: sb.dict.0,
+            epoch: sb.epoch,
+            durable_seqno: sb.durable_seqno,
+            root: sb.root.map(|root| (root.offset, root.len)),
+            next_run: sb.next_run,
+            next_node: sb.next_node,
+            auto_increment: sb.auto_increment,
+            rows_hint: sb.rows_hint,
+            file_bytes: sb.file_bytes,
+        }
+    }
+}
+
+impl From<&SuperblockText> for Superblock {
+    fn from(text: &SuperblockText) -> Superblock {
+        Superblock {
+            dict: DictId(text.dict),
+            epoch: text.epoch,
+            durable_seqno: text.durable_seqno,
+            root: text.root.map(|(offset, len)| Place { offset, len }),
+            next_run: text.next_run,
+            next_node: text.next_node,
+            auto_increment: text.auto_increment,
+            rows_hint: text.rows_hint,
+            file_bytes: text.file_bytes,
+        }
+    }
+}
+
+impl Db {
+    /// Does what session `owner` asks for.
+    ///
+    /// # Errors
+    /// Those of the step; an unknown command.
+    pub fn backup_command(self: &Arc<Self>, owner: u64, command: &str) -> Result<String> {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let answer = match words[..] {
+            ["arm"] => {
+                self.arm_backup(owner)?;
+                json!({})
+            }
+            ["pin"] => {
+                self.backup_is_of(owner)?;
+                self.pin_backup();
+                self.list_text(owner)?
+            }
+            ["list"] => self.list_text(owner)?,
+            ["log"] => {
+                let files = self.backup_log(owner)?;
+                files
+                    .iter()
+                    .map(|file| json!({"path": file.path.to_string_lossy(), "bytes": file.bytes}))
+                    .collect()
+            }
+            ["log", "done"] => {
+                self.backup_log_done(owner)?;
+                json!({})
+            }
+            ["file", dict] => {
+                let source = self.backup_file(owner, dict_of(dict)?)?;
+                let superblock = SuperblockText::from(&source.superblock);
+                json!({"path": source.path.to_string_lossy(), "superblock": superblock})
+            }
+            ["done", dict] => {
+                self.backup_file_done(owner, dict_of(dict)?)?;
+                json!({})
+            }
+            ["end"] => {
+                self.end_backup(owner);
+                json!({})
+            }
+            _ => return Err(unknown(command)),
+        };
+        Ok(answer.to_string())
+    }
+
+    fn list_text(&self, owner: u64) -> Result<serde_json::Value> {
+        let list = self.backup_list(owner)?;
+        let files: serde_json::Value = (list.files.iter())
+            .map(|file| json!({"dict": file.dict.0, "table": file.table, "file": file.file, "bytes": file.bytes}))
+            .collect();
+        Ok(json!({
+            "last_seqno": list.last_seqno, "end_lsn": list.end.0, "pins": list.pins, "files": files
+        }))
+    }
+}
+
+fn dict_of(word: &str) -> Result<DictId> {
+    word.parse().map(DictId).map_err(|_| unknown(word))
+}
+
+fn unknown(command: &str) -> crate::error::Error {
+    EngineError::NotFound { what: format!("the backup command '{command}'") }.into()
+}

@@ -1,0 +1,174 @@
+//! The server's definition of a table, as the catalog records it.
+//!
+//! The server keeps the definition in a file of its own (`NAME.frm`), which no log covers: a power cut may bring an old
+//! one back, and people copy, restore and lose such files. Rows read by another definition than the one they were
+//! written by are wrong rows. So the descriptor of a table has, in the same record as everything else,
+//!
+//! * the *id* that the server gave the definition,
+//! * a *fingerprint* of its columns and keys, for tables whose id may change without the engine being told (partitioned
+//!   ones), or which change places (EXCHANGE PARTITION),
+//! * the *image* of the server's file, from which a lost or old one is written anew. Partitions have none: the file
+//!   is that of all of them.
+//!
+//! [`Db::compare_definition`](crate::Db::compare_definition) says at each opening which of them hold. ARCHIVE and S3 of MariaDB keep such images for
+//! the same reason.
+
+use base64::engine::general_purpose::STANDARD;
+use base64::Engine as _;
+use pando_base::Error;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+/// Tells fingerprints made of other texts apart.
+const FINGERPRINT_VERSION: u32 = 1;
+const IMAGE_COMPRESSION_LEVEL: i32 = 3;
+/// More than any image has: the server's limit is 512 KiB.
+const IMAGE_BYTES_MAX: usize = 16 << 20;
+
+/// A definition of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Definition {
+    /// The server's id; empty: it has none.
+    #[serde(rename = "definition", default, skip_serializing_if = "String::is_empty")]
+    pub(crate) id: String,
+    /// Of columns and keys; empty in tables made before it was recorded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    fingerprint: String,
+    /// The server's file: zstd, base64. Empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) image: String,
+}
+
+/// How the definition by which a table is to be opened stands to the recorded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefinitionState {
+    /// It is the recorded one, or as good.
+    Current,
+    /// It is the table's, but the record lacks something: [`Db::adopt_definition`](crate::Db::adopt_definition) completes it.
+    Unrecorded,
+    /// It is another one, and there is an image of the right one.
+    Outdated,
+    /// It is another one: rows would be read wrong.
+    Incompatible,
+}
+
+impl Definition {
+    /// `shape` is a text that differs wherever columns or keys differ; `image` may be empty.
+    pub fn new(id: String, shape: &[u8], image: &[u8]) -> Definition {
+        let fingerprint = if shape.is_empty() {
+            String::new()
+        } else {
+            format!("{FINGERPRINT_VERSION}:{:032x}", xxhash_rust::xxh3::xxh3_128(shape))
+        };
+        let mut definition = Definition { id, fingerprint, image: String::new() };
+        // What cannot be compressed is not recorded: then the definition is compared, but not restored.
+        if let (false, Ok(small)) = (image.is_empty(), zstd::bulk::compress(image, IMAGE_COMPRESSION_LEVEL)) {
+            definition.image = STANDARD.encode(small);
+        }
+        definition
+    }
+
+    /// The server's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn forget_image(&mut self) {
+        self.image.clear();
+    }
+
+    /// The server's file. Errors: what is recorded is none.
+    pub(crate) fn image(&self) -> Result<Option<Vec<u8>>> {
+        if self.image.is_empty() {
+            return Ok(None);
+        }
+        let damaged =
+            |what: String| Error::Unsupported { what: format!("the image of a definition: {what}") };
+        let small = STANDARD.decode(&self.image).map_err(|e| damaged(e.to_string()))?;
+        let image = zstd::bulk::decompress(&small, IMAGE_BYTES_MAX).map_err(|e| damaged(e.to_string()))?;
+        Ok(Some(image))
+    }
+
+    /// See [`Db::compare_definition`](crate::Db::compare_definition).
+    pub(crate) fn compare(&self, given: &Definition, may_have_image: bool) -> DefinitionState {
+        let lacks_image = may_have_image && self.image.is_empty();
+        if !self.id.is_empty() && self.id == given.id {
+            return if self.fingerprint.is_empty() || lacks_image {
+                DefinitionState::Unrecorded
+            } else {
+                DefinitionState::Current
+            };
+        }
+        if self.fingerprint.is_empty() {
+            // Made before fingerprints were recorded, and the ids of such tables may differ.
+            return DefinitionState::Current;
+        }
+        if may_have_image && !self.image.is_empty() {
+            return DefinitionState::Outdated;
+        }
+        match (self.fingerprint == given.fingerprint, may_have_image) {
+            (true, true) => DefinitionState::Unrecorded,
+            (true, false) => DefinitionState::Current,
+            (false, _) => DefinitionState::Incompatible,
+        }
+    }
+}
+
+/// With an id alone.
+impl From<&str> for Definition {
+    fn from(id: &str) -> Definition {
+        Definition { id: id.to_owned(), ..Definition::default() }
+    }
+}
+
+/// Whether the server names a partition so.
+pub(crate) fn is_partition(path: &str) -> bool {
+    path.contains("#P#") || path.contains("#p#")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(id: &str, shape: &str, image: &str) -> Definition {
+        Definition::new(id.into(), shape.as_bytes(), image.as_bytes())
+    }
+
+    #[test]
+    fn images_come_back_and_damaged_ones_are_refused() {
+        let mut it = definition("1", "a", "the file");
+        assert_eq!(it.image().unwrap(), Some(b"the file".to_vec()));
+        assert_eq!(definition("1", "a", "").image().unwrap(), None);
+        it.image = "???".into();
+        assert!(it.image().is_err());
+        it.image = STANDARD.encode("not zstd");
+        assert!(it.image().is_err());
+    }
+
+    #[test]
+    fn the_id_decides_then_the_image_then_the_fingerprint() {
+        use DefinitionState::*;
+        let table = definition("1", "a", "file");
+        let partition = definition("1", "a", "");
+        let old = Definition::from("1");
+        for (recorded, given, may_have_image, state) in [
+            (&table, definition("1", "a", ""), true, Current),
+            // The way in which fingerprints are made may change.
+            (&table, definition("1", "b", ""), true, Current),
+            (&table, definition("2", "b", ""), true, Outdated),
+            (&table, definition("2", "a", ""), true, Outdated),
+            // A table that was a partition, by EXCHANGE.
+            (&partition, definition("2", "a", ""), true, Unrecorded),
+            (&partition, definition("2", "b", ""), true, Incompatible),
+            (&partition, definition("1", "a", ""), false, Current),
+            (&partition, definition("2", "a", ""), false, Current),
+            (&partition, definition("2", "b", ""), false, Incompatible),
+            (&old, definition("1", "a", ""), true, Unrecorded),
+            (&old, definition("1", "a", ""), false, Unrecorded),
+            (&old, definition("2", "a", ""), true, Current),
+        ] {
+            assert_eq!(recorded.compare(&given, may_have_image), state, "{recorded:?} {given:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The catalog: which tables there are. A dictionary like any other, with a copy of its content in
+//! memory; every change is one durable transaction, so DDL is atomic and survives a crash.
+
+pub(crate) mod definition;
+pub(crate) mod descriptor;
+pub(crate) mod foreign_key;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use pando_base::locks::Mutex;
+use pando_base::{Error, Result, Seqno};
+
+use crate::catalog::descriptor::{
+    normalize, Intent, TableDescriptor, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
+};
+use crate::catalog::foreign_key::References;
+use crate::table::Dict;
+
+/// The catalog's dictionary and what it says.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    pub(crate) dict: Arc<Dict>,
+    pub(crate) content: Mutex<Content>,
+    /// See [`crate::Db::schema_version`].
+    version: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pub tables: HashMap<String, TableDescriptor>,
+    pub intents: Vec<(u64, Intent)>,
+    pub next_id: u64,
+    pub references: References,
+}
+
+impl Content {
+    /// Reads the whole catalog from its tree.
+    pub(crate) fn load(dict: &Dict) -> Result<Content> {
+        let path = dict.file.path();
+        let mut content = Content { next_id: FIRST_ID, ..Content::default() };
+        let mut cursor = dict.tree.cursor(Seqno::MAX);
+        cursor.seek_first()?;
+        while cursor.valid() {
+            let (key, value) = (cursor.key(), cursor.value());
+            match key.first() {
+                Some(&TABLE_PREFIX) => {
+                    let descriptor = TableDescriptor::decode(&path, value)?;
+                    content.tables.insert(descriptor.path.clone(), descriptor);
+                }
+                Some(&INTENT_PREFIX) => {
+                    let id = id_of(&path, key.get(1..).unwrap_or_default())?;
+                    content.intents.push((id, Intent::decode(&path, value)?));
+                }
+                _ if key == NEXT_ID_KEY => content.next_id = id_of(&path, value)?,
+                _ => return Err(Error::corruption(&path, 0, "catalog key", "t, i or n", format!("{key:?}"))),
+            }
+            cursor.next()?;
+        }
+        content.references = References::of(content.tables.values());
+        Ok(content)
+    }
+}
+
+fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
+    let array: [u8; 8] = bytes
+        .try_into()
+        .map_err(|_| Error::corruption(path, 0, "id in the catalog", "8 bytes", bytes.len()))?;
+    Ok(u64::from_be_bytes(array))
+}
+
+impl Catalog {
+    pub(crate) fn new(dict: Arc<Dict>, content: Content) -> Catalog {
+        Catalog { dict, content: Mutex::new(content), version: AtomicU64::new(1) }
+    }
+
+    pub(crate) fn schema_version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn schema_changed(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The tables with constraints that name this parent.
+    pub(crate) fn children(&self, parent: &str) -> Vec<TableDescriptor> {
+        let content = self.content.lock();
+        let paths = content.references.children(parent);
+        paths.filter_map(|path| content.tables.get(path).cloned()).collect()
+    }
+
+    /// The table at this path.
+    pub(crate) fn table(&self, path: &str) -> Option<TableDescriptor> {
+        self.content.lock().tables.get(&normalize(path)).cloned()
+    }
+
+    /// The table with this id.
+    pub(crate) fn table_by_id(&self, id: u64) -> Option<TableDescriptor> {
+        self.content.lock().tables.values().find(|table| table.id == id).cloned()
+    }
+
+    /// Tables that `select` accepts.
+    pub(crate) fn tables(&self, select: impl Fn(&TableDescriptor) -> bool) -> Vec<TableDescriptor> {
+        self.content.lock().tables.values().filter(|t| select(t)).cloned().collect()
+    }
+
+    pub(crate) fn intents(&self) -> Vec<(u64, Intent)> {
+        self.content.lock().intents.clone()
+    }
+
+    /// The intent of an operation that left a directory at this path.
+    pub(crate) fn leftover(&self, path: &str) -> Option<u64> {
+        let content = self.content.lock();
+        let found = content.intents.iter().find(|(_, intent)| match intent {
+            Intent::Create { path: left } | Intent::Drop { path: left } => left == path,
+            Intent::Rename { .. } | Intent::Files { .. } | Intent::Gone { .. } => false,
+        });
+        found.map(|(id, _)| *id)
+    }
+
+    /// Ids never given out before. They are recorded by the next change of the catalog, so the
+    /// caller makes one before it uses them.
+    pub(crate) fn take_ids(&self, count: u64) -> u64 {
+        let mut content = self.content.lock();
+        let first = content.next_id;
+        content.next_id += count;
+        first
+    }
+}
+
+/// One change of the catalog, all or nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub put: Vec<TableDescriptor>,
+    /// Id and path of the table to forget.
+    pub remove: Option<(u64, String)>,
+    pub intend: Vec<(u64, Intent)>,
+    pub fulfil: Vec<u64>,
+    /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
+    pub lazy: bool,
+}
+
+/// A name that a table had, in this life of the database.
+#[derive(Debug)]
+pub(crate) struct Gone {
+    pub intent: u64,
+    pub path: String,
+    pub since_micros: u64,
+}

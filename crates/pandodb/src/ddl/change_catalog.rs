@@ -1,0 +1,63 @@
+//! Changes of the catalog: durable transactions of its dictionary.
+
+use pando_base::{Result, Seqno};
+use pando_txn::WriteSet;
+use pando_wal::FlushMode;
+
+use crate::catalog::descriptor::{Intent, TableDescriptor, CATALOG, NEXT_ID_KEY};
+use crate::catalog::foreign_key::References;
+use crate::catalog::Change;
+use crate::db::Db;
+use crate::table::writes::State;
+
+impl Db {
+    /// Commits a change of the catalog.
+    pub(crate) fn change_catalog(&self, change: Change) -> Result<Seqno> {
+        let mut writes = WriteSet::new();
+        let next_id = self.catalog.content.lock().next_id;
+        writes.put(CATALOG, NEXT_ID_KEY, &next_id.to_be_bytes());
+        if let Some((id, _)) = &change.remove {
+            writes.delete(CATALOG, &TableDescriptor::key(*id));
+        }
+        for descriptor in &change.put {
+            writes.put(CATALOG, &TableDescriptor::key(descriptor.id), &descriptor.encode());
+        }
+        for (id, intent) in &change.intend {
+            writes.put(CATALOG, &Intent::key(*id), &intent.encode());
+        }
+        for id in &change.fulfil {
+            writes.delete(CATALOG, &Intent::key(*id));
+        }
+        let writes = State { set: writes, ..State::default() };
+        let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
+        self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
+
+        let mut content = self.catalog.content.lock();
+        let (mut is_ddl, mut has_keys) = (false, false);
+        let mut look_at = |table: Option<&TableDescriptor>| {
+            is_ddl |= table.is_some_and(|t| !t.temporary);
+            has_keys |= table.is_some_and(|t| !t.foreign_keys.is_empty());
+        };
+        for descriptor in &change.put {
+            look_at(Some(descriptor));
+            look_at(content.tables.values().find(|t| t.id == descriptor.id));
+        }
+        if let Some((id, path)) = change.remove {
+            look_at(content.tables.remove(&path).as_ref());
+            debug_assert!(content.tables.values().all(|t| t.id != id));
+        }
+        for descriptor in change.put {
+            content.tables.retain(|_, t| t.id != descriptor.id);
+            content.tables.insert(descriptor.path.clone(), descriptor);
+        }
+        if has_keys {
+            content.references = References::of(content.tables.values());
+        }
+        if is_ddl {
+            self.catalog.schema_changed();
+        }
+        content.intents.extend(change.intend);
+        content.intents.retain(|(id, _)| !change.fulfil.contains(id));
+        Ok(published.seqno)
+    }
+}

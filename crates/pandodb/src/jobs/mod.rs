@@ -1,0 +1,4 @@
+//! Background work: flushes and compactions, checkpoints, the log, tables nobody uses.
+
+pub(crate) mod background;
+pub(crate) mod idle;

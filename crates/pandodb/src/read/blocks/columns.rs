@@ -1,0 +1,96 @@
+//! Columns of segments to vectors in the form of the current layout.
+
+use std::sync::Arc;
+
+use pando_column::layout::{Column, Layouts, Value};
+use pando_column::vector::{Strings, Values, Vector};
+use pando_column::Pick;
+use pando_tree::{Columns, Pieces};
+
+use super::want::Want;
+use super::zones::Zones;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct ColumnReader {
+    layouts: Layouts,
+    wants: Vec<Want>,
+    picks: Vec<Pick>,
+}
+
+impl ColumnReader {
+    /// Requires: the wants are of columns that there are.
+    pub(super) fn new(layouts: &Layouts, wants: &[Want]) -> ColumnReader {
+        let pick = |want: &Want| match *want {
+            Want::Stored(position) => Pick::Column(layouts.current().columns[position].id),
+            Want::Key { offset, size } => Pick::Key { offset, size },
+            Want::WholeKey => Pick::WholeKey,
+        };
+        let picks = wants.iter().map(pick).collect();
+        ColumnReader { layouts: layouts.clone(), wants: wants.to_vec(), picks }
+    }
+
+    /// What to read of a segment.
+    pub(super) fn wanted(&self) -> (&Layouts, &[Pick]) {
+        (&self.layouts, &self.picks)
+    }
+
+    /// What is known of the segment that the pieces gave last.
+    pub(super) fn zones<'a>(&'a self, pieces: &'a Pieces) -> Zones<'a> {
+        Zones { layouts: &self.layouts, wants: &self.wants, pieces }
+    }
+
+    /// For each want its vector, from what was read of a segment of `rows` rows. `None`: the segment does not have what
+    /// its layout says.
+    pub(super) fn vectors(&self, rows: usize, columns: Columns) -> Option<Vec<Arc<Vector>>> {
+        let current = self.layouts.current();
+        let version = columns.version.unwrap_or(current.version);
+        let vectors = self.wants.iter().zip(columns.vectors).map(|(want, vector)| match (*want, vector) {
+            (Want::Key { .. } | Want::WholeKey, vector) => vector,
+            (Want::Stored(_), Some(vector)) if version == current.version => Some(vector),
+            (Want::Stored(position), Some(vector)) => {
+                let now = &current.columns[position];
+                let then = self.layouts.get(version)?.columns.iter().find(|column| column.id == now.id)?;
+                Some(if then.ty.size == now.ty.size { vector } else { Arc::new(grown(&vector, then, now)) })
+            }
+            (Want::Stored(position), None) => Some(Arc::new(added(rows, &current.columns[position]))),
+        });
+        vectors.collect()
+    }
+}
+
+/// What rows have that were written before the column was there.
+fn added(rows: usize, column: &Column) -> Vector {
+    match &column.added_with {
+        Some(Value::Bytes(bytes)) => Vector::new(rows, None, Values::Constant(bytes.clone())),
+        Some(Value::Null) | None => Vector::all_null(rows),
+    }
+}
+
+/// Values as the type that the column has now has them.
+fn grown(vector: &Vector, then: &Column, now: &Column) -> Vector {
+    if then.ty.kind.is_counted() {
+        return vector.clone();
+    }
+    let convert = |value: &[u8]| then.ty.convert(value, &now.ty);
+    let values = match vector.values() {
+        // That of NULLs only has no bytes.
+        Values::Constant(value) if value.is_empty() => Values::Constant(Vec::new()),
+        Values::Constant(value) => Values::Constant(convert(value)),
+        Values::Fixed { width, bytes } => Values::Fixed {
+            width: now.ty.size as usize,
+            bytes: bytes.chunks_exact(*width).flat_map(convert).collect(),
+        },
+        Values::Varying(strings) => Values::Varying(converted(strings, convert)),
+        Values::Dictionary { codes, entries } => {
+            Values::Dictionary { codes: codes.clone(), entries: converted(entries, convert) }
+        }
+    };
+    Vector::new(vector.rows(), vector.nulls().cloned(), values)
+}
+
+fn converted(strings: &Strings, convert: impl Fn(&[u8]) -> Vec<u8>) -> Strings {
+    let mut all = Strings::new();
+    (0..strings.len()).for_each(|at| all.push(&convert(strings.get(at))));
+    all
+}

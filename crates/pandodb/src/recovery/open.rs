@@ -1,0 +1,37 @@
+//! Opening a database.
+
+use std::sync::Arc;
+
+use pando_storage::vfs::{RealVfs, Vfs};
+
+use crate::db::options::Options;
+use crate::db::Db;
+use crate::error::Result;
+use crate::recovery::recover;
+
+impl Db {
+    /// Opens (and recovers) the database, or makes a new one where there is none.
+    ///
+    /// Errors: I/O, or corruption of the log or the catalog. A damaged table does not keep the
+    /// database from opening; it gives its error when it is opened.
+    pub fn open(options: Options) -> Result<Arc<Db>> {
+        let vfs: Arc<dyn Vfs> = RealVfs::new(options.direct_io);
+        let log_vfs: Arc<dyn Vfs> = RealVfs::new(false);
+        Db::open_with_vfs(options, vfs, log_vfs)
+    }
+
+    /// As [`Db::open`], on the given file systems for tables and for the log.
+    pub fn open_with_vfs(options: Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs>) -> Result<Arc<Db>> {
+        let mut parts = recover(&options, vfs, log_vfs)?;
+        let (unresolved, private) =
+            (std::mem::take(&mut parts.unresolved), std::mem::take(&mut parts.private));
+        let damaged_keys = std::mem::take(&mut parts.damaged_keys);
+        let db = Db::assemble(options, parts, &unresolved);
+        db.settle_damaged_keys(damaged_keys);
+        db.restore_prepared(unresolved, private)?;
+        db.backups.remove_leftovers(&*db.vfs)?;
+        db.finish_intents();
+        db.background.start(&db)?;
+        Ok(db)
+    }
+}

@@ -1,0 +1,179 @@
+//! CHECK TABLE: every block, and the agreement of a table's dictionaries. OPTIMIZE TABLE.
+
+use std::sync::Arc;
+
+use pando_base::Seqno;
+use pando_column::Shapes;
+
+use crate::db::Db;
+use crate::error::{Error, Result};
+use crate::table::clustering::Clustering;
+use crate::table::{Dict, Table};
+
+/// While CHECK TABLE counts rows, it asks after so many whether to go on.
+const ROWS_BETWEEN_LOOKS: u64 = 4096;
+
+impl Db {
+    /// OPTIMIZE TABLE: pushes everything into the leaves, rewrites them, and gives the space back. Others go
+    /// on meanwhile. `watch` is told the part that is done before each leaf, and says whether to go on.
+    ///
+    /// # Errors
+    /// Those of reading and writing; [`Error::Killed`] if `watch` said so: what was done stays.
+    pub fn compact_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
+        let weight = |dict: &Arc<Dict>| (dict.tree.stats().raw_bytes + 1) as f64;
+        let total: f64 = table.dicts().iter().map(weight).sum();
+        let mut before = 0.0;
+        for dict in table.dicts().iter().filter(|dict| !dict.is_unusable()) {
+            let share = weight(dict) / total;
+            // What was deleted just now is in the active memtable.
+            dict.tree.seal(|| self.wal.last_seqno());
+            let is_whole =
+                dict.tree.compact_all_while(&mut |part| watch((before + share * part).min(1.0)))?;
+            // What was replaced is free only when no checkpoint refers to it.
+            self.checkpoint_dict(dict)?;
+            if !is_whole {
+                return Err(Error::Killed);
+            }
+            before += share;
+        }
+        Ok(())
+    }
+
+    /// CHECK TABLE: reads all of a table: blocks and their checksums, order, counts; then counts the rows of
+    /// every dictionary at one snapshot, which must agree. `watch` is told now and then the part that is done, and
+    /// says whether to go on.
+    ///
+    /// An index that is found damaged, or to have not one entry for each row, becomes unusable (`damaged_keys`), and the check goes on.
+    ///
+    /// # Errors
+    /// The first thing found wrong; [`Error::Killed`] if `watch` said so.
+    pub fn check_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
+        // Reading blocks, then counting rows: each takes about half of the time.
+        let share = 0.5 / table.dicts().len() as f64;
+        let mut before = 0.0;
+        let mut found = None;
+        for (index, dict) in table.dicts().iter().enumerate() {
+            let is_whole = match dict.check_usable() {
+                Ok(()) => {
+                    let mut verify = || dict.tree.verify_while(&mut |part| watch(before + share * part));
+                    // It may be the reading that was bad.
+                    let checked =
+                        verify().or_else(|error| if error.is_damage() { verify() } else { Err(error) });
+                    checked.map_err(Error::from)
+                }
+                Err(error) => Err(error),
+            };
+            match is_whole {
+                Ok(true) => {}
+                Ok(false) => return Err(Error::Killed),
+                Err(error) => self.note_damage(index, dict, error, &mut found)?,
+            }
+            before += share;
+        }
+        self.check_counts(table, share, watch, &mut found)?;
+        found.map_or(Ok(()), Err)
+    }
+
+    /// The second half of a check: every index has an entry for each row, and a clustering index the same rows.
+    fn check_counts(
+        &self,
+        table: &Table,
+        share: f64,
+        watch: &mut dyn FnMut(f64) -> bool,
+        found: &mut Option<Error>,
+    ) -> Result<()> {
+        let mut before = 0.5;
+        let shapes = table.layouts.as_ref().map(|layouts| Shapes::of(layouts));
+        let snapshot = self.snapshots.take();
+        let mut rows = None;
+        let has_clustering = (1..table.dicts().len()).any(|index| !table.clustering(index).is_none());
+        let mut sum = None;
+        for (index, dict) in table.dicts().iter().enumerate().filter(|(_, dict)| !dict.is_unusable()) {
+            let about = rows.unwrap_or_else(|| dict.tree.rows_estimate()).max(1);
+            let mut look = |count| watch(before + share * (count as f64 / about as f64).min(1.0));
+            let rows_in_it = match index {
+                0 if has_clustering => Clustering::Row,
+                _ => table.clustering(index),
+            };
+            let counted = match (rows_in_it, &shapes) {
+                (Clustering::None, _) | (_, None) => {
+                    count_rows(dict, snapshot.seqno(), &mut look).map(|count| (count, None))
+                }
+                (of, Some(shapes)) => sum_rows(dict, of, shapes, snapshot.seqno(), &mut look),
+            };
+            let checked = counted.and_then(|(count, sum_here)| {
+                let expected = *rows.get_or_insert(count);
+                let path = dict.file.path();
+                if count != expected {
+                    let expected = format!("{expected}, one for each row");
+                    return Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into());
+                }
+                if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here {
+                    let what = "rows in a clustering index";
+                    return Err(pando_base::Error::corruption(&path, 0, what, "those of the table", "others").into());
+                }
+                Ok(())
+            });
+            if let Err(error) = checked {
+                self.note_damage(index, dict, error, found)?;
+            }
+            before += share;
+        }
+        Ok(())
+    }
+
+    /// What a check finds in dictionary `index` of a table. Errors: it is not that of an index alone.
+    fn note_damage(&self, index: usize, dict: &Dict, error: Error, found: &mut Option<Error>) -> Result<()> {
+        match &error {
+            Error::Engine(damage) if index > 0 && damage.is_damage() => self.mark_unusable(dict, damage)?,
+            Error::KeyUnusable { .. } => {}
+            _ => return Err(error),
+        }
+        found.get_or_insert(error);
+        Ok(())
+    }
+}
+
+/// Rows that a snapshot sees in a dictionary of rows, or a clustering index: how many, and a sum over their bytes in the current
+/// layout, in which their order does not count. Errors: those of reading; an entry without a row.
+fn sum_rows(
+    dict: &Dict,
+    of: Clustering,
+    shapes: &Shapes,
+    seqno: Seqno,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(u64, Option<u64>)> {
+    let (mut count, mut sum, mut scratch) = (0u64, 0u64, Vec::new());
+    let mut cursor = dict.tree.cursor(seqno);
+    cursor.seek_first()?;
+    while cursor.valid() {
+        if count % ROWS_BETWEEN_LOOKS == 0 && !go_on(count) {
+            return Err(Error::Killed);
+        }
+        let Some((row, _)) = of.split(cursor.value()) else {
+            let path = dict.file.path();
+            let what = "an entry of a clustering index";
+            return Err(pando_base::Error::corruption(&path, 0, what, "a row", "none").into());
+        };
+        let row = shapes.upgrade(row, &mut scratch).unwrap_or(row);
+        sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64(row));
+        count += 1;
+        cursor.next()?;
+    }
+    Ok((count, Some(sum)))
+}
+
+/// Rows of a dictionary that a snapshot sees, counted one by one.
+fn count_rows(dict: &Dict, seqno: Seqno, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
+    let mut count = 0u64;
+    let mut cursor = dict.tree.cursor(seqno);
+    cursor.seek_first()?;
+    while cursor.valid() {
+        if count % ROWS_BETWEEN_LOOKS == 0 && !go_on(count) {
+            return Err(Error::Killed);
+        }
+        count += 1;
+        cursor.next()?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,94 @@
+//! Reading a table's directory without a database, for tools: nothing is written, the log is not
+//! looked at, so what is shown is the last durable checkpoint.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pando_base::{DictId, Metrics, Result, Seqno};
+use pando_column::layout::Layouts;
+use pando_run::{BlockCache, RunContext};
+use pando_storage::vfs::{OpenMode, RealVfs, Vfs};
+use pando_storage::{Superblock, TreeFile};
+use pando_tree::{Horizon, Tree, TreeConfig};
+
+use crate::catalog::descriptor::TableDescriptor;
+use crate::runtime::files::STATUS_FILE;
+
+/// Cache of a tool: enough for one pass.
+const CACHE_BYTES: u64 = 64 << 20;
+
+/// One dictionary of a table, as its file has it.
+#[derive(Debug)]
+pub struct OfflineDict {
+    /// "main", or the index's name.
+    pub name: String,
+    /// Its newest valid superblock.
+    pub superblock: Superblock,
+    /// Its tree.
+    pub tree: Arc<Tree>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Horizon for Nobody {
+    fn snapshots(&self) -> Vec<Seqno> {
+        vec![Seqno::MAX]
+    }
+}
+
+/// What the rows of a table consist of, as `status.pando` of its directory says.
+pub fn layouts_of(dir: &Path) -> Result<Option<Layouts>> {
+    Ok(descriptor_of(&*RealVfs::new(false), dir)?.layouts)
+}
+
+fn descriptor_of(vfs: &dyn Vfs, dir: &Path) -> Result<TableDescriptor> {
+    let status = dir.join(STATUS_FILE);
+    let file = vfs.open(&status, OpenMode::Existing)?;
+    let mut text = vec![0; file.len()? as usize];
+    file.read_exact_at(&mut text, 0)?;
+    TableDescriptor::decode(&status, &text)
+}
+
+/// Opens the dictionaries that `status.pando` of this directory names; each with its own error.
+pub fn open_directory(dir: &Path) -> Result<Vec<(String, Result<OfflineDict>)>> {
+    let vfs: Arc<dyn Vfs> = RealVfs::new(false);
+    let descriptor = descriptor_of(&*vfs, dir)?;
+    let cache = BlockCache::new(CACHE_BYTES, Arc::default());
+    let dicts = descriptor.dictionaries.iter().map(|dictionary| {
+        let path = dir.join(&dictionary.file);
+        let opened = open_one(&vfs, &path, DictId(dictionary.id), &cache);
+        let opened =
+            opened.map(|(superblock, tree)| OfflineDict { name: dictionary.name.clone(), superblock, tree });
+        (dictionary.file.clone(), opened)
+    });
+    Ok(dicts.collect())
+}
+
+fn open_one(
+    vfs: &Arc<dyn Vfs>,
+    path: &Path,
+    id: DictId,
+    cache: &Arc<BlockCache>,
+) -> Result<(Superblock, Arc<Tree>)> {
+    let (file, superblock) = TreeFile::open(vfs, path, id)?;
+    let context = RunContext { file, cache: cache.clone(), metrics: Arc::new(Metrics::default()) };
+    let tree = Tree::open(context, &superblock, TreeConfig::default(), Arc::new(Nobody))?;
+    Ok((superblock, tree))
+}
+
+/// Reads every block of a tree file and checks checksums, order and counts.
+///
+/// # Errors
+/// The first that is wrong.
+pub fn verify_file(path: &Path, dict: u64) -> Result<()> {
+    let vfs: Arc<dyn Vfs> = RealVfs::new(false);
+    let cache = BlockCache::new(CACHE_BYTES, Arc::default());
+    open_one(&vfs, path, DictId(dict), &cache)?.1.verify()
+}
+
+/// Prints the batches of a log file.
+pub fn print_log(path: &Path, out: &mut dyn std::fmt::Write) -> Result<std::fmt::Result> {
+    let vfs = RealVfs::new(false);
+    pando_wal::print(&*vfs, path, out)
+}

@@ -1,0 +1,59 @@
+//! Work of one statement on several threads.
+
+use pando_base::{panics, Accesses};
+
+/// Runs `work` on this thread and on `threads - 1` others, or on as many as the system gives, and returns when all have
+/// ended. Panics as they do, which is contained if it would be here. What they ask of the block cache counts as this thread's.
+pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+    let is_contained = panics::is_contained();
+    std::thread::scope(|scope| {
+        let counted = || (panics::on_behalf(is_contained, &work), Accesses::of_thread());
+        let other = |_| std::thread::Builder::new().spawn_scoped(scope, counted).ok();
+        let others: Vec<_> = (1..threads).map_while(other).collect();
+        let mut results = vec![work()];
+        for other in others {
+            match other.join() {
+                Ok((result, accesses)) => {
+                    accesses.count();
+                    results.push(result);
+                }
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    })
+}
+
+/// How many threads one query may have: as many as there are processors.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_another_thread_is_contained_as_this_threads_would_be() {
+        let mine = std::thread::current().id();
+        let work = || {
+            assert!(panics::is_contained());
+            // The others may be there late.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(std::thread::current().id() == mine, "a bug elsewhere");
+        };
+        let Err(panic) = panics::contain(|| on_threads(2, work)) else { unreachable!() };
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"a bug elsewhere"));
+        assert!(!panics::is_contained());
+    }
+
+    #[test]
+    fn what_other_threads_ask_of_the_cache_counts_as_the_threads_that_waits_for_them() {
+        let before = Accesses::of_thread();
+        let results =
+            on_threads(3, || Accesses { blocks: 5, reads: 2, blocks_ahead: 1, read_time: 7 }.count());
+        let times = results.len() as u64;
+        let all = Accesses { blocks: 5 * times, reads: 2 * times, blocks_ahead: times, read_time: 7 * times };
+        assert_eq!(Accesses::of_thread() - before, all);
+    }
+}

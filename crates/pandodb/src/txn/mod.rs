@@ -1,0 +1,7 @@
+//! Transactions: reads of single keys, locks, commit in one phase and in two.
+
+pub(crate) mod commit;
+pub(crate) mod escalation;
+pub(crate) mod gap_check;
+pub(crate) mod prepared;
+pub(crate) mod transaction;

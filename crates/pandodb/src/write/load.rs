@@ -1,0 +1,395 @@
+//! Bulk loads: many rows into an empty table, encoded, sorted and written by worker threads.
+//!
+//! Life of a load:
+//! 1. [`Txn::begin_load`] locks the table's dictionaries as a whole, if nobody else has any lock or
+//!    uncommitted write there, and looks whether they are empty. Otherwise there is no load, and rows go one by
+//!    one.
+//! 2. The caller hands over batches of rows in the form it has them ([`BulkLoad::submit`]); a worker has
+//!    them encoded ([`RowEncoder`]) into an entry for each dictionary, and the sorters of `pando_load` turn the
+//!    entries into runs. What is on its way takes no more than a quarter of the memory for loads: beyond that
+//!    `submit` waits.
+//! 3. [`Txn::finish_load`] merges and syncs, and adds the runs to the transaction as a spilled level (`spill`).
+//!    From there on they are writes like others: its own reads see them, a mark before them undoes them, a
+//!    commit or a prepared commit adopts them by one record of the log, everything else forgets them.
+//!
+//! What holds:
+//! * Until the finish the transaction has written nothing: who reads in it, reads none of the rows. A caller
+//!   whose statement might, does not load.
+//! * Rows with a key that is there twice are found in the merge: [`LoadEnd::Duplicate`] tells the first, in the
+//!   order of the rows, and nothing has been written. Who has to know of each row at once asks before it
+//!   ([`BulkLoad::admit`]).
+//! * Locking scans of others that come after the beginning find no row, and hold their gaps; the finish waits
+//!   for these, as an insert does, and writes only when nobody holds any.
+//! * The commit moves the runs into the (empty) tree by reference: as leaves, nothing is rewritten.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pando_base::locks::{Condvar, Mutex, MutexGuard};
+use pando_base::planted::{is_planted, Bug};
+use pando_base::DictId;
+use pando_load::{finish, Admission, Admissions, Entries, Finished, Setting, Sorter, Stage, Workers};
+use pando_run::Run;
+
+use crate::db::Db;
+use crate::error::Result;
+use crate::table::spill::Level;
+use crate::table::{Dict, Table};
+use crate::txn::transaction::{LockWait, Txn};
+
+/// Turns batches of rows into entries, on any thread.
+pub trait RowEncoder: Send + Sync {
+    /// Rows as the caller has them.
+    type Batch: Send;
+    /// Adds an entry for each row to each of `entries`, one for each dictionary.
+    ///
+    /// # Errors
+    /// A number that the end of the load tells ([`LoadEnd::Refused`]).
+    fn encode(&self, batch: Self::Batch, entries: &mut [Entries]) -> std::result::Result<(), i32>;
+}
+
+/// A load under way; dropping it gives it up. See the head of this file.
+pub struct BulkLoad<E: RowEncoder + 'static> {
+    table: Arc<Table>,
+    setting: Setting,
+    sorters: Vec<Arc<Sorter>>,
+    encoder: Arc<E>,
+    flow: Arc<Flow>,
+    /// Keys seen, where the caller asks before each row.
+    admissions: Admissions,
+    batches: u64,
+    rows: u64,
+    /// Of these, rows that were inserted one by one before, and undone.
+    rows_counted: u64,
+    /// How many loads the database has.
+    loads: Arc<AtomicU64>,
+}
+
+impl<E: RowEncoder> std::fmt::Debug for BulkLoad<E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BulkLoad").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+/// How a load ended without an operating error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadEnd {
+    /// The rows are written.
+    Loaded,
+    /// Two rows have the same key: of dictionary `index`. Nothing is written.
+    Duplicate {
+        /// The dictionary.
+        index: usize,
+        /// The key.
+        key: Vec<u8>,
+        /// The value of the row that came second.
+        value: Vec<u8>,
+        /// The value of the row that came first.
+        existing: Vec<u8>,
+    },
+    /// The encoder refused a row.
+    Refused(i32),
+    /// The caller gave it up.
+    Cancelled,
+}
+
+/// Batches between `submit` and the sorters.
+#[derive(Debug, Default)]
+struct Flow {
+    state: Mutex<FlowState>,
+    moved: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct FlowState {
+    bytes: u64,
+    batches: usize,
+    refused: Option<i32>,
+}
+
+impl Flow {
+    fn arrived(&self, bytes: u64, result: std::result::Result<(), i32>, setting: &Setting) {
+        let mut state = self.state.lock();
+        state.bytes -= bytes;
+        state.batches -= 1;
+        if let Err(code) = result {
+            state.refused.get_or_insert(code);
+            setting.cancelled.store(true, Ordering::Release);
+        }
+        drop(state);
+        self.moved.notify_all();
+    }
+}
+
+impl Txn {
+    /// Begins a load of a table in which there is nothing; `None` if there is something, or if others are at
+    /// work in it. `unique[i]` says whether keys of dictionary `i` could be equal.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn begin_load<E: RowEncoder>(
+        &mut self,
+        table: &Arc<Table>,
+        unique: &[bool],
+        encoder: E,
+    ) -> Result<Option<BulkLoad<E>>> {
+        assert_eq!(unique.len(), table.dicts().len(), "each dictionary is told of");
+        // An index that is being built would miss the rows.
+        if !table.is_writable()
+            || table.has_unusable()
+            || !table.building.is_empty()
+            || !self.lock_whole(table)
+            || !self.is_empty_here(table)?
+        {
+            return Ok(None);
+        }
+        // From here on others see that somebody writes.
+        table.dicts().iter().for_each(|dict| self.touch(dict));
+        let db = &self.db;
+        let loads = db.loads.clone();
+        let others = loads.fetch_add(1, Ordering::AcqRel);
+        let setting = Setting {
+            workers: db.load_workers(),
+            memory: db.load_memory.clone(),
+            cancelled: Arc::new(AtomicBool::new(false)),
+            stages: db.load_stages.clone(),
+        };
+        // Three quarters for chunks, the rest for what is on its way.
+        let share = (unique.len() as u64 + 1) * (others + 1);
+        let sorter = |(dict, unique): (&Arc<Dict>, &bool)| Sorter::new(&dict.tree, &setting, *unique, share);
+        let sorters = table.dicts().iter().zip(unique).map(sorter).collect();
+        Ok(Some(BulkLoad {
+            table: table.clone(),
+            sorters,
+            encoder: Arc::new(encoder),
+            flow: Arc::new(Flow::default()),
+            admissions: Admissions::new(unique.len(), &db.load_memory),
+            batches: 0,
+            rows: 0,
+            rows_counted: 0,
+            setting,
+            loads,
+        }))
+    }
+
+    /// Locks all keys of all dictionaries, if nobody else has a lock or uncommitted writes there.
+    fn lock_whole(&mut self, table: &Table) -> bool {
+        let dicts: Vec<DictId> = table.dicts().iter().map(|dict| dict.id).collect();
+        let is_alone = |txn: &Txn| {
+            let nobody_writes = |dict: &Arc<Dict>| dict.writers.others(&txn.writes).is_empty();
+            let nobody_locks = !txn.db.locks.others_hold_any(&txn.handle, &dicts);
+            is_planted(Bug::LoadBesideOthers) || table.dicts().iter().all(nobody_writes) && nobody_locks
+        };
+        if !is_alone(self) {
+            return false;
+        }
+        dicts.iter().for_each(|dict| self.db.locks.lock_all(&self.handle, *dict));
+        // What others got before they could meet the lock is seen now. If there is something, the lock stays:
+        // rows go one by one, and this transaction needs most keys anyway.
+        is_alone(self)
+    }
+
+    /// Whether no row is in the table, committed or of this transaction. Requires the lock of the whole.
+    fn is_empty_here(&self, table: &Table) -> Result<bool> {
+        let state = self.writes.read();
+        for dict in table.dicts() {
+            if state.set.keys(dict.id) > 0 || state.has_spilled(dict.id) {
+                return Ok(false);
+            }
+            let mut cursor = dict.tree.cursor(pando_base::Seqno::MAX);
+            cursor.seek_first()?;
+            if cursor.valid() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends a load. `watch` is called every few milliseconds with the part that is done, and says whether to go
+    /// on. Whatever comes back, the load is over; the rows are written only if it says so.
+    ///
+    /// # Errors
+    /// Those of reading, writing and syncing, and of waiting for gaps of others.
+    pub fn finish_load<E: RowEncoder>(
+        &mut self,
+        mut load: BulkLoad<E>,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<LoadEnd> {
+        load.settle(watch);
+        let cancelled = load.setting.cancelled.clone();
+        let mut look = |part: f64| {
+            if !watch(part) {
+                cancelled.store(true, Ordering::Release);
+            }
+        };
+        let finished = finish(&load.sorters, &load.setting, &mut look);
+        if let Some(code) = load.flow.state.lock().refused {
+            return Ok(LoadEnd::Refused(code));
+        }
+        let runs = match finished? {
+            Finished::Runs(runs) => runs,
+            Finished::Duplicate(index, found) => {
+                let (key, value, existing) = (found.key, found.value, found.existing);
+                return Ok(LoadEnd::Duplicate { index, key, value, existing });
+            }
+            Finished::Cancelled => return Ok(LoadEnd::Cancelled),
+        };
+        self.add_loaded(&load.table, runs, load.rows)?;
+        self.db.metrics.rows_inserted.add(load.rows.saturating_sub(load.rows_counted));
+        self.db.metrics.rows_loaded.add(load.rows);
+        self.db.metrics.loads.add(1);
+        Ok(LoadEnd::Loaded)
+    }
+
+    /// Makes runs the transaction's newest writes: all at once, when no gap of others is in the way.
+    fn add_loaded(&mut self, table: &Arc<Table>, runs: Vec<Vec<Arc<Run>>>, rows: u64) -> Result<()> {
+        let parts = table.dicts().iter().cloned().zip(runs).filter(|(_, runs)| !runs.is_empty());
+        let mut parts: Vec<(Arc<Dict>, Vec<Arc<Run>>)> = parts.collect();
+        parts.sort_by_key(|(dict, _)| dict.id);
+        if parts.is_empty() {
+            return Ok(());
+        }
+        // What was written before to other tables comes first.
+        self.writes.spill(self.touched(), true, self.db.spill_threads(), &self.db.metrics)?;
+        loop {
+            let mut state = self.writes.write();
+            let gap = |(dict, _): &(Arc<Dict>, _)| {
+                Some((dict.clone(), self.db.locks.gap_of_others(&self.handle, dict.id)?))
+            };
+            let Some((dict, key)) = parts.iter().find_map(gap) else {
+                let from = state.set.mark();
+                state.set.pass(rows);
+                let to = state.set.mark();
+                state.levels.push(Arc::new(Level::loaded(from, to, parts)));
+                state.net_rows.add(table.rows().id, i64::try_from(rows).unwrap_or(i64::MAX));
+                state.changes += 1;
+                self.handle.set_weight(state.set.ops() + 1);
+                return Ok(());
+            };
+            drop(state);
+            self.wait_for_gaps(&dict, &key, LockWait::Default)?;
+        }
+    }
+}
+
+impl<E: RowEncoder> BulkLoad<E> {
+    /// Hands over a batch of `rows` rows that takes `bytes` of memory. Waits while too much is on its way,
+    /// but not once the load is bound to fail; false then: its end says why.
+    pub fn submit(&mut self, batch: E::Batch, rows: u64, bytes: u64) -> bool {
+        let limit = self.setting.memory.limit() / 4;
+        let most = 2 * self.setting.workers.parallelism();
+        let mut state = self.flow.state.lock();
+        while state.batches > 0 && (state.bytes + bytes > limit || state.batches > 4 * most) {
+            self.flow.moved.wait(&mut state);
+        }
+        state.bytes += bytes;
+        state.batches += 1;
+        drop(state);
+        let number = self.batches;
+        self.batches += 1;
+        self.rows += rows;
+        let (encoder, flow, setting) = (self.encoder.clone(), self.flow.clone(), self.setting.clone());
+        let sorters = self.sorters.clone();
+        self.setting.workers.run(Box::new(move || {
+            let mut entries: Vec<Entries> = sorters.iter().map(|s| s.new_batch(rows as usize)).collect();
+            let stages = setting.stages.clone();
+            let given_up = setting.cancelled.load(Ordering::Acquire);
+            let encode = || if given_up { Ok(()) } else { encoder.encode(batch, &mut entries) };
+            let result = stages.time(Stage::Encode, encode);
+            for (sorter, entries) in sorters.iter().zip(entries) {
+                sorter.add(number, entries);
+            }
+            // Sorters count their own tasks: nothing is missed between here and there.
+            flow.arrived(bytes, result, &setting);
+        }));
+        !self.setting.cancelled.load(Ordering::Acquire)
+    }
+
+    /// For a caller that has to know of each row at once whether its keys are there: asks for a row before it is
+    /// added to a batch, with all keys that must be alone in their dictionaries.
+    pub fn admit<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])> + Clone) -> Admission {
+        self.admissions.admit(keys)
+    }
+
+    /// The first `rows` rows were inserted one by one before, and undone: they are counted already.
+    pub fn set_counted(&mut self, rows: u64) {
+        self.rows_counted = rows;
+    }
+
+    /// The encoder.
+    pub fn encoder(&self) -> &E {
+        &self.encoder
+    }
+
+    /// Rows handed over so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Waits until all batches have reached the sorters.
+    fn settle(&mut self, watch: &mut dyn FnMut(f64) -> bool) {
+        if !watch(0.0) {
+            self.setting.cancelled.store(true, Ordering::Release);
+        }
+        let mut state = self.flow.state.lock();
+        while state.batches > 0 {
+            self.flow.moved.wait_for(&mut state, Duration::from_millis(50));
+            let go_on = MutexGuard::unlocked(&mut state, || watch(0.0));
+            if !go_on {
+                self.setting.cancelled.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl<E: RowEncoder> Drop for BulkLoad<E> {
+    fn drop(&mut self) {
+        // Tasks still to come end at once; they hold what they need.
+        self.setting.cancelled.store(true, Ordering::Release);
+        let mut state = self.flow.state.lock();
+        while state.batches > 0 {
+            self.flow.moved.wait(&mut state);
+        }
+        drop(state);
+        self.loads.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Db {
+    /// Who does the work of loads and of building indexes.
+    pub fn load_workers(&self) -> Arc<dyn Workers> {
+        match &self.load_pool {
+            Some(pool) => pool.clone(),
+            None => Arc::new(pando_load::Inline),
+        }
+    }
+
+    /// How many threads may spill writes of one transaction; none but its own where nothing runs in the background.
+    pub(crate) fn spill_threads(&self) -> usize {
+        self.load_pool.as_ref().map_or(1, |pool| pool.parallelism())
+    }
+
+    /// The memory that all loads share.
+    pub fn load_memory(&self) -> Arc<pando_load::Memory> {
+        self.load_memory.clone()
+    }
+
+    /// Changes it.
+    pub fn set_load_memory(&self, bytes: u64) {
+        self.load_memory.set_limit(bytes);
+    }
+
+    /// Puts what loads have cost into the counters.
+    pub(crate) fn note_load_stages(&self) {
+        let stages = &self.load_stages;
+        let micros = |stage| stages.nanos(stage) / 1000;
+        self.metrics.load_encode_time.set(micros(Stage::Encode));
+        self.metrics.load_sort_time.set(micros(Stage::Sort));
+        self.metrics.load_spill_time.set(micros(Stage::Spill));
+        self.metrics.load_write_time.set(micros(Stage::Write));
+        self.metrics.load_merge_time.set(micros(Stage::Merge));
+        self.metrics.load_sync_time.set(micros(Stage::Sync));
+        self.metrics.load_spilled_bytes.set(stages.spilled_bytes());
+    }
+}

@@ -1,0 +1,5 @@
+//! Writing rows: one by one, and bulk loads.
+
+pub(crate) mod building_ops;
+pub(crate) mod load;
+pub(crate) mod rows;

@@ -1,0 +1,323 @@
+//! A backup is one moment of the database, whatever goes on while it is copied.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{disk, fill, options, spec, Lines};
+use pando_storage::vfs::OpenMode;
+use pandodb::{
+    adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, Txn, Vfs,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+const ME: u64 = 7;
+const COPY: &str = "/copy";
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options_at(base: &str) -> Options {
+    let mut options = options(&Lines::default());
+    options.base_dir = base.into();
+    options.engine_dir = Path::new(base).join(".pando");
+    options.write_set_bytes = 6000;
+    options
+}
+
+fn open_at(vfs: &Arc<SimVfs>, base: &str) -> Arc<Db> {
+    let files: Arc<dyn Vfs> = vfs.clone();
+    Db::open_with_vfs(options_at(base), files.clone(), files).unwrap()
+}
+
+/// The copier: the log at once, then file after file.
+struct Copier {
+    vfs: Arc<dyn Vfs>,
+    adopted: Adopted,
+    left: Vec<BackupFile>,
+}
+
+impl Copier {
+    fn begin(vfs: &Arc<SimVfs>, db: &Db) -> Copier {
+        let vfs: Arc<dyn Vfs> = vfs.clone();
+        let dir = Path::new(COPY).join(".pando");
+        vfs.create_dir_all(&dir).unwrap();
+        for file in db.backup_log(ME).unwrap() {
+            let to = dir.join(file.path.file_name().unwrap());
+            let mut bytes = vec![0; file.bytes as usize];
+            vfs.open(&file.path, OpenMode::Existing).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+            vfs.open(&to, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
+        }
+        db.backup_log_done(ME).unwrap();
+        let adopted = adopted_by_log(&vfs, &dir).unwrap();
+        Copier { vfs, adopted, left: db.backup_list(ME).unwrap().files }
+    }
+
+    fn copy_one(&mut self, db: &Arc<Db>, which: usize) {
+        let file = self.left.swap_remove(which);
+        let source = db.backup_file(ME, file.dict).unwrap();
+        let copy = PinnedCopy::open(&self.vfs, &source.path, &source.superblock, &self.adopted).unwrap();
+        let dir: PathBuf = match file.table.is_empty() {
+            true => Path::new(COPY).join(".pando"),
+            false => Path::new(COPY).join(format!("{}.pando", file.table)),
+        };
+        self.vfs.create_dir_all(&dir).unwrap();
+        let from = self.vfs.open(&source.path, OpenMode::Existing).unwrap();
+        let to = self.vfs.open(&dir.join(&file.file), OpenMode::Create).unwrap();
+        to.set_len(copy.file_bytes).unwrap();
+        for (offset, page) in &copy.slots {
+            to.write_at(page, *offset).unwrap();
+        }
+        for place in &copy.places {
+            let mut bytes = vec![0; place.len as usize];
+            from.read_exact_at(&mut bytes, place.offset).unwrap();
+            to.write_at(&bytes, place.offset).unwrap();
+        }
+        db.backup_file_done(ME, file.dict).unwrap();
+    }
+}
+
+/// A database and what it should have.
+struct World {
+    vfs: Arc<SimVfs>,
+    db: Arc<Db>,
+    rng: ChaCha8Rng,
+    tables: BTreeMap<String, Rows>,
+    /// Prepared and not resolved: by name, what it has changed in which table.
+    prepared: Vec<(String, String, Rows)>,
+    next: u32,
+}
+
+fn key(n: u32) -> Vec<u8> {
+    format!("{n:08}").into_bytes()
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let vfs = disk(seed);
+        let db = open_at(&vfs, "/data");
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut world = World { vfs, db, rng, tables: BTreeMap::new(), prepared: Vec::new(), next: 0 };
+        (0..4).for_each(|_| world.create());
+        world
+    }
+
+    fn new_name(&mut self) -> String {
+        self.next += 1;
+        format!("./db/t{}", self.next)
+    }
+
+    fn create(&mut self) {
+        let path = self.new_name();
+        self.db.create_table(&spec(&path)).unwrap();
+        self.tables.insert(path, Rows::new());
+    }
+
+    fn is_in_doubt(&self, path: &str) -> bool {
+        self.prepared.iter().any(|(_, of, _)| of == path)
+    }
+
+    fn pick(&mut self) -> String {
+        let at = self.rng.random_range(0..self.tables.len());
+        self.tables.keys().nth(at).unwrap().clone()
+    }
+
+    /// A transaction with up to so many writes in a table, and what it writes.
+    fn write(&mut self, path: &str, most: u32) -> (Txn, Rows) {
+        let table = self.db.open_table(path).unwrap();
+        let mut txn = self.db.begin();
+        let mut rows = Rows::new();
+        for _ in 0..self.rng.random_range(1..=most) {
+            let (n, version) = (self.rng.random_range(0..400), self.rng.random::<u32>());
+            let value = format!("{version} of {n}").into_bytes();
+            for dict in 0..2 {
+                txn.put(&table, dict, &key(n), &value, LockWait::NoWait).unwrap();
+            }
+            rows.insert(key(n), value);
+        }
+        (txn, rows)
+    }
+
+    fn step(&mut self) {
+        let path = self.pick();
+        let is_in_doubt = self.is_in_doubt(&path);
+        match self.rng.random_range(0..24) {
+            0..=9 if !is_in_doubt => {
+                let most = if self.rng.random_bool(0.2) { 300 } else { 20 };
+                let (mut txn, rows) = self.write(&path, most);
+                if self.rng.random_bool(0.1) {
+                    txn.rollback();
+                } else {
+                    txn.commit().unwrap();
+                    self.tables.get_mut(&path).unwrap().extend(rows);
+                }
+            }
+            10 if !is_in_doubt => {
+                let (mut txn, rows) = self.write(&path, 300);
+                self.next += 1;
+                let xid = format!("x{}", self.next);
+                txn.prepare(xid.as_bytes()).unwrap();
+                txn.detach();
+                self.prepared.push((xid, path, rows));
+            }
+            11 | 12 if !self.prepared.is_empty() => {
+                let (xid, path, rows) = self.prepared.swap_remove(0);
+                if self.rng.random_bool(0.5) {
+                    assert!(self.db.commit_by_xid(xid.as_bytes()).unwrap());
+                    self.tables.get_mut(&path).unwrap().extend(rows);
+                } else {
+                    assert!(self.db.rollback_by_xid(xid.as_bytes()).unwrap());
+                }
+            }
+            13..=15 => self.db.run_jobs().unwrap(),
+            16..=18 => self.db.checkpoint().unwrap(),
+            19 if !is_in_doubt => {
+                self.db.truncate_table(&path).unwrap();
+                self.tables.get_mut(&path).unwrap().clear();
+            }
+            20 if !is_in_doubt => {
+                self.db.drop_table(&path).unwrap();
+                self.tables.remove(&path);
+                self.create();
+            }
+            21 if !is_in_doubt => {
+                let to = self.new_name();
+                self.db.rename_table(&path, &to).unwrap();
+                let rows = self.tables.remove(&path).unwrap();
+                self.tables.insert(to, rows);
+                // Another one gets the old name.
+                self.db.create_table(&spec(&path)).unwrap();
+                self.tables.insert(path, Rows::new());
+            }
+            _ => self.db.tick(),
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.db.close().unwrap();
+        self.db = open_at(&self.vfs, "/data");
+    }
+}
+
+fn content(db: &Arc<Db>, path: &str) -> Rows {
+    let table = db.open_table(path).unwrap();
+    db.check_table(&table, &mut |_| true).unwrap();
+    let mut txn = db.begin();
+    let mut cursor = txn.cursor(&table, 0);
+    cursor.seek_first(&mut txn, ReadMode::Latest).unwrap();
+    let mut rows = Rows::new();
+    while cursor.valid() {
+        rows.insert(cursor.key().to_vec(), cursor.value().to_vec());
+        cursor.next(&mut txn).unwrap();
+    }
+    rows
+}
+
+#[test]
+fn a_copy_is_the_moment_of_the_pin_whatever_goes_on_meanwhile() {
+    let (mut spilled, mut in_doubt) = (0, 0);
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        (0..world.rng.random_range(1..80)).for_each(|_| world.step());
+        if world.rng.random_bool(0.3) {
+            // Most tables are not open when it begins.
+            world.reopen();
+        }
+        world.db.arm_backup(ME).unwrap();
+        assert!(world.db.pin_backup());
+        let (tables, prepared) = (world.tables.clone(), world.prepared.clone());
+        (0..world.rng.random_range(0..10)).for_each(|_| world.step());
+        let mut copier = Copier::begin(&world.vfs, &world.db);
+        while !copier.left.is_empty() {
+            (0..world.rng.random_range(0..12)).for_each(|_| world.step());
+            let which = world.rng.random_range(0..copier.left.len());
+            copier.copy_one(&world.db, which);
+        }
+        world.db.end_backup(ME);
+        let kept = Path::new("/data/.pando/backup");
+        assert!(!world.vfs.exists(kept).unwrap() || world.vfs.read_dir(kept).unwrap().is_empty());
+
+        let copy = open_at(&world.vfs, COPY);
+        let mut found: Vec<_> = copy.report_prepared(1000);
+        let mut expected: Vec<_> = prepared.iter().map(|(xid, ..)| xid.clone().into_bytes()).collect();
+        found.sort();
+        expected.sort();
+        assert_eq!(found, expected, "seed {seed}");
+        let mut tables = tables;
+        for (at, (xid, path, rows)) in prepared.into_iter().enumerate() {
+            if at % 2 == 0 {
+                assert!(copy.commit_by_xid(xid.as_bytes()).unwrap());
+                tables.get_mut(&path).unwrap().extend(rows);
+                in_doubt += 1;
+            } else {
+                assert!(copy.rollback_by_xid(xid.as_bytes()).unwrap());
+            }
+        }
+        for (path, rows) in &tables {
+            assert_eq!(&content(&copy, path), rows, "seed {seed}, {path}");
+        }
+        for (path, rows) in &world.tables {
+            assert_eq!(&content(&world.db, path), rows, "seed {seed}, {path} of the original");
+        }
+        spilled += world.db.metrics().spills.get();
+    }
+    assert!(spilled > 0 && in_doubt > 0);
+}
+
+#[test]
+fn a_pin_holds_space_and_log_until_it_is_copied_or_its_session_ends() {
+    let vfs = disk(1);
+    let db = open_at(&vfs, "/data");
+    db.create_table(&spec("./db/t")).unwrap();
+    let write = |times: u32| {
+        for _ in 0..times {
+            fill(&db, "./db/t", 0..300).unwrap();
+            db.run_jobs().unwrap();
+            db.checkpoint().unwrap();
+        }
+    };
+    let held = || db.metrics().backup_held_bytes.get();
+    write(3);
+    db.arm_backup(ME).unwrap();
+    assert!(db.pin_backup());
+    assert_eq!(held(), 0);
+    write(5);
+    let after_five = held();
+    assert!(after_five > 0);
+    // What came later is not held: the longer a backup takes, the more it does not hold.
+    write(40);
+    assert_eq!(held(), after_five);
+    assert!(db.arm_backup(8).is_err(), "one at a time");
+    assert!(db.backup_list(8).is_err());
+    let log = db.backup_log(ME).unwrap();
+    assert!(log.iter().all(|file| vfs.exists(&file.path).unwrap()));
+    db.end_backup(8);
+    assert!(db.has_backup());
+    db.end_backup(ME);
+    assert_eq!(held(), 0);
+    db.checkpoint().unwrap();
+    assert!(log.iter().any(|file| !vfs.exists(&file.path).unwrap()), "the log is trimmed again");
+    db.arm_backup(8).unwrap();
+}
+
+#[test]
+fn files_that_a_backup_kept_are_gone_after_a_crash() {
+    let vfs = disk(1);
+    let db = open_at(&vfs, "/data");
+    db.create_table(&spec("./db/t")).unwrap();
+    fill(&db, "./db/t", 0..300).unwrap();
+    db.checkpoint().unwrap();
+    db.arm_backup(ME).unwrap();
+    assert!(db.pin_backup());
+    db.drop_table("./db/t").unwrap();
+    let kept = Path::new("/data/.pando/backup");
+    assert_eq!(vfs.read_dir(kept).unwrap().len(), 2);
+    db.abandon();
+    drop(db);
+    let vfs = vfs.crash();
+    let _db = open_at(&vfs, "/data");
+    assert!(!vfs.exists(kept).unwrap());
+}

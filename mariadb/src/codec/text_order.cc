@@ -1,0 +1,269 @@
+#include "text_order.h"
+
+namespace pando {
+
+/* Weights that one byte of a string can give at most, in bytes: the longest expansions known are 18
+   weights of two bytes for a character of three bytes; the server's own limit is 24 weights. */
+static const size_t WEIGHT_BYTES_PER_BYTE= 24;
+
+static const uint NO_LIMIT= 0xfffffff;
+
+/* Collations whose weights are the bytes of the string. In UTF-8 the order of bytes is the order of
+   code points, which is what the binary collations of Unicode compare. */
+static bool compares_bytes(CHARSET_INFO *collation)
+{
+  if (collation == &my_charset_bin)
+    return true;
+  if (!(collation->state & MY_CS_BINSORT) || collation->mbminlen != 1)
+    return false;
+  return collation->mbmaxlen == 1 || (collation->state & MY_CS_UNICODE);
+}
+
+bool groups_by_filling(const Field *field)
+{
+  if (field->real_type() != MYSQL_TYPE_STRING)
+    return false;
+  const uint state= field->charset()->state;
+  return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
+}
+
+void Text_order::init(CHARSET_INFO *collation)
+{
+  m_collation= collation;
+  m_bytes= compares_bytes(collation);
+  m_level_count= 0;
+  /* These compare codes, but their strnxfrm gives the order of strokes. */
+  m_is_big5= !(collation->state & MY_CS_BINSORT) && !strcmp(collation->cs_name.str, "big5");
+  /* And this one compares only up to the first zero. */
+  m_ends_at_zero= (collation->state & MY_CS_NOPAD) && !m_bytes && !strcmp(collation->cs_name.str, "tis620");
+  const bool no_pad= collation == &my_charset_bin || (collation->state & MY_CS_NOPAD);
+  if (collation->state & MY_CS_STRNXFRM_BAD_NWEIGHTS)
+  {
+    /* The two Czech collations of old: they drop trailing spaces, then compare all passes to the end. */
+    m_trim= true;
+    add_level(0, false);
+    return;
+  }
+  uint levels= collation->levels_for_order;
+  if (levels <= 1)
+  {
+    add_level(0, !no_pad);
+    return;
+  }
+  /* Only the first level of a NO PAD collation is compared without padding. */
+  for (uint level= 0; level < LEVELS_MAX; level++)
+    if (levels & (1U << level))
+      add_level(MY_STRXFRM_LEVEL1 << level, !(no_pad && level == 0));
+}
+
+void Text_order::add_level(uint flag, bool padded)
+{
+  Level *level= &m_levels[m_level_count++];
+  level->flag= flag;
+  level->padded= padded;
+  if (!padded || m_bytes)
+    return;
+  uchar space[MY_CS_MBMAXLEN];
+  int size= my_ci_wc_mb(m_collation, ' ', space, space + sizeof(space));
+  DBUG_ASSERT(size > 0);
+  level->space_size= uint(m_collation->coll->strnxfrm(m_collation, level->space, SPACE_MAX, NO_LIMIT,
+                                                      space, size_t(size), flag));
+  DBUG_ASSERT(level->space_size > 0);
+}
+
+/* Characters of two bytes as they are, others by the collation's table. */
+size_t Text_order::weights_by_code(const uchar *text, size_t size, uchar *to) const
+{
+  const char *at= reinterpret_cast<const char *>(text), *end= at + size;
+  uchar *begin= to;
+  while (at < end)
+  {
+    if (my_ismbchar(m_collation, at, end))
+    {
+      *to++= uchar(*at++);
+      *to++= uchar(*at++);
+    }
+    else
+      *to++= m_collation->sort_order[uchar(*at++)];
+  }
+  return size_t(to - begin);
+}
+
+/* The weights are in m_weights until the next call. */
+size_t Text_order::weights(const Level &level, const uchar *text, size_t size)
+{
+  size_t room= size * WEIGHT_BYTES_PER_BYTE + 64;
+  m_weights.clear();
+  if (m_is_big5)
+    return weights_by_code(text, size, m_weights.reserve(room));
+  return m_collation->coll->strnxfrm(m_collation, m_weights.reserve(room), room, NO_LIMIT, text, size,
+                                     level.flag);
+}
+
+void Text_order::encode(Bytes *out, const uchar *text, size_t size)
+{
+  if (m_trim || (m_levels[0].padded && m_level_count == 1))
+    size= my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(text), size);
+  if (m_ends_at_zero)
+    size= strnlen(reinterpret_cast<const char *>(text), size);
+  for (uint i= 0; i < m_level_count; i++)
+  {
+    const Level &level= m_levels[i];
+    const uchar *from= text;
+    size_t from_size= size;
+    if (!m_bytes)
+    {
+      from_size= weights(level, text, size);
+      from= m_weights.data();
+    }
+    if (level.padded)
+      encode_padded(out, level, from, from_size);
+    else
+      encode_ended(out, from, from_size);
+  }
+}
+
+size_t Text_order::encoded_max(size_t size) const
+{
+  static const size_t WEIGHTS_OF_CHARACTER= 4;
+  const size_t chars= size / m_collation->mbmaxlen + 1;
+  size_t all= 0;
+  for (uint i= 0; i < m_level_count; i++)
+  {
+    const Level &level= m_levels[i];
+    const size_t unit= level.space_size;
+    size_t weights= size;
+    if (m_trim)
+      weights= 4 * size + 4;
+    else if (!m_bytes && (m_collation->state & MY_CS_NON1TO1))
+      weights= chars * WEIGHTS_OF_CHARACTER * MY_MAX(unit, 2);
+    else if (!m_bytes)
+      weights= MY_MAX(size, chars * unit);
+    all+= level.padded ? weights + weights / unit + unit + 1 : 2 * weights + 2;
+  }
+  return all;
+}
+
+/* How `weights` compares with spaces without end: 1 below, 3 above. Not all of them are spaces. */
+static uchar compare_with_spaces(const uchar *weights, const uchar *end, const uchar *space, uint space_size)
+{
+  while (true)
+  {
+    DBUG_ASSERT(weights < end);
+    size_t size= MY_MIN(size_t(end - weights), size_t(space_size));
+    int order= memcmp(weights, space, size);
+    if (order)
+      return order < 0 ? 1 : 3;
+    weights+= size;
+    if (weights >= end)
+      return 3;
+  }
+}
+
+void Text_order::encode_padded(Bytes *out, const Level &level, const uchar *weights, size_t size)
+{
+  const uint unit= level.space_size;
+  while (size >= unit && size % unit == 0 && !memcmp(weights + size - unit, level.space, unit))
+    size-= unit;
+  const uchar *end= weights + size;
+  if (unit == 1)
+  {
+    const uchar space= level.space[0];
+    while (weights < end)
+    {
+      const uchar *next= static_cast<const uchar *>(memchr(weights, space, size_t(end - weights)));
+      const uchar *stop= next ? next + 1 : end;
+      out->append(weights, size_t(stop - weights));
+      weights= stop;
+      if (next)
+        out->append_byte(compare_with_spaces(weights, end, level.space, 1));
+    }
+  }
+  else
+  {
+    while (weights < end)
+    {
+      size_t step= MY_MIN(size_t(end - weights), size_t(unit));
+      bool is_space= step == unit && !memcmp(weights, level.space, unit);
+      out->append(weights, step);
+      weights+= step;
+      if (is_space)
+        out->append_byte(compare_with_spaces(weights, end, level.space, unit));
+    }
+  }
+  out->append(level.space, unit);
+  out->append_byte(2);
+}
+
+void Text_order::encode_ended(Bytes *out, const uchar *weights, size_t size)
+{
+  const uchar *end= weights + size;
+  while (weights < end)
+  {
+    const uchar *zero= static_cast<const uchar *>(memchr(weights, 0, size_t(end - weights)));
+    const uchar *stop= zero ? zero + 1 : end;
+    out->append(weights, size_t(stop - weights));
+    weights= stop;
+    if (zero)
+      out->append_byte(0xff);
+  }
+  out->append_byte(0);
+  out->append_byte(1);
+}
+
+bool Text_order::decode(Reader *reader, uchar mask, Bytes *out) const
+{
+  for (uint i= 0; i < m_level_count; i++)
+  {
+    const Level &level= m_levels[i];
+    if (!(level.padded ? decode_padded(reader, mask, level, out) : decode_ended(reader, mask, out)))
+      return false;
+  }
+  return true;
+}
+
+bool Text_order::decode_padded(Reader *reader, uchar mask, const Level &level, Bytes *out)
+{
+  const uint unit= level.space_size;
+  uchar space[SPACE_MAX];
+  for (uint i= 0; i < unit; i++)
+    space[i]= level.space[i] ^ mask;
+  const uchar *weight;
+  while (reader->take(unit, &weight))
+  {
+    bool is_space= !memcmp(weight, space, unit);
+    if (is_space)
+    {
+      const uchar *marker;
+      if (!reader->take(1, &marker))
+        return false;
+      if ((*marker ^ mask) == 2)
+        return true;
+    }
+    if (out)
+      for (uint i= 0; i < unit; i++)
+        out->append_byte(weight[i] ^ mask);
+  }
+  return false;
+}
+
+bool Text_order::decode_ended(Reader *reader, uchar mask, Bytes *out)
+{
+  const uchar *byte;
+  while (reader->take(1, &byte))
+  {
+    uchar value= *byte ^ mask;
+    if (value == 0)
+    {
+      if (!reader->take(1, &byte))
+        return false;
+      if ((*byte ^ mask) == 1)
+        return true;
+    }
+    if (out)
+      out->append_byte(value);
+  }
+  return false;
+}
+
+} // namespace pando

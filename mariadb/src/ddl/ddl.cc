@@ -1,0 +1,112 @@
+/* Creating, dropping, renaming and emptying tables. */
+#include "definition.h"
+#include "foreign_key_ddl.h"
+#include "related_table.h"
+#include "ha_pando.h"
+#include "row_layout.h"
+
+using namespace pando;
+
+namespace pando {
+
+/* COMPRESSION: in the order of PandoCompression. */
+ha_create_table_option table_options[]=
+{
+  HA_TOPTION_ENUM("COMPRESSION", compression, "ZSTD,LZ4,NONE", 0),
+  HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 3, 1, 19, 1),
+  HA_TOPTION_END
+};
+
+ha_create_table_option index_options[]=
+{
+  HA_IOPTION_BOOL("CLUSTERING", clustering, 0),
+  HA_IOPTION_END
+};
+
+} // namespace pando
+
+/* Tables are below the data directory; who asked for another place is told. */
+static void warn_of_directories(THD *thd, const HA_CREATE_INFO *info)
+{
+  if (info->data_file_name)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
+                        ER_THD(thd, WARN_OPTION_IGNORED), "DATA DIRECTORY");
+  if (info->index_file_name)
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
+                        ER_THD(thd, WARN_OPTION_IGNORED), "INDEX DIRECTORY");
+}
+
+int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
+{
+  TABLE_SHARE *share= form->s;
+  warn_of_directories(ha_thd(), info);
+  std::vector<PandoIndexSpec> indexes;
+  for (uint i= 0; i < share->keys; i++)
+    if (i != share->primary_key)
+      indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i])),
+                         Index_layout::clustering_of(form, &form->key_info[i])});
+
+  const ha_table_option_struct *options= info->option_struct;
+  PandoTableSpec spec= {};
+  spec.path= text(name);
+  spec.indexes= indexes.data();
+  spec.index_count= uint32_t(indexes.size());
+  spec.compression= options ? PandoCompression(options->compression) : PANDO_COMPRESSION_ZSTD;
+  spec.compression_level= options ? int32_t(options->compression_level) : 3;
+  spec.temporary= info->tmp_table();
+  spec.interim= is_interim_name(name);
+  /* A statement that does not say AUTO_INCREMENT=n, but copies a table, keeps its counter. */
+  spec.auto_increment= info->auto_increment_value;
+  Index_layout primary;
+  const bool has_primary= share->primary_key < MAX_KEY;
+  if (has_primary)
+    primary.init(form, share->primary_key, 0, nullptr);
+  const std::vector<PandoNewColumn> columns= describe_rows(form, has_primary ? &primary : nullptr);
+  /* A table may have no columns but those of its primary key; that is known, too. */
+  static const PandoNewColumn none= {};
+  spec.columns= columns.empty() ? &none : columns.data();
+  spec.column_count= uint32_t(columns.size());
+  Foreign_key_list foreign_keys;
+  if (int error= define_foreign_keys(ha_thd(), name, form, info, &foreign_keys))
+    return error;
+  const Foreign_key_views foreign_key_views(foreign_keys);
+  spec.foreign_keys= foreign_key_views.data();
+  spec.foreign_key_count= foreign_key_views.size();
+  Definition definition(form, share->tabledef_version);
+  const bool writes_file= !info->tmp_table() && has_own_file(share);
+  if (writes_file)
+    definition.read_image(share);
+  spec.definition= definition.view();
+  if (int error= fail(pando_table_create(db, &spec)))
+    return error;
+  /* The server leaves its file to engines that can discover tables. */
+  if (writes_file && share->write_frm_image())
+  {
+    const int error= my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
+    pando_table_drop(db, spec.path);
+    return error;
+  }
+  return 0;
+}
+
+int ha_pando::delete_table(const char *name)
+{
+  if (int error= may_drop(ha_thd(), name))
+    return error;
+  Related_table::close_kept();
+  return error_of(pando_table_drop(db, text(name)), ha_thd());
+}
+
+int ha_pando::rename_table(const char *from, const char *to)
+{
+  Related_table::close_kept();
+  const Table_names old_names(catalog_path(from)), new_names(catalog_path(to));
+  return error_of(pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table)), ha_thd());
+}
+
+int ha_pando::truncate()
+{
+  close_scan();
+  Related_table::close_kept();
+  return fail(pando_table_truncate(db, text(m_name.c_str())));
+}

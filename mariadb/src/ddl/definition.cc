@@ -1,0 +1,449 @@
+#include "definition.h"
+#include "plugin.h"
+#include "index_layout.h"
+#include "datadict.h"
+#include "unireg.h"
+#include <string>
+
+namespace pando {
+
+/* --- what is recorded --- */
+
+void Definition::append_text(const char *text, size_t size)
+{
+  append_number(size);
+  m_shape.append(text, size);
+}
+
+void Definition::append_number(uint64_t number)
+{
+  m_shape.append(&number, sizeof(number));
+}
+
+void Definition::describe_field(Field *field)
+{
+  append_text(field->field_name.str, field->field_name.length);
+  const Name type= field->type_handler()->name();
+  append_text(type.ptr(), type.length());
+  append_number(field->real_type());
+  append_number(field->pack_length());
+  append_number(field->decimals());
+  append_number(field->flags & UNSIGNED_FLAG);
+  append_number(field->real_maybe_null());
+  append_number(field->stored_in_db());
+  append_number(field->compression_method() != nullptr);
+  append_text(field->charset()->coll_name.str, field->charset()->coll_name.length);
+  if (field->real_type() != MYSQL_TYPE_ENUM && field->real_type() != MYSQL_TYPE_SET)
+    return;
+  const TYPELIB *members= static_cast<const Field_enum *>(field)->typelib;
+  append_number(members->count);
+  for (uint i= 0; i < members->count; i++)
+    append_text(members->type_names[i], members->type_lengths[i]);
+}
+
+void Definition::describe_key(const TABLE *table, const KEY &key)
+{
+  append_text(key.name.str, key.name.length);
+  append_number(uint64_t(&key - table->key_info) == table->s->primary_key);
+  append_number(key.flags & HA_NOSAME);
+  append_number(key.algorithm == HA_KEY_ALG_LONG_HASH);
+  if (Index_layout::is_clustering(key))
+    append_text("clustering", 10);
+  append_number(key.user_defined_key_parts);
+  for (uint i= 0; i < key.user_defined_key_parts; i++)
+  {
+    append_number(key.key_part[i].fieldnr);
+    append_number(key.key_part[i].length);
+    append_number(key.key_part[i].key_part_flag & HA_REVERSE_SORT);
+  }
+}
+
+Definition::Definition(const TABLE *table, const LEX_CUSTRING &id)
+{
+  m_id_size= 2 * MY_MIN(id.length, size_t(MY_UUID_SIZE));
+  octet2hex(m_id, reinterpret_cast<const char *>(id.str), uint(m_id_size / 2));
+  for (Field **place= table->field; *place; place++)
+    describe_field(*place);
+  for (uint i= 0; i < table->s->keys; i++)
+    describe_key(table, table->key_info[i]);
+}
+
+/* --- the server's file --- */
+
+static const size_t HEADER_SIZE= 64;
+
+static bool is_whole_image(const uchar *image, size_t size)
+{
+  return size >= HEADER_SIZE && is_binary_frm_header(image) && size >= uint4korr(image + 10);
+}
+
+/* The id in an image: a field of the section behind the header. False: it has none, or is no image. */
+static bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id)
+{
+  if (!is_whole_image(image, size))
+    return false;
+  const uchar *field= image + HEADER_SIZE;
+  const size_t section_size= uint2korr(image + 4);
+  if (section_size > size - HEADER_SIZE || !section_size || *field == '/')
+    return false;
+  const uchar *end= field + section_size;
+  while (end - field >= 2)
+  {
+    const uchar type= *field++;
+    size_t length= *field++;
+    if (!length)
+    {
+      if (end - field < 2)
+        return false;
+      length= uint2korr(field);
+      field+= 2;
+    }
+    if (length > size_t(end - field))
+      return false;
+    if (type == EXTRA2_TABLEDEF_VERSION)
+    {
+      id->str= field;
+      id->length= length;
+      return true;
+    }
+    field+= length;
+  }
+  return false;
+}
+
+static size_t hex_of(const LEX_CUSTRING &id, char *to)
+{
+  const size_t size= MY_MIN(id.length, size_t(MY_UUID_SIZE));
+  octet2hex(to, reinterpret_cast<const char *>(id.str), uint(size));
+  return 2 * size;
+}
+
+void Definition::set_image(const uchar *image, size_t size)
+{
+  LEX_CUSTRING id;
+  char text[2 * MY_UUID_SIZE + 1];
+  m_image.clear();
+  if (id_of_image(image, size, &id) && hex_of(id, text) == m_id_size && !memcmp(text, m_id, m_id_size))
+    m_image.append(image, size);
+}
+
+void Definition::read_image(TABLE_SHARE *share)
+{
+  const uchar *image= nullptr;
+  size_t size= 0;
+  if (!has_own_file(share))
+    return;
+  if (share->frm_image && share->frm_image->str)
+    set_image(share->frm_image->str, share->frm_image->length);
+  else if (!share->read_frm_image(&image, &size))
+  {
+    set_image(image, size);
+    share->free_frm_image(image);
+  }
+}
+
+PandoDefinition Definition::view() const
+{
+  return PandoDefinition{{reinterpret_cast<const uint8_t *>(m_id), m_id_size}, m_shape.view(), m_image.view()};
+}
+
+bool has_own_file(const TABLE_SHARE *share)
+{
+  return !share->partition_info_str;
+}
+
+bool is_interim_name(const char *path)
+{
+  static const char suffix[]= "#TMP#";
+  const size_t length= strlen(path), suffix_length= sizeof(suffix) - 1;
+  const char *slash= strrchr(path, FN_LIBCHAR);
+  const char *name= slash ? slash + 1 : path;
+  return !strncmp(name, tmp_file_prefix, tmp_file_prefix_length) ||
+         (length > suffix_length && !strcmp(path + length - suffix_length, suffix));
+}
+
+/* --- opening --- */
+
+/* There is no such table in the engine. The server removes its file if we say so, and that is right only if we know where
+   the table has gone. */
+static int missing(const char *path, TABLE *table, const PandoDefinition &definition)
+{
+  const TABLE_SHARE *share= table->s;
+  if (has_own_file(share) && pando_table_is_renamed(db, text(path), definition.id))
+  {
+    sql_print_warning("PANDO: table %s has another name by now; its old file %s%s is removed", path, path, reg_ext);
+    return HA_ERR_NO_SUCH_TABLE;
+  }
+  my_error(ER_NO_SUCH_TABLE_IN_ENGINE, MYF(0), share->db.str, share->table_name.str);
+  return HA_ERR_INCOMPATIBLE_DEFINITION;
+}
+
+int check_definition(const char *path, TABLE *table)
+{
+  TABLE_SHARE *share= table->s;
+  if (share->tmp_table != NO_TMP_TABLE)
+    return 0;
+  Definition definition(table, share->tabledef_version);
+  const PandoDefinition given= definition.view();
+  PandoDefinitionState state= PANDO_DEFINITION_STATE_CURRENT;
+  const PandoStatus status= pando_definition_compare(db, text(path), &given, has_own_file(share), &state);
+  if (status == PANDO_STATUS_NO_SUCH_TABLE)
+    return missing(path, table, given);
+  if (status)
+    return error_of(status, current_thd);
+  switch (state)
+  {
+  case PANDO_DEFINITION_STATE_CURRENT:
+    return 0;
+  case PANDO_DEFINITION_STATE_UNRECORDED:
+  {
+    definition.read_image(share);
+    const PandoDefinition full= definition.view();
+    /* A table can be used without: the next one to open it tries again. */
+    if (full.image.len || !has_own_file(share))
+      pando_definition_adopt(db, text(path), &full);
+    return 0;
+  }
+  case PANDO_DEFINITION_STATE_OUTDATED:
+    sql_print_warning("PANDO: table %s: %s%s is not of the table's newest definition; it is written anew from the "
+                      "engine's catalog", path, path, reg_ext);
+    return HA_ERR_TABLE_DEF_CHANGED;
+  case PANDO_DEFINITION_STATE_INCOMPATIBLE:
+    break;
+  }
+  sql_print_error("PANDO: table %s: columns or keys in the server's .frm are not those of the table in the engine, as "
+                  "after a restore of an old .frm; put the right .frm in place and FLUSH TABLES", path);
+  return HA_ERR_INCOMPATIBLE_DEFINITION;
+}
+
+/* The server starts after a crash in ALTER TABLE: is its new definition that of the table? */
+int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong)
+{
+  char id[2 * MY_UUID_SIZE + 1];
+  const size_t size= hex_of(*version, id);
+  return pando_table_has_definition(db, text(path), {reinterpret_cast<const uint8_t *>(id), size}) ? 0 : 1;
+}
+
+/* --- discovery: the server has no file, or was told that its file is old --- */
+
+namespace {
+
+class Recorded_image
+{
+public:
+  explicit Recorded_image(const char *path) : m_status(pando_definition_image(db, text(path), m_id, m_image)) {}
+  ~Recorded_image()
+  {
+    pando_buffer_free(m_id);
+    pando_buffer_free(m_image);
+  }
+  Recorded_image(const Recorded_image &) = delete;
+  Recorded_image &operator=(const Recorded_image &) = delete;
+
+  PandoStatus status() const { return m_status; }
+  PandoBytes image() const { return pando_buffer_bytes(m_image); }
+  bool is_of(const LEX_CUSTRING &id) const
+  {
+    char hex[2 * MY_UUID_SIZE + 1];
+    const PandoBytes own= pando_buffer_bytes(m_id);
+    return hex_of(id, hex) == own.len && !memcmp(hex, own.data, own.len);
+  }
+
+private:
+  PandoBuffer *m_id= pando_buffer_new(), *m_image= pando_buffer_new();
+  PandoStatus m_status;
+};
+
+} // namespace
+
+int discover_table(handlerton *, THD *thd, TABLE_SHARE *share)
+{
+  const char *path= share->normalized_path.str;
+  const Recorded_image recorded(path);
+  if (recorded.status() == PANDO_STATUS_NOT_FOUND)
+    return HA_ERR_NO_SUCH_TABLE;
+  if (recorded.status())
+    return error_of(recorded.status(), thd);
+  const PandoBytes image= recorded.image();
+  LEX_CUSTRING id;
+  if (!id_of_image(image.data, image.len, &id) || !recorded.is_of(id))
+  {
+    sql_print_error("PANDO: table %s: the definition in the engine's catalog is damaged", path);
+    return HA_ERR_INCOMPATIBLE_DEFINITION;
+  }
+  if (share->init_from_binary_frm_image(thd, true, image.data, image.len))
+    return my_errno ? my_errno : HA_ERR_GENERIC;
+  sql_print_information("PANDO: table %s: %s%s was written anew from the engine's catalog", path, path, reg_ext);
+  return 0;
+}
+
+int discover_table_existence(handlerton *, const char *database, const char *name)
+{
+  char path[FN_REFLEN + 1];
+  build_table_filename(path, sizeof(path) - 1, database, name, "", 0);
+  return pando_table_exists(db, text(path));
+}
+
+namespace {
+
+struct Names
+{
+  handlerton::discovered_list *result;
+  bool failed;
+};
+
+} // namespace
+
+static void add_name(void *context, PandoBytes path)
+{
+  Names *names= static_cast<Names *>(context);
+  const std::string copy(reinterpret_cast<const char *>(path.data), path.len);
+  names->failed|= names->result->add_file(copy.c_str() + copy.rfind(FN_LIBCHAR) + 1);
+}
+
+int discover_table_names(handlerton *, LEX_CSTRING *database, MY_DIR *, handlerton::discovered_list *result)
+{
+  char folder[FN_REFLEN + 1];
+  const uint size= tablename_to_filename(database->str, folder, sizeof(folder) - 1);
+  Names names= {result, false};
+  pando_definitions_visit(db, {reinterpret_cast<const uint8_t *>(folder), size}, &names, add_name);
+  return names.failed;
+}
+
+/* --- the start --- */
+
+namespace {
+
+enum class File_state { RIGHT, MISSING, OLD, FOREIGN };
+
+} // namespace
+
+/* False: it cannot be read, or is too large for a definition. */
+static bool read_file(const char *file_name, Bytes *bytes)
+{
+  static constexpr my_off_t BYTES_MAX= 16 << 20;
+  MY_STAT file;
+  if (!my_stat(file_name, &file, MYF(0)) || my_off_t(file.st_size) > BYTES_MAX)
+    return false;
+  const File handle= my_open(file_name, O_RDONLY, MYF(0));
+  if (handle < 0)
+    return false;
+  const size_t size= size_t(file.st_size);
+  const bool done= my_read(handle, bytes->extend(size), size, MYF(0)) == size;
+  my_close(handle, MYF(0));
+  return done;
+}
+
+/* What the server has in the place of a table's file. */
+static File_state state_of_file(const char *file_name, const Recorded_image &recorded)
+{
+  MY_STAT file;
+  if (!my_stat(file_name, &file, MYF(0)))
+    return File_state::MISSING;
+  Bytes bytes;
+  if (!read_file(file_name, &bytes))
+    return File_state::FOREIGN;
+  static const char VIEW[]= "TYPE=";
+  if (bytes.size() >= sizeof(VIEW) && !memcmp(bytes.data(), VIEW, sizeof(VIEW) - 1))
+    return File_state::FOREIGN;
+  LEX_CUSTRING id;
+  if (id_of_image(bytes.data(), bytes.size(), &id) && recorded.is_of(id))
+    return File_state::RIGHT;
+  if (!is_whole_image(bytes.data(), bytes.size()))
+    return File_state::OLD;
+  char engine_name[NAME_CHAR_LEN + 1];
+  char path[FN_REFLEN + 1];
+  LEX_CSTRING engine= {engine_name, 0};
+  strmake(path, file_name, sizeof(path) - 1);
+  if (dd_frm_type(nullptr, path, &engine, nullptr, nullptr) == TABLE_TYPE_VIEW)
+    return File_state::FOREIGN;
+  const LEX_CSTRING *own= hton_name(hton);
+  return engine.length == own->length && !memcmp(engine.str, own->str, own->length) ? File_state::OLD
+                                                                                     : File_state::FOREIGN;
+}
+
+/* Writes a file in one step: after a crash there is the old one or the new one. */
+static bool replace_file(const char *file_name, PandoBytes content)
+{
+  char new_name[FN_REFLEN + 1];
+  strxnmov(new_name, sizeof(new_name) - 1, file_name, "~", NullS);
+  File file= my_create(new_name, 0, O_WRONLY | O_TRUNC, MYF(0));
+  if (file < 0)
+    return false;
+  bool done= !my_write(file, content.data, content.len, MYF(MY_NABP)) && !my_sync(file, MYF(0));
+  done= !my_close(file, MYF(0)) && done;
+  done= done && !my_rename(new_name, file_name, MYF(0));
+  if (!done)
+    my_delete(new_name, MYF(0));
+  return done && !my_sync_dir_by_file(file_name, MYF(0));
+}
+
+static void restore_file(void *, PandoBytes table)
+{
+  const std::string path(reinterpret_cast<const char *>(table.data), table.len);
+  if (is_interim_name(path.c_str()))
+  {
+    sql_print_warning("PANDO: table %s was left by an ALTER TABLE that a crash ended; it can be dropped", path.c_str());
+    return;
+  }
+  const Recorded_image recorded(path.c_str());
+  const std::string file_name= std::string(mysql_real_data_home) + "/" + path + reg_ext;
+  if (recorded.status())
+  {
+    sql_print_error("PANDO: table %s: the definition in the engine's catalog is damaged", path.c_str());
+    return;
+  }
+  const char *why= nullptr;
+  switch (state_of_file(file_name.c_str(), recorded))
+  {
+  case File_state::RIGHT:
+    return;
+  case File_state::FOREIGN:
+    sql_print_warning("PANDO: table %s: %s is not of a table of this engine; the table cannot be used under this name",
+                      path.c_str(), file_name.c_str());
+    return;
+  case File_state::MISSING:
+    why= "is missing";
+    break;
+  case File_state::OLD:
+    why= "is not of the table's newest definition";
+    break;
+  }
+  if (replace_file(file_name.c_str(), recorded.image()))
+    sql_print_warning("PANDO: table %s: %s %s; it was written anew from the engine's catalog", path.c_str(),
+                      file_name.c_str(), why);
+  else
+    sql_print_error("PANDO: table %s: %s %s, and cannot be written anew (errno %d)", path.c_str(), file_name.c_str(), why,
+                    my_errno);
+}
+
+/* DROP and RENAME were done, and a power cut has undone what the server did after them. */
+static void remove_file(void *, PandoBytes table, PandoBytes id)
+{
+  const std::string path(reinterpret_cast<const char *>(table.data), table.len);
+  const std::string file_name= std::string(mysql_real_data_home) + "/" + path + reg_ext;
+  Bytes bytes;
+  LEX_CUSTRING found;
+  char hex[2 * MY_UUID_SIZE + 1];
+  if (pando_table_exists(db, table) || !read_file(file_name.c_str(), &bytes) ||
+      !id_of_image(bytes.data(), bytes.size(), &found) || hex_of(found, hex) != id.len || memcmp(hex, id.data, id.len))
+    return;
+  if (my_delete(file_name.c_str(), MYF(0)))
+    sql_print_error("PANDO: table %s is gone, but its file %s cannot be removed (errno %d)", path.c_str(),
+                    file_name.c_str(), my_errno);
+  else
+    sql_print_warning("PANDO: table %s is gone since before the crash; its file %s was removed", path.c_str(),
+                      file_name.c_str());
+}
+
+/* After the server has finished or undone the DDL that a crash interrupted. */
+int restore_definition_files(handlerton *)
+{
+  if (!db)
+    return 0;
+  pando_definitions_visit(db, {nullptr, 0}, nullptr, restore_file);
+  pando_names_gone_visit(db, nullptr, remove_file);
+  return 0;
+}
+
+} // namespace pando

@@ -1,0 +1,52 @@
+/* A table's definition: the server keeps it in NAME.frm, which no log covers; the engine's catalog keeps a copy in the
+   same record as the table (crates/pandodb/src/catalog/definition.rs). They are compared when a table is opened, and a lost or
+   old file is written anew: when the server discovers the table, and when it starts. */
+#ifndef PANDO_DEFINITION_H
+#define PANDO_DEFINITION_H
+
+#include "bytes.h"
+
+namespace pando {
+
+/* What the catalog records of a definition. */
+class Definition
+{
+public:
+  Definition(const TABLE *table, const LEX_CUSTRING &id);
+  /* The server's file, unless it is of another definition. */
+  void set_image(const uchar *image, size_t size);
+  /* The same, from the file. */
+  void read_image(TABLE_SHARE *share);
+  PandoDefinition view() const;
+
+private:
+  void describe_field(Field *field);
+  void describe_key(const TABLE *table, const KEY &key);
+  void append_text(const char *text, size_t size);
+  void append_number(uint64_t number);
+
+  char m_id[2 * MY_UUID_SIZE + 1];
+  size_t m_id_size;
+  Bytes m_shape, m_image;
+};
+
+/* Whether there is a file for this very table: partitions share one. Not to be asked of temporary tables. (The server calls
+   every share temporary from which it creates or alters a table.) */
+bool has_own_file(const TABLE_SHARE *share);
+
+/* Whether the table in the engine is the one that the server is about to open. Otherwise the error for the server. */
+int check_definition(const char *path, TABLE *table);
+
+/* What a statement fills before the table or the partition gets its name: #sql..., t#P#p#TMP#. */
+bool is_interim_name(const char *path);
+
+/* Of the handlerton. */
+int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
+int discover_table(handlerton *, THD *thd, TABLE_SHARE *share);
+int discover_table_existence(handlerton *, const char *database, const char *name);
+int discover_table_names(handlerton *, LEX_CSTRING *database, MY_DIR *, handlerton::discovered_list *result);
+int restore_definition_files(handlerton *);
+
+} // namespace pando
+
+#endif

@@ -1,0 +1,471 @@
+/* Foreign keys in CREATE, ALTER and DROP. What is refused, and with which error, is InnoDB's; the reason is a warning, and stands
+   in SHOW ENGINE PANDO STATUS.
+
+   ALTER TABLE that copies creates a table with all constraints that it is to have, under an interim name, where they do not count
+   (crates/pandodb/src/foreign_keys.rs). The rows are checked for those that it adds when the copy is complete, while the server
+   keeps others from writing to the table and to the parents. */
+#include "foreign_key_ddl.h"
+#include "definition.h"
+#include "related_table.h"
+#include "ha_pando.h"
+#include "alter.h"
+#include "sql_show.h"
+
+namespace pando {
+
+/* --- reasons --- */
+
+static int refused(THD *thd, const char *table, const Foreign_key_definition &key, const char *format, ...)
+  ATTRIBUTE_FORMAT(printf, 4, 5);
+
+static int refused(THD *thd, const char *table, const Foreign_key_definition &key, const char *format, ...)
+{
+  char reason[1024], whole[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(reason, sizeof(reason), format, arguments);
+  va_end(arguments);
+  String constraint;
+  append_constraint(thd, key, &constraint);
+  snprintf(whole, sizeof(whole), "Table `%s` cannot have %s. %s", table, constraint.c_ptr_safe(), reason);
+  push_warning(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN, whole);
+  note_foreign_key_error(thd, whole);
+  return HA_ERR_CANNOT_ADD_FOREIGN;
+}
+
+/* --- what the two sides have to have in common --- */
+
+static bool is_text(const Field *field)
+{
+  switch (field->real_type())
+  {
+  case MYSQL_TYPE_STRING:
+  case MYSQL_TYPE_VARCHAR:
+  case MYSQL_TYPE_VAR_STRING:
+    return field->type_handler()->is_traditional_scalar_type();
+  default:
+    return false;
+  }
+}
+
+/* Texts may have different lengths, everything else has to be the same. */
+static bool is_same_type(const Field *a, const Field *b)
+{
+  if (is_text(a) && is_text(b))
+    return a->charset() == b->charset();
+  if (a->type_handler() != b->type_handler() || a->real_type() != b->real_type() ||
+      a->pack_length() != b->pack_length() || ((a->flags ^ b->flags) & UNSIGNED_FLAG))
+    return false;
+  return a->decimals() == b->decimals() && a->field_length == b->field_length ? true
+         : a->result_type() == INT_RESULT || a->real_type() == MYSQL_TYPE_ENUM || a->real_type() == MYSQL_TYPE_SET;
+}
+
+/* Whether the child has what the constraint needs. */
+static int check_child(THD *thd, const TABLE *child, const Foreign_key_definition &key)
+{
+  const char *name= child->s->table_name.str;
+  if (child->versioned())
+    return refused(thd, name, key, "Tables with system versioning cannot have foreign keys.");
+  for (const std::string &column : key.columns)
+  {
+    const Field *field= find_field(child, column);
+    if (!field)
+      return refused(thd, name, key, "It has no column `%s`.", column.c_str());
+    if ((key.on_delete == PANDO_REFERENTIAL_ACTION_SET_NULL || key.on_update == PANDO_REFERENTIAL_ACTION_SET_NULL) &&
+        !field->real_maybe_null())
+      return refused(thd, name, key, "SET NULL is defined, but column `%s` is NOT NULL.", column.c_str());
+  }
+  if (find_key(child, key.columns) == MAX_KEY)
+    return refused(thd, name, key, "There is no index in the table where its columns appear as the first columns.");
+  return 0;
+}
+
+static int check_parent(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
+{
+  const char *name= child->s->table_name.str;
+  if (parent->versioned())
+    return refused(thd, name, key, "Tables with system versioning cannot be referenced.");
+  for (size_t i= 0; i < key.columns.size(); i++)
+  {
+    const Field *field= find_field(parent, key.parent_columns[i]);
+    if (!field)
+      return refused(thd, name, key, "The referenced table has no column `%s`.", key.parent_columns[i].c_str());
+    if (!is_same_type(find_field(child, key.columns[i]), field))
+      return refused(thd, name, key, "Column `%s` and referenced column `%s` differ in type or collation.",
+                     key.columns[i].c_str(), key.parent_columns[i].c_str());
+  }
+  if (find_key(parent, key.parent_columns) == MAX_KEY)
+    return refused(thd, name, key,
+                   "There is no index in the referenced table where the referenced columns appear as the first columns.");
+  return 0;
+}
+
+/* `itself`: the child's path after the statement. */
+static int check_constraint(THD *thd, const TABLE *child, const Foreign_key_definition &key, const std::string &itself)
+{
+  if (int error= check_child(thd, child, key))
+    return error;
+  if (key.parent == itself)
+    return check_parent(thd, child, child, key);
+  Taken_table parent(thd, key.parent);
+  if (parent)
+    return check_parent(thd, child, parent->table(), key);
+  if (pando_table_exists(db, text(key.parent.c_str())))
+    return refused(thd, child->s->table_name.str, key, "The referenced table cannot be opened.");
+  /* With foreign_key_checks=0 it may come later. */
+  if (!foreign_keys_are_checked(thd))
+    return 0;
+  return refused(thd, child->s->table_name.str, key, "The referenced table is not there, is partitioned, or is not of "
+                                                     "engine PANDO.");
+}
+
+/* --- new constraints --- */
+
+static Action action_of(enum_fk_option option)
+{
+  switch (option)
+  {
+  case FK_OPTION_CASCADE:   return PANDO_REFERENTIAL_ACTION_CASCADE;
+  case FK_OPTION_SET_NULL:  return PANDO_REFERENTIAL_ACTION_SET_NULL;
+  case FK_OPTION_NO_ACTION: return PANDO_REFERENTIAL_ACTION_NO_ACTION;
+  default:                  return PANDO_REFERENTIAL_ACTION_RESTRICT;
+  }
+}
+
+/* The name of a column as the table has it. */
+static std::string column_name(const TABLE *table, const Key_part_spec &column)
+{
+  const Field *field= table ? find_field(table, column.field_name.str) : nullptr;
+  return field ? field->field_name.str : column.field_name.str;
+}
+
+static std::string parent_path(const Foreign_key &key, const char *own_database)
+{
+  char database[NAME_LEN + 1], table[NAME_LEN + 1];
+  strmake_buf(database, key.ref_db.str ? key.ref_db.str : own_database);
+  strmake_buf(table, key.ref_table.str);
+  if (lower_case_table_names)
+  {
+    my_casedn_str(files_charset_info, database);
+    my_casedn_str(files_charset_info, table);
+  }
+  return catalog_path(database, table);
+}
+
+static uint highest_number(const Foreign_key_list &list, const std::string &prefix)
+{
+  uint highest= 0;
+  for (const Foreign_key_definition &key : list)
+    if (!key.name.compare(0, prefix.size(), prefix))
+      highest= MY_MAX(highest, uint(strtoul(key.name.c_str() + prefix.size(), nullptr, 10)));
+  return highest;
+}
+
+namespace {
+
+/* The constraints that a statement adds to a table. */
+class Additions
+{
+public:
+  Additions(THD *thd, const TABLE *table, const std::string &old_path, const std::string &new_path)
+    : m_thd(thd), m_table(table), m_old_path(old_path), m_new_path(new_path), m_prefix(Table_names(new_path).table)
+  {
+    m_prefix+= "_ibfk_";
+    m_number= old_path.empty() ? 0 : highest_number(constraints_of(old_path.c_str()), m_prefix);
+  }
+
+  int add(const Foreign_key &key, Foreign_key_list *list)
+  {
+    Foreign_key_definition definition;
+    definition.is_new= true;
+    definition.child= m_new_path;
+    definition.parent= parent_path(key, m_table->s->db.str);
+    List_iterator_fast<Key_part_spec> own(const_cast<Foreign_key &>(key).columns);
+    while (Key_part_spec *column= own++)
+      definition.columns.push_back(column_name(m_table, *column));
+    /* Statements that write to the parent and do not know of this constraint have ended, and others begin when it is there. */
+    if (definition.parent != m_new_path && !lock_metadata(m_thd, definition.parent, MDL_SHARED_NO_WRITE))
+      return HA_ERR_LOCK_WAIT_TIMEOUT;
+    Taken_table parent(m_thd, definition.parent);
+    const TABLE *parent_table= definition.parent == m_new_path ? m_table : parent ? parent->table() : nullptr;
+    List_iterator_fast<Key_part_spec> others(const_cast<Foreign_key &>(key).ref_columns);
+    while (Key_part_spec *column= others++)
+      definition.parent_columns.push_back(column_name(parent_table, *column));
+    definition.on_delete= action_of(key.delete_opt);
+    definition.on_update= action_of(key.update_opt);
+    if (key.constraint_name.str)
+      definition.name= key.constraint_name.str;
+    else
+      definition.name= m_prefix + std::to_string(++m_number);
+    if (is_taken(definition.name, *list))
+      return HA_ERR_FOUND_DUPP_KEY;
+    if (key.delete_opt == FK_OPTION_SET_DEFAULT || key.update_opt == FK_OPTION_SET_DEFAULT)
+      return refused(m_thd, m_table->s->table_name.str, definition, "SET DEFAULT is not supported.");
+    if (int error= check_constraint(m_thd, m_table, definition, m_new_path))
+      return error;
+    list->push_back(std::move(definition));
+    return 0;
+  }
+
+private:
+  bool is_taken(const std::string &name, const Foreign_key_list &list) const
+  {
+    for (const Foreign_key_definition &other : list)
+      if (same_name(other.name, name))
+        return true;
+    const std::string folder= m_new_path.substr(0, m_new_path.rfind(FN_LIBCHAR));
+    return pando_foreign_key_exists(db, text(folder.c_str()), text(name.c_str()), text(m_old_path.c_str()));
+  }
+
+  THD *m_thd;
+  const TABLE *m_table;
+  std::string m_old_path, m_new_path, m_prefix;
+  uint m_number;
+};
+
+} // namespace
+
+static int add_new(Additions *additions, Alter_info *alter, Foreign_key_list *list)
+{
+  List_iterator_fast<Key> keys(alter->key_list);
+  while (Key *key= keys++)
+    if (key->type == Key::FOREIGN_KEY && !key->old)
+      if (int error= additions->add(*static_cast<Foreign_key *>(key), list))
+        return error;
+  return 0;
+}
+
+static bool has_new(Alter_info *alter)
+{
+  List_iterator_fast<Key> keys(alter->key_list);
+  while (Key *key= keys++)
+    if (key->type == Key::FOREIGN_KEY && !key->old)
+      return true;
+  return false;
+}
+
+/* --- what stays --- */
+
+static bool is_dropped(Alter_info *alter, const std::string &name)
+{
+  List_iterator_fast<Alter_drop> drops(alter->drop_list);
+  while (Alter_drop *drop= drops++)
+    if (drop->type == Alter_drop::FOREIGN_KEY && same_name(drop->name, name))
+      return true;
+  return false;
+}
+
+static void follow_columns(std::vector<std::string> *columns, const std::vector<std::string> &renamed)
+{
+  for (std::string &column : *columns)
+    for (size_t i= 0; i < renamed.size(); i+= 2)
+      if (same_name(column, renamed[i]))
+      {
+        column= renamed[i + 1];
+        break;
+      }
+}
+
+static bool needs_index(const TABLE *old_table, const TABLE *table, std::vector<std::string> columns,
+                        const std::vector<std::string> &renamed)
+{
+  const uint old_index= old_table ? find_key(old_table, columns) : MAX_KEY;
+  follow_columns(&columns, renamed);
+  if (find_key(table, columns) != MAX_KEY || (old_table && old_index == MAX_KEY))
+    return false;
+  my_error(ER_DROP_INDEX_FK, MYF(0), old_table ? old_table->key_info[old_index].name.str : columns[0].c_str());
+  return true;
+}
+
+/* The first of these columns, by its old name, that the table does not have any more. */
+static const char *missing_column(const TABLE *table, const std::vector<std::string> &columns,
+                                  const std::vector<std::string> &renamed)
+{
+  std::vector<std::string> now= columns;
+  follow_columns(&now, renamed);
+  for (size_t i= 0; i < now.size(); i++)
+    if (!find_field(table, now[i]))
+      return columns[i].c_str();
+  return nullptr;
+}
+
+/* Whether system versioning is added to a table with constraints. */
+static int check_versioning(THD *thd, const TABLE *table, const std::string &path, const Foreign_key_list &list)
+{
+  if (!table->versioned())
+    return 0;
+  const Foreign_key_list references= references_to(path.c_str());
+  if (list.empty() && references.empty())
+    return 0;
+  return refused(thd, table->s->table_name.str, list.empty() ? references[0] : list[0],
+                 "Tables with system versioning cannot have foreign keys, nor be referenced.");
+}
+
+/* Whether the altered table still has the keys that its constraints need, and those in which it is the parent. True: not, which has
+   been reported. */
+static bool lacks_index(THD *thd, const std::string &path, const TABLE *old_table, const TABLE *table,
+                        Alter_info *alter, const std::vector<std::string> &renamed)
+{
+  for (const Foreign_key_definition &key : constraints_of(path.c_str()))
+  {
+    if (is_dropped(alter, key.name))
+      continue;
+    if (const char *column= missing_column(table, key.columns, renamed))
+      return my_error(ER_FK_COLUMN_CANNOT_DROP, MYF(0), column, key.name.c_str()), true;
+    if (needs_index(old_table, table, key.columns, renamed))
+      return true;
+  }
+  for (const Foreign_key_definition &key : references_to(path.c_str()))
+  {
+    if ((key.is_to_itself() && is_dropped(alter, key.name)) || !foreign_keys_are_checked(thd))
+      continue;
+    if (const char *column= missing_column(table, key.parent_columns, renamed))
+    {
+      const Table_names child(key.child);
+      String name;
+      append_identifier(thd, &name, child.database, strlen(child.database));
+      name.append('.');
+      append_identifier(thd, &name, child.table, strlen(child.table));
+      return my_error(ER_FK_COLUMN_CANNOT_DROP_CHILD, MYF(0), column, key.name.c_str(), name.c_ptr_safe()), true;
+    }
+    if (needs_index(old_table, table, key.parent_columns, renamed))
+      return true;
+  }
+  return false;
+}
+
+std::vector<std::string> renamed_columns(const TABLE *altered, Alter_info *alter)
+{
+  std::vector<std::string> renamed;
+  for (uint i= 0; i < altered->s->fields; i++)
+  {
+    const Create_field *definition= alter->create_list.elem(i);
+    const char *name= altered->field[i]->field_name.str;
+    if (definition && definition->field && strcmp(definition->field->field_name.str, name))
+    {
+      renamed.push_back(definition->field->field_name.str);
+      renamed.push_back(name);
+    }
+  }
+  return renamed;
+}
+
+/* --- the statements --- */
+
+/* The table that an ALTER TABLE copies. */
+static const TABLE *copied_table(THD *thd)
+{
+  const TABLE_LIST *source= thd->lex->query_tables;
+  return source && source->table && source->table->s->db_type() == hton ? source->table : nullptr;
+}
+
+int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO *info, Foreign_key_list *list)
+{
+  Alter_info *alter= info->alter_info;
+  if (info->tmp_table())
+  {
+    if (!alter || !has_new(alter))
+      return 0;
+    const char reason[]= "Temporary tables can't have foreign key constraints.";
+    push_warning(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN, reason);
+    note_foreign_key_error(thd, reason);
+    return HA_ERR_CANNOT_ADD_FOREIGN;
+  }
+  if (!has_own_file(form->s))
+    return 0;
+  const std::string itself= catalog_path(form->s->db.str, form->s->table_name.str);
+  const TABLE *source= is_interim_name(path) ? copied_table(thd) : nullptr;
+  const std::string old_path= source ? catalog_path(source->s->normalized_path.str) : std::string();
+  if (source)
+  {
+    if (alter && lacks_index(thd, old_path, source, form, alter, {}))
+      return HA_ERR_DROP_INDEX_FK;
+    for (Foreign_key_definition &key : constraints_of(old_path.c_str()))
+      if (!alter || !is_dropped(alter, key.name))
+        list->push_back(std::move(key));
+  }
+  if (alter)
+  {
+    Additions additions(thd, form, old_path, itself);
+    if (int error= add_new(&additions, alter, list))
+      return error;
+  }
+  if (int error= check_versioning(thd, form, source ? old_path : itself, *list))
+    return error;
+  /* Children may have been first, with foreign_key_checks=0. */
+  if (!source && foreign_keys_are_checked(thd))
+    for (const Foreign_key_definition &key : references_to(path))
+    {
+      Taken_table child(thd, key.child);
+      if (child)
+        if (int error= check_parent(thd, child->table(), form, key))
+          return error;
+    }
+  return 0;
+}
+
+bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABLE *altered, Alter_info *alter,
+                        const std::vector<std::string> &renamed, Foreign_key_list *list)
+{
+  const std::string itself= catalog_path(path);
+  if (lacks_index(thd, itself, old_table, altered, alter, renamed))
+    return true;
+  for (Foreign_key_definition &key : constraints_of(path))
+    if (!is_dropped(alter, key.name))
+    {
+      follow_columns(&key.columns, renamed);
+      list->push_back(std::move(key));
+    }
+  Additions additions(thd, altered, itself, itself);
+  int error= add_new(&additions, alter, list);
+  if (!error)
+    error= check_versioning(thd, altered, itself, *list);
+  if (error == HA_ERR_FOUND_DUPP_KEY)
+    my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", "");
+  else if (error)
+    my_error(ER_CANNOT_ADD_FOREIGN, MYF(0), old_table->s->table_name.str);
+  return error;
+}
+
+int may_drop(THD *thd, const char *path)
+{
+  if (!foreign_keys_are_checked(thd) || is_interim_name(path))
+    return 0;
+  const Table_names own(catalog_path(path));
+  for (const Foreign_key_definition &key : references_to(path))
+  {
+    if (key.is_to_itself())
+      continue;
+    if (thd_sql_command(thd) == SQLCOM_DROP_DB && !strcmp(Table_names(key.child).database, own.database))
+      continue;
+    String text;
+    append_child_and_constraint(thd, key, &text);
+    String report;
+    report.append(STRING_WITH_LEN("Cannot drop a table that is referenced by "));
+    report.append(text);
+    note_foreign_key_error(thd, report.c_ptr_safe());
+    /* As InnoDB, the message has no more. */
+    Transaction::of(thd)->set_refusal("", 0);
+    return HA_ERR_ROW_IS_REFERENCED;
+  }
+  return 0;
+}
+
+Foreign_key_list added_foreign_keys(THD *thd, const char *path)
+{
+  Foreign_key_list added;
+  const TABLE *source= copied_table(thd);
+  const Foreign_key_list old= source ? constraints_of(source->s->normalized_path.str) : Foreign_key_list();
+  for (Foreign_key_definition &key : constraints_of(path))
+  {
+    bool is_old= false;
+    for (const Foreign_key_definition &other : old)
+      is_old= is_old || (other.name == key.name && other.columns == key.columns && other.parent == key.parent &&
+                         other.parent_columns == key.parent_columns);
+    if (!is_old)
+      added.push_back(std::move(key));
+  }
+  return added;
+}
+
+} // namespace pando

@@ -1,0 +1,608 @@
+/* Foreign keys when rows are written.
+
+   A child's row that is inserted, or whose key changes: each parent is looked up, by a locking read of the newest state, and
+   stays locked shared to the end of the transaction. A parent's row that goes, or whose key changes, is locked exclusively by
+   the statement, so no child can come from then on. It is written first; then its children are looked up in the key that
+   the constraint has, by a locking read, too. RESTRICT: one is enough. CASCADE, SET NULL: each is changed by the same code as
+   rows of statements, so all its keys and its own constraints follow. If a constraint refuses, the row's change is undone with all it has
+   brought about (a mark in the transaction); the statement may go on, as with IGNORE.
+
+   Who waits for whom. The parent is looked up before the child's row is written: so a child that waits for somebody who
+   deletes the parent has nothing yet that that one would have to wait for. Of two errors that a new row has, InnoDB tells the one of
+   the key that comes first, and REPLACE and ON DUPLICATE KEY UPDATE depend on that: a row without a parent is written to see whether a
+   duplicate comes first, and undone.
+
+   Values go from one side to the other as values of columns; then the other side's own key makes bytes of them. So
+   descending keys, columns that may be NULL on one side only, and texts of different lengths need nothing of their own. */
+#include "foreign_key_rows.h"
+#include "related_table.h"
+#include "ha_pando.h"
+#include "definition.h"
+#include <algorithm>
+
+namespace pando {
+
+/* As InnoDB. */
+static const uint DEPTH_MAX= 15;
+
+Foreign_keys::Foreign_keys(ha_pando *file) : m_file(file) {}
+
+Foreign_keys::~Foreign_keys()
+{
+  end();
+}
+
+/* --- the statement --- */
+
+void Foreign_keys::load(Foreign_key_list list, bool as_child, std::vector<Constraint> *constraints)
+{
+  constraints->clear();
+  for (Foreign_key_definition &definition : list)
+  {
+    Constraint constraint;
+    constraint.definition= std::move(definition);
+    bool is_usable= true;
+    for (const std::string &name : as_child ? constraint.definition.columns : constraint.definition.parent_columns)
+    {
+      Field *field= find_field(m_file->table, name);
+      is_usable= is_usable && field;
+      constraint.own.push_back(field);
+    }
+    if (as_child)
+      constraint.own_index= first_key(m_file->table, constraint.definition.columns);
+    /* Columns of a parent that was made later, with foreign_key_checks=0. */
+    if (is_usable)
+      constraints->push_back(std::move(constraint));
+  }
+  std::stable_sort(constraints->begin(), constraints->end(),
+                   [](const Constraint &a, const Constraint &b) { return a.own_index < b.own_index; });
+}
+
+void Foreign_keys::refresh()
+{
+  const uint64_t version= pando_schema_version(db);
+  if (m_version == version)
+    return;
+  end();
+  m_version= version;
+  m_path= catalog_path(m_file->m_name.c_str());
+  load(constraints_of(m_path.c_str()), true, &m_as_child);
+  load(references_to(m_path.c_str()), false, &m_as_parent);
+}
+
+bool Foreign_keys::is_referenced()
+{
+  refresh();
+  return !m_as_parent.empty();
+}
+
+int Foreign_keys::begin(THD *thd)
+{
+  refresh();
+  m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) &&
+                 !is_interim_name(m_file->m_name.c_str());
+  if (!m_are_checked)
+    return 0;
+  for (const Constraint &constraint : m_as_child)
+    if (!constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.definition.parent, MDL_SHARED_READ))
+      return HA_ERR_LOCK_WAIT_TIMEOUT;
+  return 0;
+}
+
+void Foreign_keys::end()
+{
+  for (std::vector<Constraint> *constraints : {&m_as_child, &m_as_parent})
+    for (Constraint &constraint : *constraints)
+    {
+      constraint.other= nullptr;
+      constraint.is_missing= false;
+    }
+  for (Related_table *one : m_related)
+    one->give_back();
+  m_related.clear();
+}
+
+/* --- the other side --- */
+
+Related_table *Foreign_keys::related(const std::string &path)
+{
+  for (Related_table *one : m_related)
+    if (one->path() == path)
+      return one;
+  Related_table *one= Related_table::take(m_file->ha_thd(), path);
+  if (one)
+    m_related.push_back(one);
+  return one;
+}
+
+/* False: there is no such table, or it has no key for the constraint. */
+bool Foreign_keys::find_other(Constraint *constraint, const std::string &path,
+                              const std::vector<std::string> &columns)
+{
+  if (constraint->other || constraint->is_missing)
+    return !constraint->is_missing;
+  constraint->is_missing= true;
+  Related_table *other= related(path);
+  if (!other)
+    return false;
+  const TABLE *table= other->table();
+  constraint->index= find_key(table, columns);
+  if (constraint->index == MAX_KEY)
+    return false;
+  constraint->fields.clear();
+  for (const std::string &name : columns)
+    constraint->fields.push_back(find_field(table, name));
+  const KEY &key= table->key_info[constraint->index];
+  constraint->is_whole_key= (key.flags & HA_NOSAME) && key.user_defined_key_parts == columns.size();
+  constraint->other= other;
+  constraint->is_missing= false;
+  return true;
+}
+
+static bool is_null(Field *field, const uchar *record)
+{
+  return field->is_null_in_record(record);
+}
+
+static bool has_null(const std::vector<Field *> &fields, const uchar *record)
+{
+  for (Field *field : fields)
+    if (is_null(field, record))
+      return true;
+  return false;
+}
+
+/* Byte by byte, as InnoDB: a letter in another case is a change. */
+static bool is_changed(Field *field, const uchar *old_record, const uchar *new_record)
+{
+  const bool was_null= is_null(field, old_record);
+  if (was_null != is_null(field, new_record))
+    return true;
+  return !was_null && field->cmp_binary(field->ptr_in_record(old_record), field->ptr_in_record(new_record)) != 0;
+}
+
+static bool is_changed(const std::vector<Field *> &fields, const uchar *old_record, const uchar *new_record)
+{
+  for (Field *field : fields)
+    if (is_changed(field, old_record, new_record))
+      return true;
+  return false;
+}
+
+/* Puts a value that is not NULL into a column of the same kind. False: it does not fit. */
+static bool copy_value(Field *to, Field *from, const uchar *from_record)
+{
+  to->set_notnull();
+  if (to->real_type() == from->real_type() && to->pack_length() == from->pack_length() &&
+      to->real_type() != MYSQL_TYPE_BIT && to->charset() == from->charset())
+  {
+    memcpy(to->ptr, from->ptr_in_record(from_record), to->pack_length());
+    return true;
+  }
+  const my_ptrdiff_t offset= my_ptrdiff_t(from_record - from->table->record[0]);
+  StringBuffer<MAX_FIELD_WIDTH> buffer(from->charset());
+  from->move_field_offset(offset);
+  String *value= from->val_str(&buffer);
+  bool fits= true;
+  if (to->has_charset() || to->real_type() == MYSQL_TYPE_VARCHAR || to->real_type() == MYSQL_TYPE_STRING)
+    fits= value->numchars() <= to->char_length() && value->length() <= to->field_length;
+  if (fits)
+  {
+    THD *thd= to->table->in_use;
+    const enum_check_fields check= thd->count_cuted_fields;
+    thd->count_cuted_fields= CHECK_FIELD_IGNORE;
+    to->store(value->ptr(), value->length(), value->charset());
+    thd->count_cuted_fields= check;
+  }
+  from->move_field_offset(-offset);
+  return fits;
+}
+
+/* The beginning of the other side's key that has the values of this record. False: no key of the other side can have them. */
+bool Foreign_keys::encode_probe(Constraint *constraint, const std::vector<Field *> &from, const uchar *record,
+                                Bytes *probe)
+{
+  for (size_t i= 0; i < from.size(); i++)
+    if (!copy_value(constraint->fields[i], from[i], record))
+      return false;
+  constraint->other->file()->encode_probe(constraint->index, uint(from.size()), probe);
+  return true;
+}
+
+int Foreign_keys::refuse(int error, const Constraint &constraint)
+{
+  THD *thd= m_file->ha_thd();
+  String text;
+  append_child_and_constraint(thd, constraint.definition, &text);
+  Transaction::of(thd)->set_refusal(text.ptr(), text.length());
+  String report;
+  if (error == HA_ERR_NO_REFERENCED_ROW)
+    report.append(STRING_WITH_LEN("A row has no parent: "));
+  else
+    report.append(STRING_WITH_LEN("A row has children: "));
+  report.append(text);
+  note_foreign_key_error(thd, report.c_ptr_safe());
+  return error;
+}
+
+/* --- parents --- */
+
+int Foreign_keys::has_parent(Constraint *constraint, const uchar *record, bool *found)
+{
+  *found= false;
+  const Foreign_key_definition &definition= constraint->definition;
+  if (!find_other(constraint, definition.parent, definition.parent_columns))
+    return 0;
+  if (!encode_probe(constraint, constraint->own, record, &m_probe))
+    return 0;
+  /* Where all rows are verified, nobody can write to the parent. */
+  const ha_pando::Lock lock= m_is_verifying ? ha_pando::Lock::NONE : ha_pando::Lock::SHARED;
+  if (int error= constraint->other->file()->find_related(constraint->index, m_probe.view(), constraint->is_whole_key, lock,
+                                                         found))
+    return error;
+  if (!*found && definition.is_to_itself())
+    *found= is_own_parent(constraint, record);
+  return 0;
+}
+
+/* Whether the row is its own parent. Requires: m_probe has the values of its child's columns. */
+bool Foreign_keys::is_own_parent(Constraint *constraint, const uchar *record)
+{
+  std::vector<Field *> own;
+  for (const std::string &name : constraint->definition.parent_columns)
+    own.push_back(find_field(m_file->table, name));
+  return !has_null(own, record) && encode_probe(constraint, own, record, &m_own_probe) && m_own_probe == m_probe;
+}
+
+/* Locks the parents of a row; `violated`: a constraint that has none. */
+int Foreign_keys::check_parents(const uchar *record, const uchar *old_record, const Foreign_key_definition *cause,
+                                Constraint **violated)
+{
+  *violated= nullptr;
+  for (Constraint &constraint : m_as_child)
+  {
+    /* The parent's own change brings this one about. */
+    if (cause && cause->name == constraint.definition.name)
+      continue;
+    if (has_null(constraint.own, record) || (old_record && !is_changed(constraint.own, old_record, record)))
+      continue;
+    bool found;
+    if (int error= has_parent(&constraint, record, &found))
+      return error;
+    if (!found)
+    {
+      *violated= &constraint;
+      return 0;
+    }
+  }
+  return 0;
+}
+
+/* --- children --- */
+
+bool Foreign_keys::concerns_children(const uchar *old_record, const uchar *new_record) const
+{
+  for (const Constraint &constraint : m_as_parent)
+    if (!has_null(constraint.own, old_record) && (!new_record || is_changed(constraint.own, old_record, new_record)))
+      return true;
+  return false;
+}
+
+int Foreign_keys::change_children(const uchar *old_record, const uchar *new_record, const Cascade &own)
+{
+  for (Constraint &constraint : m_as_parent)
+  {
+    if (has_null(constraint.own, old_record) || (new_record && !is_changed(constraint.own, old_record, new_record)))
+      continue;
+    if (int error= change_children_of(&constraint, old_record, new_record, own))
+      return error;
+  }
+  return 0;
+}
+
+int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_record, const uchar *new_record,
+                                     const Cascade &own)
+{
+  THD *thd= m_file->ha_thd();
+  const Foreign_key_definition &definition= constraint->definition;
+  const Action action= new_record ? definition.on_update : definition.on_delete;
+  const bool changes= action == PANDO_REFERENTIAL_ACTION_CASCADE || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
+  if (!definition.is_to_itself() &&
+      !lock_metadata(thd, definition.child, changes ? MDL_SHARED_WRITE : MDL_SHARED_READ))
+    return HA_ERR_LOCK_WAIT_TIMEOUT;
+  if (!find_other(constraint, definition.child, definition.columns))
+    return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
+  Bytes probe;
+  if (!encode_probe(constraint, constraint->own, old_record, &probe))
+    return 0;
+  if (changes)
+    return cascade_to_rows(constraint, probe, new_record, own, action);
+  /* As InnoDB: a row that is its own child cannot go. */
+  if (definition.is_to_itself() && is_own_child(constraint, old_record, probe))
+    return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
+  bool found;
+  if (int error= constraint->other->file()->find_related(constraint->index, probe.view(), constraint->is_whole_key,
+                                                         ha_pando::Lock::SHARED, &found))
+    return error;
+  return found ? refuse(HA_ERR_ROW_IS_REFERENCED, *constraint) : 0;
+}
+
+/* `probe` has the values of its parent's columns. */
+bool Foreign_keys::is_own_child(Constraint *constraint, const uchar *record, const Bytes &probe)
+{
+  std::vector<Field *> own;
+  for (const std::string &name : constraint->definition.columns)
+    own.push_back(find_field(m_file->table, name));
+  return !has_null(own, record) && encode_probe(constraint, own, record, &m_own_probe) && m_own_probe == probe;
+}
+
+/* An update that would come back to a table which an update in the same chain is changing. */
+bool Foreign_keys::would_go_round(const Constraint &constraint, const Cascade &own) const
+{
+  for (const Cascade *one= &own; one; one= one->outer)
+    if (one->is_update && *one->path == constraint.definition.child)
+      return true;
+  return false;
+}
+
+/* The query cache knows the tables of statements only. */
+static void forget_cached_queries(THD *thd, const std::string &path)
+{
+  const Table_names names(path);
+  char key[2 * (NAME_LEN + 1)];
+  const char *end= strmov(strmov(key, names.database) + 1, names.table) + 1;
+  mysql_query_cache_invalidate4(thd, key, unsigned(end - key), true);
+}
+
+int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, const uchar *new_record,
+                                  const Cascade &own, Action action)
+{
+  THD *thd= m_file->ha_thd();
+  ha_pando *child= constraint->other->file();
+  const Foreign_key_definition &definition= constraint->definition;
+  const bool is_update= new_record || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
+  const Cascade cascade= {&own, &definition.child, is_update, &definition, own.depth + 1};
+  bool found;
+  if (int error= child->find_related(constraint->index, probe.view(), constraint->is_whole_key,
+                                        ha_pando::Lock::EXCLUSIVE, &found))
+    return error;
+  if (!found)
+    return 0;
+  if (is_update && would_go_round(*constraint, own))
+    return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
+  if (cascade.depth > DEPTH_MAX)
+    return HA_ERR_FK_DEPTH_EXCEEDED;
+  if (int error= child->m_foreign.begin(thd))
+    return error;
+  forget_cached_queries(thd, definition.child);
+  while (found)
+  {
+    if (is_to_end(thd))
+      return HA_ERR_ABORTED_BY_USER;
+    if (int error= cascade_to_row(constraint, new_record, cascade, action))
+      return error;
+    if (constraint->is_whole_key)
+      return 0;
+    if (int error= child->find_next_related(&found))
+      return error;
+  }
+  return 0;
+}
+
+int Foreign_keys::cascade_to_row(Constraint *constraint, const uchar *new_record, const Cascade &cascade,
+                                 Action action)
+{
+  TABLE *table= constraint->other->table();
+  ha_pando *child= constraint->other->file();
+  uchar *record= table->record[0], *old_record= table->record[1];
+  if (table->vfield && table->update_virtual_fields(child, VCOL_UPDATE_FOR_READ))
+    return HA_ERR_GENERIC;
+  int error;
+  if (!cascade.is_update)
+    error= child->m_foreign.remove(record, &cascade);
+  else
+  {
+    memcpy(old_record, record, table->s->reclength);
+    if (!set_columns(constraint, new_record, action))
+      return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
+    if (table->vfield && table->update_virtual_fields(child, VCOL_UPDATE_FOR_WRITE))
+      return HA_ERR_GENERIC;
+    error= child->m_foreign.update(old_record, record, &cascade);
+  }
+  if (error == HA_ERR_RECORD_IS_THE_SAME)
+    return 0;
+  if (error == HA_ERR_FOUND_DUPP_KEY)
+  {
+    const Table_names names(constraint->definition.child);
+    const uint index= child->duplicate_index();
+    Transaction::of(m_file->ha_thd())
+      ->set_refusing_key(names.table, index < table->s->keys ? table->key_info[index].name.str : "");
+    return HA_ERR_FOREIGN_DUPLICATE_KEY;
+  }
+  return error;
+}
+
+/* False: a column cannot be so. */
+bool Foreign_keys::set_columns(Constraint *constraint, const uchar *new_record, Action action)
+{
+  for (size_t i= 0; i < constraint->own.size(); i++)
+  {
+    Field *field= constraint->fields[i];
+    if (action == PANDO_REFERENTIAL_ACTION_SET_NULL || is_null(constraint->own[i], new_record))
+    {
+      if (!field->real_maybe_null())
+        return false;
+      field->set_null();
+    }
+    else if (!copy_value(field, constraint->own[i], new_record))
+      return false;
+  }
+  return true;
+}
+
+/* --- rows --- */
+
+int Foreign_keys::insert(const uchar *record)
+{
+  Constraint *violated;
+  if (int error= check_parents(record, nullptr, nullptr, &violated))
+    return error;
+  if (!violated)
+    return m_file->write_one_row(record);
+  PandoTxn *txn= m_file->txn();
+  const uint64_t mark= pando_txn_mark(txn);
+  const int error= m_file->write_one_row(record);
+  if (!error)
+    pando_txn_rollback_to(txn, mark);
+  pando_txn_release_mark(txn, mark);
+  if (error && !(error == HA_ERR_FOUND_DUPP_KEY && m_file->duplicate_index() >= violated->own_index))
+    return error;
+  return refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
+}
+
+int Foreign_keys::update(const uchar *old_record, const uchar *new_record, const Cascade *cascade)
+{
+  Constraint *violated;
+  if (int error= check_parents(new_record, old_record, cascade ? cascade->cause : nullptr, &violated))
+    return error;
+  if (!violated && !concerns_children(old_record, new_record))
+    return m_file->update_one_row(old_record, new_record);
+  PandoTxn *txn= m_file->txn();
+  const uint64_t mark= pando_txn_mark(txn);
+  int error= m_file->update_one_row(old_record, new_record);
+  if (!error)
+  {
+    const Cascade own= {nullptr, &m_path, true, nullptr, 0};
+    error= violated ? refuse(HA_ERR_NO_REFERENCED_ROW, *violated)
+                    : change_children(old_record, new_record, cascade ? *cascade : own);
+    if (error)
+      m_file->undo_to(mark);
+  }
+  pando_txn_release_mark(txn, mark);
+  return error;
+}
+
+int Foreign_keys::remove(const uchar *record, const Cascade *cascade)
+{
+  if (!concerns_children(record, nullptr))
+    return m_file->delete_one_row(record);
+  PandoTxn *txn= m_file->txn();
+  const uint64_t mark= pando_txn_mark(txn);
+  int error= m_file->delete_one_row(record);
+  if (!error)
+  {
+    const Cascade own= {nullptr, &m_path, false, nullptr, 0};
+    error= change_children(record, nullptr, cascade ? *cascade : own);
+    if (error)
+      m_file->undo_to(mark);
+  }
+  pando_txn_release_mark(txn, mark);
+  return error;
+}
+
+/* --- all rows --- */
+
+int Foreign_keys::verify(THD *thd, Foreign_key_list added)
+{
+  if (added.empty())
+    return 0;
+  m_path= catalog_path(m_file->m_name.c_str());
+  load(std::move(added), true, &m_as_child);
+  m_is_verifying= true;
+  const ha_pando::Lock lock= m_file->m_lock;
+  m_file->m_lock= ha_pando::Lock::NONE;
+  m_file->m_read_latest= true;
+  TABLE *table= m_file->table;
+  table->use_all_columns();
+  uchar *record= table->record[0];
+  int error= m_file->rnd_init(true);
+  while (!error && !(error= m_file->rnd_next(record)))
+  {
+    if (is_to_end(thd))
+      error= HA_ERR_ABORTED_BY_USER;
+    else if (table->vfield && table->update_virtual_fields(m_file, VCOL_UPDATE_FOR_READ))
+      error= HA_ERR_GENERIC;
+    Constraint *violated;
+    if (!error && !(error= check_parents(record, nullptr, nullptr, &violated)) && violated)
+      error= refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
+  }
+  m_file->rnd_end();
+  m_file->close_scan();
+  end();
+  m_file->m_lock= lock;
+  m_file->m_read_latest= false;
+  m_is_verifying= false;
+  m_version= 0;
+  return error == HA_ERR_END_OF_FILE ? 0 : error;
+}
+
+} // namespace pando
+
+using namespace pando;
+
+/* --- what a handler does for the constraints of another table --- */
+
+void ha_pando::encode_probe(uint index, uint parts, Bytes *probe)
+{
+  probe->clear();
+  for (uint i= 0; i < parts; i++)
+    m_layouts[index].part(i).encode(probe, table->record[0]);
+}
+
+static int found_or(int error, bool *found)
+{
+  *found= !error;
+  return error == HA_ERR_KEY_NOT_FOUND || error == HA_ERR_END_OF_FILE ? 0 : error;
+}
+
+/* The first row with a key that begins so, into record[0], locked so; as it is now. */
+int ha_pando::find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found)
+{
+  m_lock= m_stored_lock= lock;
+  m_read_latest= lock == Lock::NONE;
+  m_skip_locked= m_peeks= false;
+  m_is_sorted= true;
+  active_index= index;
+  begin_scan(dictionary_of(index));
+  m_columns_prepared= false;
+  m_search.assign(probe.data, probe.len);
+  m_same.assign(probe.data, probe.len);
+  m_keep_same= true;
+  m_range_stop= false;
+  if (is_whole_key)
+    return found_or(get_exact(table->record[0]), found);
+  m_stop.assign(probe.data, probe.len);
+  m_has_stop= after_prefix(&m_stop);
+  return found_or(seek(PANDO_MOVE_AT_OR_AFTER, m_search.view(), table->record[0]), found);
+}
+
+int ha_pando::find_next_related(bool *found)
+{
+  m_keep_same= true;
+  return found_or(go_on(true, table->record[0]), found);
+}
+
+/* The transaction's writes since the mark never were. */
+void ha_pando::undo_to(uint64_t mark)
+{
+  pando_txn_rollback_to(txn(), mark);
+  ++*writes();
+}
+
+/* Before it is kept for other connections. */
+void ha_pando::detach()
+{
+  close_scan();
+  m_foreign.end();
+  reset();
+}
+
+bool ha_pando::referenced_by_foreign_key() const noexcept
+{
+  return const_cast<ha_pando *>(this)->m_foreign.is_referenced();
+}
+
+bool ha_pando::get_foreign_dup_key(char *child, uint child_size, char *key, uint key_size)
+{
+  return Transaction::of(ha_thd())->refusing_key(child, child_size, key, key_size);
+}

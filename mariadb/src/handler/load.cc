@@ -1,0 +1,326 @@
+/* Bulk inserts: LOAD DATA, INSERT of many rows, INSERT ... SELECT, CREATE ... SELECT, and ALTER by copy.
+
+   A statement's first rows go one by one, so that a small one is what it always was, errors included; each is
+   copied into a batch besides. When there are many, and the table is empty, the rows so far are undone and the
+   engine's bulk load (pandodb `load.rs`) begins with the batch. From there on a row is copied, and nothing
+   else is done in the server's thread. A key that is there twice is found at the end: the statement fails
+   with the error that the row itself would have had, of the same row. One difference can be seen: if another
+   error ends the statement before, that one is told.
+
+   Rows go one by one to the end
+   - into tables that are not empty, or in which others are at work;
+   - where a unique key has only the beginning of a column;
+   - where the server decides row by row what becomes of duplicates (IGNORE, which LOCAL implies, REPLACE, ON
+     DUPLICATE KEY UPDATE), from the first row on whose key is there, unless IGNORE has it passed over. Which keys
+     are there the load knows: none, as long as primary keys ascend and no other key is unique, else those that it
+     keeps in a part of its memory; when that is used up rows go one by one, too;
+   - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
+     keys that it checks itself (USING HASH);
+   - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
+#include "ha_pando.h"
+#include "load.h"
+#include "variables.h"
+
+using namespace pando;
+
+/* A statement with so many rows, or so many bytes of them, is worth a load. */
+static const uint64_t LOAD_ROWS_MIN= 4096;
+static const uint64_t LOAD_BYTES_MIN= 4ULL << 20;
+/* A batch is handed over when it has so many bytes. */
+static const uint64_t BATCH_BYTES= 512ULL << 10;
+
+bool ha_pando::may_load() const
+{
+  THD *thd= ha_thd();
+  return !is_sequence() && !m_foreign.check_inserts() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
+         pando_table_is_empty(m_table);
+}
+
+void ha_pando::start_bulk_insert(ha_rows rows, uint)
+{
+  abort_bulk_insert();
+  if ((rows && rows < LOAD_ROWS_MIN) || !may_load())
+    return;
+  m_bulk.reset(new Bulk_insert);
+}
+
+/* The shape is made with the first row: only then all that the server wants to say has been said. */
+bool ha_pando::begin_trial()
+{
+  auto shape=
+    std::make_shared<Load_shape>(table, m_table, has_primary_key(), row_key_max(), load_workers());
+  if (!shape->is_usable())
+  {
+    m_bulk.reset();
+    return false;
+  }
+  m_bulk->batch= shape->take_batch();
+  m_bulk->shape= std::move(shape);
+  m_bulk->mark= pando_txn_mark(txn());
+  Transaction *transaction= Transaction::of(ha_thd());
+  if (transaction->txn() == txn())
+    m_bulk->join_trials(transaction->trials(), this);
+  return true;
+}
+
+/* Whether the server decides row by row what becomes of duplicates. */
+bool ha_pando::decides_duplicates() const
+{
+  const LEX *lex= ha_thd()->lex;
+  return m_decides_duplicates || lex->ignore || lex->duplicates != DUP_ERROR;
+}
+
+/* And it only passes over rows whose key is there. */
+bool ha_pando::only_skips_duplicates() const
+{
+  return !m_replaces_duplicates && ha_thd()->lex->duplicates == DUP_ERROR;
+}
+
+/* What becomes of a row where the server decides about duplicates. Primary keys that ascend have none, if no other
+   key is unique; else the load is asked, which knows all keys that it has got. */
+int ha_pando::admit_row(const uchar *record, Admission *admission)
+{
+  *admission= Admission::JOINS;
+  if (!decides_duplicates())
+    return 0;
+  if (has_primary_key())
+  {
+    if (int error= new_row_key(record, &m_new_row_key))
+      return error;
+    const int order= m_bulk->last_key.empty() ? -1 : compare(m_bulk->last_key.view(), m_new_row_key.view());
+    if (order == 0 && m_bulk->phase == Bulk_insert::Phase::LOADING && !m_bulk->asks && only_skips_duplicates())
+    {
+      met_duplicate(table_share->primary_key);
+      *admission= Admission::IS_DUPLICATE;
+      return 0;
+    }
+    if (order >= 0)
+      m_bulk->ascends= false;
+    m_bulk->last_key.assign(m_new_row_key.data(), m_new_row_key.size());
+  }
+  if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
+    return 0;
+  if (m_bulk->asks)
+    *admission= ask_for_row(record);
+  else if (!m_bulk->ascends)
+    *admission= Admission::ENDS_LOAD;
+  return 0;
+}
+
+/* Requires: m_new_row_key is that of the row, if the table has a primary key. */
+Admission ha_pando::ask_for_row(const uchar *record)
+{
+  m_bulk->lone_keys.clear();
+  for (uint i= 0; i < table_share->keys; i++)
+  {
+    Index_layout &layout= m_layouts[i];
+    if (!layout.is_unique())
+      continue;
+    Bytes &key= m_bulk->keys[i];
+    key.clear();
+    if (layout.encode_key(&key, record, m_new_row_key.view()))
+      m_bulk->lone_keys.push_back(PandoLoneKey{layout.dictionary(), key.view()});
+  }
+  uint32_t seen= 0;
+  switch (pando_load_admit(m_bulk->load, m_bulk->lone_keys.data(), uint32_t(m_bulk->lone_keys.size()), &seen))
+  {
+  case PANDO_ADMISSION_NEW:
+    return Admission::JOINS;
+  case PANDO_ADMISSION_SEEN:
+    met_duplicate(index_of_dictionary(m_bulk->lone_keys[seen].dictionary));
+    return only_skips_duplicates() ? Admission::IS_DUPLICATE : Admission::ENDS_LOAD;
+  default:
+    return Admission::ENDS_LOAD;
+  }
+}
+
+/* The rows of the trial have been written, so none of them is refused; false: there is no memory for them. */
+bool ha_pando::ask_for_trial()
+{
+  m_bulk->asks= decides_duplicates() && (m_bulk->shape->has_other_unique() || !m_bulk->ascends);
+  if (!m_bulk->asks)
+    return true;
+  m_bulk->keys.reset(new Bytes[table_share->keys]);
+  bool joined= true;
+  m_bulk->shape->restore_blobs(m_bulk->batch.get());
+  for (uint64_t row= 0; row < m_bulk->batch->rows() && joined; row++)
+  {
+    const uchar *record= m_bulk->batch->record(row);
+    joined= !has_primary_key() || !new_row_key(record, &m_new_row_key);
+    joined= joined && ask_for_row(record) == Admission::JOINS;
+  }
+  return joined;
+}
+
+/* In place of write_row's own way, or (TRIAL) before it: `*done` says which. */
+int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
+{
+  *done= false;
+  if (!m_bulk->shape && !begin_trial())
+    return 0;
+  Admission admission;
+  if (int error= admit_row(record, &admission))
+    return error;
+  if (admission == Admission::IS_DUPLICATE)
+    return HA_ERR_FOUND_DUPP_KEY;
+  if (admission == Admission::ENDS_LOAD)
+    /* The rows so far are written; this one and the others go one by one. */
+    return end_bulk_insert();
+  m_bulk->rows++;
+  m_bulk->shape->append(m_bulk->batch.get(), record);
+  if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
+    return 0;
+  *done= true;
+  if (m_bulk->batch->bytes() < BATCH_BYTES)
+    return 0;
+  return submit_batch() ? 0 : end_bulk_insert();
+}
+
+/* A row of the trial was not written: the copy has it, too. */
+void ha_pando::give_up_trial_row(int error)
+{
+  if (error != HA_ERR_FOUND_DUPP_KEY || !decides_duplicates() || !only_skips_duplicates())
+  {
+    abort_bulk_insert();
+    return;
+  }
+  m_bulk->shape->drop_last(m_bulk->batch.get());
+  m_bulk->rows--;
+}
+
+/* After a row of the trial was written. */
+int ha_pando::go_on_with_trial()
+{
+  if (m_bulk->rows < LOAD_ROWS_MIN && m_bulk->batch->bytes() < LOAD_BYTES_MIN)
+    return 0;
+  return begin_load();
+}
+
+/* The rows so far are undone and come again, with the others: those of all trials of the transaction. If
+   something else was written among them, they stay. */
+int ha_pando::begin_load()
+{
+  const std::vector<ha_pando *> all= m_bulk->trials ? *m_bulk->trials : std::vector<ha_pando *>{this};
+  uint64_t first= m_bulk->mark, writes= 0;
+  for (ha_pando *one : all)
+  {
+    first= MY_MIN(first, one->m_bulk->mark);
+    writes+= one->m_bulk->rows * one->m_new.size();
+  }
+  if (pando_txn_writes_since(txn(), first) != writes)
+  {
+    abort_bulk_insert();
+    return 0;
+  }
+  pando_txn_rollback_to(txn(), first);
+  for (ha_pando *one : all)
+  {
+    pando_txn_release_mark(txn(), one->m_bulk->mark);
+    one->m_bulk->leave_trials();
+  }
+  int error= 0;
+  for (ha_pando *one : all)
+    if (int of_one= one->begin_own_load())
+      error= of_one;
+  return error;
+}
+
+int ha_pando::begin_own_load()
+{
+  const std::vector<uint8_t> &unique= m_bulk->shape->unique();
+  PandoStatus status= pando_load_begin(txn(), m_table, unique.data(), uint32_t(unique.size()),
+                                       m_bulk->rows, Load_shape::encoder(m_bulk->shape), &m_bulk->load);
+  if (!status && m_bulk->load && ask_for_trial())
+  {
+    m_bulk->phase= Bulk_insert::Phase::LOADING;
+    return !m_bulk->batch->rows() || submit_batch() ? 0 : end_bulk_insert();
+  }
+  std::unique_ptr<Bulk_insert> bulk= std::move(m_bulk);
+  pando_load_abort(bulk->load);
+  bulk->load= nullptr;
+  if (status)
+    return fail(status);
+  bulk->shape->restore_blobs(bulk->batch.get());
+  for (uint64_t row= 0; row < bulk->batch->rows(); row++)
+    if (int error= write_one_row(bulk->batch->record(row)))
+      return error;
+  return 0;
+}
+
+/* False: the load is bound to fail. */
+bool ha_pando::submit_batch()
+{
+  std::unique_ptr<Row_batch> batch= std::move(m_bulk->batch);
+  m_bulk->batch= m_bulk->shape->take_batch();
+  const uint64_t rows= batch->rows(), bytes= batch->bytes();
+  if (!has_primary_key() && pando_table_reserve_hidden_keys(m_table, rows, &batch->first_hidden_key))
+    return false;
+  return pando_load_submit(m_bulk->load, batch.release(), rows, bytes);
+}
+
+/* Called by the engine every few milliseconds while it sorts and writes. */
+static uint8_t watch_load(void *connection, double part)
+{
+  THD *thd= static_cast<THD *>(connection);
+  thd_progress_report(thd, ulonglong(part * 1000), 1000);
+  return !is_to_end(thd);
+}
+
+int ha_pando::end_bulk_insert()
+{
+  if (!m_bulk)
+    return 0;
+  THD *thd= ha_thd();
+  if (m_bulk->phase != Bulk_insert::Phase::LOADING || thd->is_error())
+  {
+    abort_bulk_insert();
+    return 0;
+  }
+  if (m_bulk->batch->rows())
+    submit_batch();
+  PandoLoad *load= m_bulk->load;
+  m_bulk.reset();
+  int32_t refused;
+  const char *stage= thd_proc_info(thd, "Sorting and writing");
+  PandoStatus status= pando_load_finish(txn(), load, watch_load, thd, &refused);
+  thd_proc_info(thd, stage);
+  int error= status == PANDO_STATUS_REFUSED ? refused : load_failed(status);
+  if (error)
+    my_errno= error;
+  return error;
+}
+
+/* The row that was one too many becomes the current one, for the server's message. */
+int ha_pando::load_failed(PandoStatus status)
+{
+  if (status != PANDO_STATUS_DUPLICATE)
+    return fail(status);
+  int error= write_failed(status);
+  PandoBytes key, value;
+  pando_load_duplicate(txn(), &key, &value);
+  if (m_duplicate_index >= table_share->keys)
+    return error;
+  if (m_layouts[m_duplicate_index].is_rows())
+  {
+    m_columns_prepared= false;
+    m_row_codec.want_all();
+    m_row_codec.decode(key, value, table->record[0]);
+  }
+  else
+    m_layouts[m_duplicate_index].decode(key, value, table->record[0]);
+  /* The server would ask the partition that it has used last. */
+  if (table->part_info)
+    print_keydup_error(table, &table->key_info[m_duplicate_index], MYF(0));
+  return error;
+}
+
+void ha_pando::abort_bulk_insert()
+{
+  if (!m_bulk)
+    return;
+  if (m_bulk->load)
+    pando_load_abort(m_bulk->load);
+  else if (m_bulk->shape)
+    pando_txn_release_mark(txn(), m_bulk->mark);
+  m_bulk.reset();
+}

@@ -1,0 +1,241 @@
+/* Inserting, changing and deleting rows: an entry for each dictionary, then one call. */
+#include "counted_call.h"
+#include "ha_pando.h"
+
+using namespace pando;
+
+void ha_pando::views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out)
+{
+  out->clear();
+  for (const Entry &entry : entries)
+    out->push_back(entry.view());
+}
+
+/* Encodes what a record is in every dictionary that is `present`; the others get an empty entry. */
+void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries)
+{
+  for (uint dictionary= 0; dictionary < entries->size(); dictionary++)
+  {
+    Entry &entry= (*entries)[dictionary];
+    entry.key.clear();
+    entry.value.clear();
+    entry.unique= false;
+    if (!entry.present)
+      continue;
+    if (dictionary == 0)
+    {
+      entry.key.append(row_key.data, row_key.len);
+      m_row_codec.encode(&entry.value, record);
+      entry.unique= has_primary_key();
+      continue;
+    }
+    Index_layout &layout= *layout_of(dictionary);
+    entry.unique= layout.encode_key(&entry.key, record, row_key);
+    layout.encode_value(&entry.value, record, row_key, (*entries)[0].value.view(), entry.unique);
+  }
+}
+
+int ha_pando::new_row_key(const uchar *record, Bytes *key)
+{
+  key->clear();
+  if (has_primary_key())
+  {
+    m_layouts[0].encode_key(key, record, PandoBytes{});
+    return key->size() > ref_length - POSITION_LENGTH_BYTES ? HA_ERR_TO_BIG_ROW : 0;
+  }
+  uint64_t hidden;
+  if (PandoStatus status= pando_table_next_hidden_key(m_table, &hidden))
+    return fail(status);
+  uchar *bytes= key->extend(HIDDEN_KEY_SIZE);
+  mi_int8store(bytes, hidden);
+  return 0;
+}
+
+/* The row that was written is the current one. */
+void ha_pando::set_row_key(const Bytes &key)
+{
+  m_row_key.assign(key.data(), key.size());
+  m_row_key_in_entry= false;
+}
+
+int ha_pando::write_failed(PandoStatus status)
+{
+  if (status == PANDO_STATUS_DUPLICATE)
+    met_duplicate(index_of_dictionary(pando_txn_duplicate(txn(), nullptr)));
+  if (status == PANDO_STATUS_KEY_UNUSABLE)
+    for (uint dictionary= 1; dictionary < dictionaries(); dictionary++)
+      if (m_new[dictionary].unique && is_damaged(index_of_dictionary(dictionary)))
+        report_damaged(index_of_dictionary(dictionary));
+  return fail(status);
+}
+
+/* Of a partitioned table the server may ask another partition which key it was: that of the row before it was moved. */
+void ha_pando::met_duplicate(uint index)
+{
+  m_duplicate_index= index;
+  Transaction::of(ha_thd())->met_duplicate(table_share, index);
+}
+
+uint ha_pando::duplicate_index() const
+{
+  const Transaction *transaction= table->part_info ? Transaction::if_any(ha_thd()) : nullptr;
+  return transaction ? transaction->duplicate_index(table_share, m_duplicate_index) : m_duplicate_index;
+}
+
+/* A row of the binary log that is applied has no values of virtual columns that only this server has, and the
+   server computes none, though keys may hold them. */
+bool ha_pando::must_compute_virtual_columns() const
+{
+  return table->vfield && ha_thd()->lex->is_stmt_row_injection();
+}
+
+/* The server computes, in each row that it reads, those that keys hold. */
+void ha_pando::want_virtual_columns()
+{
+  for (Field **field= table->vfield; *field; field++)
+    if (((*field)->flags & (PART_KEY_FLAG | PART_INDIRECT_KEY_FLAG)) &&
+        !bitmap_is_set(table->read_set, (*field)->field_index))
+      bitmap_set_bit(table->read_set, (*field)->field_index);
+}
+
+int ha_pando::compute_virtual_columns(const uchar *record)
+{
+  if (!must_compute_virtual_columns() || record != table->record[0])
+    return 0;
+  want_virtual_columns();
+  return table->update_virtual_fields(this, VCOL_UPDATE_FOR_WRITE) ? HA_ERR_GENERIC : 0;
+}
+
+int ha_pando::write_row(const uchar *record)
+{
+  if (int error= compute_virtual_columns(record))
+    return error;
+  if (table->next_number_field && record == table->record[0])
+    if (int error= update_auto_increment())
+      return error;
+  bool is_loading= false;
+  if (m_bulk)
+    if (int error= write_row_in_bulk(record, &is_loading))
+      return error;
+  if (!is_loading)
+    if (int error= m_foreign.check_inserts() ? m_foreign.insert(record) : write_one_row(record))
+    {
+      if (m_bulk)
+        give_up_trial_row(error);
+      return error;
+    }
+  if (table->found_next_number_field && record == table->record[0])
+    note_auto_increment(table->found_next_number_field);
+  if (is_loading)
+    return 0;
+  if (int error= after_write())
+    return error;
+  return m_bulk ? go_on_with_trial() : 0;
+}
+
+int ha_pando::write_one_row(const uchar *record)
+{
+  if (int error= new_row_key(record, &m_new_row_key))
+    return error;
+  for (Entry &entry : m_new)
+    entry.present= true;
+  encode_row(record, m_new_row_key.view(), &m_new);
+  views(m_new, &m_new_views);
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()), m_replaces_duplicates);
+  }
+  note_write(false);
+  if (status)
+    return write_failed(status);
+  set_row_key(m_new_row_key);
+  return 0;
+}
+
+/* Whether the row that is written is the one that was read last. */
+bool ha_pando::is_at_old_row() const
+{
+  return !m_row_key_in_entry && m_old_row_key == m_row_key;
+}
+
+int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
+{
+  if (int error= compute_virtual_columns(new_record))
+    return error;
+  if (int error= m_foreign.are_checked() ? m_foreign.update(old_record, new_record, nullptr)
+                                         : update_one_row(old_record, new_record))
+    return error;
+  if (table->found_next_number_field && new_record == table->record[0] &&
+      bitmap_is_set(table->write_set, table->found_next_number_field->field_index))
+    note_auto_increment(table->found_next_number_field);
+  return after_write();
+}
+
+int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
+{
+  if (has_primary_key())
+  {
+    m_old_row_key.clear();
+    m_layouts[0].encode_key(&m_old_row_key, old_record, PandoBytes{});
+    if (int error= new_row_key(new_record, &m_new_row_key))
+      return error;
+  }
+  else
+  {
+    m_old_row_key.assign(m_row_key.data(), m_row_key.size());
+    m_new_row_key.assign(m_row_key.data(), m_row_key.size());
+  }
+  /* A primary key that changes only in what its bytes do not show (case) may still be kept in entries. */
+  const bool row_key_changed= has_primary_key() && m_layouts[0].is_changed(old_record, new_record);
+  uint8_t in_full= 0;
+  if (m_new.size() > 1)
+    if (PandoStatus status= pando_txn_is_newer_than_snapshot(txn(), m_table, m_old_row_key.view(), &in_full))
+      return fail(status);
+  for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
+  {
+    bool present= dictionary == 0 || row_key_changed || in_full ||
+                  layout_of(dictionary)->is_clustering() || layout_of(dictionary)->is_changed(old_record, new_record);
+    m_new[dictionary].present= m_old[dictionary].present= present;
+  }
+  encode_row(old_record, m_old_row_key.view(), &m_old);
+  encode_row(new_record, m_new_row_key.view(), &m_new);
+  if (m_old[0].key == m_new[0].key && m_old[0].value == m_new[0].value)
+    return HA_ERR_RECORD_IS_THE_SAME;
+  views(m_old, &m_old_views);
+  views(m_new, &m_new_views);
+  note_write(is_at_old_row() && m_old_row_key == m_new_row_key);
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(), uint32_t(m_new_views.size()),
+                                 in_full);
+  }
+  if (status)
+    return write_failed(status);
+  set_row_key(m_new_row_key);
+  return 0;
+}
+
+int ha_pando::delete_row(const uchar *record)
+{
+  return m_foreign.are_checked() ? m_foreign.remove(record, nullptr) : delete_one_row(record);
+}
+
+int ha_pando::delete_one_row(const uchar *record)
+{
+  if (has_primary_key())
+  {
+    m_old_row_key.clear();
+    m_layouts[0].encode_key(&m_old_row_key, record, PandoBytes{});
+  }
+  else
+    m_old_row_key.assign(m_row_key.data(), m_row_key.size());
+  for (Entry &entry : m_old)
+    entry.present= true;
+  encode_row(record, m_old_row_key.view(), &m_old);
+  views(m_old, &m_old_views);
+  note_write(is_at_old_row());
+  Counted_call counted(handler_stats);
+  return fail(pando_txn_delete_row(txn(), m_table, m_old_views.data(), uint32_t(m_old_views.size())));
+}

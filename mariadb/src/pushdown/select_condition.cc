@@ -1,0 +1,288 @@
+/* Conditions of SELECTs of any shape, said in the engine's words. */
+#include "select_translate.h"
+
+#include <algorithm>
+
+namespace pando {
+
+using B= Select_bytes;
+
+static const Value_kind TRUTH{Value_kind::SIGNED, 0};
+
+bool Select_translator::condition(Item *item, Said *said)
+{
+  Nesting nesting(this);
+  if (!nesting.is_allowed())
+    return refuse("a deep condition");
+  said->kind= TRUTH;
+  if (is_constant(item))
+  {
+    if (item->result_type() != INT_RESULT)
+      return refuse("a constant condition");
+    return constant(item, said);
+  }
+  if (item->type() == Item::COND_ITEM)
+    return list(static_cast<Item_cond *>(item), said);
+  if (item->type() == Item::SUBSELECT_ITEM)
+  {
+    Item_subselect *query= static_cast<Item_subselect *>(item);
+    if (query->substype() == Item_subselect::IN_SUBS)
+      return in_query(static_cast<Item_in_subselect *>(query), said);
+    if (query->substype() == Item_subselect::EXISTS_SUBS)
+    {
+      std::vector<uint> slots;
+      std::vector<Value_kind> kinds;
+      B::byte(&said->bytes, 18);
+      return unit(query->unit, Use::EXISTS, &said->bytes, &slots, &kinds);
+    }
+    return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
+  Item_func *function= static_cast<Item_func *>(item);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:    return comparison(function, 0, said);
+  case Item_func::NE_FUNC:    return comparison(function, 1, said);
+  case Item_func::LT_FUNC:    return comparison(function, 2, said);
+  case Item_func::LE_FUNC:    return comparison(function, 3, said);
+  case Item_func::GT_FUNC:    return comparison(function, 4, said);
+  case Item_func::GE_FUNC:    return comparison(function, 5, said);
+  case Item_func::EQUAL_FUNC: return comparison(function, 6, said);
+  case Item_func::BETWEEN:    return between(function, said);
+  case Item_func::IN_FUNC:    return in_list(function, said);
+  case Item_func::LIKE_FUNC:  return like(function, said);
+  case Item_func::NOT_FUNC:
+    if (!condition(function->arguments()[0], said))
+      return false;
+    negate(&said->bytes);
+    said->kind= TRUTH;
+    return true;
+  case Item_func::ISNULL_FUNC:
+  case Item_func::ISNOTNULL_FUNC:
+  {
+    Said of;
+    Item *argument= function->arguments()[0];
+    /* `date IS NULL` finds zero dates, too. */
+    if (!expression(argument, &of))
+      return false;
+    if (function->functype() == Item_func::ISNULL_FUNC && !argument->maybe_null() &&
+        (of.kind.tag == Value_kind::DATE || of.kind.tag == Value_kind::DATETIME))
+      return refuse("IS NULL of a date");
+    B::byte(&said->bytes, 9);
+    said->bytes+= of.bytes;
+    if (function->functype() == Item_func::ISNOTNULL_FUNC)
+      negate(&said->bytes);
+    return true;
+  }
+  case Item_func::IN_OPTIMIZER_FUNC:
+  {
+    Item *query= function->arguments()[1];
+    if (query->type() != Item::SUBSELECT_ITEM)
+      return refuse("a subquery's optimizer");
+    return condition(query, said);
+  }
+  default:
+    if (function->type_handler() == &type_handler_bool)
+      return refuse("a predicate");
+    return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
+  }
+}
+
+bool Select_translator::list(Item_cond *list, Said *said)
+{
+  if (list->functype() != Item_func::COND_AND_FUNC && list->functype() != Item_func::COND_OR_FUNC)
+    return refuse("a list of conditions");
+  List_iterator_fast<Item> parts(*list->argument_list());
+  uint32_t count= 0;
+  std::string bytes;
+  for (Item *part; (part= parts++); count++)
+  {
+    Said one;
+    if (!condition(part, &one))
+      return false;
+    bytes+= one.bytes;
+  }
+  B::byte(&said->bytes, list->functype() == Item_func::COND_AND_FUNC ? 6 : 7);
+  B::small(&said->bytes, count);
+  said->bytes+= bytes;
+  return true;
+}
+
+bool Select_translator::comparison(Item_func *function, uint comparison, Said *said)
+{
+  Item **arguments= function->arguments();
+  if (arguments[0]->cols() != 1 || arguments[1]->cols() != 1)
+    return refuse("a comparison of rows");
+  return compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(),
+                 &said->bytes);
+}
+
+/* Makes two values such as the engine compares. */
+bool Select_translator::like_each_other(Said *first, Said *second, CHARSET_INFO *collation)
+{
+  const Value_kind a= first->kind, b= second->kind;
+  if (a.is_number() && b.is_number())
+    return true;
+  if (a.tag == Value_kind::REAL && b.tag == Value_kind::REAL)
+    return true;
+  if (a.tag == Value_kind::TEXT && b.tag == Value_kind::TEXT)
+  {
+    if (!collation)
+      return refuse("a comparison of texts");
+    const Value_kind kind{Value_kind::TEXT, collation_number(collation)};
+    convert(first, kind);
+    convert(second, kind);
+    return true;
+  }
+  const auto is_moment= [](const Value_kind &kind) { return kind.tag == Value_kind::DATE || kind.tag == Value_kind::DATETIME; };
+  if (is_moment(a) && is_moment(b))
+  {
+    if (!(a == b))
+    {
+      convert(first, Value_kind{Value_kind::DATETIME, 0});
+      convert(second, Value_kind{Value_kind::DATETIME, 0});
+    }
+    return true;
+  }
+  return (a.tag == Value_kind::TIME && b.tag == Value_kind::TIME) || refuse("a comparison of different kinds");
+}
+
+/* Where one side is a constant, it is what the server makes of it to compare it with the other. */
+bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to)
+{
+  if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
+    return refuse("a comparison of years");
+  const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);
+  Said a, b;
+  if ((!is_constant_1 || is_constant_2) && !expression(first, &a))
+    return false;
+  if (!is_constant_2 && !expression(second, &b))
+    return false;
+  const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
+    Value_kind kind= other.kind;
+    constant_item= without_cache(constant_item);
+    CHARSET_INFO *charset= other_item->collation.collation;
+    if (kind.tag == Value_kind::TEXT)
+      kind.of= collation ? collation_number(collation) : kind.of;
+    else if (kind.is_number())
+    {
+      if (constant_item->type() != Item::NULL_ITEM && !is_exact_number(constant_item))
+        return refuse("a comparison of a number with something else");
+      return constant(constant_item, constant_said);
+    }
+    else if (kind.tag == Value_kind::REAL && constant_item->cmp_type() != REAL_RESULT && constant_item->cmp_type() != INT_RESULT &&
+             constant_item->cmp_type() != DECIMAL_RESULT)
+      return refuse("a comparison of a DOUBLE with something else");
+    return constant_of(constant_item, kind, charset, constant_said);
+  };
+  if (is_constant_2 && !say(second, a, first, &b))
+    return false;
+  if (is_constant_1 && !is_constant_2 && !say(first, b, second, &a))
+    return false;
+  if (a.kind.tag == Value_kind::TEXT && b.kind.tag == Value_kind::TEXT &&
+      !my_charset_same(first->collation.collation, second->collation.collation))
+    return refuse("a comparison of different character sets");
+  if (a.kind.tag == Value_kind::REAL && b.kind.is_integer())
+    convert(&b, a.kind);
+  if (b.kind.tag == Value_kind::REAL && a.kind.is_integer())
+    convert(&a, b.kind);
+  if (!like_each_other(&a, &b, collation))
+    return false;
+  B::byte(to, 5);
+  B::byte(to, comparison);
+  *to+= a.bytes + b.bytes;
+  return true;
+}
+
+bool Select_translator::between(Item_func *function, Said *said)
+{
+  Item_func_opt_neg *between= static_cast<Item_func_opt_neg *>(function);
+  Item **arguments= function->arguments();
+  std::string bytes;
+  if (!compare(5, arguments[0], arguments[1], between->compare_collation(), &bytes) ||
+      !compare(3, arguments[0], arguments[2], between->compare_collation(), &bytes))
+    return false;
+  if (between->negated)
+    B::byte(&said->bytes, 8);
+  B::byte(&said->bytes, 6);
+  B::small(&said->bytes, 2);
+  said->bytes+= bytes;
+  return true;
+}
+
+bool Select_translator::in_list(Item_func *function, Said *said)
+{
+  Item_func_opt_neg *in= static_cast<Item_func_opt_neg *>(function);
+  Item **arguments= function->arguments();
+  if (arguments[0]->cols() != 1 || function->argument_count() > 4096)
+    return refuse("IN of rows");
+  std::string bytes;
+  uint32_t count= 0;
+  const size_t before= columns;
+  for (uint i= 1; i < function->argument_count(); i++, count++)
+    if (!compare(0, arguments[0], arguments[i], in->compare_collation(), &bytes))
+      return false;
+  (void) before;
+  if (in->negated)
+    B::byte(&said->bytes, 8);
+  B::byte(&said->bytes, 7);
+  B::small(&said->bytes, count);
+  said->bytes+= bytes;
+  return true;
+}
+
+/* Patterns are short: the comparison calls itself for each of their wildcards. */
+static const size_t PATTERN_BYTES_MAX= 256;
+
+bool Select_translator::like(Item_func *function, Said *said)
+{
+  Item_func_like *like= static_cast<Item_func_like *>(function);
+  Item *of_item= function->arguments()[0], *pattern= function->arguments()[1];
+  Said of;
+  CHARSET_INFO *collation= like->compare_collation();
+  if (!expression(of_item, &of))
+    return false;
+  if (of.kind.tag != Value_kind::TEXT || !is_constant(pattern) || pattern->cmp_type() != STRING_RESULT || !collation ||
+      !my_charset_same(collation, of_item->collation.collation) ||
+      !my_charset_same(pattern->collation.collation, of_item->collation.collation))
+    return refuse("a LIKE");
+  StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+  Silent_evaluation evaluation(m_thd);
+  String *text= pattern->val_str(&buffer);
+  if (!text || !evaluation.is_silent() || pattern->null_value || text->length() > PATTERN_BYTES_MAX)
+    return refuse("a pattern");
+  m_patterns.push_back(Like_pattern{std::string(text->ptr(), text->length()), collation, like->escape, like->negated});
+  if (like->negated)
+    B::byte(&said->bytes, 8);
+  B::byte(&said->bytes, 12);
+  B::small(&said->bytes, uint32_t(tests.size()));
+  said->bytes+= of.bytes;
+  tests.push_back(&m_patterns.back());
+  return true;
+}
+
+bool Select_translator::in_query(Item_in_subselect *item, Said *said)
+{
+  Item *left= item->left_exp();
+  Said of_left;
+  std::vector<uint> slots;
+  std::vector<Value_kind> kinds;
+  std::string bytes;
+  if (!left || left->cols() != 1)
+    return refuse("IN of rows");
+  if (!expression(left, &of_left) || !unit(item->unit, Use::IN, &bytes, &slots, &kinds) || kinds.size() != 1)
+    return false;
+  const Value_kind &inner= kinds[0];
+  const bool is_same_kind= (inner.is_number() && of_left.kind.is_number()) ||
+                           (inner == of_left.kind && inner.tag != Value_kind::TIME);
+  Item *output= item->unit->first_select()->item_list.head();
+  if (!is_same_kind || (output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR))
+    return refuse("IN of different kinds");
+  B::byte(&said->bytes, 19);
+  B::small(&said->bytes, 1);
+  said->bytes+= of_left.bytes + bytes;
+  return true;
+}
+
+} // namespace pando

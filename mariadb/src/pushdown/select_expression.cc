@@ -1,0 +1,852 @@
+/* Expressions of SELECTs of any shape, said in the engine's words. */
+#include "select_translate.h"
+#include "compat56.h"
+#include "sql_time.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pando {
+
+using B= Select_bytes;
+
+/* Digits behind the point that the engine computes with. */
+static const uint SCALE_MAX= 30;
+
+static bool has_name(const Item_func *function, const char *name)
+{
+  return !strcasecmp(function->func_name(), name);
+}
+
+bool Select_translator::is_constant(Item *item) const
+{
+  if (item->cols() != 1 || item->with_subquery() || item->with_sum_func())
+    return false;
+  if (item->basic_const_item())
+    return true;
+  return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() &&
+         (item->type() == Item::FUNC_ITEM || item->type() == Item::CACHE_ITEM || item->type() == Item::COND_ITEM ||
+          item->type() == Item::PARAM_ITEM);
+}
+
+uint Select_translator::collation_number(const CHARSET_INFO *collation)
+{
+  const auto known= m_collations.find(collation);
+  if (known != m_collations.end())
+    return known->second;
+  const uint number= uint(collations.size());
+  collations.push_back(collation);
+  m_collations[collation]= number;
+  return number;
+}
+
+/* Of an item that is a number to the server. */
+Value_kind Select_translator::kind_of_number(const Item *item) const
+{
+  Value_kind kind;
+  if (item->cmp_type() != item->result_type())
+    return kind;
+  switch (item->result_type())
+  {
+  case INT_RESULT:
+    kind.tag= item->field_type() == MYSQL_TYPE_BIT ? Value_kind::NONE :
+              item->unsigned_flag ? Value_kind::UNSIGNED : Value_kind::SIGNED;
+    break;
+  case DECIMAL_RESULT:
+    kind.tag= item->decimals <= SCALE_MAX ? Value_kind::DECIMAL : Value_kind::NONE;
+    kind.of= item->decimals;
+    break;
+  case REAL_RESULT:
+    kind.tag= Value_kind::REAL;
+    break;
+  default:
+    break;
+  }
+  return kind;
+}
+
+bool Select_translator::kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision)
+{
+  switch (field->real_type())
+  {
+  case MYSQL_TYPE_TINY:
+  case MYSQL_TYPE_SHORT:
+  case MYSQL_TYPE_INT24:
+  case MYSQL_TYPE_LONG:
+  case MYSQL_TYPE_LONGLONG:
+    *form= field->flags & UNSIGNED_FLAG ? PANDO_FORM_UNSIGNED : PANDO_FORM_SIGNED;
+    kind->tag= field->flags & UNSIGNED_FLAG ? Value_kind::UNSIGNED : Value_kind::SIGNED;
+    return !(field->flags & ZEROFILL_FLAG);
+  case MYSQL_TYPE_NEWDECIMAL:
+    *form= PANDO_FORM_DECIMAL;
+    kind->tag= Value_kind::DECIMAL;
+    kind->of= field->decimals();
+    *precision= static_cast<const Field_new_decimal *>(field)->precision;
+    return *precision <= 36 && kind->of <= SCALE_MAX && !(field->flags & ZEROFILL_FLAG);
+  case MYSQL_TYPE_FLOAT:
+  case MYSQL_TYPE_DOUBLE:
+    *form= 5;
+    kind->tag= Value_kind::REAL;
+    return !(field->flags & ZEROFILL_FLAG);
+  case MYSQL_TYPE_NEWDATE:
+    *form= PANDO_FORM_UNSIGNED;
+    kind->tag= Value_kind::DATE;
+    return true;
+  case MYSQL_TYPE_DATETIME2:
+    *form= PANDO_FORM_ORDERED;
+    kind->tag= Value_kind::DATETIME;
+    return true;
+  case MYSQL_TYPE_TIME2:
+    *form= PANDO_FORM_ORDERED;
+    kind->tag= Value_kind::TIME;
+    return true;
+  case MYSQL_TYPE_YEAR:
+    *form= PANDO_FORM_YEAR;
+    kind->tag= Value_kind::UNSIGNED;
+    return field->field_length == 4;
+  case MYSQL_TYPE_VARCHAR:
+    break;
+  case MYSQL_TYPE_STRING:
+    if (!field->type_handler()->is_traditional_scalar_type() || field->charset() == &my_charset_bin)
+      return false;
+    break;
+  case MYSQL_TYPE_BLOB:
+    if (!field->type_handler()->is_traditional_scalar_type())
+      return false;
+    break;
+  default:
+    return false;
+  }
+  *form= PANDO_FORM_TEXT;
+  kind->tag= Value_kind::TEXT;
+  kind->of= collation_number(field->charset());
+  return true;
+}
+
+bool Select_translator::column(Field *field, Said *said)
+{
+  for (Source &source : m_sources)
+  {
+    if (source.table != field->table || !source.table)
+      continue;
+    if (source.number < 0)
+    {
+      if (field->field_index >= source.slots.size())
+        return refuse("a column of a derived table");
+      B::byte(&said->bytes, 0);
+      B::small(&said->bytes, source.slots[field->field_index]);
+      said->kind= source.kinds[field->field_index];
+      B::kind(&said->bytes, said->kind);
+      return true;
+    }
+    uint form= 0, precision= 0;
+    if (!kind_of_field(field, &said->kind, &form, &precision))
+      return refuse("a column's type");
+    const auto is_field= [field](const Column &column) { return column.field == field; };
+    auto known= std::find_if(source.columns.begin(), source.columns.end(), is_field);
+    if (known == source.columns.end())
+    {
+      source.columns.push_back(Column{m_next_slot++, field});
+      columns++;
+      known= std::prev(source.columns.end());
+    }
+    B::byte(&said->bytes, 0);
+    B::small(&said->bytes, known->slot);
+    B::kind(&said->bytes, said->kind);
+    said->digits= precision ? double(precision) : std::log10(2.0) * 8 * field->pack_length();
+    return true;
+  }
+  return refuse("a column of no table");
+}
+
+/* A column of a view or derived table that the server merges. */
+bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known)
+{
+  *is_known= false;
+  for (Source &source : m_sources)
+  {
+    if (source.number >= 0 || !source.list->field_translation)
+      continue;
+    for (uint i= 0; i < source.slots.size(); i++)
+      if (&source.list->field_translation[i].item == ref->ref ||
+          source.list->field_translation[i].item == *ref->ref)
+      {
+        *is_known= true;
+        B::byte(&said->bytes, 0);
+        B::small(&said->bytes, source.slots[i]);
+        said->kind= source.kinds[i];
+        B::kind(&said->bytes, said->kind);
+        return true;
+      }
+  }
+  return true;
+}
+
+bool Select_translator::expression(Item *item, Said *said)
+{
+  Nesting nesting(this);
+  if (!nesting.is_allowed())
+    return refuse("a deep expression");
+  if (item->cols() != 1)
+    return refuse("a row of values");
+  if (is_constant(item))
+    return constant(item, said);
+  switch (item->type())
+  {
+  case Item::REF_ITEM:
+  {
+    Item_ref *ref= static_cast<Item_ref *>(item);
+    if (!ref->ref || !*ref->ref)
+      return refuse("a reference");
+    if (ref->ref_type() == Item_ref::VIEW_REF)
+    {
+      bool is_known= false;
+      if (!derived_column(ref, said, &is_known) || is_known)
+        return is_known;
+    }
+    return expression(*ref->ref, said);
+  }
+  case Item::CACHE_ITEM:
+    if (Item *cached= static_cast<Item_cache *>(item)->get_example())
+      return expression(cached, said);
+    return refuse("a cache");
+  case Item::FIELD_ITEM:
+    return column(static_cast<Item_field *>(item)->field, said);
+  case Item::SUM_FUNC_ITEM:
+    return aggregate(static_cast<Item_sum *>(item), said);
+  case Item::SUBSELECT_ITEM:
+    return subquery(static_cast<Item_subselect *>(item), said);
+  case Item::COND_ITEM:
+    return condition(item, said);
+  case Item::FUNC_ITEM:
+    return function(static_cast<Item_func *>(item), said);
+  default:
+    return refuse("an item");
+  }
+}
+
+/* A constant, as what the server says it is. */
+bool Select_translator::constant(Item *item, Said *said)
+{
+  /* Not what the server keeps converted: it may never come to convert it, and warn. */
+  item= without_cache(item);
+  Silent_evaluation evaluation(m_thd);
+  Value_kind kind= kind_of_number(item);
+  if (item->type() == Item::NULL_ITEM)
+    kind= Value_kind{Value_kind::SIGNED, 0};
+  else if (kind.tag == Value_kind::NONE)
+  {
+    const enum_field_types type= item->field_type();
+    if (item->cmp_type() == TIME_RESULT && (type == MYSQL_TYPE_DATE || type == MYSQL_TYPE_NEWDATE))
+      kind.tag= Value_kind::DATE;
+    else if (item->cmp_type() == TIME_RESULT && type == MYSQL_TYPE_DATETIME)
+      kind.tag= Value_kind::DATETIME;
+    else if (item->cmp_type() == STRING_RESULT && item->type_handler()->is_traditional_scalar_type())
+      kind= Value_kind{Value_kind::TEXT, collation_number(item->collation.collation)};
+    else
+      return refuse("a constant's type");
+  }
+  return constant_of(item, kind, item->collation.collation, said) && evaluation.is_silent();
+}
+
+static void put_null(std::string *to, const Value_kind &kind)
+{
+  B::byte(to, 1);
+  B::byte(to, 0);
+  B::kind(to, kind);
+}
+
+static void put_number(std::string *to, __int128 value, const Value_kind &kind)
+{
+  B::byte(to, 1);
+  B::byte(to, 1);
+  B::large(to, uint64_t(value));
+  B::large(to, uint64_t(value >> 64));
+  B::kind(to, kind);
+}
+
+/* The digits of a number, and how many are behind the point. */
+static bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale)
+{
+  StringBuffer<DECIMAL_MAX_STR_LENGTH + 2> text;
+  if (decimal->to_string_native(&text, 0, 0, 0) != E_DEC_OK)
+    return false;
+  *value= 0;
+  *scale= 0;
+  uint digits= 0;
+  bool is_negative= false, is_behind= false;
+  for (uint i= 0; i < text.length(); i++)
+  {
+    const char c= text[i];
+    if (c == '-')
+      is_negative= true;
+    else if (c == '.')
+      is_behind= true;
+    else if (c < '0' || c > '9' || ((*value || c != '0') && ++digits > 36))
+      return false;
+    else
+    {
+      *value= *value * 10 + (c - '0');
+      *scale+= is_behind;
+    }
+  }
+  if (is_negative)
+    *value= -*value;
+  return *scale <= SCALE_MAX;
+}
+
+/* A constant as a value of a kind that it is compared as, or has. */
+bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said)
+{
+  said->kind= kind;
+  item= without_cache(item);
+  Silent_evaluation evaluation(m_thd);
+  if (item->type() == Item::NULL_ITEM)
+  {
+    put_null(&said->bytes, kind);
+    return true;
+  }
+  switch (kind.tag)
+  {
+  case Value_kind::SIGNED:
+  case Value_kind::UNSIGNED:
+  case Value_kind::DECIMAL:
+  {
+    my_decimal buffer;
+    const my_decimal *decimal= item->val_decimal(&buffer);
+    if (!evaluation.is_silent())
+      return refuse("a constant that warns");
+    if (item->null_value || !decimal)
+    {
+      put_null(&said->bytes, kind);
+      return true;
+    }
+    __int128 value= 0;
+    uint scale= 0;
+    if (!digits_of(decimal, &value, &scale) || (kind.is_integer() && scale))
+      return refuse("a constant number");
+    if (kind.tag == Value_kind::DECIMAL)
+      said->kind.of= scale;
+    put_number(&said->bytes, value, said->kind);
+    said->digits= std::log10(std::fabs(double(value)) + 1);
+    return true;
+  }
+  case Value_kind::REAL:
+  {
+    const double value= item->val_real();
+    if (!evaluation.is_silent())
+      return refuse("a constant that warns");
+    if (item->null_value)
+    {
+      put_null(&said->bytes, kind);
+      return true;
+    }
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    B::byte(&said->bytes, 1);
+    B::byte(&said->bytes, 2);
+    B::large(&said->bytes, bits);
+    B::kind(&said->bytes, kind);
+    return true;
+  }
+  case Value_kind::DATE:
+  case Value_kind::DATETIME:
+  {
+    const enum_field_types type= item->field_type();
+    if (item->cmp_type() == TIME_RESULT ? type != MYSQL_TYPE_DATE && type != MYSQL_TYPE_DATETIME :
+                                          item->cmp_type() != STRING_RESULT)
+      return refuse("a constant moment's type");
+    Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
+    if (!evaluation.is_silent() || !moment.is_valid_datetime())
+      return refuse("a constant moment");
+    const MYSQL_TIME *time= moment.get_mysql_time();
+    if (!time->year || !time->month || !time->day)
+      return refuse("a constant moment with zeros");
+    if (!time->hour && !time->minute && !time->second && !time->second_part && kind.tag == Value_kind::DATE)
+    {
+      put_number(&said->bytes, time->day + time->month * 32 + time->year * 16 * 32, kind);
+      return true;
+    }
+    said->kind.tag= Value_kind::DATETIME;
+    put_number(&said->bytes, TIME_to_longlong_datetime_packed(time), said->kind);
+    return true;
+  }
+  case Value_kind::TIME:
+  {
+    if (item->cmp_type() != STRING_RESULT && item->field_type() != MYSQL_TYPE_TIME)
+      return refuse("a constant time's type");
+    const Time time(m_thd, item, Time::Options_cmp(m_thd));
+    if (!evaluation.is_silent() || !time.is_valid_time())
+      return refuse("a constant time");
+    put_number(&said->bytes, TIME_to_longlong_time_packed(time.get_mysql_time()), kind);
+    return true;
+  }
+  case Value_kind::TEXT:
+  {
+    if (item->cmp_type() != STRING_RESULT || !my_charset_same(item->collation.collation, charset))
+      return refuse("a constant text's character set");
+    StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+    String *text= item->val_str(&buffer);
+    if (!evaluation.is_silent() || (text && text->length() > TEXT_BYTES_MAX))
+      return refuse("a constant text");
+    if (!text || item->null_value)
+    {
+      put_null(&said->bytes, kind);
+      return true;
+    }
+    B::byte(&said->bytes, 1);
+    B::byte(&said->bytes, 3);
+    B::small(&said->bytes, uint32_t(text->length()));
+    said->bytes.append(text->ptr(), text->length());
+    B::kind(&said->bytes, kind);
+    return true;
+  }
+  default:
+    return refuse("a constant");
+  }
+}
+
+bool Select_translator::function(Item_func *function, Said *said)
+{
+  if (function->argument_count() == 2)
+  {
+    static const char *const OPERATIONS[]= {"+", "-", "*"};
+    for (uint i= 0; i < 3; i++)
+      if (has_name(function, OPERATIONS[i]))
+        return arithmetic(function, i, said);
+    if (has_name(function, "/"))
+      return division(function, said);
+  }
+  if (function->functype() == Item_func::NEG_FUNC)
+    return negation(function, said);
+  if (function->functype() == Item_func::CASE_SEARCHED_FUNC || (has_name(function, "if") && function->argument_count() == 3))
+    return case_of(function, said);
+  if (has_name(function, "coalesce") || has_name(function, "ifnull"))
+    return coalesce(function, said);
+  static const struct { const char *name; uint part; } PARTS[]= {{"year", 0}, {"month", 1}, {"dayofmonth", 2},
+    {"quarter", 3}, {"hour", 5}, {"minute", 6}, {"second", 7}};
+  for (const auto &one : PARTS)
+    if (function->argument_count() == 1 && has_name(function, one.name))
+      return moment_part(function, one.part, said);
+  if (function->functype() == Item_func::EXTRACT_FUNC)
+  {
+    static const struct { interval_type type; uint part; } TYPES[]= {{INTERVAL_YEAR, 0}, {INTERVAL_MONTH, 1},
+      {INTERVAL_DAY, 2}, {INTERVAL_QUARTER, 3}, {INTERVAL_YEAR_MONTH, 4}, {INTERVAL_HOUR, 5}, {INTERVAL_MINUTE, 6},
+      {INTERVAL_SECOND, 7}};
+    for (const auto &one : TYPES)
+      if (static_cast<Item_extract *>(function)->int_type == one.type)
+        return moment_part(function, one.part, said);
+    return refuse("EXTRACT");
+  }
+  if (has_name(function, "substr") || has_name(function, "substring"))
+    return text_change(function, Text_change::SUBSTRING, said);
+  if (has_name(function, "left") && function->argument_count() == 2)
+    return text_change(function, Text_change::LEFT, said);
+  if (has_name(function, "right") && function->argument_count() == 2)
+    return text_change(function, Text_change::RIGHT, said);
+  if (function->type_handler() == &type_handler_bool || function->functype() == Item_func::IN_OPTIMIZER_FUNC)
+    return condition(function, said);
+  return refuse("a function");
+}
+
+/* As a DOUBLE, if that is exact. */
+bool Select_translator::to_real(Item *item, Said *said)
+{
+  if (is_constant(item))
+    return constant_of(item, Value_kind{Value_kind::REAL, 0}, nullptr, said);
+  if (!expression(item, said))
+    return false;
+  if (said->kind.tag == Value_kind::REAL)
+    return true;
+  if (!said->kind.is_integer())
+    return refuse("a conversion to DOUBLE");
+  convert(said, Value_kind{Value_kind::REAL, 0});
+  return true;
+}
+
+void Select_translator::convert(Said *said, const Value_kind &kind)
+{
+  if (said->kind == kind)
+    return;
+  std::string bytes;
+  B::byte(&bytes, 15);
+  B::kind(&bytes, kind);
+  said->bytes.insert(0, bytes);
+  said->kind= kind;
+}
+
+bool Select_translator::arithmetic(Item_func *function, uint operation, Said *said)
+{
+  Item **arguments= function->arguments();
+  const Value_kind kind= kind_of_number(function);
+  Said first, second;
+  if (kind.tag == Value_kind::REAL)
+  {
+    if (!to_real(arguments[0], &first) || !to_real(arguments[1], &second))
+      return false;
+    B::byte(&said->bytes, 4);
+    B::byte(&said->bytes, operation);
+    said->bytes+= first.bytes + second.bytes;
+    said->kind= kind;
+    return true;
+  }
+  if (!kind.is_number() || !is_exact_number(arguments[0]) || !is_exact_number(arguments[1]) ||
+      !expression(arguments[0], &first) || !expression(arguments[1], &second))
+    return refuse("arithmetic");
+  if (!first.kind.is_number() || !second.kind.is_number() ||
+      (kind.is_integer() && !(first.kind.is_integer() && second.kind.is_integer())))
+    return refuse("arithmetic of other things");
+  said->kind= kind;
+  said->is_exact= first.is_exact || second.is_exact;
+  said->is_mixed= first.is_mixed || second.is_mixed;
+  if (kind.tag == Value_kind::DECIMAL)
+  {
+    const bool multiplies= operation == 2;
+    said->kind.of= multiplies ? first.kind.scale() + second.kind.scale() : std::max(first.kind.scale(), second.kind.scale());
+    if (said->kind.of > SCALE_MAX || (!said->is_exact && said->kind.of != function->decimals))
+      return refuse("digits of arithmetic");
+  }
+  const double scale= std::max(first.kind.scale(), second.kind.scale());
+  said->digits= operation == 2 ? first.digits + second.digits :
+                std::max(first.digits + scale - first.kind.scale(), second.digits + scale - second.kind.scale()) + 0.31;
+  const bool is_without_sign= kind.tag == Value_kind::UNSIGNED;
+  const bool may_be_below= is_without_sign && (operation == 1 || first.kind.tag != Value_kind::UNSIGNED || second.kind.tag != Value_kind::UNSIGNED);
+  if (m_is_condition && (may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65)))
+    return refuse("a condition that can fail");
+  B::byte(&said->bytes, 2);
+  B::byte(&said->bytes, operation);
+  B::kind(&said->bytes, said->kind);
+  said->bytes+= first.bytes + second.bytes;
+  return true;
+}
+
+bool Select_translator::negation(Item_func *function, Said *said)
+{
+  const Value_kind kind= kind_of_number(function);
+  Said of;
+  Item *argument= function->arguments()[0];
+  if (!kind.is_number() || !is_exact_number(argument) || !expression(argument, &of) || !of.kind.is_number() ||
+      kind.is_integer() != of.kind.is_integer())
+    return refuse("a negation");
+  said->kind= Value_kind{kind.tag, of.kind.of};
+  said->is_exact= of.is_exact;
+  said->is_mixed= of.is_mixed;
+  said->digits= of.digits;
+  if (m_is_condition && kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED))
+    return refuse("a condition that can fail");
+  B::byte(&said->bytes, 2);
+  B::byte(&said->bytes, 1);
+  B::kind(&said->bytes, said->kind);
+  put_number(&said->bytes, 0, Value_kind{Value_kind::SIGNED, 0});
+  said->bytes+= of.bytes;
+  return true;
+}
+
+static const uint DIGITS_IN_WORD= 9;
+
+static uint whole_words(uint digits)
+{
+  return (digits + DIGITS_IN_WORD - 1) / DIGITS_IN_WORD * DIGITS_IN_WORD;
+}
+
+/* The server divides to whole words of nine digits, and cuts there; what is shown is rounded later. */
+bool Select_translator::divide(const Said &first, const Said &second, uint increment, Said *said)
+{
+  if (!first.kind.is_number() || !second.kind.is_number())
+    return refuse("a division of other things");
+  /* How many digits there are depends on the values. */
+  if (first.is_mixed || second.is_mixed)
+    return refuse("a division of mixed digits");
+  const uint of_first= whole_words(first.kind.scale()), of_second= whole_words(second.kind.scale());
+  const int more= int(increment) - int(of_first - first.kind.scale() + of_second - second.kind.scale());
+  const uint scale= whole_words(of_first + of_second + uint(std::max(more, 0)));
+  if (scale > SCALE_MAX)
+    return refuse("digits of a division");
+  said->kind= Value_kind{Value_kind::DECIMAL, scale};
+  said->is_exact= true;
+  said->digits= 40;
+  B::byte(&said->bytes, 3);
+  B::small(&said->bytes, scale);
+  said->bytes+= first.bytes + second.bytes;
+  return true;
+}
+
+bool Select_translator::division(Item_func *function, Said *said)
+{
+  Said first, second;
+  if (function->result_type() != DECIMAL_RESULT || !is_exact_number(function->arguments()[0]) ||
+      !is_exact_number(function->arguments()[1]) || !expression(function->arguments()[0], &first) ||
+      !expression(function->arguments()[1], &second))
+    return refuse("a division");
+  /* By zero it warns. */
+  if (m_is_condition && !is_constant(function->arguments()[1]))
+    return refuse("a condition that can fail");
+  return divide(first, second, static_cast<Item_func_div *>(function)->prec_increment, said);
+}
+
+bool Select_translator::case_of(Item_func *function, Said *said)
+{
+  Item **arguments= function->arguments();
+  const uint count= function->argument_count();
+  std::vector<std::pair<Item *, Item *>> whens;
+  if (function->functype() != Item_func::CASE_SEARCHED_FUNC)
+  {
+    whens.emplace_back(arguments[0], arguments[1]);
+    return choice(function, whens, arguments[2], said);
+  }
+  for (uint i= 0; i < count / 2; i++)
+    whens.emplace_back(arguments[i], arguments[count / 2 + i]);
+  return choice(function, whens, count % 2 ? arguments[count - 1] : nullptr, said);
+}
+
+bool Select_translator::coalesce(Item_func *function, Said *said)
+{
+  std::vector<std::pair<Item *, Item *>> whens;
+  const uint count= function->argument_count();
+  for (uint i= 0; i + 1 < count; i++)
+    whens.emplace_back(nullptr, function->arguments()[i]);
+  return choice(function, whens, function->arguments()[count - 1], said);
+}
+
+/* A condition that is missing: that the value is not NULL. */
+bool Select_translator::choice(Item_func *function, const std::vector<std::pair<Item *, Item *>> &whens,
+                               Item *otherwise, Said *said)
+{
+  Value_kind kind= kind_of_number(function);
+  if (kind.tag == Value_kind::NONE)
+  {
+    const enum_field_types type= function->field_type();
+    if (function->cmp_type() == STRING_RESULT && function->type_handler()->is_traditional_scalar_type())
+      kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
+    else if (type == MYSQL_TYPE_DATE || type == MYSQL_TYPE_NEWDATE)
+      kind.tag= Value_kind::DATE;
+    else if (type == MYSQL_TYPE_DATETIME)
+      kind.tag= Value_kind::DATETIME;
+    else
+      return refuse("a choice's type");
+  }
+  std::string bytes;
+  uint scale= 0;
+  double digits= 0;
+  bool is_first= true;
+  const auto put_value= [&](Item *item) {
+    Said value;
+    if (!item || item->type() == Item::NULL_ITEM)
+    {
+      put_null(&bytes, kind);
+      return true;
+    }
+    if (kind.tag == Value_kind::REAL ? !to_real(item, &value) : !expression(item, &value))
+      return false;
+    if (kind.is_number() ? !value.kind.is_number() || !is_exact_number(item) || (kind.is_integer() && !value.kind.is_integer()) :
+                           value.kind.tag != kind.tag)
+      return refuse("a choice of different kinds");
+    if (kind.tag == Value_kind::TEXT && !my_charset_same(item->collation.collation, function->collation.collation))
+      return refuse("a choice of different character sets");
+    if (value.is_exact || (kind.tag == Value_kind::DECIMAL && value.kind.scale() > kind.of))
+      return refuse("digits of a choice");
+    said->is_mixed|= value.is_mixed || (!is_first && value.kind.scale() != scale);
+    digits= std::max(digits, value.digits + kind.scale() - value.kind.scale());
+    scale= value.kind.scale();
+    is_first= false;
+    bytes+= value.bytes;
+    return true;
+  };
+  B::byte(&bytes, 10);
+  B::kind(&bytes, kind);
+  B::small(&bytes, uint32_t(whens.size()));
+  for (const auto &when : whens)
+  {
+    Said condition_said;
+    if (when.first ? !condition(when.first, &condition_said) : !expression(when.second, &condition_said))
+      return false;
+    if (!when.first)
+    {
+      condition_said.bytes.insert(0, 1, char(9));
+      negate(&condition_said.bytes);
+    }
+    bytes+= condition_said.bytes;
+    if (!put_value(when.second))
+      return false;
+  }
+  if (!put_value(otherwise))
+    return false;
+  said->bytes= bytes;
+  said->kind= kind;
+  said->digits= digits;
+  said->is_mixed&= kind.tag == Value_kind::DECIMAL;
+  return true;
+}
+
+bool Select_translator::moment_part(Item_func *function, uint part, Said *said)
+{
+  Said of;
+  if (!expression(function->arguments()[0], &of))
+    return false;
+  const bool is_date= of.kind.tag == Value_kind::DATE;
+  if ((!is_date && of.kind.tag != Value_kind::DATETIME) || (is_date && part >= 5 && part <= 7))
+    return refuse("a part of something else");
+  said->digits= 7;
+  B::byte(&said->bytes, 14);
+  B::byte(&said->bytes, part);
+  said->bytes+= of.bytes;
+  said->kind= Value_kind{Value_kind::SIGNED, 0};
+  return true;
+}
+
+bool Select_translator::text_change(Item_func *function, Text_change::What what, Said *said)
+{
+  Item **arguments= function->arguments();
+  Said of;
+  if (!expression(arguments[0], &of))
+    return false;
+  CHARSET_INFO *charset= arguments[0]->collation.collation;
+  if (of.kind.tag != Value_kind::TEXT || !my_charset_same(charset, function->collation.collation))
+    return refuse("a function of a text");
+  longlong numbers[2]= {0, LONGLONG_MAX};
+  Silent_evaluation evaluation(m_thd);
+  for (uint i= 1; i < function->argument_count() && i < 3; i++)
+  {
+    if (!is_constant(arguments[i]) || arguments[i]->result_type() != INT_RESULT || arguments[i]->unsigned_flag)
+      return refuse("a function of a text and others");
+    numbers[i - 1]= arguments[i]->val_int();
+    if (arguments[i]->null_value)
+      return refuse("a function of a text and NULL");
+  }
+  if (!evaluation.is_silent())
+    return refuse("a constant that warns");
+  m_changes.push_back(Text_change{what, charset, numbers[0], numbers[1]});
+  said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
+  B::byte(&said->bytes, 13);
+  B::small(&said->bytes, uint32_t(changes.size()));
+  B::kind(&said->bytes, said->kind);
+  said->bytes+= of.bytes;
+  changes.push_back(&m_changes.back());
+  return true;
+}
+
+uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
+{
+  const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
+  const longlong chars= longlong(charset->numchars(begin, end));
+  longlong from= 0, count= length;
+  switch (what)
+  {
+  case SUBSTRING:
+    from= position < 0 ? chars + position : position - 1;
+    if (!position || from < 0)
+      return 0;
+    break;
+  case LEFT:
+    count= position;
+    break;
+  case RIGHT:
+    count= position;
+    from= std::max(chars - std::max(position, 0LL), 0LL);
+    break;
+  }
+  from= std::min(from, chars);
+  count= std::min(std::max(count, 0LL), chars - from);
+  const size_t skipped= charset->charpos(begin, end, size_t(from));
+  const size_t bytes= charset->charpos(begin + skipped, end, size_t(count));
+  if (bytes <= room)
+    memcpy(to, begin + skipped, bytes);
+  return bytes;
+}
+
+bool Select_translator::aggregate(Item_sum *sum, Said *said)
+{
+  if (sum->aggr_sel != m_select || sum->get_arg_count() > 1)
+    return refuse("an aggregate of another query");
+  uint function= 0;
+  switch (sum->sum_func())
+  {
+  case Item_sum::COUNT_FUNC:          function= 1; break;
+  case Item_sum::COUNT_DISTINCT_FUNC: function= 5; break;
+  case Item_sum::SUM_FUNC:            function= 2; break;
+  case Item_sum::SUM_DISTINCT_FUNC:   function= 6; break;
+  case Item_sum::AVG_FUNC:            function= 2; break;
+  case Item_sum::MIN_FUNC:            function= 3; break;
+  case Item_sum::MAX_FUNC:            function= 4; break;
+  default:                            return refuse("an aggregate");
+  }
+  Item *argument= sum->get_arg(0);
+  const bool is_count= function == 1 || function == 5;
+  if (function == 1 && is_constant(argument) && !argument->is_null())
+  {
+    B::byte(&said->bytes, 16);
+    B::byte(&said->bytes, 0);
+    said->kind= Value_kind{Value_kind::SIGNED, 0};
+    B::kind(&said->bytes, said->kind);
+    B::byte(&said->bytes, 0);
+    return true;
+  }
+  Said of;
+  if (!expression(argument, &of))
+    return false;
+  Value_kind kind= of.kind;
+  if (is_count)
+    kind= Value_kind{Value_kind::SIGNED, 0};
+  else if (function == 2 || function == 6)
+  {
+    if (kind.is_integer())
+      kind= Value_kind{Value_kind::DECIMAL, 0};
+    if ((kind.tag != Value_kind::DECIMAL && kind.tag != Value_kind::REAL) || of.is_exact ||
+        (kind.tag == Value_kind::DECIMAL && !is_exact_number(argument)) || (kind.tag == Value_kind::REAL && function == 6))
+      return refuse("a sum of something else");
+    if (argument->field_type() == MYSQL_TYPE_YEAR)
+      return refuse("a sum of years");
+  }
+  else if (of.is_exact || of.is_mixed || argument->field_type() == MYSQL_TYPE_YEAR)
+    return refuse("an extreme of quotients");
+  std::string told;
+  const auto put= [&told, &of](uint number, const Value_kind &of_kind) {
+    B::byte(&told, 16);
+    B::byte(&told, number);
+    B::kind(&told, of_kind);
+    B::byte(&told, 1);
+    told+= of.bytes;
+  };
+  put(function, kind);
+  said->kind= kind;
+  said->is_mixed= of.is_mixed;
+  said->digits= is_count ? 19 : function == 2 || function == 6 ? of.digits + 19 : of.digits;
+  if (sum->sum_func() != Item_sum::AVG_FUNC)
+  {
+    said->bytes= told;
+    return true;
+  }
+  if (kind.tag == Value_kind::REAL)
+    return refuse("an average of DOUBLEs");
+  Said total, count;
+  total.bytes.swap(told);
+  total.kind= kind;
+  /* Of digits that differ, fewer than make another word of the quotient. */
+  total.is_mixed= of.is_mixed && kind.of > 5;
+  put(1, Value_kind{Value_kind::SIGNED, 0});
+  count.bytes.swap(told);
+  count.kind= Value_kind{Value_kind::SIGNED, 0};
+  said->is_mixed= false;
+  return divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, said);
+}
+
+bool Select_translator::subquery(Item_subselect *item, Said *said)
+{
+  if (item->substype() == Item_subselect::EXISTS_SUBS || item->substype() == Item_subselect::IN_SUBS)
+    return condition(item, said);
+  if (item->substype() != Item_subselect::SINGLEROW_SUBS || item->cols() != 1)
+    return refuse("a subquery");
+  std::vector<uint> slots;
+  std::vector<Value_kind> kinds;
+  std::string bytes;
+  if (!unit(item->unit, Use::SCALAR, &bytes, &slots, &kinds) || kinds.size() != 1)
+    return false;
+  B::byte(&said->bytes, 17);
+  B::kind(&said->bytes, kinds[0]);
+  said->bytes+= bytes;
+  said->kind= kinds[0];
+  said->is_exact= kinds[0].tag == Value_kind::DECIMAL && kinds[0].of > item->decimals;
+  return true;
+}
+
+} // namespace pando

@@ -1,0 +1,278 @@
+/* Which SELECTs of any shape the engine is asked about, and whether the server's keys are the better way. */
+#include "select_translate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pando {
+
+static bool is_plain_statement(THD *thd, const SELECT_LEX *select)
+{
+  const LEX *lex= thd->lex;
+  return lex->sql_command == SQLCOM_SELECT && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
+         !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !lex->with_rownum && !lex->limit_rows_examined &&
+         !lex->analyze_stmt && !(select->options & (OPTION_FOUND_ROWS | OPTION_BUFFER_RESULT | OPTION_SCHEMA_TABLE)) &&
+         !(select->uncacheable & (UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT));
+}
+
+static uint leaf_count(SELECT_LEX *select)
+{
+  return select->leaf_tables.elements;
+}
+
+/* Of one table, without groups, and not sorted: the rows go to the server one after the other. */
+bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
+{
+  JOIN *join= select->join;
+  *reason= "the statement";
+  if (!is_plain_statement(thd, select) || !join)
+    return false;
+  const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT);
+  const bool has_limit= select->master_unit()->global_parameters()->limit_params.select_limit != nullptr;
+  *reason= "rows of one table";
+  if (leaf_count(select) == 1 && !is_grouped && !(join->order && has_limit) && !select->first_inner_unit())
+    return false;
+  *reason= "a LIMIT without an order";
+  if (!is_grouped && !join->order && has_limit)
+    return false;
+  /* Rows that are locked, or of which many have been asked for before: the server's. */
+  return true;
+}
+
+/* What ways of reading cost, in nanoseconds (docs/decisions/0010-whole-queries.md). */
+static const double SERVER_SCAN_NS= 300, SERVER_LOOKUP_NS= 1000;
+static const double ENGINE_ROW_NS= 2, ENGINE_COLUMN_NS= 3, ENGINE_TABLE_NS= 60000;
+/* Rows that one more table gives for each, as nobody has asked the optimizer. */
+static const double ROWS_EACH= 4;
+
+namespace {
+
+/* A bound of a column, from a condition. */
+struct Bound
+{
+  Field *field= nullptr;
+  Item *least= nullptr, *most= nullptr;
+  bool is_equal= false;
+};
+
+/* The conditions on one table that a key may have. */
+class Key_conditions
+{
+public:
+  Key_conditions(THD *thd, TABLE *table) : m_thd(thd), m_table(table) {}
+  void add(Item *item);
+  /* How many rows the best key leads to; all, if none does. */
+  double rows();
+
+private:
+  Field *field_of(Item *item) const;
+  Bound *bound_of(Field *field);
+  void add_comparison(Item_func *function);
+  bool store(Item *item, const KEY *key, uchar *to);
+  double rows_of(uint number);
+
+  THD *m_thd;
+  TABLE *m_table;
+  std::vector<Bound> m_bounds;
+};
+
+Field *Key_conditions::field_of(Item *item) const
+{
+  item= item->real_item();
+  if (item->type() != Item::FIELD_ITEM)
+    return nullptr;
+  Field *field= static_cast<Item_field *>(item)->field;
+  return field && field->table == m_table ? field : nullptr;
+}
+
+Bound *Key_conditions::bound_of(Field *field)
+{
+  for (Bound &bound : m_bounds)
+    if (bound.field == field)
+      return &bound;
+  m_bounds.emplace_back();
+  m_bounds.back().field= field;
+  return &m_bounds.back();
+}
+
+bool is_plain_constant(Item *item)
+{
+  return item->basic_const_item() || (item->const_item() && !item->with_subquery() && item->can_eval_in_optimize());
+}
+
+void Key_conditions::add_comparison(Item_func *function)
+{
+  Item **arguments= function->arguments();
+  if (function->functype() == Item_func::BETWEEN)
+  {
+    Field *field= field_of(arguments[0]);
+    if (!field || static_cast<Item_func_opt_neg *>(function)->negated || !is_plain_constant(arguments[1]) ||
+        !is_plain_constant(arguments[2]))
+      return;
+    Bound *bound= bound_of(field);
+    bound->least= arguments[1];
+    bound->most= arguments[2];
+    return;
+  }
+  const bool is_swapped= is_plain_constant(arguments[0]);
+  Field *field= field_of(arguments[is_swapped ? 1 : 0]);
+  Item *constant= arguments[is_swapped ? 0 : 1];
+  if (!field || !is_plain_constant(constant))
+    return;
+  Bound *bound= bound_of(field);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+    bound->is_equal= true;
+    bound->least= bound->most= constant;
+    return;
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+    (is_swapped ? bound->least : bound->most)= constant;
+    return;
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+    (is_swapped ? bound->most : bound->least)= constant;
+    return;
+  default:
+    return;
+  }
+}
+
+void Key_conditions::add(Item *item)
+{
+  if (item->type() == Item::COND_ITEM && static_cast<Item_cond *>(item)->functype() == Item_func::COND_AND_FUNC)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= parts++); )
+      add(part);
+    return;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return;
+  Item_func *function= static_cast<Item_func *>(item);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+    add_comparison(function);
+    return;
+  default:
+    return;
+  }
+}
+
+/* The constant as the key's first part has it. */
+bool Key_conditions::store(Item *item, const KEY *key, uchar *to)
+{
+  Silent_evaluation evaluation(m_thd);
+  Field *field= key->key_part[0].field;
+  MY_BITMAP *old= dbug_tmp_use_all_columns(m_table, &m_table->write_set);
+  const bool is_stored= !item->save_in_field_no_warnings(field, true) && !item->null_value;
+  dbug_tmp_restore_column_map(&m_table->write_set, old);
+  if (is_stored)
+    key_copy(to, m_table->record[0], const_cast<KEY *>(key), key->key_part[0].store_length);
+  return is_stored && evaluation.is_silent();
+}
+
+double Key_conditions::rows_of(uint number)
+{
+  const double all= double(m_table->file->stats.records);
+  const KEY *key= &m_table->key_info[number];
+  uint equal_parts= 0;
+  const auto bound= [this](const Field *field) -> const Bound * {
+    for (const Bound &one : m_bounds)
+      if (one.field->field_index == field->field_index)
+        return &one;
+    return nullptr;
+  };
+  for (uint i= 0; i < key->user_defined_key_parts; i++, equal_parts++)
+  {
+    const Bound *one= bound(key->key_part[i].field);
+    if (!one || !one->is_equal)
+      break;
+  }
+  if (equal_parts == key->user_defined_key_parts && (key->flags & HA_NOSAME))
+    return 1;
+  if (equal_parts > 1)
+    if (const double each= key->actual_rec_per_key(equal_parts - 1))
+      return std::min(each, all);
+  const Bound *first= bound(key->key_part[0].field);
+  if (!first || (!first->least && !first->most))
+    return all;
+  std::vector<uchar> least(key->key_part[0].store_length), most(least.size());
+  key_range from= {}, to= {};
+  from.key= least.data();
+  to.key= most.data();
+  from.length= to.length= uint(least.size());
+  from.keypart_map= to.keypart_map= 1;
+  from.flag= HA_READ_KEY_OR_NEXT;
+  to.flag= HA_READ_AFTER_KEY;
+  if ((first->least && !store(first->least, key, least.data())) || (first->most && !store(first->most, key, most.data())))
+    return all;
+  page_range pages;
+  const ha_rows rows= m_table->file->records_in_range(number, first->least ? &from : nullptr,
+                                                      first->most ? &to : nullptr, &pages);
+  return rows == HA_POS_ERROR ? all : std::min(double(rows), all);
+}
+
+double Key_conditions::rows()
+{
+  double best= double(m_table->file->stats.records);
+  if (m_bounds.empty())
+    return best;
+  for (uint i= 0; i < m_table->s->keys; i++)
+    if (m_table->keys_in_use_for_query.is_set(i) || !m_table->keys_in_use_for_query.is_clear_all() || true)
+      best= std::min(best, rows_of(i));
+  return best;
+}
+
+} // namespace
+
+/* The rows of all tables are gone over; the server may go to a few by a key. Without a translator, of the tables of the
+   SELECT alone, before anything costs time. */
+bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator)
+{
+  double engine= 0, all= 0;
+  if (translator)
+  {
+    for (const TABLE *table : translator->tables)
+    {
+      const double rows= double(table->file->stats.records);
+      engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * translator->columns / double(translator->tables.size()));
+      all+= rows;
+    }
+    return all * SERVER_SCAN_NS * double(translator->tables.size()) < engine;
+  }
+  double best= -1;
+  uint count= 0;
+  List_iterator<TABLE_LIST> tables(select->leaf_tables);
+  for (TABLE_LIST *list; (list= tables++); count++)
+  {
+    TABLE *table= list->table;
+    if (list->is_view_or_derived() || !table || table->file->ht != hton)
+      continue;
+    table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
+    const double rows= double(table->file->stats.records);
+    engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + 2 * ENGINE_COLUMN_NS);
+    all+= rows;
+    Key_conditions conditions(thd, table);
+    if (select->join->conds)
+      conditions.add(select->join->conds);
+    if (list->on_expr && !list->outer_join)
+      conditions.add(list->on_expr);
+    const double of_key= conditions.rows();
+    if (of_key < rows && (best < 0 || of_key < best) && !list->outer_join)
+      best= of_key;
+  }
+  /* Queries within it may be over all rows of large tables; the translator has them. */
+  if (best >= 0 && best * SERVER_LOOKUP_NS * std::pow(ROWS_EACH, double(count - 1)) < engine)
+    return true;
+  return false;
+}
+
+} // namespace pando

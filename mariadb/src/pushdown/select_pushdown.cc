@@ -1,0 +1,309 @@
+/* The handler of a SELECT that the engine has answered whole. */
+#include "select_translate.h"
+#include "counted_call.h"
+#include "select_handler.h"
+#include "sql_time.h"
+#include "text_order.h"
+#include "compat56.h"
+#include "variables.h"
+
+#include <memory>
+
+namespace pando {
+
+extern "C" {
+
+/* Of each thread; the collations of a server are few. */
+static uint64_t key_of_text(const void *collation, PandoBytes text, uint8_t *to, uint64_t room)
+{
+  static thread_local std::map<const void *, Text_order> orders;
+  static thread_local Bytes bytes;
+  const auto known= orders.try_emplace(collation);
+  if (known.second)
+    known.first->second.init(static_cast<CHARSET_INFO *>(const_cast<void *>(collation)));
+  bytes.clear();
+  known.first->second.encode(&bytes, text.data, text.len);
+  if (bytes.size() <= room)
+    memcpy(to, bytes.data(), bytes.size());
+  return bytes.size();
+}
+
+static uint8_t test_text(const void *context, PandoBytes text)
+{
+  const Like_pattern *like= static_cast<const Like_pattern *>(context);
+  const char *begin= reinterpret_cast<const char *>(text.data), *pattern= like->text.data();
+  return like->collation->wildcmp(begin, begin + text.len, pattern, pattern + like->text.size(), like->escape, '_',
+                                  '%') == 0;
+}
+
+static uint64_t change_text(const void *context, PandoBytes text, uint8_t *to, uint64_t room)
+{
+  return static_cast<const Text_change *>(context)->apply(text.data, text.len, to, room);
+}
+
+static uint8_t is_select_stopped(const void *thd)
+{
+  return pando::is_to_end(static_cast<const THD *>(thd));
+}
+
+} // extern "C"
+
+namespace {
+
+/* Shown as the column of the SELECT, with the value of the temporary table's. */
+class Item_of_answer : public Item_field
+{
+public:
+  Item_of_answer(THD *thd, Field *field, Item *shown) : Item_field(thd, field), m_shown(shown) {}
+  void make_send_field(THD *thd, Send_field *to) override
+  {
+    Item_field::make_send_field(thd, to);
+    const Type_handler *handler= to->type_handler();
+    m_shown->make_send_field(thd, to);
+    to->set_handler(handler);
+  }
+
+private:
+  Item *m_shown;
+};
+
+struct Free_query
+{
+  void operator()(PandoAnalytic *query) const { pando_analytic_free(query); }
+};
+using Owned_query= std::unique_ptr<PandoAnalytic, Free_query>;
+
+class Pushed_select : public select_handler
+{
+public:
+  Pushed_select(THD *thd, SELECT_LEX *select_lex, std::unique_ptr<Select_translator> translator, Owned_query query)
+    : select_handler(thd, hton), m_translator(std::move(translator)), m_query(std::move(query))
+  {
+    select= select_lex;
+  }
+
+protected:
+  bool prepare() override;
+  int init_scan() override;
+  int next_row() override;
+  int end_scan() override { return 0; }
+
+private:
+  void store(const Value_kind &kind, const PandoAnalyticCell &cell, Item *item, Field *to);
+
+  std::unique_ptr<Select_translator> m_translator;
+  Owned_query m_query;
+  uint64_t m_next= 0, m_rows= 0;
+};
+
+bool Pushed_select::prepare()
+{
+  if (select_handler::prepare())
+    return true;
+  List<Item> shown;
+  List_iterator_fast<Item> items(select->item_list);
+  for (uint i= 0; i < table->s->fields; i++)
+  {
+    Item *item= items++;
+    if (!item)
+      return true;
+    Item *column= new (thd->mem_root) Item_of_answer(thd, table->field[i], item);
+    if (!column || shown.push_back(column, thd->mem_root))
+      return true;
+  }
+  result_columns= shown;
+  return false;
+}
+
+int Pushed_select::init_scan()
+{
+  m_rows= m_query ? pando_analytic_rows(m_query.get()) : 0;
+  m_next= 0;
+  if (m_query)
+    thd->inc_examined_row_count(ha_rows(pando_analytic_rows_met(m_query.get())));
+  if (table->s->fields != m_translator->outputs.size())
+  {
+    sql_print_error("PANDO: the temporary table of a query is not as it was expected");
+    return HA_ERR_INTERNAL_ERROR;
+  }
+  return 0;
+}
+
+void to_decimal(const PandoAnalyticCell &cell, my_decimal *decimal)
+{
+  unsigned __int128 value= (unsigned __int128)(cell.high) << 64 | cell.low;
+  const bool negative= cell.high < 0;
+  if (negative)
+    value= -value;
+  char text[64];
+  char *at= text + sizeof(text);
+  char *const end= at;
+  for (uint digits= 0; value || digits <= cell.scale; digits++)
+  {
+    if (cell.scale && digits == cell.scale)
+      *--at= '.';
+    *--at= char('0' + uint(value % 10));
+    value/= 10;
+  }
+  if (negative)
+    *--at= '-';
+  str2my_decimal(E_DEC_FATAL_ERROR, at, size_t(end - at), &my_charset_latin1, decimal);
+}
+
+void to_time(const Value_kind &kind, uint64_t number, MYSQL_TIME *time)
+{
+  switch (kind.tag)
+  {
+  case Value_kind::DATETIME:
+    TIME_from_longlong_datetime_packed(time, longlong(number));
+    return;
+  case Value_kind::TIME:
+    TIME_from_longlong_time_packed(time, longlong(number));
+    return;
+  default:
+    bzero(time, sizeof(*time));
+    time->time_type= MYSQL_TIMESTAMP_DATE;
+    time->year= uint(number >> 9);
+    time->month= uint(number >> 5 & 15);
+    time->day= uint(number & 31);
+    return;
+  }
+}
+
+void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell, Item *item, Field *to)
+{
+  if (cell.form == PANDO_ANALYTIC_FORM_NULL)
+  {
+    to->set_null();
+    to->reset();
+    return;
+  }
+  to->set_notnull();
+  switch (kind.tag)
+  {
+  case Value_kind::SIGNED:
+  case Value_kind::UNSIGNED:
+    to->store(longlong(cell.low), kind.tag == Value_kind::UNSIGNED || item->unsigned_flag);
+    return;
+  case Value_kind::DECIMAL:
+  {
+    my_decimal decimal;
+    to_decimal(cell, &decimal);
+    to->store_decimal(&decimal);
+    return;
+  }
+  case Value_kind::REAL:
+    to->store(cell.real);
+    return;
+  case Value_kind::DATE:
+  case Value_kind::DATETIME:
+  case Value_kind::TIME:
+  {
+    MYSQL_TIME time;
+    to_time(kind, cell.low, &time);
+    to->store_time_dec(&time, to->decimals());
+    return;
+  }
+  default:
+    to->store(reinterpret_cast<const char *>(cell.text.data), cell.text.len, item->collation.collation);
+    return;
+  }
+}
+
+int Pushed_select::next_row()
+{
+  if (m_next == m_rows)
+  {
+    thd->limit_found_rows= m_rows;
+    return HA_ERR_END_OF_FILE;
+  }
+  List_iterator_fast<Item> items(select->item_list);
+  for (uint i= 0; i < table->s->fields; i++)
+    store(m_translator->outputs[i], pando_analytic_cell(m_query.get(), m_next, i), items++, table->field[i]);
+  m_next++;
+  return 0;
+}
+
+} // namespace
+
+static void trace(const char *what)
+{
+  const char *path= getenv("PANDO_TRACE_SELECT");
+  if (!path)
+    return;
+  if (FILE *file= fopen(path, "a"))
+  {
+    fprintf(file, "%s\n", what);
+    fclose(file);
+  }
+}
+
+select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
+{
+  const char *reason= nullptr;
+  if (!pushdown_of(thd))
+    return nullptr;
+  if (!is_select_for_engine(thd, select, &reason))
+  {
+    trace(reason);
+    return nullptr;
+  }
+  if (is_select_better_done_by_keys(thd, select, nullptr))
+  {
+    trace("keys");
+    return nullptr;
+  }
+  std::unique_ptr<Select_translator> translator(new Select_translator(thd));
+  const bool is_said= translator->translate(select);
+  trace(is_said ? "translated" : translator->reason);
+  if (!is_said || thd->is_error() || translator->tables.empty() ||
+      is_select_better_done_by_keys(thd, select, translator.get()))
+  {
+    trace("declined");
+    return nullptr;
+  }
+  PandoAnalyticTexts texts= {};
+  texts.key= key_of_text;
+  texts.collations= translator->collations.data();
+  texts.collation_count= translator->collations.size();
+  texts.test= test_text;
+  texts.tests= translator->tests.data();
+  texts.test_count= translator->tests.size();
+  texts.change= change_text;
+  texts.changes= translator->changes.data();
+  texts.change_count= translator->changes.size();
+  const std::string &bytes= translator->bytes();
+  Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
+  if (!query || !pando_analytic_is_answerable(query.get()))
+  {
+    trace(query ? "no plan" : "not decoded");
+    return nullptr;
+  }
+  if (!thd->lex->describe)
+  {
+    std::vector<const PandoTable *> engine_tables;
+    for (const TABLE *table : translator->tables)
+      engine_tables.push_back(static_cast<ha_pando *>(table->file)->engine_table());
+    PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
+    const PandoStatus status= static_cast<ha_pando *>(translator->tables[0]->file)
+                                ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
+    if (status == PANDO_STATUS_BUG)
+      warn_of_error(thd);
+    static const char *const WHYS[]= {"answered", "run: unsupported", "run: memory", "run: overflow", "run: undetermined", "run: stopped"};
+    trace(WHYS[why]);
+    if (status != PANDO_STATUS_OK)
+      return nullptr;
+  }
+  return new Pushed_select(thd, select, std::move(translator), std::move(query));
+}
+
+} // namespace pando
+
+using namespace pando;
+
+PandoStatus ha_pando::answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
+                             PandoAnalyticWhy *why)
+{
+  Counted_call counted(handler_stats);
+  return pando_analytic_run(query, txn(), tables, count, memory_bytes, is_select_stopped, ha_thd(), why);
+}

@@ -1,0 +1,343 @@
+/* SELECTs of any shape, said in the engine's words: FROM, and what the blocks of a query have. */
+#include "select_translate.h"
+#include "row_layout.h"
+
+namespace pando {
+
+/* Tables of a query at most. */
+static const uint TABLES_MAX= 32;
+static const uint SELECT_NODES_MAX= 8192;
+static const uint SELECT_DEPTH_MAX= 64;
+
+using B= Select_bytes;
+
+bool Select_translator::Nesting::is_allowed() const
+{
+  return ++m_translator->m_nodes <= SELECT_NODES_MAX && m_translator->m_depth <= SELECT_DEPTH_MAX &&
+         has_stack(m_translator->m_thd);
+}
+
+bool Select_translator::translate(SELECT_LEX *select)
+{
+  std::vector<uint> slots;
+  return unit(select->master_unit(), Use::TOP, &m_bytes, &slots, &outputs);
+}
+
+bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots,
+                             std::vector<Value_kind> *kinds)
+{
+  SELECT_LEX *first= unit->first_select();
+  if (!first || first->next_select() || unit->fake_select_lex)
+    return refuse("a UNION");
+  return block(first, use, to, slots, kinds);
+}
+
+static bool has_unknown_clause(const SELECT_LEX *select)
+{
+  return select->olap != UNSPECIFIED_OLAP_TYPE || const_cast<SELECT_LEX *>(select)->have_window_funcs() || select->tvc ||
+         select->sj_nests.elements || select->limit_params.with_ties;
+}
+
+bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots,
+                              std::vector<Value_kind> *kinds)
+{
+  Nesting nesting(this);
+  JOIN *join= select->join;
+  if (!nesting.is_allowed() || !join || has_unknown_clause(select) || join->procedure)
+    return refuse("a clause");
+  SELECT_LEX *const outer= m_select;
+  m_select= select;
+  std::vector<Part> parts;
+  std::string where, groups, having, outputs, order, limit;
+  const bool was_condition= m_is_condition;
+  m_is_condition= true;
+  bool is_said= from(&select->top_join_list, &parts) && on(&parts);
+  Said said;
+  if (is_said && join->conds)
+    is_said= condition(join->conds, &said);
+  m_is_condition= false;
+  B::byte(&where, join->conds != nullptr);
+  where+= said.bytes;
+  uint group_count= 0;
+  for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
+  {
+    Said one;
+    is_said= expression(*group->item, &one) && (!(one.is_exact || one.is_mixed) || refuse("groups of quotients"));
+    groups+= one.bytes;
+  }
+  Said of_having;
+  Item *having_item= join->having ? join->having : join->tmp_having;
+  m_is_condition= true;
+  if (is_said && having_item)
+    is_said= condition(having_item, &of_having);
+  m_is_condition= was_condition;
+  B::byte(&having, having_item != nullptr);
+  having+= of_having.bytes;
+  List_iterator_fast<Item> items(select->item_list);
+  uint output_count= 0;
+  bool has_variable_output= false;
+  for (Item *item; is_said && (item= items++); output_count++)
+  {
+    if (use == Use::EXISTS)
+      break;
+    Said one;
+    if (!(is_said= output(item, use, &one)))
+      break;
+    has_variable_output|= !is_constant(item);
+    const uint slot= m_next_slot++;
+    B::small(&outputs, slot);
+    outputs+= one.bytes;
+    slots->push_back(slot);
+    kinds->push_back(one.kind);
+  }
+  uint order_count= 0;
+  const bool wants_order= use == Use::TOP || select->limit_params.select_limit;
+  for (ORDER *one= join->order; is_said && wants_order && use != Use::EXISTS && one; one= one->next, order_count++)
+  {
+    Said by;
+    /* By what is shown, with its digits. */
+    is_said= output(*one->item, Use::TOP, &by);
+    if (by.kind.tag == Value_kind::TEXT && (*one->item)->max_length > m_thd->variables.max_sort_length)
+      is_said= refuse("an order by long texts");
+    order+= by.bytes;
+    B::byte(&order, one->direction == ORDER::ORDER_DESC);
+  }
+  /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
+  if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
+    is_said= refuse("DISTINCT of constants");
+  is_said= is_said && limits(select, use, &limit);
+  std::string sources;
+  is_said= is_said && put_from(parts, &sources);
+  m_select= outer;
+  m_is_condition= was_condition;
+  if (!is_said)
+    return false;
+  const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
+  *to+= sources + where;
+  B::small(to, group_count);
+  *to+= groups;
+  B::byte(to, is_grouped);
+  *to+= having;
+  B::small(to, output_count);
+  *to+= outputs;
+  B::byte(to, use != Use::EXISTS && (select->options & SELECT_DISTINCT));
+  B::small(to, order_count);
+  *to+= order + limit;
+  B::small(to, 0); /* no others */
+  B::byte(to, 0);
+  return true;
+}
+
+/* A column of the select list; where the server keeps it in a table, rounded as it is there. */
+bool Select_translator::output(Item *item, Use use, Said *said)
+{
+  if (!expression(item, said))
+    return false;
+  const bool is_stored= use == Use::TOP || use == Use::DERIVED;
+  if (said->kind.tag == Value_kind::DECIMAL && is_stored)
+  {
+    if (said->kind.of > item->decimals)
+      convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
+  }
+  else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
+    return refuse("a quotient whose digits depend on the plan");
+  return true;
+}
+
+static bool limit_of(Item *item, uint64_t *limit)
+{
+  if (!item)
+    return true;
+  if (!item->fixed() || !item->const_item())
+    return false;
+  *limit= uint64_t(item->val_uint());
+  return true;
+}
+
+bool Select_translator::limits(SELECT_LEX *select, Use use, std::string *to)
+{
+  uint64_t skip= 0, limit= UINT64_MAX;
+  const Lex_select_limit &params= select->master_unit()->global_parameters()->limit_params;
+  if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
+    return refuse("a LIMIT");
+  if (use == Use::EXISTS)
+  {
+    if (skip || !limit)
+      return refuse("a LIMIT in EXISTS");
+    limit= UINT64_MAX;
+  }
+  B::large(to, skip);
+  B::byte(to, limit != UINT64_MAX);
+  if (limit != UINT64_MAX)
+    B::large(to, limit);
+  return true;
+}
+
+/* The server has the last table first. */
+bool Select_translator::from(List<TABLE_LIST> *list, std::vector<Part> *parts)
+{
+  Nesting nesting(this);
+  if (!nesting.is_allowed())
+    return refuse("a deep join");
+  List_iterator_fast<TABLE_LIST> lists(*list);
+  std::vector<TABLE_LIST *> in_order;
+  for (TABLE_LIST *one; (one= lists++); )
+    in_order.insert(in_order.begin(), one);
+  for (TABLE_LIST *one : in_order)
+  {
+    parts->emplace_back();
+    if (!part(one, &parts->back()))
+      return false;
+  }
+  return true;
+}
+
+bool Select_translator::part(TABLE_LIST *list, Part *part)
+{
+  part->list= list;
+  part->is_outer= list->outer_join;
+  if (list->sj_on_expr || list->sj_subq_pred || list->jtbm_subselect || list->table_function || list->schema_table ||
+      list->is_recursive_with_table())
+    return refuse("a special table");
+  if (list->nested_join)
+    return from(&list->nested_join->join_list, &part->nest);
+  m_sources.emplace_back();
+  Source *source= &m_sources.back();
+  source->list= list;
+  source->table= list->table;
+  part->source= source;
+  if (SELECT_LEX_UNIT *derived= list->is_view_or_derived() ? list->get_unit() : nullptr)
+  {
+    SELECT_LEX *const outer= m_select;
+    const bool is_merged= list->is_merged_derived();
+    const bool is_said= unit(derived, is_merged ? Use::MERGED : Use::DERIVED, &source->bytes, &source->slots, &source->kinds);
+    m_select= outer;
+    return is_said;
+  }
+  TABLE *table= list->table;
+  if (!table || table->file->ht != hton || table->part_info || table->versioned() || table->force_index ||
+      !static_cast<ha_pando *>(table->file)->may_answer_queries())
+    return refuse("a table of another kind");
+  if (tables.size() == TABLES_MAX)
+    return refuse("too many tables");
+  source->number= int(tables.size());
+  tables.push_back(table);
+  return true;
+}
+
+bool Select_translator::on(std::vector<Part> *parts)
+{
+  for (Part &part : *parts)
+  {
+    if (!on(&part.nest))
+      return false;
+    if (!part.list->on_expr)
+      continue;
+    Said said;
+    if (!condition(part.list->on_expr, &said))
+      return false;
+    part.on= said.bytes;
+  }
+  return true;
+}
+
+bool Select_translator::put_from(const std::vector<Part> &parts, std::string *to)
+{
+  B::small(to, uint32_t(parts.size()));
+  for (const Part &part : parts)
+  {
+    B::byte(to, part.is_outer);
+    B::byte(to, !part.on.empty());
+    *to+= part.on;
+    if (!part.source)
+    {
+      B::byte(to, 2);
+      if (!put_from(part.nest, to))
+        return false;
+    }
+    else if (part.source->number < 0)
+    {
+      B::byte(to, 1);
+      *to+= part.source->bytes;
+    }
+    else if (!put_table(*part.source, to))
+      return false;
+  }
+  return true;
+}
+
+/* How many different values a column has, as far as the statistics of keys that begin with it tell; 0: they do not. */
+static uint64_t distinct_values(const TABLE *table, const Field *field, ha_rows rows)
+{
+  for (uint i= 0; i < table->s->keys; i++)
+  {
+    const KEY *key= &table->key_info[i];
+    if (!key->user_defined_key_parts || key->key_part[0].fieldnr - 1 != field->field_index)
+      continue;
+    if ((key->flags & HA_NOSAME) && key->user_defined_key_parts == 1)
+      return rows;
+    const double each= key->actual_rec_per_key(0);
+    if (each > 0)
+      return uint64_t(double(rows) / each);
+  }
+  return 0;
+}
+
+bool Select_translator::place_of(Field *field, PandoQueryColumn *place)
+{
+  TABLE *table= field->table;
+  Index_layout *primary= static_cast<ha_pando *>(table->file)->primary();
+  std::vector<Field *> stored= row_fields(table, primary);
+  for (uint i= 0; i < stored.size(); i++)
+    if (stored[i]->field_index == field->field_index)
+    {
+      place->position= int(i);
+      return true;
+    }
+  place->position= -1;
+  for (uint i= 0; primary && i < primary->part_count(); i++)
+  {
+    const Key_part &part= primary->part(i);
+    if (!part.fixed_size())
+      return false;
+    if (part.column().index() == field->field_index)
+    {
+      place->key_size= part.fixed_size();
+      place->key_reversed= part.is_reverse();
+      return part.is_lossless();
+    }
+    place->key_offset+= part.fixed_size();
+  }
+  return false;
+}
+
+bool Select_translator::put_table(const Source &source, std::string *to)
+{
+  const ha_rows rows= source.table->file->stats.records;
+  B::byte(to, 0);
+  B::small(to, uint32_t(source.number));
+  B::large(to, rows);
+  B::small(to, uint32_t(source.columns.size()));
+  for (const Column &column : source.columns)
+  {
+    Value_kind kind;
+    uint form= 0, precision= 0;
+    PandoQueryColumn place= {};
+    if (!kind_of_field(column.field, &kind, &form, &precision) || !column.field->stored_in_db() ||
+        !place_of(column.field, &place) || (place.position < 0 && form > PANDO_FORM_ORDERED && form != PANDO_FORM_YEAR))
+      return refuse("a column's place");
+    B::small(to, column.slot);
+    B::kind(to, kind);
+    B::small(to, uint32_t(place.position));
+    B::small(to, place.key_offset);
+    B::small(to, place.key_size);
+    B::byte(to, place.key_reversed);
+    B::byte(to, form);
+    B::small(to, precision);
+    B::small(to, kind.scale());
+    B::large(to, distinct_values(source.table, column.field, rows));
+  }
+  return true;
+}
+
+} // namespace pando

@@ -1,0 +1,208 @@
+/* Whole SELECTs on columns: whatever tables, joins, subqueries and groups it has.
+
+   The server asks (`handlerton::create_select`) when a top-level SELECT has been resolved and not optimised. If it is one that
+   `Select_translator` can say in the engine's words (crates/analytic), and the server's keys are not the better way, it is
+   **answered then and there**; whatever comes in the way leaves it to the server, as nothing of it has been changed.
+
+   Why this hook beside that of pushdown.h, and what is taken: docs/decisions/0017-any-select.md. */
+#ifndef PANDO_SELECT_TRANSLATE_H
+#define PANDO_SELECT_TRANSLATE_H
+
+#include "pushdown.h"
+#include "sql_select.h"
+
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pando {
+
+/* What a value is: see `Kind` in crates/analytic/src/column.rs. */
+struct Value_kind
+{
+  enum Tag : uint8_t { SIGNED, UNSIGNED, DECIMAL, REAL, DATE, DATETIME, TIME, TEXT, NONE };
+  Tag tag= NONE;
+  uint32_t of= 0; /* digits behind the point; the collation's number */
+  bool is_number() const { return tag <= DECIMAL; }
+  bool is_integer() const { return tag <= UNSIGNED; }
+  uint scale() const { return tag == DECIMAL ? of : 0; }
+  bool operator==(const Value_kind &other) const { return tag == other.tag && of == other.of; }
+};
+
+/* An expression, said. */
+struct Said
+{
+  std::string bytes;
+  Value_kind kind;
+  bool is_mixed= false;   /* a DECIMAL whose digits behind the point differ from row to row in the server */
+  bool is_exact= false;   /* it has been divided: it has more digits than the server shows */
+  double digits= 19;      /* of a number without its point, at most */
+};
+
+/* Puts a query together as bytes: see crates/analytic/src/decode.rs. */
+class Select_bytes
+{
+public:
+  static void byte(std::string *to, uint value) { to->push_back(char(value)); }
+  static void small(std::string *to, uint32_t value)
+  {
+    for (uint i= 0; i < 4; i++)
+      to->push_back(char(value >> (8 * i)));
+  }
+  static void large(std::string *to, uint64_t value)
+  {
+    for (uint i= 0; i < 8; i++)
+      to->push_back(char(value >> (8 * i)));
+  }
+  static void kind(std::string *to, const Value_kind &kind)
+  {
+    byte(to, kind.tag);
+    small(to, kind.of);
+  }
+};
+
+/* A function of a text and constants. */
+struct Text_change
+{
+  enum What { SUBSTRING, LEFT, RIGHT };
+  What what;
+  CHARSET_INFO *charset;
+  longlong position, length;
+  uint64_t apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+};
+
+/* Says a SELECT in the engine's words. */
+class Select_translator
+{
+public:
+  explicit Select_translator(THD *thd) : m_thd(thd) {}
+  /* False: not this one; `reason` says why. */
+  bool translate(SELECT_LEX *select);
+  const std::string &bytes() const { return m_bytes; }
+  const char *reason= "an expression";
+
+  std::vector<TABLE *> tables;
+  std::vector<const void *> collations, tests, changes;
+  /* What each column that the SELECT gives is. */
+  std::vector<Value_kind> outputs;
+  uint columns= 0;
+
+private:
+  struct Column { uint slot; Field *field; };
+  /* A table, or a derived one, that columns are looked for in. */
+  struct Source
+  {
+    TABLE_LIST *list;
+    TABLE *table;
+    int number= -1;                    /* of a table */
+    std::vector<Column> columns;       /* of a table */
+    std::vector<uint> slots;           /* of a derived one */
+    std::vector<Value_kind> kinds;
+    std::string bytes;                 /* of a derived one */
+  };
+  /* A part of FROM. */
+  struct Part
+  {
+    TABLE_LIST *list= nullptr;
+    bool is_outer= false;
+    std::string on;
+    Source *source= nullptr;
+    std::vector<Part> nest;
+  };
+  enum class Use { TOP, DERIVED, MERGED, SCALAR, EXISTS, IN };
+
+  class Nesting
+  {
+  public:
+    explicit Nesting(Select_translator *translator) : m_translator(translator) { m_translator->m_depth++; }
+    ~Nesting() { m_translator->m_depth--; }
+    Nesting(const Nesting &) = delete;
+    Nesting &operator=(const Nesting &) = delete;
+    bool is_allowed() const;
+
+  private:
+    Select_translator *const m_translator;
+  };
+
+  bool refuse(const char *why)
+  {
+    reason= why;
+    return false;
+  }
+
+  /* select_translate.cc */
+  bool unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
+  bool block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
+  bool from(List<TABLE_LIST> *list, std::vector<Part> *parts);
+  bool part(TABLE_LIST *list, Part *part);
+  bool on(std::vector<Part> *parts);
+  bool put_from(const std::vector<Part> &parts, std::string *to);
+  bool put_table(const Source &source, std::string *to);
+  static bool place_of(Field *field, PandoQueryColumn *place);
+  bool output(Item *item, Use use, Said *said);
+  bool limits(SELECT_LEX *select, Use use, std::string *to);
+
+  /* select_expression.cc */
+  bool expression(Item *item, Said *said);
+  bool computed(Item *item, Said *said);
+  bool constant(Item *item, Said *said);
+  bool constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said);
+  bool is_constant(Item *item) const;
+  bool column(Field *field, Said *said);
+  bool derived_column(Item_ref *ref, Said *said, bool *is_known);
+  bool function(Item_func *function, Said *said);
+  bool arithmetic(Item_func *function, uint operation, Said *said);
+  bool division(Item_func *function, Said *said);
+  bool divide(const Said &first, const Said &second, uint increment, Said *said);
+  bool negation(Item_func *function, Said *said);
+  bool choice(Item_func *function, const std::vector<std::pair<Item *, Item *>> &whens, Item *otherwise, Said *said);
+  bool case_of(Item_func *function, Said *said);
+  bool coalesce(Item_func *function, Said *said);
+  bool moment_part(Item_func *function, uint part, Said *said);
+  bool text_change(Item_func *function, Text_change::What what, Said *said);
+  bool aggregate(Item_sum *sum, Said *said);
+  bool subquery(Item_subselect *item, Said *said);
+  bool to_real(Item *item, Said *said);
+  uint collation_number(const CHARSET_INFO *collation);
+  bool kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision);
+  Value_kind kind_of_number(const Item *item) const;
+
+  /* select_condition.cc */
+  bool condition(Item *item, Said *said);
+  bool list(Item_cond *list, Said *said);
+  bool comparison(Item_func *function, uint comparison, Said *said);
+  bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to);
+  bool between(Item_func *function, Said *said);
+  bool in_list(Item_func *function, Said *said);
+  bool like(Item_func *function, Said *said);
+  bool in_query(Item_in_subselect *item, Said *said);
+  bool like_each_other(Said *first, Said *second, CHARSET_INFO *collation);
+  void convert(Said *said, const Value_kind &kind);
+  void negate(std::string *bytes) { bytes->insert(0, 1, char(8)); }
+
+  THD *m_thd;
+  std::string m_bytes;
+  std::list<Source> m_sources;
+  std::list<Like_pattern> m_patterns;
+  std::list<Text_change> m_changes;
+  std::map<const CHARSET_INFO *, uint> m_collations;
+  SELECT_LEX *m_select= nullptr; /* the one that is being said */
+  uint m_next_slot= 0;
+  uint m_depth= 0;
+  uint m_nodes= 0;
+  /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
+  bool m_is_condition= false;
+};
+
+/* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
+bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
+/* Whether the server's keys are the better way. */
+bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);
+
+/* hton->create_select */
+select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select);
+
+} // namespace pando
+
+#endif

@@ -1,0 +1,157 @@
+/* The plugin: its declaration, start and stop, and the handlerton. */
+#include "plugin.h"
+#include "backup.h"
+#include "definition.h"
+#include "related_table.h"
+#include "ha_pando.h"
+#include "replication.h"
+#include "reports.h"
+#include "transaction.h"
+#include "pushdown.h"
+#include "select_translate.h"
+#include "variables.h"
+
+/* The server's; no header has it. */
+void ignore_db_dirs_append(const char *directory);
+
+namespace pando {
+
+handlerton *hton;
+PandoDb *db;
+
+static const char *extensions[]= {".pando", NullS};
+
+static handler *create_handler(handlerton *engine, TABLE_SHARE *share, MEM_ROOT *mem_root)
+{
+  return new (mem_root) ha_pando(engine, share);
+}
+
+static bool flush_logs(handlerton *)
+{
+  return error_of(pando_db_flush_logs(db), nullptr) != 0;
+}
+
+static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type type)
+{
+  if (type != HA_ENGINE_STATUS)
+    return false;
+  PandoBuffer *buffer= pando_buffer_new();
+  pando_db_status_text(db, buffer);
+  PandoBytes counters= pando_buffer_bytes(buffer);
+  String text;
+  text.append(reinterpret_cast<const char *>(counters.data), counters.len);
+  pando_buffer_free(buffer);
+  append_last_foreign_key_error(&text);
+  append_last_deadlock(&text);
+  append_transactions(&text);
+  return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
+}
+
+/* The server has dropped the tables it knows; what is left are tables whose definition was lost. */
+static void drop_database(handlerton *, char *path)
+{
+  Related_table::close_kept();
+  error_of(pando_drop_database(db, text(path)), nullptr);
+}
+
+static int start(void *plugin)
+{
+  hton= static_cast<handlerton *>(plugin);
+  hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
+  hton->tablefile_extensions= extensions;
+  hton->table_options= table_options;
+  hton->index_options= index_options;
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  /* Of a partitioned table the server checks and compares the options of keys as if they were of partitioning itself. */
+  if (partition_hton && !partition_hton->index_options)
+    partition_hton->index_options= index_options;
+#endif
+  hton->create= create_handler;
+  hton->flush_logs= flush_logs;
+  hton->show_status= show_status;
+  hton->drop_database= drop_database;
+  hton->check_version= check_version;
+  hton->discover_table= discover_table;
+  hton->discover_table_existence= discover_table_existence;
+  hton->discover_table_names= discover_table_names;
+  hton->signal_ddl_recovery_done= restore_definition_files;
+  hton->create_group_by= create_pushdown;
+  /* What is kept open keeps the plugin. */
+  hton->pre_shutdown= Related_table::close_kept;
+  hton->create_select= create_select_pushdown;
+  set_transaction_functions(hton);
+  set_backup_functions(hton);
+
+  /* The engine's own directory is not a database. */
+  static const char NAME[]= ".pando";
+  ignore_db_dirs_append(NAME);
+  Bytes engine_dir;
+  engine_dir.append(mysql_real_data_home, strlen(mysql_real_data_home));
+  engine_dir.append_byte('/');
+  engine_dir.append(NAME, sizeof(NAME) - 1);
+  PandoOptions options= {};
+  options.base_dir= text(mysql_real_data_home);
+  options.engine_dir= engine_dir.view();
+  fill_options(&options);
+  set_replication_functions(&options);
+  if (PandoStatus status= pando_db_open(&options, &db))
+  {
+    if (!error_of(status, nullptr))
+      return 0;
+    String reason;
+    error_text(&reason);
+    sql_print_error("PANDO: cannot open the database: %s", reason.c_ptr_safe());
+    return HA_ERR_INITIALIZATION;
+  }
+  apply_lock_budget();
+  apply_pushdown_memory_total();
+  apply_flush_log_at_timeout();
+  return 0;
+}
+
+static int stop(void *)
+{
+  if (!db)
+    return 0;
+  Related_table::close_kept();
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  if (partition_hton && partition_hton->index_options == index_options)
+    partition_hton->index_options= nullptr;
+#endif
+  PandoDb *open= db;
+  db= nullptr;
+  return error_of(pando_db_close(open), nullptr) != 0;
+}
+
+static struct st_mysql_storage_engine storage_engine= {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+static struct st_mysql_information_schema information_schema= {MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
+} // namespace pando
+
+#define PANDO_INFORMATION_SCHEMA_TABLE(name, description, init)                                              \
+  {                                                                                                          \
+    MYSQL_INFORMATION_SCHEMA_PLUGIN, &pando::information_schema, name, "The Pando developers", description,  \
+    PLUGIN_LICENSE_GPL, init, nullptr, 0x0001, nullptr, nullptr, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL \
+  }
+
+maria_declare_plugin(pando)
+{
+  MYSQL_STORAGE_ENGINE_PLUGIN,
+  &pando::storage_engine,
+  "PANDO",
+  "The Pando developers",
+  "Write-optimised trees: fast inserts at any size, compression, transactions, row-level locking",
+  PLUGIN_LICENSE_GPL,
+  pando::start,
+  pando::stop,
+  0x0001,
+  pando::status_variables,
+  pando::system_variables,
+  "0.1",
+  MariaDB_PLUGIN_MATURITY_EXPERIMENTAL
+},
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_TRX", "PANDO: transactions", pando::init_trx_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCKS", "PANDO: row locks held and waited for", pando::init_locks_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table)
+maria_declare_plugin_end;

@@ -1,0 +1,262 @@
+#include "variables.h"
+#include "backup.h"
+#include "plugin.h"
+
+#include <vector>
+
+namespace pando {
+
+static ulonglong cache_size;
+static ulong flush_log_at_trx_commit;
+static ulonglong checkpoint_period;
+static my_bool direct_io;
+static uint background_threads;
+static ulonglong log_file_size;
+static my_bool rollback_on_lock_wait_timeout;
+static ulonglong write_set_memory;
+static ulonglong lock_budget;
+static ulonglong load_memory;
+static ulonglong pushdown_memory_total;
+
+static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
+
+static ulonglong part_of_memory(ulonglong part)
+{
+  long pages= sysconf(_SC_PHYS_PAGES), page_size= sysconf(_SC_PAGESIZE);
+  ulonglong bytes= pages > 0 && page_size > 0 ? ulonglong(pages) * ulonglong(page_size) / part : 1ULL << 30;
+  return MY_MAX(bytes & ~((1ULL << 20) - 1), CACHE_SIZE_MIN);
+}
+
+static uint default_threads()
+{
+  long cores= sysconf(_SC_NPROCESSORS_ONLN);
+  return cores < 2 ? 2 : cores > 8 ? 8 : uint(cores);
+}
+
+static void update_cache_size(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_cache_bytes(db, cache_size);
+}
+
+static void update_write_set_memory(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_write_set_bytes(db, write_set_memory);
+}
+
+static void update_flush_mode(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulong *>(to)= *static_cast<const ulong *>(from);
+  pando_db_set_flush_mode(db, uint32_t(flush_log_at_trx_commit));
+}
+
+static uint flush_log_at_timeout;
+
+static void update_flush_log_at_timeout(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<uint *>(to)= *static_cast<const uint *>(from);
+  apply_flush_log_at_timeout();
+}
+
+static void update_checkpoint_period(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_checkpoint_period(db, checkpoint_period);
+}
+
+static void update_lock_budget(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_lock_budget(db, lock_budget);
+}
+
+static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
+  "The size of the memory cache that PANDO keeps blocks of tables and indexes in, decompressed."
+  " Memory for recent changes that are not in the tables' files yet comes on top."
+  " By default half of the memory of the machine",
+  nullptr, update_cache_size, part_of_memory(2), CACHE_SIZE_MIN, ULONGLONG_MAX, 1 << 20);
+
+static MYSQL_SYSVAR_ULONGLONG(write_set_memory, write_set_memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that the uncommitted changes of one transaction may take."
+  " Beyond it they are written into the tables' files, where a commit makes them a part of the table"
+  " and a rollback gives the space back",
+  nullptr, update_write_set_memory, 64ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
+
+static void update_load_memory(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  pando_db_set_load_memory_bytes(db, load_memory);
+}
+
+static MYSQL_SYSVAR_ULONGLONG(load_memory, load_memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that all bulk loads together (LOAD DATA, INSERT of many rows and ALTER TABLE by copy into an empty"
+  " table) and the building of indexes may take. Beyond it sorted parts wait in the tables' files",
+  nullptr, update_load_memory, 256ULL << 20, 16ULL << 20, ULONGLONG_MAX, 4096);
+
+static MYSQL_SYSVAR_ULONG(flush_log_at_trx_commit, flush_log_at_trx_commit, PLUGIN_VAR_OPCMDARG,
+  "Controls the durability/speed trade-off for commits."
+  " Set to 0 (write and sync the log only once per second), 1 (sync it at each commit)"
+  " or 2 (write it at each commit but sync only once per second; see pando_flush_log_at_timeout)."
+  " 1 guarantees that after a crash, committed transactions will not be lost",
+  nullptr, update_flush_mode, 1, 0, 2, 0);
+
+static MYSQL_SYSVAR_UINT(flush_log_at_timeout, flush_log_at_timeout, PLUGIN_VAR_RQCMDARG,
+  "Write and sync the log every so many seconds, where pando_flush_log_at_trx_commit does not do it at each commit",
+  nullptr, update_flush_log_at_timeout, 1, 1, 2700, 0);
+
+static MYSQL_SYSVAR_ULONGLONG(checkpoint_period, checkpoint_period, PLUGIN_VAR_RQCMDARG,
+  "Seconds after which a changed table is written to its files, so that the log before can go."
+  " A longer period writes less, a shorter one makes recovery after a crash quicker",
+  nullptr, update_checkpoint_period, 60, 1, 86400, 0);
+
+static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
+  "Timeout in seconds a PANDO transaction may wait for a row lock before being rolled back"
+  " to where its statement began. 0 does not wait",
+  nullptr, nullptr, 50, 0, 100000000, 0);
+
+static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
+  "Answer SELECTs with aggregates over PANDO tables, alone or joined, in the engine, on all processors, where the answer"
+  " is provably the server's own; and evaluate conditions there when rows are scanned. EXPLAIN shows which",
+  nullptr, nullptr, TRUE);
+
+static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that the groups of one SELECT answered in the engine may take. Beyond it the server answers it",
+  nullptr, nullptr, 256ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
+
+static void update_pushdown_memory_total(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  apply_pushdown_memory_total();
+}
+
+static MYSQL_SYSVAR_ULONGLONG(pushdown_memory_total, pushdown_memory_total, PLUGIN_VAR_RQCMDARG,
+  "Memory that the groups and joined tables of all SELECTs answered in the engine may take together. Beyond it the server answers"
+  " those that want more. By default an eighth of the memory of the machine",
+  nullptr, update_pushdown_memory_total, part_of_memory(8), 1ULL << 20, ULONGLONG_MAX, 4096);
+
+static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_on_lock_wait_timeout, PLUGIN_VAR_OPCMDARG,
+  "Roll back the complete transaction on a lock wait timeout, not only the statement that waited",
+  nullptr, nullptr, FALSE);
+
+static MYSQL_SYSVAR_BOOL(direct_io, direct_io, PLUGIN_VAR_NOCMDARG | PLUGIN_VAR_READONLY,
+  "Read and write tables' files past the operating system's cache (O_DIRECT), where the file system"
+  " can do that",
+  nullptr, nullptr, FALSE);
+
+static MYSQL_SYSVAR_UINT(background_threads, background_threads, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+  "Number of threads that move changes down the trees, merge and write checkpoints",
+  nullptr, nullptr, default_threads(), 1, 64, 0);
+
+static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+  "Size of each file of the log",
+  nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30, 4096);
+
+static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
+  "Row locks (about 100 bytes each) that a transaction may hold. Beyond it, lock escalation replaces them by"
+  " range locks on neighbouring rows",
+  nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
+
+static MYSQL_THDVAR_STR(backup, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
+  "What the command \"pando backup\" asks of the engine, and then the answer. Ends with the session",
+  run_backup_command, nullptr, nullptr);
+
+struct st_mysql_sys_var *system_variables[]=
+{
+  MYSQL_SYSVAR(cache_size),
+  MYSQL_SYSVAR(write_set_memory),
+  MYSQL_SYSVAR(load_memory),
+  MYSQL_SYSVAR(flush_log_at_trx_commit),
+  MYSQL_SYSVAR(flush_log_at_timeout),
+  MYSQL_SYSVAR(checkpoint_period),
+  MYSQL_SYSVAR(lock_wait_timeout),
+  MYSQL_SYSVAR(rollback_on_timeout),
+  MYSQL_SYSVAR(direct_io),
+  MYSQL_SYSVAR(background_threads),
+  MYSQL_SYSVAR(log_file_size),
+  MYSQL_SYSVAR(lock_budget),
+  MYSQL_SYSVAR(pushdown),
+  MYSQL_SYSVAR(pushdown_memory),
+  MYSQL_SYSVAR(backup),
+  MYSQL_SYSVAR(pushdown_memory_total),
+  nullptr
+};
+
+void apply_flush_log_at_timeout()
+{
+  pando_db_set_log_sync_period(db, flush_log_at_timeout);
+}
+
+void apply_pushdown_memory_total()
+{
+  pando_query_set_memory_total(pushdown_memory_total);
+}
+
+void apply_lock_budget()
+{
+  pando_db_set_lock_budget(db, lock_budget);
+}
+
+ulong lock_wait_timeout(THD *thd)
+{
+  return THDVAR(thd, lock_wait_timeout);
+}
+
+bool pushdown_of(THD *thd)
+{
+  return THDVAR(thd, pushdown);
+}
+
+ulonglong pushdown_memory_of(THD *thd)
+{
+  return THDVAR(thd, pushdown_memory);
+}
+
+uint load_workers()
+{
+  return background_threads;
+}
+
+bool rollback_on_timeout()
+{
+  return rollback_on_lock_wait_timeout;
+}
+
+void fill_options(PandoOptions *options)
+{
+  options->cache_bytes= cache_size;
+  options->write_set_bytes= write_set_memory;
+  options->load_memory_bytes= load_memory;
+  options->flush_mode= uint32_t(flush_log_at_trx_commit);
+  options->background_threads= background_threads;
+  options->checkpoint_period_s= checkpoint_period;
+  options->lock_wait_s= THDVAR(static_cast<THD *>(nullptr), lock_wait_timeout);
+  options->log_file_bytes= log_file_size;
+  options->direct_io= direct_io;
+  options->log= log_line;
+}
+
+/* The counters' values, taken anew each time somebody asks. Several may at once: the memory is of who asks. */
+static int show_counters(THD *thd, st_mysql_show_var *variable, char *)
+{
+  const uint count= pando_metric_count();
+  auto values= static_cast<uint64_t *>(thd_calloc(thd, count * sizeof(uint64_t)));
+  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 1) * sizeof(st_mysql_show_var)));
+  if (!values || !counters)
+    return 1;
+  pando_db_metrics(db, values, count);
+  for (uint i= 0; i < count; i++)
+    counters[i]= {pando_metric_name(i), &values[i], SHOW_ULONGLONG};
+  counters[count]= {nullptr, nullptr, SHOW_UNDEF};
+  variable->type= SHOW_ARRAY;
+  variable->value= counters;
+  return 0;
+}
+
+struct st_mysql_show_var status_variables[]=
+{
+  {"Pando", reinterpret_cast<void *>(show_counters), SHOW_FUNC},
+  {nullptr, nullptr, SHOW_UNDEF}
+};
+
+} // namespace pando

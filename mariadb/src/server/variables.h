@@ -1,0 +1,35 @@
+/* System variables and status counters. */
+#ifndef PANDO_VARIABLES_H
+#define PANDO_VARIABLES_H
+
+#include "server.h"
+#include "pando.h"
+
+namespace pando {
+
+extern struct st_mysql_sys_var *system_variables[];
+extern struct st_mysql_show_var status_variables[];
+
+/* The options of this server's start for the engine. */
+void fill_options(PandoOptions *options);
+
+/* pando_lock_wait_timeout of a connection, in seconds. */
+ulong lock_wait_timeout(THD *thd);
+/* Once the database is open. */
+void apply_lock_budget();
+void apply_pushdown_memory_total();
+void apply_flush_log_at_timeout();
+
+/* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */
+bool rollback_on_timeout();
+
+/* pando_pushdown, pando_pushdown_memory of a connection. */
+bool pushdown_of(THD *thd);
+ulonglong pushdown_memory_of(THD *thd);
+
+/* Most threads that encode rows of one load. */
+uint load_workers();
+
+} // namespace pando
+
+#endif

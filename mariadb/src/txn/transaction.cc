@@ -1,0 +1,322 @@
+#include "transaction.h"
+#include "backup.h"
+#include "variables.h"
+#include "two_phase.h"
+
+#include <mutex>
+
+/* The server's; no header has it. */
+extern "C" size_t thd_query_safe(MYSQL_THD thd, char *buffer, size_t size);
+
+namespace pando {
+
+/* Changes only when connections come and go. Held while reports ask them; nothing else is asked for then
+   but the query of a connection, which gives up rather than wait. */
+static std::mutex all_mutex;
+static Transaction *all;
+
+Transaction::Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)),
+  m_participant(Participant::make(m_id, thd))
+{
+  std::lock_guard<std::mutex> guard(all_mutex);
+  m_next= all;
+  if (all)
+    all->m_previous= this;
+  all= this;
+}
+
+Transaction::~Transaction()
+{
+  {
+    std::lock_guard<std::mutex> guard(all_mutex);
+    if (m_next)
+      m_next->m_previous= m_previous;
+    *(m_previous ? &m_previous->m_next : &all)= m_next;
+  }
+  m_participant->forget();
+  pando_txn_free(m_txn);
+}
+
+void Transaction::for_each(const std::function<void(Transaction *)> &call)
+{
+  std::lock_guard<std::mutex> guard(all_mutex);
+  for (Transaction *transaction= all; transaction; transaction= transaction->m_next)
+    call(transaction);
+}
+
+void Transaction::about(About *about, size_t query_bytes_max) const
+{
+  about->thread_id= thd_get_thread_id(m_thd);
+  about->isolation= m_isolation;
+  about->tables_in_use= m_tables_in_use;
+  about->read_only= m_thd->tx_read_only;
+  about->charset= m_thd->charset();
+  about->query.resize(query_bytes_max + 1);
+  about->query.resize(thd_query_safe(m_thd, &about->query[0], about->query.size()));
+}
+
+Transaction *Transaction::if_any(THD *thd)
+{
+  return static_cast<Transaction *>(thd_get_ha_data(thd, hton));
+}
+
+/* What is prepared outlives its connection. */
+static int close_connection(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  thd_set_ha_data(thd, hton, nullptr);
+  delete transaction;
+  end_backup_of(thd);
+  return 0;
+}
+
+Transaction *Transaction::of(THD *thd)
+{
+  Transaction *transaction= if_any(thd);
+  if (transaction && (transaction->is_bereft() || transaction->m_is_prepared))
+  {
+    /* The server has let go of what the user had prepared, and the connection was reset. */
+    close_connection(hton, thd);
+    transaction= nullptr;
+  }
+  if (!transaction)
+  {
+    transaction= new Transaction(thd);
+    thd_set_ha_data(thd, hton, transaction);
+  }
+  return transaction;
+}
+
+/* SELECT ... NOWAIT and WAIT n come as a value of lock_wait_timeout for this statement. */
+static bool statement_sets_wait(THD *thd)
+{
+  List_iterator_fast<set_var_base> assignments(thd->lex->stmt_var_list);
+  while (set_var_base *assignment= assignments++)
+  {
+    set_var *variable= static_cast<set_var *>(assignment);
+    if (variable->var && !strcmp(variable->var->name.str, "lock_wait_timeout"))
+      return true;
+  }
+  return false;
+}
+
+void Transaction::prepare_statement()
+{
+  if (m_tables_in_use)
+    return;
+  m_isolation= enum_tx_isolation(thd_tx_isolation(m_thd));
+  if (m_isolation <= ISO_READ_COMMITTED)
+    pando_txn_close_snapshot(m_txn);
+  pando_txn_set_takes_gaps(m_txn, m_isolation > ISO_READ_COMMITTED);
+  pando_txn_begin_statement(m_txn, statement_sets_wait(m_thd) ? m_thd->variables.lock_wait_timeout
+                                                            : lock_wait_timeout(m_thd));
+}
+
+void Transaction::forget_kill()
+{
+  if (thd_kill_level(m_thd) != THD_IS_NOT_KILLED)
+    return;
+  pando_txn_clear_kill(m_txn);
+  /* It may have come in between. */
+  if (thd_kill_level(m_thd) != THD_IS_NOT_KILLED)
+    pando_db_kill(db, m_id);
+}
+
+void Transaction::register_with_server()
+{
+  trans_register_ha(m_thd, false, hton, 0);
+  if (is_multi_statement())
+    trans_register_ha(m_thd, true, hton, 0);
+  if (!m_has_statement_mark)
+  {
+    m_statement_mark= mark();
+    m_has_statement_mark= true;
+  }
+}
+
+void Transaction::begin_table()
+{
+  register_with_server();
+  m_tables_in_use++;
+}
+
+void Transaction::end_table()
+{
+  if (!m_tables_in_use || --m_tables_in_use)
+    return;
+  if (!is_multi_statement())
+  {
+    /* With writes, or before a failure is known, the server calls commit or rollback itself. */
+    if (!pando_txn_has_writes(m_txn))
+    {
+      over();
+      pando_txn_rollback(m_txn);
+    }
+  }
+  else if (m_isolation <= ISO_READ_COMMITTED)
+    pando_txn_close_snapshot(m_txn);
+}
+
+void Transaction::over()
+{
+  m_is_prepared= false;
+  m_has_statement_mark= false;
+  m_participant->leave();
+}
+
+void Transaction::end_statement()
+{
+  if (m_has_statement_mark)
+    pando_txn_release_mark(m_txn, m_statement_mark);
+  m_statement_mark= mark();
+  m_has_statement_mark= true;
+}
+
+/* Of a commit the server can only tell the number. */
+static int commit_error(PandoStatus status, THD *thd)
+{
+  int error= error_of(status, thd);
+  return error == HA_ERR_RECORD_FILE_FULL ? ENOSPC : error;
+}
+
+int Transaction::prepare(bool whole)
+{
+  if (!whole && is_multi_statement())
+  {
+    end_statement();
+    return 0;
+  }
+  Bytes name;
+  encode_xid(*m_thd->get_xid(), &name);
+  int error= commit_error(pando_txn_prepare(m_txn, name.view()), m_thd);
+  if (!error)
+    error= wait_for_turn(m_thd);
+  /* The server may let go of it, so that anybody can XA COMMIT it, without telling or long before it tells. */
+  if (!error && m_thd->transaction->xid_state.is_explicit_XA())
+  {
+    pando_txn_leave(m_txn);
+    m_is_prepared= true;
+  }
+  return error;
+}
+
+int Transaction::commit(bool whole)
+{
+  if (!whole && is_multi_statement())
+  {
+    end_statement();
+    return 0;
+  }
+  over();
+  return commit_error(pando_txn_commit(m_txn), m_thd);
+}
+
+void Transaction::rollback(bool whole)
+{
+  if (!whole && is_multi_statement())
+  {
+    if (m_has_statement_mark)
+      pando_txn_rollback_to(m_txn, m_statement_mark);
+    return;
+  }
+  over();
+  pando_txn_rollback(m_txn);
+}
+
+void Transaction::rollback_to(uint64_t mark)
+{
+  pando_txn_rollback_to(m_txn, mark);
+  /* A mark of its own: the savepoint's stays as long as the savepoint. */
+  m_statement_mark= this->mark();
+  m_has_statement_mark= true;
+}
+
+/* --- the handlerton's functions ------------------------------------------------------------- */
+
+static int commit(handlerton *, THD *thd, bool all)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  if (!transaction)
+    return 0;
+  int error= transaction->commit(all);
+  if (transaction->is_bereft())
+    close_connection(hton, thd);
+  return error;
+}
+
+static int rollback(handlerton *, THD *thd, bool all)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  if (!transaction)
+    return 0;
+  transaction->rollback(all);
+  if (transaction->is_bereft())
+    close_connection(hton, thd);
+  return 0;
+}
+
+static int savepoint_set(handlerton *, THD *thd, void *savepoint)
+{
+  *static_cast<uint64_t *>(savepoint)= Transaction::of(thd)->mark();
+  return 0;
+}
+
+static int savepoint_rollback(handlerton *, THD *thd, void *savepoint)
+{
+  Transaction::of(thd)->rollback_to(*static_cast<uint64_t *>(savepoint));
+  return 0;
+}
+
+static int savepoint_release(handlerton *, THD *thd, void *savepoint)
+{
+  if (Transaction *transaction= Transaction::if_any(thd))
+    pando_txn_release_mark(transaction->txn(), *static_cast<uint64_t *>(savepoint));
+  return 0;
+}
+
+/* Locks stay after a rollback to a savepoint, so metadata locks may have to protect what they are on. */
+static bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::if_any(thd);
+  return !transaction || !pando_txn_has_writes(transaction->txn());
+}
+
+static int start_consistent_snapshot(handlerton *, THD *thd)
+{
+  Transaction *transaction= Transaction::of(thd);
+  transaction->prepare_statement();
+  if (transaction->isolation() == ISO_REPEATABLE_READ)
+    /* The server calls all engines under the mutex that it calls commit_ordered under: with this snapshot
+       they show the same commits, also those that are between commit_ordered and commit. */
+    pando_txn_open_ordered_snapshot(transaction->txn());
+  else
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_UNSUPPORTED,
+                        "PANDO: WITH CONSISTENT SNAPSHOT was ignored because this phrase can only be"
+                        " used with REPEATABLE READ isolation level.");
+  transaction->register_with_server();
+  return 0;
+}
+
+/* Called by another connection, which keeps this one from going away. */
+static void kill_query(handlerton *, THD *thd, enum thd_kill_levels)
+{
+  if (Transaction *transaction= Transaction::if_any(thd))
+    pando_db_kill(db, transaction->id());
+}
+
+void set_transaction_functions(handlerton *engine)
+{
+  engine->savepoint_offset= sizeof(uint64_t);
+  engine->commit= commit;
+  engine->rollback= rollback;
+  engine->savepoint_set= savepoint_set;
+  engine->savepoint_rollback= savepoint_rollback;
+  engine->savepoint_rollback_can_release_mdl= savepoint_rollback_can_release_mdl;
+  engine->savepoint_release= savepoint_release;
+  engine->start_consistent_snapshot= start_consistent_snapshot;
+  set_two_phase_functions(engine);
+  engine->close_connection= close_connection;
+  engine->kill_query= kill_query;
+}
+
+} // namespace pando

@@ -1,0 +1,54 @@
+"""PANDO's tables without those of other engines: chosen ones, and a replica from a backup."""
+
+import shutil
+import time
+
+from sqlkit.server import PrivateServer
+
+from . import load, rounds, tool
+
+
+def _server_beside(target):
+    """A data directory as a new server has it, and PANDO's files in it."""
+    server = PrivateServer("alone", rounds.options(), start=False)
+    tool.must(tool.restore_command(target, server.dir / "restored"))
+    # The definitions and accounts of a new server.
+    server.start()
+    server.stop()
+    for entry in (server.dir / "restored").iterdir():
+        place = server.data_dir / entry.name
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif place.exists():
+            place.unlink()
+        entry.rename(place)
+    return server
+
+
+def run(arguments):
+    whole, chosen = arguments.dir / "alone", arguments.dir / "chosen"
+    with PrivateServer("backup", rounds.options()) as server:
+        with server.connect() as session:
+            load.create(session)
+        with load.Load(server, arguments.writers, arguments.seed) as running:
+            time.sleep(1)
+            usual = running.longest()
+            tool.backup(server, whole, "--pando-only")
+            stall = running.longest()
+        with server.connect() as session:
+            expected = tool.checksums(session, "PANDO")
+            tool.backup(server, chosen, "--pando-only", "--tables=bank.p,bank.parts", "--limit-rate=500")
+    print(f"alone: slowest transfer {stall * 1000:.0f} ms (before {usual * 1000:.0f} ms)", flush=True)
+    for target in (whole, chosen):
+        status, text = tool.verify(target)
+        if status:
+            raise AssertionError(text)
+    with _server_beside(whole) as server, server.connect() as session:
+        wrong = tool.problems(session, with_innodb=False)
+        if wrong:
+            raise AssertionError(wrong)
+        if session.value("SELECT COUNT(*) FROM bank.journal_p") == "0":
+            raise AssertionError("no rows")
+    with _server_beside(chosen) as server, server.connect() as session:
+        found = tool.checksums(session)
+        rounds.compare("chosen tables", {name: expected[name] for name in ("p", "parts")}, found)

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Foreign keys: under concurrent clients and kill -9 every child keeps its parent, and random statements do what they do in InnoDB.
+
+    tests/sql/foreign_keys.sh [--engine PANDO] [--peer InnoDB] [--rounds 3] [--statements 600] [--clients 8] [--seed N]
+
+First, clients insert, change and delete parents and children of tables with every action, and of one that refers to itself, each in
+transactions of a few statements at a random isolation level; one more client alters the tables. Each round ends with
+kill -9. Then no child is without its parent, and every key has the rows of its table.
+
+Then random tables with random constraints get random statements, on both engines: answers, errors, affected rows and all rows must be
+the same.
+"""
+
+import argparse
+import pathlib
+import random
+import sys
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
+
+# pylint: disable=wrong-import-position
+from references import clients, pairs
+from sqlkit import engines, program
+from sqlkit.server import PrivateServer
+
+_CACHE_MB = 32
+_LOAD_SECONDS = (0.5, 3.0)
+
+
+def _arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--engine", default="PANDO")
+    parser.add_argument("--peer", default="InnoDB")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--statements", type=int, default=600, help="of the comparison; 0: none")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    return parser.parse_args()
+
+
+def _options(arguments):
+    both = (arguments.engine, arguments.peer)
+    options = [option for engine in both for option in engines.options(engine, _CACHE_MB)]
+    return options + ["--pando-lock-wait-timeout=3", "--innodb-lock-wait-timeout=3", "--pando-checkpoint-period=1",
+                      "--lock-wait-timeout=10"]
+
+
+def _rounds(server, arguments, rng):
+    with server.connect() as session:
+        clients.create(session, arguments.engine)
+    for number in range(arguments.rounds):
+        everybody = [clients.Client(server, rng.randrange(1 << 31)) for _ in range(arguments.clients)]
+        everybody.append(clients.Alterer(server, rng.randrange(1 << 31)))
+        threads = [threading.Thread(target=client.run) for client in everybody]
+        for thread in threads:
+            thread.start()
+        time.sleep(rng.uniform(*_LOAD_SECONDS))
+        server.kill()
+        for thread in threads:
+            thread.join()
+        server.start()
+        with server.connect(clients.DATABASE) as session:
+            problems = [client.problem for client in everybody if client.problem] + clients.violations(session)
+            done = sum(client.done for client in everybody)
+            refused = sum(client.refused for client in everybody)
+            rows = clients.rows(session)
+        print(f"round {number}: {done} statements, {refused} refused, rows {rows}: " + ("WRONG" if problems else "ok"),
+              flush=True)
+        if problems:
+            program.end_wrong(server, problems)
+        if not done or not refused:
+            program.end_wrong(server, ["nothing was done, or nothing refused"])
+    with server.connect(clients.DATABASE) as session:
+        for damage in clients.DAMAGES:
+            session.query("SET foreign_key_checks = 0")
+            session.query("BEGIN")
+            session.query(damage)
+            if not clients.violations(session):
+                program.end_wrong(server, [f"the checks do not notice {damage}"])
+            session.query("ROLLBACK")
+
+
+def main():
+    arguments = _arguments()
+    print(f"seed {arguments.seed}")
+    rng = random.Random(arguments.seed)
+    plugin = engines.needs_plugin((arguments.engine, arguments.peer))
+    with PrivateServer("keys", _options(arguments), plugin) as server:
+        _rounds(server, arguments, rng)
+        if arguments.statements:
+            problem = pairs.compare(server, arguments.engine, arguments.peer, arguments.statements, rng)
+            if problem:
+                program.end_wrong(server, [problem])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(program.run(main))

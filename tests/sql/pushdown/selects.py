@@ -1,0 +1,176 @@
+"""Random SELECTs of any shape: joins of up to five tables, inner and outer, queries in conditions and as values, derived
+tables, groups over all of it, DISTINCT, HAVING, the first rows of an order. Answers are sets, but for those with LIMIT, which are
+sorted by all of their columns."""
+
+from pushdown import queries
+
+SELECT = "/* select */"
+
+
+def _renamed(columns, alias):
+    """The columns of a table under another name."""
+    made = []
+    for column in columns:
+        copy = object.__new__(type(column))
+        copy.__dict__.update(column.__dict__)
+        copy.name = f"{alias}.{column.name.split('.')[-1]}"
+        made.append(copy)
+    return made
+
+
+def _integers(columns):
+    return [column for column in columns if "INT" in column.sql_type]
+
+
+def _link(random, first, second):
+    """What ties two tables."""
+    alike = [(a, b) for a in first for b in second if a.family == b.family and
+             (a.family in ("number", "date") or a.sql_type.split(" ", 1)[-1] == b.sql_type.split(" ", 1)[-1])]
+    integers = [(a, b) for a, b in alike if "INT" in a.sql_type and "INT" in b.sql_type]
+    a, b = random.choice(integers if integers and random.random() < 0.85 else alike or
+                         [(random.choice(first), random.choice(second))])
+    return f"{a.name} = {b.name}"
+
+
+class _Source:
+    """FROM, and what it has."""
+
+    def __init__(self, random, columns, dimensions):
+        self.random = random
+        self.given = {"t": columns, "d": dimensions[0], "e": dimensions[1]}
+        self.next = 0
+
+    def table(self, letter=None):
+        """A table under a name of its own, and its columns."""
+        letter = letter or self.random.choice("dddeet")
+        self.next += 1
+        alias = f"x{self.next}"
+        columns = _renamed(self.given[letter], alias)
+        return f"{{{letter}}} AS {alias}", columns
+
+    def derived(self):
+        """A derived table."""
+        random = self.random
+        table, columns = self.table()
+        self.next += 1
+        alias = f"x{self.next}"
+        integer = random.choice(_integers(columns) or columns)
+        others = random.sample(columns, min(len(columns), random.randint(1, 2)))
+        where = queries._condition(random, columns) if random.random() < 0.6 else "1 = 1"
+        if random.random() < 0.5:
+            total = random.choice(("COUNT(*)", "SUM({})", "MAX({})", "COUNT(DISTINCT {})", "AVG({})")).format(
+                queries.number(random, columns, 1))
+            text = f"(SELECT {integer.name} AS k, {total} AS v FROM {table} WHERE {where} GROUP BY {integer.name}" \
+                   f"{random.choice(('', ' HAVING COUNT(*) > 1'))}) AS {alias}"
+            made = _renamed([integer], alias)
+            made[0].name = f"{alias}.k"
+            return text, made
+        shown = [integer] + [column for column in others if column is not integer]
+        names = ", ".join(f"{column.name} AS k{number}" for number, column in enumerate(shown))
+        text = f"(SELECT {random.choice(('', 'DISTINCT '))}{names} FROM {table} WHERE {where}) AS {alias}"
+        made = _renamed(shown, alias)
+        for number, column in enumerate(made):
+            column.name = f"{alias}.k{number}"
+        return text, made
+
+    def joined(self, most):
+        """Several tables."""
+        random = self.random
+        text, columns = self.table("t" if random.random() < 0.8 else "d")
+        conditions = []
+        for _ in range(random.randint(0, most)):
+            table, more = self.derived() if random.random() < 0.2 else self.table("d" if random.random() < 0.6 else "e")
+            link = _link(random, columns, more)
+            kind = random.choice((",", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"))
+            if kind == "RIGHT JOIN" and "," in text:
+                kind = "LEFT JOIN"
+            if kind == ",":
+                text += f" JOIN {table} ON TRUE"
+                conditions.append(link)
+            else:
+                on = link
+                if random.random() < 0.3:
+                    on += f" AND {queries._condition(random, more if random.random() < 0.7 else columns + more, 1)}"
+                text += f" {kind} {table} ON {on}"
+            columns = columns + more
+        return text, columns, conditions
+
+    def condition_with_query(self, columns):
+        """A condition with a query in it."""
+        random = self.random
+        table, inner = self.derived() if random.random() < 0.1 else self.table()
+        link = _link(random, inner, columns)
+        where = queries._condition(random, inner) if random.random() < 0.6 else "1 = 1"
+        integer, outer = random.choice(_integers(inner) or inner).name, random.choice(_integers(columns) or columns).name
+        no = random.choice(("", "NOT "))
+        compared = random.choice(("=", "<", ">", "<=", "<>"))
+        value = random.choice(("MAX({0})", "MIN({0})", "COUNT({0})", "COUNT(*)", "SUM({0})", "AVG({0})")).format(integer)
+        return random.choice((
+            f"{no}EXISTS (SELECT 1 FROM {table} WHERE {link} AND {where})",
+            f"{no}EXISTS (SELECT * FROM {table} WHERE {link} AND {random.choice(inner).name} <> {random.choice(columns).name})",
+            f"{outer} {no}IN (SELECT {integer} FROM {table} WHERE {where})",
+            f"{outer} {no}IN (SELECT {integer} FROM {table} GROUP BY {integer} HAVING COUNT(*) > 1)",
+            f"{outer} IN (SELECT {integer} FROM {table} WHERE {link} AND {where})",
+            f"{outer} {compared} (SELECT {value} FROM {table} WHERE {link} AND {where})",
+            f"{outer} {compared} (SELECT {value} FROM {table} WHERE {where})",
+            f"{queries.number(random, columns, 1)} {compared} (SELECT {value} FROM {table} WHERE {link})",
+        ))
+
+
+def _value(random, columns):
+    """An expression of a row."""
+    column = random.choice(columns)
+    texts = queries._of(columns, "text")
+    dates = queries._of(columns, "date", "datetime")
+    form = random.random()
+    if form < 0.5:
+        return column.name
+    if form < 0.7:
+        return queries.number(random, columns, 1)
+    if form < 0.8 and texts:
+        return random.choice(("SUBSTRING({}, 2, 3)", "LEFT({}, 2)", "RIGHT({}, 1)", "SUBSTRING({}, -2)", "UPPER({})", "LENGTH({})",
+                              "CONCAT({}, 'x')", "COALESCE({}, 'none')")).format(random.choice(texts).name)
+    if form < 0.88 and dates:
+        return random.choice(("YEAR({})", "QUARTER({})", "EXTRACT(YEAR_MONTH FROM {})", "DATE({})", "HOUR({})",
+                              "DAYOFWEEK({})")).format(random.choice(dates).name)
+    return random.choice(("COALESCE({0}, 0)", "IFNULL({0}, -1)", "NULLIF({0}, 1)", "{0} / 3", "{0} / {0}", "-{0}", "ABS({0})")).format(
+        queries.number(random, columns, 1))
+
+
+def query(random, columns, dimensions):
+    """A SELECT."""
+    source = _Source(random, columns, dimensions)
+    tables, of, conditions = source.joined(random.choice((0, 1, 1, 2, 2, 3, 4)))
+    if random.random() < 0.6:
+        conditions.append(queries._condition(random, of))
+    if random.random() < 0.4:
+        conditions.append(source.condition_with_query(of))
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    if random.random() < 0.4:
+        shown = [f"{_value(random, of)} AS v{number}" for number in range(random.randint(1, 4))]
+        if random.random() < 0.15:
+            inner, more = source.table()
+            shown.append(f"(SELECT {random.choice(('COUNT(*)', f'MAX({more[0].name})'))} FROM {inner} WHERE "
+                         f"{_link(random, more, of)}) AS q")
+        text = f"SELECT {SELECT} {random.choice(('', '', 'DISTINCT '))}{', '.join(shown)} FROM {tables}{where}"
+        if random.random() < 0.5:
+            order = [f"{number + 1}{random.choice(('', ' DESC'))}" for number in range(len(shown))]
+            random.shuffle(order)
+            text += f" ORDER BY {', '.join(order)}{random.choice(('', ' LIMIT 3', ' LIMIT 2, 20'))}"
+        return text
+    groups = [_value(random, of) for _ in range(random.choice((0, 1, 1, 2, 3)))]
+    told = [queries._aggregate(random, of) for _ in range(random.randint(0 if groups else 1, 3))]
+    if told and random.random() < 0.2:
+        told.append(f"{random.choice(('SUM', 'AVG'))}({queries.number(random, of, 1)}) / COUNT(*)")
+    shown = [f"{expression} AS g{number}" for number, expression in enumerate(groups)]
+    shown += [f"{expression} AS a{number}" for number, expression in enumerate(told)]
+    text = f"SELECT {SELECT} {', '.join(shown)} FROM {tables}{where}"
+    if groups:
+        text += f" GROUP BY {', '.join(groups)}"
+    if told and random.random() < 0.2:
+        text += f" HAVING {random.choice(told)} {random.choice(('>', '<', '>=', '<>'))} {random.choice((0, 1, 2, 5))}"
+    if groups and random.random() < 0.5:
+        order = [f"{number + 1}{random.choice(('', ' DESC'))}" for number in range(len(shown))]
+        random.shuffle(order)
+        text += f" ORDER BY {', '.join(order)}{random.choice(('', ' LIMIT 3', ' LIMIT 2, 20'))}"
+    return text

@@ -1,0 +1,1 @@
+"""Parts of kill9.py: the model, the clients, what must hold after a restart."""
