@@ -406,10 +406,7 @@ CREATE TABLE `m` (`a` int) ENGINE=PANDO COMPRESSION=LZ4;
 "
         );
         assert_eq!(report.tables, 2);
-        assert_eq!(
-            report.notes,
-            ["left out: SET tokudb_commit_sync=0;"]
-        );
+        assert_eq!(report.notes, ["left out: SET tokudb_commit_sync=0;"]);
     }
 
     #[test]
