@@ -106,6 +106,9 @@ def system_variables():
         if kind == "BOOL":
             wanted[f"pando_{name}"] = [scope, "ON" if default == "TRUE" else "OFF", ""]
             continue
+        if kind == "STR":
+            wanted[f"pando_{name}"] = [scope, "" if default == "nullptr" else default, ""]
+            continue
         least, most = rest[5:7]
         is_size = "<<" in least + most or least in constants
         low = number(least, constants)
