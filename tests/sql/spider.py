@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tables over three shards through the engine Spider.
 
-    tests/sql/spider.sh [--engine PANDO] [--statements 400] [--kills 3] [--seed N] [PART ...]
+    tests/sql/spider.sh [--engine PANDO] [--statements 300] [--kills 2] [--seed N] [PART ...]
 
   types        values and NULLs of all types go to the shards and come back
   statements   random statements on a table over shards and on an InnoDB table: same answers, errors, rows
@@ -35,8 +35,8 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="only these; default: all")
     parser.add_argument("--engine", default="PANDO")
-    parser.add_argument("--statements", type=int, default=400)
-    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--statements", type=int, default=300)
+    parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--keep", action="store_true", help="keep the servers' directories after a failure")
     arguments = parser.parse_args()
