@@ -14,6 +14,8 @@ pub struct Conversion {
     pub from: Vec<String>,
     /// The engine that they get.
     pub to: String,
+    /// What is written without effect is noted, too.
+    pub notes_all: bool,
 }
 
 /// What has become of it.
@@ -203,6 +205,10 @@ impl Definition<'_> {
                     at = end;
                     trim_blanks(&mut line);
                 }
+                (name, Some((end, value))) if self.conversion.notes_all && is_word => {
+                    self.note_without_effect(name, &value, tokens[at + 1..end].contains(&Token::Other(b"=")));
+                    line.extend_from_slice(token.bytes());
+                }
                 _ => line.extend_from_slice(token.bytes()),
             }
             clustering = match (clustering, token) {
@@ -217,6 +223,28 @@ impl Definition<'_> {
             at += 1;
         }
         line
+    }
+
+    /// Of what PANDO accepts and does not do.
+    fn note_without_effect(&mut self, name: &str, value: &str, is_option: bool) {
+        match name {
+            "row_format" if is_option && !matches!(value, "default" | "dynamic") => {
+                self.note(format!(
+                    "ROW_FORMAT={value} is without effect: rows take what they need, and are compressed"
+                ));
+            }
+            "key_block_size" if is_option => self.note("KEY_BLOCK_SIZE is without effect".to_owned()),
+            "data" | "index" if value == "directory" => {
+                let what = name.to_ascii_uppercase();
+                self.note(format!(
+                    "{what} DIRECTORY is without effect: files are in the directory of the database"
+                ));
+            }
+            "delay_key_write" | "checksum" | "pack_keys" | "page_checksum" | "transactional" if is_option => {
+                self.note(format!("{} is without effect", name.to_ascii_uppercase()));
+            }
+            _ => {}
+        }
     }
 
     fn is_converted(&self, engine: &str) -> bool {
@@ -364,7 +392,8 @@ mod tests {
     fn convert(from: &[&str], dump: &str) -> (String, Report) {
         let from = from.iter().map(|engine| (*engine).to_owned()).collect();
         let mut out = Vec::new();
-        let report = Conversion { from, to: "PANDO".into() }.run(dump.as_bytes(), &mut out).unwrap();
+        let conversion = Conversion { from, to: "PANDO".into(), notes_all: false };
+        let report = conversion.run(dump.as_bytes(), &mut out).unwrap();
         (String::from_utf8(out).unwrap(), report)
     }
 
@@ -406,10 +435,7 @@ CREATE TABLE `m` (`a` int) ENGINE=PANDO COMPRESSION=LZ4;
 "
         );
         assert_eq!(report.tables, 2);
-        assert_eq!(
-            report.notes,
-            ["left out: SET tokudb_commit_sync=0;"]
-        );
+        assert_eq!(report.notes, ["left out: SET tokudb_commit_sync=0;"]);
     }
 
     #[test]
@@ -466,6 +492,31 @@ CREATE VIEW `v` AS SELECT 1;
                 "table `t`: the option page_compressed=1 is left out: PANDO compresses all tables anyway",
             ]
         );
+    }
+
+    #[test]
+    fn what_would_be_without_effect_is_noted_when_it_is_asked_for() {
+        let dump = "\
+CREATE TABLE `t` (
+  `data` int,
+  `row_format` int COMMENT 'KEY_BLOCK_SIZE=8',
+  KEY `index` (`data`)
+) ENGINE=InnoDB ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8 DATA DIRECTORY='/d';
+CREATE TABLE `plain` (
+  `a` int
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC;
+";
+        let conversion = Conversion { from: vec!["InnoDB".into()], to: "PANDO".into(), notes_all: true };
+        let report = conversion.run(dump.as_bytes(), io::sink()).unwrap();
+        assert_eq!(
+            report.notes,
+            [
+                "table `t`: ROW_FORMAT=compressed is without effect: rows take what they need, and are compressed",
+                "table `t`: KEY_BLOCK_SIZE is without effect",
+                "table `t`: DATA DIRECTORY is without effect: files are in the directory of the database",
+            ]
+        );
+        assert_eq!(report.tables, 2);
     }
 
     #[test]

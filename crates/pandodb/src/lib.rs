@@ -69,6 +69,7 @@ pub use pando_wal::FlushMode;
 pub use read::blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
 pub use read::cursor::{Cursor, ReadMode};
 pub use read::view::{View, ViewCursor};
+pub use reports::dictionaries::{DictionaryFigures, DictionaryRow};
 pub use reports::locks::{PlacedDeadlock, PlacedLock};
 pub use reports::offline;
 pub use runtime::threads::{on_threads, processors};

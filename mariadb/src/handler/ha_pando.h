@@ -311,6 +311,7 @@ private:
   /* --- information.cc --- */
   bool reads_key_alone(uint index) const;
   void mark_covering_keys();
+  void refuse_jumps();
   int get_figures(uint flag, ha_rows *rows);
   void set_rec_per_key(ha_rows rows, bool anew);
   void guess_rec_per_key(uint index, ha_rows rows);

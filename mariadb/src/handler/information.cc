@@ -1,6 +1,7 @@
 /* Statistics, costs, CHECK, ANALYZE and OPTIMIZE, and what the engine can do. */
 #include "counted_call.h"
 #include "ha_pando.h"
+#include "sql_select.h"
 
 using namespace pando;
 
@@ -118,6 +119,45 @@ void ha_pando::mark_covering_keys()
   }
 }
 
+/* Whether the server may think of jumping from group to group in a key: of one table, without sums. */
+static bool may_jump(SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  if (!join || select->leaf_tables.elements != 1)
+    return false;
+  for (Item_sum **function= join->sum_funcs; function && *function; function++)
+    switch ((*function)->sum_func())
+    {
+    case Item_sum::MIN_FUNC:
+    case Item_sum::MAX_FUNC:
+    case Item_sum::COUNT_DISTINCT_FUNC:
+    case Item_sum::SUM_DISTINCT_FUNC:
+    case Item_sum::AVG_DISTINCT_FUNC:
+      break;
+    default:
+      return false;
+    }
+  return true;
+}
+
+/* Jumping from group to group, the server takes the first row of each that a range of the key has: it relies on a key that covers a query
+   having all its columns as parts, and does not look at conditions on others. */
+void ha_pando::refuse_jumps()
+{
+  TABLE_LIST *from= table->pos_in_table_list;
+  if (!m_has_clustering_keys || !from || !from->select_lex || !may_jump(from->select_lex))
+    return;
+  for (uint index= 0; index < table_share->keys; index++)
+  {
+    const Index_layout &layout= m_layouts[index];
+    if (!layout.is_clustering() && !layout.is_rows())
+      continue;
+    for (Field **field= table->field; *field; field++)
+      if (bitmap_is_set(table->read_set, (*field)->field_index) && !(*field)->part_of_key_not_clustered.is_set(index))
+        table->keys_in_use_for_group_by.clear_bit(index);
+  }
+}
+
 int ha_pando::info(uint flag)
 {
   if (flag & HA_STATUS_ERRKEY)
@@ -131,6 +171,8 @@ int ha_pando::info(uint flag)
      does not matter. */
   if ((flag & HA_STATUS_VARIABLE) && is_locking() && rows >= LOCKED_ROWS_MANY)
     table->covering_keys.clear_all();
+  if (flag & HA_STATUS_VARIABLE)
+    refuse_jumps();
   /* Of partitions only the largest is asked for what is constant: they share what is known of keys. */
   const bool changed= m_rows_of_keys == HA_POS_ERROR || (rows > m_rows_of_keys ? rows - m_rows_of_keys
                                                          : m_rows_of_keys - rows) > 16 + m_rows_of_keys / 4;

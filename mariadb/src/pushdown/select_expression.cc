@@ -139,6 +139,8 @@ bool Select_translator::column(Field *field, Said *said)
       B::kind(&said->bytes, said->kind);
       return true;
     }
+    if (!m_is_condition && groups_by_filling(field))
+      return refuse("a CHAR that is grouped by its filling");
     uint form= 0, precision= 0;
     if (!kind_of_field(field, &said->kind, &form, &precision))
       return refuse("a column's type");
@@ -772,6 +774,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   }
   Item *argument= sum->get_arg(0);
   const bool is_count= function == 1 || function == 5;
+  const Item *counted= argument->real_item();
+  if (function == 5 && counted->type() == Item::FIELD_ITEM && groups_by_filling(static_cast<const Item_field *>(counted)->field))
+    return refuse("a CHAR that is counted by its filling");
   if (function == 1 && is_constant(argument) && !argument->is_null())
   {
     B::byte(&said->bytes, 16);

@@ -44,6 +44,7 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   append_last_foreign_key_error(&text);
   append_last_deadlock(&text);
   append_transactions(&text);
+  append_declined_selects(&text);
   return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
@@ -153,5 +154,7 @@ maria_declare_plugin(pando)
 },
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_TRX", "PANDO: transactions", pando::init_trx_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCKS", "PANDO: row locks held and waited for", pando::init_locks_table),
-PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table)
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FILE_MAP", "PANDO: which file has what", pando::init_file_map_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FRACTAL_TREE_INFO", "PANDO: what trees consist of", pando::init_tree_info_table)
 maria_declare_plugin_end;
