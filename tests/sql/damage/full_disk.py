@@ -50,7 +50,7 @@ class Inserts:
 
 def run(server, engine, checks):
     """`server` has been started and stopped once, so its data directory is there."""
-    with _MemoryDisk(server) as disk:
+    with MemoryDisk(server) as disk:
         server.start()
         with server.connect() as session:
             session.query(f"CREATE DATABASE {DATABASE}")
@@ -117,7 +117,7 @@ def _goes_on(server, inserts, checks):
     checks.check(inserts.acknowledged >= before + 2000, "with room again, inserts go on", f"last error: {error}")
 
 
-class _MemoryDisk:
+class MemoryDisk:
     """Replaces the data directory by a file system in memory that holds the same files."""
 
     def __init__(self, server):
