@@ -262,6 +262,10 @@ impl Db {
         self.metrics.tables_open.set(self.tables.read().len() as u64);
         self.note_load_stages();
         self.metrics.files_open.set(self.dicts.read().len() as u64);
+        if let Some(descriptors) = self.vfs.descriptors() {
+            self.metrics.file_descriptors.set(descriptors.open);
+            self.metrics.files_reopened.set(descriptors.reopened);
+        }
         &self.metrics
     }
 

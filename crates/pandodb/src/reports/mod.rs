@@ -4,4 +4,5 @@ pub(crate) mod check;
 pub(crate) mod distinct_keys;
 pub(crate) mod locks;
 pub mod offline;
+pub(crate) mod rebuild;
 pub(crate) mod status;
