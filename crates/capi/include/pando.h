@@ -1330,6 +1330,10 @@ typedef struct PandoOptions {
    */
   uint64_t log_file_bytes;
   /**
+   * File descriptors that tables' files may hold together; 0: a part of what the process may open.
+   */
+  uint64_t descriptors;
+  /**
    * 1: bypass the operating system's page cache.
    */
   uint8_t direct_io;
