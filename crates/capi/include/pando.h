@@ -318,36 +318,6 @@ typedef uint32_t PandoAnalyticForm;
 #endif // __cplusplus
 
 /**
- * Whether the entries of an index hold rows.
- */
-enum PandoClustering
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * They do not.
-   */
-  PANDO_CLUSTERING_NONE = 0,
-  /**
-   * The value of an entry is the row, as in dictionary 0.
-   */
-  PANDO_CLUSTERING_ROW = 1,
-  /**
-   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
-   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
-   */
-  PANDO_CLUSTERING_TAILED = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoClustering PandoClustering;
-#else
-typedef uint32_t PandoClustering;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
  * Where a fetch begins; the first and third go up from there, the others down.
  */
 enum PandoMove
@@ -490,6 +460,36 @@ enum PandoDefinitionState
 typedef enum PandoDefinitionState PandoDefinitionState;
 #else
 typedef uint32_t PandoDefinitionState;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -2079,14 +2079,6 @@ void pando_buffer_free(struct PandoBuffer *buffer);
 struct PandoBytes pando_buffer_bytes(const struct PandoBuffer *buffer);
 
 /**
- * Whether the entries of a dictionary hold rows; dictionary 0, whose entries are the rows, is said not to.
- *
- * # Safety
- * The table is open.
- */
-PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
-
-/**
  * Makes a cursor over dictionary `index`; free it with [`pando_cursor_free`].
  *
  * # Safety
@@ -2987,6 +2979,14 @@ PandoStatus pando_table_reserve_auto_increment(const struct PandoTable *table,
                                                uint64_t offset,
                                                uint64_t count,
                                                uint64_t *first);
+
+/**
+ * Whether the entries of a dictionary hold rows; dictionary 0, whose entries are the rows, is said not to.
+ *
+ * # Safety
+ * The table is open.
+ */
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
 
 /**
  * Begins a transaction (without a snapshot); free it with [`pando_txn_free`].
