@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = "docs/variables.md"
 UNITS = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
 # Defaults that the machine decides.
-COMPUTED = {"half_of_memory()": "half of the memory", "default_threads()": "processors, 2 to 8"}
+COMPUTED = {"part_of_memory(2)": "half of the memory", "part_of_memory(8)": "an eighth of the memory",
+            "default_threads()": "processors, 2 to 8"}
 TYPES = {"ULonglong()": "BIGINT UNSIGNED", "Datetime(0)": "DATETIME", "SLong(1)": "INT", "Enum(&isolation_levels)": "ENUM"}
 
 troubles = []
@@ -105,6 +106,9 @@ def system_variables():
             scope += ", at start"
         if kind == "BOOL":
             wanted[f"pando_{name}"] = [scope, "ON" if default == "TRUE" else "OFF", ""]
+            continue
+        if kind == "STR":
+            wanted[f"pando_{name}"] = [scope, "" if default == "nullptr" else default, ""]
             continue
         least, most = rest[5:7]
         is_size = "<<" in least + most or least in constants

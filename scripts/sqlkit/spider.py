@@ -24,6 +24,8 @@ FRONT_OPTIONS = [
     # The default takes "no such transaction" for an answer when it prepares: a shard that was restarted in between would
     # be left out of the commit.
     "--spider-force-commit=0",
+    # With the default an aggregate over the row of one key is computed from the columns' defaults.
+    "--spider-direct-aggregate=0",
     # A front keeps no rows.
     "--innodb-buffer-pool-size=8M", "--aria-pagecache-buffer-size=8M", "--key-buffer-size=1M"]
 _SMALL = ["--innodb-buffer-pool-size=8M", "--aria-pagecache-buffer-size=8M", "--key-buffer-size=1M"]
@@ -100,7 +102,7 @@ class Cluster:
             primary.run("SET GLOBAL rpl_semi_sync_master_enabled=ON")
         primary.run(f"CREATE USER {ACCOUNT}@'127.%' IDENTIFIED BY '{PASSWORD}'",
                     f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, LOCK TABLES, "
-                    f"CREATE TEMPORARY TABLES ON *.* TO {ACCOUNT}@'127.%'")
+                    f"CREATE TEMPORARY TABLES, EXECUTE ON *.* TO {ACCOUNT}@'127.%'")
 
     # --- tables ---------------------------------------------------------------------------
 
@@ -108,19 +110,21 @@ class Cluster:
         """Tell the front where the shards are; makes the database everywhere."""
         statements = [f"CREATE DATABASE {database}"]
         for shard in self.shards:
-            shard.primary.run(f"CREATE DATABASE {database}")
+            # Spider writes numbers of FLOAT columns as calls of this function.
+            shard.primary.run(f"CREATE DATABASE {database}", f"CREATE FUNCTION {database}.to_float(a DOUBLE) RETURNS FLOAT "
+                              "DETERMINISTIC NO SQL RETURN a")
             statements.append(f"CREATE SERVER {shard.name} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '{shard.primary.address}', "
                               f"PORT {shard.primary.port}, DATABASE '{database}', USER '{ACCOUNT}', PASSWORD '{PASSWORD}')")
         with self.front.connect() as session:
             for sql in statements:
                 session.query(sql)
 
-    def create(self, database, table, definition, key, front=None):
+    def create(self, database, table, definition, key, front=None, engine=None):
         """Create a table on every shard and, over them, on the front. The definition is CREATE TABLE without engine,
-        `key` how rows are spread, for example KEY (id), `front` the definition there if it is another."""
+        `key` how rows are spread, for example KEY (id), `front` the definition there, and `engine` the shards', if it is another."""
         for shard in self.shards:
             with shard.primary.connect(database) as session:
-                session.query(f"{definition} ENGINE={self.engine}")
+                session.query(f"{definition} ENGINE={engine or self.engine}")
         parts = ", ".join(f"PARTITION {shard.name} COMMENT 'srv \"{shard.name}\"'" for shard in self.shards)
         with self.front.connect(database) as session:
             session.query(f"{front or definition} ENGINE=SPIDER COMMENT='wrapper \"mysql\", table \"{table}\"' "

@@ -5,34 +5,56 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use pando_base::locks::RwLock;
+use pando_base::locks::{Mutex, RwLock};
 use pando_column::vector::Strings;
-use pando_query::{Failure, Why};
+use pando_query::{Failure, Share, Why};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::column::{Column, Data, Dict, Kind, OVERFLOW};
 use crate::eval::Result;
 use crate::expr::KeyOfText;
 
-/// Bytes that all operators of a query may take.
+/// Bytes that all operators of a query may take: its own limit, and what there is for all queries of the process.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
     used: AtomicUsize,
+    /// What is counted in the process's budget already.
+    counted: AtomicUsize,
+    share: Mutex<Share<'static>>,
 }
+
+/// What is counted at once.
+const COUNTED_BYTES: usize = 1 << 20;
 
 impl Budget {
     /// Of so many bytes.
     pub fn new(limit: usize) -> Budget {
-        Budget { limit, used: AtomicUsize::new(0) }
+        let share = Mutex::new(Share::new());
+        Budget { limit, used: AtomicUsize::new(0), counted: AtomicUsize::new(0), share }
     }
 
     /// Takes some, for the rest of the query.
     pub fn take(&self, bytes: usize) -> Result<()> {
-        match self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit {
-            true => Err(Failure::GivenBack(Why::Memory)),
-            false => Ok(()),
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let fits = used <= self.limit && (used <= self.counted.load(Ordering::Relaxed) || self.count(used));
+        if fits {
+            Ok(())
+        } else {
+            Err(Failure::GivenBack(Why::Memory))
         }
+    }
+
+    /// Counts so many bytes, and some that may come, in the process's budget.
+    fn count(&self, used: usize) -> bool {
+        let mut share = self.share.lock();
+        let counted = self.counted.load(Ordering::Relaxed);
+        let wanted = [used + COUNTED_BYTES, used];
+        let Some(bytes) = wanted.into_iter().find(|bytes| *bytes <= counted || share.set(*bytes)) else {
+            return false;
+        };
+        self.counted.store(bytes.max(counted), Ordering::Relaxed);
+        true
     }
 
     /// Gives some back.

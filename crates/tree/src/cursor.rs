@@ -21,8 +21,8 @@ use std::sync::Arc;
 use pando_base::{pause, Kind, RecordRef, Result, Seqno};
 use pando_run::merge::MergeHeap;
 
-use crate::node::KeyRange;
-use crate::source::{is_row, LeafView, Source, Target};
+use crate::node::{is_row, KeyRange};
+use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 

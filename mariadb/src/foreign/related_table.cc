@@ -193,13 +193,4 @@ uint find_key(const TABLE *table, const std::vector<std::string> &columns)
   return first_key(table, columns);
 }
 
-std::string parent_key_of(THD *thd, const Foreign_key_definition &key)
-{
-  Taken_table parent(thd, key.parent);
-  if (!parent)
-    return std::string();
-  const uint index= find_key(parent->table(), key.parent_columns);
-  return index == MAX_KEY ? std::string() : parent->table()->key_info[index].name.str;
-}
-
 } // namespace pando

@@ -73,9 +73,6 @@ Field *find_field(const TABLE *table, const std::string &name);
 uint find_key(const TABLE *table, const std::vector<std::string> &columns);
 uint first_key(const TABLE *table, const std::vector<std::string> &columns);
 
-/* The name of the key of the parent that a constraint uses; empty: none. */
-std::string parent_key_of(THD *thd, const Foreign_key_definition &key);
-
 } // namespace pando
 
 #endif

@@ -78,7 +78,7 @@ void ha_pando::met_duplicate(uint index)
 
 uint ha_pando::duplicate_index() const
 {
-  const Transaction *transaction= table->part_info ? Transaction::if_any(ha_thd()) : nullptr;
+  const Transaction *transaction= table && table->part_info ? Transaction::if_any(ha_thd()) : nullptr;
   return transaction ? transaction->duplicate_index(table_share, m_duplicate_index) : m_duplicate_index;
 }
 

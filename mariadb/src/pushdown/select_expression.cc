@@ -139,6 +139,8 @@ bool Select_translator::column(Field *field, Said *said)
       B::kind(&said->bytes, said->kind);
       return true;
     }
+    if (!m_is_condition && groups_by_filling(field))
+      return refuse("a CHAR that is grouped by its filling");
     uint form= 0, precision= 0;
     if (!kind_of_field(field, &said->kind, &form, &precision))
       return refuse("a column's type");
@@ -354,7 +356,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   {
     const enum_field_types type= item->field_type();
     if (item->cmp_type() == TIME_RESULT ? type != MYSQL_TYPE_DATE && type != MYSQL_TYPE_DATETIME :
-                                          item->cmp_type() != STRING_RESULT)
+                                          !is_compared_as_text(item))
       return refuse("a constant moment's type");
     Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
     if (!evaluation.is_silent() || !moment.is_valid_datetime())
@@ -373,7 +375,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   }
   case Value_kind::TIME:
   {
-    if (item->cmp_type() != STRING_RESULT && item->field_type() != MYSQL_TYPE_TIME)
+    if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
       return refuse("a constant time's type");
     const Time time(m_thd, item, Time::Options_cmp(m_thd));
     if (!evaluation.is_silent() || !time.is_valid_time())
@@ -383,7 +385,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   }
   case Value_kind::TEXT:
   {
-    if (item->cmp_type() != STRING_RESULT || !my_charset_same(item->collation.collation, charset))
+    if (!is_compared_as_text(item) || !my_charset_same(item->collation.collation, charset))
       return refuse("a constant text's character set");
     StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
     String *text= item->val_str(&buffer);
@@ -498,7 +500,8 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
     return refuse("arithmetic of other things");
   said->kind= kind;
   said->is_exact= first.is_exact || second.is_exact;
-  said->is_mixed= first.is_mixed || second.is_mixed;
+  said->is_mixed= first.is_mixed || second.is_mixed || (operation != 2 && (first.mixes_zero || second.mixes_zero));
+  said->mixes_zero= first.mixes_zero || second.mixes_zero;
   if (kind.tag == Value_kind::DECIMAL)
   {
     const bool multiplies= operation == 2;
@@ -531,6 +534,7 @@ bool Select_translator::negation(Item_func *function, Said *said)
   said->kind= Value_kind{kind.tag, of.kind.of};
   said->is_exact= of.is_exact;
   said->is_mixed= of.is_mixed;
+  said->mixes_zero= of.mixes_zero;
   said->digits= of.digits;
   if (m_is_condition && kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED))
     return refuse("a condition that can fail");
@@ -645,10 +649,15 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
       return refuse("a choice of different character sets");
     if (value.is_exact || (kind.tag == Value_kind::DECIMAL && value.kind.scale() > kind.of))
       return refuse("digits of a choice");
-    said->is_mixed|= value.is_mixed || (!is_first && value.kind.scale() != scale);
+    const bool is_zero= is_constant(item) && value.digits == 0;
+    said->mixes_zero|= is_zero || value.mixes_zero;
+    said->is_mixed|= value.is_mixed || (!is_first && !is_zero && value.kind.scale() != scale);
     digits= std::max(digits, value.digits + kind.scale() - value.kind.scale());
-    scale= value.kind.scale();
-    is_first= false;
+    if (!is_zero)
+    {
+      scale= value.kind.scale();
+      is_first= false;
+    }
     bytes+= value.bytes;
     return true;
   };
@@ -675,6 +684,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   said->kind= kind;
   said->digits= digits;
   said->is_mixed&= kind.tag == Value_kind::DECIMAL;
+  said->mixes_zero&= kind.tag == Value_kind::DECIMAL;
   return true;
 }
 
@@ -772,6 +782,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   }
   Item *argument= sum->get_arg(0);
   const bool is_count= function == 1 || function == 5;
+  const Item *counted= argument->real_item();
+  if (function == 5 && counted->type() == Item::FIELD_ITEM && groups_by_filling(static_cast<const Item_field *>(counted)->field))
+    return refuse("a CHAR that is counted by its filling");
   if (function == 1 && is_constant(argument) && !argument->is_null())
   {
     B::byte(&said->bytes, 16);
@@ -782,7 +795,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     return true;
   }
   Said of;
-  if (!expression(argument, &of))
+  if (!expression(argument, &of) || (sum->has_with_distinct() && !makes_groups(argument)))
     return false;
   Value_kind kind= of.kind;
   if (is_count)
@@ -797,7 +810,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     if (argument->field_type() == MYSQL_TYPE_YEAR)
       return refuse("a sum of years");
   }
-  else if (of.is_exact || of.is_mixed || argument->field_type() == MYSQL_TYPE_YEAR)
+  else if (of.is_exact || of.is_mixed || of.mixes_zero || argument->field_type() == MYSQL_TYPE_YEAR)
     return refuse("an extreme of quotients");
   std::string told;
   const auto put= [&told, &of](uint number, const Value_kind &of_kind) {

@@ -8,6 +8,7 @@
 #include "variables.h"
 
 #include <memory>
+#include <mutex>
 
 namespace pando {
 
@@ -226,15 +227,34 @@ int Pushed_select::next_row()
 
 } // namespace
 
-static void trace(const char *what)
+/* Why SELECTs were not answered, and how often; of those that nobody had to look at closely, only how many. */
+static std::mutex declined_mutex;
+static std::map<const char *, ulonglong> declined;
+
+static select_handler *decline(const char *reason)
 {
-  const char *path= getenv("PANDO_TRACE_SELECT");
-  if (!path)
-    return;
-  if (FILE *file= fopen(path, "a"))
+  const std::lock_guard<std::mutex> guard(declined_mutex);
+  declined[reason]++;
+  return nullptr;
+}
+
+void append_declined_selects(String *text)
+{
+  std::map<std::string, ulonglong> by_name;
   {
-    fprintf(file, "%s\n", what);
-    fclose(file);
+    const std::lock_guard<std::mutex> guard(declined_mutex);
+    for (const auto &one : declined)
+      by_name[one.first]+= one.second;
+  }
+  if (by_name.empty())
+    return;
+  text->append(STRING_WITH_LEN("\nSELECTs left to the server, by what is in the way\n"));
+  for (const auto &one : by_name)
+  {
+    text->append(one.first.data(), one.first.size());
+    text->append(STRING_WITH_LEN(": "));
+    text->append_ulonglong(one.second);
+    text->append('\n');
   }
 }
 
@@ -243,25 +263,14 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   const char *reason= nullptr;
   if (!pushdown_of(thd))
     return nullptr;
-  if (!is_select_for_engine(thd, select, &reason))
-  {
-    trace(reason);
+  if (!is_select_for_engine(thd, select, &reason) || is_select_better_done_by_keys(thd, select, nullptr))
     return nullptr;
-  }
-  if (is_select_better_done_by_keys(thd, select, nullptr))
-  {
-    trace("keys");
-    return nullptr;
-  }
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
-  trace(is_said ? "translated" : translator->reason);
-  if (!is_said || thd->is_error() || translator->tables.empty() ||
-      is_select_better_done_by_keys(thd, select, translator.get()))
-  {
-    trace("declined");
+  if (!is_said || thd->is_error())
+    return decline(translator->reason);
+  if (translator->tables.empty() || is_select_better_done_by_keys(thd, select, translator.get()))
     return nullptr;
-  }
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;
   texts.collations= translator->collations.data();
@@ -275,10 +284,7 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   const std::string &bytes= translator->bytes();
   Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
   if (!query || !pando_analytic_is_answerable(query.get()))
-  {
-    trace(query ? "no plan" : "not decoded");
-    return nullptr;
-  }
+    return decline("a plan");
   if (!thd->lex->describe)
   {
     std::vector<const PandoTable *> engine_tables;
@@ -289,10 +295,10 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
                                 ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
     if (status == PANDO_STATUS_BUG)
       warn_of_error(thd);
-    static const char *const WHYS[]= {"answered", "run: unsupported", "run: memory", "run: overflow", "run: undetermined", "run: stopped"};
-    trace(WHYS[why]);
+    static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
+      "texts that are equal and not the same", "KILL or a time limit"};
     if (status != PANDO_STATUS_OK)
-      return nullptr;
+      return decline(WHYS[why]);
   }
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }

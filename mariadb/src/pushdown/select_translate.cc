@@ -1,6 +1,7 @@
 /* SELECTs of any shape, said in the engine's words: FROM, and what the blocks of a query have. */
 #include "select_translate.h"
 #include "row_layout.h"
+#include "text_order.h"
 
 namespace pando {
 
@@ -38,6 +39,24 @@ static bool has_unknown_clause(const SELECT_LEX *select)
          select->sj_nests.elements || select->limit_params.with_ties;
 }
 
+/* Where the query has no order, its groups come as the server gives them: sorted; and so do different rows. */
+static uint implied_order(const SELECT_LEX *select, const std::string &groups, const std::string &outputs,
+                          uint output_count, std::string *to)
+{
+  const bool is_grouped= select->join->group_list, is_distinct= select->options & SELECT_DISTINCT;
+  if (!is_grouped && !is_distinct)
+    return 0;
+  uint count= output_count;
+  if (is_grouped && !is_distinct)
+  {
+    count= 0;
+    for (const ORDER *group= select->join->group_list; group; group= group->next)
+      count++;
+  }
+  *to= is_distinct ? outputs : groups;
+  return count;
+}
+
 bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots,
                               std::vector<Value_kind> *kinds)
 {
@@ -48,7 +67,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   SELECT_LEX *const outer= m_select;
   m_select= select;
   std::vector<Part> parts;
-  std::string where, groups, having, outputs, order, limit;
+  std::string where, groups, having, outputs, order, limit, order_by_groups, order_by_outputs;
+  bool has_long_text= false;
   const bool was_condition= m_is_condition;
   m_is_condition= true;
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
@@ -62,8 +82,11 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
-    is_said= expression(*group->item, &one) && (!(one.is_exact || one.is_mixed) || refuse("groups of quotients"));
+    is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!(one.is_exact || one.is_mixed || one.mixes_zero) || refuse("groups of quotients"));
     groups+= one.bytes;
+    order_by_groups+= one.bytes;
+    B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
+    has_long_text|= one.kind.tag == Value_kind::TEXT && (*group->item)->max_length > m_thd->variables.max_sort_length;
   }
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
@@ -81,12 +104,15 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     if (use == Use::EXISTS)
       break;
     Said one;
-    if (!(is_said= output(item, use, &one)))
+    if (!(is_said= output(item, use, &one) && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
       break;
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
     B::small(&outputs, slot);
     outputs+= one.bytes;
+    order_by_outputs+= one.bytes;
+    B::byte(&order_by_outputs, 0);
+    has_long_text|= one.kind.tag == Value_kind::TEXT && item->max_length > m_thd->variables.max_sort_length;
     slots->push_back(slot);
     kinds->push_back(one.kind);
   }
@@ -105,6 +131,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
   if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
     is_said= refuse("DISTINCT of constants");
+  if (is_said && use == Use::TOP && !join->order)
+    order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, output_count, &order);
   is_said= is_said && limits(select, use, &limit);
   std::string sources;
   is_said= is_said && put_from(parts, &sources);
@@ -126,6 +154,14 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::small(to, 0); /* no others */
   B::byte(to, 0);
   return true;
+}
+
+/* CHAR in a NO PAD collation is grouped by with its filling. */
+bool Select_translator::makes_groups(Item *item)
+{
+  item= item->real_item();
+  const Field *field= item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
+  return !field || !groups_by_filling(field) || refuse("groups of CHAR in a NO PAD collation");
 }
 
 /* A column of the select list; where the server keeps it in a table, rounded as it is there. */

@@ -44,6 +44,7 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   append_last_foreign_key_error(&text);
   append_last_deadlock(&text);
   append_transactions(&text);
+  append_declined_selects(&text);
   return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
