@@ -106,11 +106,25 @@ impl Db {
                 let path = dict.file.path();
                 if count != expected {
                     let expected = format!("{expected}, one for each row");
-                    return Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into());
+                    return Err(pando_base::Error::corruption(
+                        &path,
+                        0,
+                        "entries of an index",
+                        expected,
+                        count,
+                    )
+                    .into());
                 }
                 if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here {
                     let what = "rows in a clustering index";
-                    return Err(pando_base::Error::corruption(&path, 0, what, "those of the table", "others").into());
+                    return Err(pando_base::Error::corruption(
+                        &path,
+                        0,
+                        what,
+                        "those of the table",
+                        "others",
+                    )
+                    .into());
                 }
                 Ok(())
             });
