@@ -7,7 +7,7 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test conformance sim sim-bugs demo bench server stop-server packages packages-test image image-test clean distclean
+.PHONY: help setup build test quick conformance sim sim-bugs demo docs cluster bench server stop-server packages packages-test image image-test clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
@@ -21,6 +21,9 @@ build: setup ## the plugin for the server: build/ha_pando.so
 
 test: ## all checks, as CI runs them (one stage: scripts/test.sh unit)
 	@scripts/test.sh
+
+quick: ## the quick checks of a change, under a minute (scripts/quick.sh)
+	@scripts/quick.sh
 
 conformance: build ## the server's own suites for storage engines, all of them (long; docs/compatibility.md)
 	@scripts/mtr.sh --suite storage_engine
@@ -38,6 +41,14 @@ sim-bugs: ## see the simulation find each planted bug
 
 demo: build ## see the engine at work
 	@scripts/demo.sh
+
+docs: ## the documents as a site with search: build/book/index.html (fetches mdBook the first time)
+	@[ -x build/tools/bin/mdbook ] || \
+	  cargo install mdbook@0.5.4 --locked --no-default-features --features search --root build/tools
+	@scripts/book.py
+
+cluster: build ## a Spider front over three shards with replicas; one is killed and replaced (docs/cluster.md)
+	@scripts/cluster.py $(if $(KEEP),--keep)
 
 bench: build ## a small benchmark beside InnoDB, with a page of charts (docs/benchmarks.md)
 	@cargo build --release -p pando-bench

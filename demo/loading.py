@@ -53,7 +53,7 @@ def _load_one(server, side, path, count, checks):
         session.query(f"SET default_storage_engine = {side.engine}")
         session.query((HERE / "schema.sql").read_text())
         with report.Stopwatch() as watch:
-            result = session.query(f"LOAD DATA INFILE '{path}' INTO TABLE ontime ({_columns()})")
+            result = session.query(f"LOAD DATA INFILE '{path}' INTO TABLE ontime ({columns()})")
         checks.check(result.affected == count and result.warnings == 0,
                      f"{side.engine}: LOAD DATA of {count} rows without a warning",
                      f"{result.affected} rows, {result.warnings} warnings")
@@ -61,7 +61,7 @@ def _load_one(server, side, path, count, checks):
     return watch.seconds
 
 
-def _columns():
+def columns():
     """The loaded columns: those of the schema in their order, without the id."""
     names = [line.split()[0] for line in (HERE / "schema.sql").read_text().splitlines()
              if line.startswith("    ") and line.split()[0] not in ("PRIMARY", "KEY")]

@@ -15,17 +15,17 @@ def query(server, sides, runs, checks):
     sums, unequal = [0.0 for _ in sides], []
     sessions = [server.connect(side.database) for side in sides]
     for path in sorted(QUERIES.glob("q*.sql")):
-        title, statements = _read(path)
-        answers = [_answers(session, statements) for session in sessions]
+        title, statements = read(path)
+        found = [answers(session, statements) for session in sessions]
         times = [[] for _ in sides]
         for _ in range(runs):
             for session, taken in zip(sessions, times):
                 with report.Stopwatch() as watch:
-                    _answers(session, statements)
+                    answers(session, statements)
                 taken.append(watch.seconds)
         medians = [statistics.median(taken) for taken in times]
         sums = [total + median for total, median in zip(sums, medians)]
-        equal = answers[0] == answers[1] and all(answers[0])
+        equal = found[0] == found[1] and all(found[0])
         if not equal:
             unequal.append(path.stem)
         table.add(f"{path.stem}  {title}", *map(report.seconds, medians),
@@ -38,11 +38,11 @@ def query(server, sides, runs, checks):
     checks.check(not unequal, "all answers are equal, byte for byte", f"not in {', '.join(unequal)}")
 
 
-def _read(path):
+def read(path):
     """Title (the comment in the first line) and the statements of one query."""
     title, _, text = path.read_text().partition("\n")
     return title.removeprefix("--").strip(), [part.strip() for part in text.split(";") if part.strip()]
 
 
-def _answers(session, statements):
+def answers(session, statements):
     return [session.query(statement).rows for statement in statements]

@@ -16,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = "docs/variables.md"
 UNITS = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
 # Defaults that the machine decides.
-COMPUTED = {"half_of_memory()": "half of the memory", "default_threads()": "processors, 2 to 8"}
+COMPUTED = {"part_of_memory(2)": "half of the memory", "part_of_memory(8)": "an eighth of the memory",
+            "default_threads()": "processors, 2 to 8"}
 TYPES = {"ULonglong()": "BIGINT UNSIGNED", "Datetime(0)": "DATETIME", "SLong(1)": "INT", "Enum(&isolation_levels)": "ENUM"}
 
 troubles = []
@@ -140,8 +141,16 @@ def table_options():
     return wanted
 
 
+def key_options():
+    code = source("mariadb/src/ddl/ddl.cc")
+    found = re.findall(r'HA_IOPTION_BOOL\("(\w+)", \w+, ([01])\)', code)
+    if len(found) != len(re.findall(r"HA_IOPTION_(?!END)", code)):
+        sys.exit("check-reference: cannot read the options of keys in ddl.cc")
+    return {name: ["`YES`, `NO`", "`YES`" if default == "1" else "`NO`"] for name, default in found}
+
+
 def schema_tables():
-    code = source("mariadb/src/reports/information_schema.cc")
+    code = source("mariadb/src/reports/information_schema.cc") + source("mariadb/src/reports/schema_files.cc")
     constants = dict(re.findall(r"static const uint (\w+)= (\d+);", code))
     columns_of = dict(re.findall(r"int init_(\w+)_table\(.*?return init\(schema_table, (\w+),", code, re.S))
     wanted = {}
@@ -206,6 +215,7 @@ def main():
     variables, schema = system_variables(), schema_tables()
     check_cells("variable", variables, rows(section(page, "System variables")))
     check_cells("table option", table_options(), rows(section(page, "Table options")))
+    check_cells("option of keys", key_options(), rows(section(page, "Options of keys")))
     compare("counter", counters(), rows(section(page, "Status counters")))
     for name, columns in schema.items():
         check_cells(f"column of {name}", columns, rows(section(page, name)))

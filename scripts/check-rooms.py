@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Circles of files: checks that the folders ("rooms") of crates do not depend on each other in a circle.
 
-    scripts/check-rooms.py            fails where, in the crates of CHECKED, rooms depend on each other in a circle, or more
-                                      than MAX files of one room do
+    scripts/check-rooms.py            fails where, in the crates of CHECKED, folders depend on each other in a circle, or more
+                                      than MAX files do
     scripts/check-rooms.py --list     prints the circles and, of crates with rooms, which room imports which
 
 A file depends on another when it names something of it by a path (`use crate::table::Dict`, `super::zones::Zone`).
@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX = 3
-CHECKED = ("capi", "pandodb")
+CHECKED = ("capi", "column", "pandodb", "run", "tree")
 USE = re.compile(r"^\s*(?:pub(?:\([^)]*\))?\s+)?use\s+([^;\"]+);", re.M)
 
 
@@ -119,10 +119,13 @@ def main():
         graph = {module: set(imports(module, file, known)) for module, file in known.items() if module}
         crate = src.parent.name
         rooms_below = {}
+        folders = {module[0] for module in graph if len(module) > 1}
         for module, others in graph.items():
             rooms_below.setdefault(module[0], set()).update(other[0] for other in others if other[0] != module[0])
         of_rooms = circles(rooms_below) if crate in CHECKED else []
         for circle in of_rooms:
+            if not folders.issuperset(circle):
+                continue
             print(f"check-rooms: {crate}: a circle of rooms: {', '.join(circle)}", file=sys.stderr)
             failed = True
         for circle in circles(graph):

@@ -144,9 +144,9 @@ go_on_after_errors() {
 
 # Applies the differences and the list of disabled tests in directory $1 to the suite in $2.
 adapt_results() {
-    local ours=$1 suite=$2 tests results file name base
-    tests=$suite results=$suite
-    if [ -d "$suite/t" ]; then tests=$suite/t results=$suite/r; fi
+    local ours=$1 suite=$2 results file name base
+    results=$suite
+    if [ -d "$suite/t" ]; then results=$suite/r; fi
     if [ -f "$ours/disabled.def" ]; then
         # The server's own list stays; where it has one in t/, only that is read.
         file=$suite/disabled.def

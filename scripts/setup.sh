@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets the machine ready: compiler, MariaDB server and headers of one and the same version, the
-# server's source (a storage engine includes headers that no package ships), and Rust.
+# server's source (a storage engine includes headers that no package ships), Rust, and what checks scripts.
 # Safe to run at any time; when nothing is to be done it takes well under a second.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -14,6 +14,7 @@ SOURCE_STAMP=$PANDO_SERVER_SOURCE/.pando-version
 MARIADB_PACKAGES=(mariadb-server mariadb-client mariadb-backup libmariadbd-dev libmariadb-dev mariadb-test)
 # Peers to compare with; not built for every architecture.
 MARIADB_PEERS=(mariadb-plugin-rocksdb mariadb-plugin-spider)
+RUFF_VERSION=0.17.6
 # command:package
 TOOLS=(g++:g++ cmake:cmake make:make curl:curl git:git python3:python3 pkg-config:pkg-config
     patch:patch perl:perl xz:xz-utils flock:util-linux)
@@ -237,6 +238,21 @@ set_up_rust() {
     fi
 }
 
+# --- checks of scripts ----------------------------------------------------------------------
+
+# For scripts/check-scripts.sh (shellcheck, ruff), which does without where they cannot be had.
+set_up_checkers() {
+    local ruff=$PANDO_BUILD/tools/ruff log=$PANDO_BUILD/logs/checkers.log
+    if ! command -v shellcheck >/dev/null && may_install; then
+        (refresh_lists && install_tools shellcheck) || warn "setup: shellcheck cannot be had"
+    fi
+    if [ ! -x "$ruff/bin/ruff" ] && python3 -m pip --version >/dev/null 2>&1; then
+        say "setup: fetching ruff"
+        python3 -m pip install --quiet --disable-pip-version-check --target "$ruff" "ruff==$RUFF_VERSION" >"$log" 2>&1 ||
+            warn "setup: no ruff; see build/logs/checkers.log"
+    fi
+}
+
 # --- all of it ----------------------------------------------------------------------------
 
 # Neither root nor sudo: say once and completely what an administrator has to do.
@@ -271,6 +287,7 @@ main() {
     fi
     mariadb_ready || set_up_mariadb
     set_up_rust
+    set_up_checkers
     say "setup: ready: MariaDB $(source_version), $(cd "$PANDO_ROOT" && cargo --version)"
 }
 

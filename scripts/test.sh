@@ -9,7 +9,7 @@
 #   setup     scripts/setup.sh
 #   docs      the documents: links, generated tables, the reference beside the code (scripts/check-docs.sh)
 #   format    cargo fmt --check
-#   lint      clippy, warnings are errors; folders of crates in a circle (scripts/check-rooms.py)
+#   lint      clippy, warnings are errors; folders of crates in a circle (scripts/check-rooms.py); shellcheck and ruff
 #   unit      the crates' unit, property and simulation tests
 #   pauses    those with threads, in a build that sleeps where threads race
 #   packages  what can be said of the packages without building them (make packages-test tries them)
@@ -31,6 +31,7 @@ stage_docs() { scripts/check-docs.sh; }
 stage_format() { cargo fmt --all --check; }
 stage_lint() {
     scripts/check-rooms.py
+    scripts/check-scripts.sh
     cargo clippy --workspace --all-targets -- -D warnings
     cargo clippy -p pando-base --features pauses -- -D warnings
 }

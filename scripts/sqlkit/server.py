@@ -11,6 +11,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,13 @@ def end_by_signals():
         raise SystemExit(128 + number)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, stop)
+
+
+def free_port(address="127.0.0.1"):
+    """A port that nobody has at this moment."""
+    with socket.socket() as listener:
+        listener.bind((address, 0))
+        return listener.getsockname()[1]
 
 
 class PrivateServer:

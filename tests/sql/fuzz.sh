@@ -6,7 +6,7 @@ set -euo pipefail
 here=$(dirname "$0")
 if [ $# = 0 ]; then
     python3 "$here/fuzz.py" --plant --seed 2026
-    python3 "$here/fuzz.py" --seed 2026 --statements 2500
-    exec python3 "$here/fuzz.py" --seed 2026 --sessions 8 --seconds 12
+    python3 "$here/fuzz.py" --seed 2026 --statements 1500
+    exec python3 "$here/fuzz.py" --seed 2026 --sessions 8 --seconds 10
 fi
 exec python3 "$here/fuzz.py" "$@"

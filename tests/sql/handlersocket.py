@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, program, report
+from sqlkit import engines, handlersocket, program, report
 from sqlkit.server import PrivateServer
 
 OPEN = [["P", 1, "test", "t", "PRIMARY", "id,a,b"], ["P", 2, "test", "t", "a", "id,a,b"]]
@@ -64,9 +64,29 @@ def run(engine):
             rows = [session.query(f"SELECT * FROM test.t FORCE INDEX ({key}) ORDER BY {order}").rows
                     for key, order in (("PRIMARY", "id"), ("a", "a, id"))]
             damage = engines.check_table(session, engine, "test.t")
+            kept = client_keeps(session, engine, reading, writing)
             session.query("ALTER TABLE test.t ADD c INT")
             session.query("DROP TABLE test.t")
-        return answers, rows, damage
+        return answers, rows, damage, kept
+
+
+def client_keeps(session, engine, reading, writing):
+    """Whether scripts/sqlkit/handlersocket.py gets what it put, whatever the bytes, over two tables as over two servers."""
+    for name in ("one", "two"):
+        session.query(f"CREATE TABLE test.{name} (k VARBINARY(20) PRIMARY KEY, v BLOB) ENGINE={engine}")
+    tables = {name: handlersocket.Table("", reading, writing, "test", name) for name in ("one", "two")}
+    spread = handlersocket.Spread(tables)
+    values = {bytes([first, 0, first]): bytes(range(256)) * (first + 1) for first in range(40)} | {b"nothing": None, b"empty": b""}
+    there = [spread.put(key, value) for key, value in values.items()]
+    kept = not any(there) and all(spread.get(key) == [key, value] for key, value in values.items())
+    kept &= spread.put(b"empty", b"no more") and spread.get(b"empty") == [b"empty", b"no more"]
+    kept &= spread.delete(b"empty") and not spread.delete(b"empty") and spread.get(b"empty") is None
+    parts = [session.number(f"SELECT COUNT(*) FROM test.{name}") for name in tables]
+    # A thread of the plugin keeps its tables while any of its clients is connected.
+    for table in tables.values():
+        table.__exit__()
+    session.query("DROP TABLE test.one, test.two")
+    return kept and min(parts) > 5 and sum(parts) == 41
 
 
 def main():
@@ -78,8 +98,9 @@ def main():
         report.note("skipped: the server has no plugin handlersocket")
         return 0
     checks = report.Checks()
-    answers, rows, damage = run(engine)
-    expected, expected_rows, _ = run("InnoDB")
+    answers, rows, damage, kept = run(engine)
+    expected, expected_rows, _, _ = run("InnoDB")
+    checks.check(kept, "the Python client gets what it put, spread over two tables")
     checks.check(not damage, "the table is whole", damage)
     for (request, answer), (_, wanted) in zip(answers, expected):
         if answer != wanted:

@@ -37,6 +37,8 @@ _KEYS = {
     "part": ("KEY part (b(3))", "b", False),
     "one": ("UNIQUE KEY one (u)", "u", True),
     "two": ("UNIQUE KEY two (b, u)", "b", True),
+    "rows": ("KEY `rows` (b, a){clustering}", "b", False),
+    "sole": ("UNIQUE KEY sole (u){clustering}", "u", True),
 }
 
 
@@ -125,9 +127,10 @@ class Writer(threading.Thread):
 class Changer(threading.Thread):
     """Adds and drops keys."""
 
-    def __init__(self, server, seed, stop):
+    def __init__(self, server, engine, seed, stop):
         super().__init__()
         self._server, self._random, self._stop_event = server, random.Random(f"{seed}/changer"), stop
+        self._clustering = " CLUSTERING=YES" if engine == "PANDO" else ""
         self.outcomes, self.error = collections.Counter(), None
 
     def run(self):
@@ -140,11 +143,14 @@ class Changer(threading.Thread):
         except Exception as error:  # pylint: disable=broad-except
             self.error = error
 
+    def _definition(self, name):
+        return _KEYS[name][0].replace("{clustering}", self._clustering)
+
     def _change(self, session):
         rng, there = self._random, set(_keys_of(session))
         add = [name for name in _KEYS if name not in there and rng.random() < 0.5]
         drop = [name for name in there if rng.random() < 0.6]
-        parts = [f"DROP KEY {name}" for name in drop] + [f"ADD {_KEYS[name][0]}" for name in add]
+        parts = [f"DROP KEY `{name}`" for name in drop] + [f"ADD {self._definition(name)}" for name in add]
         if not parts:
             return
         try:
@@ -179,7 +185,7 @@ def _verify(session, server, engine):
         least = "''" if column == "b" else "-1"
         for read in ("id, a, b, u, c", f"id, {column}"):
             sums = [session.query(f"SELECT COUNT(*), COALESCE(SUM(CRC32(CONCAT_WS('|', {read}))), 0) FROM t "
-                                  f"FORCE INDEX ({key}) WHERE {column} >= {least} OR {column} IS NULL").rows[0]
+                                  f"FORCE INDEX (`{key}`) WHERE {column} >= {least} OR {column} IS NULL").rows[0]
                     for key in ("PRIMARY", name)]
             if sums[0] != sums[1]:
                 problems.append(f"key {name} ({read}): {sums[1]}, the table {sums[0]}")
@@ -197,7 +203,7 @@ def _round(server, arguments, number, kill):
     stop = threading.Event()
     seed = f"{arguments.seed}/{number}"
     writers = [Writer(server, n, seed, stop) for n in range(arguments.writers)]
-    changer = Changer(server, seed, stop)
+    changer = Changer(server, arguments.engine, seed, stop)
     threads = [*writers, changer]
     for thread in threads:
         thread.start()

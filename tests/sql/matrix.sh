@@ -4,7 +4,7 @@
 set -euo pipefail
 here=$(dirname "$0")
 if [ $# = 0 ]; then
-    python3 "$here/matrix.py" --seed 2026 --seconds 45
-    exec python3 "$here/matrix.py" --seed 2026 --collations --seconds 25
+    python3 "$here/matrix.py" --seed 2026 --seconds 30
+    exec python3 "$here/matrix.py" --seed 2026 --collations
 fi
 exec python3 "$here/matrix.py" "$@"

@@ -174,7 +174,7 @@ class Run:
         off = _answer(session, pando)
         innodb = _answer(session, statement.format(**self.names[1]))
         if not self._same(on, off, statement):
-            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off))
+            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off) + self._warnings(pando))
             return False
         if not self._same(_nearly(on), _nearly(innodb), statement):
             if on[:2] == innodb[:2] and "error" not in (on[0], innodb[0]):
@@ -186,6 +186,15 @@ class Run:
             else:
                 self.innodb_differs += 1
         return True
+
+    def _warnings(self, statement):
+        """What each way warns of."""
+        told = []
+        for way in ("ON", "OFF"):
+            self.session.query(f"SET pando_pushdown = {way}")
+            if _answer(self.session, statement)[-1]:
+                told += [f"\n  {way}: {row}" for row in self.session.query("SHOW WARNINGS").rows[:3]]
+        return "".join(told)
 
     def notices_a_lost_row(self):
         """Whether a row that one engine does not have makes a difference."""
@@ -241,7 +250,10 @@ def main():
                 warned += run.warnings_differ
                 if number == arguments.tables - 1:
                     checks.check(run.notices_a_lost_row(), "a row lost on purpose is noticed")
-                run.drop()
+                if not (arguments.keep and checks.failed):
+                    run.drop()
+                else:
+                    break
             answered = _counter(session, "queries_pushed") - before
             filtered = _counter(session, "rows_filtered") + _counter(session, "rows_skipped")
     checks.check(answered >= asked * _SHARE_ANSWERED_MIN,

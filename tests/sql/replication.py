@@ -27,9 +27,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from replicas import member
 from replicas.scenarios import FAILURES, SCENARIOS, Scenario
-from sqlkit import program
+from sqlkit import member, program
 
 
 def _arguments():

@@ -457,9 +457,13 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Some of the rows. Columns that nobody looks at are empty, and stay so.
     pub(crate) fn gather(&self, rows: &[u32]) -> Batch {
-        let columns = self.columns.iter().map(|column| Arc::new(column.gather(rows))).collect();
-        Batch { rows: rows.len(), columns }
+        let gather = |column: &Arc<Column>| match column.rows() == self.rows {
+            true => Arc::new(column.gather(rows)),
+            false => column.clone(),
+        };
+        Batch { rows: rows.len(), columns: self.columns.iter().map(gather).collect() }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -182,6 +182,36 @@ typedef uint32_t PandoColumnKind;
 #endif // __cplusplus
 
 /**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * How what is written to leaves is compressed.
  */
 enum PandoCompression
@@ -281,6 +311,39 @@ enum PandoAnalyticForm
 typedef enum PandoAnalyticForm PandoAnalyticForm;
 #else
 typedef uint32_t PandoAnalyticForm;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What becomes of children when their parent goes, or its key changes.
+ */
+enum PandoReferentialAction
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The statement fails.
+   */
+  PANDO_REFERENTIAL_ACTION_RESTRICT = 0,
+  /**
+   * The same, by another name.
+   */
+  PANDO_REFERENTIAL_ACTION_NO_ACTION = 1,
+  /**
+   * They go, too, or their key changes likewise.
+   */
+  PANDO_REFERENTIAL_ACTION_CASCADE = 2,
+  /**
+   * Their columns become NULL.
+   */
+  PANDO_REFERENTIAL_ACTION_SET_NULL = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoReferentialAction PandoReferentialAction;
+#else
+typedef uint32_t PandoReferentialAction;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -909,6 +972,44 @@ typedef struct PandoDefinition {
 } PandoDefinition;
 
 /**
+ * A constraint.
+ */
+typedef struct PandoForeignKey {
+  /**
+   * Its name.
+   */
+  struct PandoBytes name;
+  /**
+   * Path of the child; where a constraint is given, it is the table that has it.
+   */
+  struct PandoBytes child;
+  /**
+   * Path of the parent.
+   */
+  struct PandoBytes parent;
+  /**
+   * The child's columns.
+   */
+  const struct PandoBytes *columns;
+  /**
+   * The parent's columns, as many.
+   */
+  const struct PandoBytes *parent_columns;
+  /**
+   * How many.
+   */
+  uint32_t column_count;
+  /**
+   * When the parent goes.
+   */
+  PandoReferentialAction on_delete;
+  /**
+   * When the parent's key changes.
+   */
+  PandoReferentialAction on_update;
+} PandoForeignKey;
+
+/**
  * What becomes of a table.
  */
 typedef struct PandoTableChange {
@@ -973,6 +1074,26 @@ typedef struct PandoTableChange {
    * What the server says of the new definition.
    */
   struct PandoDefinition definition;
+  /**
+   * 1: `foreign_keys` are all constraints in which the table is the child from now on.
+   */
+  uint8_t sets_foreign_keys;
+  /**
+   * The constraints.
+   */
+  const struct PandoForeignKey *foreign_keys;
+  /**
+   * How many.
+   */
+  uint32_t foreign_key_count;
+  /**
+   * Old and new names of columns, two for each.
+   */
+  const struct PandoBytes *renamed_columns;
+  /**
+   * How many names.
+   */
+  uint32_t renamed_column_count;
 } PandoTableChange;
 
 /**
@@ -1247,6 +1368,10 @@ typedef struct PandoNewIndex {
    * 1: entries that say so must be alone with their key.
    */
   uint8_t unique;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoNewIndex;
 
 /**
@@ -1549,6 +1674,10 @@ typedef struct PandoIndexSpec {
    * that.
    */
   uint8_t has_filters;
+  /**
+   * Whether its entries hold rows.
+   */
+  PandoClustering clustering;
 } PandoIndexSpec;
 
 /**
@@ -1599,6 +1728,14 @@ typedef struct PandoTableSpec {
    * What the server says of this definition.
    */
   struct PandoDefinition definition;
+  /**
+   * The constraints in which the table is the child.
+   */
+  const struct PandoForeignKey *foreign_keys;
+  /**
+   * How many.
+   */
+  uint32_t foreign_key_count;
 } PandoTableSpec;
 
 /**
@@ -1725,6 +1862,30 @@ typedef struct PandoEntry {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
+
+typedef struct PandoDictionaryRow {
+  struct PandoBytes table;
+  struct PandoBytes name;
+  struct PandoBytes file;
+  uint64_t id;
+  uint8_t is_clustering;
+  uint8_t is_open;
+  uint64_t records;
+  uint64_t tombstones;
+  uint64_t raw_bytes;
+  uint64_t buffered_bytes;
+  uint64_t height;
+  uint64_t nodes;
+  uint64_t leaves;
+  uint64_t runs;
+  uint64_t used_bytes;
+  uint64_t free_bytes;
+  uint64_t file_bytes;
+} PandoDictionaryRow;
+
+PandoStatus pando_dictionaries_visit(const struct PandoDb *db, void *context, void (*visit)(void *context, const struct PandoDictionaryRow *row));
 
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.
@@ -2145,6 +2306,51 @@ void pando_filter_need(struct PandoFilter *filter,
 void pando_filter_free(struct PandoFilter *filter);
 
 /**
+ * Calls `visit` with `context` and each constraint of the table at this path: those in which it is the child, or (`as_parent`)
+ * those in which it is the parent, in the order of databases and names. What it is called with is valid for the call.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call, and `visit` may be called with `context`.
+ */
+void pando_foreign_keys_visit(const struct PandoDb *db,
+                              struct PandoBytes path,
+                              uint8_t as_parent,
+                              void *context,
+                              void (*visit)(void *context, const struct PandoForeignKey *key));
+
+/**
+ * 1: a table of this database (the name of its folder), other than the one at `except`, has a constraint of this name.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_foreign_key_exists(const struct PandoDb *db,
+                                 struct PandoBytes database,
+                                 struct PandoBytes name,
+                                 struct PandoBytes except);
+
+/**
+ * Grows whenever a table is made, dropped, renamed or altered. What was learnt of constraints before may not hold any more.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint64_t pando_schema_version(const struct PandoDb *db);
+
+/**
+ * Renames a table, also into another database. `old_name` and `new_name` are the table's names as constraints that were named
+ * after it have them.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+PandoStatus pando_table_rename(const struct PandoDb *db,
+                               struct PandoBytes from,
+                               struct PandoBytes to,
+                               struct PandoBytes old_name,
+                               struct PandoBytes new_name);
+
+/**
  * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
  * them, too. Free it with [`pando_build_free`].
  *
@@ -2495,6 +2701,11 @@ uint8_t pando_query_is_answerable(struct PandoQuery *query,
                                   size_t count);
 
 /**
+ * Changes what the groups and joined tables of all queries of the process may take together.
+ */
+void pando_query_set_memory_total(uint64_t bytes);
+
+/**
  * Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
  * `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
  * have changed. The rows can be read from then on, and stay.
@@ -2563,14 +2774,6 @@ PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version,
  * `db` is open, `path` is valid for the call.
  */
 PandoStatus pando_table_drop(const struct PandoDb *db, struct PandoBytes path);
-
-/**
- * Renames a table, also into another database.
- *
- * # Safety
- * `db` is open, the paths are valid for the call.
- */
-PandoStatus pando_table_rename(const struct PandoDb *db, struct PandoBytes from, struct PandoBytes to);
 
 /**
  * Removes all rows and the auto-increment value of a table that nobody else uses.

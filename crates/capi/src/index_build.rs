@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use pandodb::{IndexBuild, IndexPlace, IndexSource, NewIndex};
 
 use crate::bytes::PandoBytes;
+use crate::clustering::PandoClustering;
 use crate::database::PandoDb;
 use crate::guard::guard;
 use crate::status::{run, PandoStatus};
@@ -30,6 +31,8 @@ pub struct PandoNewIndex {
     pub recipe: PandoBytes,
     /// 1: entries that say so must be alone with their key.
     pub unique: u8,
+    /// Whether its entries hold rows.
+    pub clustering: PandoClustering,
 }
 
 /// An index of a new definition.
@@ -83,11 +86,15 @@ pub unsafe extern "C" fn pando_build_begin(
         let mut new = Vec::with_capacity(count as usize);
         for at in 0..count as usize {
             // SAFETY: the caller vouches for the list.
-            let (name, recipe, unique) = unsafe {
+            new.push(unsafe {
                 let index = &*indexes.add(at);
-                (index.name.to_text(), index.recipe.as_slice().to_vec(), index.unique)
-            };
-            new.push(NewIndex { name, is_unique: unique != 0, recipe });
+                NewIndex {
+                    name: index.name.to_text(),
+                    is_unique: index.unique != 0,
+                    clustering: index.clustering.into(),
+                    recipe: index.recipe.as_slice().to_vec(),
+                }
+            });
         }
         let build = Some(db.begin_index_build(&path, &new)?);
         *out = Box::into_raw(Box::new(PandoBuild { build, catch_ups: 0 }));

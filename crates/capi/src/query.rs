@@ -460,6 +460,12 @@ pub unsafe extern "C" fn pando_query_is_answerable(
     u8::from(is_answerable == Ok(true))
 }
 
+/// Changes what the groups and joined tables of all queries of the process may take together.
+#[no_mangle]
+pub extern "C" fn pando_query_set_memory_total(bytes: u64) {
+    guard(|| pando_query::set_memory_max_bytes(bytes));
+}
+
 /// Answers the query from what consistent reads of the transaction see of `count` tables, the largest first.
 /// `Unsupported`: it is to be answered some other way, nothing has come of it; likewise after `Bug`: of the transaction only the locks
 /// have changed. The rows can be read from then on, and stay.

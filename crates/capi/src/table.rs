@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pandodb::{IndexSpec, Table, TableSpec};
 
 use crate::bytes::PandoBytes;
+use crate::clustering::PandoClustering;
 use crate::compression::{compression_of, PandoCompression};
 use crate::database::PandoDb;
 use crate::definition::PandoDefinition;
@@ -31,6 +32,8 @@ pub struct PandoIndexSpec {
     /// 1: entries are got by their whole keys, as those of unique indexes are; 0: they take less without what serves
     /// that.
     pub has_filters: u8,
+    /// Whether its entries hold rows.
+    pub clustering: PandoClustering,
 }
 
 /// What a table is created with.
@@ -99,11 +102,11 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
         let mut indexes = Vec::with_capacity(spec.index_count as usize);
         for position in 0..spec.index_count as usize {
             // SAFETY: the caller vouches for the list.
-            let (name, has_filters) = unsafe {
+            let (name, has_filters, clustering) = unsafe {
                 let index = &*spec.indexes.add(position);
-                (index.name.to_text(), index.has_filters != 0)
+                (index.name.to_text(), index.has_filters != 0, index.clustering.into())
             };
-            indexes.push(IndexSpec { name, has_filters });
+            indexes.push(IndexSpec { name, has_filters, clustering });
         }
         db.create_table(&TableSpec {
             // SAFETY: as above.

@@ -14,6 +14,8 @@ pub struct Conversion {
     pub from: Vec<String>,
     /// The engine that they get.
     pub to: String,
+    /// What is written without effect is noted, too.
+    pub notes_all: bool,
 }
 
 /// What has become of it.
@@ -174,6 +176,8 @@ impl Definition<'_> {
     fn tokens(&mut self, tokens: &[Token<'_>]) -> Vec<u8> {
         let mut line = Vec::new();
         let mut at = 0;
+        // Of a clustering key whose columns are to come: how many parentheses are open.
+        let mut clustering: Option<usize> = None;
         while let Some(token) = tokens.get(at) {
             let name = token.name().unwrap_or_default();
             let is_word = matches!(token, Token::Word(_));
@@ -188,20 +192,9 @@ impl Definition<'_> {
                     at = end;
                 }
                 ("clustering", Some((_, next))) if is_word && (next == "key" || next == "index") => {
-                    let key = value_at(tokens, at).and_then(|(key, _)| value_at(tokens, key));
-                    let name = key.map_or(String::new(), |(at, _)| text(tokens[at].bytes()));
-                    self.note(format!("the clustering key {name} becomes an ordinary key"));
-                    // With the blank behind it.
+                    // PANDO has an option behind the columns for it. With the blank behind it.
+                    clustering = Some(0);
                     at += 1;
-                }
-                ("clustering", Some((end, value))) if tokens[at + 1..end].contains(&Token::Other(b"=")) => {
-                    if !matches!(value.as_str(), "no" | "0" | "off") {
-                        let place = tokens.iter().position(|t| matches!(t, Token::Quoted([b'`', ..])));
-                        let name = place.map_or(String::new(), |at| text(tokens[at].bytes()));
-                        self.note(format!("the clustering key {name} becomes an ordinary key"));
-                    }
-                    at = end;
-                    trim_blanks(&mut line);
                 }
                 (name, Some((end, value))) if self.is_dropped(tokens, at, end, name) => {
                     let what = DROPPED_OPTIONS.iter().find(|(option, _)| *option == name);
@@ -212,15 +205,46 @@ impl Definition<'_> {
                     at = end;
                     trim_blanks(&mut line);
                 }
-                ("foreign", Some((_, next))) if is_word && next == "key" => {
-                    self.note("foreign keys are not enforced".to_owned());
+                (name, Some((end, value))) if self.conversion.notes_all && is_word => {
+                    self.note_without_effect(name, &value, tokens[at + 1..end].contains(&Token::Other(b"=")));
                     line.extend_from_slice(token.bytes());
                 }
                 _ => line.extend_from_slice(token.bytes()),
             }
+            clustering = match (clustering, token) {
+                (Some(open), Token::Other(b"(")) => Some(open + 1),
+                (Some(1), Token::Other(b")")) => {
+                    line.extend_from_slice(b" CLUSTERING=YES");
+                    None
+                }
+                (Some(open), Token::Other(b")")) => Some(open.saturating_sub(1)),
+                (clustering, _) => clustering,
+            };
             at += 1;
         }
         line
+    }
+
+    /// Of what PANDO accepts and does not do.
+    fn note_without_effect(&mut self, name: &str, value: &str, is_option: bool) {
+        match name {
+            "row_format" if is_option && !matches!(value, "default" | "dynamic") => {
+                self.note(format!(
+                    "ROW_FORMAT={value} is without effect: rows take what they need, and are compressed"
+                ));
+            }
+            "key_block_size" if is_option => self.note("KEY_BLOCK_SIZE is without effect".to_owned()),
+            "data" | "index" if value == "directory" => {
+                let what = name.to_ascii_uppercase();
+                self.note(format!(
+                    "{what} DIRECTORY is without effect: files are in the directory of the database"
+                ));
+            }
+            "delay_key_write" | "checksum" | "pack_keys" | "page_checksum" | "transactional" if is_option => {
+                self.note(format!("{} is without effect", name.to_ascii_uppercase()));
+            }
+            _ => {}
+        }
     }
 
     fn is_converted(&self, engine: &str) -> bool {
@@ -368,7 +392,8 @@ mod tests {
     fn convert(from: &[&str], dump: &str) -> (String, Report) {
         let from = from.iter().map(|engine| (*engine).to_owned()).collect();
         let mut out = Vec::new();
-        let report = Conversion { from, to: "PANDO".into() }.run(dump.as_bytes(), &mut out).unwrap();
+        let conversion = Conversion { from, to: "PANDO".into(), notes_all: false };
+        let report = conversion.run(dump.as_bytes(), &mut out).unwrap();
         (String::from_utf8(out).unwrap(), report)
     }
 
@@ -382,7 +407,7 @@ CREATE TABLE `t` (
   `a` int DEFAULT NULL,
   `clustering` int DEFAULT NULL,
   PRIMARY KEY (`id`),
-  CLUSTERING KEY `a` (`a`),
+  CLUSTERING KEY `a` (`a`,`id`(3)),
   UNIQUE CLUSTERING KEY `u` (`a`,`id`),
   KEY `b` (`a`) `clustering`=YES,
   KEY `c` (`clustering`) CLUSTERING=no
@@ -400,25 +425,17 @@ CREATE TABLE `t` (
   `a` int DEFAULT NULL,
   `clustering` int DEFAULT NULL,
   PRIMARY KEY (`id`),
-  KEY `a` (`a`),
-  UNIQUE KEY `u` (`a`,`id`),
-  KEY `b` (`a`),
-  KEY `c` (`clustering`)
+  KEY `a` (`a`,`id`(3)) CLUSTERING=YES,
+  UNIQUE KEY `u` (`a`,`id`) CLUSTERING=YES,
+  KEY `b` (`a`) `clustering`=YES,
+  KEY `c` (`clustering`) CLUSTERING=no
 ) ENGINE=PANDO AUTO_INCREMENT=5 DEFAULT CHARSET=utf8 COMPRESSION=ZSTD COMPRESSION_LEVEL=9 COMMENT='it''s; ENGINE=TokuDB';
 INSERT INTO `t` VALUES (1,'CREATE TABLE x ENGINE=TokuDB;\\n'),(2,'\\'ENGINE=TokuDB');
 CREATE TABLE `m` (`a` int) ENGINE=PANDO COMPRESSION=LZ4;
 "
         );
         assert_eq!(report.tables, 2);
-        assert_eq!(
-            report.notes,
-            [
-                "left out: SET tokudb_commit_sync=0;",
-                "table `t`: the clustering key `a` becomes an ordinary key",
-                "table `t`: the clustering key `u` becomes an ordinary key",
-                "table `t`: the clustering key `b` becomes an ordinary key",
-            ]
-        );
+        assert_eq!(report.notes, ["left out: SET tokudb_commit_sync=0;"]);
     }
 
     #[test]
@@ -470,12 +487,36 @@ CREATE VIEW `v` AS SELECT 1;
         assert_eq!(
             report.notes,
             [
-                "table `t`: foreign keys are not enforced",
                 "table `t`: the FULLTEXT key `ft` is left out",
                 "table `t`: the option encrypted=yes is left out: PANDO does not encrypt",
                 "table `t`: the option page_compressed=1 is left out: PANDO compresses all tables anyway",
             ]
         );
+    }
+
+    #[test]
+    fn what_would_be_without_effect_is_noted_when_it_is_asked_for() {
+        let dump = "\
+CREATE TABLE `t` (
+  `data` int,
+  `row_format` int COMMENT 'KEY_BLOCK_SIZE=8',
+  KEY `index` (`data`)
+) ENGINE=InnoDB ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8 DATA DIRECTORY='/d';
+CREATE TABLE `plain` (
+  `a` int
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC;
+";
+        let conversion = Conversion { from: vec!["InnoDB".into()], to: "PANDO".into(), notes_all: true };
+        let report = conversion.run(dump.as_bytes(), io::sink()).unwrap();
+        assert_eq!(
+            report.notes,
+            [
+                "table `t`: ROW_FORMAT=compressed is without effect: rows take what they need, and are compressed",
+                "table `t`: KEY_BLOCK_SIZE is without effect",
+                "table `t`: DATA DIRECTORY is without effect: files are in the directory of the database",
+            ]
+        );
+        assert_eq!(report.tables, 2);
     }
 
     #[test]

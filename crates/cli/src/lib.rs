@@ -49,6 +49,13 @@ pub enum Command {
         #[arg(long, default_value = "PANDO")]
         to: String,
     },
+    /// List what of a schema would behave otherwise in PANDO tables: reads a dump of it (with --no-data) from standard input.
+    /// Exit status 1 if there is something
+    CheckMigration {
+        /// Engines whose tables are looked at
+        #[arg(long, value_delimiter = ',', default_value = "InnoDB,MyISAM,Aria,TokuDB,ROCKSDB")]
+        from: Vec<String>,
+    },
     /// Print the transactions in a log file
     Log {
         /// A file pando-NNNNNN.log

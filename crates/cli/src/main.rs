@@ -1,6 +1,6 @@
 //! `pando`: looks into the files of a Pando database without a server.
 //!
-//! Exit status: 0 all is well, 1 damage was found, 2 the request could not be carried out.
+//! Exit status: 0 all is well, 1 damage or a difference was found, 2 the request could not be carried out.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -41,7 +41,7 @@ fn run(command: &Command) -> Outcome {
         Command::Backup(arguments) => backup::take::run(arguments).map(|()| true),
         Command::Restore(arguments) => backup::restore::run(arguments).map(|()| true),
         Command::ConvertDump { from, to } => {
-            let conversion = Conversion { from: from.clone(), to: to.clone() };
+            let conversion = Conversion { from: from.clone(), to: to.clone(), notes_all: false };
             let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
             let report = conversion.run(io::BufReader::with_capacity(1 << 16, io::stdin().lock()), out)?;
             let mut notes = io::stderr().lock();
@@ -50,6 +50,17 @@ fn run(command: &Command) -> Outcome {
             }
             writeln!(notes, "{} tables have another engine now", report.tables)?;
             Ok(true)
+        }
+        Command::CheckMigration { from } => {
+            let conversion = Conversion { from: from.clone(), to: "PANDO".into(), notes_all: true };
+            let input = io::BufReader::with_capacity(1 << 16, io::stdin().lock());
+            let report = conversion.run(input, io::sink())?;
+            let mut out = io::stdout().lock();
+            for note in &report.notes {
+                writeln!(out, "{note}")?;
+            }
+            writeln!(out, "{} tables can become PANDO tables, {} notes", report.tables, report.notes.len())?;
+            Ok(report.notes.is_empty())
         }
         Command::Log { file } => {
             let mut text = String::new();
@@ -78,7 +89,8 @@ fn inspect(table: &Path, shape: bool) -> Outcome {
 /// False if it could not read all that it tells.
 fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: bool) -> io::Result<bool> {
     let (sb, stats) = (&dict.superblock, dict.tree.stats());
-    writeln!(out, "{file}: dictionary {} ({})", sb.dict, dict.name)?;
+    let kind = if dict.is_clustering { ", clustering" } else { "" };
+    writeln!(out, "{file}: dictionary {} ({}{kind})", sb.dict, dict.name)?;
     writeln!(out, "  checkpoint      epoch {}, durable up to seqno {}", sb.epoch, sb.durable_seqno)?;
     writeln!(out, "  auto-increment  {}", sb.auto_increment)?;
     writeln!(

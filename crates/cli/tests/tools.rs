@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use pandodb::{Compression, Db, Entry, Options, TableSpec};
+use pandodb::{Clustering, Compression, Db, Entry, IndexSpec, Options, TableSpec};
 
 /// A directory with the files of 5,000 rows and an index, after a clean stop.
 fn database() -> tempfile::TempDir {
@@ -12,7 +12,7 @@ fn database() -> tempfile::TempDir {
     let db = Db::open(Options::new(dir.path())).unwrap();
     let spec = TableSpec {
         path: "t".into(),
-        indexes: vec!["by_word".into()],
+        indexes: vec![IndexSpec { clustering: Clustering::Row, ..IndexSpec::from("by_word") }],
         compression: Compression::Zstd(3),
         ..TableSpec::default()
     };
@@ -24,7 +24,7 @@ fn database() -> tempfile::TempDir {
         let value = format!("the value of row {n}, and the word {}", n % 40);
         let word = [format!("word {:02}", n % 40).as_bytes(), &id].concat();
         let row = Entry { key: &id, value: value.as_bytes(), unique: true };
-        txn.insert_row(&table, &[row, Entry { key: &word, value: b"", unique: false }]).unwrap();
+        txn.insert_row(&table, &[row, Entry { key: &word, value: value.as_bytes(), unique: false }]).unwrap();
     }
     txn.commit().unwrap();
     drop(table);
@@ -56,7 +56,7 @@ fn inspect_tells_what_a_table_consists_of() {
     assert!(output.status.success(), "{printed}{}", text(&output.stderr));
     for line in [
         "main.pando: dictionary ",
-        "key-by_word.pando: dictionary ",
+        "key-by_word.pando: dictionary 18 (by_word, clustering)",
         "  records         5000 (0 tombstones), ",
         "  stored          1 runs by columns (0 with bytes in common), 0 by rows",
         "5000 records, 0x00000000..=0x00001387",
@@ -88,7 +88,7 @@ fn a_log_is_printed_and_something_else_is_refused() {
     let logs = files(&Options::new(dir.path()).engine_dir, |name| name.ends_with(".log"));
     let all: String = logs.iter().map(|log| text(&pando(&["log"], log).stdout)).collect();
     for line in
-        ["  dict 17 put 00001387 (", "  dict 18 put 776f7264203339000011f7 (0 bytes)", "end at offset "]
+        ["  dict 17 put 00001387 (", "  dict 18 put 776f7264203339000011f7 (38 bytes)", "end at offset "]
     {
         assert!(all.contains(line), "no {line:?} in what {logs:?} have");
     }

@@ -8,6 +8,7 @@ use crate::columnar::{self, Shapes};
 use crate::compression::{Compression, Compressor};
 use crate::format::*;
 #[cfg(debug_assertions)]
+use crate::row::Row;
 use crate::segment::Segment;
 use crate::wire::put_varint;
 
@@ -42,18 +43,6 @@ pub struct EncodedSegment {
     /// What other segments of the same run may be compressed against ([`SegmentBuilder::set_common`]); empty if there is
     /// nothing, or this one was.
     pub common: Vec<u8>,
-}
-
-/// What a builder keeps of a record beside its bytes.
-pub(crate) struct Row {
-    /// Bytes that its key shares with the one before.
-    pub(crate) shared: u32,
-    /// Bytes of its key beyond those.
-    pub(crate) suffix: u32,
-    /// Bytes of its value.
-    pub(crate) value: u32,
-    pub(crate) deleted: bool,
-    pub(crate) seqno: Seqno,
 }
 
 /// Collects the records of a segment.

@@ -324,6 +324,20 @@ impl Layouts {
         }
     }
 
+    /// The same with two more columns at the end of each layout: some bytes, and a number of two bytes. Not to be stored.
+    pub fn with_tail(&self) -> Layouts {
+        let mut layouts = self.clone();
+        let column = |id, kind, size| {
+            let ty = ColumnType { kind, size, nullable: false, binary: true };
+            Column { id, name: String::new(), ty, added_with: None }
+        };
+        for layout in &mut layouts.versions {
+            layout.columns.push(column(u32::MAX - 1, Kind::Blob, 4));
+            layout.columns.push(column(u32::MAX, Kind::Unsigned, 2));
+        }
+        layouts
+    }
+
     fn take_id(&mut self) -> u32 {
         let id = self.next_column_id;
         self.next_column_id += 1;

@@ -25,6 +25,7 @@ mod compression;
 mod decode;
 pub mod format;
 pub mod layout;
+mod row;
 mod segment;
 pub mod vector;
 pub mod wire;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::key_set::KeySet;
-use crate::memory::{Memory, Part};
+use crate::memory_budget::{Memory, Part};
 
 /// Of the memory for loads, what the keys may take.
 const SHARE: u64 = 4;

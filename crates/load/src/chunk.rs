@@ -14,8 +14,8 @@ use pando_base::{shared_prefix, Error, Result};
 use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 
 use crate::entries::Entries;
-use crate::memory::{Memory, Part};
-use crate::order::{sorted, Head};
+use crate::entry_order::{sorted, Head};
+use crate::memory_budget::{Memory, Part};
 
 /// A block is closed when it has so many bytes.
 const BLOCK_BYTES: usize = 128 << 10;

@@ -12,17 +12,17 @@
 mod admission;
 mod chunk;
 mod entries;
+mod entry_order;
+mod executor;
 mod key_set;
-mod memory;
+mod memory_budget;
 mod merge;
-mod order;
 mod sorter;
-mod stages;
-mod workers;
+mod stage_times;
 
 pub use admission::{Admission, Admissions};
 pub use entries::Entries;
-pub use memory::Memory;
+pub use executor::{Inline, Task, Workers};
+pub use memory_budget::Memory;
 pub use sorter::{finish, Duplicate, Finished, Setting, Sorter};
-pub use stages::{Stage, Stages, STAGES};
-pub use workers::{Inline, Task, Workers};
+pub use stage_times::{Stage, Stages, STAGES};

@@ -7,7 +7,7 @@ use pando_run::{Run, RunCursor};
 use pando_tree::Tree;
 
 use crate::chunk::{Chunk, ChunkCursor};
-use crate::order::Head;
+use crate::entry_order::Head;
 use crate::sorter::Duplicate;
 
 /// Something that is merged.

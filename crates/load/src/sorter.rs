@@ -27,10 +27,10 @@ use pando_tree::Tree;
 
 use crate::chunk::Chunk;
 use crate::entries::Entries;
-use crate::memory::Memory;
+use crate::executor::Workers;
+use crate::memory_budget::Memory;
 use crate::merge::{merge, Merged, Range, Source};
-use crate::stages::{Stage, Stages};
-use crate::workers::Workers;
+use crate::stage_times::{Stage, Stages};
 
 /// Smallest and largest groups that are sorted at once.
 const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(16 << 20);

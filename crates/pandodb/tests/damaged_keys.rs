@@ -11,8 +11,8 @@ use std::sync::Arc;
 use common::{disk, open, open_logging, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
-    Compression, Db, Entry, Error, IndexPlace, IndexSource, IndexSpec, LogLevel, NewIndex, ReadMode, SimVfs,
-    Table, TableSpec, Txn, Vfs,
+    Clustering, Compression, Db, Entry, Error, IndexPlace, IndexSource, IndexSpec, LogLevel, NewIndex,
+    ReadMode, SimVfs, Table, TableSpec, Txn, Vfs,
 };
 
 const PATH: &str = "./db/t";
@@ -154,7 +154,12 @@ fn check_goes_on(db: &Arc<Db>, damaged: usize, trouble: &str) {
 /// Builds index `damaged` anew, as REPAIR TABLE does.
 fn repair(db: &Arc<Db>, damaged: usize) {
     let name = ["", "plain", "unique"];
-    let new = NewIndex { name: name[damaged].into(), is_unique: damaged == UNIQUE, recipe: Vec::new() };
+    let new = NewIndex {
+        name: name[damaged].into(),
+        is_unique: damaged == UNIQUE,
+        clustering: Clustering::None,
+        recipe: Vec::new(),
+    };
     let mut build = db.begin_index_build(PATH, &[new]).unwrap();
     let mut reader = build.take_reader().unwrap();
     let table = build.table().clone();

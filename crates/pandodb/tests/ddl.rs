@@ -6,23 +6,11 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{count, directories, disk, fill, open, spec};
+use common::{count, directories, disk, fill, open, spec, with_table};
 use pando_storage::vfs::{FaultKind, OpenMode};
 use pandodb::{Db, EngineError, Error, SimVfs, TableSpec, Vfs};
 
 const ROWS: u32 = 300;
-
-/// A disk with a closed-by-crash-safe table `db/a` of 300 rows, some of them only in the log.
-fn with_table(seed: u64) -> (Arc<SimVfs>, Arc<Db>) {
-    let vfs = disk(seed);
-    let db = open(&vfs).unwrap();
-    db.create_table(&spec("./db/a")).unwrap();
-    fill(&db, "./db/a", 0..ROWS / 2).unwrap();
-    db.run_jobs().unwrap();
-    db.checkpoint().unwrap();
-    fill(&db, "./db/a", ROWS / 2..ROWS).unwrap();
-    (vfs, db)
-}
 
 /// Runs `operation` with its n-th I/O failing for good, cuts the power, reopens, and lets `check`
 /// look; for n = 1, 2, ... until the operation does not meet the fault any more.
@@ -31,7 +19,7 @@ fn at_every_io(
     check: impl Fn(&Arc<SimVfs>, &Arc<Db>, bool),
 ) {
     for n in 1.. {
-        let (vfs, db) = with_table(n);
+        let (vfs, db) = with_table(n, ROWS);
         vfs.fail_io_after(n, FaultKind::Sticky);
         let before = vfs.io_count();
         let done = operation(&db).is_ok();
@@ -116,7 +104,7 @@ fn a_truncate_that_was_interrupted_leaves_all_rows_or_none() {
 #[test]
 fn a_table_in_a_new_directory_survives_a_power_cut() {
     for seed in 0..10 {
-        let (vfs, db) = with_table(seed);
+        let (vfs, db) = with_table(seed, ROWS);
         db.create_table(&spec("./new/db/b")).unwrap();
         fill(&db, "./new/db/b", 0..10).unwrap();
         drop(db);
@@ -127,7 +115,7 @@ fn a_table_in_a_new_directory_survives_a_power_cut() {
 
 #[test]
 fn names_are_checked() {
-    let (_, db) = with_table(1);
+    let (_, db) = with_table(1, ROWS);
     let taken = db.create_table(&spec("./db/a")).unwrap_err();
     assert!(matches!(taken, EngineError::Exists { .. }), "{taken}");
     let missing = db.open_table("./db/nix").unwrap_err();
@@ -139,7 +127,7 @@ fn names_are_checked() {
 
 #[test]
 fn dropping_a_database_drops_what_the_server_forgot() {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     db.create_table(&spec("./db/b")).unwrap();
     db.drop_database("./db/").unwrap();
     assert!(directories(&vfs).is_empty());
@@ -148,7 +136,7 @@ fn dropping_a_database_drops_what_the_server_forgot() {
 
 #[test]
 fn temporary_tables_are_gone_after_a_restart() {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     let mut temporary = spec("./db/#sql-1");
     temporary.temporary = true;
     db.create_table(&temporary).unwrap();
@@ -162,7 +150,7 @@ fn temporary_tables_are_gone_after_a_restart() {
 
 #[test]
 fn a_truncated_table_gives_its_space_back_and_restarts_its_counter() {
-    let (_, db) = with_table(1);
+    let (_, db) = with_table(1, ROWS);
     let table = db.open_table("./db/a").unwrap();
     let mut txn = db.begin();
     let mut noise = 1u64;
@@ -191,7 +179,7 @@ fn a_truncated_table_gives_its_space_back_and_restarts_its_counter() {
 
 #[test]
 fn an_auto_increment_value_survives_deletes_crashes_and_checkpoints() {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     let table = db.open_table("./db/a").unwrap();
     let mut txn = db.begin();
     assert_eq!(table.auto_increment_reserve(1, 1, 1, 10), Some(1));
@@ -216,7 +204,7 @@ fn an_auto_increment_value_survives_deletes_crashes_and_checkpoints() {
 /// trimmed, and values were given out again after a crash.
 #[test]
 fn a_counter_that_was_raised_without_rows_outlives_the_log() {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     db.create_table(&spec("./db/other")).unwrap();
     let (table, other) = (db.open_table("./db/a").unwrap(), db.open_table("./db/other").unwrap());
     db.checkpoint().unwrap();
@@ -237,7 +225,7 @@ fn a_counter_that_was_raised_without_rows_outlives_the_log() {
 /// As one who was rolled back has raised it.
 #[test]
 fn a_counter_is_written_when_the_database_is_closed_also_if_nothing_was_committed() {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     db.checkpoint().unwrap();
     let table = db.open_table("./db/a").unwrap();
     let mut txn = db.begin();
@@ -252,7 +240,7 @@ fn a_counter_is_written_when_the_database_is_closed_also_if_nothing_was_committe
 
 #[test]
 fn errors_of_transactions_are_told_apart() {
-    let (_, db) = with_table(1);
+    let (_, db) = with_table(1, ROWS);
     let table = db.open_table("./db/a").unwrap();
     let mut txn = db.begin();
     let entry = |unique| pandodb::Entry { key: b"00000001", value: b"x", unique };
@@ -265,7 +253,7 @@ fn errors_of_transactions_are_told_apart() {
 
 #[test]
 fn files_of_others_in_the_directory_of_a_table_stay() {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     let notes = Path::new("/data/db/a.pando/notes.txt");
     vfs.open(notes, OpenMode::Create).unwrap().write_at(b"mine", 0).unwrap();
     db.drop_table("./db/a").unwrap();

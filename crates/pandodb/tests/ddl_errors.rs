@@ -6,22 +6,11 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{count, directories, disk, fill, open, spec};
+use common::{count, directories, fill, open, spec, with_table};
 use pando_storage::vfs::FaultKind;
 use pandodb::{Db, EngineError, Error, LockWait, SimVfs};
 
 const ROWS: u32 = 300;
-
-fn with_table(seed: u64) -> (Arc<SimVfs>, Arc<Db>) {
-    let vfs = disk(seed);
-    let db = open(&vfs).unwrap();
-    db.create_table(&spec("./db/a")).unwrap();
-    fill(&db, "./db/a", 0..ROWS / 2).unwrap();
-    db.run_jobs().unwrap();
-    db.checkpoint().unwrap();
-    fill(&db, "./db/a", ROWS / 2..ROWS).unwrap();
-    (vfs, db)
-}
 
 /// Whether the log has failed: then whatever was being done is in doubt until the next start.
 fn is_latched(db: &Db) -> bool {
@@ -50,7 +39,7 @@ fn at_every_io(operation: Operation, check: Check) {
 
 /// False: the operation did not get to its n-th I/O.
 fn at_io(n: u64, kind: FaultKind, seed: u64, operation: Operation, check: Check) -> bool {
-    let (mut vfs, db) = with_table(seed);
+    let (mut vfs, db) = with_table(seed, ROWS);
     vfs.fail_io_after(n, kind);
     let before = vfs.io_count();
     let done = operation(&db).is_ok();
@@ -166,7 +155,7 @@ fn fill_log(db: &Arc<Db>, bytes: usize, commits_max: u32) -> u32 {
 
 /// A disk without room for another log file, and a log with room for some `short` commits; how many.
 fn full(short_max: u32) -> (Arc<SimVfs>, Arc<Db>, u32) {
-    let (vfs, db) = with_table(1);
+    let (vfs, db) = with_table(1, ROWS);
     vfs.set_capacity(Some(vfs.used_bytes() + 10_000));
     fill_log(&db, 1500, u32::MAX);
     let short = fill_log(&db, 5, short_max);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::{disk, open};
 use pando_storage::vfs::FaultKind;
 use pandodb::{
-    Compression, Db, Entry, Error, IndexBuild, IndexPlace, IndexSource, IndexSpec, LockWait, NewIndex,
-    ReadMode, SimVfs, Table, TableSpec, Txn, Vfs,
+    Clustering, Compression, Db, Entry, Error, IndexBuild, IndexPlace, IndexSource, IndexSpec, LockWait,
+    NewIndex, ReadMode, SimVfs, Table, TableSpec, Txn, Vfs,
 };
 
 const PATH: &str = "./db/t";
@@ -32,8 +32,12 @@ fn create(db: &Arc<Db>) {
 }
 
 fn indexes() -> Vec<NewIndex> {
-    let index =
-        |name: &str, is_unique| NewIndex { name: name.into(), is_unique, recipe: name.as_bytes().to_vec() };
+    let index = |name: &str, is_unique| NewIndex {
+        name: name.into(),
+        is_unique,
+        clustering: Clustering::None,
+        recipe: name.as_bytes().to_vec(),
+    };
     vec![index("plain", false), index("unique", true)]
 }
 
@@ -423,7 +427,7 @@ fn work_through_a_build(db: &Arc<Db>) -> pandodb::Result<()> {
 fn an_index_without_filters_gives_the_same_entries_also_after_a_restart() {
     let vfs = disk(77);
     let mut db = open(&vfs).unwrap();
-    let without = IndexSpec { name: "without".into(), has_filters: false };
+    let without = IndexSpec { has_filters: false, ..IndexSpec::from("without") };
     let indexes = vec![IndexSpec::from("with"), without];
     db.create_table(&TableSpec { path: PATH.into(), indexes, ..TableSpec::default() }).unwrap();
     let key = |n: u32| format!("{n:06}").into_bytes();

@@ -20,6 +20,7 @@
 //! * Conditions are three-valued: a row counts if its condition is true, not if it is unknown.
 
 pub mod aggregate;
+mod budget;
 pub mod cells;
 pub mod column;
 mod decimal;
@@ -41,6 +42,7 @@ mod speed_tests;
 pub mod zone;
 
 pub use aggregate::{Aggregate, Cell};
+pub use budget::{memory_used_bytes, set_memory_max_bytes, Budget, Share};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
 pub use expression::{Bounds, DatePart, Expression, Operator, EXPRESSIONS_MAX};
 pub use filter::{Comparison, Constant, Filter, Predicate, TestText, DEPTH_MAX};

@@ -12,6 +12,7 @@ use pandodb::layout::Layouts;
 use pandodb::{processors, Block, Error, Result, Table, Txn, Verdict, Zones};
 
 use crate::aggregate::{Aggregate, Cell};
+use crate::budget::Share;
 use crate::column::{Column, Form, Place};
 use crate::decimal::{self, PRECISION_MAX};
 use crate::expression::{Expression, Operator, EXPRESSIONS_MAX};
@@ -129,6 +130,9 @@ struct Plan<'a> {
     kept: Vec<Vec<usize>>,
     threads: usize,
     memory_bytes: usize,
+    /// What the tables that were read into memory take of what there is for all queries.
+    share: Share<'static>,
+    taken_bytes: usize,
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -233,6 +237,8 @@ impl Query {
             kept,
             threads,
             memory_bytes,
+            share: Share::new(),
+            taken_bytes: 0,
             is_stopped,
         })
     }
@@ -332,9 +338,9 @@ impl Plan<'_> {
         let crosses = std::mem::take(&mut self.crosses);
         let steps = join::plan(&self.shape.slots, &sides, self.equalities, crosses).ok_or(UNSUPPORTED)?;
         self.take_memory(join::bytes(&steps))?;
-        let (groups, met) = self.first(txn, &sides, &steps)?;
+        let (groups, mut share, met) = self.first(txn, &sides, &steps)?;
         rows_met += met;
-        if groups.bytes() > self.memory_bytes {
+        if groups.bytes() > self.memory_bytes || !share.set(groups.bytes()) {
             return Err(Failure::GivenBack(Why::Memory));
         }
         if !groups.is_determined(&self.shape) {
@@ -346,7 +352,11 @@ impl Plan<'_> {
     fn take_memory(&mut self, bytes: usize) -> std::result::Result<(), Failure> {
         let left = self.memory_bytes.checked_sub(bytes).ok_or(Failure::GivenBack(Why::Memory))?;
         self.memory_bytes = left;
-        Ok(())
+        self.taken_bytes += bytes;
+        match self.share.set(self.taken_bytes) {
+            true => Ok(()),
+            false => Err(Failure::GivenBack(Why::Memory)),
+        }
     }
 
     fn scan<'a>(
@@ -398,7 +408,9 @@ impl Plan<'_> {
         let scan = self.scan(txn, table, &judge)?;
         let threads = scan.threads(self.threads);
         let memory_bytes = self.memory_bytes / threads;
-        let step = |gathering: &mut Gathering, block: &Block| -> std::result::Result<(), Failure> {
+        let step = |(gathering, share): &mut (Gathering, Share<'_>),
+                    block: &Block|
+         -> std::result::Result<(), Failure> {
             let mut frame = self.frame(table, block);
             let selected = self.select(table, block, &mut frame)?;
             kept.iter().try_for_each(|column| frame.ensure(slots, *column))?;
@@ -406,18 +418,22 @@ impl Plan<'_> {
                 None => gathering.add(&frame),
                 Some(rows) => gathering.add(&frame.picked(slots, kept, &rows)),
             }
-            match gathering.bytes() > memory_bytes {
+            let bytes = gathering.bytes();
+            match bytes > memory_bytes || !share.set(bytes) {
                 true => Err(Failure::GivenBack(Why::Memory)),
                 false => Ok(()),
             }
         };
-        let mut parts = scan.fold(threads, || Gathering::new(slots, kept), step)?.into_iter();
+        let parts = scan.fold(threads, || (Gathering::new(slots, kept), Share::new()), step)?;
+        // Until the whole is counted, its parts are.
+        let (parts, shares): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let mut parts = parts.into_iter();
         let mut all = parts.next().unwrap_or_else(|| Gathering::new(slots, kept));
         parts.for_each(|part| all.append(slots, part));
         let (rows_met, bytes) = (scan.rows_met(), all.bytes());
         let share = all.rows() as f64 / scan.rows_in_all().max(1) as f64;
         let frame = all.finish(slots);
-        drop(scan);
+        drop((scan, shares));
         self.take_memory(bytes)?;
         Ok((Side { frame, share }, rows_met))
     }
@@ -428,28 +444,32 @@ impl Plan<'_> {
         txn: &mut Txn,
         sides: &[Option<Side>],
         steps: &[Step],
-    ) -> std::result::Result<(Groups, u64), Failure> {
+    ) -> std::result::Result<(Groups, Share<'static>, u64), Failure> {
         let judge = |zones: &Zones<'_>| self.verdict(0, zones);
         let scan = self.scan(txn, 0, &judge)?;
         let threads = scan.threads(self.threads);
         let memory_bytes = self.memory_bytes / threads;
         let wanted = self.shape.wanted();
-        let step = |groups: &mut Groups, block: &Block| -> std::result::Result<(), Failure> {
-            let mut frame = self.frame(0, block);
-            let selected = self.select(0, block, &mut frame)?;
-            match steps.is_empty() {
-                true => self.add(groups, frame, selected, &wanted)?,
-                false => self.add_joined(groups, frame, selected, sides, steps, &wanted)?,
-            }
-            match groups.bytes() > memory_bytes {
-                true => Err(Failure::GivenBack(Why::Memory)),
-                false => Ok(()),
-            }
-        };
-        let mut parts = scan.fold(threads, || Groups::new(&self.shape), step)?.into_iter();
+        let step =
+            |(groups, share): &mut (Groups, Share<'_>), block: &Block| -> std::result::Result<(), Failure> {
+                let mut frame = self.frame(0, block);
+                let selected = self.select(0, block, &mut frame)?;
+                match steps.is_empty() {
+                    true => self.add(groups, frame, selected, &wanted)?,
+                    false => self.add_joined(groups, frame, selected, sides, steps, &wanted)?,
+                }
+                let bytes = groups.bytes();
+                match bytes > memory_bytes || !share.set(bytes) {
+                    true => Err(Failure::GivenBack(Why::Memory)),
+                    false => Ok(()),
+                }
+            };
+        let parts = scan.fold(threads, || (Groups::new(&self.shape), Share::new()), step)?;
+        let (parts, mut shares): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let mut parts = parts.into_iter();
         let mut all = parts.next().unwrap_or_else(|| Groups::new(&self.shape));
         parts.try_for_each(|part| all.merge(&self.shape, part))?;
-        Ok((all, scan.rows_met()))
+        Ok((all, shares.pop().unwrap_or_default(), scan.rows_met()))
     }
 
     fn add(

@@ -16,7 +16,7 @@ use pando_memory::footprint;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use crate::filter::FilterPage;
+use crate::fuse_filter::FilterPage;
 use crate::index::Index;
 
 /// A shard is not made smaller than this, so that blocks much larger than usual still fit.

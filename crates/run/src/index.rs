@@ -22,8 +22,8 @@ use pando_column::{put_packed, take_packed, DecodeError, EncodedSegment};
 use pando_memory::footprint_of;
 use pando_storage::Place;
 
-use crate::heads::Heads;
-use crate::meta::{is_within, put_place, read_place};
+use crate::key_heads::Heads;
+use crate::run_meta::{is_within, put_place, read_place};
 
 /// Codec bytes of the index block: with a block of what the segments have in common, and without.
 const CODEC_WITH_COMMON: u8 = 3;

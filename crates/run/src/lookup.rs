@@ -13,7 +13,7 @@ use pando_base::{Kind, Result, Seqno};
 use pando_column::Segment;
 use smallvec::SmallVec;
 
-use crate::filter::{key_hash, FilterPage};
+use crate::fuse_filter::{key_hash, FilterPage};
 use crate::run::Run;
 
 /// So many filters at a time.

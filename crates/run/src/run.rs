@@ -11,10 +11,10 @@ use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 
 use crate::cache::{Block, BlockCache, BlockKey};
 use crate::cursor::RunCursor;
-use crate::filter::FilterPage;
+use crate::filter_pages::Pages;
+use crate::fuse_filter::FilterPage;
 use crate::index::Index;
-use crate::meta::RunMeta;
-use crate::pages::Pages;
+use crate::run_meta::RunMeta;
 
 /// What runs of one file need.
 #[derive(Clone, Debug)]

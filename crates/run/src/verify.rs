@@ -3,7 +3,7 @@
 use pando_base::{compare_versions, Error, Kind, Result, Seqno};
 use pando_column::{Segment, Shapes, RECORD_OVERHEAD_BYTES};
 
-use crate::filter::{key_hash, FilterPage};
+use crate::fuse_filter::{key_hash, FilterPage};
 use crate::index::{Index, Totals};
 use crate::run::Run;
 

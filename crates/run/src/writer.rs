@@ -7,11 +7,11 @@ use pando_base::{compare_versions, Kind, RecordRef, Result, RunId, Seqno};
 use pando_column::{put_packed, Compression, SegmentBuilder, Shapes, RECORD_OVERHEAD_BYTES};
 use pando_storage::{BlockKind, Place};
 
-use crate::filter::{key_hash, FilterPage};
+use crate::extent_writer::BlockOutput;
+use crate::fuse_filter::{key_hash, FilterPage};
 use crate::index::Index;
-use crate::meta::RunMeta;
-use crate::output::BlockOutput;
 use crate::run::{Run, RunContext, COMMON_CODEC};
+use crate::run_meta::RunMeta;
 
 /// Largest segments (but for a single larger record): well within what a segment can hold.
 const SEGMENT_RAW_BYTES_MAX: usize = 8 << 20;

@@ -51,7 +51,7 @@ impl World {
             definition: definition.as_ref().map(|it| it.name.as_str().into()).unwrap_or_default(),
             path: NAMES[name].into(),
             indexes: (1..layout.dicts())
-                .map(|n| IndexSpec { name: format!("k{n}"), has_filters: n % 2 == 1 })
+                .map(|n| IndexSpec { has_filters: n % 2 == 1, ..IndexSpec::from(format!("k{n}").as_str()) })
                 .collect(),
             compression,
             auto_increment: counter,

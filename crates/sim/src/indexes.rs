@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use pandodb::{Compression, Error, IndexBuild, IndexPlace, IndexSource, NewIndex, ReadMode, TableChange};
+use pandodb::{
+    Clustering, Compression, Error, IndexBuild, IndexPlace, IndexSource, NewIndex, ReadMode, TableChange,
+};
 use rand::Rng;
 
 use crate::model::{Added, Map, Row, State, TableId, TableState};
@@ -65,7 +67,8 @@ impl World {
         let kept = xa::is_kept(self.current(), id);
         let is_unique: bool = self.rng.random();
         note!(self, "begins an index of {id}, unique {is_unique}");
-        let index = NewIndex { name: "added".into(), is_unique, recipe: Vec::new() };
+        let index =
+            NewIndex { name: "added".into(), is_unique, clustering: Clustering::None, recipe: Vec::new() };
         let begun = self.db.begin_index_build(NAMES[table.name], &[index]);
         let (begun, result) = match begun {
             Ok(build) => (Some(build), Ok(())),

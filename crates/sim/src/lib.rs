@@ -27,7 +27,7 @@
 //! must show exactly one of them, in all its tables, with the prepared transactions that belong to it. With
 //! durable commits that is the last one acknowledged, or the one in flight.
 //!
-//! **How each invariant is checked** (docs/architecture.md and the crates' essays say what they are):
+//! **How each invariant is checked** (docs/architecture.md, "Invariants", states them):
 //!
 //! | | checked by |
 //! | --- | --- |

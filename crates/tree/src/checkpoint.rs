@@ -24,24 +24,10 @@ use pando_base::planted::{is_planted, Bug};
 use pando_base::{pause, Result, Seqno};
 use pando_storage::{block, BlockKind, Superblock};
 
+use crate::durable::Durable;
 use crate::node::{Body, Node};
 use crate::node_format;
 use crate::tree::Tree;
-
-/// The last durable checkpoint.
-#[derive(Debug, Default)]
-pub(crate) struct Durable {
-    /// Root of the tree the superblock names; `None` while it names an empty tree.
-    pub root: Option<Arc<Node>>,
-    auto_increment: u64,
-}
-
-impl Durable {
-    /// What a file was opened with.
-    pub(crate) fn opened(root: Option<Arc<Node>>, sb: &Superblock) -> Durable {
-        Durable { root, auto_increment: sb.auto_increment }
-    }
-}
 
 /// What a checkpoint did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

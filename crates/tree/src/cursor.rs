@@ -19,9 +19,10 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::{pause, Kind, RecordRef, Result, Seqno};
+use pando_run::merge::MergeHeap;
 
-use crate::node::KeyRange;
-use crate::source::{is_row, LeafView, Source, Target};
+use crate::node::{is_row, KeyRange};
+use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 
@@ -461,9 +462,7 @@ impl Cursor {
                 self.heap.push(at);
             }
         }
-        for at in (0..self.heap.len() / 2).rev() {
-            self.sift_down(at);
-        }
+        self.heapify();
         Ok(())
     }
 
@@ -481,20 +480,12 @@ impl Cursor {
         }
         self.live = 0;
     }
+}
 
-    fn sift_down(&mut self, mut at: usize) {
-        loop {
-            let (left, right) = (2 * at + 1, 2 * at + 2);
-            if left >= self.heap.len() {
-                return;
-            }
-            let child = if right < self.heap.len() && self.is_before(right, left) { right } else { left };
-            if self.is_before(at, child) {
-                return;
-            }
-            self.heap.swap(at, child);
-            at = child;
-        }
+impl MergeHeap for Cursor {
+    #[inline]
+    fn heap_len(&self) -> usize {
+        self.heap.len()
     }
 
     /// Whether the input at heap place `a` comes before that at `b` in the cursor's direction.
@@ -512,6 +503,11 @@ impl Cursor {
         } else {
             order.is_gt()
         }
+    }
+
+    #[inline]
+    fn swap_places(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use pando_base::{NodeId, Result};
 use pando_run::{Estimate, Run};
 
-use crate::busy::{BusyTable, JobId};
 use crate::config::TreeConfig;
+use crate::job_claims::{BusyTable, JobId};
 use crate::node::{add, child_range, share_of, Body, Child, Key, KeyRange, Node, NodeParts};
 
 /// A node on the way down, its range, and which child the way goes on to.

@@ -7,7 +7,7 @@
 //!    of its buffer, for a leaf new leaves merged from the share and the leaf's own run. A run that
 //!    lies wholly in the child's range is handed over by reference where no merge is needed; at a
 //!    leaf that is so for runs beyond all its keys (inserts in key order), and nearly so where only a few
-//!    records are not (`seams`). Leaves that have become small are flushed to together and become one.
+//!    records are not (`ordered_inserts`). Leaves that have become small are flushed to together and become one.
 //! 3. The edit: child replaced, `passed` raised to the newest order of step 1. What was pushed onto
 //!    the buffer meanwhile keeps waiting.
 
@@ -22,9 +22,9 @@ use pando_run::{Estimate, Run, RunWriter};
 use crate::edit::{path_to, path_to_node, path_to_parent_of, RangeCounts};
 use crate::jobs::{FlushPlan, Task};
 use crate::memtable::Memtable;
-use crate::merging::{separator, weight, BuiltLeaf, LeafSink, Sink};
+use crate::merge_output::{separator, weight, BuiltLeaf, LeafSink, Sink};
 use crate::node::{add, share_of, subtract, Body, BufferRun, Child, Key, KeyRange, Leaf, Node, NodeParts};
-use crate::seams::{Continued, Position};
+use crate::ordered_inserts::{Continued, Position};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 

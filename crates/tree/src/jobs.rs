@@ -12,16 +12,16 @@
 //!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
 //!    merges runs. A leaf that has become small is flushed to together with small neighbours.
 //!
-//! A tree that awaits its bottom (`growing`) merges runs in the root's buffer instead of 2 and 3.
+//! A tree that awaits its bottom (`pending_base`) merges runs in the root's buffer instead of 2 and 3.
 
 use std::sync::Arc;
 
 use pando_base::{pause, Result, Seqno};
 
-use crate::busy::{BusyTable, JobId};
-use crate::compact::merge_window;
 use crate::edit::{path_to, Editor};
+use crate::job_claims::{BusyTable, Hint, JobId};
 use crate::memtable::Memtable;
+use crate::merge_window::merge_window;
 use crate::node::{child_range, is_wasteful, Body, Child, KeyRange, Node, SCORE_DUE, SCORE_WORTHWHILE};
 use crate::tree::{Structure, Tree};
 use crate::version::TreeVersion;
@@ -30,16 +30,6 @@ use crate::version::TreeVersion;
 const HINTS_MAX: usize = 64;
 /// Jobs a hint may cause before it is dropped: one per level and some in vain.
 const HINT_STEPS_MAX: u32 = 16;
-
-/// A place where dead records may be worth dropping.
-#[derive(Clone, Debug)]
-pub(crate) struct Hint {
-    /// A key in the leaf's range.
-    pub key: Vec<u8>,
-    /// Of use once no live snapshot is older than this.
-    pub after: Seqno,
-    pub steps: u32,
-}
 
 /// A flush of what waits in `parent` for one child, or for several small leaves side by side that
 /// become one.

@@ -17,6 +17,8 @@
 //!
 //! # Invariants
 //!
+//! Of those of docs/architecture.md, these are the tree's:
+//!
 //! * **I1** Only committed versions are inserted; a version is visible if `seqno <= snapshot`.
 //! * **I2** Runs never change; a run and its space live as long as a version, a cursor or the durable
 //!   checkpoint holds it.
@@ -43,61 +45,63 @@
 //!    buffer (`flush`).
 //! 3. When enough waits for a child, a flush merges the child's share of the buffer into one run on
 //!    top of the child's buffer, and so on down; at the leaf with the leaf's own run, dropping what no
-//!    snapshot sees (`jobs` for the policy, `flush`, `merging`; `seams` for inserts in the order of keys). Runs pile up in a buffer only so
+//!    snapshot sees (`jobs` for the policy, `flush`, `merge_output`; `ordered_inserts` for inserts in the order of keys). Runs pile up in a buffer only so
 //!    far: they are merged (`compact`).
 //! 4. A checkpoint makes durable whatever the tree then is (`checkpoint`); after a restart it is
 //!    read back (`open`, `node_format`), and the log brings what came later.
 //! 5. Records of a transaction that outgrew its memory come another way: it writes **private runs** into
-//!    the tree's file (`private`), and its commit puts them under the active memtable by reference
+//!    the tree's file (`private_runs`), and its commit puts them under the active memtable by reference
 //!    ([`WriteGuard::adopt`]), with which they go into the root's buffer. Of a commit that adopts
 //!    runs a key may be in several of them, and once more in the memtable, all with its seqno: what is
 //!    higher up counts.
 //! 6. A get finds it in the first place on the path that has its key (`get`), a cursor merges the
 //!    places (`cursor`).
 
-mod bottom;
-mod bounds;
-mod busy;
+mod bulk_base;
 mod checkpoint;
-mod chunks;
+mod column_cache;
 mod compact;
 mod config;
 mod coverage;
 mod cursor;
 mod deferred;
+mod dump;
+mod durable;
 mod edit;
 mod estimate;
 mod flush;
 mod get;
-mod growing;
+mod job_claims;
 mod jobs;
 mod memtable;
 mod memtable_cursor;
-mod merging;
+mod merge_output;
+mod merge_window;
 mod node;
 mod node_format;
 mod open;
+mod ordered_inserts;
+mod pending_base;
 mod pieces;
-mod private;
+mod private_runs;
 mod sample;
-mod seams;
-mod shape;
 mod source;
+mod split_keys;
 #[cfg(test)]
 mod tests;
 mod tree;
 mod verify;
 mod version;
 
-pub use bottom::BottomHold;
+pub use bulk_base::BottomHold;
 pub use checkpoint::CheckpointStats;
-pub use chunks::Chunk;
+pub use column_cache::Chunk;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;
 pub use deferred::DeferredCommit;
 pub use estimate::{RowBounds, RunForms, TreeStats};
 pub use pando_run::{Columns, Estimate};
 pub use pieces::{Piece, Pieces};
-pub use private::PrivateWriter;
+pub use private_runs::PrivateWriter;
 pub use sample::{EachKey, Sampled};
 pub use tree::{ClosedGate, Debt, Tree, WriteGuard};

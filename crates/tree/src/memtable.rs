@@ -26,7 +26,7 @@ use pando_run::Run;
 use self::index::Index;
 use self::node::Edge;
 use self::stored::Probe;
-use crate::chunks::Chunks;
+use crate::column_cache::Chunks;
 
 /// What a record costs beside its key and value: its head of 24 bytes, some four to align it, and 16 of a node's slot of which two
 /// thirds (inserts in random order) to a half (descending) are in use.

@@ -15,7 +15,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use pando_base::{limits, NodeId, Seqno};
+use pando_base::{limits, Kind, NodeId, Seqno};
 use pando_run::{Estimate, Run};
 use pando_storage::Extent;
 
@@ -365,6 +365,12 @@ pub(crate) fn share_of(sum: &Estimate, parts: usize) -> Estimate {
         bytes: sum.bytes.div_ceil(parts),
         tombstones: sum.tombstones.div_ceil(parts),
     }
+}
+
+/// Whether a version of this kind is a row.
+#[inline]
+pub(crate) fn is_row(kind: Kind) -> bool {
+    kind == Kind::Put
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use pando_base::{Error, Result, RunId};
 use pando_run::{Run, RunContext, RunMeta};
 use pando_storage::{block, BlockKind, Place, Superblock};
 
-use crate::checkpoint::Durable;
 use crate::config::{Horizon, TreeConfig};
+use crate::durable::Durable;
 use crate::node::{Body, BufferRun, Child, Key, Leaf, Node, NodeParts};
 use crate::node_format::{self, BodyImage, ChildImage, NodeImage};
 use crate::tree::{Start, Tree};

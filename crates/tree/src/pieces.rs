@@ -18,7 +18,7 @@ use pando_column::layout::Layouts;
 use pando_column::{Pick, Segment};
 use pando_run::{Columns, Run, RunColumns, RunContext, Zones};
 
-use crate::chunks::Chunk;
+use crate::column_cache::Chunk;
 use crate::memtable::Memtable;
 use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{Kind, RecordRef, Result, RunId, Seqno};
+use pando_base::{RecordRef, Result, RunId, Seqno};
 use pando_run::{Run, RunCursor};
 
 use crate::memtable::Memtable;
@@ -138,10 +138,4 @@ impl LeafView {
             }
         }
     }
-}
-
-/// Whether a version of this kind is a row.
-#[inline]
-pub(crate) fn is_row(kind: Kind) -> bool {
-    kind == Kind::Put
 }

@@ -12,11 +12,10 @@ use pando_base::{pause, Kind, NodeId, RecordRef, RunId, Seqno};
 use pando_column::Shapes;
 use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
 
-use crate::busy::BusyTable;
-use crate::checkpoint::Durable;
 use crate::config::{Horizon, TreeConfig};
 use crate::coverage::Coverage;
-use crate::jobs::Hint;
+use crate::durable::Durable;
+use crate::job_claims::{BusyTable, Hint};
 use crate::memtable::Memtable;
 use crate::node::{Node, NodeParts};
 use crate::version::TreeVersion;

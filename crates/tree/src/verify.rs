@@ -12,7 +12,7 @@ use pando_base::{Error, NodeId, Result, Seqno};
 use pando_run::{Estimate, RunCursor};
 
 use crate::estimate::distinct_runs;
-use crate::merging::weight;
+use crate::merge_output::weight;
 use crate::node::{add, Body, KeyRange, Leaf, Node};
 use crate::source::{LeafView, Target};
 use crate::tree::Tree;

@@ -5,7 +5,7 @@
 //! delete          02  dict  key length  key bytes
 //! truncate        03  dict
 //! auto-increment  04  dict  next
-//! adopt           05  dict  length  description of a private run (crates/run/src/meta.rs)
+//! adopt           05  dict  length  description of a private run (crates/run/src/run_meta.rs)
 //! ```
 //! A transaction's adopted runs of a dictionary come before its records there, oldest first: of a key that
 //! is in several of them, the last one counts.

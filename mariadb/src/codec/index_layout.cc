@@ -2,10 +2,12 @@
 
 namespace pando {
 
+static const uint TAIL_SIZE_BYTES= 2;
+
 /* Whether entries keep the column because its part of the key is not enough to read it from. */
-static bool keeps(const Key_part &part)
+bool Index_layout::keeps(const Key_part &part, bool is_stored) const
 {
-  return !part.is_lossless() && !part.is_prefix();
+  return !part.is_lossless() && !part.is_prefix() && !(is_clustering() && is_stored);
 }
 
 void Index_layout::init(const TABLE *table, uint key_number, uint dictionary, Index_layout *primary)
@@ -21,13 +23,17 @@ void Index_layout::init(const TABLE *table, const KEY *key, uint dictionary, Ind
   m_is_rows= dictionary == 0;
   /* The server checks long unique keys itself, by a hash that need not be unique. */
   m_is_unique= is_unique(*key);
+  m_clustering= !m_is_rows && is_clustering(*key) ? PANDO_CLUSTERING_ROW : PANDO_CLUSTERING_NONE;
   m_parts.reset(new Key_part[key->user_defined_key_parts]);
   m_part_count= key->user_defined_key_parts;
   for (uint i= 0; i < key->user_defined_key_parts; i++)
   {
     m_parts[i].init(table, &key->key_part[i]);
-    if (!table->field[key->key_part[i].fieldnr - 1]->stored_in_db())
+    m_virtual_parts.push_back(!table->field[key->key_part[i].fieldnr - 1]->stored_in_db());
+    if (m_virtual_parts[i])
       m_has_virtual= true;
+    if (is_clustering() && (m_is_unique || keeps(i)))
+      m_clustering= PANDO_CLUSTERING_TAILED;
     if (m_parts[i].is_prefix())
       m_has_prefix= true;
   }
@@ -58,6 +64,15 @@ void Index_layout::init(const TABLE *table, const KEY *key, uint dictionary, Ind
   }
   if (!all_fixed)
     m_suffix_fixed_size= 0;
+}
+
+PandoClustering Index_layout::clustering_of(const TABLE *table, const KEY *key)
+{
+  Index_layout layout;
+  /* Which dictionary it is, and what the primary key is, does not matter. */
+  if (is_clustering(*key))
+    layout.init(table, key, 1, nullptr);
+  return layout.clustering();
 }
 
 bool Index_layout::encode_key(Bytes *out, const uchar *record, PandoBytes row_key)
@@ -94,7 +109,25 @@ void Index_layout::encode_suffix(Bytes *out, PandoBytes row_key) const
   }
 }
 
-void Index_layout::encode_value(Bytes *out, const uchar *record, PandoBytes row_key, bool alone)
+void Index_layout::encode_value(Bytes *out, const uchar *record, PandoBytes row_key, PandoBytes row, bool alone)
+{
+  if (!is_clustering())
+    return encode_beside_row(out, record, row_key, alone);
+  out->append(row.data, row.len);
+  if (m_clustering != PANDO_CLUSTERING_TAILED)
+    return;
+  Bytes tail;
+  encode_beside_row(&tail, record, row_key, alone);
+  /* It has what a key may have, at most, and the server's limit of that is far below. */
+  if (tail.size() > UINT_MAX16)
+    abort();
+  out->append_number(tail.size());
+  out->append(tail.data(), tail.size());
+  int2store(out->extend(TAIL_SIZE_BYTES), uint16(tail.size()));
+}
+
+/* What an entry's value has, or has besides the row. */
+void Index_layout::encode_beside_row(Bytes *out, const uchar *record, PandoBytes row_key, bool alone)
 {
   if (alone)
   {
@@ -104,14 +137,33 @@ void Index_layout::encode_value(Bytes *out, const uchar *record, PandoBytes row_
     out->append(suffix.data(), suffix.size());
   }
   for (uint i= 0; i < m_part_count; i++)
-    if (keeps(m_parts[i]) && !m_parts[i].column().is_null(record))
+    if (keeps(i) && !m_parts[i].column().is_null(record))
       m_parts[i].column().pack(record, out);
   for (uint i : m_suffix_parts)
   {
     const Key_part &part= m_primary->m_parts[i];
-    if (keeps(part))
+    if (keeps(part, true))
       part.column().pack(record, out);
   }
+}
+
+/* Makes of an entry's value what it has besides the row. False: it is not a value. */
+bool Index_layout::find_tail(PandoBytes *value) const
+{
+  if (!is_clustering())
+    return true;
+  if (m_clustering == PANDO_CLUSTERING_ROW)
+  {
+    *value= PandoBytes{value->data, 0};
+    return true;
+  }
+  if (value->len < TAIL_SIZE_BYTES)
+    return false;
+  const size_t end= value->len - TAIL_SIZE_BYTES, size= uint2korr(value->data + end);
+  if (size > end)
+    return false;
+  *value= PandoBytes{value->data + end - size, size};
+  return true;
 }
 
 void Index_layout::encode_image(Bytes *out, const uchar *image, key_part_map map, Image what)
@@ -164,8 +216,10 @@ bool Index_layout::split(PandoBytes key, PandoBytes value, PandoBytes *suffix, R
 bool Index_layout::row_key_of(PandoBytes key, PandoBytes value, Bytes *out)
 {
   PandoBytes suffix;
-  Reader kept(value);
   out->clear();
+  if (!find_tail(&value))
+    return false;
+  Reader kept(value);
   if (!split(key, value, &suffix, &kept))
     return false;
   if (m_suffix_is_row_key)
@@ -214,11 +268,13 @@ bool Index_layout::decode(PandoBytes key, PandoBytes value, uchar *record)
   if (m_is_rows)
     return true;
   PandoBytes suffix;
+  if (!find_tail(&value))
+    return false;
   Reader kept(value);
   if (!split(key, value, &suffix, &kept))
     return false;
   for (uint i= 0; i < part_count(); i++)
-    if (keeps(m_parts[i]) && !is_null[i] && !m_parts[i].column().unpack(&kept, record))
+    if (keeps(i) && !is_null[i] && !m_parts[i].column().unpack(&kept, record))
       return false;
   Reader suffix_reader(suffix);
   for (uint i : m_suffix_parts)
@@ -227,7 +283,7 @@ bool Index_layout::decode(PandoBytes key, PandoBytes value, uchar *record)
     bool null;
     if (!part.decode(&suffix_reader, record, &null))
       return false;
-    if (keeps(part) && !part.column().unpack(&kept, record))
+    if (keeps(part, true) && !part.column().unpack(&kept, record))
       return false;
   }
   return true;

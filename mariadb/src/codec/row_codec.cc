@@ -124,8 +124,19 @@ void Row_codec::encode(Bytes *out, const uchar *record) const
 
 bool Row_codec::decode(PandoBytes key, PandoBytes row, uchar *record)
 {
-  if (m_key_wanted && !m_primary->decode(key, row, record))
+  return (!m_key_wanted || m_primary->decode(key, row, record)) && decode_row(row, record);
+}
+
+/* What follows the row in a value is not looked at. */
+bool Row_codec::decode_entry(Index_layout *layout, PandoBytes key, PandoBytes value, uchar *record)
+{
+  if ((m_key_wanted || layout->has_virtual()) && !layout->decode(key, value, record))
     return false;
+  return decode_row(value, record);
+}
+
+bool Row_codec::decode_row(PandoBytes row, uchar *record)
+{
   Reader reader(row);
   uint64_t version;
   const uchar *nulls;

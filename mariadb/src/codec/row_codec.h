@@ -54,8 +54,11 @@ public:
 
   /* Fills a record from a row. BLOBs point into `row`. False: the bytes are not those of a row. */
   bool decode(PandoBytes key, PandoBytes row, uchar *record);
+  /* The same from an entry of a clustering key. */
+  bool decode_entry(Index_layout *layout, PandoBytes key, PandoBytes value, uchar *record);
 
 private:
+  bool decode_row(PandoBytes row, uchar *record);
   bool agrees(const TABLE *table, const PandoLayout &layout, Index_layout *primary) const;
   void plan_decoding();
   bool decode_with_nulls(const uchar *nulls, Reader *reader, uchar *record) const;

@@ -19,6 +19,14 @@ static bool compares_bytes(CHARSET_INFO *collation)
   return collation->mbmaxlen == 1 || (collation->state & MY_CS_UNICODE);
 }
 
+bool groups_by_filling(const Field *field)
+{
+  if (field->real_type() != MYSQL_TYPE_STRING)
+    return false;
+  const uint state= field->charset()->state;
+  return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
+}
+
 void Text_order::init(CHARSET_INFO *collation)
 {
   m_collation= collation;

@@ -23,7 +23,7 @@
 
    CHAR columns are compared without their filling, also where the collation is NO PAD: that is how the
    server compares them in expressions, so a lookup by key finds what a scan finds. It groups by them with their
-   filling, though, so such keys are not read in order to group (information.cc).
+   filling, though, so such keys are not read in order to group (groups_by_filling).
 
    Weights are handled byte by byte where the space's weight has one byte; else in units of its size,
    which is the size of all weights of that collation. */
@@ -33,6 +33,10 @@
 #include "bytes.h"
 
 namespace pando {
+
+/* Of a CHAR in a NO PAD collation, in which one character may weigh as much as two, the server groups by values with their filling,
+   of different lengths: 'ss' and a sharp s are two groups. To a key, as in expressions, they are equal, and lie there in any order. */
+bool groups_by_filling(const Field *field);
 
 class Text_order
 {

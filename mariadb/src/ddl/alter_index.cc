@@ -36,10 +36,13 @@ struct Recipe_part
   uint32 length;
 };
 
+static const uchar RECIPE_UNIQUE= 1, RECIPE_CLUSTERING= 2;
+
 /* `key` is of the altered table. */
 void pando::make_recipe(const KEY &key, Bytes *recipe)
 {
-  recipe->append_byte(key.flags & HA_NOSAME ? 1 : 0);
+  recipe->append_byte(uchar((key.flags & HA_NOSAME ? RECIPE_UNIQUE : 0) |
+                            (Index_layout::is_clustering(key) ? RECIPE_CLUSTERING : 0)));
   for (uint i= 0; i < key.user_defined_key_parts; i++)
   {
     const KEY_PART_INFO &part= key.key_part[i];
@@ -59,7 +62,9 @@ static bool init_from_recipe(Index_layout *layout, const TABLE *table, PandoByte
   KEY key;
   bzero(&parts, sizeof(parts));
   bzero(static_cast<void *>(&key), sizeof(key));
-  key.flags= recipe.data[0] ? HA_NOSAME : 0;
+  key.flags= recipe.data[0] & RECIPE_UNIQUE ? HA_NOSAME : 0;
+  ha_index_option_struct options= {(recipe.data[0] & RECIPE_CLUSTERING) != 0};
+  key.option_struct= &options;
   key.user_defined_key_parts= count;
   key.key_part= parts;
   for (uint i= 0; i < count; i++)
@@ -172,7 +177,8 @@ bool ha_pando::prepare_index_change(TABLE *altered, Alter_inplace_info *info)
     context->added.push_back(&key);
     recipes.emplace_back();
     make_recipe(key, &recipes.back());
-    indexes.push_back(PandoNewIndex{place.name, recipes.back().view(), uint8_t(key.flags & HA_NOSAME ? 1 : 0)});
+    indexes.push_back(PandoNewIndex{place.name, recipes.back().view(), uint8_t(key.flags & HA_NOSAME ? 1 : 0),
+                                    Index_layout::clustering_of(altered, &key)});
   }
   if (indexes.empty())
     return false;
@@ -305,7 +311,7 @@ int ha_pando::scan_with(PandoCursor *cursor, PandoTxn *reader, Alter_context *co
         key.clear();
         value.clear();
         const bool alone= layouts[i].encode_key(&key, record, row_key);
-        layouts[i].encode_value(&value, record, row_key, alone);
+        layouts[i].encode_value(&value, record, row_key, m_entry_value, alone);
         pando_build_add(context->build, i, key.view(), value.view());
       }
     }

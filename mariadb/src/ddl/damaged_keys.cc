@@ -97,7 +97,8 @@ int ha_pando::rebuild_keys(THD *thd)
     context.added.push_back(&key);
     recipes.emplace_back();
     make_recipe(key, &recipes.back());
-    indexes.push_back(PandoNewIndex{place.name, recipes.back().view(), uint8_t(key.flags & HA_NOSAME ? 1 : 0)});
+    indexes.push_back(PandoNewIndex{place.name, recipes.back().view(), uint8_t(key.flags & HA_NOSAME ? 1 : 0),
+                                    Index_layout::clustering_of(table, &key)});
   }
   close_scan();
   const char *old_stage= thd_proc_info(thd, "Repair by sorting");

@@ -17,6 +17,12 @@ ha_create_table_option table_options[]=
   HA_TOPTION_END
 };
 
+ha_create_table_option index_options[]=
+{
+  HA_IOPTION_BOOL("CLUSTERING", clustering, 0),
+  HA_IOPTION_END
+};
+
 } // namespace pando
 
 /* Tables are below the data directory; who asked for another place is told. */
@@ -37,7 +43,8 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   std::vector<PandoIndexSpec> indexes;
   for (uint i= 0; i < share->keys; i++)
     if (i != share->primary_key)
-      indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i]))});
+      indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i])),
+                         Index_layout::clustering_of(form, &form->key_info[i])});
 
   const ha_table_option_struct *options= info->option_struct;
   PandoTableSpec spec= {};

@@ -1,5 +1,6 @@
 #include "definition.h"
 #include "plugin.h"
+#include "index_layout.h"
 #include "datadict.h"
 #include "unireg.h"
 #include <string>
@@ -46,6 +47,8 @@ void Definition::describe_key(const TABLE *table, const KEY &key)
   append_number(uint64_t(&key - table->key_info) == table->s->primary_key);
   append_number(key.flags & HA_NOSAME);
   append_number(key.algorithm == HA_KEY_ALG_LONG_HASH);
+  if (Index_layout::is_clustering(key))
+    append_text("clustering", 10);
   append_number(key.user_defined_key_parts);
   for (uint i= 0; i < key.user_defined_key_parts; i++)
   {

@@ -1,4 +1,5 @@
 #include "foreign_key.h"
+#include "definition.h"
 #include "ha_pando.h"
 #include "reports.h"
 #include "related_table.h"
@@ -98,7 +99,11 @@ Table_names::Table_names(const std::string &path)
   const std::string folder= slash == std::string::npos ? std::string() : path.substr(0, slash);
   const std::string file= slash == std::string::npos ? path : path.substr(slash + 1);
   database[filename_to_tablename(folder.c_str(), database, sizeof(database))]= 0;
-  table[filename_to_tablename(file.c_str(), table, sizeof(table), true)]= 0;
+  /* The server does not encode its own names. */
+  if (is_interim_name(file.c_str()))
+    strmake_buf(table, file.c_str());
+  else
+    table[filename_to_tablename(file.c_str(), table, sizeof(table), true)]= 0;
 }
 
 bool same_name(const std::string &a, const std::string &b)
@@ -241,10 +246,20 @@ static enum_fk_option option_of(Action action)
   return FK_OPTION_RESTRICT;
 }
 
-/* As the server wants them; `parent_key`: the parent's key that the constraint uses, if it is known. `table` is the parent
-   or the child. */
-static void add_information(THD *thd, const Foreign_key_definition &key, const char *parent_key, const TABLE *table,
-                            bool is_parent, List<FOREIGN_KEY_INFO> *list)
+static void note_nullable(THD *thd, const TABLE *table, const std::vector<std::string> &columns, bool is_parent,
+                          FOREIGN_KEY_INFO *info)
+{
+  for (uint i= 0; i < columns.size(); i++)
+  {
+    const Field *field= find_field(table, columns[i]);
+    if (field && field->real_maybe_null())
+      info->set_nullable(thd, is_parent, i, uint(columns.size()));
+  }
+}
+
+/* As the server wants them. `table` is the parent or the child. */
+static void add_information(THD *thd, const Foreign_key_definition &key, const TABLE *table, bool is_parent,
+                            List<FOREIGN_KEY_INFO> *list)
 {
   FOREIGN_KEY_INFO info;
   const Table_names child(key.child), parent(key.parent);
@@ -255,17 +270,20 @@ static void add_information(THD *thd, const Foreign_key_definition &key, const c
   info.referenced_table= lex_string(thd, parent.table);
   info.update_method= option_of(key.on_update);
   info.delete_method= option_of(key.on_delete);
-  info.referenced_key_name= parent_key ? lex_string(thd, parent_key) : nullptr;
+  info.referenced_key_name= nullptr;
   for (const std::string &column : key.columns)
     info.foreign_fields.push_back(lex_string(thd, column.c_str()), thd->mem_root);
   for (const std::string &column : key.parent_columns)
     info.referenced_fields.push_back(lex_string(thd, column.c_str()), thd->mem_root);
-  const std::vector<std::string> &own= is_parent ? key.parent_columns : key.columns;
-  for (uint i= 0; i < own.size(); i++)
+  note_nullable(thd, table, is_parent ? key.parent_columns : key.columns, is_parent, &info);
+  Taken_table other(thd, is_parent ? key.child : key.parent);
+  if (other)
   {
-    const Field *field= find_field(table, own[i]);
-    if (field && field->real_maybe_null())
-      info.set_nullable(thd, is_parent, i, uint(own.size()));
+    note_nullable(thd, other->table(), is_parent ? key.columns : key.parent_columns, !is_parent, &info);
+    const TABLE *parent_table= is_parent ? table : other->table();
+    const uint index= find_key(parent_table, key.parent_columns);
+    if (index != MAX_KEY)
+      info.referenced_key_name= lex_string(thd, parent_table->key_info[index].name.str);
   }
   list->push_back(static_cast<FOREIGN_KEY_INFO *>(thd_memdup(thd, &info, sizeof(info))), thd->mem_root);
 }
@@ -273,17 +291,14 @@ static void add_information(THD *thd, const Foreign_key_definition &key, const c
 int ha_pando::get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list)
 {
   for (const Foreign_key_definition &key : constraints_of(m_name.c_str()))
-  {
-    const std::string parent_key= parent_key_of(thd, key);
-    add_information(thd, key, parent_key.empty() ? nullptr : parent_key.c_str(), table, false, list);
-  }
+    add_information(thd, key, table, false, list);
   return 0;
 }
 
 int ha_pando::get_parent_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list)
 {
   for (const Foreign_key_definition &key : references_to(m_name.c_str()))
-    add_information(thd, key, nullptr, table, true, list);
+    add_information(thd, key, table, true, list);
   return 0;
 }
 

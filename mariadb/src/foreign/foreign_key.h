@@ -24,7 +24,6 @@ struct Foreign_key_definition
   std::vector<std::string> columns, parent_columns;
   Action on_delete= PANDO_REFERENTIAL_ACTION_RESTRICT;
   Action on_update= PANDO_REFERENTIAL_ACTION_RESTRICT;
-  bool is_new= false; /* by the statement that defines it */
 
   bool is_to_itself() const { return child == parent; }
 };

@@ -9,24 +9,30 @@
 #include "related_table.h"
 #include "ha_pando.h"
 #include "alter.h"
+#include "sql_show.h"
 
 namespace pando {
 
 /* --- reasons --- */
 
-static int refused(THD *thd, const char *table, const Foreign_key_definition &key, const char *format, ...)
-  ATTRIBUTE_FORMAT(printf, 4, 5);
+/* What an ALTER in place tells instead of error 150. */
+enum class Reason : uint8_t { OTHER, NO_CHILD_INDEX, NO_PARENT_INDEX, NO_PARENT, NOT_NULL };
+static thread_local Reason last_reason;
 
-static int refused(THD *thd, const char *table, const Foreign_key_definition &key, const char *format, ...)
+static int refused(THD *thd, Reason reason, const char *table, const Foreign_key_definition &key, const char *format, ...)
+  ATTRIBUTE_FORMAT(printf, 5, 6);
+
+static int refused(THD *thd, Reason reason, const char *table, const Foreign_key_definition &key, const char *format, ...)
 {
-  char reason[1024], whole[2048];
+  last_reason= reason;
+  char why[1024], whole[2048];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(reason, sizeof(reason), format, arguments);
+  vsnprintf(why, sizeof(why), format, arguments);
   va_end(arguments);
   String constraint;
   append_constraint(thd, key, &constraint);
-  snprintf(whole, sizeof(whole), "Table `%s` cannot have %s. %s", table, constraint.c_ptr_safe(), reason);
+  snprintf(whole, sizeof(whole), "Table `%s` cannot have %s. %s", table, constraint.c_ptr_safe(), why);
   push_warning(thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_CANNOT_ADD_FOREIGN, whole);
   note_foreign_key_error(thd, whole);
   return HA_ERR_CANNOT_ADD_FOREIGN;
@@ -59,38 +65,46 @@ static bool is_same_type(const Field *a, const Field *b)
          : a->result_type() == INT_RESULT || a->real_type() == MYSQL_TYPE_ENUM || a->real_type() == MYSQL_TYPE_SET;
 }
 
+static bool sets_null(const Foreign_key_definition &key)
+{
+  return key.on_delete == PANDO_REFERENTIAL_ACTION_SET_NULL || key.on_update == PANDO_REFERENTIAL_ACTION_SET_NULL;
+}
+
 /* Whether the child has what the constraint needs. */
 static int check_child(THD *thd, const TABLE *child, const Foreign_key_definition &key)
 {
   const char *name= child->s->table_name.str;
+  if (child->versioned())
+    return refused(thd, Reason::OTHER, name, key, "Tables with system versioning cannot have foreign keys.");
   for (const std::string &column : key.columns)
   {
     const Field *field= find_field(child, column);
     if (!field)
-      return refused(thd, name, key, "It has no column `%s`.", column.c_str());
-    if ((key.on_delete == PANDO_REFERENTIAL_ACTION_SET_NULL || key.on_update == PANDO_REFERENTIAL_ACTION_SET_NULL) &&
-        !field->real_maybe_null())
-      return refused(thd, name, key, "SET NULL is defined, but column `%s` is NOT NULL.", column.c_str());
+      return refused(thd, Reason::OTHER, name, key, "It has no column `%s`.", column.c_str());
+    if (sets_null(key) && !field->real_maybe_null())
+      return refused(thd, Reason::NOT_NULL, name, key, "SET NULL is defined, but column `%s` is NOT NULL.", column.c_str());
   }
   if (find_key(child, key.columns) == MAX_KEY)
-    return refused(thd, name, key, "There is no index in the table where its columns appear as the first columns.");
+    return refused(thd, Reason::NO_CHILD_INDEX, name, key, "There is no index in the table where its columns appear as the first columns.");
   return 0;
 }
 
 static int check_parent(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
 {
   const char *name= child->s->table_name.str;
+  if (parent->versioned())
+    return refused(thd, Reason::OTHER, name, key, "Tables with system versioning cannot be referenced.");
   for (size_t i= 0; i < key.columns.size(); i++)
   {
     const Field *field= find_field(parent, key.parent_columns[i]);
     if (!field)
-      return refused(thd, name, key, "The referenced table has no column `%s`.", key.parent_columns[i].c_str());
+      return refused(thd, Reason::OTHER, name, key, "The referenced table has no column `%s`.", key.parent_columns[i].c_str());
     if (!is_same_type(find_field(child, key.columns[i]), field))
-      return refused(thd, name, key, "Column `%s` and referenced column `%s` differ in type or collation.",
+      return refused(thd, Reason::OTHER, name, key, "Column `%s` and referenced column `%s` differ in type or collation.",
                      key.columns[i].c_str(), key.parent_columns[i].c_str());
   }
   if (find_key(parent, key.parent_columns) == MAX_KEY)
-    return refused(thd, name, key,
+    return refused(thd, Reason::NO_PARENT_INDEX, name, key,
                    "There is no index in the referenced table where the referenced columns appear as the first columns.");
   return 0;
 }
@@ -106,11 +120,11 @@ static int check_constraint(THD *thd, const TABLE *child, const Foreign_key_defi
   if (parent)
     return check_parent(thd, child, parent->table(), key);
   if (pando_table_exists(db, text(key.parent.c_str())))
-    return refused(thd, child->s->table_name.str, key, "The referenced table cannot be opened.");
+    return refused(thd, Reason::OTHER, child->s->table_name.str, key, "The referenced table cannot be opened.");
   /* With foreign_key_checks=0 it may come later. */
   if (!foreign_keys_are_checked(thd))
     return 0;
-  return refused(thd, child->s->table_name.str, key, "The referenced table is not there, is partitioned, or is not of "
+  return refused(thd, Reason::NO_PARENT, child->s->table_name.str, key, "The referenced table is not there, is partitioned, or is not of "
                                                      "engine PANDO.");
 }
 
@@ -169,10 +183,12 @@ public:
     m_number= old_path.empty() ? 0 : highest_number(constraints_of(old_path.c_str()), m_prefix);
   }
 
+  const Foreign_key_definition &last() const { return m_last; }
+
   int add(const Foreign_key &key, Foreign_key_list *list)
   {
-    Foreign_key_definition definition;
-    definition.is_new= true;
+    m_last= Foreign_key_definition();
+    Foreign_key_definition &definition= m_last;
     definition.child= m_new_path;
     definition.parent= parent_path(key, m_table->s->db.str);
     List_iterator_fast<Key_part_spec> own(const_cast<Foreign_key &>(key).columns);
@@ -195,10 +211,10 @@ public:
     if (is_taken(definition.name, *list))
       return HA_ERR_FOUND_DUPP_KEY;
     if (key.delete_opt == FK_OPTION_SET_DEFAULT || key.update_opt == FK_OPTION_SET_DEFAULT)
-      return refused(m_thd, m_table->s->table_name.str, definition, "SET DEFAULT is not supported.");
+      return refused(m_thd, Reason::OTHER, m_table->s->table_name.str, definition, "SET DEFAULT is not supported.");
     if (int error= check_constraint(m_thd, m_table, definition, m_new_path))
       return error;
-    list->push_back(std::move(definition));
+    list->push_back(definition);
     return 0;
   }
 
@@ -215,6 +231,7 @@ private:
   THD *m_thd;
   const TABLE *m_table;
   std::string m_old_path, m_new_path, m_prefix;
+  Foreign_key_definition m_last;
   uint m_number;
 };
 
@@ -272,18 +289,99 @@ static bool needs_index(const TABLE *old_table, const TABLE *table, std::vector<
   return true;
 }
 
+/* The first of these columns, by its old name, that the table does not have any more. */
+static const char *missing_column(const TABLE *table, const std::vector<std::string> &columns,
+                                  const std::vector<std::string> &renamed)
+{
+  std::vector<std::string> now= columns;
+  follow_columns(&now, renamed);
+  for (size_t i= 0; i < now.size(); i++)
+    if (!find_field(table, now[i]))
+      return columns[i].c_str();
+  return nullptr;
+}
+
+/* Whether system versioning is added to a table with constraints. */
+static int check_versioning(THD *thd, const TABLE *table, const std::string &path, const Foreign_key_list &list)
+{
+  if (!table->versioned())
+    return 0;
+  const Foreign_key_list references= references_to(path.c_str());
+  if (list.empty() && references.empty())
+    return 0;
+  return refused(thd, Reason::OTHER, table->s->table_name.str, list.empty() ? references[0] : list[0],
+                 "Tables with system versioning cannot have foreign keys, nor be referenced.");
+}
+
+/* The first of these columns, by its old name, whose values are others then. */
+static const char *changed_column(const TABLE *old_table, const TABLE *table, const std::vector<std::string> &columns,
+                                  const std::vector<std::string> &renamed)
+{
+  std::vector<std::string> now= columns;
+  follow_columns(&now, renamed);
+  for (size_t i= 0; i < now.size(); i++)
+  {
+    const Field *before= find_field(old_table, columns[i]), *after= find_field(table, now[i]);
+    if (before && after && !is_same_type(before, after))
+      return columns[i].c_str();
+  }
+  return nullptr;
+}
+
+static const char *not_null_column(const TABLE *table, const std::vector<std::string> &columns,
+                                   const std::vector<std::string> &renamed)
+{
+  std::vector<std::string> now= columns;
+  follow_columns(&now, renamed);
+  for (size_t i= 0; i < now.size(); i++)
+    if (!find_field(table, now[i])->real_maybe_null())
+      return columns[i].c_str();
+  return nullptr;
+}
+
 /* Whether the altered table still has the keys that its constraints need, and those in which it is the parent. True: not, which has
    been reported. */
 static bool lacks_index(THD *thd, const std::string &path, const TABLE *old_table, const TABLE *table,
                         Alter_info *alter, const std::vector<std::string> &renamed)
 {
   for (const Foreign_key_definition &key : constraints_of(path.c_str()))
-    if (!is_dropped(alter, key.name) && needs_index(old_table, table, key.columns, renamed))
+  {
+    if (is_dropped(alter, key.name))
+      continue;
+    if (const char *column= missing_column(table, key.columns, renamed))
+      return my_error(ER_FK_COLUMN_CANNOT_DROP, MYF(0), column, key.name.c_str()), true;
+    if (const char *column= sets_null(key) ? not_null_column(table, key.columns, renamed) : nullptr)
+      return my_error(ER_FK_COLUMN_NOT_NULL, MYF(0), column, key.name.c_str()), true;
+    if (foreign_keys_are_checked(thd))
+      if (const char *column= changed_column(old_table, table, key.columns, renamed))
+        return my_error(ER_FK_COLUMN_CANNOT_CHANGE, MYF(0), column, key.name.c_str()), true;
+    if (foreign_keys_are_checked(thd) && needs_index(old_table, table, key.columns, renamed))
       return true;
+  }
   for (const Foreign_key_definition &key : references_to(path.c_str()))
-    if (!(key.is_to_itself() && is_dropped(alter, key.name)) && foreign_keys_are_checked(thd) &&
-        needs_index(old_table, table, key.parent_columns, renamed))
+  {
+    if (key.is_to_itself() && is_dropped(alter, key.name))
+      continue;
+    if (const char *column= missing_column(table, key.parent_columns, renamed))
+    {
+      const Table_names child(key.child);
+      String name;
+      append_identifier(thd, &name, child.database, strlen(child.database));
+      name.append('.');
+      append_identifier(thd, &name, child.table, strlen(child.table));
+      return my_error(ER_FK_COLUMN_CANNOT_DROP_CHILD, MYF(0), column, key.name.c_str(), name.c_ptr_safe()), true;
+    }
+    if (!foreign_keys_are_checked(thd))
+      continue;
+    if (const char *column= changed_column(old_table, table, key.parent_columns, renamed))
+    {
+      const Table_names child(key.child);
+      const std::string name= std::string(child.database) + "." + child.table;
+      return my_error(ER_FK_COLUMN_CANNOT_CHANGE_CHILD, MYF(0), column, key.name.c_str(), name.c_str()), true;
+    }
+    if (needs_index(old_table, table, key.parent_columns, renamed))
       return true;
+  }
   return false;
 }
 
@@ -332,7 +430,7 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
   if (source)
   {
     if (alter && lacks_index(thd, old_path, source, form, alter, {}))
-      return HA_ERR_DROP_INDEX_FK;
+      return HA_ERR_CANNOT_ADD_FOREIGN;
     for (Foreign_key_definition &key : constraints_of(old_path.c_str()))
       if (!alter || !is_dropped(alter, key.name))
         list->push_back(std::move(key));
@@ -343,6 +441,8 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
     if (int error= add_new(&additions, alter, list))
       return error;
   }
+  if (int error= check_versioning(thd, form, source ? old_path : itself, *list))
+    return error;
   /* Children may have been first, with foreign_key_checks=0. */
   if (!source && foreign_keys_are_checked(thd))
     for (const Foreign_key_definition &key : references_to(path))
@@ -353,6 +453,25 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
           return error;
     }
   return 0;
+}
+
+/* Of an ALTER in place, with InnoDB's errors. */
+static void report_refusal(int error, const char *table, const Foreign_key_definition &key)
+{
+  const Table_names parent(key.parent);
+  if (error == HA_ERR_FOUND_DUPP_KEY)
+    return my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", key.name.c_str());
+  if (error != HA_ERR_CANNOT_ADD_FOREIGN)
+    return;
+  switch (last_reason)
+  {
+  case Reason::NO_CHILD_INDEX:  return my_error(ER_FK_NO_INDEX_CHILD, MYF(0), key.name.c_str(), table);
+  case Reason::NO_PARENT_INDEX: return my_error(ER_FK_NO_INDEX_PARENT, MYF(0), key.name.c_str(), parent.table);
+  case Reason::NO_PARENT:       return my_error(ER_FK_CANNOT_OPEN_PARENT, MYF(0), parent.table);
+  case Reason::NOT_NULL:        return my_error(ER_FK_INCORRECT_OPTION, MYF(0), table, key.name.c_str());
+  case Reason::OTHER:           break;
+  }
+  my_error(ER_CANNOT_ADD_FOREIGN, MYF(0), table);
 }
 
 bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABLE *altered, Alter_info *alter,
@@ -368,11 +487,11 @@ bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABL
       list->push_back(std::move(key));
     }
   Additions additions(thd, altered, itself, itself);
-  const int error= add_new(&additions, alter, list);
-  if (error == HA_ERR_FOUND_DUPP_KEY)
-    my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", "");
-  else if (error)
-    my_error(ER_CANNOT_ADD_FOREIGN, MYF(0), old_table->s->table_name.str);
+  int error= add_new(&additions, alter, list);
+  if (!error)
+    error= check_versioning(thd, altered, itself, *list);
+  if (error)
+    report_refusal(error, old_table->s->table_name.str, additions.last());
   return error;
 }
 

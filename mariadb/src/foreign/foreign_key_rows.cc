@@ -8,8 +8,9 @@
    brought about (a mark in the transaction); the statement may go on, as with IGNORE.
 
    Who waits for whom. The parent is looked up before the child's row is written: so a child that waits for somebody who
-   deletes the parent has nothing yet that that one would have to wait for. Of two errors that a row has, the duplicate key is
-   told first, as in InnoDB: a row without a parent is written for that, and undone.
+   deletes the parent has nothing yet that that one would have to wait for. Of two errors that a new row has, InnoDB tells the one of
+   the key that comes first, and REPLACE and ON DUPLICATE KEY UPDATE depend on that: a row without a parent is written to see whether a
+   duplicate comes first, and undone.
 
    Values go from one side to the other as values of columns; then the other side's own key makes bytes of them. So
    descending keys, columns that may be NULL on one side only, and texts of different lengths need nothing of their own. */
@@ -17,6 +18,7 @@
 #include "related_table.h"
 #include "ha_pando.h"
 #include "definition.h"
+#include <algorithm>
 
 namespace pando {
 
@@ -46,10 +48,14 @@ void Foreign_keys::load(Foreign_key_list list, bool as_child, std::vector<Constr
       is_usable= is_usable && field;
       constraint.own.push_back(field);
     }
+    if (as_child)
+      constraint.own_index= first_key(m_file->table, constraint.definition.columns);
     /* Columns of a parent that was made later, with foreign_key_checks=0. */
     if (is_usable)
       constraints->push_back(std::move(constraint));
   }
+  std::stable_sort(constraints->begin(), constraints->end(),
+                   [](const Constraint &a, const Constraint &b) { return a.own_index < b.own_index; });
 }
 
 void Foreign_keys::refresh()
@@ -311,11 +317,23 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
     return 0;
   if (changes)
     return cascade_to_rows(constraint, probe, new_record, own, action);
+  /* As InnoDB: a row that is its own child cannot go. */
+  if (definition.is_to_itself() && is_own_child(constraint, old_record, probe))
+    return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
   bool found;
   if (int error= constraint->other->file()->find_related(constraint->index, probe.view(), constraint->is_whole_key,
                                                          ha_pando::Lock::SHARED, &found))
     return error;
   return found ? refuse(HA_ERR_ROW_IS_REFERENCED, *constraint) : 0;
+}
+
+/* `probe` has the values of its parent's columns. */
+bool Foreign_keys::is_own_child(Constraint *constraint, const uchar *record, const Bytes &probe)
+{
+  std::vector<Field *> own;
+  for (const std::string &name : constraint->definition.columns)
+    own.push_back(find_field(m_file->table, name));
+  return !has_null(own, record) && encode_probe(constraint, own, record, &m_own_probe) && m_own_probe == probe;
 }
 
 /* An update that would come back to a table which an update in the same chain is changing. */
@@ -327,13 +345,23 @@ bool Foreign_keys::would_go_round(const Constraint &constraint, const Cascade &o
   return false;
 }
 
+/* The query cache knows the tables of statements only. */
+static void forget_cached_queries(THD *thd, const std::string &path)
+{
+  const Table_names names(path);
+  char key[2 * (NAME_LEN + 1)];
+  const char *end= strmov(strmov(key, names.database) + 1, names.table) + 1;
+  mysql_query_cache_invalidate4(thd, key, unsigned(end - key), true);
+}
+
 int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, const uchar *new_record,
                                   const Cascade &own, Action action)
 {
   THD *thd= m_file->ha_thd();
   ha_pando *child= constraint->other->file();
+  const Foreign_key_definition &definition= constraint->definition;
   const bool is_update= new_record || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
-  const Cascade cascade= {&own, &constraint->definition.child, is_update, &constraint->definition, own.depth + 1};
+  const Cascade cascade= {&own, &definition.child, is_update, &definition, own.depth + 1};
   bool found;
   if (int error= child->find_related(constraint->index, probe.view(), constraint->is_whole_key,
                                         ha_pando::Lock::EXCLUSIVE, &found))
@@ -346,6 +374,7 @@ int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, co
     return HA_ERR_FK_DEPTH_EXCEEDED;
   if (int error= child->m_foreign.begin(thd))
     return error;
+  forget_cached_queries(thd, definition.child);
   while (found)
   {
     if (is_to_end(thd))
@@ -426,7 +455,9 @@ int Foreign_keys::insert(const uchar *record)
   if (!error)
     pando_txn_rollback_to(txn, mark);
   pando_txn_release_mark(txn, mark);
-  return error ? error : refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
+  if (error && !(error == HA_ERR_FOUND_DUPP_KEY && m_file->duplicate_index() >= violated->own_index))
+    return error;
+  return refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
 }
 
 int Foreign_keys::update(const uchar *old_record, const uchar *new_record, const Cascade *cascade)
@@ -478,6 +509,9 @@ int Foreign_keys::verify(THD *thd, Foreign_key_list added)
   m_path= catalog_path(m_file->m_name.c_str());
   load(std::move(added), true, &m_as_child);
   m_is_verifying= true;
+  const ha_pando::Lock lock= m_file->m_lock;
+  m_file->m_lock= ha_pando::Lock::NONE;
+  m_file->m_read_latest= true;
   TABLE *table= m_file->table;
   table->use_all_columns();
   uchar *record= table->record[0];
@@ -493,7 +527,10 @@ int Foreign_keys::verify(THD *thd, Foreign_key_list added)
       error= refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
   }
   m_file->rnd_end();
+  m_file->close_scan();
   end();
+  m_file->m_lock= lock;
+  m_file->m_read_latest= false;
   m_is_verifying= false;
   m_version= 0;
   return error == HA_ERR_END_OF_FILE ? 0 : error;

@@ -54,6 +54,7 @@ private:
   {
     Foreign_key_definition definition;
     std::vector<Field *> own;
+    uint own_index= MAX_KEY; /* of a child: the first key that serves; errors come in the order of keys */
     /* The other side, once it was needed in this statement. */
     Related_table *other= nullptr;
     bool is_missing= false;
@@ -72,6 +73,7 @@ private:
                     Constraint **violated);
   int has_parent(Constraint *constraint, const uchar *record, bool *found);
   bool is_own_parent(Constraint *constraint, const uchar *record);
+  bool is_own_child(Constraint *constraint, const uchar *record, const Bytes &probe);
 
   bool concerns_children(const uchar *old_record, const uchar *new_record) const;
   int change_children(const uchar *old_record, const uchar *new_record, const Cascade &own);

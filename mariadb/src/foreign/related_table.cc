@@ -173,30 +173,24 @@ static bool begins_with(const TABLE *table, const KEY &key, const std::vector<st
   return true;
 }
 
-/* Unique ones of just these columns come first: their values are got by their keys. */
-uint find_key(const TABLE *table, const std::vector<std::string> &columns, uint except)
+uint first_key(const TABLE *table, const std::vector<std::string> &columns)
 {
-  uint found= MAX_KEY;
+  uint index= 0;
+  while (index < table->s->keys && !begins_with(table, table->key_info[index], columns))
+    index++;
+  return index < table->s->keys ? index : MAX_KEY;
+}
+
+/* Values of unique ones are got by their keys. */
+uint find_key(const TABLE *table, const std::vector<std::string> &columns)
+{
   for (uint i= 0; i < table->s->keys; i++)
   {
     const KEY &key= table->key_info[i];
-    if (i == except || !begins_with(table, key, columns))
-      continue;
-    if ((key.flags & HA_NOSAME) && key.user_defined_key_parts == columns.size())
+    if ((key.flags & HA_NOSAME) && key.user_defined_key_parts == columns.size() && begins_with(table, key, columns))
       return i;
-    if (found == MAX_KEY)
-      found= i;
   }
-  return found;
-}
-
-std::string parent_key_of(THD *thd, const Foreign_key_definition &key)
-{
-  Taken_table parent(thd, key.parent);
-  if (!parent)
-    return std::string();
-  const uint index= find_key(parent->table(), key.parent_columns);
-  return index == MAX_KEY ? std::string() : parent->table()->key_info[index].name.str;
+  return first_key(table, columns);
 }
 
 } // namespace pando

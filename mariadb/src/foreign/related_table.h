@@ -68,12 +68,10 @@ private:
 bool lock_metadata(THD *thd, const std::string &path, enum_mdl_type type);
 
 Field *find_field(const TABLE *table, const std::string &name);
-/* A key that begins with these columns, in this order, and can be searched for their values; MAX_KEY: there is none. `except`: a
-   key that does not count. */
-uint find_key(const TABLE *table, const std::vector<std::string> &columns, uint except= MAX_KEY);
-
-/* The name of the key of the parent that a constraint uses; empty: none. */
-std::string parent_key_of(THD *thd, const Foreign_key_definition &key);
+/* A key that begins with these columns, in this order, and can be searched for their values; MAX_KEY: there is none. One that is
+   unique and has no others comes before the first. */
+uint find_key(const TABLE *table, const std::vector<std::string> &columns);
+uint first_key(const TABLE *table, const std::vector<std::string> &columns);
 
 } // namespace pando
 

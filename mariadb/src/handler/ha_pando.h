@@ -21,6 +21,7 @@ struct ha_table_option_struct
 
 namespace pando {
 extern ha_create_table_option table_options[];
+extern ha_create_table_option index_options[];
 class Alter_context;
 class Translator;
 class Select_translator;
@@ -102,6 +103,7 @@ public:
   double scan_time() override;
   /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
   const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
+  double keyread_time(uint index, uint ranges, ha_rows rows) override;
   double read_time(uint index, uint ranges, ha_rows rows) override;
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
@@ -208,6 +210,7 @@ private:
   int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
+  int entry_has_row(pando::Index_layout &layout, bool *has_row);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
   int get_row(PandoBytes row_key, uchar *record, bool *absent, bool *skipped= nullptr);
@@ -292,6 +295,7 @@ private:
   int open_building();
   int open_defined(const char *name);
   int fill_indexes(pando::Alter_context *context);
+  int check_clustering();
   int scan_for_indexes(pando::Alter_context *context);
   int scan_with(PandoCursor *cursor, PandoTxn *reader, pando::Alter_context *context,
                 std::vector<pando::Index_layout> &layouts);
@@ -305,6 +309,9 @@ private:
   int rebuild_keys(THD *thd);
 
   /* --- information.cc --- */
+  bool reads_key_alone(uint index) const;
+  void mark_covering_keys();
+  void refuse_jumps();
   int get_figures(uint flag, ha_rows *rows);
   void set_rec_per_key(ha_rows rows, bool anew);
   void guess_rec_per_key(uint index, ha_rows rows);
@@ -384,6 +391,7 @@ private:
   pando::Foreign_keys m_foreign{this};
 
   uint64_t m_raw_bytes= 0;
+  bool m_has_clustering_keys= false;
   ha_rows m_rows_of_keys= HA_POS_ERROR; /* when rec_per_key was set; HA_POS_ERROR: not yet */
   int m_last_error= 0;
   String m_last_error_text;

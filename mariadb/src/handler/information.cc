@@ -1,6 +1,7 @@
 /* Statistics, costs, CHECK, ANALYZE and OPTIMIZE, and what the engine can do. */
 #include "counted_call.h"
 #include "ha_pando.h"
+#include "sql_select.h"
 
 using namespace pando;
 
@@ -43,16 +44,11 @@ static bool has_prefix_part(const KEY *key)
   return false;
 }
 
-/* Of a CHAR in a NO PAD collation, in which one character may weigh as much as two, the server groups by values with
-   their filling, of different lengths: 'ss' and a sharp s are two groups. To a key, as in expressions, they are equal
-   (text_order.h), and lie there in any order. */
-static bool groups_by_filling(const KEY &key, uint part)
+/* Whether the server may group by this part of a key otherwise than the key does. */
+static bool groups_otherwise(const KEY &key, uint part)
 {
   const Field *field= part < key.ext_key_parts ? key.key_part[part].field : nullptr;
-  if (!field || field->real_type() != MYSQL_TYPE_STRING)
-    return false;
-  const uint state= field->charset()->state;
-  return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
+  return field && groups_by_filling(field);
 }
 
 /* Whether a key has only the beginning of a virtual column. Where the server reads a key alone it computes no virtual
@@ -74,15 +70,92 @@ ulong ha_pando::index_flags(uint index, uint part, bool all_parts) const
   ulong flags= HA_READ_NEXT | HA_READ_PREV | HA_READ_ORDER | HA_READ_RANGE | HA_KEYREAD_ONLY;
   /* Then the server does not sort and group by reading the key, nor by jumping in it from group to group, which it
      does only in keys that it can read alone. `all_parts`: not for SHOW INDEX, which tells that the key is sorted. */
-  if (groups_by_filling(table_share->key_info[index], part))
+  if (groups_otherwise(table_share->key_info[index], part))
     flags&= ~ulong(all_parts ? HA_KEYREAD_ONLY | HA_READ_ORDER : HA_KEYREAD_ONLY);
   if (has_virtual_prefix(table_share, table_share->key_info[index]))
     flags&= ~ulong(HA_KEYREAD_ONLY);
+  /* A condition on a key's columns would be on any column, and needs the row. Reading the key alone, the server forgets which columns it
+     wants, unless the key is clustered; when it makes a plan, a clustered key that is not the primary one would be taken for that (by index
+     merges), and this one is what it is: a key that covers all columns (see mark_covering_keys). */
+  if (Index_layout::is_clustering(table_share->key_info[index]) && index != table_share->primary_key)
+    return reads_key_alone(index) ? flags | HA_CLUSTERED_INDEX : flags;
+  if (index == table_share->primary_key && reads_key_alone(index))
+    return flags | HA_CLUSTERED_INDEX;
   /* Of a clustered key the server expects the columns in every read of a key, to see whether a row is
      within a range of it; entries do not have what the primary key has only the beginning of. */
   if (index == table_share->primary_key)
     return has_prefix_part(&table_share->key_info[index]) ? flags : flags | HA_CLUSTERED_INDEX;
   return flags | HA_DO_INDEX_COND_PUSHDOWN;
+}
+
+/* Of a partitioned table the whole one's handler knows. */
+bool ha_pando::reads_key_alone(uint index) const
+{
+  const handler *whole= table && table->file ? table->file : this;
+  return whole->keyread == index;
+}
+
+/* The server takes a key for covering if each column of the query is said to be part of it. All stored ones are, of a clustering key, but
+   not those of which the key has the beginning: of them the server would think that the key has all. And of the primary key, so
+   that who wants all rows is not offered clustering keys alone. */
+void ha_pando::mark_covering_keys()
+{
+  m_has_clustering_keys= false;
+  for (uint index= 0; index < table_share->keys; index++)
+    m_has_clustering_keys= m_has_clustering_keys || m_layouts[index].is_clustering();
+  for (uint index= 0; m_has_clustering_keys && index < table_share->keys; index++)
+  {
+    const Index_layout &layout= m_layouts[index];
+    if (!layout.is_clustering() && !layout.is_rows())
+      continue;
+    for (Field **field= table->field; *field; field++)
+    {
+      bool is_whole= (*field)->stored_in_db();
+      for (uint i= 0; i < layout.part_count() && is_whole; i++)
+        is_whole= layout.part(i).column().index() != (*field)->field_index || !layout.part(i).is_prefix();
+      if (is_whole)
+        (*field)->part_of_key.set_bit(index);
+    }
+  }
+}
+
+/* Whether the server may think of jumping from group to group in a key: of one table, without sums. */
+static bool may_jump(SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  if (!join || select->leaf_tables.elements != 1)
+    return false;
+  for (Item_sum **function= join->sum_funcs; function && *function; function++)
+    switch ((*function)->sum_func())
+    {
+    case Item_sum::MIN_FUNC:
+    case Item_sum::MAX_FUNC:
+    case Item_sum::COUNT_DISTINCT_FUNC:
+    case Item_sum::SUM_DISTINCT_FUNC:
+    case Item_sum::AVG_DISTINCT_FUNC:
+      break;
+    default:
+      return false;
+    }
+  return true;
+}
+
+/* Jumping from group to group, the server takes the first row of each that a range of the key has: it relies on a key that covers a query
+   having all its columns as parts, and does not look at conditions on others. */
+void ha_pando::refuse_jumps()
+{
+  TABLE_LIST *from= table->pos_in_table_list;
+  if (!m_has_clustering_keys || !from || !from->select_lex || !may_jump(from->select_lex))
+    return;
+  for (uint index= 0; index < table_share->keys; index++)
+  {
+    const Index_layout &layout= m_layouts[index];
+    if (!layout.is_clustering() && !layout.is_rows())
+      continue;
+    for (Field **field= table->field; *field; field++)
+      if (bitmap_is_set(table->read_set, (*field)->field_index) && !(*field)->part_of_key_not_clustered.is_set(index))
+        table->keys_in_use_for_group_by.clear_bit(index);
+  }
 }
 
 int ha_pando::info(uint flag)
@@ -98,6 +171,8 @@ int ha_pando::info(uint flag)
      does not matter. */
   if ((flag & HA_STATUS_VARIABLE) && is_locking() && rows >= LOCKED_ROWS_MANY)
     table->covering_keys.clear_all();
+  if (flag & HA_STATUS_VARIABLE)
+    refuse_jumps();
   /* Of partitions only the largest is asked for what is constant: they share what is known of keys. */
   const bool changed= m_rows_of_keys == HA_POS_ERROR || (rows > m_rows_of_keys ? rows - m_rows_of_keys
                                                          : m_rows_of_keys - rows) > 16 + m_rows_of_keys / 4;
@@ -232,10 +307,24 @@ double ha_pando::scan_time()
   return MY_MAX(double(m_raw_bytes) / PAGE_BYTES, 1.0);
 }
 
+/* Of keys whose entries are rows, or hold them: by the size of rows. */
+double ha_pando::keyread_time(uint index, uint ranges, ha_rows rows)
+{
+  const bool is_clustering= Index_layout::is_clustering(table_share->key_info[index]);
+  if (!m_has_clustering_keys || !(is_clustering || index == table_share->primary_key))
+    return handler::keyread_time(index, ranges, rows);
+  const double row_bytes= stats.records ? double(m_raw_bytes) / double(stats.records) : 1;
+  const double blocks= double(rows) * (row_bytes + (is_clustering ? table_share->key_info[index].key_length : 0)) / PAGE_BYTES;
+  return blocks * IDX_BLOCK_COPY_COST + (ranges ? ceil(blocks) : 0);
+}
+
 double ha_pando::read_time(uint index, uint ranges, ha_rows rows)
 {
   if (index != table_share->primary_key)
-    return handler::read_time(index, ranges, rows);
+  {
+    const bool is_clustering= Index_layout::is_clustering(table_share->key_info[index]);
+    return is_clustering && !is_locking() ? ranges + keyread_time(index, 1, rows) : handler::read_time(index, ranges, rows);
+  }
   const double all= scan_time();
   if (stats.records <= rows)
     return all;

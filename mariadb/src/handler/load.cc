@@ -300,14 +300,15 @@ int ha_pando::load_failed(PandoStatus status)
   pando_load_duplicate(txn(), &key, &value);
   if (m_duplicate_index >= table_share->keys)
     return error;
-  if (m_layouts[m_duplicate_index].is_rows())
-  {
-    m_columns_prepared= false;
-    m_row_codec.want_all();
+  Index_layout &layout= m_layouts[m_duplicate_index];
+  m_columns_prepared= false;
+  m_row_codec.want_all();
+  if (layout.is_rows())
     m_row_codec.decode(key, value, table->record[0]);
-  }
+  else if (layout.is_clustering())
+    m_row_codec.decode_entry(&layout, key, value, table->record[0]);
   else
-    m_layouts[m_duplicate_index].decode(key, value, table->record[0]);
+    layout.decode(key, value, table->record[0]);
   /* The server would ask the partition that it has used last. */
   if (table->part_info)
     print_keydup_error(table, &table->key_info[m_duplicate_index], MYF(0));

@@ -81,7 +81,7 @@ private:
   {
     Row_codec rows;
     std::unique_ptr<Index_layout[]> layouts; /* by the server's index number */
-    Bytes row_key, key, value;
+    Bytes row_key, row, key, value;
   };
   /* A part of the record: bytes that are always the same number, or a VARCHAR. */
   struct Span

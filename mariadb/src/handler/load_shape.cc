@@ -176,9 +176,9 @@ int Load_shape::encode(Row_batch *batch, PandoEntries *entries)
 int Load_shape::encode_row(Codecs *codecs, const uchar *record, uint64_t hidden_key,
                            PandoEntries *entries) const
 {
-  Bytes *row_key= &codecs->row_key, *key= &codecs->key, *value= &codecs->value;
+  Bytes *row_key= &codecs->row_key, *row= &codecs->row, *key= &codecs->key, *value= &codecs->value;
   row_key->clear();
-  value->clear();
+  row->clear();
   if (m_has_primary_key)
   {
     codecs->layouts[0].encode_key(row_key, record, PandoBytes{});
@@ -190,15 +190,15 @@ int Load_shape::encode_row(Codecs *codecs, const uchar *record, uint64_t hidden_
     uchar *bytes= row_key->extend(HIDDEN_KEY_SIZE);
     mi_int8store(bytes, hidden_key);
   }
-  codecs->rows.encode(value, record);
-  pando_entries_add(entries, 0, row_key->view(), value->view());
+  codecs->rows.encode(row, record);
+  pando_entries_add(entries, 0, row_key->view(), row->view());
   for (uint i= m_has_primary_key; i < m_keys; i++)
   {
     Index_layout &layout= codecs->layouts[i];
     key->clear();
     value->clear();
     const bool alone= layout.encode_key(key, record, row_key->view());
-    layout.encode_value(value, record, row_key->view(), alone);
+    layout.encode_value(value, record, row_key->view(), row->view(), alone);
     pando_entries_add(entries, layout.dictionary(), key->view(), value->view());
   }
   return 0;

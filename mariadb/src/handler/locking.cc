@@ -16,6 +16,7 @@
    REPEATABLE READ and SERIALIZABLE it also keeps others from inserting where it has looked: the gaps between
    the rows of a scan, or the key itself where one whole unique key is looked up. */
 #include "pushdown_filter.h"
+#include "definition.h"
 #include "foreign_key_ddl.h"
 #include "replication.h"
 
@@ -233,8 +234,8 @@ int ha_pando::extra(ha_extra_function operation)
   case HA_EXTRA_BEGIN_COPY:
     /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique
        keys that the server checks itself are read through another handler, which would not see
-       uncommitted rows of ours. */
-    if (!m_copy_txn && !m_sequence_txn && !table_share->long_unique_table && !table_share->tmp_table &&
+       uncommitted rows of ours; so are parents. */
+    if (!m_copy_txn && !m_sequence_txn && !m_foreign.check_inserts() && !table_share->long_unique_table && !table_share->tmp_table &&
         (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE ||
          thd_sql_command(ha_thd()) == SQLCOM_CREATE_TABLE ||
          thd_sql_command(ha_thd()) == SQLCOM_CREATE_INDEX || thd_sql_command(ha_thd()) == SQLCOM_DROP_INDEX ||
@@ -242,7 +243,10 @@ int ha_pando::extra(ha_extra_function operation)
       m_copy_txn= pando_txn_new(db);
     break;
   case HA_EXTRA_END_COPY:
-    return m_copy_txn ? end_copy(true) : 0;
+    if (int error= m_copy_txn ? end_copy(true) : 0)
+      return error;
+    return is_interim_name(m_name.c_str()) && foreign_keys_are_checked(ha_thd())
+             ? m_foreign.verify(ha_thd(), added_foreign_keys(ha_thd(), m_name.c_str())) : 0;
   case HA_EXTRA_ABORT_COPY:
     return m_copy_txn ? end_copy(false) : 0;
   default:
@@ -279,8 +283,6 @@ int ha_pando::end_copy(bool keep)
     abort_bulk_insert();
   if (keep)
     error= fail(pando_txn_commit(m_copy_txn));
-  if (keep && !error && foreign_keys_are_checked(ha_thd()))
-    error= m_foreign.verify(ha_thd(), added_foreign_keys(ha_thd(), m_name.c_str()));
   pando_txn_free(m_copy_txn);
   m_copy_txn= nullptr;
   return error;

@@ -40,6 +40,19 @@ int ha_pando::open(const char *name, int, uint)
   return without_discovery(open_defined(name), table_share);
 }
 
+/* Whether the server takes for clustering keys what are some. */
+int ha_pando::check_clustering()
+{
+  for (uint i= 0; i < table_share->keys; i++)
+    if (m_layouts[i].clustering() != pando_table_clustering(m_table, dictionary_of(i)))
+    {
+      sql_print_error("PANDO: table %s: key %s is %sa clustering key in the server's definition, but not in the engine's",
+                      m_name.c_str(), table->key_info[i].name.str, m_layouts[i].is_clustering() ? "" : "not ");
+      return HA_ERR_INCOMPATIBLE_DEFINITION;
+    }
+  return 0;
+}
+
 /* Opens a table that is as the server's definition says. */
 int ha_pando::open_defined(const char *name)
 {
@@ -57,6 +70,12 @@ int ha_pando::open_defined(const char *name)
     bool is_primary= i == table_share->primary_key;
     m_layouts[i].init(table, i, dictionary_of(i), is_primary ? nullptr : primary());
   }
+  if (int error= check_clustering())
+  {
+    pando_table_close(m_table);
+    m_table= nullptr;
+    return error;
+  }
   if (!m_row_codec.init(table, primary(), m_table))
   {
     pando_table_close(m_table);
@@ -68,6 +87,7 @@ int ha_pando::open_defined(const char *name)
     close();
     return error;
   }
+  mark_covering_keys();
   /* For those who look at locks of this table. */
   lock_shared_ha_data();
   if (!get_ha_share_ptr())

@@ -369,10 +369,34 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
   /* A row that this transaction has changed may still have an entry in the snapshot that it had before
      somebody else's change, so entries have to be checked. */
-  if (!is_covering() || pando_txn_has_writes(txn()))
+  bool has_row;
+  if (int error= entry_has_row(layout, &has_row))
+    return error;
+  if (!has_row)
     return read_through(record, passed_by);
   m_row_key_in_entry= true;
-  return layout.decode(m_entry_key, m_entry_value, record) ? 0 : damaged("an index entry cannot be decoded");
+  const bool done= layout.is_clustering() ? m_row_codec.decode_entry(&layout, m_entry_key, m_entry_value, record)
+                                          : layout.decode(m_entry_key, m_entry_value, record);
+  return done ? 0 : damaged("an index entry cannot be decoded");
+}
+
+/* Whether the current entry of a secondary key has all that is wanted of its row, and is of a row that is as the entry says. */
+int ha_pando::entry_has_row(Index_layout &layout, bool *has_row)
+{
+  *has_row= is_covering() || (layout.is_clustering() && !is_locking());
+  if (!*has_row || !pando_txn_has_writes(txn()))
+    return 0;
+  *has_row= false;
+  if (!layout.is_clustering() || read_mode() != PANDO_READ_SNAPSHOT)
+    return 0;
+  /* Entries and rows of others agree. */
+  if (!find_row_key())
+    return damaged("an index entry cannot be decoded");
+  uint8_t is_own= 1;
+  if (PandoStatus status= pando_txn_has_written(txn(), m_table, 0, m_row_key.view(), &is_own))
+    return fail(status);
+  *has_row= !is_own;
+  return 0;
 }
 
 /* The index condition of the server, on the columns of the entry, or of a row that was read already. */

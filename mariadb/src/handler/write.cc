@@ -31,7 +31,7 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
     }
     Index_layout &layout= *layout_of(dictionary);
     entry.unique= layout.encode_key(&entry.key, record, row_key);
-    layout.encode_value(&entry.value, record, row_key, entry.unique);
+    layout.encode_value(&entry.value, record, row_key, (*entries)[0].value.view(), entry.unique);
   }
 }
 
@@ -78,7 +78,7 @@ void ha_pando::met_duplicate(uint index)
 
 uint ha_pando::duplicate_index() const
 {
-  const Transaction *transaction= table->part_info ? Transaction::if_any(ha_thd()) : nullptr;
+  const Transaction *transaction= table && table->part_info ? Transaction::if_any(ha_thd()) : nullptr;
   return transaction ? transaction->duplicate_index(table_share, m_duplicate_index) : m_duplicate_index;
 }
 
@@ -195,7 +195,7 @@ int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
   for (uint dictionary= 0; dictionary < m_new.size(); dictionary++)
   {
     bool present= dictionary == 0 || row_key_changed || in_full ||
-                  layout_of(dictionary)->is_changed(old_record, new_record);
+                  layout_of(dictionary)->is_clustering() || layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
   encode_row(old_record, m_old_row_key.view(), &m_old);

@@ -126,7 +126,8 @@ bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &
   const JOIN *join= query->from->select_lex->join;
   const JOIN_TAB *first= join->join_tab;
   /* It ends early, there is nothing to be sorted; or it jumps from group to group. */
-  if (first->type == JT_NEXT && !query->order_by && join->unit->lim.get_select_limit() != HA_POS_ERROR)
+  if (first->type == JT_NEXT && !query->order_by && join->unit->lim.get_select_limit() != HA_POS_ERROR && !join->need_tmp &&
+      !join->implicit_grouping)
     return true;
   if (first->select && first->select->quick &&
       first->select->quick->get_type() == QUICK_SELECT_I::QS_TYPE_GROUP_MIN_MAX)

@@ -36,7 +36,7 @@ bool Translator::add_groups(const ::Query *query)
     Group made= {item, column_of(item), 0};
     int slot= -1;
     if (made.field)
-      slot= column(made.field, false);
+      slot= groups_by_filling(made.field) ? -1 : column(made.field, false);
     else
     {
       const Number number= makes_groups(item->real_item()) ? number_of(item) : Number();
@@ -187,7 +187,7 @@ bool Translator::add_distinct(Item_sum *item, uint cell)
   Item *argument= item->get_arg(0);
   Field *field= column_of(argument);
   const int slot= field ? column(field, false) : is_constant(argument) ? -1 : number_of(argument).slot;
-  if (slot < 0)
+  if (slot < 0 || (field && groups_by_filling(field)))
     return false;
   outputs.push_back(Output{item, Output::COUNT, cell, nullptr, 0});
   pando_query_aggregate(m_query, PANDO_AGGREGATE_DISTINCT, uint32_t(slot));

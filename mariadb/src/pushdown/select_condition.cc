@@ -9,6 +9,21 @@ using B= Select_bytes;
 
 static const Value_kind TRUTH{Value_kind::SIGNED, 0};
 
+/* NOT IN of groups that may be NULL: the server was seen to give rows where one of them is. */
+static bool is_unsure_not_in(Item *item)
+{
+  if (item->type() == Item::FUNC_ITEM && static_cast<Item_func *>(item)->functype() == Item_func::IN_OPTIMIZER_FUNC)
+    item= static_cast<Item_func *>(item)->arguments()[1];
+  if (item->type() != Item::SUBSELECT_ITEM ||
+      static_cast<Item_subselect *>(item)->substype() != Item_subselect::IN_SUBS)
+    return false;
+  Item_in_subselect *query= static_cast<Item_in_subselect *>(item);
+  SELECT_LEX *inner= query->unit->first_select();
+  Item *output= inner->item_list.head(), *left= query->left_exp();
+  const bool is_grouped= inner->group_list.elements || inner->agg_func_used();
+  return is_grouped && (!output || !left || output->maybe_null() || left->maybe_null());
+}
+
 bool Select_translator::condition(Item *item, Said *said)
 {
   Nesting nesting(this);
@@ -53,6 +68,8 @@ bool Select_translator::condition(Item *item, Said *said)
   case Item_func::IN_FUNC:    return in_list(function, said);
   case Item_func::LIKE_FUNC:  return like(function, said);
   case Item_func::NOT_FUNC:
+    if (is_unsure_not_in(function->arguments()[0]))
+      return refuse("NOT IN of groups with NULLs");
     if (!condition(function->arguments()[0], said))
       return false;
     negate(&said->bytes);
@@ -161,6 +178,7 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     return false;
   const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
     Value_kind kind= other.kind;
+    constant_item= without_cache(constant_item);
     CHARSET_INFO *charset= other_item->collation.collation;
     if (kind.tag == Value_kind::TEXT)
       kind.of= collation ? collation_number(collation) : kind.of;
@@ -212,8 +230,11 @@ bool Select_translator::between(Item_func *function, Said *said)
 
 bool Select_translator::in_list(Item_func *function, Said *said)
 {
-  Item_func_opt_neg *in= static_cast<Item_func_opt_neg *>(function);
+  Item_func_in *in= static_cast<Item_func_in *>(function);
   Item **arguments= function->arguments();
+  /* Of a list of texts and numbers the server makes texts, for some character sets, and compares the numbers as numbers all the same. */
+  if (arguments[0]->cmp_type() == STRING_RESULT && !in->arg_types_compatible)
+    return refuse("IN of texts and others");
   if (arguments[0]->cols() != 1 || function->argument_count() > 4096)
     return refuse("IN of rows");
   std::string bytes;

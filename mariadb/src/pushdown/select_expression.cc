@@ -139,6 +139,8 @@ bool Select_translator::column(Field *field, Said *said)
       B::kind(&said->bytes, said->kind);
       return true;
     }
+    if (!m_is_condition && groups_by_filling(field))
+      return refuse("a CHAR that is grouped by its filling");
     uint form= 0, precision= 0;
     if (!kind_of_field(field, &said->kind, &form, &precision))
       return refuse("a column's type");
@@ -228,6 +230,8 @@ bool Select_translator::expression(Item *item, Said *said)
 /* A constant, as what the server says it is. */
 bool Select_translator::constant(Item *item, Said *said)
 {
+  /* Not what the server keeps converted: it may never come to convert it, and warn. */
+  item= without_cache(item);
   Silent_evaluation evaluation(m_thd);
   Value_kind kind= kind_of_number(item);
   if (item->type() == Item::NULL_ITEM)
@@ -297,6 +301,7 @@ static bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale)
 bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said)
 {
   said->kind= kind;
+  item= without_cache(item);
   Silent_evaluation evaluation(m_thd);
   if (item->type() == Item::NULL_ITEM)
   {
@@ -769,6 +774,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   }
   Item *argument= sum->get_arg(0);
   const bool is_count= function == 1 || function == 5;
+  const Item *counted= argument->real_item();
+  if (function == 5 && counted->type() == Item::FIELD_ITEM && groups_by_filling(static_cast<const Item_field *>(counted)->field))
+    return refuse("a CHAR that is counted by its filling");
   if (function == 1 && is_constant(argument) && !argument->is_null())
   {
     B::byte(&said->bytes, 16);

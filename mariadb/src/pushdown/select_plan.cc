@@ -20,6 +20,16 @@ static uint leaf_count(SELECT_LEX *select)
   return select->leaf_tables.elements;
 }
 
+/* Whether a key has the rows in this order, at least by its first column. */
+static bool is_order_of_key(Item *item)
+{
+  item= item->real_item();
+  if (item->type() != Item::FIELD_ITEM)
+    return false;
+  const Field *field= static_cast<Item_field *>(item)->field;
+  return field && !field->key_start.is_clear_all();
+}
+
 /* Of one table, without groups, and not sorted: the rows go to the server one after the other. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
@@ -32,10 +42,12 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   *reason= "rows of one table";
   if (leaf_count(select) == 1 && !is_grouped && !(join->order && has_limit) && !select->first_inner_unit())
     return false;
+  *reason= "the first rows of a key's order";
+  if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item))
+    return false;
   *reason= "a LIMIT without an order";
   if (!is_grouped && !join->order && has_limit)
     return false;
-  /* Rows that are locked, or of which many have been asked for before: the server's. */
   return true;
 }
 

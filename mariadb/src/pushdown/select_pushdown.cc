@@ -4,9 +4,11 @@
 #include "select_handler.h"
 #include "sql_time.h"
 #include "text_order.h"
+#include "compat56.h"
 #include "variables.h"
 
 #include <memory>
+#include <mutex>
 
 namespace pando {
 
@@ -154,10 +156,10 @@ void to_time(const Value_kind &kind, uint64_t number, MYSQL_TIME *time)
   switch (kind.tag)
   {
   case Value_kind::DATETIME:
-    unpack_time(longlong(number), time, MYSQL_TIMESTAMP_DATETIME);
+    TIME_from_longlong_datetime_packed(time, longlong(number));
     return;
   case Value_kind::TIME:
-    unpack_time(longlong(number), time, MYSQL_TIMESTAMP_TIME);
+    TIME_from_longlong_time_packed(time, longlong(number));
     return;
   default:
     bzero(time, sizeof(*time));
@@ -225,18 +227,49 @@ int Pushed_select::next_row()
 
 } // namespace
 
+/* Why SELECTs were not answered, and how often; of those that nobody had to look at closely, only how many. */
+static std::mutex declined_mutex;
+static std::map<const char *, ulonglong> declined;
+
+static select_handler *decline(const char *reason)
+{
+  const std::lock_guard<std::mutex> guard(declined_mutex);
+  declined[reason]++;
+  return nullptr;
+}
+
+void append_declined_selects(String *text)
+{
+  std::map<std::string, ulonglong> by_name;
+  {
+    const std::lock_guard<std::mutex> guard(declined_mutex);
+    for (const auto &one : declined)
+      by_name[one.first]+= one.second;
+  }
+  if (by_name.empty())
+    return;
+  text->append(STRING_WITH_LEN("\nSELECTs left to the server, by what is in the way\n"));
+  for (const auto &one : by_name)
+  {
+    text->append(one.first.data(), one.first.size());
+    text->append(STRING_WITH_LEN(": "));
+    text->append_ulonglong(one.second);
+    text->append('\n');
+  }
+}
+
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
-  if (!pushdown_of(thd) || !is_select_for_engine(thd, select, &reason) ||
-      is_select_better_done_by_keys(thd, select, nullptr))
+  if (!pushdown_of(thd))
+    return nullptr;
+  if (!is_select_for_engine(thd, select, &reason) || is_select_better_done_by_keys(thd, select, nullptr))
     return nullptr;
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
-  if (getenv("PANDO_TRACE_SELECT"))
-    fprintf(stderr, "PANDO select: %s\n", is_said ? "translated" : translator->reason);
-  if (!is_said || thd->is_error() || translator->tables.empty() ||
-      is_select_better_done_by_keys(thd, select, translator.get()))
+  if (!is_said || thd->is_error())
+    return decline(translator->reason);
+  if (translator->tables.empty() || is_select_better_done_by_keys(thd, select, translator.get()))
     return nullptr;
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;
@@ -251,11 +284,7 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   const std::string &bytes= translator->bytes();
   Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
   if (!query || !pando_analytic_is_answerable(query.get()))
-  {
-    if (getenv("PANDO_TRACE_SELECT"))
-      fprintf(stderr, "PANDO select: no plan (%s)\n", query ? "decoded" : "not decoded");
-    return nullptr;
-  }
+    return decline("a plan");
   if (!thd->lex->describe)
   {
     std::vector<const PandoTable *> engine_tables;
@@ -266,10 +295,10 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
                                 ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
     if (status == PANDO_STATUS_BUG)
       warn_of_error(thd);
-    if (getenv("PANDO_TRACE_SELECT"))
-      fprintf(stderr, "PANDO select: status %d why %d\n", int(status), int(why));
+    static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
+      "texts that are equal and not the same", "KILL or a time limit"};
     if (status != PANDO_STATUS_OK)
-      return nullptr;
+      return decline(WHYS[why]);
   }
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }

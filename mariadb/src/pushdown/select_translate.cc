@@ -38,6 +38,24 @@ static bool has_unknown_clause(const SELECT_LEX *select)
          select->sj_nests.elements || select->limit_params.with_ties;
 }
 
+/* Where the query has no order, its groups come as the server gives them: sorted; and so do different rows. */
+static uint implied_order(const SELECT_LEX *select, const std::string &groups, const std::string &outputs,
+                          uint output_count, std::string *to)
+{
+  const bool is_grouped= select->join->group_list, is_distinct= select->options & SELECT_DISTINCT;
+  if (!is_grouped && !is_distinct)
+    return 0;
+  uint count= output_count;
+  if (is_grouped && !is_distinct)
+  {
+    count= 0;
+    for (const ORDER *group= select->join->group_list; group; group= group->next)
+      count++;
+  }
+  *to= is_distinct ? outputs : groups;
+  return count;
+}
+
 bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots,
                               std::vector<Value_kind> *kinds)
 {
@@ -48,7 +66,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   SELECT_LEX *const outer= m_select;
   m_select= select;
   std::vector<Part> parts;
-  std::string where, groups, having, outputs, order, limit;
+  std::string where, groups, having, outputs, order, limit, order_by_groups, order_by_outputs;
+  bool has_long_text= false;
   const bool was_condition= m_is_condition;
   m_is_condition= true;
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
@@ -64,6 +83,9 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     Said one;
     is_said= expression(*group->item, &one) && (!(one.is_exact || one.is_mixed) || refuse("groups of quotients"));
     groups+= one.bytes;
+    order_by_groups+= one.bytes;
+    B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
+    has_long_text|= one.kind.tag == Value_kind::TEXT && (*group->item)->max_length > m_thd->variables.max_sort_length;
   }
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
@@ -75,6 +97,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   having+= of_having.bytes;
   List_iterator_fast<Item> items(select->item_list);
   uint output_count= 0;
+  bool has_variable_output= false;
   for (Item *item; is_said && (item= items++); output_count++)
   {
     if (use == Use::EXISTS)
@@ -82,9 +105,13 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     Said one;
     if (!(is_said= output(item, use, &one)))
       break;
+    has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
     B::small(&outputs, slot);
     outputs+= one.bytes;
+    order_by_outputs+= one.bytes;
+    B::byte(&order_by_outputs, 0);
+    has_long_text|= one.kind.tag == Value_kind::TEXT && item->max_length > m_thd->variables.max_sort_length;
     slots->push_back(slot);
     kinds->push_back(one.kind);
   }
@@ -100,6 +127,11 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     order+= by.bytes;
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
+  /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
+  if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
+    is_said= refuse("DISTINCT of constants");
+  if (is_said && use == Use::TOP && !join->order)
+    order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, output_count, &order);
   is_said= is_said && limits(select, use, &limit);
   std::string sources;
   is_said= is_said && put_from(parts, &sources);

@@ -200,6 +200,9 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
 bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);
 
+/* For SHOW ENGINE PANDO STATUS: why SELECTs were not answered. */
+void append_declined_selects(String *text);
+
 /* hton->create_select */
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select);
 

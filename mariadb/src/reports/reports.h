@@ -30,6 +30,8 @@ void append_transactions(String *out);
 int init_trx_table(void *schema_table);
 int init_locks_table(void *schema_table);
 int init_lock_waits_table(void *schema_table);
+int init_file_map_table(void *schema_table);
+int init_tree_info_table(void *schema_table);
 
 /* A moment as these reports show it. */
 void append_moment(time_t moment, String *out);

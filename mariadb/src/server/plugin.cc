@@ -44,6 +44,7 @@ static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_st
   append_last_foreign_key_error(&text);
   append_last_deadlock(&text);
   append_transactions(&text);
+  append_declined_selects(&text);
   return print(thd, STRING_WITH_LEN("PANDO"), STRING_WITH_LEN(""), text.ptr(), text.length());
 }
 
@@ -60,6 +61,12 @@ static int start(void *plugin)
   hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->tablefile_extensions= extensions;
   hton->table_options= table_options;
+  hton->index_options= index_options;
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  /* Of a partitioned table the server checks and compares the options of keys as if they were of partitioning itself. */
+  if (partition_hton && !partition_hton->index_options)
+    partition_hton->index_options= index_options;
+#endif
   hton->create= create_handler;
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;
@@ -98,6 +105,7 @@ static int start(void *plugin)
     return HA_ERR_INITIALIZATION;
   }
   apply_lock_budget();
+  apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
   return 0;
 }
@@ -107,6 +115,10 @@ static int stop(void *)
   if (!db)
     return 0;
   Related_table::close_kept();
+#ifdef WITH_PARTITION_STORAGE_ENGINE
+  if (partition_hton && partition_hton->index_options == index_options)
+    partition_hton->index_options= nullptr;
+#endif
   PandoDb *open= db;
   db= nullptr;
   return error_of(pando_db_close(open), nullptr) != 0;
@@ -142,5 +154,7 @@ maria_declare_plugin(pando)
 },
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_TRX", "PANDO: transactions", pando::init_trx_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCKS", "PANDO: row locks held and waited for", pando::init_locks_table),
-PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table)
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FILE_MAP", "PANDO: which file has what", pando::init_file_map_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FRACTAL_TREE_INFO", "PANDO: what trees consist of", pando::init_tree_info_table)
 maria_declare_plugin_end;

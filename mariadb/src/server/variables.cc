@@ -16,13 +16,14 @@ static my_bool rollback_on_lock_wait_timeout;
 static ulonglong write_set_memory;
 static ulonglong lock_budget;
 static ulonglong load_memory;
+static ulonglong pushdown_memory_total;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 
-static ulonglong half_of_memory()
+static ulonglong part_of_memory(ulonglong part)
 {
   long pages= sysconf(_SC_PHYS_PAGES), page_size= sysconf(_SC_PAGESIZE);
-  ulonglong bytes= pages > 0 && page_size > 0 ? ulonglong(pages) * ulonglong(page_size) / 2 : 1ULL << 30;
+  ulonglong bytes= pages > 0 && page_size > 0 ? ulonglong(pages) * ulonglong(page_size) / part : 1ULL << 30;
   return MY_MAX(bytes & ~((1ULL << 20) - 1), CACHE_SIZE_MIN);
 }
 
@@ -74,7 +75,7 @@ static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
   "The size of the memory cache that PANDO keeps blocks of tables and indexes in, decompressed."
   " Memory for recent changes that are not in the tables' files yet comes on top."
   " By default half of the memory of the machine",
-  nullptr, update_cache_size, half_of_memory(), CACHE_SIZE_MIN, ULONGLONG_MAX, 1 << 20);
+  nullptr, update_cache_size, part_of_memory(2), CACHE_SIZE_MIN, ULONGLONG_MAX, 1 << 20);
 
 static MYSQL_SYSVAR_ULONGLONG(write_set_memory, write_set_memory, PLUGIN_VAR_RQCMDARG,
   "Memory that the uncommitted changes of one transaction may take."
@@ -123,6 +124,17 @@ static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,
   "Memory that the groups of one SELECT answered in the engine may take. Beyond it the server answers it",
   nullptr, nullptr, 256ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
 
+static void update_pushdown_memory_total(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  apply_pushdown_memory_total();
+}
+
+static MYSQL_SYSVAR_ULONGLONG(pushdown_memory_total, pushdown_memory_total, PLUGIN_VAR_RQCMDARG,
+  "Memory that the groups and joined tables of all SELECTs answered in the engine may take together. Beyond it the server answers"
+  " those that want more. By default an eighth of the memory of the machine",
+  nullptr, update_pushdown_memory_total, part_of_memory(8), 1ULL << 20, ULONGLONG_MAX, 4096);
+
 static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_on_lock_wait_timeout, PLUGIN_VAR_OPCMDARG,
   "Roll back the complete transaction on a lock wait timeout, not only the statement that waited",
   nullptr, nullptr, FALSE);
@@ -166,12 +178,18 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(pushdown),
   MYSQL_SYSVAR(pushdown_memory),
   MYSQL_SYSVAR(backup),
+  MYSQL_SYSVAR(pushdown_memory_total),
   nullptr
 };
 
 void apply_flush_log_at_timeout()
 {
   pando_db_set_log_sync_period(db, flush_log_at_timeout);
+}
+
+void apply_pushdown_memory_total()
+{
+  pando_query_set_memory_total(pushdown_memory_total);
 }
 
 void apply_lock_budget()

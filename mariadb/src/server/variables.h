@@ -17,6 +17,7 @@ void fill_options(PandoOptions *options);
 ulong lock_wait_timeout(THD *thd);
 /* Once the database is open. */
 void apply_lock_budget();
+void apply_pushdown_memory_total();
 void apply_flush_log_at_timeout();
 
 /* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */

@@ -51,7 +51,8 @@ class Side:
         if step.mode is Mode.CHECK:
             return self._check(session, step.sql)
         try:
-            result = session.query(step.sql.replace("{engine}", self.engine))
+            clustering = " CLUSTERING=YES" if self.engine == "PANDO" else ""
+            result = session.query(step.sql.replace("{engine}", self.engine).replace("{clustering}", clustering))
         except SqlError as error:
             text = error.message if error.number in _TEXT_MATTERS and step.mode is not Mode.NUMBER else ""
             return ("error", error.number, re.sub(self.database, "db", text))

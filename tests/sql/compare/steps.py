@@ -23,6 +23,6 @@ class Step:
     session: int = WRITER
 
     def text(self):
-        """As a line of a script for people. `{engine}` stands for the engine."""
+        """As a line of a script for people. `{engine}` stands for the engine, `{clustering}` for an option of keys."""
         who = "reader" if self.session == READER else "writer"
         return f"/* {who}, {self.mode.value} */ {self.sql};"

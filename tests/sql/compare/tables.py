@@ -44,13 +44,15 @@ class Key:
     name: str
     parts: typing.List[typing.Tuple[str, int, bool]]  # column, prefix length or 0, descending
     unique: bool
+    clustering: bool = False  # for engines that can
 
     def sql(self):
         parts = ", ".join(f"`{name}`{f'({prefix})' if prefix else ''}{' DESC' if down else ''}"
                           for name, prefix, down in self.parts)
         if self.name == "PRIMARY":
             return f"PRIMARY KEY ({parts})"
-        return f"{'UNIQUE ' if self.unique else ''}KEY `{self.name}` ({parts})"
+        option = "{clustering}" if self.clustering else ""
+        return f"{'UNIQUE ' if self.unique else ''}KEY `{self.name}` ({parts}){option}"
 
     def has_column(self, name):
         return any(part[0] == name for part in self.parts)
@@ -133,7 +135,7 @@ def random_key(rng, table_columns, name, unique=None):
         whole = column.type.key and (not column.type.prefix_max or rng.random() < 0.75)
         prefix = 0 if whole else rng.randint(1, column.type.prefix_max)
         parts.append((column.name, prefix, rng.random() < 0.12))
-    return Key(name, parts, rng.random() < 0.3 if unique is None else unique)
+    return Key(name, parts, rng.random() < 0.3 if unique is None else unique, rng.random() < 0.4)
 
 
 def random_table(rng, name):

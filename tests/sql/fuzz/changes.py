@@ -65,6 +65,21 @@ class Changes:
         return [Step(f"INSERT IGNORE INTO {table.name} {self._rows(table, 200)}", How.DONE)] + \
             ([Step(f"OPTIMIZE TABLE {table.name}", How.QUIET)] if self.rng.random() < 0.6 else [])
 
+    def thousands(self):
+        """So many rows that segments have bounds which tell something."""
+        table = self._table(lambda t: not any(c.is_automatic for c in t.columns))
+        if table is None:
+            return self.many()
+        rng, columns, outputs = self.rng, table.writable(), []
+        for column in columns:
+            if column.name == "id" or column.family == "int" and rng.random() < 0.5:
+                outputs.append(rng.choice(("seq", "seq % 1000", "seq DIV 100", "5000 - seq")) if column.name != "id" else "seq + 100")
+            else:
+                some = ", ".join(values.literal(rng, column.family) for _ in range(rng.randint(1, 7)))
+                outputs.append(f"ELT(seq {rng.choice(('%', 'DIV 300 %'))} 7 + 1, {some})")
+        return [Step(f"INSERT IGNORE INTO {table.name} ({', '.join(c.name for c in columns)}) SELECT {', '.join(outputs)} "
+                     f"FROM seq_1_to_{rng.choice((1000, 3000, 9000))}", How.DONE), Step(f"OPTIMIZE TABLE {table.name}", How.QUIET)]
+
     def replace(self):
         """REPLACE."""
         table = self._table()
@@ -98,6 +113,15 @@ class Changes:
             sets.append(f"{table.name}.{column.name} = {value}")
         limit = f" LIMIT {rng.randint(1, 9)}" if rng.random() < 0.2 else ""
         return Step(f"UPDATE{self._ignore()} {table.name} SET {', '.join(sets)}{make.where()}{self._order(table)}{limit}", How.DONE)
+
+    def update_some(self):
+        """A change of a part of many rows: by a condition on one column, to values of its kind."""
+        table = self._table()
+        column = self.rng.choice(table.writable())
+        if table.in_unique(column.name):
+            return [self.delete()]
+        make = Expressions(self.rng, table.scope())
+        return [Step(f"UPDATE IGNORE {table.name} SET {column.name} = {self._value(column)} WHERE {make.simple_condition()}", How.DONE)]
 
     def delete(self):
         """DELETE from one table."""

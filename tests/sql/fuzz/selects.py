@@ -9,14 +9,16 @@ _ORDERS = ("", "", " DESC")
 class Selects:
     """Makes SELECTs over some tables."""
 
-    def __init__(self, rng, tables):
-        self.rng, self.tables = rng, list(tables)
+    def __init__(self, rng, tables, is_large=False):
+        self.rng, self.tables, self.is_large = rng, list(tables), is_large
 
     def any(self):
         """(query, whether its rows have an order)."""
         kinds = (self.rows, self.rows, self.ordered, self.aggregate, self.aggregate, self.groups, self.groups, self.join, self.join,
                  self.join_groups, self.subquery, self.set_operation, self.window, self.recursive, self.distinct, self.monster,
                  self.extremes, self.locking, self.paged)
+        if self.is_large:
+            kinds = (self.rows, self.aggregate, self.aggregate, self.groups, self.groups, self.extremes, self.ordered, self.paged, self.distinct)
         return self.rng.choice(kinds)()
 
     def _table(self):

@@ -16,7 +16,7 @@ PLANS = ("optimizer_switch = 'index_merge=off,index_condition_pushdown=off,semij
          "optimizer_switch = 'in_to_exists=off,outer_join_with_cache=off,semijoin_with_cache=off,mrr=on,mrr_sort_keys=on', "
          "join_cache_level = 8, in_predicate_conversion_threshold = 2",
          "join_cache_level = 0, in_predicate_conversion_threshold = 0, optimizer_use_condition_selectivity = 1, use_stat_tables = 'never', "
-         "sort_buffer_size = 1024, tmp_memory_table_size = 1024")
+         "sort_buffer_size = 1024, tmp_memory_table_size = 65536")
 _NUMBER = re.compile(rb"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?$")
 
 

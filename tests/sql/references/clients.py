@@ -48,7 +48,7 @@ def create(session, engine):
             " FOREIGN KEY (a, b) REFERENCES pairs (a, b) ON UPDATE CASCADE)"):
         session.query(f"CREATE TABLE {sql} ENGINE={engine}")
     for number in range(_IDS // 2):
-        session.query(f"INSERT INTO parents VALUES ({number}, 'c{number}', 0)")
+        session.query(f"INSERT INTO parents (id, code, v) VALUES ({number}, 'c{number}', 0)")
 
 
 def violations(session):
@@ -125,9 +125,9 @@ class Client:
         some, other = rng.randrange(_IDS), rng.randrange(_IDS)
         a, b = rng.randrange(4), rng.randrange(4)
         return rng.choice((
-            f"INSERT INTO parents VALUES ({some}, 'c{some}', 0)",
-            f"INSERT IGNORE INTO parents VALUES ({some}, 'c{some}', 0), ({other}, 'c{other}', 1)",
-            f"REPLACE INTO parents VALUES ({some}, 'c{some}', 7)",
+            f"INSERT INTO parents (id, code, v) VALUES ({some}, 'c{some}', 0)",
+            f"INSERT IGNORE INTO parents (id, code, v) VALUES ({some}, 'c{some}', 0), ({other}, 'c{other}', 1)",
+            f"REPLACE INTO parents (id, code, v) VALUES ({some}, 'c{some}', 7)",
             f"DELETE FROM parents WHERE id = {some}",
             f"DELETE FROM parents WHERE id BETWEEN {some} AND {some} + 3",
             f"DELETE IGNORE FROM parents WHERE id > {some}",
@@ -147,11 +147,11 @@ class Client:
             "DELETE FROM nulled WHERE code IS NULL",
             f"INSERT INTO deep (c) SELECT id FROM cascaded WHERE p = {some} LIMIT 3",
             f"INSERT INTO deep (c) VALUES ({some})",
-            f"INSERT INTO tree VALUES ({some}, {some})",
-            f"INSERT INTO tree VALUES ({some}, {other})",
+            f"INSERT INTO tree (id, up) VALUES ({some}, {some})",
+            f"INSERT INTO tree (id, up) VALUES ({some}, {other})",
             f"UPDATE tree SET up = {other} WHERE id = {some}",
             f"DELETE FROM tree WHERE id = {some}",
-            f"INSERT INTO pairs VALUES ({a}, {b}, 0)",
+            f"INSERT INTO pairs (a, b, v) VALUES ({a}, {b}, 0)",
             f"UPDATE pairs SET b = {b} WHERE a = {a} AND b = {other} % 4",
             f"DELETE FROM pairs WHERE a = {a}",
             f"INSERT INTO pairs_of (a, b) VALUES ({a}, {b})",

@@ -8,6 +8,7 @@ _ACTIONS = ("RESTRICT", "CASCADE", "SET NULL", "NO ACTION")
 # What a constraint may be on: the child's columns and the parent's.
 _COLUMNS = (("a", "id"), ("b", "id"), ("a", "a"), ("s", "s"), ("a, b", "a, b"), ("id", "id"), ("b", "a"))
 _SOME_DEPTH = 3
+_REFUSALS = {1062, 1451, 1452, 1761}
 
 
 def _schema(rng, engine):
@@ -21,7 +22,11 @@ def _schema(rng, engine):
             parts += ["w INT AS (a + 1) VIRTUAL", "KEY (w)"]
         for _ in range(rng.choice((0, 1, 1, 2, 2))):
             own, other = rng.choice(_COLUMNS)
-            parent = rng.randrange(max(0, number - _SOME_DEPTH), number + 1)
+            # InnoDB does not see that a row is its own parent by a key which comes later than that of the child.
+            last = number if other == "id" and own != "id" else number - 1
+            parent = rng.randint(max(0, number - _SOME_DEPTH), max(0, last))
+            if parent == number and last < number:
+                continue
             actions = [rng.choice(_ACTIONS if own != "id" else _ACTIONS[:2]) for _ in range(2)]
             parts.append(f"FOREIGN KEY ({own}) REFERENCES t{parent} ({other}) ON DELETE {actions[0]} ON UPDATE {actions[1]}")
         created.append(f"CREATE TABLE t{number} ({', '.join(parts)}) ENGINE={engine}")
@@ -72,6 +77,13 @@ def _play(session, sql):
         return ("error", error.number)
 
 
+def _same(sql, own, other):
+    """Of several errors that a changed row has, the engines may tell different ones."""
+    if sql.startswith(("UPDATE", "INSERT INTO")) and own[0] == other[0] == "error":
+        return own == other or (not sql.startswith("INSERT") or "ON DUPLICATE" in sql) and {own[1], other[1]} <= _REFUSALS
+    return own == other
+
+
 def _rows(session):
     return [session.query(f"SELECT * FROM t{number} ORDER BY id").rows for number in range(_TABLES)]
 
@@ -115,7 +127,7 @@ def _compare_schema(sessions, engines, rng):
         history.append(sql)
         answers = [_play(session, sql) for session in sessions]
         rows = [_rows(session) for session in sessions]
-        if answers[0] != answers[1] or rows[0] != rows[1]:
+        if not _same(sql, *answers) or rows[0] != rows[1]:
             return f"{_script(history)}\n-- {answers}\n-- {rows[0]}\n-- {rows[1]}"
     problem = _check_keys(sessions[0])
     return f"{_script(history)}\n-- {problem}" if problem else None

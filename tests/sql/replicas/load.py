@@ -3,7 +3,7 @@ the crash test: each knows which rows it must find after its last acknowledged c
 
 from crash import schema, verify
 from crash.client import Client
-from replicas.member import NotReplicating
+from sqlkit.member import NotReplicating
 
 
 class Load:

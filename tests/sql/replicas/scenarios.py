@@ -4,7 +4,7 @@ import random
 import time
 
 from replicas.load import Load, same
-from replicas.member import Member, NotReplicating
+from sqlkit.member import Member, NotReplicating
 from sqlkit.server import ServerFailed
 
 _LOAD_SECONDS = (0.3, 2.0)

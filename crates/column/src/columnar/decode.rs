@@ -1,10 +1,10 @@
 //! Streams to columns of values. The bytes may be anything.
 #![deny(clippy::indexing_slicing)]
 
+use super::codes::{DICTIONARY, FROM_KEYS, MAPPED, NULLS, PLAIN};
 use super::ints;
 use super::shape::{Physical, Shape, Span};
 use super::streams::Source;
-use super::{DICTIONARY, FROM_KEYS, MAPPED, NULLS, PLAIN};
 use crate::wire::DecodeError;
 
 /// What a segment may still give: bounds memory.

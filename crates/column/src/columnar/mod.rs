@@ -46,6 +46,7 @@
 //! follow from, so that stretches of many entries repeat. Reading such a segment needs these bytes.
 #![deny(clippy::indexing_slicing)]
 
+mod codes;
 mod decode;
 mod dictionary;
 mod encode;
@@ -60,32 +61,9 @@ mod streams;
 mod upgrade;
 mod zone;
 
+pub use codes::COMMON_BYTES_MAX;
+pub(crate) use codes::{ROWS_MAX, VALUE_BYTES_MAX};
 pub use pick::{pick, Pick, Picked};
 pub(crate) use segment::{decode, encode, Encoded};
 pub use shapes::Shapes;
 pub use zone::{Zone, Zones, ZONE_BYTES_MAX};
-
-/// Bytes of the header.
-const HEADER_BYTES: usize = 40;
-/// Most records; segments of more are written row-wise.
-pub(crate) const ROWS_MAX: usize = 1 << 16;
-/// Most bytes of values; segments of more are written row-wise.
-pub(crate) const VALUE_BYTES_MAX: usize = 16 << 20;
-/// Most bytes in common: a small part of a run, and what a lookup must have beside its segment.
-pub const COMMON_BYTES_MAX: usize = 64 << 10;
-/// Most groups; rows of further layouts are not taken apart.
-const GROUPS_MAX: usize = 8;
-
-/// NULL everywhere.
-const NULLS: u8 = 0;
-/// One value for each record.
-const PLAIN: u8 = 1;
-/// Distinct values and a number for each record.
-const DICTIONARY: u8 = 2;
-/// Distinct values, and the number follows from another column's.
-const MAPPED: u8 = 3;
-
-/// The name of keys as what a mapped column follows from.
-const FROM_KEYS: usize = 0;
-/// No column has this place.
-const FROM_NOWHERE: usize = usize::MAX;

@@ -6,12 +6,13 @@
 //! 3. Decode the wanted ones, and the numbers that they follow from.
 #![deny(clippy::indexing_slicing)]
 
+use super::codes::{DICTIONARY, FROM_KEYS, GROUPS_MAX, MAPPED, NULLS, PLAIN};
 use super::decode::{narrow, Budget, Column, ColumnReader, Values};
+use super::ints;
 use super::keys::{self, TakenKeys};
 use super::segment::{open, Header};
 use super::shape::{Form, Physical, Shape, Span};
 use super::streams::Source;
-use super::{ints, DICTIONARY, FROM_KEYS, MAPPED, NULLS, PLAIN};
 use crate::format::CODEC_COLUMNS;
 use crate::layout::Layouts;
 use crate::vector::{self, Nulls, Strings, Vector};
@@ -61,7 +62,7 @@ pub fn pick(
     ints::skip(&mut from, header.rows)?;
     let keys_at = from;
     keys::skip(&mut from, header.rows, header.key_bytes)?;
-    if from.count(super::GROUPS_MAX, "groups of records")? != 1 {
+    if from.count(GROUPS_MAX, "groups of records")? != 1 {
         return Ok(None);
     }
     let shape = Shape::take(&mut from)?;

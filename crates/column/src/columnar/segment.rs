@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use pando_base::Seqno;
 
+use super::codes::{GROUPS_MAX, HEADER_BYTES, ROWS_MAX, VALUE_BYTES_MAX};
 use super::decode::{take_columns, Budget};
 use super::encode::put_columns;
 use super::keys::{self, Keys};
@@ -12,12 +13,12 @@ use super::rows::Group;
 use super::shape::{Shape, Taker};
 use super::shapes::Shapes;
 use super::streams::{Source, Writer};
-use super::{ints, zone, GROUPS_MAX, HEADER_BYTES, ROWS_MAX, VALUE_BYTES_MAX};
-use crate::builder::Row;
+use super::{ints, zone};
 use crate::compression::{decompress, decompress_on, Compression, Compressor};
 use crate::format::{
     CODEC_HEAD_ON_COMMON, CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD, SEGMENT_KEY_BYTES_MAX,
 };
+use crate::row::Row;
 use crate::segment::{Parts, RowStart, Segment, Seqnos, DELETED};
 use crate::wire::{DecodeError, Reader};
 

@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use super::COMMON_BYTES_MAX;
+use super::codes::COMMON_BYTES_MAX;
 use crate::compression::{decompress_on, entropy, Compression, Compressor};
 use crate::format::{CODEC_HEAD_ON_COMMON, CODEC_ROWS_LZ4, CODEC_ROWS_ZSTD};
 use crate::wire::{put_varint, DecodeError, Reader};

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::definition::Definition;
 use crate::catalog::foreign_key::ForeignKey;
+use crate::table::clustering::Clustering;
 
 /// The catalog's own dictionary.
 pub(crate) const CATALOG: DictId = DictId(1);
@@ -64,11 +65,13 @@ pub struct IndexSpec {
     /// Its entries are got by their whole keys, as those of unique indexes are: runs have filters. Without them an
     /// entry takes about a byte less, and finding one by its whole key reads a block of every run that may have it.
     pub has_filters: bool,
+    /// Whether its entries hold rows.
+    pub clustering: Clustering,
 }
 
 impl From<&str> for IndexSpec {
     fn from(name: &str) -> IndexSpec {
-        IndexSpec { name: name.to_owned(), has_filters: true }
+        IndexSpec { name: name.to_owned(), has_filters: true, clustering: Clustering::None }
     }
 }
 
@@ -106,6 +109,9 @@ pub(crate) struct DictDescriptor {
     /// What is wrong with the file of an index: nobody reads it or writes to it until it is built anew (`damaged_keys`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unusable: Option<String>,
+    /// [`IndexSpec::clustering`].
+    #[serde(default, skip_serializing_if = "Clustering::is_none")]
+    pub clustering: Clustering,
 }
 
 fn has_filters() -> bool {
@@ -142,6 +148,11 @@ pub(crate) enum Intent {
 }
 
 impl TableDescriptor {
+    /// Which of its dictionaries have rows.
+    pub(crate) fn clusterings(&self) -> Vec<Clustering> {
+        self.dictionaries.iter().map(|dictionary| dictionary.clustering).collect()
+    }
+
     pub(crate) fn key(id: u64) -> Vec<u8> {
         prefixed(TABLE_PREFIX, id)
     }
@@ -259,6 +270,7 @@ mod tests {
                     file: "main.pando".into(),
                     has_filters: true,
                     unusable: None,
+                    clustering: Clustering::None,
                 },
                 DictDescriptor {
                     id: 18,
@@ -266,6 +278,7 @@ mod tests {
                     file: "key-k.pando".into(),
                     has_filters: false,
                     unusable: None,
+                    clustering: Clustering::Tailed,
                 },
             ],
             compression: "ZSTD:3".into(),

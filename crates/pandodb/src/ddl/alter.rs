@@ -163,7 +163,7 @@ impl Db {
             let dicts = indexes.map_or_else(|| old.dicts.clone(), |plan| plan.dicts.clone());
             let new = old.next_generation(dicts, Vec::new());
             new.shared.writable_from.store(new.generation, Ordering::Release);
-            let new = new.with_layouts(descriptor.layouts.clone().map(Arc::new));
+            let new = new.with_layouts(descriptor.layouts.clone().map(Arc::new), descriptor.clusterings());
             tables.insert(descriptor.path.clone(), Arc::new(new));
             old
         };

@@ -43,6 +43,7 @@ use crate::ddl::validate::Validation;
 use crate::error::Result;
 use crate::runtime::files::sync_parent;
 use crate::table::building::Building;
+use crate::table::clustering::Clustering;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::Txn;
 
@@ -53,6 +54,8 @@ pub struct NewIndex {
     pub name: String,
     /// Entries marked unique must be alone with their key.
     pub is_unique: bool,
+    /// Whether its entries hold rows.
+    pub clustering: Clustering,
     /// How its entries are made of rows: for those who write to the table ([`Building::recipe`]).
     pub recipe: Vec<u8>,
 }
@@ -181,8 +184,14 @@ impl Db {
             placed.dict.tree.await_bottom();
             let journal = index.is_unique.then(|| rest.next()).flatten().map(|placed| placed.dict.clone());
             journal.iter().for_each(|journal| journal.tree.await_bottom());
-            validations.push(journal.clone().map(|journal| Validation::new(&placed.dict, journal, seqno)));
-            building.push(Building::new(placed.dict.clone(), journal, index.recipe.clone()));
+            let validation = |journal| Validation::new(&placed.dict, journal, index.clustering, seqno);
+            validations.push(journal.clone().map(validation));
+            building.push(Building::new(
+                placed.dict.clone(),
+                journal,
+                index.clustering,
+                index.recipe.clone(),
+            ));
         }
         let table = Arc::new(table.next_generation(table.dicts.clone(), building));
         let writable_before = table.shared.writable_from.swap(table.generation, Ordering::AcqRel);
@@ -245,13 +254,8 @@ impl Db {
             }
             taken.insert(file.clone());
             let has_filters = index.is_unique;
-            new.push(DictDescriptor {
-                id: next,
-                name: index.name.clone(),
-                file,
-                has_filters,
-                unusable: None,
-            });
+            let (name, clustering) = (index.name.clone(), index.clustering);
+            new.push(DictDescriptor { id: next, name, file, has_filters, unusable: None, clustering });
             next += 1;
         }
         let unique = indexes.iter().filter(|index| index.is_unique);
@@ -261,6 +265,7 @@ impl Db {
             file: format!("build-{id}.pando"),
             has_filters: true,
             unusable: None,
+            clustering: Clustering::None,
         });
         Ok((new, journals.collect()))
     }
@@ -283,6 +288,7 @@ impl Db {
             };
             let config = descriptor.tree_config(&self.tree_config, table.compression());
             let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
+            tree.set_shapes(descriptor.clustering.shapes(table.layouts.as_ref()));
             let dict = Arc::new(Dict::new(id, tree, file, 0));
             self.dicts.write().insert(id, dict.clone());
             made.push(Placed { dict, descriptor: descriptor.clone() });

@@ -46,6 +46,7 @@ use crate::db::Db;
 use crate::ddl::foreign_keys::normalized;
 use crate::runtime::clock::seconds_since_1970;
 use crate::runtime::files::{check_durable, sync_parent, STATUS_FILE};
+use crate::table::clustering::Clustering;
 use crate::table::{Dict, Table};
 
 /// What it is written to first.
@@ -92,6 +93,7 @@ impl Db {
             file: "main.pando".into(),
             has_filters: true,
             unusable: None,
+            clustering: Clustering::None,
         }];
         for (position, index) in spec.indexes.iter().enumerate() {
             dictionaries.push(DictDescriptor {
@@ -100,6 +102,7 @@ impl Db {
                 file: key_file_name(position, &index.name),
                 has_filters: index.has_filters,
                 unusable: None,
+                clustering: index.clustering,
             });
         }
         Ok(TableDescriptor {
@@ -204,7 +207,8 @@ impl Db {
             dicts.push(self.open_dict_of(&descriptor, position)?);
         }
         let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
-        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new)));
+        let clusterings = descriptor.clusterings();
+        let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));
         self.tables.write().insert(path, table.clone());
         self.close_clean_tables();
         Ok(table)

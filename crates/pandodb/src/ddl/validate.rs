@@ -19,6 +19,7 @@ use pando_txn::Snapshot;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::table::building::{entry_of, journal_key};
+use crate::table::clustering::Clustering;
 use crate::table::Dict;
 
 /// Corrections in one commit.
@@ -31,6 +32,7 @@ const DOUBTFUL_MAX: usize = 100_000;
 pub(crate) struct Validation {
     dict: Arc<Dict>,
     journal: Arc<Dict>,
+    clustering: Clustering,
     /// Everything up to here has been looked at, but for `doubtful`.
     checked: Seqno,
     doubtful: BTreeSet<Vec<u8>>,
@@ -45,6 +47,7 @@ struct Pass<'a> {
     db: &'a Arc<Db>,
     dict: &'a Arc<Dict>,
     journal: &'a Arc<Dict>,
+    clustering: Clustering,
     at: Snapshot,
     corrections: Vec<Correction>,
     seen: u64,
@@ -57,8 +60,14 @@ enum Found {
 }
 
 impl Validation {
-    pub(crate) fn new(dict: &Arc<Dict>, journal: Arc<Dict>, seqno: Seqno) -> Validation {
-        Validation { dict: dict.clone(), journal, checked: seqno, doubtful: BTreeSet::new(), duplicate: None }
+    pub(crate) fn new(
+        dict: &Arc<Dict>,
+        journal: Arc<Dict>,
+        clustering: Clustering,
+        seqno: Seqno,
+    ) -> Validation {
+        let (dict, doubtful) = (dict.clone(), BTreeSet::new());
+        Validation { dict, journal, clustering, checked: seqno, doubtful, duplicate: None }
     }
 
     pub(crate) fn duplicate(&self) -> Option<(&[u8], &[u8])> {
@@ -83,8 +92,8 @@ impl Validation {
         if self.journal.tree.seal(|| db.wal.last_seqno()) {
             db.background.request(&self.journal);
         }
-        let mut pass =
-            Pass { db, dict: &self.dict, journal: &self.journal, at, corrections: Vec::new(), seen: 0 };
+        let (dict, journal, clustering) = (&self.dict, &self.journal, self.clustering);
+        let mut pass = Pass { db, dict, journal, clustering, at, corrections: Vec::new(), seen: 0 };
         let mut doubtful = BTreeSet::new();
         let mut settle = |key: &[u8], pass: &mut Pass<'_>| -> Result<()> {
             match pass.settle(key)? {
@@ -132,14 +141,14 @@ impl Pass<'_> {
         let mut cursor = self.journal.tree.cursor(self.at.seqno());
         cursor.seek(key)?;
         while cursor.valid() && cursor.key().starts_with(key) {
-            if let Some((_, value)) = entry_of(cursor.key()).filter(|(its, _)| *its == key) {
-                rows.push(value.to_vec());
+            if let Some((_, name)) = entry_of(cursor.key()).filter(|(its, _)| *its == key) {
+                rows.push(if self.clustering.is_none() { name.to_vec() } else { cursor.value().to_vec() });
             }
             cursor.next()?;
         }
         let current = self.dict.tree.get(key, Seqno::MAX)?;
         if let Some(current) = current.as_ref().filter(|current| !rows.contains(current)) {
-            if !self.is_written(&journal_key(key, current))? {
+            if !self.is_written(&journal_key(key, self.clustering.name_of(current)))? {
                 rows.push(current.clone());
             }
         }

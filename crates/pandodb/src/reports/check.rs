@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use pando_base::Seqno;
+use pando_column::Shapes;
 
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::table::clustering::Clustering;
 use crate::table::{Dict, Table};
 
 /// While CHECK TABLE counts rows, it asks after so many whether to go on.
@@ -72,7 +74,7 @@ impl Db {
         found.map_or(Ok(()), Err)
     }
 
-    /// The second half of a check: every index has an entry for each row.
+    /// The second half of a check: every index has an entry for each row, and a clustering index the same rows.
     fn check_counts(
         &self,
         table: &Table,
@@ -81,21 +83,36 @@ impl Db {
         found: &mut Option<Error>,
     ) -> Result<()> {
         let mut before = 0.5;
+        let shapes = table.layouts.as_ref().map(|layouts| Shapes::of(layouts));
         let snapshot = self.snapshots.take();
         let mut rows = None;
+        let has_clustering = (1..table.dicts().len()).any(|index| !table.clustering(index).is_none());
+        let mut sum = None;
         for (index, dict) in table.dicts().iter().enumerate().filter(|(_, dict)| !dict.is_unusable()) {
             let about = rows.unwrap_or_else(|| dict.tree.rows_estimate()).max(1);
-            let counted = count_rows(dict, snapshot.seqno(), &mut |count| {
-                watch(before + share * (count as f64 / about as f64).min(1.0))
-            });
-            let checked = counted.and_then(|count| {
-                let expected = *rows.get_or_insert(count);
-                if count == expected {
-                    return Ok(());
+            let mut look = |count| watch(before + share * (count as f64 / about as f64).min(1.0));
+            let rows_in_it = match index {
+                0 if has_clustering => Clustering::Row,
+                _ => table.clustering(index),
+            };
+            let counted = match (rows_in_it, &shapes) {
+                (Clustering::None, _) | (_, None) => {
+                    count_rows(dict, snapshot.seqno(), &mut look).map(|count| (count, None))
                 }
+                (of, Some(shapes)) => sum_rows(dict, of, shapes, snapshot.seqno(), &mut look),
+            };
+            let checked = counted.and_then(|(count, sum_here)| {
+                let expected = *rows.get_or_insert(count);
                 let path = dict.file.path();
-                let expected = format!("{expected}, one for each row");
-                Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into())
+                if count != expected {
+                    let expected = format!("{expected}, one for each row");
+                    return Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into());
+                }
+                if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here {
+                    let what = "rows in a clustering index";
+                    return Err(pando_base::Error::corruption(&path, 0, what, "those of the table", "others").into());
+                }
+                Ok(())
             });
             if let Err(error) = checked {
                 self.note_damage(index, dict, error, found)?;
@@ -115,6 +132,35 @@ impl Db {
         found.get_or_insert(error);
         Ok(())
     }
+}
+
+/// Rows that a snapshot sees in a dictionary of rows, or a clustering index: how many, and a sum over their bytes in the current
+/// layout, in which their order does not count. Errors: those of reading; an entry without a row.
+fn sum_rows(
+    dict: &Dict,
+    of: Clustering,
+    shapes: &Shapes,
+    seqno: Seqno,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(u64, Option<u64>)> {
+    let (mut count, mut sum, mut scratch) = (0u64, 0u64, Vec::new());
+    let mut cursor = dict.tree.cursor(seqno);
+    cursor.seek_first()?;
+    while cursor.valid() {
+        if count % ROWS_BETWEEN_LOOKS == 0 && !go_on(count) {
+            return Err(Error::Killed);
+        }
+        let Some((row, _)) = of.split(cursor.value()) else {
+            let path = dict.file.path();
+            let what = "an entry of a clustering index";
+            return Err(pando_base::Error::corruption(&path, 0, what, "a row", "none").into());
+        };
+        let row = shapes.upgrade(row, &mut scratch).unwrap_or(row);
+        sum = sum.wrapping_add(xxhash_rust::xxh3::xxh3_64(row));
+        count += 1;
+        cursor.next()?;
+    }
+    Ok((count, Some(sum)))
 }
 
 /// Rows of a dictionary that a snapshot sees, counted one by one.

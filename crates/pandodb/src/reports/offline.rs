@@ -22,6 +22,8 @@ const CACHE_BYTES: u64 = 64 << 20;
 pub struct OfflineDict {
     /// "main", or the index's name.
     pub name: String,
+    /// Its entries hold the rows.
+    pub is_clustering: bool,
     /// Its newest valid superblock.
     pub superblock: Superblock,
     /// Its tree.
@@ -58,8 +60,8 @@ pub fn open_directory(dir: &Path) -> Result<Vec<(String, Result<OfflineDict>)>> 
     let dicts = descriptor.dictionaries.iter().map(|dictionary| {
         let path = dir.join(&dictionary.file);
         let opened = open_one(&vfs, &path, DictId(dictionary.id), &cache);
-        let opened =
-            opened.map(|(superblock, tree)| OfflineDict { name: dictionary.name.clone(), superblock, tree });
+        let (name, is_clustering) = (dictionary.name.clone(), !dictionary.clustering.is_none());
+        let opened = opened.map(|(superblock, tree)| OfflineDict { name, is_clustering, superblock, tree });
         (dictionary.file.clone(), opened)
     });
     Ok(dicts.collect())

@@ -10,9 +10,13 @@
 //! ```text
 //! journal   key: key of the entry, value of the entry, length of the entry's key (4 bytes, big-endian)
 //!           value: none
+//!
+//!           of a clustering index:
+//!           key: key of the entry, its tail (`clustering`), length of the entry's key
+//!           value: value of the entry
 //! ```
 //!
-//! An entry names its row, so (key, value) is written by one row only, under its lock. From the journal and
+//! An entry names its row, so (key, value), or (key, tail), is written by one row only, under its lock. From the journal and
 //! the base the unique index's entries are worked out (`validate`), exactly, and a duplicate is the trouble of
 //! who builds the index, not of who writes.
 //!
@@ -21,6 +25,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+use crate::table::clustering::Clustering;
 use crate::table::dict::Dict;
 use pando_base::limits;
 
@@ -35,13 +40,19 @@ pub struct Building {
     pub(crate) dict: Arc<Dict>,
     /// Of a unique index.
     pub(crate) journal: Option<Arc<Dict>>,
+    pub(crate) clustering: Clustering,
     recipe: Vec<u8>,
     is_over: AtomicBool,
 }
 
 impl Building {
-    pub(crate) fn new(dict: Arc<Dict>, journal: Option<Arc<Dict>>, recipe: Vec<u8>) -> Arc<Building> {
-        Arc::new(Building { dict, journal, recipe, is_over: AtomicBool::new(false) })
+    pub(crate) fn new(
+        dict: Arc<Dict>,
+        journal: Option<Arc<Dict>>,
+        clustering: Clustering,
+        recipe: Vec<u8>,
+    ) -> Arc<Building> {
+        Arc::new(Building { dict, journal, clustering, recipe, is_over: AtomicBool::new(false) })
     }
 
     /// How entries are made of rows, in the words of who builds the index.
@@ -59,16 +70,16 @@ impl Building {
     }
 }
 
-/// A journal's key.
-pub(crate) fn journal_key(key: &[u8], value: &[u8]) -> Vec<u8> {
-    let mut whole = Vec::with_capacity(key.len() + value.len() + LENGTH_BYTES);
+/// A journal's key; `name` is what of the entry's value names its row.
+pub(crate) fn journal_key(key: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::with_capacity(key.len() + name.len() + LENGTH_BYTES);
     whole.extend_from_slice(key);
-    whole.extend_from_slice(value);
+    whole.extend_from_slice(name);
     whole.extend_from_slice(&(key.len() as u32).to_be_bytes());
     whole
 }
 
-/// Key and value of the entry that a journal's key names; `None` if it is none.
+/// Key of the entry that a journal's key is of, and what names its row; `None` if it is none.
 pub(crate) fn entry_of(whole: &[u8]) -> Option<(&[u8], &[u8])> {
     let (entry, length) = whole.split_last_chunk::<LENGTH_BYTES>()?;
     entry.split_at_checked(u32::from_be_bytes(*length) as usize)

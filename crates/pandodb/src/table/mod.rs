@@ -1,6 +1,7 @@
 //! Open tables and their dictionaries.
 
 pub(crate) mod building;
+pub(crate) mod clustering;
 pub(crate) mod dict;
 pub(crate) mod entry;
 pub(crate) mod key_statistics;
@@ -18,6 +19,7 @@ use pando_column::Shapes;
 use pando_tree::Estimate;
 
 use crate::table::building::Building;
+use crate::table::clustering::Clustering;
 
 pub use dict::Dict;
 
@@ -69,6 +71,8 @@ pub struct Table {
     pub(crate) building: Vec<Arc<Building>>,
     /// What rows consist of; not known for tables that were created without.
     pub(crate) layouts: Option<Arc<Layouts>>,
+    /// Which dictionaries have rows, too.
+    clusterings: Vec<Clustering>,
 }
 
 impl Table {
@@ -81,20 +85,33 @@ impl Table {
             writable_from: AtomicU64::new(0),
             has_unusable: AtomicBool::new(dicts.iter().any(|dict| dict.is_unusable())),
         };
-        Table { shared: Arc::new(shared), generation: 0, dicts, building: Vec::new(), layouts: None }
+        let (shared, building, clusterings) = (Arc::new(shared), Vec::new(), Vec::new());
+        Table { shared, generation: 0, dicts, building, layouts: None, clusterings }
     }
 
-    /// Whose rows have these columns. The tree is told, which writes them apart from now on.
-    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>) -> Table {
+    /// Whose rows have these columns; `clusterings` says which of its dictionaries have rows, too. The trees are told, and write
+    /// the columns apart from now on.
+    pub(crate) fn with_layouts(self, layouts: Option<Arc<Layouts>>, clusterings: Vec<Clustering>) -> Table {
         let shapes = layouts.as_ref().map_or_else(Shapes::default, |layouts| Shapes::of(layouts));
         self.rows().tree.set_shapes(Arc::new(shapes));
-        Table { layouts, ..self }
+        for (dict, clustering) in self.dicts.iter().zip(&clusterings).skip(1) {
+            if !clustering.is_none() {
+                dict.tree.set_shapes(clustering.shapes(layouts.as_deref()));
+            }
+        }
+        Table { layouts, clusterings, ..self }
     }
 
     /// The same table with other indexes.
     pub(crate) fn next_generation(&self, dicts: Vec<Arc<Dict>>, building: Vec<Arc<Building>>) -> Table {
         let (shared, layouts) = (self.shared.clone(), self.layouts.clone());
-        Table { shared, generation: self.generation + 1, dicts, building, layouts }
+        let clusterings = self.clusterings.clone();
+        Table { shared, generation: self.generation + 1, dicts, building, layouts, clusterings }
+    }
+
+    /// Whether entries of dictionary `index` hold rows; those of dictionary 0 are rows.
+    pub fn clustering(&self, index: usize) -> Clustering {
+        self.clusterings.get(index).copied().unwrap_or_default()
     }
 
     /// Whether this object knows all indexes there are.

@@ -21,7 +21,9 @@ impl<'a> Op<'a> {
     fn new(building: &'a Building, entry: &Entry<'a>, is_put: bool) -> Op<'a> {
         match &building.journal {
             Some(journal) if entry.unique => {
-                Op { dict: journal, key: journal_key(entry.key, entry.value), value: is_put.then_some(&[]) }
+                let value = if building.clustering.is_none() { &[] } else { entry.value };
+                let key = journal_key(entry.key, building.clustering.name_of(entry.value));
+                Op { dict: journal, key, value: is_put.then_some(value) }
             }
             _ => Op { dict: &building.dict, key: entry.key.to_vec(), value: is_put.then_some(entry.value) },
         }

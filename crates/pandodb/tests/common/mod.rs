@@ -107,6 +107,18 @@ pub fn fill(db: &Arc<Db>, path: &str, rows: std::ops::Range<u32>) -> pandodb::Re
     txn.commit()
 }
 
+/// A disk with a table `db/a` of this many rows, half of them only in the log.
+pub fn with_table(seed: u64, rows: u32) -> (Arc<SimVfs>, Arc<Db>) {
+    let vfs = disk(seed);
+    let db = open(&vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    fill(&db, "./db/a", 0..rows / 2).unwrap();
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    fill(&db, "./db/a", rows / 2..rows).unwrap();
+    (vfs, db)
+}
+
 /// Keys in the table's dictionaries, which must agree.
 pub fn count(db: &Arc<Db>, path: &str) -> pandodb::Result<u32> {
     let table = db.open_table(path)?;

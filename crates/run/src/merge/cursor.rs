@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use pando_base::{compare_versions, key_head, shared_prefix, RecordRef, Result};
 
 use crate::cursor::RunCursor;
+use crate::merge::heap::MergeHeap;
 
 /// Yields the records of its inputs within `[lo, hi)` in the order of `compare_versions`. Forward only.
 /// The same version in several inputs (a commit that adopted runs wrote the key more than once) comes
@@ -55,9 +56,7 @@ impl MergeCursor {
         for at in 0..merge.heap.len() {
             merge.heap[at].head = merge.head_of(merge.heap[at].input);
         }
-        for at in (0..merge.heap.len() / 2).rev() {
-            merge.sift_down(at);
-        }
+        merge.heapify();
         Ok(merge)
     }
 
@@ -107,19 +106,17 @@ impl MergeCursor {
         key_head(self.inputs[input].key().get(self.shared..).unwrap_or_default())
     }
 
-    fn sift_down(&mut self, mut at: usize) {
-        loop {
-            let (left, right) = (2 * at + 1, 2 * at + 2);
-            if left >= self.heap.len() {
-                return;
-            }
-            let child = if right < self.heap.len() && self.is_before(right, left) { right } else { left };
-            if self.is_before(at, child) {
-                return;
-            }
-            self.heap.swap(at, child);
-            at = child;
-        }
+    fn is_record_before(&self, a: usize, b: usize) -> bool {
+        let (first, second) = (self.inputs[a].record(), self.inputs[b].record());
+        let order = compare_versions((first.key, first.seqno), (second.key, second.seqno));
+        order.then(a.cmp(&b)) == Ordering::Less
+    }
+}
+
+impl MergeHeap for MergeCursor {
+    #[inline]
+    fn heap_len(&self) -> usize {
+        self.heap.len()
     }
 
     #[inline]
@@ -128,9 +125,8 @@ impl MergeCursor {
         a.head < b.head || (a.head == b.head && self.is_record_before(a.input, b.input))
     }
 
-    fn is_record_before(&self, a: usize, b: usize) -> bool {
-        let (first, second) = (self.inputs[a].record(), self.inputs[b].record());
-        let order = compare_versions((first.key, first.seqno), (second.key, second.seqno));
-        order.then(a.cmp(&b)) == Ordering::Less
+    #[inline]
+    fn swap_places(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
     }
 }

@@ -2,7 +2,9 @@
 //! versions no snapshot can see any more.
 
 mod cursor;
+mod heap;
 mod versions;
 
 pub use cursor::MergeCursor;
+pub use heap::MergeHeap;
 pub use versions::VersionFilter;

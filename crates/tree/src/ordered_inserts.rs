@@ -28,7 +28,7 @@ use pando_run::Run;
 
 use crate::flush::stale_part;
 use crate::memtable::Memtable;
-use crate::merging::{separator, LeafSink};
+use crate::merge_output::{separator, LeafSink};
 use crate::node::{add, subtract, Body, BufferRun, Key, KeyRange, Leaf, Node};
 use crate::tree::Tree;
 

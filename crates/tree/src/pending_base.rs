@@ -19,10 +19,10 @@ use std::sync::Arc;
 use pando_base::{Error, Seqno};
 use pando_run::Run;
 
-use crate::busy::BusyTable;
-use crate::compact::merge_window;
+use crate::job_claims::BusyTable;
 use crate::jobs::{CompactPlan, Plan};
 use crate::memtable::MemtableState;
+use crate::merge_window::merge_window;
 use crate::node::{is_wasteful, Body, KeyRange, Node, SCORE_DUE};
 use crate::tree::Tree;
 

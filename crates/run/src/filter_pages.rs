@@ -7,8 +7,8 @@
 
 use pando_storage::Place;
 
-use crate::heads::Heads;
 use crate::index::Index;
+use crate::key_heads::Heads;
 
 /// See the head of this file.
 #[derive(Debug)]

@@ -8,7 +8,17 @@
 
 use std::collections::HashMap;
 
-use pando_base::NodeId;
+use pando_base::{NodeId, Seqno};
+
+/// A place where dead records may be worth dropping.
+#[derive(Clone, Debug)]
+pub(crate) struct Hint {
+    /// A key in the leaf's range.
+    pub key: Vec<u8>,
+    /// Of use once no live snapshot is older than this.
+    pub after: Seqno,
+    pub steps: u32,
+}
 
 /// A running job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

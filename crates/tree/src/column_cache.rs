@@ -24,7 +24,7 @@ use pando_column::Pick;
 use pando_run::{LooseColumns, RunContext};
 
 use crate::memtable::Memtable;
-use crate::source::is_row;
+use crate::node::is_row;
 
 /// The announced chunks of a memtable.
 #[derive(Debug, Default)]

@@ -4,11 +4,10 @@ The statements are those of docs/high-availability.md; `--show` prints each as i
 to the servers from outside, so that the document can be checked against a run.
 """
 
-import socket
 import time
 
-from sqlkit import engines
-from sqlkit.server import PrivateServer
+from . import engines
+from .server import PrivateServer, free_port
 
 USER, PASSWORD = "repl", "secret"
 _CATCH_UP_SECONDS = 120
@@ -19,28 +18,29 @@ class NotReplicating(Exception):
     """Replication stopped or did not catch up; the text says why."""
 
 
-def _free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+def _reached(server_id, address, port):
+    return ["--skip-networking=0", f"--bind-address={address}", f"--port={port}", "--skip-name-resolve",
+            f"--server-id={server_id}"]
 
 
-def _options(engine, server_id, port, extra):
-    return engines.options(engine, 64) + [
-        "--skip-networking=0", "--bind-address=127.0.0.1", f"--port={port}", "--skip-name-resolve",
-        f"--server-id={server_id}", "--log-bin=binlog", "--log-slave-updates=ON", "--sync-binlog=1",
-        "--gtid-strict-mode=ON", "--slave-parallel-threads=4", "--slave-parallel-mode=optimistic",
-        "--relay-log-recovery=ON", "--slave-net-timeout=10", "--replicate-annotate-row-events=OFF",
-        f"--gtid-pos-auto-engines={engine}", *extra]
+def _replicating(engine):
+    return ["--log-bin=binlog", "--log-slave-updates=ON", "--sync-binlog=1",
+            "--gtid-strict-mode=ON", "--slave-parallel-threads=4", "--slave-parallel-mode=optimistic",
+            "--relay-log-recovery=ON", "--slave-net-timeout=10", "--replicate-annotate-row-events=OFF",
+            f"--gtid-pos-auto-engines={engine}"]
 
 
 class Member:
     """One server. `with Member(...)`: runs until the block ends, whatever happens."""
 
-    def __init__(self, name, server_id, engine, extra=(), keep=False):
-        self.name, self.port, self._engine, self._id = name, _free_port(), engine, server_id
-        self.server = PrivateServer(f"repl-{name}", _options(engine, server_id, self.port, extra),
-                                    plugin=engines.needs_plugin([engine]), keep=keep)
+    def __init__(self, name, server_id, engine, extra=(), keep=False, start=True, address="127.0.0.1", cache_mb=64,
+                 alone=False):
+        """With `alone` it has no binary log and nobody can follow it."""
+        self.name, self.address, self.port = name, address, free_port(address)
+        self._engine, self._id = engine, server_id
+        options = engines.options(engine, cache_mb) + _reached(server_id, address, self.port)
+        options += ([] if alone else _replicating(engine)) + list(extra)
+        self.server = PrivateServer(f"repl-{name}", options, plugin=engines.needs_plugin([engine]), keep=keep, start=start)
 
     def __enter__(self):
         self.server.__enter__()
@@ -85,14 +85,14 @@ class Member:
             return session.value(sql)
 
     def allow_replicas(self):
-        self.run(f"CREATE USER {USER}@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'",
-                 f"GRANT REPLICATION SLAVE ON *.* TO {USER}@'127.0.0.1'")
+        self.run(f"CREATE USER {USER}@'127.%' IDENTIFIED BY '{PASSWORD}'",
+                 f"GRANT REPLICATION SLAVE ON *.* TO {USER}@'127.%'")
 
     def follow(self, primary, demote=False):
         """Become a replica of another member, from the position that this one has reached; with `demote` that
         includes what it wrote itself as a primary."""
         more = ", MASTER_DEMOTE_TO_SLAVE=1" if demote else ""
-        self.run(f"CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={primary.port}, "
+        self.run(f"CHANGE MASTER TO MASTER_HOST='{primary.address}', MASTER_PORT={primary.port}, "
                  f"MASTER_USER='{USER}', MASTER_PASSWORD='{PASSWORD}', MASTER_CONNECT_RETRY=1, "
                  f"MASTER_USE_GTID=slave_pos{more}",
                  "SET GLOBAL read_only=1", "START SLAVE")

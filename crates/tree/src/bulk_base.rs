@@ -13,10 +13,10 @@ use std::sync::Arc;
 use pando_base::{NodeId, Seqno};
 use pando_run::{Estimate, Run};
 
-use crate::busy::JobId;
 use crate::edit::path_to;
+use crate::job_claims::JobId;
 use crate::jobs::Task;
-use crate::merging::separator;
+use crate::merge_output::separator;
 use crate::node::{share_of, Body, Child, Leaf};
 use crate::tree::Tree;
 
