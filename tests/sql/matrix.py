@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Conditions of every kind x columns of every type x constants of every type x modes, time zones, collations of the connection.
 
-    tests/sql/matrix.sh [--seconds 40] [--seed N] [--full [--part I/N]] [--collations [--every]] [--show N]
+    tests/sql/matrix.sh [--cells 2000 | --seconds N] [--seed N] [--full [--part I/N]] [--collations [--every]] [--show N]
 
 Each cell is asked of a PANDO table with a key and of one without, each with pando_pushdown on and off, and of InnoDB tables with the
-same rows. With pushdown and without, rows and warnings have to be equal; InnoDB's rows too. Without --full a random sample is taken
-for so many seconds, repeatable by --seed (the machine's speed decides how far it gets); --full takes all cells.
+same rows. With pushdown and without, rows and warnings have to be equal (with keys, rows); InnoDB's rows too. Without --full a random sample
+is taken, which --seed repeats; --full takes all cells.
 
 --collations: all collations of the server (a sample of them without --every): CHAR, VARCHAR, TEXT with keys up, down, whole, and with a
 beginning only; =, <, BETWEEN, LIKE, MIN, MAX, GROUP BY by the key, without the key, and in InnoDB.
@@ -31,7 +31,8 @@ _CELLS_OF_A_CONTEXT = 150
 
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--cells", type=int, default=2000)
+    parser.add_argument("--seconds", type=float, help="go on for so long, whatever --cells says")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--full", action="store_true", help="all cells")
     parser.add_argument("--part", default="1/1", help="of --full: the I-th of N parts")
@@ -45,12 +46,13 @@ def _sample(arguments):
     """Cells at random: (context, number of the type, form, condition, parameters)."""
     rng = random.Random(arguments.seed)
     kinds, contexts = axes.kinds(), cells.contexts()
-    until = time.monotonic() + arguments.seconds
+    begin, count = time.monotonic(), 0
     while True:
         context = rng.choice(contexts)
         for _ in range(_CELLS_OF_A_CONTEXT):
-            if time.monotonic() > until:
+            if count >= arguments.cells if arguments.seconds is None else time.monotonic() - begin > arguments.seconds:
                 return
+            count += 1
             number = rng.randrange(len(kinds))
             yield (context, number, *cells.question(rng, kinds[number]))
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 here=$(dirname "$0")
 if [ $# = 0 ]; then
-    python3 "$here/matrix.py" --seed 2026 --seconds 30
+    python3 "$here/matrix.py" --seed 2026
     exec python3 "$here/matrix.py" --seed 2026 --collations
 fi
 exec python3 "$here/matrix.py" "$@"

@@ -213,6 +213,12 @@ private:
   size_t m_text_bytes= 0;
 };
 
+/* Whether the server compares it as a text. UUID, INET6 and INET4 look like texts, too, but what is compared with them becomes one of them. */
+inline bool is_compared_as_text(const Item *item)
+{
+  return item->cmp_type() == STRING_RESULT && item->type_handler_for_comparison() == &type_handler_long_blob;
+}
+
 /* While it lives, conditions are noticed and not raised. A constant whose evaluation has something to say is the server's:
    it may never come to evaluate it, or say so once for each row. */
 class Silent_evaluation : public Internal_error_handler

@@ -164,7 +164,7 @@ static bool is_moment(Item *item)
   const enum_field_types type= item->field_type();
   if (item->cmp_type() == TIME_RESULT)
     return type == MYSQL_TYPE_DATE || type == MYSQL_TYPE_DATETIME;
-  return item->cmp_type() == STRING_RESULT;
+  return is_compared_as_text(item);
 }
 
 /* A DATE or DATETIME, as the column stores it. */
@@ -204,7 +204,7 @@ bool Translator::add_moment(Field *field, Item *item)
 /* A TIME, as the column stores it. */
 bool Translator::add_time(Field *field, Item *item)
 {
-  if (item->cmp_type() != STRING_RESULT && item->field_type() != MYSQL_TYPE_TIME)
+  if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
     return false;
   static const uint UNITS[]= {1000000, 100000, 10000, 1000, 100, 10, 1};
   const Time time(m_thd, item, Time::Options_cmp(m_thd));
@@ -223,7 +223,7 @@ bool Translator::add_time(Field *field, Item *item)
 
 bool Translator::add_text(Field *field, Item *item, CHARSET_INFO *collation)
 {
-  if (item->cmp_type() != STRING_RESULT || !collation ||
+  if (!is_compared_as_text(item) || !collation ||
       !my_charset_same(item->collation.collation, field->charset()) ||
       !my_charset_same(collation, field->charset()))
     return false;

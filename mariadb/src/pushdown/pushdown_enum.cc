@@ -92,7 +92,7 @@ bool Translator::add_members(Field *field, Item_func *function)
   for (uint i= 1; i < function->argument_count(); i++)
   {
     Item *item= without_cache(function->arguments()[i]);
-    if (!is_constant(item) || item->cmp_type() != STRING_RESULT ||
+    if (!is_constant(item) || !is_compared_as_text(item) ||
         !my_charset_same(item->collation.collation, field->charset()))
       return false;
     constants.emplace_back();

@@ -356,7 +356,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   {
     const enum_field_types type= item->field_type();
     if (item->cmp_type() == TIME_RESULT ? type != MYSQL_TYPE_DATE && type != MYSQL_TYPE_DATETIME :
-                                          item->cmp_type() != STRING_RESULT)
+                                          !is_compared_as_text(item))
       return refuse("a constant moment's type");
     Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
     if (!evaluation.is_silent() || !moment.is_valid_datetime())
@@ -375,7 +375,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   }
   case Value_kind::TIME:
   {
-    if (item->cmp_type() != STRING_RESULT && item->field_type() != MYSQL_TYPE_TIME)
+    if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
       return refuse("a constant time's type");
     const Time time(m_thd, item, Time::Options_cmp(m_thd));
     if (!evaluation.is_silent() || !time.is_valid_time())
@@ -385,7 +385,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   }
   case Value_kind::TEXT:
   {
-    if (item->cmp_type() != STRING_RESULT || !my_charset_same(item->collation.collation, charset))
+    if (!is_compared_as_text(item) || !my_charset_same(item->collation.collation, charset))
       return refuse("a constant text's character set");
     StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
     String *text= item->val_str(&buffer);

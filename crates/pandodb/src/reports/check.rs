@@ -31,6 +31,8 @@ impl Db {
                 dict.tree.compact_all_while(&mut |part| watch((before + share * part).min(1.0)))?;
             // What was replaced is free only when no checkpoint refers to it.
             self.checkpoint_dict(dict)?;
+            // Nor is it given back by a checkpoint that has nothing to write.
+            dict.file.reclaim()?;
             if !is_whole {
                 return Err(Error::Killed);
             }
