@@ -85,6 +85,9 @@ impl std::fmt::Debug for Interner {
     }
 }
 
+/// Says the number of a text by its key, and the key's hash.
+type Find<'a> = dyn FnMut(&[u8], u64, &[u8]) -> u32 + 'a;
+
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
 
@@ -119,7 +122,7 @@ impl Interner {
         let mut numbers = Vec::with_capacity(codes.len());
         let mut key = Vec::new();
         let mut is_new = 0;
-        let mut of_code = |code: u32, find: &mut dyn FnMut(&[u8], u64, &[u8]) -> u32| {
+        let mut of_code = |code: u32, find: &mut Find<'_>| {
             let number = &mut of_codes[code as usize];
             if *number == UNASKED {
                 let text = dict.get(code);
