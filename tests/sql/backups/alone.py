@@ -12,7 +12,7 @@ from . import load, rounds, tool
 
 def _server_beside(target):
     """A data directory as a new server has it, and PANDO's files in it."""
-    server = PrivateServer("alone", rounds.options(), start=False)
+    server = PrivateServer("alone", rounds.options())
     tool.must(tool.restore_command(target, server.dir / "restored"))
     # The definitions and accounts of a new server.
     server.start()
