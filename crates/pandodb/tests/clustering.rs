@@ -229,6 +229,7 @@ fn indexes_that_are_built_beside_writers_have_the_newest_rows() {
     change(&mut rows, 5);
     build.finish_bases(&mut |_| true).unwrap();
     build.catch_up(&mut || false).unwrap();
+    build.secure().unwrap();
     change(&mut rows, 2);
     drop(table);
     let place = |name: &str, at| IndexPlace { name: name.into(), source: IndexSource::New(at) };
