@@ -14,30 +14,43 @@ use crate::column::{Column, Data, Dict, Kind, OVERFLOW};
 use crate::eval::Result;
 use crate::expr::KeyOfText;
 
-/// Bytes that all operators of a query may take.
+/// Bytes that all operators of a query may take; they count among those of all queries of the process, too.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
     used: AtomicUsize,
+    /// What of it was taken of what there is for all queries.
+    shared: AtomicUsize,
 }
 
 impl Budget {
     /// Of so many bytes.
     pub fn new(limit: usize) -> Budget {
-        Budget { limit, used: AtomicUsize::new(0) }
+        Budget { limit, used: AtomicUsize::new(0), shared: AtomicUsize::new(0) }
     }
 
     /// Takes some, for the rest of the query.
     pub fn take(&self, bytes: usize) -> Result<()> {
-        match self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit {
-            true => Err(Failure::GivenBack(Why::Memory)),
-            false => Ok(()),
+        if self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit
+            || !pando_query::take_memory(bytes)
+        {
+            return Err(Failure::GivenBack(Why::Memory));
         }
+        self.shared.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Gives some back.
     pub fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.shared.fetch_sub(bytes, Ordering::Relaxed);
+        pando_query::give_memory_back(bytes);
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        pando_query::give_memory_back(*self.shared.get_mut());
     }
 }
 
