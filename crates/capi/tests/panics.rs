@@ -48,6 +48,7 @@ impl World {
             checkpoint_period_s: 60,
             lock_wait_s: 1,
             log_file_bytes: 1 << 20,
+            descriptors: 0,
             direct_io: 0,
             log: Some(log),
             waits: None,

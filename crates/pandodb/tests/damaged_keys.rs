@@ -22,7 +22,7 @@ const PLAIN: usize = 1;
 const UNIQUE: usize = 2;
 
 fn create(db: &Arc<Db>) {
-    let index = |name: &str| IndexSpec { name: name.into(), has_filters: true };
+    let index = |name: &str| IndexSpec::from(name);
     let spec = TableSpec {
         path: PATH.into(),
         indexes: vec![index("plain"), index("unique")],

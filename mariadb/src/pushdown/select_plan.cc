@@ -30,6 +30,97 @@ static bool is_order_of_key(Item *item)
   return field && !field->key_start.is_clear_all();
 }
 
+/* Whether all that is computed of the rows, or of the groups, are columns and the least and largest of columns. */
+static bool asks_for_ends(SELECT_LEX *select)
+{
+  List_iterator_fast<Item> items(select->item_list);
+  for (Item *item; (item= items++); )
+  {
+    if (item->type() == Item::SUM_FUNC_ITEM)
+    {
+      const Item_sum *sum= static_cast<Item_sum *>(item);
+      if ((sum->sum_func() != Item_sum::MIN_FUNC && sum->sum_func() != Item_sum::MAX_FUNC) ||
+          sum->get_arg(0)->real_item()->type() != Item::FIELD_ITEM)
+        return false;
+    }
+    else if (item->with_sum_func())
+      return false;
+  }
+  return true;
+}
+
+/* The least or largest value of a key's first column is the key's end, and groups by that column may be found by jumping from one to
+   the next: the optimizer knows, and asks for whole queries (create_pushdown) where it does not do so. */
+static bool may_jump_in_key(SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  if (leaf_count(select) != 1 || select->first_inner_unit() || !asks_for_ends(select))
+    return false;
+  if (join->group_list)
+    return is_order_of_key(*join->group_list->item);
+  List_iterator_fast<Item> items(select->item_list);
+  for (Item *item; (item= items++); )
+  {
+    Item *of= item->type() == Item::SUM_FUNC_ITEM ? static_cast<Item_sum *>(item)->get_arg(0) : item;
+    if (is_order_of_key(of))
+      return true;
+  }
+  return false;
+}
+
+/* Whether a key may lead to the rows of a condition which Key_conditions does not estimate: `column IN`, LIKE, IS NULL and the
+   like, and whatever stands in an OR. */
+static bool may_lead_by_key(Item *item, bool is_in_or)
+{
+  if (item->type() == Item::COND_ITEM)
+  {
+    Item_cond *cond= static_cast<Item_cond *>(item);
+    List_iterator_fast<Item> parts(*cond->argument_list());
+    for (Item *part; (part= parts++); )
+      if (may_lead_by_key(part, is_in_or || cond->functype() != Item_func::COND_AND_FUNC))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  Item_func *function= static_cast<Item_func *>(item);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+    if (!is_in_or)
+      return false;
+    break;
+  case Item_func::IN_FUNC:
+    if (static_cast<Item_func_in *>(function)->negated)
+      return false;
+    break;
+  case Item_func::LIKE_FUNC:
+    if (static_cast<Item_func_like *>(function)->get_negated())
+      return false;
+    break;
+  case Item_func::ISNULL_FUNC:
+  case Item_func::EQUAL_FUNC:
+    break;
+  default:
+    return false;
+  }
+  bool has_key= false;
+  for (uint i= 0; i < function->argument_count(); i++)
+  {
+    Item *argument= function->arguments()[i];
+    if (is_order_of_key(argument))
+      has_key= true;
+    else if (!argument->const_item())
+      return false;
+  }
+  return has_key;
+}
+
 /* Of one table, without groups, and not sorted: the rows go to the server one after the other. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
@@ -44,6 +135,12 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
     return false;
   *reason= "the first rows of a key's order";
   if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item))
+    return false;
+  *reason= "the ends of a key";
+  if (may_jump_in_key(select))
+    return false;
+  *reason= "conditions that a key may lead by";
+  if (join->conds && may_lead_by_key(join->conds, false))
     return false;
   *reason= "a LIMIT without an order";
   if (!is_grouped && !join->order && has_limit)
@@ -238,8 +335,7 @@ double Key_conditions::rows()
   if (m_bounds.empty())
     return best;
   for (uint i= 0; i < m_table->s->keys; i++)
-    if (m_table->keys_in_use_for_query.is_set(i) || !m_table->keys_in_use_for_query.is_clear_all() || true)
-      best= std::min(best, rows_of(i));
+    best= std::min(best, rows_of(i));
   return best;
 }
 
