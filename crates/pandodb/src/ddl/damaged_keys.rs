@@ -30,6 +30,9 @@ use crate::db::{Db, Unrecovered};
 use crate::runtime::failure::Failure;
 use crate::table::Dict;
 
+/// How often background work has to meet damage once more before its index is given up.
+const WORK_TRIES: usize = 3;
+
 impl Db {
     /// Opens the dictionary at `position` of a table that is not open; that of an index that is damaged as an unusable one.
     /// Requires: the DDL mutex, or a database that is being opened. Errors: those of opening it; of the catalog.
@@ -149,8 +152,17 @@ impl Db {
         }
     }
 
-    /// The damage that a dictionary's work has met, if it meets it once more: it may have been the reading that was bad.
+    /// The damage that a dictionary's work has met, if it meets it again and again: it may have been the reading that was bad.
     fn damage_again(&self, dict: &Arc<Dict>) -> Option<Error> {
+        let mut last = None;
+        for _ in 0..WORK_TRIES {
+            last = Some(self.work_again(dict)?);
+        }
+        last
+    }
+
+    /// The damage that the work which has met damage meets now.
+    fn work_again(&self, dict: &Arc<Dict>) -> Option<Error> {
         let has_met = |failure: &Failure| failure.get().is_some_and(|error| error.is_damage());
         let again = if has_met(&dict.job_failure) {
             dict.tree.run_job().map(|_| ())

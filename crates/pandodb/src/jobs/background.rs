@@ -384,10 +384,12 @@ impl Db {
                     return Err(error);
                 }
             }
-            // What would come on top of the log that is kept for it already could never be given up.
+            // What would come on top of the log that is kept for it already could never be given up. A full disk ends the
+            // log's growth by itself, and the next write succeeds once there is space.
             if dict.checkpoint_failure.is_noted() && self.wal.kept_bytes() > self.log_kept_bytes_max {
-                if let Some(error) = dict.checkpoint_failure.get() {
-                    return Err(error);
+                match dict.checkpoint_failure.get() {
+                    None | Some(Error::DiskFull { .. }) => {}
+                    Some(error) => return Err(error),
                 }
             }
             most = f64::max(most, pressure);

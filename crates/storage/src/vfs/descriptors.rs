@@ -437,6 +437,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let vfs = RealVfs::with_limit(false, 4);
         let files = fill(&vfs, dir.path(), 20);
+        // Those two have given up their descriptors after that.
+        for _ in 0..3 {
+            files.iter().zip(0..).skip(2).for_each(|(file, n)| assert_eq!(number(file), n));
+        }
         for n in [0, 1] {
             std::fs::remove_file(dir.path().join(format!("f{n}"))).unwrap();
         }
