@@ -441,10 +441,10 @@ mod tests {
         for _ in 0..3 {
             files.iter().zip(0..).skip(2).for_each(|(file, n)| assert_eq!(number(file), n));
         }
-        for n in [0, 1] {
-            std::fs::remove_file(dir.path().join(format!("f{n}"))).unwrap();
-        }
-        std::fs::write(dir.path().join("f1"), [0; 100]).unwrap();
+        std::fs::remove_file(dir.path().join("f0")).unwrap();
+        // Beside the old one at first, so that it does not get its inode.
+        std::fs::write(dir.path().join("new"), [0; 100]).unwrap();
+        std::fs::rename(dir.path().join("new"), dir.path().join("f1")).unwrap();
         let mut bytes = [0; 4];
         let lost = files[0].read_at(&mut bytes, 0).unwrap_err();
         assert!(matches!(lost, Error::Io { op: "open", .. }), "{lost}");
