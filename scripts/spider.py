@@ -8,15 +8,16 @@
 FILE is a MariaDB option file: [client-front] is the front (or several: [client-front-2], ...), every other section
 [client-NAME] the primary of a shard; see docs/cluster.md.
 
-`list` and `resolve`: a transaction is in doubt when some shard has prepared it and nobody ends it any more. Fronts write their decision into mysql.spider_xa before they
-carry it out, so a transaction of theirs (spider_internal_xa=1) is ended as follows:
+`list` and `resolve`: a transaction is in doubt when some shard has prepared it and nobody ends it any more. Fronts write
+their decision into mysql.spider_xa before they carry it out, so a transaction of theirs (spider_internal_xa=1) is ended
+as follows:
 
   COMMIT, PREPARED    all shards have prepared it, some may have committed: it is committed on the others
   NOT YET, ROLLBACK   not all have prepared it: it is rolled back
   no row              the front gave it up, or it is of a front that is gone: rolled back if all fronts of the file answer
 
-A transaction that ends by itself within the time given by --seconds is not in doubt. One that the front has not decided
-while its connection lives is: the connection is killed first. Transactions that programs prepared with XA PREPARE are
+A transaction that ends by itself within the time given by --seconds is not in doubt. When the front has not decided yet
+and its connection still works on it, that connection is killed first. Transactions that programs prepared with XA PREPARE are
 listed and left alone; whoever prepared them decides.
 
 `repoint`: ALTER SERVER on every front, by default to the host and the port of the section [client-SHARD]. That alone
@@ -106,12 +107,12 @@ class Doubts:
         return found
 
     def end_connection(self, xid):
-        """Make sure that no front works on a transaction any more."""
+        """Make sure that no front works on a transaction any more. A connection that waits for its client does not."""
         for front in self.fronts.values():
             # Other fronts may have a connection of this number; theirs is not it.
             if f"{int(front.value('SELECT @@server_id')):x}".encode() != xid.bqual:
                 continue
-            alive = f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {xid.thread()}"
+            alive = f"SELECT COUNT(*) FROM information_schema.processlist WHERE id = {xid.thread()} AND command <> 'Sleep'"
             deadline = time.monotonic() + _KILL_SECONDS
             while front.value(alive) != "0":
                 try:
@@ -181,8 +182,11 @@ def resolve(doubts, seconds, without_front):
         if xid.thread() is None:
             left.append(f"{xid} on {', '.join(host.name for host in hosts)}: prepared by a program; whoever prepared it decides")
             continue
-        doubts.end_connection(xid)
         status = doubts.decisions().get(xid)
+        if status not in _COMMITTED:
+            # It could still go on to commit what is rolled back here. A commit may be done twice.
+            doubts.end_connection(xid)
+            status = doubts.decisions().get(xid)
         if status is None and doubts.silent and without_front is None:
             left.append(f"{xid}: no front that answers knows it; give --without-front when the front is lost for good")
             continue

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Bad input: damaged files of tables, and a full disk.
 
-    tests/sql/bad_input.sh [--engine PANDO] [--only files|full-disk]
+    tests/sql/bad_input.sh [--engine PANDO] [--only files|rot|full-disk] [--rounds 18] [--seed N]
 
 files      blocks corrupted, files cut, emptied, exchanged, removed while the server is down: each gives
            a clear error to the client and a line in the error log that names file and offset; the
            server goes on, other tables and undamaged parts are read and written as before
+rot        one file of any kind (rows, keys, definitions, log, catalog) with flipped bits, cut, lost or with exchanged blocks, after a
+           clean stop and after kill -9: the server starts, what is not damaged is read and right, the log names the file.
+           --rounds 500 for longer (PANDO only)
 full-disk  a small file system in memory fills up: a clear error, nothing acknowledged is lost, the
            engine goes on once there is room. Needs the right to mount (root, or user namespaces);
            skipped with a message without it
@@ -14,6 +17,7 @@ full-disk  a small file system in memory fills up: a clear error, nothing acknow
 import argparse
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -21,18 +25,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from damage import files, full_disk
+from damage import files, full_disk, rot
 from sqlkit import engines, program, report
 from sqlkit.client import ConnectionLost, SqlError
 from sqlkit.server import PrivateServer, ServerFailed
 
-_PARTS = ("files", "full-disk")
+_PARTS = ("files", "rot", "full-disk")
 
 
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--only", choices=_PARTS)
+    parser.add_argument("--rounds", type=int, default=18, help="of the part rot")
+    parser.add_argument("--seed", type=int, default=None, help="of the part rot")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     parser.add_argument("--may-mount", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -55,6 +61,10 @@ def _run_part(part, arguments, checks):
         try:
             if part == "files":
                 files.run(server, arguments.engine, checks)
+            elif part == "rot":
+                if arguments.engine.upper() == "PANDO":
+                    seed = arguments.seed if arguments.seed is not None else random.randrange(1 << 31)
+                    rot.run(server, checks, arguments.rounds, seed)
             else:
                 server.stop()
                 full_disk.run(server, arguments.engine, checks)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tables over three shards through the engine Spider.
 
-    tests/sql/spider.sh [--engine PANDO] [--statements 400] [--kills 3] [--seed N] [PART ...]
+    tests/sql/spider.sh [--engine PANDO] [--statements 300] [--kills 2] [--seed N] [PART ...]
 
   types        values and NULLs of all types go to the shards and come back
   statements   random statements on a table over shards and on an InnoDB table: same answers, errors, rows
@@ -10,6 +10,7 @@
                `scripts/spider.py resolve` the sums hold, what was acknowledged is there, nothing is in doubt
   bad-input    a shard that is down, wrong credentials, another definition: clear errors, nothing in part
   defects      what Spider does wrong is the same over InnoDB shards
+  full-disk    the disk of a shard is full, then not (only when named; needs root)
 
 With --engine InnoDB everything runs with InnoDB shards.
 """
@@ -27,20 +28,21 @@ from spidertest import defects, faults, statements, transfers
 from sqlkit import program, report, spider
 
 PARTS = ("types", "statements", "loads", "kills", "bad-input", "defects")
+ONLY_NAMED = ("full-disk",)
 
 
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="only these; default: all")
     parser.add_argument("--engine", default="PANDO")
-    parser.add_argument("--statements", type=int, default=400)
-    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--statements", type=int, default=300)
+    parser.add_argument("--kills", type=int, default=2)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--keep", action="store_true", help="keep the servers' directories after a failure")
     arguments = parser.parse_args()
-    unknown = set(arguments.parts) - set(PARTS)
+    unknown = set(arguments.parts) - set(PARTS + ONLY_NAMED)
     if unknown:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are: {', '.join(PARTS + ONLY_NAMED)}")
     return arguments
 
 
@@ -66,6 +68,8 @@ def main():
             faults.bad_input(cluster, checks)
         if "defects" in parts:
             defects.defects(cluster, checks)
+        if "full-disk" in parts:
+            faults.full_disk(cluster, checks)
     return 1 if checks.failed else 0
 
 

@@ -61,7 +61,7 @@ struct Pipeline {
 impl Pipeline {
     fn bind(&self, expr: &Expr) -> Result<Expr> {
         let slots: Vec<Slot> = self.slots.iter().map(|(slot, _)| *slot).collect();
-        expr.bound(&slots).ok_or_else(|| UNSUPPORTED)
+        expr.bound(&slots).ok_or(UNSUPPORTED)
     }
 
     fn bind_all(&self, exprs: &[Expr]) -> Result<Vec<Expr>> {
@@ -404,7 +404,7 @@ impl Run<'_> {
             }
             Source::Table { table, columns, filter, given } => {
                 let layouts = self.layouts[*table];
-                let wants: Vec<Want> = columns.iter().map(|column| want(column)).collect();
+                let wants: Vec<Want> = columns.iter().map(want).collect();
                 let bounded = Bounded::of(filter, columns, layouts);
                 let judge = |zones: &pandodb::Zones<'_>| bounded.verdict(zones);
                 let view = self.txn.view(self.tables[*table], 0)?;

@@ -5,52 +5,61 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use pando_base::locks::RwLock;
+use pando_base::locks::{Mutex, RwLock};
 use pando_column::vector::Strings;
-use pando_query::{Failure, Why};
+use pando_query::{Failure, Share, Why};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::column::{Column, Data, Dict, Kind, OVERFLOW};
 use crate::eval::Result;
 use crate::expr::KeyOfText;
 
-/// Bytes that all operators of a query may take; they count among those of all queries of the process, too.
+/// Bytes that all operators of a query may take: its own limit, and what there is for all queries of the process.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
     used: AtomicUsize,
-    /// What of it was taken of what there is for all queries.
-    shared: AtomicUsize,
+    /// What is counted in the process's budget already.
+    counted: AtomicUsize,
+    share: Mutex<Share<'static>>,
 }
+
+/// What is counted at once.
+const COUNTED_BYTES: usize = 1 << 20;
 
 impl Budget {
     /// Of so many bytes.
     pub fn new(limit: usize) -> Budget {
-        Budget { limit, used: AtomicUsize::new(0), shared: AtomicUsize::new(0) }
+        let share = Mutex::new(Share::new());
+        Budget { limit, used: AtomicUsize::new(0), counted: AtomicUsize::new(0), share }
     }
 
     /// Takes some, for the rest of the query.
     pub fn take(&self, bytes: usize) -> Result<()> {
-        if self.used.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limit
-            || !pando_query::take_memory(bytes)
-        {
-            return Err(Failure::GivenBack(Why::Memory));
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let fits = used <= self.limit && (used <= self.counted.load(Ordering::Relaxed) || self.count(used));
+        if fits {
+            Ok(())
+        } else {
+            Err(Failure::GivenBack(Why::Memory))
         }
-        self.shared.fetch_add(bytes, Ordering::Relaxed);
-        Ok(())
+    }
+
+    /// Counts so many bytes, and some that may come, in the process's budget.
+    fn count(&self, used: usize) -> bool {
+        let mut share = self.share.lock();
+        let counted = self.counted.load(Ordering::Relaxed);
+        let wanted = [used + COUNTED_BYTES, used];
+        let Some(bytes) = wanted.into_iter().find(|bytes| *bytes <= counted || share.set(*bytes)) else {
+            return false;
+        };
+        self.counted.store(bytes.max(counted), Ordering::Relaxed);
+        true
     }
 
     /// Gives some back.
     pub fn release(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
-        self.shared.fetch_sub(bytes, Ordering::Relaxed);
-        pando_query::give_memory_back(bytes);
-    }
-}
-
-impl Drop for Budget {
-    fn drop(&mut self) {
-        pando_query::give_memory_back(*self.shared.get_mut());
     }
 }
 
@@ -75,6 +84,9 @@ impl std::fmt::Debug for Interner {
         f.write_str("Interner")
     }
 }
+
+/// Says the number of a text by its key, and the key's hash.
+type Find<'a> = dyn FnMut(&[u8], u64, &[u8]) -> u32 + 'a;
 
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
@@ -110,7 +122,7 @@ impl Interner {
         let mut numbers = Vec::with_capacity(codes.len());
         let mut key = Vec::new();
         let mut is_new = 0;
-        let mut of_code = |code: u32, find: &mut dyn FnMut(&[u8], u64, &[u8]) -> u32| {
+        let mut of_code = |code: u32, find: &mut Find<'_>| {
             let number = &mut of_codes[code as usize];
             if *number == UNASKED {
                 let text = dict.get(code);

@@ -35,6 +35,9 @@ impl Unit {
     }
 }
 
+/// Rows with their groups made, what is left of the select list, and of ORDER BY.
+type Grouped = (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>);
+
 /// A LEFT JOIN that waits for its turn.
 struct Outer {
     unit: Unit,
@@ -312,11 +315,7 @@ impl Planner {
     }
 
     /// GROUP BY and HAVING; what is left of the outputs is in `replaced`.
-    fn grouped(
-        &mut self,
-        block: &Block,
-        input: Unit,
-    ) -> Result<(Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>)> {
+    fn grouped(&mut self, block: &Block, input: Unit) -> Result<Grouped> {
         let (outputs, order) = (block.outputs.clone(), block.order.clone());
         if !block.is_grouped {
             if let Some(having) = &block.having {
@@ -390,11 +389,7 @@ impl Planner {
     }
 
     /// The select list, DISTINCT, ORDER BY and LIMIT.
-    fn finished(
-        &mut self,
-        block: &Block,
-        (mut unit, mut outputs, mut order): (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>),
-    ) -> Result<Unit> {
+    fn finished(&mut self, block: &Block, (mut unit, mut outputs, mut order): Grouped) -> Result<Unit> {
         for (_, expr) in &mut outputs {
             let (with, replaced) = self.with_scalars(unit, expr.clone())?;
             (unit, *expr) = (with, replaced);

@@ -57,6 +57,9 @@ pub const LOG_FILE_BYTES: u64 = 64 << 20;
 /// Log kept beyond which the dictionaries that hold it back are checkpointed.
 pub const LOG_KEPT_BYTES_MAX: u64 = 512 << 20;
 
+/// File descriptors that tables' files may share at least, whatever the system allows.
+pub const DESCRIPTORS_MIN: u64 = 32;
+
 /// Tree files that stay open though nobody uses them: a small part of what a server may open (some
 /// 32,000), each of a few kilobytes of memory.
 pub const FILES_OPEN_MAX: usize = 4096;

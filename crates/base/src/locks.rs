@@ -137,6 +137,12 @@ impl<T: ?Sized> RwLock<T> {
         RwLockWriteGuard { _watch: Watch::new(), guard: self.0.write() }
     }
 
+    /// `None`: somebody holds it.
+    #[inline]
+    pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
+        self.0.try_write().map(|guard| RwLockWriteGuard { _watch: Watch::new(), guard })
+    }
+
     /// What it protects: nobody else can have it.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()

@@ -122,6 +122,8 @@ metrics! {
     rows_deleted: "rows deleted",
     tables_open: "tables open now",
     files_open: "tree files open now",
+    file_descriptors: "file descriptors held now for files of tables",
+    files_reopened: "files that had given up their descriptors and got them again",
     read_only_latched: "1 after a failed log write or sync",
 }
 

@@ -182,36 +182,6 @@ typedef uint32_t PandoColumnKind;
 #endif // __cplusplus
 
 /**
- * Whether the entries of an index hold rows.
- */
-enum PandoClustering
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * They do not.
-   */
-  PANDO_CLUSTERING_NONE = 0,
-  /**
-   * The value of an entry is the row, as in dictionary 0.
-   */
-  PANDO_CLUSTERING_ROW = 1,
-  /**
-   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
-   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
-   */
-  PANDO_CLUSTERING_TAILED = 2,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoClustering PandoClustering;
-#else
-typedef uint32_t PandoClustering;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
  * How what is written to leaves is compressed.
  */
 enum PandoCompression
@@ -237,6 +207,39 @@ enum PandoCompression
 typedef enum PandoCompression PandoCompression;
 #else
 typedef uint32_t PandoCompression;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What becomes of children when their parent goes, or its key changes.
+ */
+enum PandoReferentialAction
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The statement fails.
+   */
+  PANDO_REFERENTIAL_ACTION_RESTRICT = 0,
+  /**
+   * The same, by another name.
+   */
+  PANDO_REFERENTIAL_ACTION_NO_ACTION = 1,
+  /**
+   * They go, too, or their key changes likewise.
+   */
+  PANDO_REFERENTIAL_ACTION_CASCADE = 2,
+  /**
+   * Their columns become NULL.
+   */
+  PANDO_REFERENTIAL_ACTION_SET_NULL = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoReferentialAction PandoReferentialAction;
+#else
+typedef uint32_t PandoReferentialAction;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -311,39 +314,6 @@ enum PandoAnalyticForm
 typedef enum PandoAnalyticForm PandoAnalyticForm;
 #else
 typedef uint32_t PandoAnalyticForm;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
-
-/**
- * What becomes of children when their parent goes, or its key changes.
- */
-enum PandoReferentialAction
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
-  /**
-   * The statement fails.
-   */
-  PANDO_REFERENTIAL_ACTION_RESTRICT = 0,
-  /**
-   * The same, by another name.
-   */
-  PANDO_REFERENTIAL_ACTION_NO_ACTION = 1,
-  /**
-   * They go, too, or their key changes likewise.
-   */
-  PANDO_REFERENTIAL_ACTION_CASCADE = 2,
-  /**
-   * Their columns become NULL.
-   */
-  PANDO_REFERENTIAL_ACTION_SET_NULL = 3,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum PandoReferentialAction PandoReferentialAction;
-#else
-typedef uint32_t PandoReferentialAction;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -490,6 +460,36 @@ enum PandoDefinitionState
 typedef enum PandoDefinitionState PandoDefinitionState;
 #else
 typedef uint32_t PandoDefinitionState;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Whether the entries of an index hold rows.
+ */
+enum PandoClustering
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They do not.
+   */
+  PANDO_CLUSTERING_NONE = 0,
+  /**
+   * The value of an entry is the row, as in dictionary 0.
+   */
+  PANDO_CLUSTERING_ROW = 1,
+  /**
+   * The value of an entry is the row, the size of a tail as a number (seven bits a byte), the tail, and its size once more in
+   * two bytes, little-endian. Of entries that have the same key, the tail tells which row it is.
+   */
+  PANDO_CLUSTERING_TAILED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoClustering PandoClustering;
+#else
+typedef uint32_t PandoClustering;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -1330,6 +1330,10 @@ typedef struct PandoOptions {
    */
   uint64_t log_file_bytes;
   /**
+   * File descriptors that tables' files may hold together; 0: a part of what the process may open.
+   */
+  uint64_t descriptors;
+  /**
    * 1: bypass the operating system's page cache.
    */
   uint8_t direct_io;
@@ -1351,6 +1355,80 @@ typedef struct PandoOptions {
  * Takes the name of a prepared transaction; called on the caller's thread.
  */
 typedef void (*PandoXidSink)(void *context, struct PandoBytes xid);
+
+/**
+ * A dictionary of a table. Its pointers are valid for the call of the visitor.
+ */
+typedef struct PandoDictionaryRow {
+  /**
+   * `database/table`.
+   */
+  struct PandoBytes table;
+  /**
+   * "main" for the rows, or the index's name.
+   */
+  struct PandoBytes name;
+  /**
+   * Its file.
+   */
+  struct PandoBytes file;
+  /**
+   * Its id.
+   */
+  uint64_t id;
+  /**
+   * 1: an index whose entries hold the rows.
+   */
+  uint8_t is_clustering;
+  /**
+   * 1: it is open, and the figures count.
+   */
+  uint8_t is_open;
+  /**
+   * Records, about.
+   */
+  uint64_t records;
+  /**
+   * Tombstones among what is stored.
+   */
+  uint64_t tombstones;
+  /**
+   * Bytes of all records before compression.
+   */
+  uint64_t raw_bytes;
+  /**
+   * Of these, in buffers of nodes.
+   */
+  uint64_t buffered_bytes;
+  /**
+   * Levels of nodes.
+   */
+  uint64_t height;
+  /**
+   * Nodes.
+   */
+  uint64_t nodes;
+  /**
+   * Leaves.
+   */
+  uint64_t leaves;
+  /**
+   * Runs.
+   */
+  uint64_t runs;
+  /**
+   * Bytes of its file in use.
+   */
+  uint64_t used_bytes;
+  /**
+   * Bytes of its file that are free.
+   */
+  uint64_t free_bytes;
+  /**
+   * Bytes that the file takes on disk.
+   */
+  uint64_t file_bytes;
+} PandoDictionaryRow;
 
 /**
  * An index to be added.
@@ -1863,30 +1941,6 @@ typedef struct PandoEntry {
 extern "C" {
 #endif // __cplusplus
 
-PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
-
-typedef struct PandoDictionaryRow {
-  struct PandoBytes table;
-  struct PandoBytes name;
-  struct PandoBytes file;
-  uint64_t id;
-  uint8_t is_clustering;
-  uint8_t is_open;
-  uint64_t records;
-  uint64_t tombstones;
-  uint64_t raw_bytes;
-  uint64_t buffered_bytes;
-  uint64_t height;
-  uint64_t nodes;
-  uint64_t leaves;
-  uint64_t runs;
-  uint64_t used_bytes;
-  uint64_t free_bytes;
-  uint64_t file_bytes;
-} PandoDictionaryRow;
-
-PandoStatus pando_dictionaries_visit(const struct PandoDb *db, void *context, void (*visit)(void *context, const struct PandoDictionaryRow *row));
-
 /**
  * Those of this thread, with what other threads have done for it in calls that have returned.
  */
@@ -2276,6 +2330,16 @@ void pando_definitions_visit(const struct PandoDb *db,
                              struct PandoBytes database,
                              void *context,
                              void (*visit)(void *context, struct PandoBytes path));
+
+/**
+ * Calls `visit` with `context` for each dictionary of each table, in the order of their names.
+ *
+ * # Safety
+ * `db` is open, and `visit` may be called with `context`.
+ */
+PandoStatus pando_dictionaries_visit(const struct PandoDb *db,
+                                     void *context,
+                                     void (*visit)(void *context, const struct PandoDictionaryRow *row));
 
 /**
  * Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with
@@ -2915,6 +2979,14 @@ PandoStatus pando_table_reserve_auto_increment(const struct PandoTable *table,
                                                uint64_t offset,
                                                uint64_t count,
                                                uint64_t *first);
+
+/**
+ * Whether the entries of a dictionary hold rows; dictionary 0, whose entries are the rows, is said not to.
+ *
+ * # Safety
+ * The table is open.
+ */
+PandoClustering pando_table_clustering(const struct PandoTable *table, uint32_t dictionary);
 
 /**
  * Begins a transaction (without a snapshot); free it with [`pando_txn_free`].

@@ -2,9 +2,6 @@
 
 use pandodb::Clustering;
 
-use crate::guard::guard;
-use crate::table::PandoTable;
-
 /// Whether the entries of an index hold rows.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +25,12 @@ impl From<PandoClustering> for Clustering {
     }
 }
 
-/// Whether the entries of a dictionary hold rows; dictionary 0, whose entries are the rows, is said not to.
-///
-/// # Safety
-/// The table is open.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_clustering(
-    table: *const PandoTable,
-    dictionary: u32,
-) -> PandoClustering {
-    // SAFETY: the caller vouches for it.
-    let table = unsafe { &(*table).table };
-    guard(|| match table.clustering(dictionary as usize) {
-        Clustering::None => PandoClustering::None,
-        Clustering::Row => PandoClustering::Row,
-        Clustering::Tailed => PandoClustering::Tailed,
-    })
+impl From<Clustering> for PandoClustering {
+    fn from(clustering: Clustering) -> PandoClustering {
+        match clustering {
+            Clustering::None => PandoClustering::None,
+            Clustering::Row => PandoClustering::Row,
+            Clustering::Tailed => PandoClustering::Tailed,
+        }
+    }
 }

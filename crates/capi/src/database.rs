@@ -11,7 +11,7 @@ use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
 use crate::guard::{guard, report_panics_to};
 use crate::log::{PandoLog, PandoLogLevel};
-use crate::status::{run, PandoStatus};
+use crate::status::{hide, run, PandoStatus};
 
 /// An open database.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct PandoOptions {
     pub lock_wait_s: u64,
     /// Size of a log file.
     pub log_file_bytes: u64,
+    /// File descriptors that tables' files may hold together; 0: a part of what the process may open.
+    pub descriptors: u64,
     /// 1: bypass the operating system's page cache.
     pub direct_io: u8,
     /// Where lines for the operator go.
@@ -118,6 +120,12 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
     run(|| {
         // SAFETY: as above.
         let (base_dir, engine_dir) = unsafe { (given.base_dir.to_path(), given.engine_dir.to_path()) };
+        hide(&base_dir);
+        let defaults = Options::new(base_dir);
+        let descriptors_max = match given.descriptors {
+            0 => defaults.descriptors_max,
+            given => given,
+        };
         let db = Db::open(Options {
             engine_dir,
             cache_bytes: given.cache_bytes,
@@ -129,9 +137,10 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             background_threads: given.background_threads as usize,
             direct_io: given.direct_io != 0,
             log_file_bytes: given.log_file_bytes,
+            descriptors_max,
             lock_watch: Some(Arc::new(Watch { waits: given.waits, victim: given.victim })),
             log: sink,
-            ..Options::new(base_dir)
+            ..defaults
         })?;
         *out = Box::into_raw(Box::new(PandoDb { db }));
         Ok(PandoStatus::Ok)

@@ -1,6 +1,8 @@
 //! What functions answer, and the one place where the engine's errors become numbers.
 
 use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use pandodb::{EngineError, Error};
 
@@ -98,9 +100,25 @@ pub extern "C" fn pando_error_os() -> i32 {
     guard(|| ERROR_OS.get())
 }
 
+/// Before the paths of tables: the data directory, which is nobody's business but the operator's.
+static BASE: OnceLock<String> = OnceLock::new();
+
+/// From now on texts of errors name files relative to this directory.
+pub(crate) fn hide(base_dir: &Path) {
+    // A process has one database; another one's paths would be told in full.
+    let _ = BASE.set(format!("{}/", base_dir.display().to_string().trim_end_matches('/')));
+}
+
+fn text_of(error: &Error) -> String {
+    match BASE.get() {
+        Some(base) if base.len() > 1 => error.to_string().replace(base.as_str(), "./"),
+        _ => error.to_string(),
+    }
+}
+
 /// The status of an error; its text is kept for [`pando_error_text`].
 pub(crate) fn fail(error: &Error) -> PandoStatus {
-    ERROR_TEXT.set(error.to_string());
+    ERROR_TEXT.set(text_of(error));
     match error {
         Error::Engine(error) => engine_status(error),
         Error::Deadlock => PandoStatus::Deadlock,

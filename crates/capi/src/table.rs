@@ -439,3 +439,17 @@ pub unsafe extern "C" fn pando_table_reserve_auto_increment(
         None => Ok(PandoStatus::NotFound),
     })
 }
+
+/// Whether the entries of a dictionary hold rows; dictionary 0, whose entries are the rows, is said not to.
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_clustering(
+    table: *const PandoTable,
+    dictionary: u32,
+) -> PandoClustering {
+    // SAFETY: the caller vouches for it.
+    let table = unsafe { &(*table).table };
+    guard(|| table.clustering(dictionary as usize).into())
+}

@@ -39,6 +39,15 @@ pub enum Command {
     Backup(backup::take::BackupArguments),
     /// Make a data directory of a backup
     Restore(backup::restore::RestoreArguments),
+    /// Make a new catalog of what lies beside the tables' files, where the catalog is damaged or lost; the old one is kept, and the server
+    /// must be down
+    RebuildCatalog {
+        /// The server's data directory
+        data_dir: PathBuf,
+        /// The directory of catalog and log, if it is not DATADIR/.pando
+        #[arg(long)]
+        engine_dir: Option<PathBuf>,
+    },
     /// Make a dump of tables of other engines one of PANDO tables: reads it from standard input, writes it to standard
     /// output, and says on standard error what behaves otherwise
     ConvertDump {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use pando_cli::dump::Conversion;
 use pando_cli::{backup, Arguments, Command};
-use pandodb::offline::{open_directory, print_log, OfflineDict};
+use pandodb::offline::{open_directory, print_log, rebuild_catalog, OfflineDict};
 
 fn main() -> ExitCode {
     match run(&Arguments::parse().command) {
@@ -40,6 +40,10 @@ fn run(command: &Command) -> Outcome {
         }
         Command::Backup(arguments) => backup::take::run(arguments).map(|()| true),
         Command::Restore(arguments) => backup::restore::run(arguments).map(|()| true),
+        Command::RebuildCatalog { data_dir, engine_dir } => {
+            let engine_dir = engine_dir.clone().unwrap_or_else(|| data_dir.join(".pando"));
+            rebuild(data_dir, &engine_dir)
+        }
         Command::ConvertDump { from, to } => {
             let conversion = Conversion { from: from.clone(), to: to.clone(), notes_all: false };
             let out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -69,6 +73,23 @@ fn run(command: &Command) -> Outcome {
             Ok(true)
         }
     }
+}
+
+/// False if there are directories of tables that could not be taken in.
+fn rebuild(data_dir: &Path, engine_dir: &Path) -> Outcome {
+    let rebuilt = rebuild_catalog(data_dir, engine_dir)?;
+    let mut out = io::stdout().lock();
+    for table in &rebuilt.tables {
+        writeln!(out, "{table}")?;
+    }
+    writeln!(out, "{} tables are in the new catalog", rebuilt.tables.len())?;
+    if let Some(old) = &rebuilt.old {
+        writeln!(out, "the old one is {}", old.display())?;
+    }
+    for (dir, error) in &rebuilt.left_out {
+        writeln!(out, "left out: {}: {error}", dir.display())?;
+    }
+    Ok(rebuilt.left_out.is_empty())
 }
 
 fn inspect(table: &Path, shape: bool) -> Outcome {

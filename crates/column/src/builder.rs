@@ -7,8 +7,8 @@ use pando_base::{shared_prefix, Kind, RecordRef, Seqno};
 use crate::columnar::{self, Shapes};
 use crate::compression::{Compression, Compressor};
 use crate::format::*;
-#[cfg(debug_assertions)]
 use crate::row::Row;
+#[cfg(debug_assertions)]
 use crate::segment::Segment;
 use crate::wire::put_varint;
 

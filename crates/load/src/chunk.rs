@@ -18,7 +18,7 @@ use crate::entry_order::{sorted, Head};
 use crate::memory_budget::{Memory, Part};
 
 /// A block is closed when it has so many bytes.
-const BLOCK_BYTES: usize = 128 << 10;
+pub(crate) const BLOCK_BYTES: usize = 128 << 10;
 /// How many entries are fetched at once.
 const STRETCH: usize = 64;
 const CODEC_PLAIN: u8 = 0;
@@ -47,7 +47,7 @@ pub(crate) struct Chunk {
     pub first_ordinal: u64,
     pub has_ordinals: bool,
     /// The space of spilled blocks, given back on drop.
-    _extent: Option<Extent>,
+    _extents: Vec<Extent>,
     _memory: Option<Part>,
 }
 
@@ -86,9 +86,25 @@ impl Chunk {
             blocks: writer.finish(),
             first_ordinal,
             has_ordinals,
-            _extent: None,
+            _extents: Vec::new(),
             _memory: None,
         }
+    }
+
+    /// One that is in the file already.
+    pub(crate) fn spilled(
+        file: &Arc<TreeFile>,
+        blocks: Vec<Block>,
+        extents: Vec<Extent>,
+        first_ordinal: u64,
+        has_ordinals: bool,
+    ) -> Chunk {
+        Chunk { file: file.clone(), blocks, first_ordinal, has_ordinals, _extents: extents, _memory: None }
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.raw_bytes).sum()
     }
 
     /// Keeps the blocks in memory if the budget allows, else writes them into the file. Gives the bytes written.
@@ -130,7 +146,7 @@ impl Chunk {
         for (block, place) in self.blocks.iter_mut().zip(places) {
             block.stored = Stored::Spilled(place);
         }
-        self._extent = Some(extent);
+        self._extents.push(extent);
         Ok(out.len() as u64)
     }
 
@@ -159,6 +175,53 @@ impl Chunk {
     fn block_of(&self, key: &[u8]) -> usize {
         self.blocks.partition_point(|block| block.first_key.as_slice() <= key).saturating_sub(1)
     }
+}
+
+/// A block that is packed and not written.
+pub(crate) struct Packed {
+    first_key: Vec<u8>,
+    raw_bytes: u64,
+    codec: u8,
+    payload: Vec<u8>,
+}
+
+impl Packed {
+    pub(crate) fn new(first_key: Vec<u8>, bytes: &[u8]) -> Packed {
+        let mut payload = Vec::new();
+        let codec = pack(bytes, &mut payload);
+        Packed { first_key, raw_bytes: bytes.len() as u64, codec, payload }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+}
+
+/// Writes blocks one behind the other into an extent of their own.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn seal_blocks(
+    file: &Arc<TreeFile>,
+    packed: impl Iterator<Item = Packed>,
+) -> Result<(Extent, Vec<Block>)> {
+    const HEADER_BYTES_MAX: usize = 64;
+    let packed: Vec<Packed> = packed.collect();
+    let bytes: usize = packed.iter().map(|block| block.bytes() + HEADER_BYTES_MAX).sum();
+    let mut extent = file.allocate(bytes.max(1) as u64)?;
+    let begin = extent.place().offset;
+    let mut out = Vec::with_capacity(bytes);
+    let mut blocks = Vec::with_capacity(packed.len());
+    for Packed { first_key, raw_bytes, codec, payload } in packed {
+        let offset = begin + out.len() as u64;
+        block::seal(BlockKind::Spill, codec, file.dict(), offset, &mut out, &payload);
+        let place = Place { offset, len: begin + out.len() as u64 - offset };
+        blocks.push(Block { first_key, raw_bytes, stored: Stored::Spilled(place) });
+    }
+    out.resize(out.len().next_multiple_of(pando_base::limits::PAGE_BYTES as usize), 0);
+    extent.shrink_to(out.len() as u64);
+    file.write(begin, &out)?;
+    Ok((extent, blocks))
 }
 
 fn pack(bytes: &[u8], payload: &mut Vec<u8>) -> u8 {
@@ -251,7 +314,7 @@ impl<'a> BlockWriter<'a> {
 }
 
 #[inline]
-fn put_number(out: &mut Vec<u8>, mut n: u64) {
+pub(crate) fn put_number(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;

@@ -5,7 +5,8 @@
 //! them by reference, or a new index puts them at the bottom of its tree (`Tree::adopt_bottom`). What
 //! happens in between is told in `sorter`.
 //!
-//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; the rest
+//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; a quarter is for
+//! reading them when they are merged, in several passes if there are many (`narrow`); the rest
 //! is for the groups that are being collected and sorted. What comes in key order is besides: a leaf or two
 //! for each worker.
 
@@ -17,6 +18,7 @@ mod executor;
 mod key_set;
 mod memory_budget;
 mod merge;
+mod narrow;
 mod sorter;
 mod stage_times;
 

@@ -14,8 +14,8 @@ use crate::sorter::Duplicate;
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     Chunk(Arc<Chunk>),
-    /// Entries that came in key order, before those of all chunks.
-    Run(Arc<Run>),
+    /// Entries that came in key order, before those of all chunks: runs one behind the other.
+    Runs(Arc<[Arc<Run>]>),
 }
 
 /// `[lo, hi)`.
@@ -27,10 +27,62 @@ pub(crate) struct Range {
 
 enum Cursor {
     Chunk(ChunkCursor),
-    Run(Box<RunCursor>, Option<Vec<u8>>),
+    Runs(RunsCursor),
 }
 
-struct Input {
+/// Goes over runs that ascend and lie apart; one is open at a time.
+struct RunsCursor {
+    runs: Arc<[Arc<Run>]>,
+    /// Of the open one.
+    at: usize,
+    open: Option<Box<RunCursor>>,
+    hi: Option<Vec<u8>>,
+}
+
+impl RunsCursor {
+    fn new(runs: &Arc<[Arc<Run>]>, range: &Range) -> Result<RunsCursor> {
+        let lo = range.lo.as_deref();
+        let at = lo.map_or(0, |lo| runs.partition_point(|run| run.meta().max_key.as_slice() < lo));
+        let mut cursor = RunsCursor { runs: runs.clone(), at, open: None, hi: range.hi.clone() };
+        cursor.open(lo)?;
+        Ok(cursor)
+    }
+
+    /// Opens the run that it is at, or the next one that has something.
+    fn open(&mut self, lo: Option<&[u8]>) -> Result<()> {
+        self.open = None;
+        while let Some(run) = self.runs.get(self.at) {
+            let mut cursor = Box::new(run.cursor().bypass_cache());
+            match lo {
+                Some(lo) => cursor.seek(lo)?,
+                None => cursor.seek_first()?,
+            }
+            if cursor.valid() {
+                self.open = Some(cursor);
+                return Ok(());
+            }
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn valid(&self) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| self.hi.as_ref().is_none_or(|hi| open.key() < hi.as_slice()))
+    }
+
+    fn next(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        open.next()?;
+        if !open.valid() {
+            self.at += 1;
+            self.open(None)?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct Input {
     cursor: Cursor,
     /// Of its key.
     head: Head,
@@ -42,14 +94,7 @@ impl Input {
             Source::Chunk(chunk) => {
                 Cursor::Chunk(ChunkCursor::new(chunk.clone(), range.lo.as_deref(), range.hi.clone())?)
             }
-            Source::Run(run) => {
-                let mut cursor = Box::new(run.cursor().bypass_cache());
-                match &range.lo {
-                    Some(lo) => cursor.seek(lo)?,
-                    None => cursor.seek_first()?,
-                }
-                Cursor::Run(cursor, range.hi.clone())
-            }
+            Source::Runs(runs) => Cursor::Runs(RunsCursor::new(runs, range)?),
         };
         let mut input = Input { cursor, head: Head::default() };
         input.note();
@@ -65,40 +110,39 @@ impl Input {
     fn valid(&self) -> bool {
         match &self.cursor {
             Cursor::Chunk(cursor) => cursor.valid(),
-            Cursor::Run(cursor, hi) => {
-                cursor.valid() && hi.as_ref().is_none_or(|hi| cursor.key() < hi.as_slice())
-            }
+            Cursor::Runs(cursor) => cursor.valid(),
         }
     }
 
+    /// Requires: it is valid.
     #[inline]
-    fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         match &self.cursor {
             Cursor::Chunk(cursor) => cursor.key(),
-            Cursor::Run(cursor, _) => cursor.key(),
+            Cursor::Runs(cursor) => cursor.open.as_ref().map_or(&[], |open| open.key()),
         }
     }
 
     #[inline]
-    fn value(&self) -> &[u8] {
+    pub(crate) fn value(&self) -> &[u8] {
         match &self.cursor {
             Cursor::Chunk(cursor) => cursor.value(),
-            Cursor::Run(cursor, _) => cursor.record().value,
+            Cursor::Runs(cursor) => cursor.open.as_ref().map_or(&[], |open| open.record().value),
         }
     }
 
     /// Of its entry; what came in order was before all else.
-    fn ordinal(&self) -> u64 {
+    pub(crate) fn ordinal(&self) -> u64 {
         match &self.cursor {
             Cursor::Chunk(cursor) => cursor.ordinal(),
-            Cursor::Run(..) => 0,
+            Cursor::Runs(..) => 0,
         }
     }
 
     fn next(&mut self) -> Result<()> {
         match &mut self.cursor {
             Cursor::Chunk(cursor) => cursor.next()?,
-            Cursor::Run(cursor, _) => cursor.next()?,
+            Cursor::Runs(cursor) => cursor.next()?,
         }
         self.note();
         Ok(())
@@ -112,12 +156,12 @@ impl Input {
 }
 
 /// Inputs as a heap: each is before those at twice its place plus one and plus two.
-struct Heap {
-    inputs: Vec<Input>,
+pub(crate) struct Heap {
+    pub(crate) inputs: Vec<Input>,
 }
 
 impl Heap {
-    fn open(sources: &[Source], range: &Range) -> Result<Heap> {
+    pub(crate) fn open(sources: &[Source], range: &Range) -> Result<Heap> {
         let inputs: Result<Vec<Input>> = sources.iter().map(|source| Input::open(source, range)).collect();
         let mut heap = Heap { inputs: inputs?.into_iter().filter(Input::valid).collect() };
         for at in (0..heap.inputs.len() / 2).rev() {
@@ -126,7 +170,8 @@ impl Heap {
         Ok(heap)
     }
 
-    fn next(&mut self) -> Result<()> {
+    /// Requires: something is left.
+    pub(crate) fn next(&mut self) -> Result<()> {
         self.inputs[0].next()?;
         if !self.inputs[0].valid() {
             self.inputs.swap_remove(0);

@@ -6,7 +6,8 @@
 //! 2. As long as keys ascend over all batches, a group is written as a run of a leaf at once. The first key
 //!    that does not ends that for good: from there on each group is sorted into a **chunk**, which stays in
 //!    memory within the budget and is spilled beyond it (`chunk`).
-//! 3. [`finish`] merges chunks, and runs whose keys they overlap, in parallel over dictionaries and ranges of
+//! 3. While there are more chunks than can be read at once within the memory, groups of them are merged into one each (`narrow`).
+//!    Then [`finish`] merges chunks, and runs whose keys they overlap, in parallel over dictionaries and ranges of
 //!    keys, into runs of leaves (`merge`); and syncs the files.
 //!
 //! What holds:
@@ -30,6 +31,7 @@ use crate::entries::Entries;
 use crate::executor::Workers;
 use crate::memory_budget::Memory;
 use crate::merge::{merge, Merged, Range, Source};
+use crate::narrow::{fan_in, groups, merge_chunks};
 use crate::stage_times::{Stage, Stages};
 
 /// Smallest and largest groups that are sorted at once.
@@ -261,6 +263,37 @@ impl Sorter {
         }
     }
 
+    /// Starts what merges groups of chunks, if there are too many of them to be merged at once. Requires: no task is running.
+    fn start_narrowing(self: &Arc<Self>, threads: usize) -> bool {
+        let fan_in = fan_in(self.setting.memory.limit(), threads);
+        let mut state = self.state.lock();
+        if state.error.is_some() || state.chunks.len() <= fan_in {
+            return false;
+        }
+        let groups = groups(&mut state.chunks, fan_in);
+        state.tasks += groups.len();
+        drop(state);
+        for group in groups {
+            let sorter = self.clone();
+            let work = move || sorter.work(|| sorter.narrow(&group));
+            self.setting.workers.run(Box::new(work));
+        }
+        true
+    }
+
+    fn narrow(&self, group: &[Arc<Chunk>]) -> Result<()> {
+        let stages = &self.setting.stages;
+        let merged =
+            stages.time(Stage::Merge, || merge_chunks(self.tree.file(), group, || self.is_cancelled()))?;
+        let Some(chunk) = merged else {
+            self.state.lock().was_cancelled = true;
+            return Ok(());
+        };
+        stages.add_spilled(chunk.raw_bytes());
+        self.state.lock().chunks.push(Arc::new(chunk));
+        Ok(())
+    }
+
     /// Starts what makes one sequence of runs of all parts. Requires: no task is running.
     fn start_merge(self: &Arc<Self>, threads: usize) {
         let mut state = self.state.lock();
@@ -271,12 +304,16 @@ impl Sorter {
         let least = least.cloned().unwrap_or_default();
         let mut sources: Vec<Source> = state.chunks.drain(..).map(Source::Chunk).collect();
         let mut raw: u64 = 0;
+        let mut in_order: Vec<Arc<Run>> = Vec::new();
         // Runs whose keys nothing else has are leaves already.
         for runs in state.ordered.values_mut() {
             let (overlapped, kept) = runs.drain(..).partition(|run: &Arc<Run>| run.meta().max_key >= least);
             *runs = kept;
             raw += overlapped.iter().map(|run: &Arc<Run>| run.meta().raw_bytes).sum::<u64>();
-            sources.extend(overlapped.into_iter().map(Source::Run));
+            in_order.extend(overlapped);
+        }
+        if !in_order.is_empty() {
+            sources.push(Source::Runs(in_order.into()));
         }
         raw += state.raw_bytes;
         let ranges = divide(&sources, raw, threads);
@@ -374,7 +411,9 @@ fn divide(sources: &[Source], raw: u64, threads: usize) -> Vec<Range> {
             Source::Chunk(chunk) => {
                 keys.extend(chunk.blocks.iter().map(|block| (block.first_key.as_slice(), block.raw_bytes)));
             }
-            Source::Run(run) => keys.push((run.meta().min_key.as_slice(), run.meta().raw_bytes)),
+            Source::Runs(runs) => {
+                keys.extend(runs.iter().map(|run| (run.meta().min_key.as_slice(), run.meta().raw_bytes)));
+            }
         }
     }
     keys.sort_unstable();
@@ -414,7 +453,13 @@ pub fn finish(sorters: &[Arc<Sorter>], setting: &Setting, watch: &mut dyn FnMut(
     // The largest first, so that no long piece is left for the end.
     let mut by_size: Vec<&Arc<Sorter>> = sorters.iter().collect();
     by_size.sort_by_key(|sorter| std::cmp::Reverse(sorter.raw_bytes()));
-    if !setting.cancelled.load(Ordering::Acquire) {
+    let is_cancelled = || setting.cancelled.load(Ordering::Acquire);
+    // All of them: a sorter must not be passed by because another one has work.
+    let narrowing = || by_size.iter().filter(|sorter| sorter.start_narrowing(threads)).count();
+    while !is_cancelled() && narrowing() > 0 {
+        sorters.iter().for_each(|sorter| sorter.wait(&mut look));
+    }
+    if !is_cancelled() {
         by_size.iter().for_each(|sorter| sorter.start_merge(threads));
     }
     sorters.iter().for_each(|sorter| sorter.wait(&mut look));

@@ -200,6 +200,47 @@ fn threads_and_spills_give_the_same_rows() {
 }
 
 #[test]
+fn many_chunks_are_merged_in_several_passes() {
+    // Some twenty chunks, of which eight may be read at once; rows in order before them.
+    let scattered = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
+    let mut rows: Vec<Row> = (0..1000u64).map(|n| row(n << 50, 30)).collect();
+    rows.extend((0..120_000u64).map(|n| row(scattered(n) | 1, 32)));
+    for threads in [0, 3] {
+        check(&rows, 500, 300 << 10, threads);
+    }
+    let bed = bed();
+    let setting = setting(300 << 10, 0);
+    let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+    feed(&sorter, &rows, 500);
+    let raw = sorter.raw_bytes();
+    let Finished::Runs(_) = finish(&[sorter], &setting, &mut |_| {}).unwrap() else { panic!("sorted") };
+    assert!(setting.stages.spilled_bytes() > raw, "{} of {raw} bytes", setting.stages.spilled_bytes());
+    // Rows with the same key meet in the first pass, in the last, or in none.
+    for (first, second, last) in [(60_000, 60_100, 119_000), (5_000, 110_000, 115_000)] {
+        let mut rows = rows.clone();
+        rows[second] = (rows[first].0.clone(), b"second".to_vec());
+        rows[last] = (rows[first + 1].0.clone(), b"third".to_vec());
+        check(&rows, 500, 300 << 10, 0);
+    }
+}
+
+#[test]
+fn a_failed_pass_leaves_nothing() {
+    for n in [1, 40, 90] {
+        let bed = bed();
+        let setting = setting(0, 0);
+        let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+        let rows: Vec<Row> =
+            (0..120_000u64).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 32)).collect();
+        feed(&sorter, &rows, 500);
+        bed.vfs.fail_io_after(n, pando_storage::vfs::FaultKind::Sticky);
+        assert!(finish(std::slice::from_ref(&sorter), &setting, &mut |_| {}).is_err(), "at I/O {n}");
+        drop(sorter);
+        assert_eq!(bed.file.used_bytes(), 0, "nothing is left");
+    }
+}
+
+#[test]
 fn the_first_duplicate_in_the_order_of_the_input_is_told() {
     let mut rows: Vec<Row> = (0..3000u64).map(|n| row(n * 7919 % 3001, 10)).collect();
     rows.insert(2000, (rows[1500].0.clone(), b"second".to_vec()));

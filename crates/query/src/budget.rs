@@ -23,30 +23,9 @@ pub fn memory_used_bytes() -> u64 {
     OF_ALL.used_bytes.load(Ordering::Relaxed) as u64
 }
 
-/// Takes some of what there is for all queries of the process; false: there is not so much. It is to be given back
-/// ([`give_memory_back`]): for who counts itself what it holds.
-#[must_use]
-pub fn take_memory(bytes: usize) -> bool {
-    OF_ALL.take(bytes)
-}
-
-/// Gives back what was taken.
-pub fn give_memory_back(bytes: usize) {
-    OF_ALL.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-}
-
 impl Budget {
     const fn new(max_bytes: usize) -> Budget {
         Budget { used_bytes: AtomicUsize::new(0), max_bytes: AtomicUsize::new(max_bytes) }
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let used = self.used_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let fits = bytes == 0 || used <= self.max_bytes.load(Ordering::Relaxed);
-        if !fits {
-            self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        fits
     }
 }
 
@@ -79,11 +58,13 @@ impl Share<'_> {
             self.bytes = bytes;
             return true;
         };
-        let fits = self.budget.take(more);
-        if fits {
-            self.bytes = bytes;
+        let used = self.budget.used_bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        if more > 0 && used > self.budget.max_bytes.load(Ordering::Relaxed) {
+            self.budget.used_bytes.fetch_sub(more, Ordering::Relaxed);
+            return false;
         }
-        fits
+        self.bytes = bytes;
+        true
     }
 }
 

@@ -58,7 +58,7 @@ PandoTableChange Alter_context::change()
   change.auto_increment= auto_increment;
   change.definition= m_definition.view();
   m_foreign_key_views.reset(new Foreign_key_views(foreign_keys));
-  change.sets_foreign_keys= true;
+  change.sets_foreign_keys= sets_foreign_keys;
   change.foreign_keys= m_foreign_key_views->data();
   change.foreign_key_count= m_foreign_key_views->size();
   m_renamed_views.clear();
@@ -300,7 +300,8 @@ bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *i
     Alter_context(m_name.c_str(), altered, info->create_info->tabledef_version);
   info->handler_ctx= context;
   context->renamed= renamed_columns(altered, info->alter_info);
-  if (has_own_file(table_share) && table_share->tmp_table == NO_TMP_TABLE &&
+  context->sets_foreign_keys= has_own_file(table_share) && table_share->tmp_table == NO_TMP_TABLE;
+  if (context->sets_foreign_keys &&
       alter_foreign_keys(ha_thd(), m_name.c_str(), table, altered, info->alter_info, context->renamed,
                          &context->foreign_keys))
     return true;

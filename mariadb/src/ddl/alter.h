@@ -43,6 +43,7 @@ public:
   int32_t compression_level= 0;
   bool sets_auto_increment= false;
   ulonglong auto_increment= 0;
+  bool sets_foreign_keys= false;       /* to `foreign_keys` */
   Foreign_key_list foreign_keys;
   std::vector<std::string> renamed;    /* columns: old and new names, in turn */
 

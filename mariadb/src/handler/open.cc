@@ -28,7 +28,11 @@ static int without_discovery(int error, const TABLE_SHARE *share)
     my_error(ER_TABLE_DEF_CHANGED, MYF(0));
     return HA_ERR_CRASHED;
   default:
-    return error;
+    /* What the operating system says, of which the server would make "read only" for EACCES. */
+    if (error <= 0 || error >= HA_ERR_FIRST)
+      return error;
+    my_error(ER_CANT_OPEN_FILE, MYF(0), share->normalized_path.str, error);
+    return HA_ERR_CRASHED;
   }
 }
 

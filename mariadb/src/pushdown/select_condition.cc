@@ -228,22 +228,22 @@ bool Select_translator::between(Item_func *function, Said *said)
   return true;
 }
 
+static const uint IN_LIST_MAX= 4096;
+
 bool Select_translator::in_list(Item_func *function, Said *said)
 {
   Item_func_in *in= static_cast<Item_func_in *>(function);
   Item **arguments= function->arguments();
+  if (arguments[0]->cols() != 1 || function->argument_count() > IN_LIST_MAX)
+    return refuse("IN of rows");
   /* Of a list of texts and numbers the server makes texts, for some character sets, and compares the numbers as numbers all the same. */
   if (arguments[0]->cmp_type() == STRING_RESULT && !in->arg_types_compatible)
-    return refuse("IN of texts and others");
-  if (arguments[0]->cols() != 1 || function->argument_count() > 4096)
-    return refuse("IN of rows");
+    return refuse("IN of different kinds");
   std::string bytes;
   uint32_t count= 0;
-  const size_t before= columns;
   for (uint i= 1; i < function->argument_count(); i++, count++)
     if (!compare(0, arguments[0], arguments[i], in->compare_collation(), &bytes))
       return false;
-  (void) before;
   if (in->negated)
     B::byte(&said->bytes, 8);
   B::byte(&said->bytes, 7);

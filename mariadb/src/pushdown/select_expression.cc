@@ -500,7 +500,8 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
     return refuse("arithmetic of other things");
   said->kind= kind;
   said->is_exact= first.is_exact || second.is_exact;
-  said->is_mixed= first.is_mixed || second.is_mixed;
+  said->is_mixed= first.is_mixed || second.is_mixed || (operation != 2 && (first.mixes_zero || second.mixes_zero));
+  said->mixes_zero= first.mixes_zero || second.mixes_zero;
   if (kind.tag == Value_kind::DECIMAL)
   {
     const bool multiplies= operation == 2;
@@ -533,6 +534,7 @@ bool Select_translator::negation(Item_func *function, Said *said)
   said->kind= Value_kind{kind.tag, of.kind.of};
   said->is_exact= of.is_exact;
   said->is_mixed= of.is_mixed;
+  said->mixes_zero= of.mixes_zero;
   said->digits= of.digits;
   if (m_is_condition && kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED))
     return refuse("a condition that can fail");
@@ -647,10 +649,15 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
       return refuse("a choice of different character sets");
     if (value.is_exact || (kind.tag == Value_kind::DECIMAL && value.kind.scale() > kind.of))
       return refuse("digits of a choice");
-    said->is_mixed|= value.is_mixed || (!is_first && value.kind.scale() != scale);
+    const bool is_zero= is_constant(item) && value.digits == 0;
+    said->mixes_zero|= is_zero || value.mixes_zero;
+    said->is_mixed|= value.is_mixed || (!is_first && !is_zero && value.kind.scale() != scale);
     digits= std::max(digits, value.digits + kind.scale() - value.kind.scale());
-    scale= value.kind.scale();
-    is_first= false;
+    if (!is_zero)
+    {
+      scale= value.kind.scale();
+      is_first= false;
+    }
     bytes+= value.bytes;
     return true;
   };
@@ -677,6 +684,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   said->kind= kind;
   said->digits= digits;
   said->is_mixed&= kind.tag == Value_kind::DECIMAL;
+  said->mixes_zero&= kind.tag == Value_kind::DECIMAL;
   return true;
 }
 
@@ -787,7 +795,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     return true;
   }
   Said of;
-  if (!expression(argument, &of))
+  if (!expression(argument, &of) || (sum->has_with_distinct() && !makes_groups(argument)))
     return false;
   Value_kind kind= of.kind;
   if (is_count)
@@ -802,7 +810,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     if (argument->field_type() == MYSQL_TYPE_YEAR)
       return refuse("a sum of years");
   }
-  else if (of.is_exact || of.is_mixed || argument->field_type() == MYSQL_TYPE_YEAR)
+  else if (of.is_exact || of.is_mixed || of.mixes_zero || argument->field_type() == MYSQL_TYPE_YEAR)
     return refuse("an extreme of quotients");
   std::string told;
   const auto put= [&told, &of](uint number, const Value_kind &of_kind) {

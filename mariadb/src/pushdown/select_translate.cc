@@ -1,6 +1,7 @@
 /* SELECTs of any shape, said in the engine's words: FROM, and what the blocks of a query have. */
 #include "select_translate.h"
 #include "row_layout.h"
+#include "text_order.h"
 
 namespace pando {
 
@@ -81,7 +82,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
-    is_said= expression(*group->item, &one) && (!(one.is_exact || one.is_mixed) || refuse("groups of quotients"));
+    is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!(one.is_exact || one.is_mixed || one.mixes_zero) || refuse("groups of quotients"));
     groups+= one.bytes;
     order_by_groups+= one.bytes;
     B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
@@ -103,7 +104,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     if (use == Use::EXISTS)
       break;
     Said one;
-    if (!(is_said= output(item, use, &one)))
+    if (!(is_said= output(item, use, &one) && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
       break;
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
@@ -153,6 +154,14 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::small(to, 0); /* no others */
   B::byte(to, 0);
   return true;
+}
+
+/* CHAR in a NO PAD collation is grouped by with its filling. */
+bool Select_translator::makes_groups(Item *item)
+{
+  item= item->real_item();
+  const Field *field= item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
+  return !field || !groups_by_filling(field) || refuse("groups of CHAR in a NO PAD collation");
 }
 
 /* A column of the select list; where the server keeps it in a table, rounded as it is there. */

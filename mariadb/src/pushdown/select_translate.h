@@ -36,6 +36,7 @@ struct Said
   std::string bytes;
   Value_kind kind;
   bool is_mixed= false;   /* a DECIMAL whose digits behind the point differ from row to row in the server */
+  bool mixes_zero= false; /* likewise, but those with fewer are nothing but 0 */
   bool is_exact= false;   /* it has been divided: it has more digits than the server shows */
   double digits= 19;      /* of a number without its point, at most */
 };
@@ -141,6 +142,7 @@ private:
   bool put_table(const Source &source, std::string *to);
   static bool place_of(Field *field, PandoQueryColumn *place);
   bool output(Item *item, Use use, Said *said);
+  bool makes_groups(Item *item);
   bool limits(SELECT_LEX *select, Use use, std::string *to);
 
   /* select_expression.cc */

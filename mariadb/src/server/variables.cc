@@ -17,6 +17,7 @@ static ulonglong write_set_memory;
 static ulonglong lock_budget;
 static ulonglong load_memory;
 static ulonglong pushdown_memory_total;
+static ulonglong open_files;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 
@@ -152,6 +153,11 @@ static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG 
   "Size of each file of the log",
   nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30, 4096);
 
+static MYSQL_SYSVAR_ULONGLONG(open_files, open_files, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+  "File descriptors that tables' files may hold together. Beyond it the least recently used files give theirs up and"
+  " get them again when they are needed. 0: a third of what the process may open",
+  nullptr, nullptr, 0, 0, ULONGLONG_MAX, 0);
+
 static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
   "Row locks (about 100 bytes each) that a transaction may hold. Beyond it, lock escalation replaces them by"
   " range locks on neighbouring rows",
@@ -174,6 +180,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(direct_io),
   MYSQL_SYSVAR(background_threads),
   MYSQL_SYSVAR(log_file_size),
+  MYSQL_SYSVAR(open_files),
   MYSQL_SYSVAR(lock_budget),
   MYSQL_SYSVAR(pushdown),
   MYSQL_SYSVAR(pushdown_memory),
@@ -232,6 +239,7 @@ void fill_options(PandoOptions *options)
   options->checkpoint_period_s= checkpoint_period;
   options->lock_wait_s= THDVAR(static_cast<THD *>(nullptr), lock_wait_timeout);
   options->log_file_bytes= log_file_size;
+  options->descriptors= open_files;
   options->direct_io= direct_io;
   options->log= log_line;
 }

@@ -172,11 +172,15 @@ void Transaction::end_statement()
   m_has_statement_mark= true;
 }
 
-/* Of a commit the server can only tell the number. */
+/* Of a commit the server tells only the number (1180), where programs that meet a full disk wait for 1114: the first error counts. */
 static int commit_error(PandoStatus status, THD *thd)
 {
   int error= error_of(status, thd);
-  return error == HA_ERR_RECORD_FILE_FULL ? ENOSPC : error;
+  if (error != HA_ERR_RECORD_FILE_FULL)
+    return error;
+  if (thd && !thd->is_error())
+    my_error(ER_RECORD_FILE_FULL, MYF(0), "PANDO");
+  return ENOSPC;
 }
 
 int Transaction::prepare(bool whole)

@@ -1,6 +1,8 @@
 """PANDO's tables without those of other engines: chosen ones, and a replica from a backup."""
 
 import shutil
+import subprocess
+import tarfile
 import time
 
 from sqlkit.server import PrivateServer
@@ -10,7 +12,7 @@ from . import load, rounds, tool
 
 def _server_beside(target):
     """A data directory as a new server has it, and PANDO's files in it."""
-    server = PrivateServer("alone", rounds.options(), start=False)
+    server = PrivateServer("alone", rounds.options())
     tool.must(tool.restore_command(target, server.dir / "restored"))
     # The definitions and accounts of a new server.
     server.start()
@@ -23,6 +25,29 @@ def _server_beside(target):
             place.unlink()
         entry.rename(place)
     return server
+
+
+def _stream(server, directory, expected):
+    """The same as an archive; compressed, where there is somebody to decompress it."""
+    for more in ([], ["--compress"]) if shutil.which("zstd") else ([],):
+        command = tool.backup_command(server, directory / "staging", "--pando-only", "--stream", *more)
+        archive, target = directory / "archive", directory / f"streamed{len(more)}"
+        with open(archive, "wb") as out:
+            subprocess.run(command, stdout=out, check=True)
+        if more:
+            archive.write_bytes(subprocess.run(["zstd", "-dc", archive], stdout=subprocess.PIPE, check=True).stdout)
+        if (directory / "staging").exists():
+            raise AssertionError("the staging directory is left")
+        with tarfile.open(archive) as opened:
+            names = opened.getnames()
+            opened.extractall(target)
+        if names[-1] != "pando-backup.json":
+            raise AssertionError(f"the last file of the archive is {names[-1]}")
+        status, text = tool.verify(target)
+        if status:
+            raise AssertionError(text)
+    with _server_beside(target) as other, other.connect() as session:
+        rounds.compare("stream", expected, tool.checksums(session, "PANDO"))
 
 
 def run(arguments):
@@ -38,6 +63,7 @@ def run(arguments):
         with server.connect() as session:
             expected = tool.checksums(session, "PANDO")
             tool.backup(server, chosen, "--pando-only", "--tables=bank.p,bank.parts", "--limit-rate=500")
+        _stream(server, arguments.dir, expected)
     print(f"alone: slowest transfer {stall * 1000:.0f} ms (before {usual * 1000:.0f} ms)", flush=True)
     for target in (whole, chosen):
         status, text = tool.verify(target)

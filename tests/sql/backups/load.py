@@ -81,6 +81,7 @@ class Definer(threading.Thread):
     def __init__(self, server, seed):
         super().__init__(daemon=True)
         self._server, self._rng = server, random.Random(seed)
+        self._prefix = f"d{seed % 1000}_"
         self._stop_asked = threading.Event()
         self.done, self.error = 0, None
 
@@ -99,7 +100,7 @@ class Definer(threading.Thread):
             self.error = str(error)
 
     def _one(self, session):
-        name, rows = f"d{self.done}", self._rng.choice([10, 3000, 9000])
+        name, rows = f"{self._prefix}{self.done}", self._rng.choice([10, 3000, 9000])
         statements = [
             f"CREATE TABLE {name} (a INT PRIMARY KEY, b VARCHAR(100)) ENGINE=PANDO",
             f"INSERT INTO {name} SELECT seq, REPEAT(seq, 9) FROM seq_1_to_{rows}",
@@ -114,7 +115,7 @@ class Definer(threading.Thread):
                 return
             session.query(statement)
         if self.done > 2:
-            session.query(f"DROP TABLE IF EXISTS rd{self.done - 3}")
+            session.query(f"DROP TABLE IF EXISTS r{self._prefix}{self.done - 3}")
         if self._rng.random() < 0.3:
             session.query(f"TRUNCATE TABLE r{name}")
         self.done += 1

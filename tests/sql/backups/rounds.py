@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import socket
 import time
 
 from sqlkit import engines
@@ -53,19 +54,49 @@ def _check_round(parts, source, number):
             session.query("INSERT INTO bank.journal_p (tag) VALUES ('after')")
 
 
-def _check_point_in_time(target, source, expected):
-    """The rest of the binary log brings a restored server to the end."""
+def _check_point_in_time(target, source, stop, expected):
+    """The binary log from the backup's position on brings a restored server to a time."""
     binlog = manifest_of(target)["binlog"]
     with restored(target) as server:
-        tool.replay(source, None, server.socket, start=(binlog["file"], binlog["position"]))
+        tool.replay(source, None, server.socket, start=(binlog["file"], binlog["position"]), stop=stop)
         with server.connect() as session:
             compare("point in time", expected, tool.checksums(session))
+
+
+def _check_replica(target, primary, port):
+    """A restored server follows the one that the backup is of."""
+    gtid = manifest_of(target)["binlog"]["gtid"]
+    with primary.connect() as session:
+        for host in ("127.0.0.1", "localhost"):
+            session.query(f"CREATE USER repl@'{host}' IDENTIFIED BY 'secret'")
+            session.query(f"GRANT REPLICATION SLAVE ON *.* TO repl@'{host}'")
+        goal, expected = session.value("SELECT @@gtid_binlog_pos"), tool.checksums(session)
+    replica = restored(target)
+    replica.options += ["--server-id=2"]
+    with replica, replica.connect() as session:
+        session.query(f"SET GLOBAL gtid_slave_pos = '{gtid}'")
+        session.query(f"CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {port}, MASTER_USER = 'repl',"
+                      " MASTER_PASSWORD = 'secret', MASTER_USE_GTID = slave_pos")
+        session.query("START SLAVE")
+        if session.value(f"SELECT MASTER_GTID_WAIT('{goal}', 120)") != "0":
+            status = session.query("SHOW SLAVE STATUS").rows
+            raise AssertionError(f"the replica did not come to {goal}: {status}")
+        compare("replica", expected, tool.checksums(session))
+        session.query("STOP SLAVE")
+
+
+def _free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def run(arguments):
     if not tool.mariadb_backup():
         return
-    with PrivateServer("backup", options()) as server:
+    port = _free_port()
+    network = ["--skip-networking=0", "--bind-address=127.0.0.1", f"--port={port}", "--skip-name-resolve"]
+    with PrivateServer("backup", options() + network) as server:
         with server.connect() as session:
             load.create(session)
         targets, stalls = [], []
@@ -95,7 +126,12 @@ def run(arguments):
             targets.append(target)
         with server.connect() as session:
             expected = tool.checksums(session)
-        _check_point_in_time(targets[0], server.data_dir, expected)
+            time.sleep(1.1)
+            stop = session.value("SELECT NOW()")
+            time.sleep(1.1)
+            session.query("DELETE FROM bank.journal_p")
+        _check_point_in_time(targets[0], server.data_dir, stop, expected)
+        _check_replica(targets[0], server, port)
         for target in targets:
             shutil.rmtree(target)
     if max(stalls) > _STALL_SECONDS_MAX:

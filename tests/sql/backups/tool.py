@@ -7,20 +7,10 @@ import subprocess
 
 from . import load
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-_ENVIRONMENT = dict(os.environ)
-
 
 def find():
-    """The tool as the build left it."""
-    named = os.environ.get("PANDO_TOOL")
-    if named:
-        return named
-    for profile in ("release", "quick", "debug"):
-        path = ROOT / "target" / profile / "pando"
-        if path.exists():
-            return str(path)
-    raise SystemExit("there is no tool: cargo build --release -p pando-cli")
+    """The tool, as backup.sh has built it."""
+    return os.environ["PANDO_TOOL"]
 
 
 def mariadb_backup():

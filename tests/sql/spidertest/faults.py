@@ -1,9 +1,15 @@
 """Shards that are down, refuse, or differ."""
 
+import os
+import re
+import shutil
 import time
 
+from damage.full_disk import MemoryDisk
 from sqlkit.client import SqlError
 from sqlkit.member import PASSWORD
+
+_ROOM, _BALLAST, _ROWS = 16 << 20, 64 << 20, 120
 
 
 def _error(session, sql):
@@ -76,3 +82,38 @@ def _definition(cluster, checks):
         checks.check(error is not None, f"a column is shorter on one shard: {error}")
     shard.run("ALTER TABLE d.f MODIFY v VARCHAR(2000)", "UPDATE d.f SET v = 'down'")
     checks.check(_values(cluster) == {b"down"}, "no other shard was changed", _values(cluster))
+
+
+def full_disk(cluster, checks):
+    """The disk of one shard is full: the statement fails as a whole, and goes on when there is room."""
+    shard = cluster.shards[1].primary
+    cluster.create("d", "filler", "CREATE TABLE filler (id INT PRIMARY KEY, v VARCHAR(4000)) DEFAULT CHARSET latin1", "KEY (id)")
+    shard.server.stop()
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        checks.check(False, "a full disk needs root, for a file system in memory")
+        return
+    with MemoryDisk(shard.server) as disk:
+        shard.server.start()
+        disk.put_ballast("first", _BALLAST)
+        disk.limit(_ROOM)
+        acknowledged, error = 0, None
+        with cluster.front.connect("d", timeout=150) as front:
+            while error is None and acknowledged < 1_000_000:
+                error = _error(front, _filling(acknowledged))
+                acknowledged += 0 if error else _ROWS
+            there = front.number("SELECT COUNT(*) FROM filler")
+            checks.check(re.search(r"full|space|room|Got error", str(error)) is not None,
+                         f"the disk of one shard is full after {acknowledged} rows: {error}")
+            checks.check(there == acknowledged, f"exactly the {acknowledged} acknowledged rows are on the shards", there)
+            disk.drop_ballast("first")
+            deadline = time.monotonic() + 30
+            while (error := _error(front, _filling(acknowledged))) is not None and time.monotonic() < deadline:
+                time.sleep(0.5)
+            checks.check(error is None and front.number("SELECT COUNT(*) FROM filler") == acknowledged + _ROWS,
+                         "with room again it goes on", error)
+        shard.server.stop()
+    shard.server.start()
+
+
+def _filling(begin):
+    return "INSERT INTO filler VALUES " + ", ".join(f"({begin + number}, '{os.urandom(2000).hex()}')" for number in range(_ROWS))

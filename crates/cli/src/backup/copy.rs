@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -11,8 +11,14 @@ use xxhash_rust::xxh3::{xxh3_64, Xxh3};
 
 use super::manifest::{ExtentEntry, FileEntry};
 use super::progress::Progress;
+use super::stream::Archive;
 use super::{at, fail, Outcome};
 
+/// A superblock's page.
+const SLOT_BYTES: usize = 4096;
+/// What all blocks of tree files begin with, and where they say whose they are.
+const MAGIC: &[u8] = b"PNDO";
+const OWNER: std::ops::Range<usize> = 8..16;
 /// Bytes read and written at once.
 const PIECE_BYTES: usize = 4 << 20;
 
@@ -82,41 +88,95 @@ pub fn checksum(path: &Path, name: &str) -> Outcome<FileEntry> {
     Ok(FileEntry { path: name.to_owned(), bytes, xxh3: hex(hash.digest()), dict: None, extents: Vec::new() })
 }
 
-/// Copies a pinned tree file into a sparse file. Extents that `base` has with the same checksum are not written.
-pub fn tree(
-    from: &Path,
-    to: &Path,
-    copy: &PinnedCopy,
-    name: (&str, u64),
-    base: Option<&FileEntry>,
-    progress: &mut Progress,
-) -> Outcome<FileEntry> {
-    let source = File::open(from).map_err(at(from))?;
-    let target = create(to)?;
-    target.set_len(copy.file_bytes).map_err(at(to))?;
-    for (offset, page) in &copy.slots {
-        target.write_all_at(page, *offset).map_err(at(to))?;
-    }
-    let known: HashMap<u64, &ExtentEntry> =
-        base.map(|base| base.extents.iter().map(|extent| (extent.0, extent)).collect()).unwrap_or_default();
-    let mut piece = Vec::new();
-    let mut extents = Vec::with_capacity(copy.places.len());
-    for place in &copy.places {
-        // An extent is at most some tens of megabytes.
-        piece.resize(place.len as usize, 0);
-        source.read_exact_at(&mut piece, place.offset).map_err(at(from))?;
-        let sum = hex(xxh3_64(&piece));
-        let before = known.get(&place.offset).filter(|known| known.1 == place.len && known.2 == sum);
-        if before.is_none() {
-            target.write_all_at(&piece, place.offset).map_err(at(to))?;
+/// Opens the file of a dictionary; `None` if there is none of this name, or it is that of another one now. Whatever happens to its
+/// name afterwards, what was opened stays the same.
+pub fn open_tree(path: &Path, dict: u64) -> Outcome<Option<File>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(at(path)(error)),
+    };
+    let mut slots = [0; 2 * SLOT_BYTES];
+    file.read_exact_at(&mut slots, 0).map_err(at(path))?;
+    // One of them may be in the middle of being written.
+    let is_its = |slot: &[u8]| slot.starts_with(MAGIC) && slot.get(OWNER) == Some(&dict.to_le_bytes()[..]);
+    let (first, second) = slots.split_at(SLOT_BYTES);
+    Ok((is_its(first) || is_its(second)).then_some(file))
+}
+
+/// A pinned tree file: what to copy of it, how the manifest calls it, and what an earlier backup has of it.
+pub struct Tree<'a> {
+    /// Where it was found, for errors.
+    pub path: &'a Path,
+    /// The file itself.
+    pub source: File,
+    /// Its parts.
+    pub copy: &'a PinnedCopy,
+    /// What the manifest calls it.
+    pub name: &'a str,
+    /// Its dictionary.
+    pub dict: u64,
+    /// What is known of it.
+    pub base: Option<&'a FileEntry>,
+}
+
+impl Tree<'_> {
+    /// Goes over its parts in order; `take` gets those that are not in the backup before, with their offsets.
+    fn parts(
+        &self,
+        progress: &mut Progress,
+        mut take: impl FnMut(u64, &[u8]) -> Outcome<()>,
+    ) -> Outcome<FileEntry> {
+        for (offset, page) in &self.copy.slots {
+            take(*offset, page)?;
         }
-        extents.push(ExtentEntry(place.offset, place.len, sum, u8::from(before.is_none())));
-        progress.add(place.len);
+        let known: HashMap<u64, &ExtentEntry> = (self.base)
+            .map(|base| base.extents.iter().map(|extent| (extent.0, extent)).collect())
+            .unwrap_or_default();
+        let mut piece = Vec::new();
+        let mut extents = Vec::with_capacity(self.copy.places.len());
+        for place in &self.copy.places {
+            // An extent is at most some tens of megabytes.
+            piece.resize(place.len as usize, 0);
+            self.source.read_exact_at(&mut piece, place.offset).map_err(at(self.path))?;
+            let sum = hex(xxh3_64(&piece));
+            let before = known.get(&place.offset).filter(|known| known.1 == place.len && known.2 == sum);
+            if before.is_none() {
+                take(place.offset, &piece)?;
+            }
+            extents.push(ExtentEntry(place.offset, place.len, sum, u8::from(before.is_none())));
+            progress.add(place.len);
+        }
+        let xxh3 = hex(slots_checksum(&self.copy.slots[0].1, &self.copy.slots[1].1));
+        let (path, bytes) = (self.name.to_owned(), self.copy.file_bytes);
+        Ok(FileEntry { path, bytes, xxh3, dict: Some(self.dict), extents })
     }
-    target.sync_all().map_err(at(to))?;
-    let (path, dict) = name;
-    let xxh3 = hex(slots_checksum(&copy.slots[0].1, &copy.slots[1].1));
-    Ok(FileEntry { path: path.to_owned(), bytes: copy.file_bytes, xxh3, dict: Some(dict), extents })
+
+    /// Copies it into a sparse file.
+    pub fn into_file(self, to: &Path, progress: &mut Progress) -> Outcome<FileEntry> {
+        let target = create(to)?;
+        target.set_len(self.copy.file_bytes).map_err(at(to))?;
+        let entry =
+            self.parts(progress, |offset, bytes| target.write_all_at(bytes, offset).map_err(at(to)))?;
+        target.sync_all().map_err(at(to))?;
+        Ok(entry)
+    }
+
+    /// Copies it into a stream, with zeros where it has nothing.
+    pub fn into_stream(self, archive: &mut Archive, progress: &mut Progress) -> Outcome<FileEntry> {
+        let mut out = archive.begin(self.name, self.copy.file_bytes)?;
+        let mut done = 0;
+        let entry = self.parts(progress, |offset, bytes| {
+            let gap = offset.checked_sub(done).ok_or("extents that overlap")?;
+            io::copy(&mut io::repeat(0).take(gap), &mut out)?;
+            out.write_all(bytes)?;
+            done = offset + bytes.len() as u64;
+            Ok(())
+        })?;
+        io::copy(&mut io::repeat(0).take(self.copy.file_bytes.saturating_sub(done)), &mut out)?;
+        archive.end(self.copy.file_bytes)?;
+        Ok(entry)
+    }
 }
 
 fn slots_checksum(first: &[u8], second: &[u8]) -> u64 {
@@ -133,7 +193,6 @@ pub fn check_tree(
     to: Option<(&Path, &File)>,
     progress: &mut Progress,
 ) -> Outcome<()> {
-    const SLOT_BYTES: usize = 4096;
     let file = File::open(path).map_err(at(path))?;
     let bytes = file.metadata().map_err(at(path))?.len();
     if bytes != entry.bytes {

@@ -2,9 +2,11 @@
 
 pub mod client;
 pub mod copy;
+pub mod files;
 pub mod manifest;
 pub mod progress;
 pub mod restore;
+pub mod stream;
 pub mod take;
 pub mod verify;
 

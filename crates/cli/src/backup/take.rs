@@ -21,10 +21,12 @@ use pandodb::{adopted_by_log, Adopted, EngineError, PinnedCopy, RealVfs, Superbl
 use serde::Deserialize;
 
 use super::client::{Connect, Session};
+use super::files::{dirs_below, file_name, files_below, has_tables, is_pando_table};
 use super::manifest::{
     sync_dir, BinlogPosition, FileEntry, Manifest, MANIFEST, PANDO_DIR, SERVER_DIR, SERVER_LOG,
 };
 use super::progress::Progress;
+use super::stream::Archive;
 use super::{at, copy, fail, Outcome};
 
 /// A table may be renamed just when its file is opened; then the engine is asked again.
@@ -44,6 +46,13 @@ pub struct BackupArguments {
     /// Directory that the backup makes; it must not be there, or be empty
     #[arg(long)]
     pub target: PathBuf,
+    /// Write the backup to standard output as a tar archive. The files of other engines and PANDO's log wait in the target, which is
+    /// removed at the end
+    #[arg(long)]
+    pub stream: bool,
+    /// Compress the stream with zstd
+    #[arg(long, requires = "stream")]
+    pub compress: bool,
     /// Take PANDO's tables only, with their definitions, and not those of other engines by mariadb-backup
     #[arg(long)]
     pub pando_only: bool,
@@ -104,6 +113,7 @@ struct Backup<'a> {
     manifest: Manifest,
     base: Option<Manifest>,
     files: Arc<dyn Vfs>,
+    archive: Option<Archive>,
 }
 
 /// Takes a backup.
@@ -125,7 +135,9 @@ pub fn run(arguments: &BackupArguments) -> Outcome<()> {
     let mut manifest = Manifest::new(server, id, began);
     manifest.chosen = arguments.databases.iter().chain(&arguments.tables).cloned().collect();
     manifest.base = base.as_ref().map(|base| base.id.clone());
-    let mut backup = Backup { arguments, session, data_dir, manifest, base, files: RealVfs::new(false) };
+    let archive = arguments.stream.then(|| Archive::new(arguments.compress)).transpose()?;
+    let mut backup =
+        Backup { arguments, session, data_dir, manifest, base, files: RealVfs::new(false), archive };
     backup.session.ask(&format!("SET SESSION wait_timeout = {SESSION_SECONDS}"))?;
     backup.session.engine("arm")?;
     if arguments.pando_only {
@@ -359,39 +371,26 @@ impl Backup<'_> {
             true => format!("{PANDO_DIR}/.pando/{}", file.file),
             false => format!("{PANDO_DIR}/{}.pando/{}", file.table, file.file),
         };
+        let command = format!("file {}", file.dict);
         for _ in 1..TRIES {
-            let source: Source =
-                serde_json::from_value(self.session.engine(&format!("file {}", file.dict))?)?;
-            let superblock = Superblock::from(&source.superblock);
-            let path = self.data_dir.join(&source.path);
-            // By this name, so that what is looked at is what is copied.
+            let found: Source = serde_json::from_value(self.session.engine(&command)?)?;
+            let superblock = Superblock::from(&found.superblock);
+            let path = self.data_dir.join(&found.path);
+            // It may have been renamed just now, and another may have its name.
+            let Some(source) = copy::open_tree(&path, file.dict)? else { continue };
             let copy = match PinnedCopy::open(&self.files, &path, &superblock, adopted) {
                 Ok(copy) => copy,
-                // It was renamed just now, and perhaps another has its name.
-                Err(EngineError::NotFound { .. } | EngineError::Corruption { .. }) => {
-                    let now: Source =
-                        serde_json::from_value(self.session.engine(&format!("file {}", file.dict))?)?;
-                    if now.path != source.path || !path.exists() {
-                        continue;
-                    }
-                    PinnedCopy::open(&self.files, &path, &superblock, adopted)?
-                }
+                Err(EngineError::NotFound { .. }) => continue,
+                Err(_) if copy::open_tree(&path, file.dict)?.is_none() => continue,
                 Err(error) => return Err(error.into()),
             };
             progress.correct_total(expected, copy.bytes());
-            let to = self.arguments.target.join(&relative);
-            match copy::tree(&path, &to, &copy, (&relative, file.dict), base, progress) {
-                Ok(entry) => {
-                    let now: Source =
-                        serde_json::from_value(self.session.engine(&format!("file {}", file.dict))?)?;
-                    if now.path == source.path {
-                        return Ok(entry);
-                    }
-                }
-                Err(_) if !path.exists() => {}
-                Err(error) => return Err(error),
-            }
-            fs::remove_file(&to).map_err(at(&to))?;
+            let tree =
+                copy::Tree { path: &path, source, copy: &copy, name: &relative, dict: file.dict, base };
+            return match &mut self.archive {
+                Some(archive) => tree.into_stream(archive, progress),
+                None => tree.into_file(&self.arguments.target.join(&relative), progress),
+            };
         }
         fail(format!("the file of dictionary {} ({}) was renamed again and again", file.dict, file.table))
     }
@@ -406,19 +405,40 @@ impl Backup<'_> {
                 self.manifest.files.push(entry);
             }
         }
-        for dir in dirs_below(&target)? {
-            sync_dir(&dir)?;
-        }
         self.manifest.ended = seconds();
         self.manifest.complete = true;
-        self.manifest.write(&target)?;
-        let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
-        sync_dir(parent.unwrap_or(Path::new(".")))?;
+        match self.archive.take() {
+            Some(archive) => self.end_stream(archive)?,
+            None => {
+                for dir in dirs_below(&target)? {
+                    sync_dir(&dir)?;
+                }
+                self.manifest.write(&target)?;
+                let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+                sync_dir(parent.unwrap_or(Path::new(".")))?;
+            }
+        }
         if let Some(binlog) = &self.manifest.binlog {
             self.say(&format!("binary log {} at {}, GTID {}", binlog.file, binlog.position, binlog.gtid));
         }
-        self.say(&format!("complete: {}", target.display()));
+        match self.arguments.stream {
+            true => self.say("complete"),
+            false => self.say(&format!("complete: {}", target.display())),
+        }
         Ok(())
+    }
+
+    /// What has waited in the target, and the manifest as the last.
+    fn end_stream(&mut self, mut archive: Archive) -> Outcome<()> {
+        let target = &self.arguments.target;
+        for path in files_below(target)? {
+            let name = path.strip_prefix(target).unwrap_or(&path).to_string_lossy().into_owned();
+            archive.add(&path, &name)?;
+        }
+        self.manifest.write(target)?;
+        archive.add(&target.join(MANIFEST), MANIFEST)?;
+        archive.finish()?;
+        fs::remove_dir_all(target).map_err(at(target))
     }
 }
 
@@ -427,68 +447,6 @@ fn position_of(text: &str) -> Option<BinlogPosition> {
     let mut words = text.split_whitespace();
     let (file, position) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
     Some(BinlogPosition { file, position, gtid: words.next().unwrap_or_default().to_owned() })
-}
-
-/// The name of a database or table as a file has it: letters, digits and `_` as they are, others by their code.
-fn file_name(name: &str) -> String {
-    let mut encoded = String::new();
-    for character in name.chars() {
-        match character {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => encoded.push(character),
-            _ => encoded.push_str(&format!("@{:04x}", u32::from(character))),
-        }
-    }
-    encoded
-}
-
-/// Whether a database has PANDO tables.
-fn has_tables(database: &Path) -> bool {
-    let is_table = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("pando"));
-    fs::read_dir(database).is_ok_and(|entries| entries.flatten().any(is_table))
-}
-
-/// Whether the file is the definition of a PANDO table, whole or partitioned.
-fn is_pando_table(path: &Path) -> bool {
-    let (Some(parent), Some(stem)) = (path.parent(), path.file_stem().and_then(OsStr::to_str)) else {
-        return false;
-    };
-    let whole = parent.join(format!("{stem}.pando"));
-    let prefix = format!("{stem}#P#");
-    let is_partition = |entry: fs::DirEntry| {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        name.starts_with(&prefix) && name.ends_with(".pando")
-    };
-    whole.is_dir() || fs::read_dir(parent).is_ok_and(|entries| entries.flatten().any(is_partition))
-}
-
-/// All files below a directory, sorted.
-pub(super) fn files_below(dir: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for dir in dirs_below(dir)? {
-        for entry in fs::read_dir(&dir).map_err(at(&dir))? {
-            let path = entry.map_err(at(&dir))?.path();
-            if !path.is_dir() {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn dirs_below(dir: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut dirs = vec![dir.to_owned()];
-    let mut at_dir = 0;
-    while let Some(dir) = dirs.get(at_dir).cloned() {
-        at_dir += 1;
-        for entry in fs::read_dir(&dir).map_err(at(&dir))? {
-            let path = entry.map_err(at(&dir))?.path();
-            if path.is_dir() && !path.is_symlink() {
-                dirs.push(path);
-            }
-        }
-    }
-    Ok(dirs)
 }
 
 #[cfg(test)]
@@ -504,10 +462,5 @@ mod tests {
         );
         assert_eq!(position_of("binlog.000003 328").unwrap().gtid, "");
         assert!(position_of("").is_none());
-    }
-
-    #[test]
-    fn names_are_encoded_as_the_server_does() {
-        assert_eq!(file_name("my-shop_1"), "my@002dshop_1");
     }
 }

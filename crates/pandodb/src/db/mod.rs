@@ -269,6 +269,10 @@ impl Db {
         let (held_bytes, files_left) = self.backup_figures();
         self.metrics.backup_held_bytes.set(held_bytes);
         self.metrics.backup_files_left.set(files_left);
+        if let Some(descriptors) = self.vfs.descriptors() {
+            self.metrics.file_descriptors.set(descriptors.open);
+            self.metrics.files_reopened.set(descriptors.reopened);
+        }
         &self.metrics
     }
 

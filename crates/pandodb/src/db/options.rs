@@ -57,6 +57,8 @@ pub struct Options {
     pub log_kept_bytes_max: u64,
     /// Tree files open beyond which tables that nobody uses are closed.
     pub files_open_max: usize,
+    /// File descriptors that the tables' files may hold together ([`pando_storage::vfs::RealVfs::with_limit`]).
+    pub descriptors_max: u64,
     /// Writes of a prepared transaction up to which its records are inserted when its commit is ordered
     /// (`Txn::commit_ordered`), not later. 0: never (tests of what is in between).
     pub ordered_at_once_ops: u64,
@@ -89,12 +91,18 @@ impl Options {
             log_file_bytes: limits::LOG_FILE_BYTES,
             log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
             files_open_max: files_open_max(),
+            descriptors_max: descriptors_max(),
             ordered_at_once_ops: limits::ORDERED_AT_ONCE_OPS,
             tree: TreeConfig::default(),
             lock_watch: None,
             log: Arc::new(|_, _| {}),
         }
     }
+}
+
+/// A third of what the process may open: connections, the log, other engines and definitions need the rest.
+pub fn descriptors_max() -> u64 {
+    (open_files_max() / 3).max(limits::DESCRIPTORS_MIN)
 }
 
 /// The server needs most of what the process may open; and past the page cache a file takes two.

@@ -59,11 +59,14 @@ impl Db {
         self.catalog.tables(has_image).into_iter().map(|t| t.path).collect()
     }
 
-    /// Whether a table with the definition of this id has another name than `path` now: it was renamed.
+    /// Whether a table with the definition of this id has another name than `path` now: it was renamed. A name that the server gives for
+    /// the time of an ALTER TABLE (`#sql-backup-...`) is not one that the table keeps.
     pub fn is_renamed(&self, path: &str, id: &str) -> bool {
         let path = normalize(path);
-        let has_moved =
-            |t: &TableDescriptor| t.definition.id == id && t.path != path && !is_partition(&t.path);
+        let has_moved = |t: &TableDescriptor| {
+            let name = t.path.rsplit('/').next().unwrap_or_default();
+            t.definition.id == id && t.path != path && !is_partition(&t.path) && !name.starts_with("#sql")
+        };
         !id.is_empty() && self.catalog.table(&path).is_none() && !self.catalog.tables(has_moved).is_empty()
     }
 }

@@ -187,6 +187,7 @@ impl Db {
                 self.background.request(&dict);
             }
             self.secure_or_note(&dict);
+            self.cut_if_due(&dict);
             if self.background.stopping() {
                 return;
             }
@@ -254,7 +255,7 @@ impl Db {
     }
 
     /// What needs the oldest log, if it is nothing that a checkpoint is about to end.
-    fn log_holder(&self) -> Option<String> {
+    pub(crate) fn log_holder(&self) -> Option<String> {
         let prepared = self.prepared.needed_from().map(|seqno| {
             let text =
                 "it is kept for a prepared transaction; XA COMMIT or XA ROLLBACK what XA RECOVER shows";
@@ -302,6 +303,15 @@ impl Db {
         match self.wal.trim(keep_from) {
             Ok(()) => self.background.trim_failure.clear(),
             Err(error) => self.note_failure(&self.background.trim_failure, "log trim", &error),
+        }
+    }
+
+    /// Gives back what was given up at the end of the file. If that fails, a later checkpoint does it.
+    fn cut_if_due(&self, dict: &Dict) {
+        let left = dict.cuts.load(Ordering::Acquire);
+        if left > 0 && dict.file.reclaim().is_ok() {
+            // Who sets it anew in between is served by the rest.
+            let _ = dict.cuts.compare_exchange(left, left - 1, Ordering::AcqRel, Ordering::Relaxed);
         }
     }
 
@@ -371,6 +381,12 @@ impl Db {
             let pressure = pressure(dict.tree.debt(), unit);
             if pressure > REFUSAL_PRESSURE {
                 if let Some(error) = dict.job_failure.get() {
+                    return Err(error);
+                }
+            }
+            // What would come on top of the log that is kept for it already could never be given up.
+            if dict.checkpoint_failure.is_noted() && self.wal.kept_bytes() > self.log_kept_bytes_max {
+                if let Some(error) = dict.checkpoint_failure.get() {
                     return Err(error);
                 }
             }

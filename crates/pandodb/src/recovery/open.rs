@@ -1,5 +1,6 @@
 //! Opening a database.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pando_storage::vfs::{RealVfs, Vfs};
@@ -15,14 +16,16 @@ impl Db {
     /// Errors: I/O, or corruption of the log or the catalog. A damaged table does not keep the
     /// database from opening; it gives its error when it is opened.
     pub fn open(options: Options) -> Result<Arc<Db>> {
-        let vfs: Arc<dyn Vfs> = RealVfs::new(options.direct_io);
+        let descriptors = usize::try_from(options.descriptors_max).unwrap_or(usize::MAX);
+        let vfs: Arc<dyn Vfs> = RealVfs::with_limit(options.direct_io, descriptors);
         let log_vfs: Arc<dyn Vfs> = RealVfs::new(false);
         Db::open_with_vfs(options, vfs, log_vfs)
     }
 
     /// As [`Db::open`], on the given file systems for tables and for the log.
     pub fn open_with_vfs(options: Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs>) -> Result<Arc<Db>> {
-        let mut parts = recover(&options, vfs, log_vfs)?;
+        let catalog = Db::catalog_path(&options.engine_dir);
+        let mut parts = recover(&options, vfs, log_vfs).map_err(|error| with_advice(error, &catalog))?;
         let (unresolved, private) =
             (std::mem::take(&mut parts.unresolved), std::mem::take(&mut parts.private));
         let damaged_keys = std::mem::take(&mut parts.damaged_keys);
@@ -34,4 +37,14 @@ impl Db {
         db.background.start(&db)?;
         Ok(db)
     }
+}
+
+/// What to do about a damaged catalog.
+fn with_advice(mut error: pando_base::Error, catalog: &Path) -> pando_base::Error {
+    if let pando_base::Error::Corruption { path, found, .. } = &mut error {
+        if path == catalog {
+            found.push_str("; the command `pando rebuild-catalog DATADIR` makes a new one of what lies beside the tables' files");
+        }
+    }
+    error
 }

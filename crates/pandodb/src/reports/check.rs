@@ -31,6 +31,8 @@ impl Db {
                 dict.tree.compact_all_while(&mut |part| watch((before + share * part).min(1.0)))?;
             // What was replaced is free only when no checkpoint refers to it.
             self.checkpoint_dict(dict)?;
+            // Nor is it given back by a checkpoint that has nothing to write.
+            dict.file.reclaim()?;
             if !is_whole {
                 return Err(Error::Killed);
             }
@@ -106,11 +108,25 @@ impl Db {
                 let path = dict.file.path();
                 if count != expected {
                     let expected = format!("{expected}, one for each row");
-                    return Err(pando_base::Error::corruption(&path, 0, "entries of an index", expected, count).into());
+                    return Err(pando_base::Error::corruption(
+                        &path,
+                        0,
+                        "entries of an index",
+                        expected,
+                        count,
+                    )
+                    .into());
                 }
                 if sum_here.is_some() && *sum.get_or_insert(sum_here) != sum_here {
                     let what = "rows in a clustering index";
-                    return Err(pando_base::Error::corruption(&path, 0, what, "those of the table", "others").into());
+                    return Err(pando_base::Error::corruption(
+                        &path,
+                        0,
+                        what,
+                        "those of the table",
+                        "others",
+                    )
+                    .into());
                 }
                 Ok(())
             });

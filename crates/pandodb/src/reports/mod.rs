@@ -5,4 +5,5 @@ pub(crate) mod dictionaries;
 pub(crate) mod distinct_keys;
 pub(crate) mod locks;
 pub mod offline;
+pub(crate) mod rebuild;
 pub(crate) mod status;

@@ -14,8 +14,10 @@ use pando_tree::{Horizon, Tree, TreeConfig};
 use crate::catalog::descriptor::TableDescriptor;
 use crate::runtime::files::STATUS_FILE;
 
+pub use crate::reports::rebuild::{rebuild_catalog, Rebuilt};
+
 /// Cache of a tool: enough for one pass.
-const CACHE_BYTES: u64 = 64 << 20;
+pub(crate) const CACHE_BYTES: u64 = 64 << 20;
 
 /// One dictionary of a table, as its file has it.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub fn layouts_of(dir: &Path) -> Result<Option<Layouts>> {
     Ok(descriptor_of(&*RealVfs::new(false), dir)?.layouts)
 }
 
-fn descriptor_of(vfs: &dyn Vfs, dir: &Path) -> Result<TableDescriptor> {
+pub(crate) fn descriptor_of(vfs: &dyn Vfs, dir: &Path) -> Result<TableDescriptor> {
     let status = dir.join(STATUS_FILE);
     let file = vfs.open(&status, OpenMode::Existing)?;
     let mut text = vec![0; file.len()? as usize];

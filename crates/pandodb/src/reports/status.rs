@@ -30,7 +30,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "rows_updated",
             "rows_deleted",
             "tables_",
-            "files_",
+            "file",
             "read_only",
             "spill",
         ],
@@ -51,6 +51,9 @@ impl Db {
                     let _ = writeln!(text, "  {name:<26} {value:>20}  {doc}");
                 }
             }
+        }
+        if let Some(holder) = self.log_holder() {
+            let _ = writeln!(text, "WHO HOLDS THE OLDEST LOG\n  {holder}");
         }
         let _ = writeln!(
             text,

@@ -1,5 +1,7 @@
 //! What went wrong last with some background work, until it succeeds: told to the operator once.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pando_base::locks::Mutex;
 use pando_base::Error;
 
@@ -7,18 +9,26 @@ use pando_base::Error;
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
     newest: Mutex<Option<Error>>,
+    is_noted: AtomicBool,
 }
 
 impl Failure {
     /// The work has failed. True if this is news: a retry that fails alike is not.
     pub(crate) fn note(&self, error: &Error) -> bool {
         let before = self.newest.lock().replace(error.clone());
+        self.is_noted.store(true, Ordering::Release);
         before.is_none_or(|before| before.to_string() != error.to_string())
     }
 
     /// The work has been done.
     pub(crate) fn clear(&self) {
         *self.newest.lock() = None;
+        self.is_noted.store(false, Ordering::Release);
+    }
+
+    /// Whether there is one, at the cost of a load.
+    pub(crate) fn is_noted(&self) -> bool {
+        self.is_noted.load(Ordering::Acquire)
     }
 
     /// The failure since which nothing was done.

@@ -1,6 +1,6 @@
 //! One dictionary of an open table.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pando_base::{DictId, Result, Seqno};
@@ -47,6 +47,9 @@ pub struct Dict {
     pub(crate) job_failure: Failure,
     /// Why its checkpoints fail, if they do.
     pub(crate) checkpoint_failure: Failure,
+    /// So many more times the ticker cuts off what is free at the end of the file: who has given much space up sets it, because a
+    /// checkpoint, which does so, may have nothing to write.
+    pub(crate) cuts: AtomicU8,
     /// Snapshots older than this cannot read it: the table was made, filled or emptied, or the index was added,
     /// while they lived, and they would find nothing, or some rows and not others.
     pub(crate) readable_from: AtomicU64,
@@ -74,6 +77,7 @@ impl Dict {
             is_secure: AtomicBool::new(true),
             job_failure: Failure::default(),
             checkpoint_failure: Failure::default(),
+            cuts: AtomicU8::new(0),
             readable_from: AtomicU64::new(0),
             is_interim: AtomicBool::new(false),
             unusable: OnceLock::new(),
@@ -100,6 +104,12 @@ impl Dict {
     /// Bytes of its file that are in use: by the tree, by the checkpoint, and by private runs.
     pub fn used_bytes(&self) -> u64 {
         self.file.used_bytes()
+    }
+
+    /// Somebody gives up space in its file, now or in a moment: the ticker gives it back.
+    pub(crate) fn cut_soon(&self) {
+        const TIMES: u8 = 10;
+        self.cuts.store(TIMES, Ordering::Release);
     }
 
     /// Makes durable what its file was opened with.

@@ -347,6 +347,7 @@ impl Writes {
             marks.remove(held);
         }
         drop(marks);
+        levels.iter().flat_map(|level| level.runs()).for_each(|(dict, _)| dict.cut_soon());
         drop(levels);
     }
 }

@@ -353,6 +353,8 @@ impl<E: RowEncoder> Drop for BulkLoad<E> {
         }
         drop(state);
         self.loads.fetch_sub(1, Ordering::AcqRel);
+        // What sorted parts have taken, and all of it if the load has failed, is given up with the last task.
+        self.table.dicts().iter().for_each(|dict| dict.cut_soon());
     }
 }
 

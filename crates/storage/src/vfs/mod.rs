@@ -12,6 +12,7 @@
 //!   succeeds says nothing about them.
 //! - A file stays readable through its handle after it was renamed or removed.
 
+mod descriptors;
 mod lost;
 mod real;
 mod real_file;
@@ -46,6 +47,15 @@ pub struct DirEntry {
     pub is_dir: bool,
 }
 
+/// What files that share a number of descriptors come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorCounts {
+    /// Descriptors held now.
+    pub open: u64,
+    /// How often a file got its descriptors again.
+    pub reopened: u64,
+}
+
 /// A file system with a clock.
 pub trait Vfs: Send + Sync + Debug + 'static {
     /// Opens a file for reading and writing.
@@ -72,6 +82,10 @@ pub trait Vfs: Send + Sync + Debug + 'static {
     /// Takes the lock file at `path` (created if missing) until the answer is dropped. Errors:
     /// [`Error::Exists`](pando_base::Error::Exists) while another, in this process or another, has it.
     fn lock(&self, path: &Path) -> Result<LockFile>;
+    /// How many descriptors of the system its files hold, if they share a number of them.
+    fn descriptors(&self) -> Option<DescriptorCounts> {
+        None
+    }
     /// A monotonic clock in microseconds, from an arbitrary start.
     fn now_micros(&self) -> u64;
 }

@@ -1,8 +1,9 @@
 //! The operating system's file system. This file and its sibling `real_file` are the only ones that
 //! may call `std::fs`.
 
+use super::descriptors::Descriptors;
 use super::real_file::RealFile;
-use super::{DirEntry, File, LockFile, OpenMode, Vfs};
+use super::{DescriptorCounts, DirEntry, File, LockFile, OpenMode, Vfs};
 use pando_base::locks::RwLock;
 use pando_base::{Error, Result};
 use std::collections::HashMap;
@@ -23,13 +24,21 @@ pub struct RealVfs {
     start: Instant,
     /// See [`Vfs::keep_dir`].
     kept_dirs: RwLock<HashMap<PathBuf, fs::File>>,
+    /// What files share that need not hold descriptors all the time.
+    shared: Option<Arc<Descriptors>>,
 }
 
 impl RealVfs {
     /// With `direct_io`, files bypass the system's page cache (`O_DIRECT`) where the file system
     /// can: what is cached is then only what the engine's own cache accounts for.
     pub fn new(direct_io: bool) -> Arc<RealVfs> {
-        Arc::new(RealVfs { direct_io, start: Instant::now(), kept_dirs: RwLock::default() })
+        Arc::new(RealVfs { direct_io, start: Instant::now(), kept_dirs: RwLock::default(), shared: None })
+    }
+
+    /// The same, with about `descriptors` file descriptors at most for all files that are open: `descriptors.rs` says how.
+    pub fn with_limit(direct_io: bool, descriptors: usize) -> Arc<RealVfs> {
+        let shared = Some(Descriptors::new(descriptors, direct_io));
+        Arc::new(RealVfs { direct_io, start: Instant::now(), kept_dirs: RwLock::default(), shared })
     }
 }
 
@@ -39,7 +48,7 @@ pub fn open_files_max() -> u64 {
 }
 
 /// Maps what the system says about a name: there, not there, or trouble.
-fn name_error(op: &'static str, path: &Path, error: io::Error) -> Error {
+pub(super) fn name_error(op: &'static str, path: &Path, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::NotFound => Error::NotFound { what: path.display().to_string() },
         io::ErrorKind::AlreadyExists => Error::Exists { what: path.display().to_string() },
@@ -49,18 +58,25 @@ fn name_error(op: &'static str, path: &Path, error: io::Error) -> Error {
 
 impl Vfs for RealVfs {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
+        if let Some(shared) = &self.shared {
+            return shared.open(path, mode);
+        }
         let file = RealFile::open(path, mode, self.direct_io).map_err(|e| name_error("open", path, e))?;
         Ok(Arc::new(file))
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
     fn remove_file(&self, path: &Path) -> Result<()> {
-        fs::remove_file(path).map_err(|e| name_error("remove", path, e))
+        let remove = || fs::remove_file(path);
+        let removed = self.shared.as_ref().map_or_else(remove, |shared| shared.remove(path, remove));
+        removed.map_err(|e| name_error("remove", path, e))
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::rename(from, to).map_err(|e| name_error("rename", from, e))
+        let rename = || fs::rename(from, to);
+        let renamed = self.shared.as_ref().map_or_else(rename, |shared| shared.rename(from, to, rename));
+        renamed.map_err(|e| name_error("rename", from, e))
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
@@ -69,7 +85,9 @@ impl Vfs for RealVfs {
     }
 
     fn remove_dir_all(&self, path: &Path) -> Result<()> {
-        fs::remove_dir_all(path).map_err(|e| name_error("remove directory", path, e))
+        let remove = || fs::remove_dir_all(path);
+        let removed = self.shared.as_ref().map_or_else(remove, |shared| shared.remove(path, remove));
+        removed.map_err(|e| name_error("remove directory", path, e))
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
@@ -121,6 +139,10 @@ impl Vfs for RealVfs {
             }
             Err(errno) => Err(Error::io("lock", path, 0, errno.into())),
         }
+    }
+
+    fn descriptors(&self) -> Option<DescriptorCounts> {
+        self.shared.as_ref().map(|shared| shared.counts())
     }
 
     fn now_micros(&self) -> u64 {

@@ -45,8 +45,28 @@ impl RealFile {
             OpenMode::CreateOrOpen => _ = options.create(true),
         }
         let buffered = options.open(path)?;
-        let direct = if direct_io { open_direct(path, &buffered)? } else { None };
+        let direct = match open_direct_if(direct_io, path, &buffered) {
+            Ok(direct) => direct,
+            Err(error) => {
+                if mode == OpenMode::Create {
+                    // Best effort: it was not there before.
+                    let _ = remove_new(path);
+                }
+                return Err(error);
+            }
+        };
         Ok(RealFile { path: path.to_owned(), buffered, direct, direct_refused: AtomicBool::new(false) })
+    }
+
+    /// Device and inode: what tells the file from all others.
+    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
+        let metadata = self.buffered.metadata()?;
+        Ok((metadata.dev(), metadata.ino()))
+    }
+
+    /// How many file descriptors it holds.
+    pub(super) fn descriptors(&self) -> usize {
+        1 + usize::from(self.direct.is_some())
     }
 
     fn direct(&self) -> Option<&fs::File> {
@@ -90,6 +110,18 @@ impl RealFile {
             self.buffered.write_all_at(tail, pages_offset + pages.len() as u64)?;
         }
         Ok(())
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the vfs")]
+fn remove_new(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
+}
+
+fn open_direct_if(wanted: bool, path: &Path, buffered: &fs::File) -> io::Result<Option<fs::File>> {
+    match wanted {
+        true => open_direct(path, buffered),
+        false => Ok(None),
     }
 }
 
