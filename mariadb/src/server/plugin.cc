@@ -62,11 +62,6 @@ static int start(void *plugin)
   hton->tablefile_extensions= extensions;
   hton->table_options= table_options;
   hton->index_options= index_options;
-#ifdef WITH_PARTITION_STORAGE_ENGINE
-  /* Of a partitioned table the server checks and compares the options of keys as if they were of partitioning itself. */
-  if (partition_hton && !partition_hton->index_options)
-    partition_hton->index_options= index_options;
-#endif
   hton->create= create_handler;
   hton->flush_logs= flush_logs;
   hton->show_status= show_status;
@@ -115,10 +110,6 @@ static int stop(void *)
   if (!db)
     return 0;
   Related_table::close_kept();
-#ifdef WITH_PARTITION_STORAGE_ENGINE
-  if (partition_hton && partition_hton->index_options == index_options)
-    partition_hton->index_options= nullptr;
-#endif
   PandoDb *open= db;
   db= nullptr;
   return error_of(pando_db_close(open), nullptr) != 0;

@@ -24,6 +24,8 @@ def reason(step, first, second):
         return "an AUTO_INCREMENT column may stand further back in a key"
     if 1054 in numbers and any(answer[0] == "error" and re.search("'(CHECK|GENERATED ALWAYS AS)'", answer[2]) for answer in (first, second)):
         return "the server forgets, at times, that a column of an expression gets a new name; two InnoDB tables differ in it, too"
+    if re.match(r"EXECUTE .* USING ([bx]'|0x)", step.sql):
+        return "bytes beside numbers are texts to a key and numbers to a scan, in the server"
     if numbers & _BY_SIZE:
         return "rows and keys have other limits"
     return None

@@ -125,7 +125,8 @@ def _ask(session, statement, parameters):
         return ("error", error.number, [])
     warnings = []
     if result.warnings:
-        warnings = sorted((row[1], row[2]) for row in session.query("SHOW WARNINGS").rows)
+        # Which row it is, as the server counts: it counts those that it gets.
+        warnings = sorted((row[1], re.sub(rb" at row \d+", b"", row[2])) for row in session.query("SHOW WARNINGS").rows)
     return ("rows", _rows(result), warnings)
 
 
