@@ -165,12 +165,25 @@ bool Select_translator::like_each_other(Said *first, Said *second, CHARSET_INFO 
   return (a.tag == Value_kind::TIME && b.tag == Value_kind::TIME) || refuse("a comparison of different kinds");
 }
 
+/* Whether the server, looking for a DECIMAL of one table in a key of another, may make an integer of it, and warn. */
+static bool is_converted_for_key(Item *first, Item *second)
+{
+  const auto is_in_key= [](Item *item) {
+    item= item->real_item();
+    return item->type() == Item::FIELD_ITEM && !static_cast<Item_field *>(item)->field->part_of_key.is_clear_all();
+  };
+  return (first->result_type() == INT_RESULT && second->result_type() == DECIMAL_RESULT && is_in_key(first)) ||
+         (first->result_type() == DECIMAL_RESULT && second->result_type() == INT_RESULT && is_in_key(second));
+}
+
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
 bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to)
 {
   if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a comparison of years");
   const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);
+  if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second))
+    return refuse("a DECIMAL that may be looked for in a key of integers");
   Said a, b;
   if ((!is_constant_1 || is_constant_2) && !expression(first, &a))
     return false;
@@ -297,6 +310,8 @@ bool Select_translator::in_query(Item_in_subselect *item, Said *said)
   const bool is_same_kind= (inner.is_number() && of_left.kind.is_number()) ||
                            (inner == of_left.kind && inner.tag != Value_kind::TIME);
   Item *output= item->unit->first_select()->item_list.head();
+  if (output && is_converted_for_key(left, output))
+    return refuse("a DECIMAL that may be looked for in a key of integers");
   if (!is_same_kind || (output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR))
     return refuse("IN of different kinds");
   B::byte(&said->bytes, 19);
