@@ -20,8 +20,7 @@ static bool is_unsure_not_in(Item *item)
   Item_in_subselect *query= static_cast<Item_in_subselect *>(item);
   SELECT_LEX *inner= query->unit->first_select();
   Item *output= inner->item_list.head(), *left= query->left_exp();
-  const bool is_grouped= inner->group_list.elements || inner->agg_func_used();
-  return is_grouped && (!output || !left || output->maybe_null() || left->maybe_null());
+  return !output || !left || output->maybe_null() || left->maybe_null();
 }
 
 bool Select_translator::condition(Item *item, Said *said)
@@ -69,7 +68,7 @@ bool Select_translator::condition(Item *item, Said *said)
   case Item_func::LIKE_FUNC:  return like(function, said);
   case Item_func::NOT_FUNC:
     if (is_unsure_not_in(function->arguments()[0]))
-      return refuse("NOT IN of groups with NULLs");
+      return refuse("NOT IN with NULLs");
     if (!condition(function->arguments()[0], said))
       return false;
     negate(&said->bytes);
