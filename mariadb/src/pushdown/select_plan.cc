@@ -280,6 +280,9 @@ bool Key_conditions::store(Item *item, const KEY *key, uchar *to)
 {
   Silent_evaluation evaluation(m_thd);
   Field *field= key->key_part[0].field;
+  /* Compared as moments or not, they are no bounds of the key. */
+  if ((item->cmp_type() == TIME_RESULT) != (field->cmp_type() == TIME_RESULT) && item->cmp_type() != STRING_RESULT)
+    return false;
   MY_BITMAP *old= dbug_tmp_use_all_columns(m_table, &m_table->write_set);
   const bool is_stored= !item->save_in_field_no_warnings(field, true) && !item->null_value;
   dbug_tmp_restore_column_map(&m_table->write_set, old);
