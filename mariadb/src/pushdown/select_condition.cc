@@ -9,7 +9,7 @@ using B= Select_bytes;
 
 static const Value_kind TRUTH{Value_kind::SIGNED, 0};
 
-/* NOT IN of groups that may be NULL: the server was seen to give rows where one of them is. */
+/* NOT IN where a side may be NULL: in joins the server was seen to give rows where the engine gave none (decision 0017). */
 static bool is_unsure_not_in(Item *item)
 {
   if (item->type() == Item::FUNC_ITEM && static_cast<Item_func *>(item)->functype() == Item_func::IN_OPTIMIZER_FUNC)
