@@ -36,6 +36,7 @@ pub(crate) enum Plan {
     /// The rows of a table for which all conditions are true.
     Scan {
         table: usize,
+        parts: usize,
         columns: Vec<TableColumn>,
         filter: Vec<Expr>,
     },
@@ -84,9 +85,9 @@ impl Plan {
         let mut slots = Vec::new();
         condition.slots(&mut slots);
         match self {
-            Plan::Scan { table, columns, mut filter } => {
+            Plan::Scan { table, parts, columns, mut filter } => {
                 filter.push(condition);
-                Plan::Scan { table, columns, filter }
+                Plan::Scan { table, parts, columns, filter }
             }
             Plan::Project(input, outputs) => {
                 let is_plain = |slot: &Slot| {

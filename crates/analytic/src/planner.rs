@@ -201,14 +201,15 @@ impl Planner {
 
     fn source(&mut self, source: &Source) -> Result<Unit> {
         match source {
-            Source::Table { table, rows, columns } => {
+            Source::Table { table, parts, rows, columns } => {
                 let rows = (*rows as f64).max(1.0);
                 for column in columns {
                     let distinct = if column.distinct == 0 { rows / 10.0 } else { column.distinct as f64 };
                     self.distinct.insert(column.slot, distinct.max(1.0));
                 }
                 let slots = columns.iter().map(|column| column.slot).collect();
-                let plan = Plan::Scan { table: *table, columns: columns.clone(), filter: Vec::new() };
+                let plan =
+                    Plan::Scan { table: *table, parts: *parts, columns: columns.clone(), filter: Vec::new() };
                 Ok(Unit { plan, slots, rows })
             }
             Source::Query(block) => self.block(block),

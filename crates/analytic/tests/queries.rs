@@ -106,7 +106,11 @@ fn from(world: &World, table: u32) -> From {
         column(table * 10 + 2, TEXT, Place::Stored(1), Form::Presence),
     ];
     let rows = world.rows[table as usize].len() as u64;
-    From { source: Source::Table { table: table as usize, rows, columns }, is_outer: false, on: None }
+    From {
+        source: Source::Table { table: table as usize, parts: 1, rows, columns },
+        is_outer: false,
+        on: None,
+    }
 }
 
 fn outer(world: &World, table: u32, on: Expr) -> From {

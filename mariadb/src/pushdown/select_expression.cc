@@ -26,7 +26,7 @@ bool Select_translator::is_constant(Item *item) const
     return true;
   return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() &&
          (item->type() == Item::FUNC_ITEM || item->type() == Item::CACHE_ITEM || item->type() == Item::COND_ITEM ||
-          item->type() == Item::PARAM_ITEM);
+          item->type() == Item::PARAM_ITEM || item->type() == Item::CONST_ITEM); /* the last: variables of programs */
 }
 
 uint Select_translator::collation_number(const CHARSET_INFO *collation)

@@ -6,15 +6,6 @@
 
 namespace pando {
 
-static bool is_plain_statement(THD *thd, const SELECT_LEX *select)
-{
-  const LEX *lex= thd->lex;
-  return lex->sql_command == SQLCOM_SELECT && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
-         !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !lex->with_rownum && !lex->limit_rows_examined &&
-         !lex->analyze_stmt && !(select->options & (OPTION_FOUND_ROWS | OPTION_BUFFER_RESULT | OPTION_SCHEMA_TABLE)) &&
-         !(select->uncacheable & (UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT));
-}
-
 static uint leaf_count(SELECT_LEX *select)
 {
   return select->leaf_tables.elements;
@@ -126,7 +117,7 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
   JOIN *join= select->join;
   *reason= "the statement";
-  if (!is_plain_statement(thd, select) || !join)
+  if (!is_statement_for_engine(thd, select) || !join)
     return false;
   const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT);
   const bool has_limit= select->master_unit()->global_parameters()->limit_params.select_limit != nullptr;
@@ -365,7 +356,7 @@ bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_tr
   for (TABLE_LIST *list; (list= tables++); count++)
   {
     TABLE *table= list->table;
-    if (list->is_view_or_derived() || !table || table->file->ht != hton)
+    if (list->is_view_or_derived() || !table || table->file->partition_ht() != hton)
       continue;
     table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
     const double rows= double(table->file->stats.records);

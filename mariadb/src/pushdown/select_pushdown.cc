@@ -218,6 +218,10 @@ int Pushed_select::next_row()
     thd->limit_found_rows= m_rows;
     return HA_ERR_END_OF_FILE;
   }
+  /* Who stores the row tells of what it cuts with the row's number; what is rounded here, is rounded as ever. */
+  if (m_next)
+    thd->get_stmt_da()->inc_current_row_for_warning();
+  Check_level_instant_set no_notes(thd, CHECK_FIELD_IGNORE);
   List_iterator_fast<Item> items(select->item_list);
   for (uint i= 0; i < table->s->fields; i++)
     store(m_translator->outputs[i], pando_analytic_cell(m_query.get(), m_next, i), items++, table->field[i]);
@@ -288,10 +292,10 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   if (!thd->lex->describe)
   {
     std::vector<const PandoTable *> engine_tables;
-    for (const TABLE *table : translator->tables)
-      engine_tables.push_back(static_cast<ha_pando *>(table->file)->engine_table());
+    for (const ha_pando *handler : translator->handlers)
+      engine_tables.push_back(handler->engine_table());
     PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
-    const PandoStatus status= static_cast<ha_pando *>(translator->tables[0]->file)
+    const PandoStatus status= translator->handlers[0]
                                 ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
     if (status == PANDO_STATUS_BUG)
       warn_of_error(thd);

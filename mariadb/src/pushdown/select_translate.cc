@@ -172,6 +172,9 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   const bool is_stored= use == Use::TOP || use == Use::DERIVED;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {
+    /* A DECIMAL that is inserted may keep more digits than it shows. */
+    if (use == Use::TOP && (said->is_exact || said->is_mixed) && is_stored_by_statement(m_thd))
+      return refuse("a quotient that is inserted");
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   }
@@ -251,12 +254,14 @@ bool Select_translator::part(TABLE_LIST *list, Part *part)
     return is_said;
   }
   TABLE *table= list->table;
-  if (!table || table->file->ht != hton || table->part_info || table->versioned() || table->force_index ||
-      !static_cast<ha_pando *>(table->file)->may_answer_queries())
+  const std::vector<ha_pando *> of_table= table ? handlers_of(table) : std::vector<ha_pando *>();
+  if (of_table.empty())
     return refuse("a table of another kind");
   if (tables.size() == TABLES_MAX)
     return refuse("too many tables");
-  source->number= int(tables.size());
+  source->number= int(handlers.size());
+  source->parts= uint(of_table.size());
+  handlers.insert(handlers.end(), of_table.begin(), of_table.end());
   tables.push_back(table);
   return true;
 }
@@ -322,7 +327,7 @@ static uint64_t distinct_values(const TABLE *table, const Field *field, ha_rows 
 bool Select_translator::place_of(Field *field, PandoQueryColumn *place)
 {
   TABLE *table= field->table;
-  Index_layout *primary= static_cast<ha_pando *>(table->file)->primary();
+  Index_layout *primary= handlers_of(table).at(0)->primary();
   std::vector<Field *> stored= row_fields(table, primary);
   for (uint i= 0; i < stored.size(); i++)
     if (stored[i]->field_index == field->field_index)
@@ -352,6 +357,7 @@ bool Select_translator::put_table(const Source &source, std::string *to)
   const ha_rows rows= source.table->file->stats.records;
   B::byte(to, 0);
   B::small(to, uint32_t(source.number));
+  B::small(to, source.parts);
   B::large(to, rows);
   B::small(to, uint32_t(source.columns.size()));
   for (const Column &column : source.columns)

@@ -84,6 +84,8 @@ public:
   const char *reason= "an expression";
 
   std::vector<TABLE *> tables;
+  /* What has their rows: each table's own handler, or those of the partitions that are read. */
+  std::vector<ha_pando *> handlers;
   std::vector<const void *> collations, tests, changes;
   /* What each column that the SELECT gives is. */
   std::vector<Value_kind> outputs;
@@ -96,7 +98,8 @@ private:
   {
     TABLE_LIST *list;
     TABLE *table;
-    int number= -1;                    /* of a table */
+    int number= -1;                    /* of a table: of its first handler */
+    uint parts= 1;
     std::vector<Column> columns;       /* of a table */
     std::vector<uint> slots;           /* of a derived one */
     std::vector<Value_kind> kinds;
@@ -196,6 +199,13 @@ private:
   /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
   bool m_is_condition= false;
 };
+
+/* select_place.cc: the handlers that have a table's rows. None: it is not a table of the engine, or not one that may be read so. */
+std::vector<ha_pando *> handlers_of(TABLE *table);
+/* Whether the SELECT is one of a statement in which it may be answered. */
+bool is_statement_for_engine(THD *thd, const SELECT_LEX *select);
+/* Whether the values of the SELECT are stored by the statement. */
+bool is_stored_by_statement(const THD *thd);
 
 /* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);

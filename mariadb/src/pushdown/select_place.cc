@@ -1,0 +1,56 @@
+/* Where a SELECT of any shape stands, and where the rows of its tables are.
+
+   The engine answers from consistent reads alone. Whether a statement reads so is the handler's to say (`locking.cc`): a SELECT
+   does in all isolation levels but SERIALIZABLE, one whose rows are inserted in READ COMMITTED and below. Others lock what they
+   read, and stay with the server's executor (and with `create_pushdown`, which can lock all rows of a table at once). */
+#include "select_translate.h"
+#include "ha_partition.h"
+
+namespace pando {
+
+bool is_stored_by_statement(const THD *thd)
+{
+  switch (thd->lex->sql_command)
+  {
+  case SQLCOM_INSERT_SELECT:
+  case SQLCOM_REPLACE_SELECT:
+  case SQLCOM_CREATE_TABLE:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* ON DUPLICATE KEY UPDATE may look at the columns of the rows that were selected. */
+bool is_statement_for_engine(THD *thd, const SELECT_LEX *select)
+{
+  const LEX *lex= thd->lex;
+  return (lex->sql_command == SQLCOM_SELECT || (is_stored_by_statement(thd) && lex->duplicates != DUP_UPDATE)) &&
+         !thd->is_error() && !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !lex->with_rownum &&
+         !lex->limit_rows_examined && !lex->analyze_stmt &&
+         !(select->options & (OPTION_FOUND_ROWS | OPTION_SCHEMA_TABLE)) &&
+         !(select->uncacheable & (UNCACHEABLE_RAND | UNCACHEABLE_SIDEEFFECT));
+}
+
+std::vector<ha_pando *> handlers_of(TABLE *table)
+{
+  std::vector<ha_pando *> handlers, none;
+  if (table->file->partition_ht() != hton || table->versioned() || table->force_index)
+    return none;
+  if (table->file->ht == hton)
+    handlers.push_back(static_cast<ha_pando *>(table->file));
+  else if (table->part_info)
+  {
+    /* Those that PARTITION (...) names, or all; what conditions say is asked of each. */
+    handler **const parts= static_cast<ha_partition *>(table->file)->get_child_handlers();
+    const MY_BITMAP *read= &table->part_info->read_partitions;
+    for (uint i= bitmap_get_first_set(read); i != MY_BIT_NONE; i= bitmap_get_next_set(read, i))
+      handlers.push_back(static_cast<ha_pando *>(parts[i]));
+  }
+  for (const ha_pando *handler : handlers)
+    if (!handler->may_answer_queries())
+      return none;
+  return handlers;
+}
+
+} // namespace pando
