@@ -40,6 +40,7 @@ def _arguments():
     parser.add_argument("--rows-share", type=float, default=0.4, help="of queries that give rows")
     parser.add_argument("--selects-share", type=float, default=0.35, help="of queries of any shape, before the others")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reasons", action="store_true", help="tell why SELECTs were left to the server")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 
@@ -254,6 +255,9 @@ def main():
                     run.drop()
                 else:
                     break
+            if arguments.reasons:
+                status = session.query("SHOW ENGINE PANDO STATUS").rows[0][2].decode()
+                print(status[status.find("SELECTs left to the server"):])
             answered = _counter(session, "queries_pushed") - before
             filtered = _counter(session, "rows_filtered") + _counter(session, "rows_skipped")
     checks.check(answered >= asked * _SHARE_ANSWERED_MIN,

@@ -85,7 +85,12 @@ impl Plan {
         condition.slots(&mut slots);
         match self {
             Plan::Scan { table, columns, mut filter } => {
-                filter.push(condition);
+                // What the server computes silently comes last, of the fewest rows.
+                let at = match condition.is_late() {
+                    true => filter.len(),
+                    false => filter.iter().position(Expr::is_late).unwrap_or(filter.len()),
+                };
+                filter.insert(at, condition);
                 Plan::Scan { table, columns, filter }
             }
             Plan::Project(input, outputs) => {

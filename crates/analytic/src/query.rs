@@ -117,6 +117,7 @@ impl Query {
             budget: &budget,
             threads,
             is_stopped,
+            is_alone: false,
             rows_met: 0,
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();

@@ -9,6 +9,8 @@
 #define PANDO_SELECT_TRANSLATE_H
 
 #include "pushdown.h"
+#include "select_kind.h"
+#include "select_server.h"
 #include "sql_select.h"
 
 #include <list>
@@ -17,18 +19,6 @@
 #include <vector>
 
 namespace pando {
-
-/* What a value is: see `Kind` in crates/analytic/src/column.rs. */
-struct Value_kind
-{
-  enum Tag : uint8_t { SIGNED, UNSIGNED, DECIMAL, REAL, DATE, DATETIME, TIME, TEXT, NONE };
-  Tag tag= NONE;
-  uint32_t of= 0; /* digits behind the point; the collation's number */
-  bool is_number() const { return tag <= DECIMAL; }
-  bool is_integer() const { return tag <= UNSIGNED; }
-  uint scale() const { return tag == DECIMAL ? of : 0; }
-  bool operator==(const Value_kind &other) const { return tag == other.tag && of == other.of; }
-};
 
 /* An expression, said. */
 struct Said
@@ -58,8 +48,9 @@ public:
   }
   static void kind(std::string *to, const Value_kind &kind)
   {
-    byte(to, kind.tag);
-    small(to, kind.of);
+    const bool is_number= kind.is_opaque() && kind.tag != Value_kind::RAW;
+    byte(to, is_number ? Value_kind::UNSIGNED : kind.tag == Value_kind::RAW ? Value_kind::TEXT : kind.tag);
+    small(to, is_number ? 0 : kind.of);
   }
 };
 
@@ -85,6 +76,8 @@ public:
 
   std::vector<TABLE *> tables;
   std::vector<const void *> collations, tests, changes;
+  /* What the server's own Items compute. */
+  std::vector<std::unique_ptr<Server_expression>> served_expressions;
   /* What each column that the SELECT gives is. */
   std::vector<Value_kind> outputs;
   uint columns= 0;
@@ -131,6 +124,12 @@ private:
     reason= why;
     return false;
   }
+  /* Nor would the server's own Item be right here, or it would be silent where the server is not. */
+  bool refuse_for_good(const char *why)
+  {
+    m_is_hopeless= true;
+    return refuse(why);
+  }
 
   /* select_translate.cc */
   bool unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
@@ -147,6 +146,7 @@ private:
 
   /* select_expression.cc */
   bool expression(Item *item, Said *said);
+  bool native(Item *item, Said *said);
   bool computed(Item *item, Said *said);
   bool constant(Item *item, Said *said);
   bool constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said);
@@ -167,11 +167,22 @@ private:
   bool subquery(Item_subselect *item, Said *said);
   bool to_real(Item *item, Said *said);
   uint collation_number(const CHARSET_INFO *collation);
+  uint type_number(const Field *field);
   bool kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision);
   Value_kind kind_of_number(const Item *item) const;
 
+  /* select_served.cc */
+  bool server(Item *item, bool is_condition, Said *said);
+  bool leaves_of(Item **place, Server_expression *served);
+  bool function_leaves(Item_func *function, Server_expression *served);
+  bool field_leaf(Item **place, Server_expression *served);
+  bool leaf(Item **place, bool is_of_group, Server_expression *served);
+  bool is_group(Item *item) const;
+  bool converts_silently(Item_func *function);
+
   /* select_condition.cc */
   bool condition(Item *item, Said *said);
+  bool native_condition(Item *item, Said *said);
   bool list(Item_cond *list, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
   bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to);
@@ -189,6 +200,11 @@ private:
   std::list<Like_pattern> m_patterns;
   std::list<Text_change> m_changes;
   std::map<const CHARSET_INFO *, uint> m_collations;
+  std::map<std::pair<const void *, uint>, uint> m_types;
+  ORDER *m_groups= nullptr; /* of what is said of groups */
+  bool m_is_hopeless= false;
+  /* Of which rows a condition is computed is a matter of the plan, where there are several tables. */
+  bool m_may_warn= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
   uint m_next_slot= 0;
   uint m_depth= 0;
@@ -196,6 +212,9 @@ private:
   /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
   bool m_is_condition= false;
 };
+
+/* The digits of a number, and how many are behind the point. */
+bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 
 /* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
