@@ -175,7 +175,7 @@ class Run:
         off = _answer(session, pando)
         innodb = _answer(session, statement.format(**self.names[1]))
         if not self._same(on, off, statement):
-            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off) + self._warnings(pando))
+            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off) + self._warnings(pando) + self._columns())
             return False
         if not self._same(_nearly(on), _nearly(innodb), statement):
             if on[:2] == innodb[:2] and "error" not in (on[0], innodb[0]):
@@ -187,6 +187,10 @@ class Run:
             else:
                 self.innodb_differs += 1
         return True
+
+    def _columns(self):
+        """What the columns of its tables are."""
+        return "".join(f"\n  {column.name} {column.sql_type}" for of in [self.columns] + self.dimensions for column in of)
 
     def _warnings(self, statement):
         """What each way warns of."""

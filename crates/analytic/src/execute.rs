@@ -11,7 +11,7 @@ use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
 use crate::column::{Batch, Column, Data, Kind, NO_ROW, UNSUPPORTED};
-use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE};
+use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
 use crate::hash_join::{Built, JoinKind, PAIRS_MAX};
@@ -561,6 +561,10 @@ impl Steps<'_> {
                 match kind {
                     JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {
                         let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
+                        // What the server gives where a NULL leaves it open was seen not to be what the standard says.
+                        if *kind == JoinKind::AntiNull && truths.contains(&UNKNOWN) {
+                            return Err(UNSUPPORTED);
+                        }
                         let is_wanted = |truth: u8| match kind {
                             JoinKind::Semi => truth == TRUE,
                             JoinKind::Anti => truth != TRUE,

@@ -278,9 +278,14 @@ impl Expr {
         self.any(&|part| matches!(part, Expr::Server { .. }))
     }
 
+    /// Whether the server computes a part of it, and may warn.
+    pub(crate) fn may_warn(&self) -> bool {
+        self.any(&|part| matches!(part, Expr::Server { may_warn: true, .. }))
+    }
+
     /// Whether the server computes a part of it, silently: as a condition it comes after the others.
     pub(crate) fn is_late(&self) -> bool {
-        self.needs_server() && !self.any(&|part| matches!(part, Expr::Server { may_warn: true, .. }))
+        self.needs_server() && !self.may_warn()
     }
 
     /// With other expressions in the place of some; `change` says which, from the outside in.

@@ -80,8 +80,8 @@ impl Query {
 
     fn plan(&self) -> std::result::Result<Plan, Failure> {
         let mut planner = Planner::new(&self.block);
-        let plan = planner.block(&self.block)?.plan;
-        match plan.is_sound() {
+        let mut plan = planner.block(&self.block)?.plan;
+        match plan.is_sound() && plan.settle_warnings() {
             true => Ok(plan),
             false => Err(UNSUPPORTED),
         }

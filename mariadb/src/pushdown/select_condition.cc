@@ -9,20 +9,6 @@ using B= Select_bytes;
 
 static const Value_kind TRUTH{Value_kind::SIGNED, 0};
 
-/* NOT IN where a side may be NULL: in joins the server was seen to give rows where the engine gave none (decision 0017). */
-static bool is_unsure_not_in(Item *item)
-{
-  if (item->type() == Item::FUNC_ITEM && static_cast<Item_func *>(item)->functype() == Item_func::IN_OPTIMIZER_FUNC)
-    item= static_cast<Item_func *>(item)->arguments()[1];
-  if (item->type() != Item::SUBSELECT_ITEM ||
-      static_cast<Item_subselect *>(item)->substype() != Item_subselect::IN_SUBS)
-    return false;
-  Item_in_subselect *query= static_cast<Item_in_subselect *>(item);
-  SELECT_LEX *inner= query->unit->first_select();
-  Item *output= inner->item_list.head(), *left= query->left_exp();
-  return !output || !left || output->maybe_null() || left->maybe_null();
-}
-
 /* What has no form of the engine's is the server's to compute. */
 bool Select_translator::condition(Item *item, Said *said)
 {
@@ -81,8 +67,6 @@ bool Select_translator::native_condition(Item *item, Said *said)
   case Item_func::IN_FUNC:    return in_list(function, said);
   case Item_func::LIKE_FUNC:  return like(function, said);
   case Item_func::NOT_FUNC:
-    if (is_unsure_not_in(function->arguments()[0]))
-      return refuse("NOT IN with NULLs");
     if (!condition(function->arguments()[0], said))
       return false;
     negate(&said->bytes);

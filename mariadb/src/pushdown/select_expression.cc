@@ -530,7 +530,9 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
                 std::max(first.digits + scale - first.kind.scale(), second.digits + scale - second.kind.scale()) + 0.31;
   const bool is_without_sign= kind.tag == Value_kind::UNSIGNED;
   const bool may_be_below= is_without_sign && (operation == 1 || first.kind.tag != Value_kind::UNSIGNED || second.kind.tag != Value_kind::UNSIGNED);
-  if (m_is_condition && (may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65)))
+  const bool can_fail= may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65);
+  m_order_can_fail|= m_is_order && can_fail;
+  if (m_is_condition && can_fail)
     return refuse("a condition that can fail");
   B::byte(&said->bytes, 2);
   B::byte(&said->bytes, operation);
@@ -552,7 +554,9 @@ bool Select_translator::negation(Item_func *function, Said *said)
   said->is_mixed= of.is_mixed;
   said->mixes_zero= of.mixes_zero;
   said->digits= of.digits;
-  if (m_is_condition && kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED))
+  const bool can_fail= kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED);
+  m_order_can_fail|= m_is_order && can_fail;
+  if (m_is_condition && can_fail)
     return refuse("a condition that can fail");
   B::byte(&said->bytes, 2);
   B::byte(&said->bytes, 1);

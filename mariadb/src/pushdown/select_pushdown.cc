@@ -166,7 +166,15 @@ void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell,
   {
     Column codec;
     codec.init(to->table, to);
-    (void) put_value(to, codec, kind, cell);
+    if (kind.tag == Value_kind::RAW && to->real_type() == MYSQL_TYPE_VARCHAR)
+    {
+      /* BINARY, which is stored without the zeros at its end. */
+      std::string bytes(reinterpret_cast<const char *>(cell.text.data), cell.text.len);
+      bytes.resize(std::max(bytes.size(), size_t(item->max_length)), '\0');
+      to->store(bytes.data(), bytes.size(), &my_charset_bin);
+    }
+    else
+      (void) put_value(to, codec, kind, cell);
     return;
   }
   switch (kind.tag)

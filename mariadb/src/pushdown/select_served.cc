@@ -54,7 +54,7 @@ static bool are_alike(const Item_func *function)
   for (uint i= 0; i < function->argument_count(); i++)
   {
     const Item *argument= function->arguments()[i];
-    if (argument->const_item())
+    if (argument->const_item() && (argument->cmp_type() == STRING_RESULT || argument->type() == Item::NULL_ITEM))
       continue;
     classes|= argument->cmp_type() == STRING_RESULT ? 1 : argument->cmp_type() == TIME_RESULT ? 2 :
               argument->cmp_type() == ROW_RESULT ? 8 : 4;
@@ -384,11 +384,12 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
   };
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
   number= uint(known - served_expressions.begin());
-  m_may_warn|= served->may_warn && m_is_condition;
+  m_order_can_fail|= served->may_warn && m_is_order;
+  const bool may_warn= served->may_warn && m_is_condition;
   B::byte(&said->bytes, 20);
   B::small(&said->bytes, number);
   B::kind(&said->bytes, kind);
-  B::byte(&said->bytes, served->may_warn);
+  B::byte(&said->bytes, may_warn);
   B::small(&said->bytes, uint32_t(served->said.size()));
   for (const std::string &one : served->said)
     said->bytes+= one;

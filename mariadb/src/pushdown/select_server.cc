@@ -189,7 +189,9 @@ bool Server_leaf::make(THD *thd)
   m_own.reset(new (thd) Virtual_tmp_table(thd));
   if (!m_own || m_own->init(1))
     return false;
-  const Type_handler *handler= m_was->type_handler()->type_handler_for_tmp_table(m_was);
+  /* In a temporary table BINARY loses its length. */
+  const Type_handler *handler= m_kind.tag == Value_kind::RAW ? m_was->type_handler() :
+                                                               m_was->type_handler()->type_handler_for_tmp_table(m_was);
   Field *field= handler->make_table_field(thd->mem_root, &m_was->name, Record_addr(true), *m_was, m_own->s);
   if (!field || m_own->add(field) || m_own->open())
     return false;

@@ -23,7 +23,7 @@ bool Select_translator::translate(SELECT_LEX *select)
   std::vector<uint> slots;
   if (!unit(select->master_unit(), Use::TOP, &m_bytes, &slots, &outputs))
     return false;
-  return !m_may_warn || tables.size() == 1 || refuse("a condition of several tables that may warn");
+  return !m_fails_in_order || tables.size() == 1 || refuse("an order of several tables that can fail");
 }
 
 bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots,
@@ -133,7 +133,11 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   {
     Said by;
     /* By what is shown, with its digits. */
+    m_is_order= true;
+    m_order_can_fail= false;
     is_said= output(*one->item, Use::TOP, &by);
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail && my_count_bits((*one->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     if (by.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *one->item))
       is_said= refuse("an order by long texts");
     order+= by.bytes;
@@ -181,6 +185,10 @@ bool Select_translator::output(Item *item, Use use, Said *said)
 {
   if (!expression(item, said))
     return false;
+  /* The server's idea of how many digits a quotient has is not always right, and the table that holds the answer would cut it. */
+  if (said->kind.tag == Value_kind::DECIMAL && is_constant(item->real_item()) &&
+      said->digits - said->kind.of > double(item->decimal_precision()) - item->decimals + 0.01)
+    return refuse("a constant that its type does not hold");
   const bool is_stored= use == Use::TOP || use == Use::DERIVED;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {

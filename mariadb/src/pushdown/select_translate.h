@@ -203,8 +203,8 @@ private:
   std::map<std::pair<const void *, uint>, uint> m_types;
   ORDER *m_groups= nullptr; /* of what is said of groups */
   bool m_is_hopeless= false;
-  /* Of which rows a condition is computed is a matter of the plan, where there are several tables. */
-  bool m_may_warn= false;
+  /* Of several tables, the server may sort the rows of one before it joins them. */
+  bool m_is_order= false, m_order_can_fail= false, m_fails_in_order= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
   uint m_next_slot= 0;
   uint m_depth= 0;
