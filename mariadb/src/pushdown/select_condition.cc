@@ -80,8 +80,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     /* `date IS NULL` finds zero dates, too. */
     if (!expression(argument, &of))
       return false;
-    if (function->functype() == Item_func::ISNULL_FUNC && !argument->maybe_null() &&
-        (of.kind.tag == Value_kind::DATE || of.kind.tag == Value_kind::DATETIME))
+    if (is_rewritten(function))
       return refuse_for_good("IS NULL of a date");
     B::byte(&said->bytes, 9);
     said->bytes+= of.bytes;

@@ -116,7 +116,7 @@ static bool is_silent(THD *thd, const Item_func *function)
 }
 
 /* What the optimizer makes something else of: `date IS NULL` finds zero dates, and of a key that counts the last one. */
-static bool is_rewritten(const Item_func *function)
+bool is_rewritten(const Item_func *function)
 {
   if (function->functype() != Item_func::ISNULL_FUNC)
     return false;

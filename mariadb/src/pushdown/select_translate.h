@@ -216,6 +216,9 @@ private:
 /* The digits of a number, and how many are behind the point. */
 bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 
+/* Whether the optimizer makes something else of an IS NULL, whatever the item would give. */
+bool is_rewritten(const Item_func *function);
+
 /* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
