@@ -40,6 +40,7 @@ def _arguments():
     parser.add_argument("--rows-share", type=float, default=0.4, help="of queries that give rows")
     parser.add_argument("--selects-share", type=float, default=0.35, help="of queries of any shape, before the others")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reasons", action="store_true", help="tell why SELECTs were left to the server")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 
@@ -174,7 +175,7 @@ class Run:
         off = _answer(session, pando)
         innodb = _answer(session, statement.format(**self.names[1]))
         if not self._same(on, off, statement):
-            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off) + self._warnings(pando))
+            self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off) + self._warnings(pando) + self._columns())
             return False
         if not self._same(_nearly(on), _nearly(innodb), statement):
             if on[:2] == innodb[:2] and "error" not in (on[0], innodb[0]):
@@ -186,6 +187,10 @@ class Run:
             else:
                 self.innodb_differs += 1
         return True
+
+    def _columns(self):
+        """What the columns of its tables are."""
+        return "".join(f"\n  {column.name} {column.sql_type}" for of in [self.columns] + self.dimensions for column in of)
 
     def _warnings(self, statement):
         """What each way warns of."""
@@ -254,6 +259,9 @@ def main():
                     run.drop()
                 else:
                     break
+            if arguments.reasons:
+                status = session.query("SHOW ENGINE PANDO STATUS").rows[0][2].decode()
+                print(status[status.find("SELECTs left to the server"):])
             answered = _counter(session, "queries_pushed") - before
             filtered = _counter(session, "rows_filtered") + _counter(session, "rows_skipped")
     checks.check(answered >= asked * _SHARE_ANSWERED_MIN,

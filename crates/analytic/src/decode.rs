@@ -268,6 +268,12 @@ impl<'a> Reader<'a> {
                 Expr::Scalar(Box::new(self.block()?), kind)
             }
             18 => Expr::Exists(Box::new(self.block()?)),
+            20 => Expr::Server {
+                number: self.small()?,
+                kind: self.kind()?,
+                may_warn: self.flag()?,
+                of: self.list(Self::expr)?,
+            },
             19 => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
             _ => return None,
         })

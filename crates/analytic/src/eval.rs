@@ -205,6 +205,7 @@ impl Eval<'_> {
                 let nulls = has_nulls.then(|| truth.iter().map(|truth| *truth == UNKNOWN).collect());
                 Val::Each(Arc::new(Column { data, nulls }))
             }
+            Expr::Server { number, of, .. } => Val::Each(Arc::new(self.served(*number, of, batch)?)),
             Expr::Aggregate(..) | Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => {
                 return Err(UNSUPPORTED)
             }
@@ -260,6 +261,10 @@ impl Eval<'_> {
         let Some((first, others)) = parts.split_first() else { return Err(UNSUPPORTED) };
         let mut all = self.truth(first, batch)?;
         for other in others {
+            if other.needs_server() {
+                self.combine_open(other, batch, &mut all, &combine)?;
+                continue;
+            }
             let one = self.truth(other, batch)?;
             all.iter_mut().zip(one).for_each(|(all, one)| *all = combine(*all, one));
         }

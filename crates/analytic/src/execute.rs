@@ -11,7 +11,7 @@ use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
 use crate::column::{Batch, Column, Data, Kind, NO_ROW, UNSUPPORTED};
-use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE};
+use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
 use crate::hash_join::{Built, JoinKind, PAIRS_MAX};
@@ -28,6 +28,8 @@ pub(crate) struct Run<'a> {
     pub texts: &'a Texts,
     pub budget: &'a Budget,
     pub threads: usize,
+    /// What is done with the rows of a pipeline needs the session's thread.
+    pub is_alone: bool,
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
     pub rows_met: u64,
 }
@@ -66,6 +68,19 @@ impl Pipeline {
 
     fn bind_all(&self, exprs: &[Expr]) -> Result<Vec<Expr>> {
         exprs.iter().map(|expr| self.bind(expr)).collect()
+    }
+
+    fn needs_server(&self) -> bool {
+        let of_source = match &self.source {
+            Source::Table { filter, .. } => filter.iter().any(Expr::needs_server),
+            Source::Batches(_) => false,
+        };
+        of_source
+            || self.steps.iter().any(|step| match step {
+                Step::Filter(condition) => condition.needs_server(),
+                Step::Project(exprs) => exprs.iter().any(Expr::needs_server),
+                Step::Probe { keys, residual, .. } => keys.iter().chain(residual).any(Expr::needs_server),
+            })
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -277,7 +292,9 @@ impl Run<'_> {
             None => None,
         };
         let (texts, budget) = (self.texts, self.budget);
-        self.fold(
+        let was_alone = self.is_alone;
+        self.is_alone |= keys.iter().chain(&residual).any(Expr::needs_server);
+        let result = self.fold(
             &pipeline,
             || (),
             |(), batch| {
@@ -286,7 +303,9 @@ impl Run<'_> {
                 let words = built.probe_words(&columns, batch.rows, budget)?;
                 built.mark(&words, &batch, residual.as_ref(), eval)
             },
-        )?;
+        );
+        self.is_alone = was_alone;
+        result?;
         let rows = built.marked(join.kind == JoinKind::Semi);
         let batch = built.batch.gather(&rows);
         Ok(Pipeline { source: Source::Batches(pieces(batch)), steps: Vec::new(), slots: own_slots })
@@ -332,10 +351,11 @@ impl Run<'_> {
         // The order in which DOUBLEs are added up is that of the rows.
         let is_ordered =
             shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
-        let threads = self.threads;
+        let (threads, was_alone) = (self.threads, self.is_alone);
         if is_ordered {
             self.threads = 1;
         }
+        self.is_alone |= bound.iter().chain(arguments.iter().flatten()).any(Expr::needs_server);
         let parts = self.fold(
             &pipeline,
             || Groups::new(&shape),
@@ -356,7 +376,7 @@ impl Run<'_> {
                 groups.add(&shape, &columns, &values, batch.rows, budget)
             },
         );
-        self.threads = threads;
+        (self.threads, self.is_alone) = (threads, was_alone);
         let mut parts = parts?.into_iter();
         let mut all = parts.next().unwrap_or_else(|| Groups::new(&shape));
         for part in parts {
@@ -388,6 +408,8 @@ impl Run<'_> {
         step: impl Fn(&mut S, Batch) -> Result<()> + Sync,
     ) -> Result<Vec<S>> {
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
+        // The server's own expressions are computed by its session's thread, and by no other.
+        let most = if self.is_alone || pipeline.needs_server() { 1 } else { self.threads };
         let steps = Steps { steps: &pipeline.steps, eval: Eval { texts }, budget };
         match &pipeline.source {
             Source::Batches(batches) => {
@@ -402,7 +424,7 @@ impl Run<'_> {
                     }
                     Ok(state)
                 };
-                on_threads(self.threads.min(batches.len()).max(1), work).into_iter().collect()
+                on_threads(most.min(batches.len()).max(1), work).into_iter().collect()
             }
             Source::Table { table, parts, columns, filter, given } => {
                 // One partition after the other, as the server does; all of one snapshot.
@@ -417,7 +439,7 @@ impl Run<'_> {
                     let judge = |zones: &pandodb::Zones<'_>| bounded.verdict(zones);
                     let view = self.txn.view(of_table, 0)?;
                     let scan = Scan::new(layouts, view, wants, &judge, is_stopped);
-                    let threads = scan.threads(self.threads);
+                    let threads = scan.threads(most);
                     let result = scan.fold(threads, &begin, |state, block: &Block| {
                         let Some(batch) = filtered(block, columns, filter, given, steps.eval)? else {
                             return Ok(());
@@ -549,6 +571,10 @@ impl Steps<'_> {
                 match kind {
                     JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {
                         let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
+                        // What the server gives where a NULL leaves it open was seen not to be what the standard says.
+                        if *kind == JoinKind::AntiNull && truths.contains(&UNKNOWN) {
+                            return Err(UNSUPPORTED);
+                        }
                         let is_wanted = |truth: u8| match kind {
                             JoinKind::Semi => truth == TRUE,
                             JoinKind::Anti => truth != TRUE,

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use pando_query::Failure;
+
 use crate::block::Block;
-use crate::column::{Kind, Value};
+use crate::column::{Column, Kind, Value};
 
 /// Names a column of a table, or a computed one; no two columns of a query have the same number. Where an expression is
 /// bound to a batch, it is the place in the batch.
@@ -17,6 +19,9 @@ pub type ChangeText = dyn Fn(&[u8], &mut Vec<u8>) -> bool + Send + Sync;
 /// Appends bytes that memcmp orders as the collation orders texts.
 pub type KeyOfText = dyn Fn(&[u8], &mut Vec<u8>) + Send + Sync;
 
+/// Computes an expression of the server's, by number, of so many rows of its columns, in the session's own thread.
+pub type ServerValues = dyn Fn(u32, &[Arc<Column>], usize) -> Result<Column, Failure> + Send + Sync;
+
 /// What the server's own code does with texts, by number.
 #[derive(Clone, Default)]
 pub struct Texts {
@@ -26,6 +31,8 @@ pub struct Texts {
     pub changes: Vec<Arc<ChangeText>>,
     /// Collations.
     pub collations: Vec<Arc<KeyOfText>>,
+    /// Expressions that have no form here.
+    pub server: Option<Arc<ServerValues>>,
 }
 
 impl fmt::Debug for Texts {
@@ -155,6 +162,17 @@ pub enum Expr {
     Part(Part, Box<Expr>),
     /// The value as one of another kind; digits are rounded away.
     Convert(Kind, Box<Expr>),
+    /// What the server's own code computes of columns. It is computed in the session's thread, and only there.
+    Server {
+        /// Which.
+        number: u32,
+        /// What its values are.
+        kind: Kind,
+        /// It may warn, so it is not put behind other conditions.
+        may_warn: bool,
+        /// The columns.
+        of: Vec<Expr>,
+    },
     /// Of the rows of a group.
     Aggregate(Function, Kind, Option<Box<Expr>>),
     /// The only value of a query's only row; NULL of none.
@@ -176,6 +194,7 @@ impl Expr {
             | Expr::Change(_, kind, _)
             | Expr::Convert(kind, _)
             | Expr::Aggregate(_, kind, _)
+            | Expr::Server { kind, .. }
             | Expr::Scalar(_, kind) => *kind,
             Expr::Divide(scale, ..) => Kind::Decimal(*scale),
             Expr::Real(..) => Kind::Real,
@@ -192,7 +211,9 @@ impl Expr {
             | Expr::Divide(_, a, b)
             | Expr::Real(_, a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
-            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) => parts.iter().collect(),
+            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) | Expr::Server { of: parts, .. } => {
+                parts.iter().collect()
+            }
             Expr::Not(part)
             | Expr::IsNull(part)
             | Expr::In(part, _)
@@ -215,7 +236,9 @@ impl Expr {
             | Expr::Divide(_, a, b)
             | Expr::Real(_, a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
-            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) => parts.iter_mut().collect(),
+            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) | Expr::Server { of: parts, .. } => {
+                parts.iter_mut().collect()
+            }
             Expr::Not(part)
             | Expr::IsNull(part)
             | Expr::In(part, _)
@@ -248,6 +271,21 @@ impl Expr {
     /// Whether there is a query in it.
     pub fn has_query(&self) -> bool {
         self.any(&|part| matches!(part, Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..)))
+    }
+
+    /// Whether the server computes a part of it.
+    pub fn needs_server(&self) -> bool {
+        self.any(&|part| matches!(part, Expr::Server { .. }))
+    }
+
+    /// Whether the server computes a part of it, and may warn.
+    pub(crate) fn may_warn(&self) -> bool {
+        self.any(&|part| matches!(part, Expr::Server { may_warn: true, .. }))
+    }
+
+    /// Whether the server computes a part of it, silently: as a condition it comes after the others.
+    pub(crate) fn is_late(&self) -> bool {
+        self.needs_server() && !self.may_warn()
     }
 
     /// With other expressions in the place of some; `change` says which, from the outside in.

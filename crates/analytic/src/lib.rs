@@ -9,6 +9,8 @@
 //! * **Exact or not at all.** Numbers are integers of 64 or 128 bits, every operation is checked; what the server's own code
 //!   has to decide about texts (order, patterns, functions) is asked of it, once for each different text. What cannot be
 //!   told exactly gives the query back before anything was given out.
+//! * What has no form here is computed by the server's own code, in the session's thread, of the rows that are left
+//!   (`served.rs`); if that says anything, the query is given back.
 //! * Conditions are three-valued.
 //! * Memory is taken from a budget before it is used for long; beyond it, the query is given back.
 
@@ -25,11 +27,14 @@ mod keys;
 mod plan;
 mod planner;
 mod query;
+mod served;
 mod sort;
 mod subquery;
 mod zones;
 
 pub use block::{Block, From, Source, TableColumn};
-pub use column::{Batch, Column, Kind, Value};
-pub use expr::{ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, Slot, TestText, Texts};
+pub use column::{Batch, Column, Data, Dict, Kind, Value};
+pub use expr::{
+    ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
+};
 pub use query::{Answer, Outcome, Query};

@@ -86,7 +86,12 @@ impl Plan {
         condition.slots(&mut slots);
         match self {
             Plan::Scan { table, parts, columns, mut filter } => {
-                filter.push(condition);
+                // What the server computes silently comes last, of the fewest rows.
+                let at = match condition.is_late() {
+                    true => filter.len(),
+                    false => filter.iter().position(Expr::is_late).unwrap_or(filter.len()),
+                };
+                filter.insert(at, condition);
                 Plan::Scan { table, parts, columns, filter }
             }
             Plan::Project(input, outputs) => {
@@ -173,6 +178,42 @@ impl Plan {
                     has(input, &order.iter().map(|(expr, _)| expr).collect::<Vec<_>>())
                 }
             }
+    }
+
+    /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. Of several
+    /// tables, one that may warn is asked of all rows of its own table, before anything else: if it is silent of them, it
+    /// would be so in any plan. False: that cannot be.
+    pub(crate) fn settle_warnings(&mut self) -> bool {
+        let mut tables = 0;
+        self.count_tables(&mut tables);
+        tables < 2 || self.asks_of_all_rows()
+    }
+
+    fn count_tables(&self, tables: &mut usize) {
+        *tables += usize::from(matches!(self, Plan::Scan { .. }));
+        self.inputs().into_iter().for_each(|input| input.count_tables(tables));
+    }
+
+    fn asks_of_all_rows(&mut self) -> bool {
+        match self {
+            Plan::One => true,
+            Plan::Scan { filter, .. } => {
+                filter.sort_by_key(|part| !part.may_warn());
+                true
+            }
+            Plan::Filter(input, condition) => !condition.may_warn() && input.asks_of_all_rows(),
+            Plan::Project(input, _) | Plan::Aggregate { input, .. } | Plan::Sort { input, .. } => {
+                input.asks_of_all_rows()
+            }
+            Plan::Join(join) => {
+                let of_keys = join.keys.iter().any(|(probe, build)| probe.may_warn() || build.may_warn());
+                !of_keys
+                    && !join.residual.iter().any(Expr::may_warn)
+                    && join.probe.asks_of_all_rows()
+                    && join.build.asks_of_all_rows()
+            }
+            Plan::Union(inputs, _) => inputs.iter_mut().all(|(input, _)| input.asks_of_all_rows()),
+        }
     }
 
     fn inputs(&self) -> Vec<&Plan> {

@@ -80,8 +80,8 @@ impl Query {
 
     fn plan(&self) -> std::result::Result<Plan, Failure> {
         let mut planner = Planner::new(&self.block);
-        let plan = planner.block(&self.block)?.plan;
-        match plan.is_sound() {
+        let mut plan = planner.block(&self.block)?.plan;
+        match plan.is_sound() && plan.settle_warnings() {
             true => Ok(plan),
             false => Err(UNSUPPORTED),
         }
@@ -117,6 +117,7 @@ impl Query {
             budget: &budget,
             threads,
             is_stopped,
+            is_alone: false,
             rows_met: 0,
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();

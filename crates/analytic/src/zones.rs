@@ -23,7 +23,8 @@ impl<'a> Bounded<'a> {
     /// Of conditions that are bound to the columns.
     pub(crate) fn of(filter: &[Expr], columns: &'a [TableColumn], layouts: &'a Layouts) -> Bounded<'a> {
         let mut tests = Vec::new();
-        for part in filter {
+        // Behind a condition that may warn nothing is passed by: it is asked of all rows that are left to it.
+        for part in filter.iter().take_while(|part| !part.may_warn()) {
             let Expr::Compare(comparison, a, b) = part else { continue };
             let (slot, comparison, constant) = match (&**a, &**b) {
                 (Expr::Slot(slot, _), Expr::Constant(value, kind)) => (slot, *comparison, (value, kind)),

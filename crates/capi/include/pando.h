@@ -244,6 +244,39 @@ typedef uint32_t PandoReferentialAction;
 #endif // __cplusplus
 
 /**
+ * What became of the values of an expression.
+ */
+enum PandoServerOutcome
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * They are there.
+   */
+  PANDO_SERVER_OUTCOME_VALUES = 0,
+  /**
+   * The server has something to say of them, or they are none that can be told: the query is its own.
+   */
+  PANDO_SERVER_OUTCOME_GIVEN_BACK = 1,
+  /**
+   * Nobody waits for them any more.
+   */
+  PANDO_SERVER_OUTCOME_STOPPED = 2,
+  /**
+   * One of them is too large.
+   */
+  PANDO_SERVER_OUTCOME_OVERFLOW = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoServerOutcome PandoServerOutcome;
+#else
+typedef uint32_t PandoServerOutcome;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * Why a query was not answered.
  */
 enum PandoAnalyticWhy
@@ -1108,6 +1141,43 @@ typedef uint64_t (*PandoChangeText)(const void *context, struct PandoBytes text,
 typedef uint8_t (*PandoTestText)(const void *context, struct PandoBytes text);
 
 /**
+ * A column of some rows. One of the lists is there, with an entry for each row; those of NULLs mean nothing.
+ */
+typedef struct PandoServerColumn {
+  /**
+   * Numbers without their points.
+   */
+  const int64_t *small;
+  /**
+   * Two for each number: the lower half, and the upper one.
+   */
+  const uint64_t *large;
+  /**
+   * DOUBLEs.
+   */
+  const double *real;
+  /**
+   * Texts.
+   */
+  const struct PandoBytes *texts;
+  /**
+   * Not 0: NULL. Null: none is.
+   */
+  const uint8_t *nulls;
+} PandoServerColumn;
+
+/**
+ * Computes the values of an expression, by number, of so many rows of its columns. The result has to stay until the next call.
+ * It is called in the thread that runs the query, and in no other.
+ */
+typedef PandoServerOutcome (*PandoServerValues)(const void *context,
+                                                uint32_t number,
+                                                const struct PandoServerColumn *columns,
+                                                size_t count,
+                                                uint64_t rows,
+                                                struct PandoServerColumn *result);
+
+/**
  * What the server's code does with texts; the lists are read when the query is made, what they point to lives as long as it.
  */
 typedef struct PandoAnalyticTexts {
@@ -1147,6 +1217,14 @@ typedef struct PandoAnalyticTexts {
    * How many.
    */
   size_t change_count;
+  /**
+   * Computes expressions that the engine has no form for.
+   */
+  PandoServerValues server;
+  /**
+   * What it is given.
+   */
+  const void *server_context;
 } PandoAnalyticTexts;
 
 /**

@@ -10,6 +10,7 @@ use pandodb::Table;
 use crate::bytes::PandoBytes;
 use crate::guard::{contain, guard};
 use crate::query::PandoIsStopped;
+use crate::server_values::{served, PandoServerValues};
 use crate::status::{run_contained, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
@@ -43,6 +44,10 @@ pub struct PandoAnalyticTexts {
     pub changes: *const *const c_void,
     /// How many.
     pub change_count: usize,
+    /// Computes expressions that the engine has no form for.
+    pub server: PandoServerValues,
+    /// What it is given.
+    pub server_context: *const c_void,
 }
 
 /// What an answer's value is.
@@ -185,6 +190,10 @@ pub unsafe extern "C" fn pando_analytic_new(
                 append(change, context.pointer(), text, to)
             }));
         }
+        let (server, context) = (texts.server, Context(texts.server_context));
+        of_query.server = Some(Arc::new(move |number, columns, rows| {
+            served(server, context.pointer(), number, columns, rows)
+        }));
         Query::decode(bytes, of_query)
     });
     match made {

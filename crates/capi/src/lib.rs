@@ -43,6 +43,7 @@ mod lock_report;
 mod log;
 mod query;
 mod read;
+mod server_values;
 mod status;
 mod table;
 mod transaction;

@@ -61,6 +61,10 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     if (argument->field_type() == MYSQL_TYPE_YEAR)
       return refuse("a sum of years");
   }
+  else if (counted->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(counted)->field->flags & ZEROFILL_FLAG))
+    return refuse("an extreme of zero-filled numbers");
+  else if (kind.is_opaque() && kind.tag != Value_kind::STAMP)
+    return refuse("an extreme of a type that is compared otherwise");
   else if (of.is_exact || of.is_mixed || of.mixes_zero || argument->field_type() == MYSQL_TYPE_YEAR)
     return refuse("an extreme of quotients");
   std::string told;

@@ -9,21 +9,21 @@ using B= Select_bytes;
 
 static const Value_kind TRUTH{Value_kind::SIGNED, 0};
 
-/* NOT IN where a side may be NULL: in joins the server was seen to give rows where the engine gave none (decision 0017). */
-static bool is_unsure_not_in(Item *item)
+/* What has no form of the engine's is the server's to compute. */
+bool Select_translator::condition(Item *item, Said *said)
 {
-  if (item->type() == Item::FUNC_ITEM && static_cast<Item_func *>(item)->functype() == Item_func::IN_OPTIMIZER_FUNC)
-    item= static_cast<Item_func *>(item)->arguments()[1];
-  if (item->type() != Item::SUBSELECT_ITEM ||
-      static_cast<Item_subselect *>(item)->substype() != Item_subselect::IN_SUBS)
-    return false;
-  Item_in_subselect *query= static_cast<Item_in_subselect *>(item);
-  SELECT_LEX *inner= query->unit->first_select();
-  Item *output= inner->item_list.head(), *left= query->left_exp();
-  return !output || !left || output->maybe_null() || left->maybe_null();
+  const size_t sources= m_sources.size(), table_count= tables.size();
+  if (native_condition(item, said))
+    return true;
+  const char *why= reason;
+  *said= Said();
+  m_sources.resize(sources);
+  tables.resize(table_count);
+  reason= why;
+  return server(item, true, said);
 }
 
-bool Select_translator::condition(Item *item, Said *said)
+bool Select_translator::native_condition(Item *item, Said *said)
 {
   Nesting nesting(this);
   if (!nesting.is_allowed())
@@ -67,8 +67,6 @@ bool Select_translator::condition(Item *item, Said *said)
   case Item_func::IN_FUNC:    return in_list(function, said);
   case Item_func::LIKE_FUNC:  return like(function, said);
   case Item_func::NOT_FUNC:
-    if (is_unsure_not_in(function->arguments()[0]))
-      return refuse("NOT IN with NULLs");
     if (!condition(function->arguments()[0], said))
       return false;
     negate(&said->bytes);
@@ -82,9 +80,8 @@ bool Select_translator::condition(Item *item, Said *said)
     /* `date IS NULL` finds zero dates, too. */
     if (!expression(argument, &of))
       return false;
-    if (function->functype() == Item_func::ISNULL_FUNC && !argument->maybe_null() &&
-        (of.kind.tag == Value_kind::DATE || of.kind.tag == Value_kind::DATETIME))
-      return refuse("IS NULL of a date");
+    if (is_rewritten(function))
+      return refuse_for_good("IS NULL of a date");
     B::byte(&said->bytes, 9);
     said->bytes+= of.bytes;
     if (function->functype() == Item_func::ISNOTNULL_FUNC)
@@ -182,7 +179,7 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     return refuse("a comparison of years");
   const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);
   if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second))
-    return refuse("a DECIMAL that may be looked for in a key of integers");
+    return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
   Said a, b;
   if ((!is_constant_1 || is_constant_2) && !expression(first, &a))
     return false;
@@ -311,6 +308,8 @@ bool Select_translator::in_query(Item_in_subselect *item, Said *said)
   Item *output= item->unit->first_select()->item_list.head();
   if (output && is_converted_for_key(left, output))
     return refuse("a DECIMAL that may be looked for in a key of integers");
+  if (inner.is_opaque() || of_left.kind.is_opaque())
+    return refuse("IN of a type that is compared otherwise");
   if (!is_same_kind || (output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR))
     return refuse("IN of different kinds");
   B::byte(&said->bytes, 19);

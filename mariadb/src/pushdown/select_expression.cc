@@ -65,8 +65,29 @@ Value_kind Select_translator::kind_of_number(const Item *item) const
   return kind;
 }
 
+/* The engine's number of a type whose values are no texts, but bytes. */
+uint Select_translator::type_number(const Field *field)
+{
+  /* DECIMALs: of the same digits. */
+  const uint size= field->real_type() == MYSQL_TYPE_NEWDECIMAL ? field->field_length * 64 + field->decimals() : field->pack_length();
+  const std::pair<const void *, uint> type(field->get_typelib() ?
+    static_cast<const void *>(field->get_typelib()) : field->type_handler(), size);
+  const auto known= m_types.find(type);
+  if (known != m_types.end())
+    return known->second;
+  /* Not a collation: bytes are compared. */
+  const uint number= uint(collations.size());
+  collations.push_back(nullptr);
+  return m_types[type]= number;
+}
+
 bool Select_translator::kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision)
 {
+  const auto is= [&](Value_kind::Tag tag, uint of_form) {
+    kind->tag= tag;
+    *form= of_form;
+    return true;
+  };
   switch (field->real_type())
   {
   case MYSQL_TYPE_TINY:
@@ -74,44 +95,45 @@ bool Select_translator::kind_of_field(Field *field, Value_kind *kind, uint *form
   case MYSQL_TYPE_INT24:
   case MYSQL_TYPE_LONG:
   case MYSQL_TYPE_LONGLONG:
-    *form= field->flags & UNSIGNED_FLAG ? PANDO_FORM_UNSIGNED : PANDO_FORM_SIGNED;
-    kind->tag= field->flags & UNSIGNED_FLAG ? Value_kind::UNSIGNED : Value_kind::SIGNED;
-    return !(field->flags & ZEROFILL_FLAG);
+    return field->flags & UNSIGNED_FLAG ? is(Value_kind::UNSIGNED, PANDO_FORM_UNSIGNED) : is(Value_kind::SIGNED, PANDO_FORM_SIGNED);
   case MYSQL_TYPE_NEWDECIMAL:
-    *form= PANDO_FORM_DECIMAL;
-    kind->tag= Value_kind::DECIMAL;
     kind->of= field->decimals();
     *precision= static_cast<const Field_new_decimal *>(field)->precision;
-    return *precision <= 36 && kind->of <= SCALE_MAX && !(field->flags & ZEROFILL_FLAG);
+    if (*precision <= 36 && kind->of <= SCALE_MAX)
+      return is(Value_kind::DECIMAL, PANDO_FORM_DECIMAL);
+    /* Its bytes are ordered as it is. */
+    kind->of= type_number(field);
+    return is(Value_kind::RAW, PANDO_FORM_TEXT);
   case MYSQL_TYPE_FLOAT:
   case MYSQL_TYPE_DOUBLE:
-    *form= 5;
-    kind->tag= Value_kind::REAL;
-    return !(field->flags & ZEROFILL_FLAG);
+    return is(Value_kind::REAL, 5);
   case MYSQL_TYPE_NEWDATE:
-    *form= PANDO_FORM_UNSIGNED;
-    kind->tag= Value_kind::DATE;
-    return true;
+    return is(Value_kind::DATE, PANDO_FORM_UNSIGNED);
   case MYSQL_TYPE_DATETIME2:
-    *form= PANDO_FORM_ORDERED;
-    kind->tag= Value_kind::DATETIME;
-    return true;
+    return is(Value_kind::DATETIME, PANDO_FORM_ORDERED);
   case MYSQL_TYPE_TIME2:
-    *form= PANDO_FORM_ORDERED;
-    kind->tag= Value_kind::TIME;
-    return true;
+    return is(Value_kind::TIME, PANDO_FORM_ORDERED);
   case MYSQL_TYPE_YEAR:
-    *form= PANDO_FORM_YEAR;
-    kind->tag= Value_kind::UNSIGNED;
-    return field->field_length == 4;
+    return field->field_length == 4 && is(Value_kind::UNSIGNED, PANDO_FORM_YEAR);
+  case MYSQL_TYPE_ENUM:
+  case MYSQL_TYPE_SET:
+    kind->of= type_number(field);
+    return is(field->real_type() == MYSQL_TYPE_ENUM ? Value_kind::ENUM : Value_kind::SET, PANDO_FORM_UNSIGNED);
+  case MYSQL_TYPE_BIT:
+    kind->of= field->field_length;
+    return is(Value_kind::BIT, PANDO_FORM_ORDERED);
+  case MYSQL_TYPE_TIMESTAMP2:
+    kind->of= field->decimals();
+    return is(Value_kind::STAMP, PANDO_FORM_ORDERED);
   case MYSQL_TYPE_VARCHAR:
     break;
   case MYSQL_TYPE_STRING:
-    if (!field->type_handler()->is_traditional_scalar_type() || field->charset() == &my_charset_bin)
-      return false;
-    break;
+    if (field->type_handler()->is_traditional_scalar_type() && field->charset() != &my_charset_bin)
+      break;
+    kind->of= type_number(field);
+    return is(Value_kind::RAW, PANDO_FORM_TEXT);
   case MYSQL_TYPE_BLOB:
-    if (!field->type_handler()->is_traditional_scalar_type())
+    if (field->type() == MYSQL_TYPE_GEOMETRY)
       return false;
     break;
   default:
@@ -141,6 +163,8 @@ bool Select_translator::column(Field *field, Said *said)
     }
     if (!m_is_condition && groups_by_filling(field))
       return refuse("a CHAR that is grouped by its filling");
+    if (!field->stored_in_db())
+      return refuse("a virtual column");
     uint form= 0, precision= 0;
     if (!kind_of_field(field, &said->kind, &form, &precision))
       return refuse("a column's type");
@@ -184,7 +208,21 @@ bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known
   return true;
 }
 
+/* What has no form of the engine's is the server's to compute. */
 bool Select_translator::expression(Item *item, Said *said)
+{
+  const size_t sources= m_sources.size(), table_count= tables.size();
+  if (native(item, said))
+    return true;
+  const char *why= reason;
+  *said= Said();
+  m_sources.resize(sources);
+  tables.resize(table_count);
+  reason= why;
+  return server(item, false, said);
+}
+
+bool Select_translator::native(Item *item, Said *said)
 {
   Nesting nesting(this);
   if (!nesting.is_allowed())
@@ -248,7 +286,9 @@ bool Select_translator::constant(Item *item, Said *said)
     else
       return refuse("a constant's type");
   }
-  return constant_of(item, kind, item->collation.collation, said) && evaluation.is_silent();
+  if (!constant_of(item, kind, item->collation.collation, said))
+    return false;
+  return evaluation.is_silent() || refuse_for_good("a constant that warns");
 }
 
 static void put_null(std::string *to, const Value_kind &kind)
@@ -265,36 +305,6 @@ static void put_number(std::string *to, __int128 value, const Value_kind &kind)
   B::large(to, uint64_t(value));
   B::large(to, uint64_t(value >> 64));
   B::kind(to, kind);
-}
-
-/* The digits of a number, and how many are behind the point. */
-static bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale)
-{
-  StringBuffer<DECIMAL_MAX_STR_LENGTH + 2> text;
-  if (decimal->to_string_native(&text, 0, 0, 0) != E_DEC_OK)
-    return false;
-  *value= 0;
-  *scale= 0;
-  uint digits= 0;
-  bool is_negative= false, is_behind= false;
-  for (uint i= 0; i < text.length(); i++)
-  {
-    const char c= text[i];
-    if (c == '-')
-      is_negative= true;
-    else if (c == '.')
-      is_behind= true;
-    else if (c < '0' || c > '9' || ((*value || c != '0') && ++digits > 36))
-      return false;
-    else
-    {
-      *value= *value * 10 + (c - '0');
-      *scale+= is_behind;
-    }
-  }
-  if (is_negative)
-    *value= -*value;
-  return *scale <= SCALE_MAX;
 }
 
 /* A constant as a value of a kind that it is compared as, or has. */
@@ -317,7 +327,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
     my_decimal buffer;
     const my_decimal *decimal= item->val_decimal(&buffer);
     if (!evaluation.is_silent())
-      return refuse("a constant that warns");
+      return refuse_for_good("a constant that warns");
     if (item->null_value || !decimal)
     {
       put_null(&said->bytes, kind);
@@ -337,7 +347,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   {
     const double value= item->val_real();
     if (!evaluation.is_silent())
-      return refuse("a constant that warns");
+      return refuse_for_good("a constant that warns");
     if (item->null_value)
     {
       put_null(&said->bytes, kind);
@@ -359,7 +369,9 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
                                           !is_compared_as_text(item))
       return refuse("a constant moment's type");
     Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
-    if (!evaluation.is_silent() || !moment.is_valid_datetime())
+    if (!evaluation.is_silent())
+      return refuse_for_good("a constant that warns");
+    if (!moment.is_valid_datetime())
       return refuse("a constant moment");
     const MYSQL_TIME *time= moment.get_mysql_time();
     if (!time->year || !time->month || !time->day)
@@ -378,7 +390,9 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
     if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
       return refuse("a constant time's type");
     const Time time(m_thd, item, Time::Options_cmp(m_thd));
-    if (!evaluation.is_silent() || !time.is_valid_time())
+    if (!evaluation.is_silent())
+      return refuse_for_good("a constant that warns");
+    if (!time.is_valid_time())
       return refuse("a constant time");
     put_number(&said->bytes, TIME_to_longlong_time_packed(time.get_mysql_time()), kind);
     return true;
@@ -389,7 +403,9 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
       return refuse("a constant text's character set");
     StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
     String *text= item->val_str(&buffer);
-    if (!evaluation.is_silent() || (text && text->length() > TEXT_BYTES_MAX))
+    if (!evaluation.is_silent())
+      return refuse_for_good("a constant that warns");
+    if (text && text->length() > TEXT_BYTES_MAX)
       return refuse("a constant text");
     if (!text || item->null_value)
     {
@@ -514,7 +530,9 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
                 std::max(first.digits + scale - first.kind.scale(), second.digits + scale - second.kind.scale()) + 0.31;
   const bool is_without_sign= kind.tag == Value_kind::UNSIGNED;
   const bool may_be_below= is_without_sign && (operation == 1 || first.kind.tag != Value_kind::UNSIGNED || second.kind.tag != Value_kind::UNSIGNED);
-  if (m_is_condition && (may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65)))
+  const bool can_fail= may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65);
+  m_order_can_fail|= m_is_order && can_fail;
+  if (m_is_condition && can_fail)
     return refuse("a condition that can fail");
   B::byte(&said->bytes, 2);
   B::byte(&said->bytes, operation);
@@ -536,7 +554,9 @@ bool Select_translator::negation(Item_func *function, Said *said)
   said->is_mixed= of.is_mixed;
   said->mixes_zero= of.mixes_zero;
   said->digits= of.digits;
-  if (m_is_condition && kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED))
+  const bool can_fail= kind.is_integer() && (of.digits > 18.9 || of.kind.tag == Value_kind::UNSIGNED);
+  m_order_can_fail|= m_is_order && can_fail;
+  if (m_is_condition && can_fail)
     return refuse("a condition that can fail");
   B::byte(&said->bytes, 2);
   B::byte(&said->bytes, 1);
@@ -724,7 +744,7 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
       return refuse("a function of a text and NULL");
   }
   if (!evaluation.is_silent())
-    return refuse("a constant that warns");
+    return refuse_for_good("a constant that warns");
   m_changes.push_back(Text_change{what, charset, numbers[0], numbers[1]});
   said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
   B::byte(&said->bytes, 13);

@@ -20,6 +20,12 @@ static uint64_t key_of_text(const void *collation, PandoBytes text, uint8_t *to,
   static thread_local std::map<const void *, Text_order> orders;
   static thread_local Bytes bytes;
   const auto known= orders.try_emplace(collation);
+  if (!collation)
+  {
+    if (text.len <= room && text.len)
+      memcpy(to, text.data, text.len);
+    return text.len;
+  }
   if (known.second)
     known.first->second.init(static_cast<CHARSET_INFO *>(const_cast<void *>(collation)));
   bytes.clear();
@@ -40,6 +46,15 @@ static uint8_t test_text(const void *context, PandoBytes text)
 static uint64_t change_text(const void *context, PandoBytes text, uint8_t *to, uint64_t room)
 {
   return static_cast<const Text_change *>(context)->apply(text.data, text.len, to, room);
+}
+
+static PandoServerOutcome server_values(const void *context, uint32_t number, const PandoServerColumn *columns, size_t count,
+                                        uint64_t rows, PandoServerColumn *result)
+{
+  const Select_translator *translator= static_cast<const Select_translator *>(context);
+  if (number >= translator->served_expressions.size())
+    return PANDO_SERVER_OUTCOME_GIVEN_BACK;
+  return translator->served_expressions[number]->values(columns, count, rows, result);
 }
 
 static uint8_t is_select_stopped(const void *thd)
@@ -108,6 +123,14 @@ bool Pushed_select::prepare()
     Item *item= items++;
     if (!item)
       return true;
+    const Item *of= item->real_item();
+    if (of->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(of)->field->flags & ZEROFILL_FLAG) &&
+        (table->field[i]->flags & ZEROFILL_FLAG) == 0 && dynamic_cast<Field_num *>(table->field[i]))
+    {
+      static_cast<Field_num *>(table->field[i])->zerofill= true;
+      table->field[i]->flags|= ZEROFILL_FLAG;
+      table->field[i]->field_length= static_cast<const Item_field *>(of)->field->field_length;
+    }
     Item *column= new (thd->mem_root) Item_of_answer(thd, table->field[i], item);
     if (!column || shown.push_back(column, thd->mem_root))
       return true;
@@ -130,47 +153,6 @@ int Pushed_select::init_scan()
   return 0;
 }
 
-void to_decimal(const PandoAnalyticCell &cell, my_decimal *decimal)
-{
-  unsigned __int128 value= (unsigned __int128)(cell.high) << 64 | cell.low;
-  const bool negative= cell.high < 0;
-  if (negative)
-    value= -value;
-  char text[64];
-  char *at= text + sizeof(text);
-  char *const end= at;
-  for (uint digits= 0; value || digits <= cell.scale; digits++)
-  {
-    if (cell.scale && digits == cell.scale)
-      *--at= '.';
-    *--at= char('0' + uint(value % 10));
-    value/= 10;
-  }
-  if (negative)
-    *--at= '-';
-  str2my_decimal(E_DEC_FATAL_ERROR, at, size_t(end - at), &my_charset_latin1, decimal);
-}
-
-void to_time(const Value_kind &kind, uint64_t number, MYSQL_TIME *time)
-{
-  switch (kind.tag)
-  {
-  case Value_kind::DATETIME:
-    TIME_from_longlong_datetime_packed(time, longlong(number));
-    return;
-  case Value_kind::TIME:
-    TIME_from_longlong_time_packed(time, longlong(number));
-    return;
-  default:
-    bzero(time, sizeof(*time));
-    time->time_type= MYSQL_TIMESTAMP_DATE;
-    time->year= uint(number >> 9);
-    time->month= uint(number >> 5 & 15);
-    time->day= uint(number & 31);
-    return;
-  }
-}
-
 void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell, Item *item, Field *to)
 {
   if (cell.form == PANDO_ANALYTIC_FORM_NULL)
@@ -180,6 +162,21 @@ void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell,
     return;
   }
   to->set_notnull();
+  if (kind.is_opaque())
+  {
+    Column codec;
+    codec.init(to->table, to);
+    if (kind.tag == Value_kind::RAW && to->real_type() == MYSQL_TYPE_VARCHAR)
+    {
+      /* BINARY, which is stored without the zeros at its end. */
+      std::string bytes(reinterpret_cast<const char *>(cell.text.data), cell.text.len);
+      bytes.resize(std::max(bytes.size(), size_t(item->max_length)), '\0');
+      to->store(bytes.data(), bytes.size(), &my_charset_bin);
+    }
+    else
+      (void) put_value(to, codec, kind, cell);
+    return;
+  }
   switch (kind.tag)
   {
   case Value_kind::SIGNED:
@@ -285,6 +282,8 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   texts.change= change_text;
   texts.changes= translator->changes.data();
   texts.change_count= translator->changes.size();
+  texts.server= server_values;
+  texts.server_context= translator.get();
   const std::string &bytes= translator->bytes();
   Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
   if (!query || !pando_analytic_is_answerable(query.get()))

@@ -21,7 +21,9 @@ bool Select_translator::Nesting::is_allowed() const
 bool Select_translator::translate(SELECT_LEX *select)
 {
   std::vector<uint> slots;
-  return unit(select->master_unit(), Use::TOP, &m_bytes, &slots, &outputs);
+  if (!unit(select->master_unit(), Use::TOP, &m_bytes, &slots, &outputs))
+    return false;
+  return !m_fails_in_order || tables.size() == 1 || refuse("an order of several tables that can fail");
 }
 
 bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots,
@@ -31,6 +33,13 @@ bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, st
   if (!first || first->next_select() || unit->fake_select_lex)
     return refuse("a UNION");
   return block(first, use, to, slots, kinds);
+}
+
+/* Whether the server may look at no more than the beginning of texts to sort them. */
+static bool is_sorted_by_prefix(const THD *thd, const Item *item)
+{
+  static const uint WEIGHT_BYTES= 3; /* of a character, with most collations */
+  return item->max_char_length() * WEIGHT_BYTES > thd->variables.max_sort_length;
 }
 
 static bool has_unknown_clause(const SELECT_LEX *select)
@@ -82,12 +91,14 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
-    is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!(one.is_exact || one.is_mixed || one.mixes_zero) || refuse("groups of quotients"));
+    is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!one.is_exact || refuse("groups of quotients"));
     groups+= one.bytes;
     order_by_groups+= one.bytes;
     B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
-    has_long_text|= one.kind.tag == Value_kind::TEXT && (*group->item)->max_length > m_thd->variables.max_sort_length;
+    has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *group->item);
   }
+  ORDER *const outer_groups= m_groups;
+  m_groups= join->group_list;
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
   m_is_condition= true;
@@ -112,7 +123,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     outputs+= one.bytes;
     order_by_outputs+= one.bytes;
     B::byte(&order_by_outputs, 0);
-    has_long_text|= one.kind.tag == Value_kind::TEXT && item->max_length > m_thd->variables.max_sort_length;
+    has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item);
     slots->push_back(slot);
     kinds->push_back(one.kind);
   }
@@ -122,12 +133,17 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   {
     Said by;
     /* By what is shown, with its digits. */
+    m_is_order= true;
+    m_order_can_fail= false;
     is_said= output(*one->item, Use::TOP, &by);
-    if (by.kind.tag == Value_kind::TEXT && (*one->item)->max_length > m_thd->variables.max_sort_length)
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail && my_count_bits((*one->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
+    if (by.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *one->item))
       is_said= refuse("an order by long texts");
     order+= by.bytes;
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
+  m_groups= outer_groups;
   /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
   if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
     is_said= refuse("DISTINCT of constants");
@@ -169,6 +185,10 @@ bool Select_translator::output(Item *item, Use use, Said *said)
 {
   if (!expression(item, said))
     return false;
+  /* The server's idea of how many digits a quotient has is not always right, and the table that holds the answer would cut it. */
+  if (said->kind.tag == Value_kind::DECIMAL && is_constant(item->real_item()) &&
+      said->digits - said->kind.of > double(item->decimal_precision()) - item->decimals + 0.01)
+    return refuse("a constant that its type does not hold");
   const bool is_stored= use == Use::TOP || use == Use::DERIVED;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {

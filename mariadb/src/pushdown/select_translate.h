@@ -9,6 +9,8 @@
 #define PANDO_SELECT_TRANSLATE_H
 
 #include "pushdown.h"
+#include "select_kind.h"
+#include "select_server.h"
 #include "sql_select.h"
 
 #include <list>
@@ -17,18 +19,6 @@
 #include <vector>
 
 namespace pando {
-
-/* What a value is: see `Kind` in crates/analytic/src/column.rs. */
-struct Value_kind
-{
-  enum Tag : uint8_t { SIGNED, UNSIGNED, DECIMAL, REAL, DATE, DATETIME, TIME, TEXT, NONE };
-  Tag tag= NONE;
-  uint32_t of= 0; /* digits behind the point; the collation's number */
-  bool is_number() const { return tag <= DECIMAL; }
-  bool is_integer() const { return tag <= UNSIGNED; }
-  uint scale() const { return tag == DECIMAL ? of : 0; }
-  bool operator==(const Value_kind &other) const { return tag == other.tag && of == other.of; }
-};
 
 /* An expression, said. */
 struct Said
@@ -58,8 +48,9 @@ public:
   }
   static void kind(std::string *to, const Value_kind &kind)
   {
-    byte(to, kind.tag);
-    small(to, kind.of);
+    const bool is_number= kind.is_opaque() && kind.tag != Value_kind::RAW;
+    byte(to, is_number ? Value_kind::UNSIGNED : kind.tag == Value_kind::RAW ? Value_kind::TEXT : kind.tag);
+    small(to, is_number ? 0 : kind.of);
   }
 };
 
@@ -87,6 +78,8 @@ public:
   /* What has their rows: each table's own handler, or those of the partitions that are read. */
   std::vector<ha_pando *> handlers;
   std::vector<const void *> collations, tests, changes;
+  /* What the server's own Items compute. */
+  std::vector<std::unique_ptr<Server_expression>> served_expressions;
   /* What each column that the SELECT gives is. */
   std::vector<Value_kind> outputs;
   uint columns= 0;
@@ -134,6 +127,12 @@ private:
     reason= why;
     return false;
   }
+  /* Nor would the server's own Item be right here, or it would be silent where the server is not. */
+  bool refuse_for_good(const char *why)
+  {
+    m_is_hopeless= true;
+    return refuse(why);
+  }
 
   /* select_translate.cc */
   bool unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
@@ -150,6 +149,7 @@ private:
 
   /* select_expression.cc */
   bool expression(Item *item, Said *said);
+  bool native(Item *item, Said *said);
   bool computed(Item *item, Said *said);
   bool constant(Item *item, Said *said);
   bool constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said);
@@ -170,11 +170,22 @@ private:
   bool subquery(Item_subselect *item, Said *said);
   bool to_real(Item *item, Said *said);
   uint collation_number(const CHARSET_INFO *collation);
+  uint type_number(const Field *field);
   bool kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision);
   Value_kind kind_of_number(const Item *item) const;
 
+  /* select_served.cc */
+  bool server(Item *item, bool is_condition, Said *said);
+  bool leaves_of(Item **place, Server_expression *served);
+  bool function_leaves(Item_func *function, Server_expression *served);
+  bool field_leaf(Item **place, Server_expression *served);
+  bool leaf(Item **place, bool is_of_group, Server_expression *served);
+  bool is_group(Item *item) const;
+  bool converts_silently(Item_func *function);
+
   /* select_condition.cc */
   bool condition(Item *item, Said *said);
+  bool native_condition(Item *item, Said *said);
   bool list(Item_cond *list, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
   bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to);
@@ -192,6 +203,11 @@ private:
   std::list<Like_pattern> m_patterns;
   std::list<Text_change> m_changes;
   std::map<const CHARSET_INFO *, uint> m_collations;
+  std::map<std::pair<const void *, uint>, uint> m_types;
+  ORDER *m_groups= nullptr; /* of what is said of groups */
+  bool m_is_hopeless= false;
+  /* Of several tables, the server may sort the rows of one before it joins them. */
+  bool m_is_order= false, m_order_can_fail= false, m_fails_in_order= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
   uint m_next_slot= 0;
   uint m_depth= 0;
@@ -206,6 +222,12 @@ std::vector<ha_pando *> handlers_of(TABLE *table);
 bool is_statement_for_engine(THD *thd, const SELECT_LEX *select);
 /* Whether the values of the SELECT are stored by the statement. */
 bool is_stored_by_statement(const THD *thd);
+
+/* The digits of a number, and how many are behind the point. */
+bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
+
+/* Whether the optimizer makes something else of an IS NULL, whatever the item would give. */
+bool is_rewritten(const Item_func *function);
 
 /* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);

@@ -1,0 +1,405 @@
+/* Expressions of SELECTs of any shape that the server's own Items compute: which they may be, and what they look at. */
+#include "select_translate.h"
+#include "sql_time.h"
+
+#include <algorithm>
+
+namespace pando {
+
+using B= Select_bytes;
+
+/* Digits behind the point that a quotient has beyond those that it shows. */
+static const uint SERVED_SCALE_MAX= 30;
+
+/* Functions that do something, or whose value is not a matter of their arguments. */
+static bool has_effects(const Item_func *function)
+{
+  static const char *const NAMES[]= {"sleep", "benchmark", "get_lock", "release_lock", "release_all_locks", "is_free_lock",
+    "is_used_lock", "last_insert_id", "found_rows", "row_count", "master_pos_wait", "master_gtid_wait", "load_file", "nextval",
+    "lastval", "setval", "name_const", "values", "default", "uuid", "uuid_short", "sys_guid", "rand", "random_bytes", "sysdate",
+    "rownum", "encrypt", "sformat", "lag", "lead", "match", "wsrep_sync_wait_upto"};
+  for (const char *name : NAMES)
+    if (!strcasecmp(function->func_name(), name))
+      return true;
+  switch (function->functype())
+  {
+  case Item_func::FT_FUNC:
+  case Item_func::SUSERVAR_FUNC:
+  case Item_func::GUSERVAR_FUNC: /* constant ones are told before */
+  case Item_func::FUNC_SP:
+  case Item_func::UDF_FUNC:
+  case Item_func::ROWNUM_FUNC:
+  case Item_func::TRIG_COND_FUNC:
+  case Item_func::NOT_ALL_FUNC:
+  case Item_func::IN_OPTIMIZER_FUNC:
+  case Item_func::TEMPTABLE_ROWID:
+  case Item_func::MULT_EQUAL_FUNC:
+  case Item_func::ISNOTNULLTEST_FUNC:
+  case Item_func::SYSDATE_FUNC:
+    return true;
+  default:
+    return function->used_tables() & RAND_TABLE_BIT;
+  }
+}
+
+static bool is_one_of(const Item_func *function, std::initializer_list<const char *> names)
+{
+  return std::any_of(names.begin(), names.end(), [function](const char *name) { return !strcasecmp(function->func_name(), name); });
+}
+
+/* Whether all arguments are texts, or numbers, or moments; constants have been looked at (converts_silently). */
+static bool are_alike(const Item_func *function)
+{
+  uint classes= 0;
+  for (uint i= 0; i < function->argument_count(); i++)
+  {
+    const Item *argument= function->arguments()[i];
+    if (argument->const_item() && (argument->cmp_type() == STRING_RESULT || argument->type() == Item::NULL_ITEM))
+      continue;
+    classes|= argument->cmp_type() == STRING_RESULT ? 1 : argument->cmp_type() == TIME_RESULT ? 2 :
+              argument->cmp_type() == ROW_RESULT ? 8 : 4;
+  }
+  return !(classes & (classes - 1)) && classes != 8;
+}
+
+/* Whether it is known to have nothing to say of its arguments, whatever they are. */
+static bool is_silent(THD *thd, const Item_func *function)
+{
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+  case Item_func::NE_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+  case Item_func::IN_FUNC:
+  case Item_func::LIKE_FUNC:
+  case Item_func::CASE_SIMPLE_FUNC:
+    return are_alike(function);
+  case Item_func::ISNULL_FUNC:
+  case Item_func::ISNOTNULL_FUNC:
+  case Item_func::NOT_FUNC:
+  case Item_func::COLLATE_FUNC:
+  case Item_func::CASE_SEARCHED_FUNC:
+    return true;
+  default:
+    break;
+  }
+  if (is_one_of(function, {"concat", "concat_ws", "lcase", "lower", "ucase", "upper", "length", "octet_length", "char_length",
+                           "bit_length", "trim", "ltrim", "rtrim", "replace", "reverse", "instr", "locate", "ascii", "ord", "hex", "md5",
+                           "sha", "crc32", "if", "ifnull", "coalesce", "soundex", "find_in_set", "istrue", "isnottrue", "isfalse",
+                           "isnotfalse", "xor", "quote"}))
+    return true;
+  if (is_one_of(function, {"substr", "substring", "left", "right"}))
+  {
+    for (uint i= 1; i < function->argument_count(); i++)
+      if (function->arguments()[i]->cmp_type() != INT_RESULT)
+        return false;
+    return true;
+  }
+  if (is_one_of(function, {"greatest", "least", "nullif", "strcmp", "field"}))
+    return are_alike(function);
+  const Item_result first= function->argument_count() ? function->arguments()[0]->cmp_type() : ROW_RESULT;
+  const bool is_number= first == INT_RESULT || first == DECIMAL_RESULT || first == REAL_RESULT;
+  if (is_one_of(function, {"year", "month", "quarter", "dayofmonth", "extract", "hour", "minute", "second"}))
+    return first == TIME_RESULT;
+  if (is_one_of(function, {"floor", "ceiling", "sign"}))
+    return is_number;
+  if (is_one_of(function, {"/", "%", "mod"}))
+    return are_alike(function) && is_number && function->result_type() != REAL_RESULT && !(thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO);
+  if (is_one_of(function, {"+", "-", "*"}))
+    return are_alike(function) && is_number && function->result_type() == DECIMAL_RESULT && function->decimal_precision() < DECIMAL_MAX_PRECISION;
+  return false;
+}
+
+/* What the optimizer makes something else of: `date IS NULL` finds zero dates, and of a key that counts the last one. */
+bool is_rewritten(const Item_func *function)
+{
+  if (function->functype() != Item_func::ISNULL_FUNC)
+    return false;
+  Item *argument= function->arguments()[0]->real_item();
+  if (argument->type() != Item::FIELD_ITEM)
+    return false;
+  const Field *field= static_cast<Item_field *>(argument)->field;
+  return (field->flags & AUTO_INCREMENT_FLAG) || ((field->flags & NOT_NULL_FLAG) && argument->cmp_type() == TIME_RESULT);
+}
+
+/* The server converts a constant once, keeps it, and says then what there is to say: it may not have been said here. */
+bool Select_translator::converts_silently(Item_func *function)
+{
+  Item **arguments= function->arguments();
+  const uint count= function->argument_count();
+  bool has_number= false, has_moment= false;
+  for (uint i= 0; i < count; i++)
+  {
+    if (is_constant(arguments[i]) && arguments[i]->cmp_type() == STRING_RESULT)
+      continue;
+    has_moment|= arguments[i]->cmp_type() == TIME_RESULT;
+    has_number|= arguments[i]->cmp_type() != TIME_RESULT && arguments[i]->cmp_type() != STRING_RESULT;
+  }
+  if (function->type_handler() != &type_handler_bool || (!has_number && !has_moment))
+    return true;
+  Silent_evaluation evaluation(m_thd);
+  for (uint i= 0; i < count; i++)
+  {
+    if (arguments[i]->cols() != 1 || !is_constant(arguments[i]))
+      continue;
+    Item *item= without_cache(arguments[i]);
+    if (has_number)
+      (void) item->val_real();
+    if (has_moment)
+    {
+      MYSQL_TIME time;
+      (void) item->get_date(m_thd, &time, Datetime::Options_cmp(m_thd));
+    }
+  }
+  return evaluation.is_silent();
+}
+
+bool Select_translator::is_group(Item *item) const
+{
+  for (const ORDER *group= m_groups; group; group= group->next)
+  {
+    Item *of= *group->item;
+    if (of->real_item()->type() != Item::FIELD_ITEM && !is_constant(of) && is_same(item, of))
+      return true;
+  }
+  return false;
+}
+
+/* Something that the engine gives a value for, in the place of what stands there. */
+bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *served)
+{
+  Said said;
+  for (const Server_leaf &known : served->leaves)
+    if (known.is_at(place))
+      return true;
+  if (is_of_group ? !expression(*place, &said) : !native(*place, &said))
+    return false;
+  if (said.is_exact || said.is_mixed)
+    return refuse("a quotient whose digits depend on the plan");
+  served->leaves.emplace_back(place, said.kind);
+  if (!served->leaves.back().make(m_thd))
+    return refuse("a value's type");
+  served->said.push_back(said.bytes);
+  return true;
+}
+
+bool Select_translator::field_leaf(Item **place, Server_expression *served)
+{
+  Field *field= static_cast<Item_field *>(*place)->field;
+  const auto is_of= [field](const Source &source) { return source.table && source.table == field->table && source.number >= 0; };
+  if (std::none_of(m_sources.begin(), m_sources.end(), is_of))
+    return leaf(place, false, served);
+  for (const Server_leaf &known : served->leaves)
+    if (known.is_of(field))
+      return true;
+  if (!field->stored_in_db())
+  {
+    Virtual_column_info *info= field->vcol_info;
+    if (std::count(served->virtual_fields.begin(), served->virtual_fields.end(), field))
+      return true;
+    if (!info || !info->expr || info->need_refix())
+      return refuse("a virtual column");
+    if (!leaves_of(&info->expr, served))
+      return false;
+    served->virtual_fields.push_back(field);
+    return true;
+  }
+  Said said;
+  if (!column(field, &said))
+    return false;
+  served->leaves.emplace_back(field, said.kind);
+  served->said.push_back(said.bytes);
+  return true;
+}
+
+bool Select_translator::function_leaves(Item_func *function, Server_expression *served)
+{
+  if (has_effects(function))
+    return refuse(function->func_name());
+  if (is_rewritten(function))
+    return refuse_for_good("IS NULL of a date");
+  if (!converts_silently(function))
+    return refuse_for_good("a constant that warns");
+  served->may_warn|= !is_silent(m_thd, function);
+  const size_t count= served->leaves.size();
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (!leaves_of(function->arguments() + i, served))
+      return false;
+  /* It keeps its first argument itself. */
+  if (!strcasecmp(function->func_name(), "nullif"))
+    for (size_t i= count; i < served->leaves.size(); i++)
+      for (uint j= 0; j < function->argument_count(); j++)
+        if (served->leaves[i].is_at(function->arguments() + j))
+          return refuse("NULLIF");
+  return true;
+}
+
+bool Select_translator::leaves_of(Item **place, Server_expression *served)
+{
+  Nesting nesting(this);
+  Item *item= *place;
+  if (!nesting.is_allowed())
+    return refuse("a deep expression");
+  if (item->basic_const_item())
+    return true;
+  if (is_constant(item))
+  {
+    Silent_evaluation evaluation(m_thd);
+    StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+    (void) without_cache(item)->val_str(&buffer);
+    return evaluation.is_silent() || refuse_for_good("a constant that warns");
+  }
+  if (place != served->place() && is_group(item))
+    return leaf(place, true, served);
+  switch (item->type())
+  {
+  case Item::FIELD_ITEM:
+    return field_leaf(place, served);
+  case Item::REF_ITEM:
+  {
+    Item_ref *ref= static_cast<Item_ref *>(item);
+    if (!ref->ref || !*ref->ref)
+      return refuse("a reference");
+    if (ref->ref_type() == Item_ref::VIEW_REF)
+    {
+      Said said;
+      bool is_known= false;
+      if (!derived_column(ref, &said, &is_known))
+        return false;
+      if (is_known)
+        return leaf(place, false, served);
+      return refuse("a column of a view");
+    }
+    if ((*ref->ref)->type() == Item::SUM_FUNC_ITEM || (*ref->ref)->type() == Item::SUBSELECT_ITEM)
+      return leaf(place, false, served);
+    return leaves_of(ref->ref, served);
+  }
+  case Item::FUNC_ITEM:
+    return function_leaves(static_cast<Item_func *>(item), served);
+  case Item::COND_ITEM:
+  {
+    List_iterator<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
+    while (parts++)
+      if (!leaves_of(parts.ref(), served))
+        return false;
+    return true;
+  }
+  case Item::ROW_ITEM:
+    for (uint i= 0; i < item->cols(); i++)
+      if (!leaves_of(item->addr(i), served))
+        return false;
+    return true;
+  case Item::SUBSELECT_ITEM:
+    if (static_cast<Item_subselect *>(item)->substype() == Item_subselect::SINGLEROW_SUBS && item->cols() == 1 && place != served->place())
+      return leaf(place, false, served);
+    return refuse("a subquery in a function");
+  default:
+    return refuse("an item");
+  }
+}
+
+/* Of what the server computes. */
+static bool kind_of_served(Item *item, Value_kind *kind)
+{
+  switch (item->cmp_type())
+  {
+  case INT_RESULT:
+    if (item->result_type() != INT_RESULT)
+      return false;
+    kind->tag= item->unsigned_flag || item->field_type() == MYSQL_TYPE_BIT ? Value_kind::UNSIGNED : Value_kind::SIGNED;
+    return true;
+  case DECIMAL_RESULT:
+    kind->tag= Value_kind::DECIMAL;
+    kind->of= item->decimals;
+    return item->decimals <= SERVED_SCALE_MAX;
+  case REAL_RESULT:
+    kind->tag= Value_kind::REAL;
+    return true;
+  case TIME_RESULT:
+    switch (item->field_type())
+    {
+    case MYSQL_TYPE_DATE:
+    case MYSQL_TYPE_NEWDATE:  kind->tag= Value_kind::DATE; return true;
+    case MYSQL_TYPE_DATETIME: kind->tag= Value_kind::DATETIME; return true;
+    case MYSQL_TYPE_TIME:     kind->tag= Value_kind::TIME; return true;
+    default:                  return false;
+    }
+  case STRING_RESULT:
+    kind->tag= Value_kind::TEXT;
+    return item->type_handler()->is_traditional_scalar_type() && item->field_type() != MYSQL_TYPE_ENUM &&
+           item->field_type() != MYSQL_TYPE_SET && item->field_type() != MYSQL_TYPE_GEOMETRY;
+  default:
+    return false;
+  }
+}
+
+static bool divides(Item *item)
+{
+  item= item->real_item();
+  if (item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM)
+    return false;
+  if (item->type() == Item::COND_ITEM)
+    return false;
+  Item_func *function= static_cast<Item_func *>(item);
+  if (!strcmp(function->func_name(), "/"))
+    return true;
+  if (!strcasecmp(function->func_name(), "round") || !strcasecmp(function->func_name(), "truncate") ||
+      !strcasecmp(function->func_name(), "decimal_typecast"))
+    return false;
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (function->arguments()[i]->cols() == 1 && divides(function->arguments()[i]))
+      return true;
+  return false;
+}
+
+bool Select_translator::server(Item *item, bool is_condition, Said *said)
+{
+  Nesting nesting(this);
+  Value_kind kind{Value_kind::SIGNED, 0};
+  if (m_is_hopeless || !nesting.is_allowed() || item->cols() != 1 || item->type() == Item::SUM_FUNC_ITEM ||
+      item->type() == Item::SUBSELECT_ITEM)
+    return false;
+  if (!is_condition && !kind_of_served(item, &kind))
+    return refuse("a function's type");
+  if (kind.tag == Value_kind::TEXT)
+    kind.of= collation_number(item->collation.collation);
+  bool has_more_digits= false;
+  if (kind.tag == Value_kind::DECIMAL && divides(item))
+  {
+    has_more_digits= true;
+    kind.of= std::min((kind.of + 8) / 9 * 9 + 9, SERVED_SCALE_MAX);
+  }
+  std::unique_ptr<Server_expression> served(new Server_expression(m_thd, item, kind, is_condition));
+  if (!leaves_of(served->place(), served.get()))
+    return false;
+  uint number= 0;
+  const auto is_known= [&](const std::unique_ptr<Server_expression> &known) {
+    return known->kind() == kind && known->is_condition() == is_condition && known->said == served->said &&
+           is_same(known->item(), item);
+  };
+  const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
+  number= uint(known - served_expressions.begin());
+  m_order_can_fail|= served->may_warn && m_is_order;
+  const bool may_warn= served->may_warn && m_is_condition;
+  B::byte(&said->bytes, 20);
+  B::small(&said->bytes, number);
+  B::kind(&said->bytes, kind);
+  B::byte(&said->bytes, may_warn);
+  B::small(&said->bytes, uint32_t(served->said.size()));
+  for (const std::string &one : served->said)
+    said->bytes+= one;
+  said->kind= kind;
+  said->is_exact= has_more_digits;
+  said->is_mixed= kind.tag == Value_kind::DECIMAL;
+  said->digits= kind.tag == Value_kind::DECIMAL ? std::min(item->max_length, 65u) : 20;
+  if (known == served_expressions.end())
+    served_expressions.push_back(std::move(served));
+  return true;
+}
+
+} // namespace pando
