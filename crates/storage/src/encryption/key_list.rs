@@ -31,7 +31,7 @@ impl KeyList {
     }
 
     /// Reads the file of MariaDB's plugin `file_key_management`, not encrypted: lines `number;key in hexadecimal`, and comments
-    /// behind `#`. `number:version;key` is a version other than the first, for keys of other plugins.
+    /// behind `#` or behind a key. `number:version;key` is a version other than the first, for keys of other plugins.
     ///
     /// # Errors
     /// What is wrong with which line, for people.
@@ -56,8 +56,12 @@ fn parse_line(line: &str) -> Option<(u32, u32, SecretKey)> {
         Some((id, version)) => (id, version.trim().parse().ok().filter(|version| *version > 0)?),
         None => (name, 1),
     };
-    let digits: Option<Vec<u8>> =
-        key.trim().chars().map(|digit| digit.to_digit(16).and_then(|n| u8::try_from(n).ok())).collect();
+    let digits: Option<Vec<u8>> = key
+        .split_whitespace()
+        .next()?
+        .chars()
+        .map(|digit| digit.to_digit(16).and_then(|n| u8::try_from(n).ok()))
+        .collect();
     let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
     let bytes: Vec<u8> =
         digits.chunks(2).map(|pair| pair.iter().fold(0, |n, digit| n << 4 | digit)).collect();
@@ -82,7 +86,7 @@ mod tests {
     #[test]
     fn the_file_of_the_servers_plugin_is_read() {
         let list = KeyList::parse(
-            "# keys\n1;770A8A65DA156D24EE2A093277530142 \n\n 2 ; 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff # second\n1:3;00112233445566778899aabbccddeeff\n",
+            "# keys\n1;770A8A65DA156D24EE2A093277530142 \n\n 2 ; 00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff --> second\n1:3;00112233445566778899aabbccddeeff\n",
         )
         .unwrap();
         assert_eq!(list.latest_version(1), Ok(3));
@@ -95,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_key_is_named() {
-        for bad in ["1", "x;00", "1;0", "1;zz", "1:0;00", "1;é"] {
+        for bad in ["1", "x;00", "1;", "1;0", "1;zz", "1:0;00", "1;é"] {
             let text = KeyList::parse(&format!("1;00\n{bad}\n")).unwrap_err();
             assert!(text.contains("line 2"), "{text}");
         }
