@@ -95,7 +95,9 @@ def arguments(text):
 
 def system_variables():
     code = source("mariadb/src/server/variables.cc")
-    constants = {"CACHE_SIZE_MIN": number(re.search(r"CACHE_SIZE_MIN= ([^;]+);", code)[1], {})}
+    constants = {"CACHE_SIZE_MIN": number(re.search(r"CACHE_SIZE_MIN= ([^;]+);", code)[1], {}),
+                 "LOG_KEY_ID": re.search(r"LOG_KEY_ID= (\d+);", source("mariadb/src/server/encryption.h"))[1],
+                 "UINT_MAX32": 2 ** 32 - 1}
     wanted = {}
     for macro, kind, body in re.findall(r"^static MYSQL_(SYS|THD)VAR_(\w+)\((.*?)\);$", code, re.S | re.M):
         parts = arguments(body)
@@ -110,8 +112,12 @@ def system_variables():
         if kind == "STR":
             wanted[f"pando_{name}"] = [scope, "" if default == "nullptr" else default, ""]
             continue
+        if kind == "ENUM":
+            values = re.search(rf"{name}_names\[\]= \{{([^}}]+), nullptr\}}", code)[1].replace('"', "").split(", ")
+            wanted[f"pando_{name}"] = [scope, values[0], ", ".join(values)]
+            continue
         least, most = rest[5:7]
-        is_size = "<<" in least + most or least in constants
+        is_size = "<<" in least + most or least == "CACHE_SIZE_MIN"
         low = number(least, constants)
         limits = f"{shown(low, is_size)} and more" if most == "ULONGLONG_MAX" else \
             f"{shown(low, is_size)} to {shown(number(most, constants), is_size)}"
@@ -130,14 +136,16 @@ def counters():
 
 def table_options():
     wanted = {}
-    code = source("mariadb/src/ddl/ddl.cc")
+    code = source("mariadb/src/server/variables.cc")
+    for name, variable in re.findall(r'HA_TOPTION_SYSVAR\("(\w+)", \w+, (\w+)\)', code):
+        wanted[name] = ["a number", f"`pando_{variable}`"]
     for name, values, default in re.findall(r'HA_TOPTION_ENUM\("(\w+)", \w+, "([^"]+)", (\d+)\)', code):
         names = values.split(",")
         wanted[name] = [", ".join(f"`{value}`" for value in names), f"`{names[int(default)]}`"]
     for name, default, least, most in re.findall(r'HA_TOPTION_NUMBER\("(\w+)", \w+, (\d+), (\d+), (\d+), \d+\)', code):
         wanted[name] = [f"{least} to {most}", default]
     if len(wanted) != len(re.findall(r"HA_TOPTION_(?!END)", code)):
-        sys.exit("check-reference: cannot read the table options in ddl.cc")
+        sys.exit("check-reference: cannot read the table options in variables.cc")
     return wanted
 
 

@@ -82,12 +82,32 @@ pub enum Error {
         /// What was to be created.
         what: String,
     },
+    /// A key of encryption is missing, or is not the one that something was encrypted with. Nothing is damaged: with
+    /// the key it can be read.
+    #[error("{} needs encryption key {key_id}{}: {reason}", path.display(), of_version(*version))]
+    Key {
+        /// The file that is encrypted.
+        path: PathBuf,
+        /// The key's number.
+        key_id: u32,
+        /// Its version; 0 for the newest there is.
+        version: u32,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// It can be asked for, but not be done this way.
     #[error("{what}")]
     Unsupported {
         /// What and why.
         what: String,
     },
+}
+
+fn of_version(version: u32) -> String {
+    match version {
+        0 => String::new(),
+        version => format!(", version {version}"),
+    }
 }
 
 impl Error {

@@ -115,6 +115,10 @@ enum PandoStatus
    * The key that is asked for, or would have to say whether it has a value, is damaged.
    */
   PANDO_STATUS_KEY_UNUSABLE = 20,
+  /**
+   * A key of encryption is missing, or is another one.
+   */
+  PANDO_STATUS_ENCRYPTION_KEY = 21,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1364,6 +1368,17 @@ typedef void (*PandoWaits)(uint64_t waiter, const uint64_t *blockers, uint32_t c
 typedef int32_t (*PandoVictim)(uint64_t first, uint64_t second);
 
 /**
+ * Gives the newest version of a key, 0 if there is no such key. Called from any thread.
+ */
+typedef uint32_t (*PandoKeyVersion)(uint32_t key_id);
+
+/**
+ * Writes a version of a key to `buffer`, which has room for `room` bytes, and gives its length; 0 if there is no such version, or no
+ * room. Called from any thread.
+ */
+typedef uint32_t (*PandoKey)(uint32_t key_id, uint32_t version, uint8_t *buffer, uint32_t room);
+
+/**
  * What a database is opened with.
  */
 typedef struct PandoOptions {
@@ -1427,6 +1442,18 @@ typedef struct PandoOptions {
    * Who is asked for the victims of deadlocks.
    */
   PandoVictim victim;
+  /**
+   * Who is asked for the newest version of an encryption key.
+   */
+  PandoKeyVersion key_version;
+  /**
+   * Who is asked for a version of an encryption key.
+   */
+  PandoKey key;
+  /**
+   * 1: encrypt all of the log, not only what belongs to encrypted tables.
+   */
+  uint8_t encrypt_log;
 } PandoOptions;
 
 /**
@@ -1892,6 +1919,14 @@ typedef struct PandoTableSpec {
    * How many.
    */
   uint32_t foreign_key_count;
+  /**
+   * 1: its files are encrypted.
+   */
+  uint8_t encrypted;
+  /**
+   * With the key of this number.
+   */
+  uint32_t encryption_key_id;
 } PandoTableSpec;
 
 /**
@@ -2418,6 +2453,15 @@ void pando_definitions_visit(const struct PandoDb *db,
 PandoStatus pando_dictionaries_visit(const struct PandoDb *db,
                                      void *context,
                                      void (*visit)(void *context, const struct PandoDictionaryRow *row));
+
+/**
+ * Changes whether all of the log is encrypted, not only what belongs to encrypted tables. An error: there is no key for it.
+ *
+ * # Safety
+ * `db` is open.
+ */
+PandoStatus pando_db_set_encrypt_log(const struct PandoDb *db,
+                                     bool all);
 
 /**
  * Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with

@@ -9,6 +9,7 @@ use pandodb::{Db, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, Txn
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
+use crate::encryption::{key_ring, PandoKey, PandoKeyVersion};
 use crate::guard::{guard, report_panics_to};
 use crate::log::{PandoLog, PandoLogLevel};
 use crate::status::{hide, run, PandoStatus};
@@ -61,6 +62,12 @@ pub struct PandoOptions {
     pub waits: PandoWaits,
     /// Who is asked for the victims of deadlocks.
     pub victim: PandoVictim,
+    /// Who is asked for the newest version of an encryption key.
+    pub key_version: PandoKeyVersion,
+    /// Who is asked for a version of an encryption key.
+    pub key: PandoKey,
+    /// 1: encrypt all of the log, not only what belongs to encrypted tables.
+    pub encrypt_log: u8,
 }
 
 /// The server's functions as the engine's listener.
@@ -140,6 +147,8 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             descriptors_max,
             lock_watch: Some(Arc::new(Watch { waits: given.waits, victim: given.victim })),
             log: sink,
+            keys: key_ring(given.key_version, given.key),
+            encrypt_log: given.encrypt_log != 0,
             ..defaults
         })?;
         *out = Box::into_raw(Box::new(PandoDb { db }));

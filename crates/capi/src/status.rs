@@ -56,6 +56,8 @@ pub enum PandoStatus {
     Bug = 19,
     /// The key that is asked for, or would have to say whether it has a value, is damaged.
     KeyUnusable = 20,
+    /// A key of encryption is missing, or is another one.
+    EncryptionKey = 21,
 }
 
 /// Every status, for tables that have to be complete.
@@ -81,6 +83,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::Refused,
     PandoStatus::Bug,
     PandoStatus::KeyUnusable,
+    PandoStatus::EncryptionKey,
 ];
 
 thread_local! {
@@ -145,6 +148,7 @@ fn engine_status(error: &EngineError) -> PandoStatus {
         EngineError::Exists { .. } => PandoStatus::TableExists,
         EngineError::InUse { .. } => PandoStatus::InUse,
         EngineError::Unsupported { .. } => PandoStatus::Unsupported,
+        EngineError::Key { .. } => PandoStatus::EncryptionKey,
     }
 }
 
@@ -190,6 +194,7 @@ mod tests {
             EngineError::Exists { what: "table t".into() }.into(),
             EngineError::InUse { what: "table t".into() }.into(),
             EngineError::Unsupported { what: "a change".into() }.into(),
+            EngineError::Key { path: path.into(), key_id: 1, version: 2, reason: "none".into() }.into(),
         ]
     }
 

@@ -66,6 +66,10 @@ pub struct PandoTableSpec {
     pub foreign_keys: *const PandoForeignKey,
     /// How many.
     pub foreign_key_count: u32,
+    /// 1: its files are encrypted.
+    pub encrypted: u8,
+    /// With the key of this number.
+    pub encryption_key_id: u32,
 }
 
 /// Figures of a table.
@@ -122,6 +126,7 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             definition: unsafe { spec.definition.to_definition() },
             // SAFETY: as above.
             foreign_keys: unsafe { foreign_keys_of(spec.foreign_keys, spec.foreign_key_count) },
+            encryption_key_id: (spec.encrypted != 0).then_some(spec.encryption_key_id),
         })?;
         Ok(PandoStatus::Ok)
     })

@@ -53,6 +53,9 @@ impl World {
             log: Some(log),
             waits: None,
             victim: None,
+            key_version: None,
+            key: None,
+            encrypt_log: 0,
         };
         let spec = PandoTableSpec {
             path: bytes("./d/t"),
@@ -68,6 +71,8 @@ impl World {
             definition: PandoDefinition { id: bytes(""), shape: bytes(""), image: bytes("") },
             foreign_keys: null(),
             foreign_key_count: 0,
+            encrypted: 0,
+            encryption_key_id: 0,
         };
         std::fs::create_dir(dir.path().join("d")).unwrap();
         let (mut db, mut table) = (null_mut(), null_mut());

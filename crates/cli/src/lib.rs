@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub mod dump;
+pub mod keys;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,10 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "pando", version, about = "Looks into the files of a Pando database, server down or up")]
 pub struct Arguments {
+    /// Keys of encrypted tables and of the log, for inspect, verify, log and restore: lines "number;key in hexadecimal", as the file of
+    /// file_key_management has them once it is decrypted; "number:version;key" for versions other than 1
+    #[arg(long, global = true, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,

@@ -8,11 +8,15 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use pando_cli::dump::Conversion;
-use pando_cli::{backup, Arguments, Command};
-use pandodb::offline::{open_directory, print_log, rebuild_catalog, OfflineDict};
+use pando_cli::{backup, keys, Arguments, Command};
+use pandodb::offline::{
+    files_of, open_directory, print_log, rebuild_catalog, verify_file, OfflineDict, Verified,
+};
+use pandodb::KeyRing;
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
+    let arguments = Arguments::parse();
+    match keys::read(arguments.keys.as_deref()).and_then(|keys| run(&arguments.command, &keys)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
@@ -24,22 +28,22 @@ fn main() -> ExitCode {
 
 type Outcome = Result<bool, Box<dyn std::error::Error>>;
 
-fn run(command: &Command) -> Outcome {
+fn run(command: &Command, keys: &KeyRing) -> Outcome {
     match command {
-        Command::Inspect { table, shape } => inspect(table, *shape),
+        Command::Inspect { table, shape } => inspect(table, *shape, keys),
         Command::Verify { tables } => {
             let mut sound = true;
             for table in tables {
                 sound &= if backup::verify::is_backup(table) {
-                    backup::verify::run(table)?
+                    backup::verify::run(table, keys)?
                 } else {
-                    verify(table)?
+                    verify(table, keys)?
                 };
             }
             Ok(sound)
         }
         Command::Backup(arguments) => backup::take::run(arguments).map(|()| true),
-        Command::Restore(arguments) => backup::restore::run(arguments).map(|()| true),
+        Command::Restore(arguments) => backup::restore::run(arguments, keys).map(|()| true),
         Command::RebuildCatalog { data_dir, engine_dir } => {
             let engine_dir = engine_dir.clone().unwrap_or_else(|| data_dir.join(".pando"));
             rebuild(data_dir, &engine_dir)
@@ -68,7 +72,7 @@ fn run(command: &Command) -> Outcome {
         }
         Command::Log { file } => {
             let mut text = String::new();
-            print_log(file, &mut text)??;
+            print_log(file, keys, &mut text)??;
             io::stdout().write_all(text.as_bytes())?;
             Ok(true)
         }
@@ -92,10 +96,10 @@ fn rebuild(data_dir: &Path, engine_dir: &Path) -> Outcome {
     Ok(rebuilt.left_out.is_empty())
 }
 
-fn inspect(table: &Path, shape: bool) -> Outcome {
+fn inspect(table: &Path, shape: bool, keys: &KeyRing) -> Outcome {
     let mut sound = true;
     let mut out = io::stdout().lock();
-    for (file, opened) in open_directory(table)? {
+    for (file, opened) in open_directory(table, keys)? {
         match opened {
             Ok(dict) => sound &= describe(&mut out, &file, &dict, shape)?,
             Err(error) => {
@@ -146,16 +150,17 @@ fn describe(out: &mut impl io::Write, file: &str, dict: &OfflineDict, shape: boo
     Ok(is_sound)
 }
 
-fn verify(table: &Path) -> Outcome {
+fn verify(table: &Path, keys: &KeyRing) -> Outcome {
     let mut sound = true;
     let mut out = io::stdout().lock();
-    for (file, opened) in open_directory(table)? {
-        let checked = opened.and_then(|dict| dict.tree.verify());
-        match checked {
-            Ok(()) => writeln!(out, "{}: ok", table.join(&file).display())?,
+    for (file, dict) in files_of(table)? {
+        let path = table.join(&file);
+        match verify_file(&path, dict, keys) {
+            Ok(Verified::Whole) => writeln!(out, "{}: ok", path.display())?,
+            Ok(Verified::WithoutKey(found)) => writeln!(out, "{}: {}", path.display(), keys::told(&found))?,
             Err(error) => {
                 sound = false;
-                writeln!(out, "{}: {error}", table.join(&file).display())?;
+                writeln!(out, "{}: {error}", path.display())?;
             }
         }
     }

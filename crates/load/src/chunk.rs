@@ -126,7 +126,7 @@ impl Chunk {
     }
 
     fn spill(&mut self) -> Result<u64> {
-        let raw: u64 = self.blocks.iter().map(|block| block.raw_bytes + 64).sum();
+        let raw: u64 = self.blocks.iter().map(|block| block.raw_bytes + ROOM_BYTES as u64).sum();
         let mut extent = self.file.allocate(raw.max(1))?;
         let begin = extent.place().offset;
         let mut out = Vec::new();
@@ -136,7 +136,7 @@ impl Chunk {
             let Stored::Memory(bytes) = &block.stored else { unreachable!("spilled once") };
             let codec = pack(bytes, &mut payload);
             let offset = begin + out.len() as u64;
-            block::seal(BlockKind::Spill, codec, self.file.dict(), offset, &mut out, &payload);
+            self.file.seal(BlockKind::Spill, codec, offset, &mut out, &payload)?;
             places.push(Place { offset, len: begin + out.len() as u64 - offset });
         }
         let page = pando_base::limits::PAGE_BYTES as usize;
@@ -160,9 +160,8 @@ impl Chunk {
             Stored::Spilled(place) => {
                 let bytes = self.file.read(*place)?;
                 let path = self.file.path();
-                let (codec, payload) =
-                    block::open(&path, BlockKind::Spill, self.file.dict(), place.offset, &bytes)?;
-                let unpacked = unpack(codec, payload);
+                let (codec, payload) = self.file.open_block(BlockKind::Spill, place.offset, &bytes)?;
+                let unpacked = unpack(codec, &payload);
                 let wrong = |found| {
                     Error::corruption(&path, place.offset, "spilled block", "what was written", found)
                 };
@@ -176,6 +175,9 @@ impl Chunk {
         self.blocks.partition_point(|block| block.first_key.as_slice() <= key).saturating_sub(1)
     }
 }
+
+/// What a block may take beyond its entries: what frames it, the length, and what entries may grow by that cannot be compressed.
+const ROOM_BYTES: usize = block::OVERHEAD_BYTES_MAX + 24;
 
 /// A block that is packed and not written.
 pub(crate) struct Packed {
@@ -205,16 +207,15 @@ pub(crate) fn seal_blocks(
     file: &Arc<TreeFile>,
     packed: impl Iterator<Item = Packed>,
 ) -> Result<(Extent, Vec<Block>)> {
-    const HEADER_BYTES_MAX: usize = 64;
     let packed: Vec<Packed> = packed.collect();
-    let bytes: usize = packed.iter().map(|block| block.bytes() + HEADER_BYTES_MAX).sum();
+    let bytes: usize = packed.iter().map(|block| block.bytes() + ROOM_BYTES).sum();
     let mut extent = file.allocate(bytes.max(1) as u64)?;
     let begin = extent.place().offset;
     let mut out = Vec::with_capacity(bytes);
     let mut blocks = Vec::with_capacity(packed.len());
     for Packed { first_key, raw_bytes, codec, payload } in packed {
         let offset = begin + out.len() as u64;
-        block::seal(BlockKind::Spill, codec, file.dict(), offset, &mut out, &payload);
+        file.seal(BlockKind::Spill, codec, offset, &mut out, &payload)?;
         let place = Place { offset, len: begin + out.len() as u64 - offset };
         blocks.push(Block { first_key, raw_bytes, stored: Stored::Spilled(place) });
     }

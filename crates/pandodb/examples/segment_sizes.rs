@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = arguments.next().ok_or("the directory of a table")?;
     let most: usize = arguments.next().map_or(Ok(usize::MAX), |rows| rows.parse())?;
     let layouts = pandodb::offline::layouts_of(Path::new(&dir))?;
-    for (file, dictionary) in pandodb::offline::open_directory(Path::new(&dir))? {
+    for (file, dictionary) in pandodb::offline::open_directory(Path::new(&dir), &pandodb::KeyRing::empty())? {
         let dictionary = dictionary?;
         let rows = read(&dictionary, most)?;
         let shapes = match (&layouts, dictionary.name.as_str()) {

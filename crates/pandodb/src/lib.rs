@@ -59,13 +59,14 @@ pub use error::{Error, Result};
 pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
+pub use pando_storage::encryption::{KeyList, KeyProvider, KeyRing, SecretKey};
 pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
 pub use pando_storage::{Place, Superblock};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
     Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,
 };
-pub use pando_wal::FlushMode;
+pub use pando_wal::{FlushMode, LOG_KEY_ID};
 pub use read::blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
 pub use read::cursor::{Cursor, ReadMode};
 pub use read::view::{View, ViewCursor};

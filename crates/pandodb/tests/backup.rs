@@ -10,7 +10,8 @@ use std::sync::Arc;
 use common::{disk, fill, options, spec, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
-    adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, Txn, Vfs,
+    adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, TableSpec, Txn,
+    Vfs,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -89,6 +90,7 @@ struct World {
     /// Prepared and not resolved: by name, what it has changed in which table.
     prepared: Vec<(String, String, Rows)>,
     next: u32,
+    is_encrypted: bool,
 }
 
 fn key(n: u32) -> Vec<u8> {
@@ -100,7 +102,8 @@ impl World {
         let vfs = disk(seed);
         let db = open_at(&vfs, "/data");
         let rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut world = World { vfs, db, rng, tables: BTreeMap::new(), prepared: Vec::new(), next: 0 };
+        let (tables, prepared, is_encrypted) = (BTreeMap::new(), Vec::new(), seed % 2 == 1);
+        let mut world = World { vfs, db, rng, tables, prepared, next: 0, is_encrypted };
         (0..4).for_each(|_| world.create());
         world
     }
@@ -112,8 +115,13 @@ impl World {
 
     fn create(&mut self) {
         let path = self.new_name();
-        self.db.create_table(&spec(&path)).unwrap();
+        self.create_at(&path);
         self.tables.insert(path, Rows::new());
+    }
+
+    fn create_at(&self, path: &str) {
+        let encryption_key_id = self.is_encrypted.then_some(7);
+        self.db.create_table(&TableSpec { encryption_key_id, ..spec(path) }).unwrap();
     }
 
     fn is_in_doubt(&self, path: &str) -> bool {
@@ -189,7 +197,7 @@ impl World {
                 let rows = self.tables.remove(&path).unwrap();
                 self.tables.insert(to, rows);
                 // Another one gets the old name.
-                self.db.create_table(&spec(&path)).unwrap();
+                self.create_at(&path);
                 self.tables.insert(path, Rows::new());
             }
             _ => self.db.tick(),

@@ -135,7 +135,7 @@ impl RunColumns {
         let (codec, payload) = run.open_segment(index, number, self.read_ahead.block(run, index, number)?)?;
         let at_place = |e: pando_column::DecodeError| e.at(&run.context().file.path(), place.offset);
         let common = run.common(index)?;
-        let picked = pick(codec, payload, &common, layouts, &wanted).map_err(at_place)?;
+        let picked = pick(codec, &payload, &common, layouts, &wanted).map_err(at_place)?;
         let Some(picked) = picked else {
             // Whoever reads it row by row finds it: it is not read twice.
             self.segment(number)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pando_base::limits::PAGE_BYTES;
 use pando_base::Result;
-use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
+use pando_storage::{BlockKind, Extent, Place, TreeFile};
 
 /// Written at once.
 const WRITE_BYTES: usize = 1 << 20;
@@ -40,7 +40,7 @@ impl BlockOutput {
 
     /// Seals a block and puts it after the last one, or into a new extent if it does not fit.
     pub(crate) fn append(&mut self, kind: BlockKind, codec: u8, payload: &[u8]) -> Result<Place> {
-        let len = (block::HEADER_BYTES + payload.len()) as u64;
+        let len = self.file.block_bytes(0, payload.len());
         if self.end - self.position < len {
             self.close_extent()?;
             let extent = self.file.allocate(len.max(self.next_extent_bytes))?;
@@ -50,7 +50,7 @@ impl BlockOutput {
             self.extents.push(extent);
         }
         let place = Place { offset: self.position, len };
-        block::seal(kind, codec, self.file.dict(), place.offset, &mut self.buffer, payload);
+        self.file.seal(kind, codec, place.offset, &mut self.buffer, payload)?;
         self.position += len;
         if self.buffer.len() >= WRITE_BYTES {
             self.write(self.buffer.len() / PAGE_BYTES as usize * PAGE_BYTES as usize)?;

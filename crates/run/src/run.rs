@@ -1,5 +1,6 @@
 //! A run as readers see it.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use pando_base::locks::Mutex;
@@ -7,7 +8,7 @@ use pando_base::{Accesses, Error, Metrics, Result, Seqno};
 use pando_column::format::CODEC_COLUMNS;
 use pando_column::wire::Reader;
 use pando_column::{take_packed, DecodeError, Segment, COMMON_BYTES_MAX};
-use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
+use pando_storage::{BlockKind, Extent, Place, TreeFile};
 
 use crate::cache::{Block, BlockCache, BlockKey};
 use crate::cursor::RunCursor;
@@ -333,10 +334,9 @@ impl Run {
         let place = self.meta.index;
         let bytes = self.read(place)?;
         let path = self.context.file.path();
-        let (codec, payload) =
-            block::open(&path, BlockKind::RunIndex, self.context.file.dict(), place.offset, &bytes)?;
+        let (codec, payload) = self.context.file.open_block(BlockKind::RunIndex, place.offset, &bytes)?;
         let mut index =
-            Index::decode(codec, payload, &self.meta.extents).map_err(|e| e.at(&path, place.offset))?;
+            Index::decode(codec, &payload, &self.meta.extents).map_err(|e| e.at(&path, place.offset))?;
         if let Some(seqno) = self.seqno_of_all() {
             index.number(seqno);
         }
@@ -357,9 +357,8 @@ impl Run {
     pub(crate) fn read_filter_page(&self, place: Place) -> Result<FilterPage> {
         let bytes = self.read(place)?;
         let path = self.context.file.path();
-        let (codec, payload) =
-            block::open(&path, BlockKind::Filter, self.context.file.dict(), place.offset, &bytes)?;
-        FilterPage::decode(codec, payload).map_err(|e| e.at(&path, place.offset))
+        let (codec, payload) = self.context.file.open_block(BlockKind::Filter, place.offset, &bytes)?;
+        FilterPage::decode(codec, &payload).map_err(|e| e.at(&path, place.offset))
     }
 
     pub(crate) fn read_segment(&self, index: &Index, number: usize) -> Result<Segment> {
@@ -385,9 +384,8 @@ impl Run {
     pub(crate) fn read_common(&self, place: Place) -> Result<Arc<[u8]>> {
         let bytes = self.read(place)?;
         let path = self.context.file.path();
-        let (codec, payload) =
-            block::open(&path, BlockKind::Common, self.context.file.dict(), place.offset, &bytes)?;
-        decode_common(codec, payload).map_err(|e| e.at(&path, place.offset))
+        let (codec, payload) = self.context.file.open_block(BlockKind::Common, place.offset, &bytes)?;
+        decode_common(codec, &payload).map_err(|e| e.at(&path, place.offset))
     }
 
     /// How its segments are stored, going by the first.
@@ -407,10 +405,9 @@ impl Run {
         index: &Index,
         number: usize,
         bytes: &'a [u8],
-    ) -> Result<(u8, &'a [u8])> {
+    ) -> Result<(u8, Cow<'a, [u8]>)> {
         let offset = index.entry(number).place.offset;
-        let path = self.context.file.path();
-        block::open(&path, BlockKind::Segment, self.context.file.dict(), offset, bytes)
+        self.context.file.open_block(BlockKind::Segment, offset, bytes)
     }
 
     /// Decodes segment `number` from the bytes of its block, and checks that it is the one promised.
@@ -420,7 +417,7 @@ impl Run {
         let path = self.context.file.path();
         let (codec, payload) = self.open_segment(index, number, bytes)?;
         let common = self.common(index)?;
-        let mut segment = Segment::decode_on(&common, codec, payload).map_err(|e| e.at(&path, offset))?;
+        let mut segment = Segment::decode_on(&common, codec, &payload).map_err(|e| e.at(&path, offset))?;
         if let Some(seqno) = self.seqno_of_all() {
             segment.number(seqno);
         }

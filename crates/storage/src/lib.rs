@@ -3,6 +3,7 @@
 //! - [`vfs`]: files, directories and the clock, real or simulated. Nothing above opens a file
 //!   otherwise, so that a seed reproduces every crash and fault.
 //! - [`block`]: the frame of everything on disk, with kind, owner, place and checksum (I8).
+//! - [`encryption`]: keys, and what is done with them; [`TreeFile`]s that are encrypted are so as a whole.
 //! - [`TreeFile`]: the file of one dictionary: two superblock slots (I7), and extents that are given
 //!   back when their owner is dropped (I2).
 //!
@@ -10,15 +11,17 @@
 //! take no lock here.
 
 pub mod block;
+pub mod encryption;
 mod extent;
+mod file_blocks;
 mod place;
 mod space;
 mod superblock;
 mod tree_file;
 pub mod vfs;
 
-pub use block::BlockKind;
+pub use block::{BlockKind, EncryptedBlock};
 pub use extent::Extent;
 pub use place::Place;
-pub use superblock::Superblock;
+pub use superblock::{FileEncryption, Superblock};
 pub use tree_file::{FilePin, TreeFile};

@@ -6,10 +6,16 @@
 //!  0 dict         8 epoch           16 durable_seqno   24 root offset   32 root length (0: no root)
 //! 40 next_run    48 next_node       56 auto_increment  64 rows_hint     72 file_bytes
 //! ```
+//! Of an encrypted file the block has format version 2, and the payload goes on:
+//!
+//! ```text
+//! 80 key id (u32)   84 salt of the file's keys (16 bytes)
+//! ```
 //! A payload may be longer: later versions append fields, which this one ignores.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-use crate::block::{self, BlockKind};
+use crate::block::{self, BlockKind, FORMAT_ENCRYPTED, FORMAT_PLAIN};
+use crate::encryption::SALT_BYTES;
 use crate::Place;
 use pando_base::{DictId, Error, Result, Seqno};
 use std::path::Path;
@@ -35,15 +41,28 @@ pub struct Superblock {
     pub rows_hint: u64,
     /// What the file at least measures; [`crate::TreeFile::write_superblock`] fills it in.
     pub file_bytes: u64,
+    /// With what the file's blocks are encrypted, if they are; [`crate::TreeFile::write_superblock`] fills it in.
+    pub encryption: Option<FileEncryption>,
+}
+
+/// What is to be known to decrypt a file, besides the key. The same for all the file's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileEncryption {
+    /// Number of the key.
+    pub key_id: u32,
+    /// What the file's own keys are derived with.
+    pub salt: [u8; SALT_BYTES],
 }
 
 /// Bytes of a superblock's payload in format version 1.
 const PAYLOAD_BYTES: usize = 80;
+/// Bytes of what follows in an encrypted file.
+const ENCRYPTION_BYTES: usize = 4 + SALT_BYTES;
 
 /// Bytes of a slot: one page, so that a slot is written whole and alone.
 pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
 
-const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES <= SLOT_BYTES);
+const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + ENCRYPTION_BYTES <= SLOT_BYTES);
 
 impl Superblock {
     /// What a file has in its two slots if this is its only checkpoint: offsets and pages.
@@ -63,20 +82,33 @@ impl Superblock {
             payload.extend_from_slice(&number.to_le_bytes());
         }
         assert_eq!(payload.len(), PAYLOAD_BYTES);
+        let version = match &self.encryption {
+            None => FORMAT_PLAIN,
+            Some(FileEncryption { key_id, salt }) => {
+                payload.extend_from_slice(&key_id.to_le_bytes());
+                payload.extend_from_slice(salt);
+                FORMAT_ENCRYPTED
+            }
+        };
         let mut page = Vec::with_capacity(SLOT_BYTES);
-        block::seal(BlockKind::Superblock, 0, self.dict, offset, &mut page, &payload);
+        block::seal_as(version, BlockKind::Superblock, 0, self.dict, offset, &mut page, &payload);
         page.resize(SLOT_BYTES, 0);
         page
     }
 
     /// Reads the superblock of `dict` from the page at `offset`.
     pub(crate) fn from_page(path: &Path, dict: DictId, offset: u64, page: &[u8]) -> Result<Superblock> {
-        let (_, payload) = block::open(path, BlockKind::Superblock, dict, offset, page)?;
-        let mut rest = payload;
-        let sb = Self::decode(&mut rest).ok_or_else(|| {
-            let (expected, found) = (format!("{PAYLOAD_BYTES} bytes"), format!("{} bytes", payload.len()));
+        let block = block::check(path, BlockKind::Superblock, dict, offset, page)?;
+        let mut rest = block.payload;
+        let too_short = |bytes: usize| {
+            let (expected, found) = (format!("{bytes} bytes"), format!("{} bytes", block.payload.len()));
             Error::corruption(path, offset, "superblock payload", expected, found)
-        })?;
+        };
+        let mut sb = Self::decode(&mut rest).ok_or_else(|| too_short(PAYLOAD_BYTES))?;
+        if block.version == FORMAT_ENCRYPTED {
+            let encryption = FileEncryption::decode(rest);
+            sb.encryption = Some(encryption.ok_or_else(|| too_short(PAYLOAD_BYTES + ENCRYPTION_BYTES))?);
+        }
         if sb.dict != dict {
             return Err(Error::corruption(path, offset, "superblock dictionary", dict, sb.dict));
         }
@@ -99,7 +131,16 @@ impl Superblock {
             auto_increment: number(rest)?,
             rows_hint: number(rest)?,
             file_bytes: number(rest)?,
+            encryption: None,
         })
+    }
+}
+
+impl FileEncryption {
+    fn decode(bytes: &[u8]) -> Option<FileEncryption> {
+        let (key_id, rest) = bytes.split_first_chunk::<4>()?;
+        let (salt, _) = rest.split_first_chunk::<SALT_BYTES>()?;
+        Some(FileEncryption { key_id: u32::from_le_bytes(*key_id), salt: *salt })
     }
 }
 
@@ -118,6 +159,7 @@ mod tests {
             auto_increment: 7,
             rows_hint: 8,
             file_bytes: 24576,
+            encryption: None,
         }
     }
 
@@ -128,7 +170,17 @@ mod tests {
             let page = sb.to_page(4096);
             assert_eq!(page.len(), SLOT_BYTES);
             assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap(), sb);
+            assert_eq!(page[5], 1, "what is not encrypted is as the first version wrote it");
         }
+    }
+
+    #[test]
+    fn a_superblock_says_how_its_file_is_encrypted_in_a_version_of_its_own() {
+        let encryption = Some(FileEncryption { key_id: 70_000, salt: [7; SALT_BYTES] });
+        let sb = Superblock { encryption, ..sample() };
+        let page = sb.to_page(4096);
+        assert_eq!(page[5], 2, "releases that know nothing of it must not write to the file");
+        assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap(), sb);
     }
 
     #[test]

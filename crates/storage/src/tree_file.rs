@@ -28,12 +28,17 @@
 //! refer to; `finish_open` makes the rest free. The free map is never stored. Recovery calls `secure`:
 //! a superblock that can be read need not be durable yet.
 //!
+//! **Encryption**: a file is encrypted as a whole from its creation on, or not at all: its superblock says so. Blocks are written with
+//! [`TreeFile::seal`] and read with [`TreeFile::open_block`], which do what the file needs. In an encrypted file a block
+//! that is not encrypted is not believed, whatever its checksum.
+//!
 //! Locks: `superblocks`, `sync_failed`, then those of `space`. Reading and writing take none.
 
+use crate::encryption::{Cipher, KeyRing, Purpose};
 use crate::space::{round_up, Space, DATA_START};
 use crate::superblock::SLOT_BYTES;
 use crate::vfs::{File, LostFile, OpenMode, Vfs};
-use crate::{Extent, Place, Superblock};
+use crate::{Extent, FileEncryption, Place, Superblock};
 use pando_base::limits::PAGE_BYTES;
 use pando_base::locks::{Mutex, RwLock};
 use pando_base::planted::{is_planted, Bug};
@@ -53,12 +58,13 @@ static NEXT_INSTANCE: AtomicU64 = AtomicU64::new(1);
 #[derive(Debug)]
 pub struct TreeFile {
     instance: u64,
-    dict: DictId,
+    pub(crate) dict: DictId,
     vfs: Arc<dyn Vfs>,
     file: Arc<dyn File>,
     /// Where the file is now; its handle remembers only where it was opened.
     path: RwLock<PathBuf>,
     space: Space,
+    pub(crate) cipher: Option<Cipher>,
     superblocks: Mutex<Slots>,
     /// The first failed sync; held while syncing, so that nobody takes another's failure for success.
     sync_failed: Mutex<Option<String>>,
@@ -115,8 +121,35 @@ impl TreeFile {
     /// # Errors
     /// [`Error::Exists`] if there is a file of that name; after any other error there is none.
     pub fn create(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Result<Arc<TreeFile>> {
+        TreeFile::create_with(vfs, path, dict, None)
+    }
+
+    /// As [`TreeFile::create`], encrypted with this key.
+    ///
+    /// # Errors
+    /// [`Error::Key`] if there is no such key; nothing is created then.
+    pub fn create_encrypted(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        dict: DictId,
+        keys: &KeyRing,
+        key_id: u32,
+    ) -> Result<Arc<TreeFile>> {
+        let cipher = Cipher::with_new_salt(keys.clone(), Purpose::TreeFile, key_id, path)?;
+        cipher.check(path)?;
+        TreeFile::create_with(vfs, path, dict, Some(cipher))
+    }
+
+    fn create_with(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        dict: DictId,
+        cipher: Option<Cipher>,
+    ) -> Result<Arc<TreeFile>> {
         let file = vfs.open(path, OpenMode::Create)?;
-        let sb = Superblock { dict, epoch: 1, file_bytes: DATA_START, ..Superblock::default() };
+        let encryption =
+            cipher.as_ref().map(|cipher| FileEncryption { key_id: cipher.key_id(), salt: *cipher.salt() });
+        let sb = Superblock { dict, epoch: 1, file_bytes: DATA_START, encryption, ..Superblock::default() };
         let written = file
             .reserve(0, DATA_START)
             .and_then(|()| SLOT_OFFSETS.iter().try_for_each(|&at| file.write_at(&sb.to_page(at), at)))
@@ -132,6 +165,7 @@ impl TreeFile {
             dict,
             DATA_START,
             Slots { durable_slot: 0, durable: sb, is_doubled: true, is_secure: true },
+            cipher,
         );
         file.space.finish_open(false);
         Ok(file)
@@ -144,6 +178,20 @@ impl TreeFile {
     /// [`Error::NotFound`]; [`Error::Corruption`] if no superblock is valid, the file belongs to
     /// another dictionary, or is shorter than its superblock says.
     pub fn open(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Result<(Arc<TreeFile>, Superblock)> {
+        TreeFile::open_with(vfs, path, dict, &KeyRing::empty())
+    }
+
+    /// As [`TreeFile::open`], with the keys of encrypted files. Without the file's key its blocks can be neither read nor
+    /// written; that is told when it is tried.
+    ///
+    /// # Errors
+    /// As [`TreeFile::open`].
+    pub fn open_with(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        dict: DictId,
+        keys: &KeyRing,
+    ) -> Result<(Arc<TreeFile>, Superblock)> {
         let file = vfs.open(path, OpenMode::Existing)?;
         let file_len = file.len()?;
         let slots = Self::read_slots(&*file, dict)?;
@@ -153,7 +201,13 @@ impl TreeFile {
             let expected = format!("at least {need} bytes");
             return Err(Error::corruption(path, file_len, "length of the file", expected, file_len));
         }
-        Ok((Self::new(vfs, file, dict, file_len, slots), sb))
+        let cipher = Self::cipher_of(&sb, keys);
+        Ok((Self::new(vfs, file, dict, file_len, slots, cipher), sb))
+    }
+
+    fn cipher_of(sb: &Superblock, keys: &KeyRing) -> Option<Cipher> {
+        let encryption = sb.encryption?;
+        Some(Cipher::new(keys.clone(), Purpose::TreeFile, encryption.key_id, encryption.salt))
     }
 
     /// Opens the file as it was when it was pinned, which may be by another process: `superblock` is that of the
@@ -172,7 +226,8 @@ impl TreeFile {
             return Err(Error::corruption(path, file_len, "length of the file", expected, file_len));
         }
         let slots = Slots { durable_slot: 0, durable: superblock.clone(), is_doubled: true, is_secure: true };
-        Ok(Self::new(vfs, file, superblock.dict, file_len, slots))
+        let cipher = Self::cipher_of(superblock, &KeyRing::empty());
+        Ok(Self::new(vfs, file, superblock.dict, file_len, slots, cipher))
     }
 
     /// Stands for a file that cannot be used: an empty one, of which every read and write is an error. Nothing on the disk is
@@ -180,7 +235,7 @@ impl TreeFile {
     pub fn lost(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Arc<TreeFile> {
         let durable = Superblock { dict, epoch: 1, file_bytes: DATA_START, ..Superblock::default() };
         let slots = Slots { durable_slot: 0, durable, is_doubled: true, is_secure: true };
-        let file = Self::new(vfs, Arc::new(LostFile::new(path)), dict, DATA_START, slots);
+        let file = Self::new(vfs, Arc::new(LostFile::new(path)), dict, DATA_START, slots, None);
         file.space.finish_open(false);
         file
     }
@@ -191,6 +246,7 @@ impl TreeFile {
         dict: DictId,
         file_len: u64,
         slots: Slots,
+        cipher: Option<Cipher>,
     ) -> Arc<TreeFile> {
         Arc::new(TreeFile {
             instance: NEXT_INSTANCE.fetch_add(1, Ordering::Relaxed),
@@ -199,6 +255,7 @@ impl TreeFile {
             path: RwLock::new(file.path().to_owned()),
             file,
             space: Space::new(file_len, slots.durable.clone()),
+            cipher,
             superblocks: Mutex::new(slots),
             sync_failed: Mutex::new(None),
         })
@@ -403,6 +460,7 @@ impl TreeFile {
         Self::check_latch(&self.sync_failed.lock())?;
         let mut sb = sb.clone();
         sb.dict = self.dict;
+        sb.encryption = slots.durable.encryption;
         sb.epoch = slots.durable.epoch + 1;
         self.space.doubt();
         sb.file_bytes = self.space.used_end();
@@ -483,7 +541,10 @@ impl TreeFile {
     /// The error with the path the file has now.
     fn named(&self, mut error: Error) -> Error {
         match &mut error {
-            Error::Io { path, .. } | Error::DiskFull { path, .. } | Error::Corruption { path, .. } => {
+            Error::Io { path, .. }
+            | Error::DiskFull { path, .. }
+            | Error::Corruption { path, .. }
+            | Error::Key { path, .. } => {
                 *path = self.path();
             }
             Error::ReadOnly { .. }

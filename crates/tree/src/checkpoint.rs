@@ -22,11 +22,12 @@ use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{pause, Result, Seqno};
-use pando_storage::{block, BlockKind, Superblock};
+use pando_storage::{BlockKind, Superblock};
 
 use crate::durable::Durable;
 use crate::node::{Body, Node};
 use crate::node_format;
+use crate::node_places;
 use crate::tree::Tree;
 
 /// What a checkpoint did.
@@ -171,11 +172,12 @@ impl Tree {
         }
         let payload = node_format::encode(node);
         let file = &self.ctx.file;
-        let len = (block::HEADER_BYTES + payload.len()) as u64;
+        let clear = file.key_id().map_or_else(Vec::new, |_| node_places::encode(node));
+        let len = file.block_bytes(clear.len(), payload.len());
         let extent = file.allocate(len)?;
         let offset = extent.place().offset;
         let mut bytes = Vec::with_capacity(len as usize);
-        block::seal(BlockKind::Node, 0, file.dict(), offset, &mut bytes, &payload);
+        file.seal_with_clear(BlockKind::Node, 0, offset, &clear, &mut bytes, &payload)?;
         file.write(offset, &bytes)?;
         stats.nodes_written += 1;
         stats.bytes_written += bytes.len() as u64;

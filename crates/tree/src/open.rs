@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pando_base::{Error, Result, RunId};
 use pando_run::{Run, RunContext, RunMeta};
-use pando_storage::{block, BlockKind, Place, Superblock};
+use pando_storage::{BlockKind, Place, Superblock};
 
 use crate::config::{Horizon, TreeConfig};
 use crate::durable::Durable;
@@ -92,11 +92,11 @@ impl Loader<'_> {
         let extent = file.adopt(place)?;
         let bytes = file.read(place)?;
         let path = file.path();
-        let (codec, payload) = block::open(&path, BlockKind::Node, file.dict(), place.offset, &bytes)?;
+        let (codec, payload) = file.open_block(BlockKind::Node, place.offset, &bytes)?;
         if codec != 0 {
             return Err(self.corrupt(place, "node codec", 0, codec));
         }
-        let image = node_format::decode(payload).map_err(|error| error.at(&path, place.offset))?;
+        let image = node_format::decode(&payload).map_err(|error| error.at(&path, place.offset))?;
         if image.id.0 >= self.sb.next_node {
             return Err(self.corrupt(place, "node id", format!("below {}", self.sb.next_node), image.id));
         }

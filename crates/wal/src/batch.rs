@@ -17,6 +17,8 @@
 //! commit prepared   11  prepare's seqno         they are committed, with the seqno of this batch
 //! rollback prepared 12  prepare's seqno         they are not to be
 //! ```
+//! The entries may be encrypted (`sealed`).
+//!
 //! Numbers are unsigned LEB128, tags are hexadecimal. Keys are the final bytes of the dictionary: recovery re-derives
 //! nothing. The seqno is not in here: it stands in the frame, as it is assigned at append.
 #![deny(clippy::indexing_slicing)]
@@ -25,12 +27,17 @@ use std::path::{Path, PathBuf};
 
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Kind, Result, Seqno};
+use pando_storage::Place;
+
+use crate::sealed::SealedEntries;
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const TRUNCATE: u8 = 3;
 const AUTO_INCREMENT: u8 = 4;
 const ADOPT: u8 = 5;
+/// Encrypted entries: see `sealed`.
+pub(crate) const ENCRYPTED: u8 = 0x20;
 const PREPARE: u8 = 0x10;
 const COMMIT_PREPARED: u8 = 0x11;
 const ROLLBACK_PREPARED: u8 = 0x12;
@@ -112,6 +119,11 @@ impl Entry<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct BatchBuilder {
     bytes: Vec<u8>,
+    /// Where the entries begin.
+    entries_at: usize,
+    /// Extents of the private runs among them.
+    adopted: Vec<(DictId, Vec<Place>)>,
+    is_secret: bool,
 }
 
 impl BatchBuilder {
@@ -161,6 +173,7 @@ impl BatchBuilder {
         self.bytes.push(PREPARE);
         self.number(xid.len() as u64);
         self.bytes.extend_from_slice(xid);
+        self.entries_at = self.bytes.len();
     }
 
     /// The batch that commits what the batch `prepare` has.
@@ -174,14 +187,17 @@ impl BatchBuilder {
     }
 
     fn resolution(tag: u8, prepare: Seqno) -> BatchBuilder {
-        let mut batch = BatchBuilder { bytes: Vec::with_capacity(RESOLUTION_BYTES_MAX) };
+        let mut batch =
+            BatchBuilder { bytes: Vec::with_capacity(RESOLUTION_BYTES_MAX), ..BatchBuilder::default() };
         batch.bytes.push(tag);
         batch.number(prepare);
+        batch.entries_at = batch.bytes.len();
         batch
     }
 
-    /// Adds a private run by its encoded description.
-    pub fn adopt(&mut self, dict: DictId, run: &[u8]) {
+    /// Adds a private run by its encoded description, and the extents that it takes.
+    pub fn adopt(&mut self, dict: DictId, run: &[u8], extents: &[Place]) {
+        self.adopted.push((dict, extents.to_vec()));
         self.bytes.push(ADOPT);
         self.number(dict.0);
         self.number(run.len() as u64);
@@ -201,18 +217,80 @@ impl BatchBuilder {
     /// Forgets the entries, keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
+        self.adopted.clear();
+        (self.entries_at, self.is_secret) = (0, false);
+    }
+
+    /// The entries are encrypted in the log, whatever the log does with others: they are of a table that is.
+    pub fn keep_secret(&mut self) {
+        self.is_secret = true;
+    }
+
+    pub(crate) fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+
+    /// Whether there are entries, and not only a resolution.
+    pub(crate) fn has_entries(&self) -> bool {
+        self.entries_at < self.bytes.len()
+    }
+
+    /// What is before the entries, and they.
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        self.bytes.split_at(self.entries_at)
+    }
+
+    pub(crate) fn adopted(&self) -> &[(DictId, Vec<Place>)] {
+        &self.adopted
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    fn number(&mut self, mut n: u64) {
-        while n >= 0x80 {
-            self.bytes.push(n as u8 | 0x80);
-            n >>= 7;
+    fn number(&mut self, n: u64) {
+        put_number(&mut self.bytes, n);
+    }
+}
+
+pub(crate) fn put_number(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// Bytes to be read from their begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(n)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    pub(crate) fn prefixed(&mut self) -> Option<&'a [u8]> {
+        let n = usize::try_from(self.number()?).ok()?;
+        self.take(n)
+    }
+
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?.first().copied()?;
+            let part = u64::from(byte & 0x7f);
+            if shift == 63 && part > 1 {
+                return None;
+            }
+            n |= part << shift;
+            if byte < 0x80 {
+                return Some(n);
+            }
         }
-        self.bytes.push(n as u8);
+        None
     }
 }
 
@@ -224,19 +302,47 @@ pub struct BatchReader<'a> {
     whole_len: usize,
     path: &'a Path,
     offset: u64,
+    /// The entries, if they are encrypted; then there are no others.
+    sealed: Option<SealedEntries<'a>>,
 }
 
 impl<'a> BatchReader<'a> {
     /// `path` and `offset` say where the batch begins, for errors.
     pub(crate) fn new(bytes: &'a [u8], path: &'a Path, offset: u64) -> BatchReader<'a> {
-        let mut reader =
-            BatchReader { kind: BatchKind::Commit, rest: bytes, whole_len: bytes.len(), path, offset };
+        let mut reader = BatchReader {
+            kind: BatchKind::Commit,
+            rest: bytes,
+            whole_len: bytes.len(),
+            path,
+            offset,
+            sealed: None,
+        };
         match reader.take_kind() {
             Some(kind) => reader.kind = kind,
             // An entry, or what the first step reports.
             None => reader.rest = bytes,
         }
+        if let Some((&ENCRYPTED, rest)) = reader.rest.split_first() {
+            reader.sealed = SealedEntries::parse(bytes, rest);
+            // One that is not whole is an entry that nobody knows.
+            if reader.sealed.is_some() {
+                reader.rest = &[];
+            }
+        }
         reader
+    }
+
+    /// The entries, if they are encrypted; then none is told.
+    pub fn sealed(&self) -> Option<&SealedEntries<'a>> {
+        self.sealed.as_ref()
+    }
+
+    /// The same batch with its decrypted entries.
+    pub(crate) fn with_entries<'b>(&self, entries: &'b [u8]) -> BatchReader<'b>
+    where
+        'a: 'b,
+    {
+        BatchReader { rest: entries, whole_len: entries.len(), sealed: None, ..*self }
     }
 
     /// What the batch says about its entries.
@@ -280,30 +386,22 @@ impl<'a> BatchReader<'a> {
     }
 
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (head, tail) = self.rest.split_at_checked(n)?;
-        self.rest = tail;
-        Some(head)
+        self.read(|bytes| bytes.take(n))
     }
 
     fn prefixed(&mut self) -> Option<&'a [u8]> {
-        let n = usize::try_from(self.number()?).ok()?;
-        self.take(n)
+        self.read(Bytes::prefixed)
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut n = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.take(1)?.first().copied()?;
-            let part = u64::from(byte & 0x7f);
-            if shift == 63 && part > 1 {
-                return None;
-            }
-            n |= part << shift;
-            if byte < 0x80 {
-                return Some(n);
-            }
-        }
-        None
+        self.read(Bytes::number)
+    }
+
+    fn read<T>(&mut self, read: impl FnOnce(&mut Bytes<'a>) -> Option<T>) -> Option<T> {
+        let mut bytes = Bytes(self.rest);
+        let found = read(&mut bytes);
+        self.rest = bytes.0;
+        found
     }
 }
 
@@ -349,6 +447,7 @@ impl OwnedBatch {
             whole_len: self.bytes.len(),
             path: &self.path,
             offset: self.offset,
+            sealed: None,
         }
     }
 }
@@ -370,7 +469,7 @@ mod tests {
         batch.record(DictId(u64::MAX), Kind::Delete, b"", b"");
         batch.truncate(DictId(7));
         batch.auto_increment(DictId(8), u64::MAX);
-        batch.adopt(DictId(9), b"a run");
+        batch.adopt(DictId(9), b"a run", &[]);
         let expected = [
             Entry::Record { dict: DictId(300), kind: Kind::Put, key: b"key", value: b"value" },
             Entry::Record { dict: DictId(u64::MAX), kind: Kind::Delete, key: b"", value: b"" },

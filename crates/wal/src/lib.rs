@@ -35,7 +35,7 @@
 //!
 //! # One commit
 //!
-//! 1. The batch is encoded by its owner ([`BatchBuilder`]), its payload checksummed.
+//! 1. The batch is encoded by its owner ([`BatchBuilder`]), encrypted if it is to be (`sealed`), its payload checksummed.
 //! 2. Under the append mutex: is there space (else outside the mutex a spare is made, and again);
 //!    seqno and lsn are given; head and payload are copied into the buffer.
 //! 3. `wait`: if the log is not yet synced up to the lsn, and nobody leads, this thread becomes the
@@ -68,6 +68,7 @@ mod leader;
 mod reader;
 mod replay;
 mod scan;
+mod sealed;
 mod spares;
 mod trim;
 mod wal;
@@ -78,5 +79,6 @@ pub use header::LogFileHead;
 pub use reader::{print, LogFileEnd, LogFileReader};
 pub use replay::{Replay, ReplayEnd};
 pub use scan::TornTail;
+pub use sealed::{SealedEntries, LOG_KEY_ID};
 pub use trim::LogFileInfo;
 pub use wal::{Appended, FlushMode, Lsn, Wal, WalOptions};

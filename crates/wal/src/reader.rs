@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use pando_base::{Kind, Result};
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::Vfs;
 
 use crate::assemble::{Assembler, Batch};
@@ -11,6 +12,7 @@ use crate::batch::{BatchKind, Entry};
 use crate::frame::Part;
 use crate::header::LogFileHead;
 use crate::scan::{FileScan, Step, TornTail};
+use crate::sealed::{Opener, SealedEntries};
 
 /// How a log file ends, seen alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -83,7 +85,10 @@ impl LogFileReader {
 
 /// Prints a log file, a line for the file, each batch and each entry. Errors of `out` are given
 /// inside, those of the file outside.
-pub fn print(vfs: &dyn Vfs, path: &Path, out: &mut dyn fmt::Write) -> Result<fmt::Result> {
+///
+/// Without the keys of encrypted batches it prints what can be told of them.
+pub fn print(vfs: &dyn Vfs, path: &Path, keys: &KeyRing, out: &mut dyn fmt::Write) -> Result<fmt::Result> {
+    let mut opener = Opener::new(keys.clone());
     let mut reader = LogFileReader::open(vfs, path)?;
     let head = *reader.head();
     let mut written = writeln!(
@@ -103,7 +108,19 @@ pub fn print(vfs: &dyn Vfs, path: &Path, out: &mut dyn fmt::Write) -> Result<fmt
                 "seqno {seqno} at offset {offset} (lsn {lsn}): {bytes} bytes in {frames} frames{what}"
             )
         });
-        for entry in batch.entries {
+        let mut decrypted = Vec::new();
+        let entries = match batch.entries.sealed() {
+            Some(sealed) => {
+                written = written.and_then(|()| print_sealed(out, sealed));
+                if keys.is_empty() {
+                    continue;
+                }
+                decrypted.extend(opener.open(batch.path, batch.offset, sealed)?);
+                batch.entries.with_entries(&decrypted)
+            }
+            None => batch.entries,
+        };
+        for entry in entries {
             let entry = entry?;
             written = written.and_then(|()| print_entry(out, &entry));
         }
@@ -117,6 +134,11 @@ pub fn print(vfs: &dyn Vfs, path: &Path, out: &mut dyn fmt::Write) -> Result<fmt
         written = written.and_then(|()| writeln!(out, "torn tail: {}", torn.what));
     }
     Ok(written)
+}
+
+fn print_sealed(out: &mut dyn fmt::Write, sealed: &SealedEntries<'_>) -> fmt::Result {
+    let (id, version) = (sealed.key_id, sealed.key_version);
+    writeln!(out, "  encrypted with key {id}, version {version}: {} bytes", sealed.entries_bytes())
 }
 
 fn print_entry(out: &mut dyn fmt::Write, entry: &Entry<'_>) -> fmt::Result {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use pando_base::locks::Mutex;
 use pando_base::{Error, Result, Seqno};
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{OpenMode, Vfs};
 
 use crate::assemble::Assembler;
@@ -19,6 +20,7 @@ use crate::batch::BatchReader;
 use crate::frame::Part;
 use crate::header::{LogFileHead, FILE_HEAD_BYTES};
 use crate::scan::{FileScan, FoundFrame, Step, TornTail};
+use crate::sealed::Opener;
 use crate::{files, Lsn};
 
 /// How a pass over the log ended.
@@ -69,11 +71,13 @@ pub struct Replay {
     files: Arc<Vec<KnownFile>>,
     end: Arc<Mutex<Option<End>>>,
     bytes: u64,
+    /// Decrypts batches; `None`: they are handed over as they are.
+    opener: Option<Opener>,
 }
 
 impl Replay {
     /// Finds the files in a directory and reads their heads.
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Replay> {
+    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path, keys: KeyRing) -> Result<Replay> {
         let mut files: Vec<KnownFile> = Vec::new();
         let mut bytes = 0;
         for (number, path) in files::log_files(&*vfs, dir)? {
@@ -92,13 +96,24 @@ impl Replay {
             file.bound = bound;
             bound = Some(bound.map_or(file.head.start_lsn, |b: u64| b.min(file.head.start_lsn)));
         }
-        Ok(Replay { vfs, files: Arc::new(files), end: Arc::default(), bytes })
+        Ok(Replay {
+            vfs,
+            files: Arc::new(files),
+            end: Arc::default(),
+            bytes,
+            opener: Some(Opener::new(keys)),
+        })
     }
 
     /// Lowest seqno that the kept files may hold whole; `None` for a new log. What is below must be
     /// durable in the tree files.
     pub fn oldest_seqno(&self) -> Option<Seqno> {
         self.files.first().map(|file| file.head.first_seqno.saturating_add(u64::from(file.head.continues)))
+    }
+
+    /// Hands over encrypted batches as they are ([`BatchReader::sealed`]): for who has no keys.
+    pub fn without_keys(&mut self) {
+        self.opener = None;
     }
 
     /// Most bytes a pass will read, for progress.
@@ -118,6 +133,7 @@ impl Replay {
     pub fn for_each(&mut self, f: impl FnMut(Seqno, BatchReader<'_>) -> Result<()>) -> Result<ReplayEnd> {
         let mut pass = Pass {
             f,
+            opener: self.opener.as_mut(),
             assembler: Assembler::default(),
             skip: false,
             last_seqno: 0,
@@ -151,8 +167,9 @@ impl Replay {
 }
 
 /// One pass.
-struct Pass<F> {
+struct Pass<'a, F> {
     f: F,
+    opener: Option<&'a mut Opener>,
     assembler: Assembler,
     /// Within a batch whose begin was trimmed.
     skip: bool,
@@ -165,7 +182,7 @@ struct Pass<F> {
     bytes: u64,
 }
 
-impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<F> {
+impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
     fn file(&mut self, vfs: &dyn Vfs, index: usize, known: &KnownFile) -> Result<Option<TornTail>> {
         let mut scan = FileScan::open(vfs, &known.path, known.bound)?;
         self.begin_file(index, known)?;
@@ -241,7 +258,13 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<F> {
         if let Some(batch) = self.assembler.add(scan, frame)? {
             self.batches += 1;
             self.bytes += batch.bytes;
-            (self.f)(seqno, batch.entries)?;
+            match (batch.entries.sealed(), &mut self.opener) {
+                (Some(sealed), Some(opener)) => {
+                    let entries = opener.open(batch.path, batch.offset, sealed)?;
+                    (self.f)(seqno, batch.entries.with_entries(&entries))?;
+                }
+                _ => (self.f)(seqno, batch.entries)?,
+            }
             self.complete(index, scan, seqno);
         }
         Ok(())
@@ -343,12 +366,12 @@ mod tests {
                 let path = files::log_path(dir, number);
                 vfs.open(&path, OpenMode::Create)?.write_at(&bytes_of(&head, &frames, &garbage), 0)?;
                 let mut text = String::new();
-                if let Err(error) = crate::print(&*vfs, &path, &mut text) {
+                if let Err(error) = crate::print(&*vfs, &path, &KeyRing::empty(), &mut text) {
                     prop_assert!(matches!(error, Error::Corruption { .. }), "{error}");
                 }
             }
             let mut last = 0;
-            let pass = Replay::open(vfs, dir)?.for_each(|seqno, entries| {
+            let pass = Replay::open(vfs, dir, KeyRing::empty())?.for_each(|seqno, entries| {
                 assert!(seqno > last);
                 last = seqno;
                 entries.into_iter().try_for_each(|entry| entry.map(|_| ()))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pando_base::locks::{MappedMutexGuard, Mutex, MutexGuard};
 use pando_base::{limits, Error, Metrics, Result, Seqno};
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{File, OpenMode, Vfs};
 
 use crate::appender::{next_salt, push_frame, Appender, Fragments};
@@ -16,6 +17,7 @@ use crate::header::{LogFileHead, FILE_HEAD_BYTES};
 use crate::leader::Writer;
 use crate::replay::{End, KnownFile, Replay};
 use crate::scan::{FileScan, Step};
+use crate::sealed::Sealer;
 use crate::spares::{Spares, FILE_BYTES_MIN};
 use crate::trim::KeptFile;
 
@@ -57,11 +59,13 @@ pub struct WalOptions {
     pub file_bytes: u64,
     /// Bytes in the buffer above which an append waits for them to be written.
     pub buffer_bytes: usize,
+    /// Keys of encrypted batches; the log's own is [`crate::LOG_KEY_ID`].
+    pub keys: KeyRing,
 }
 
 impl Default for WalOptions {
     fn default() -> WalOptions {
-        WalOptions { file_bytes: limits::LOG_FILE_BYTES, buffer_bytes: 8 << 20 }
+        WalOptions { file_bytes: limits::LOG_FILE_BYTES, buffer_bytes: 8 << 20, keys: KeyRing::empty() }
     }
 }
 
@@ -85,6 +89,9 @@ pub struct Wal {
     found: Arc<Vec<KnownFile>>,
     end: Arc<Mutex<Option<End>>>,
     fragment_bytes: usize,
+    sealer: Sealer,
+    /// All batches are encrypted, not only secret ones.
+    encrypts_all: AtomicBool,
     appender: Mutex<Option<Appender>>,
     last_seqno: AtomicU64,
     pub(crate) writer: Mutex<Writer>,
@@ -119,13 +126,15 @@ impl Wal {
         options.file_bytes = options.file_bytes.max(FILE_BYTES_MIN).next_multiple_of(limits::PAGE_BYTES);
         files::create_dir(&*vfs, dir)?;
         vfs.keep_dir(dir)?;
-        let replay = Replay::open(vfs.clone(), dir)?;
+        let replay = Replay::open(vfs.clone(), dir, options.keys.clone())?;
         let wal = Wal {
             dir: dir.to_owned(),
             metrics,
             found: replay.files(),
             end: replay.end(),
             fragment_bytes: Appender::fragment_bytes(options.file_bytes),
+            sealer: Sealer::new(options.keys.clone()),
+            encrypts_all: AtomicBool::new(false),
             appender: Mutex::new(None),
             last_seqno: AtomicU64::new(0),
             writer: Mutex::default(),
@@ -262,6 +271,26 @@ impl Wal {
         self.append_leaving(batch, |unresolved| unresolved.saturating_sub(1))
     }
 
+    /// Whether batches are encrypted from now on that do not ask for it themselves ([`BatchBuilder::keep_secret`]).
+    ///
+    /// # Errors
+    /// [`Error::Key`]: the key is missing, and nothing has changed.
+    pub fn encrypt_all(&self, all: bool) -> Result<()> {
+        if all {
+            self.check_key()?;
+        }
+        self.encrypts_all.store(all, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Makes sure that batches can be encrypted.
+    ///
+    /// # Errors
+    /// [`Error::Key`]
+    pub fn check_key(&self) -> Result<()> {
+        self.sealer.check(&self.dir)
+    }
+
     /// Keeps space to resolve `count` batches that an earlier process prepared. `DiskFull`: there is
     /// none now; what is appended later sees to it.
     pub fn keep_for_resolutions(&self, count: u64) -> Result<()> {
@@ -275,7 +304,13 @@ impl Wal {
 
     /// `left` says how many prepared batches are without a resolution once this one is in.
     fn append_leaving(&self, batch: &BatchBuilder, left: impl Fn(u64) -> u64) -> Result<Appended> {
-        let fragments = Fragments::new(batch.bytes(), self.fragment_bytes);
+        let is_sealed = batch.is_secret() || self.encrypts_all.load(Ordering::Relaxed);
+        let sealed = match is_sealed && batch.has_entries() {
+            true => Some(self.sealer.seal(&self.dir, batch)?),
+            false => None,
+        };
+        let fragments =
+            Fragments::new(sealed.as_deref().unwrap_or_else(|| batch.bytes()), self.fragment_bytes);
         loop {
             let mut appender = self.appender();
             if self.latched.load(Ordering::Relaxed) {

@@ -168,7 +168,7 @@ fn a_file_can_be_printed_and_read_with_places() {
 
     let path = dir().join("pando-000001.log");
     let mut text = String::new();
-    print(&*vfs, &path, &mut text).unwrap().unwrap();
+    print(&*vfs, &path, &pando_storage::encryption::KeyRing::empty(), &mut text).unwrap().unwrap();
     let expected = "\
 log file 1: from lsn 0 and seqno 1
 seqno 1 at offset 4096 (lsn 0): 59 bytes in 1 frames

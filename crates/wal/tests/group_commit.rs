@@ -14,7 +14,7 @@ use pando_wal::{BatchBuilder, FlushMode, WalOptions};
 fn commits_of_32_threads_share_syncs_and_all_are_replayed_in_order() {
     const COMMITS: u64 = 40;
     let temp = tempfile::tempdir().unwrap();
-    let options = WalOptions { file_bytes: 256 << 10, buffer_bytes: 1 << 20 };
+    let options = WalOptions { file_bytes: 256 << 10, buffer_bytes: 1 << 20, ..WalOptions::default() };
     let (wal, mut replay, metrics) = open_with(RealVfs::new(false), temp.path(), options.clone()).unwrap();
     collect(&mut replay).unwrap();
     wal.start(1).unwrap();

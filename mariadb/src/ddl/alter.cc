@@ -6,7 +6,8 @@
      DEFINITION                               nothing but a note of the definition's new id
      PANDO_ALTER_LAYOUT (alter.h)             a new layout for rows that are written from then on
      ALTER_RENAME_INDEX                       another name in the catalog; files keep theirs
-     ALTER_CHANGE_CREATE_OPTION               compression of what is written from then on; AUTO_INCREMENT
+     ALTER_CHANGE_CREATE_OPTION               compression of what is written from then on; AUTO_INCREMENT;
+                                              another encryption copies
      PANDO_ALTER_INDEX                        alter_index.cc
      all others                               the server copies the table
 
@@ -18,6 +19,7 @@
    A change that needs to read rows (NULL to NOT NULL, CHECK), to compute them (stored generated columns) or to
    rewrite them (types that do not only grow, the primary key) copies. */
 #include "alter.h"
+#include "encryption.h"
 #include "foreign_key_ddl.h"
 #include "related_table.h"
 #include "variables.h"
@@ -273,6 +275,8 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
   }
   if ((info->create_info->used_fields & HA_CREATE_USED_SEQUENCE) || is_sequence() ||
       altered->s->primary_key != table->s->primary_key)
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  if ((flags & ALTER_CHANGE_CREATE_OPTION) && changes_encryption(table->s->option_struct, info->create_info->option_struct))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* The copy looks for parents of its rows. */
   if ((flags & ALTER_ADD_FOREIGN_KEY) && foreign_keys_are_checked(thd))

@@ -4,18 +4,11 @@
 #include "related_table.h"
 #include "ha_pando.h"
 #include "row_layout.h"
+#include "encryption.h"
 
 using namespace pando;
 
 namespace pando {
-
-/* COMPRESSION: in the order of PandoCompression. */
-ha_create_table_option table_options[]=
-{
-  HA_TOPTION_ENUM("COMPRESSION", compression, "ZSTD,LZ4,NONE", 0),
-  HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 3, 1, 19, 1),
-  HA_TOPTION_END
-};
 
 ha_create_table_option index_options[]=
 {
@@ -53,6 +46,11 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   spec.index_count= uint32_t(indexes.size());
   spec.compression= options ? PandoCompression(options->compression) : PANDO_COMPRESSION_ZSTD;
   spec.compression_level= options ? int32_t(options->compression_level) : 3;
+  bool encrypted;
+  if (int error= is_to_be_encrypted(ha_thd(), options, &encrypted))
+    return error;
+  spec.encrypted= encrypted;
+  spec.encryption_key_id= options ? uint32_t(options->encryption_key_id) : LOG_KEY_ID;
   spec.temporary= info->tmp_table();
   spec.interim= is_interim_name(name);
   /* A statement that does not say AUTO_INCREMENT=n, but copies a table, keeps its counter. */
@@ -77,7 +75,14 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   if (writes_file)
     definition.read_image(share);
   spec.definition= definition.view();
-  if (int error= fail(pando_table_create(db, &spec)))
+  const PandoStatus status= pando_table_create(db, &spec);
+  if (status == PANDO_STATUS_ENCRYPTION_KEY)
+  {
+    /* What was asked for cannot be had; nothing is encrypted yet that could not be decrypted. */
+    warn_of_error(ha_thd());
+    return HA_WRONG_CREATE_OPTION;
+  }
+  if (int error= fail(status))
     return error;
   /* The server leaves its file to engines that can discover tables. */
   if (writes_file && share->write_frm_image())

@@ -17,6 +17,8 @@ struct ha_table_option_struct
 {
   uint compression;
   ulonglong compression_level;
+  uint encrypted;
+  ulonglong encryption_key_id;
 };
 
 namespace pando {

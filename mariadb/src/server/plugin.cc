@@ -2,6 +2,7 @@
 #include "plugin.h"
 #include "backup.h"
 #include "definition.h"
+#include "encryption.h"
 #include "related_table.h"
 #include "ha_pando.h"
 #include "replication.h"
@@ -90,6 +91,7 @@ static int start(void *plugin)
   options.engine_dir= engine_dir.view();
   fill_options(&options);
   set_replication_functions(&options);
+  set_key_functions(&options);
   if (PandoStatus status= pando_db_open(&options, &db))
   {
     if (!error_of(status, nullptr))

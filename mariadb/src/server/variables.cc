@@ -1,5 +1,7 @@
 #include "variables.h"
 #include "backup.h"
+#include "encryption.h"
+#include "ha_pando.h"
 #include "plugin.h"
 
 #include <vector>
@@ -163,6 +165,40 @@ static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
   " range locks on neighbouring rows",
   nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
 
+static ulong encrypt_tables;
+static my_bool encrypt_log;
+
+static const char *encrypt_tables_names[]= {"OFF", "ON", "FORCE", nullptr};
+static TYPELIB encrypt_tables_typelib= {3, "", encrypt_tables_names, nullptr};
+
+static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
+  "Encrypt new tables that say nothing of ENCRYPTED, or say DEFAULT. FORCE: no table can be created with ENCRYPTED=NO",
+  nullptr, nullptr, ENCRYPT_TABLES_OFF, &encrypt_tables_typelib);
+
+static MYSQL_SYSVAR_BOOL(encrypt_log, encrypt_log, PLUGIN_VAR_OPCMDARG,
+  "Encrypt all of the log, with key 1. What encrypted tables have in it is encrypted in any case",
+  check_encrypt_log, nullptr, FALSE);
+
+static MYSQL_THDVAR_UINT(default_encryption_key_id, PLUGIN_VAR_RQCMDARG,
+  "Key that encrypted tables get that say nothing of ENCRYPTION_KEY_ID",
+  nullptr, nullptr, LOG_KEY_ID, 1, UINT_MAX32, 0);
+
+/* Here because the default of one is a variable. COMPRESSION: in the order of PandoCompression; ENCRYPTED: in that of
+   Encrypted. */
+ha_create_table_option table_options[]=
+{
+  HA_TOPTION_ENUM("COMPRESSION", compression, "ZSTD,LZ4,NONE", 0),
+  HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 3, 1, 19, 1),
+  HA_TOPTION_ENUM("ENCRYPTED", encrypted, "DEFAULT,YES,NO", 0),
+  HA_TOPTION_SYSVAR("ENCRYPTION_KEY_ID", encryption_key_id, default_encryption_key_id),
+  HA_TOPTION_END
+};
+
+ulong encrypt_tables_mode()
+{
+  return encrypt_tables;
+}
+
 static MYSQL_THDVAR_STR(backup, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
   "What the command \"pando backup\" asks of the engine, and then the answer. Ends with the session",
   run_backup_command, nullptr, nullptr);
@@ -185,6 +221,9 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(pushdown),
   MYSQL_SYSVAR(pushdown_memory),
   MYSQL_SYSVAR(backup),
+  MYSQL_SYSVAR(encrypt_tables),
+  MYSQL_SYSVAR(encrypt_log),
+  MYSQL_SYSVAR(default_encryption_key_id),
   MYSQL_SYSVAR(pushdown_memory_total),
   nullptr
 };
@@ -242,6 +281,7 @@ void fill_options(PandoOptions *options)
   options->descriptors= open_files;
   options->direct_io= direct_io;
   options->log= log_line;
+  options->encrypt_log= encrypt_log;
 }
 
 /* The counters' values, taken anew each time somebody asks. Several may at once: the memory is of who asks. */

@@ -27,6 +27,10 @@ bool rollback_on_timeout();
 bool pushdown_of(THD *thd);
 ulonglong pushdown_memory_of(THD *thd);
 
+/* pando_encrypt_tables. */
+enum Encrypt_tables : ulong { ENCRYPT_TABLES_OFF, ENCRYPT_TABLES_ON, ENCRYPT_TABLES_FORCE };
+ulong encrypt_tables_mode();
+
 /* Most threads that encode rows of one load. */
 uint load_workers();
 

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use clap::Args;
-use pandodb::{prepare_restored, LogLevel};
+use pandodb::{prepare_restored, KeyRing, LogLevel};
 
 use super::manifest::{FileEntry, Manifest, PANDO_DIR, SERVER_DIR};
 use super::progress::Progress;
@@ -49,7 +49,7 @@ struct Part<'a> {
 }
 
 /// Restores a backup.
-pub fn run(arguments: &RestoreArguments) -> Outcome<()> {
+pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<()> {
     let say = |text: &str| {
         if !arguments.quiet {
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -75,6 +75,7 @@ pub fn run(arguments: &RestoreArguments) -> Outcome<()> {
     let restored = prepare_restored(
         &arguments.datadir,
         |path| tables.binary_search_by(|t| t.as_str().cmp(path)).is_ok(),
+        keys.clone(),
         log,
     )?;
     if restored.tables != tables.len() as u64 {

@@ -3,12 +3,14 @@
 use std::io::{self, Write as _};
 use std::path::Path;
 
-use pandodb::offline::verify_file;
+use pandodb::offline::{verify_file, Verified};
+use pandodb::KeyRing;
 
 use super::manifest::Manifest;
 use super::progress::Progress;
 use super::restore::stored_bytes;
 use super::{copy, Outcome};
+use crate::keys;
 
 /// Whether the directory is a backup, or was to become one.
 pub fn is_backup(dir: &Path) -> bool {
@@ -17,7 +19,7 @@ pub fn is_backup(dir: &Path) -> bool {
 }
 
 /// Checks it; false if something is wrong, which is told.
-pub fn run(dir: &Path) -> Outcome<bool> {
+pub fn run(dir: &Path, keys: &KeyRing) -> Outcome<bool> {
     let mut out = io::stdout().lock();
     let manifest = match Manifest::read(dir) {
         Ok(manifest) => manifest,
@@ -37,9 +39,12 @@ pub fn run(dir: &Path) -> Outcome<bool> {
         };
         // An increment is a tree only together with its base.
         let checked = checked.and_then(|()| match entry.dict {
-            Some(dict) if manifest.base.is_none() => Ok(verify_file(&path, dict)?),
-            _ => Ok(()),
+            Some(dict) if manifest.base.is_none() => Ok(Some(verify_file(&path, dict, keys)?)),
+            _ => Ok(None),
         });
+        if let Ok(Some(Verified::WithoutKey(found))) = &checked {
+            writeln!(out, "{}: {}", path.display(), keys::told(found))?;
+        }
         if let Err(error) = checked {
             is_sound = false;
             writeln!(out, "{error}")?;

@@ -15,7 +15,8 @@
 use std::sync::Arc;
 
 use pando_base::{DictId, Error as EngineError};
-use pando_storage::{Place, Superblock};
+use pando_storage::encryption::SALT_BYTES;
+use pando_storage::{FileEncryption, Place, Superblock};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -35,6 +36,9 @@ pub struct SuperblockText {
     auto_increment: u64,
     rows_hint: u64,
     file_bytes: u64,
+    /// Number of the key, and salt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    encryption: Option<(u32, [u8; SALT_BYTES])>,
 }
 
 impl From<&Superblock> for SuperblockText {
@@ -49,6 +53,7 @@ impl From<&Superblock> for SuperblockText {
             auto_increment: sb.auto_increment,
             rows_hint: sb.rows_hint,
             file_bytes: sb.file_bytes,
+            encryption: sb.encryption.map(|its| (its.key_id, its.salt)),
         }
     }
 }
@@ -65,6 +70,7 @@ impl From<&SuperblockText> for Superblock {
             auto_increment: text.auto_increment,
             rows_hint: text.rows_hint,
             file_bytes: text.file_bytes,
+            encryption: text.encryption.map(|(key_id, salt)| FileEncryption { key_id, salt }),
         }
     }
 }

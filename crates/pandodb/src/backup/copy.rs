@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_base::{DictId, Metrics, Result, Seqno};
+use pando_base::{DictId, Error, Metrics, Result, Seqno};
 use pando_run::{BlockCache, RunContext, RunMeta};
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::Vfs;
 use pando_storage::{Place, Superblock, TreeFile};
-use pando_tree::{Tree, TreeConfig};
+use pando_tree::{places_without_key, Tree, TreeConfig};
 use pando_wal::{BatchKind, BatchReader, Entry, Wal, WalOptions};
 
 use crate::backup::pin::is_backed_up;
@@ -28,17 +29,21 @@ const INTERNAL_NAME: &[u8] = b"\x01\0\0\0\0\0\0\0\x18\0MySQLXid";
 #[derive(Clone, Debug, Default)]
 pub struct Adopted {
     /// With the commits; for prepared transactions without an end the largest number.
-    runs: HashMap<DictId, Vec<(Seqno, RunMeta)>>,
+    runs: HashMap<DictId, Vec<(Seqno, Vec<Place>)>>,
 }
 
-/// Reads the copied log in this directory.
+/// The extents of runs.
+type Runs = Vec<(DictId, Vec<Place>)>;
+
+/// Reads the copied log in this directory. No keys are needed.
 ///
 /// # Errors
 /// It is damaged.
 pub fn adopted_by_log(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Adopted> {
     let (_, mut replay) = Wal::create_or_open(vfs.clone(), dir, WalOptions::default(), Arc::default())?;
     let mut adopted = Adopted::default();
-    let mut prepared: BTreeMap<Seqno, Vec<(DictId, RunMeta)>> = BTreeMap::new();
+    let mut prepared: BTreeMap<Seqno, Runs> = BTreeMap::new();
+    replay.without_keys();
     replay.for_each(|seqno, batch| {
         match batch.kind() {
             BatchKind::Commit => adopted.add(seqno, runs_of(dir, seqno, batch)?),
@@ -54,28 +59,33 @@ pub fn adopted_by_log(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Adopted> {
     Ok(adopted)
 }
 
-fn runs_of(dir: &Path, seqno: Seqno, batch: BatchReader<'_>) -> Result<Vec<(DictId, RunMeta)>> {
+fn runs_of(dir: &Path, seqno: Seqno, batch: BatchReader<'_>) -> Result<Runs> {
     let mut runs = Vec::new();
+    if let Some(sealed) = batch.sealed() {
+        let (what, expected) = ("clear bytes of an encrypted batch", "extents of runs");
+        let wrong = || Error::corruption(&dir.join("log"), seqno, what, expected, "something else");
+        return sealed.adopted().ok_or_else(wrong);
+    }
     for entry in batch {
         if let Entry::Adopt { dict, run } = entry? {
             let meta = RunMeta::decode(&mut &run[..]).map_err(|error| error.at(&dir.join("log"), seqno))?;
-            runs.push((dict, meta));
+            runs.push((dict, meta.extents));
         }
     }
     Ok(runs)
 }
 
 impl Adopted {
-    fn add(&mut self, seqno: Seqno, runs: Vec<(DictId, RunMeta)>) {
-        for (dict, meta) in runs {
-            self.runs.entry(dict).or_default().push((seqno, meta));
+    fn add(&mut self, seqno: Seqno, runs: Runs) {
+        for (dict, extents) in runs {
+            self.runs.entry(dict).or_default().push((seqno, extents));
         }
     }
 
     /// Where the runs are that a checkpoint up to `durable` does not have.
     fn places(&self, dict: DictId, durable: Seqno) -> impl Iterator<Item = Place> + '_ {
         let runs = self.runs.get(&dict).into_iter().flatten();
-        runs.filter(move |(seqno, _)| *seqno > durable).flat_map(|(_, meta)| meta.extents.iter().copied())
+        runs.filter(move |(seqno, _)| *seqno > durable).flat_map(|(_, extents)| extents.iter().copied())
     }
 }
 
@@ -102,11 +112,16 @@ impl PinnedCopy {
         adopted: &Adopted,
     ) -> Result<PinnedCopy> {
         let file = TreeFile::open_pinned(vfs, path, superblock)?;
-        let metrics = Arc::new(Metrics::default());
-        let cache = BlockCache::new(CACHE_BYTES, metrics.clone());
-        let context = RunContext { file, cache, metrics };
-        let tree = Tree::open(context, superblock, TreeConfig::default(), Arc::new(Nobody))?;
-        let mut places = tree.disk_places();
+        let mut places = match superblock.encryption {
+            // Whoever copies it has no key, and needs none.
+            Some(_) => places_without_key(&file, superblock)?,
+            None => {
+                let metrics = Arc::new(Metrics::default());
+                let cache = BlockCache::new(CACHE_BYTES, metrics.clone());
+                let context = RunContext { file, cache, metrics };
+                Tree::open(context, superblock, TreeConfig::default(), Arc::new(Nobody))?.disk_places()
+            }
+        };
         places.extend(adopted.places(superblock.dict, superblock.durable_seqno));
         places.sort_unstable_by_key(|place| place.offset);
         places.dedup();
@@ -142,6 +157,7 @@ pub struct Restored {
 pub fn prepare_restored(
     base_dir: &Path,
     wanted: impl Fn(&str) -> bool,
+    keys: KeyRing,
     log: LogSink,
 ) -> crate::Result<Restored> {
     let quiet: LogSink = Arc::new(move |level, text: &str| {
@@ -150,7 +166,7 @@ pub fn prepare_restored(
             log(level, text);
         }
     });
-    let db = Db::open(Options { log: quiet, ..Options::new(base_dir) })?;
+    let db = Db::open(Options { keys, log: quiet, ..Options::new(base_dir) })?;
     let mut restored = Restored::default();
     for xid in db.report_prepared(usize::MAX) {
         if xid.starts_with(INTERNAL_NAME) && db.rollback_by_xid(&xid)? {

@@ -55,6 +55,8 @@ pub struct TableSpec {
     pub definition: Definition,
     /// The constraints in which it is the child.
     pub foreign_keys: Vec<ForeignKey>,
+    /// Number of the key that its files are encrypted with; `None`: they are not.
+    pub encryption_key_id: Option<u32>,
 }
 
 /// A secondary index of a new table.
@@ -94,6 +96,9 @@ pub(crate) struct TableDescriptor {
     /// The constraints in which it is the child.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKey>,
+    /// [`TableSpec::encryption_key_id`]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption_key_id: Option<u32>,
 }
 
 /// One dictionary of a table.
@@ -287,6 +292,7 @@ mod tests {
             layouts: None,
             definition: "id".into(),
             foreign_keys: Vec::new(),
+            encryption_key_id: None,
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

@@ -15,6 +15,7 @@ use pando_base::locks::{Mutex, RwLock};
 use pando_base::{limits, DictId, Error, Metrics, Seqno, TxnId};
 use pando_load::{Memory, Stages};
 use pando_run::BlockCache;
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{LockFile, Vfs};
 use pando_tree::TreeConfig;
 use pando_txn::{LockManager, Snapshots};
@@ -63,6 +64,7 @@ pub struct Db {
     /// Dictionaries that recovery could not bring up to date. They are not opened, and the log that
     /// they need is kept, until the table is dropped or found whole at a later start.
     pub(crate) held_log: Mutex<HashMap<DictId, Unrecovered>>,
+    pub(crate) keys: KeyRing,
     pub(crate) tree_config: TreeConfig,
     pub(crate) memtable_bytes: usize,
     pub(crate) ordered_at_once_ops: u64,
@@ -132,6 +134,7 @@ impl Db {
             held_log: Mutex::new(parts.held_log),
             memtable_bytes: options.tree.memtable_bytes,
             ordered_at_once_ops: options.ordered_at_once_ops,
+            keys: options.keys,
             tree_config: options.tree,
             log_kept_bytes_max: options.log_kept_bytes_max,
             files_open_max: options.files_open_max,
@@ -194,6 +197,14 @@ impl Db {
     /// Writes and syncs the log whatever the flush mode (FLUSH LOGS).
     pub fn flush_logs(&self) -> Result<()> {
         Ok(self.wal.sync_all()?)
+    }
+
+    /// Changes whether all that is written to the log is encrypted, not only what belongs to encrypted tables.
+    ///
+    /// # Errors
+    /// There is no key for it; nothing has changed then.
+    pub fn set_encrypt_log(&self, all: bool) -> Result<()> {
+        Ok(self.wal.encrypt_all(all)?)
     }
 
     /// Checkpoints every dictionary that has something to write.

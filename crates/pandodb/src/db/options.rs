@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::limits;
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::open_files_max;
 use pando_tree::TreeConfig;
 use pando_txn::LockWatch;
@@ -62,6 +63,11 @@ pub struct Options {
     /// Writes of a prepared transaction up to which its records are inserted when its commit is ordered
     /// (`Txn::commit_ordered`), not later. 0: never (tests of what is in between).
     pub ordered_at_once_ops: u64,
+    /// Keys of encrypted tables, and of the log.
+    pub keys: KeyRing,
+    /// Encrypt all that is written to the log, not only what belongs to encrypted tables. Needs key
+    /// [`pando_wal::LOG_KEY_ID`].
+    pub encrypt_log: bool,
     /// Shape of the trees.
     pub tree: TreeConfig,
     /// Who is told which transaction waits for which, and asked for the victims of deadlocks.
@@ -93,6 +99,8 @@ impl Options {
             files_open_max: files_open_max(),
             descriptors_max: descriptors_max(),
             ordered_at_once_ops: limits::ORDERED_AT_ONCE_OPS,
+            keys: KeyRing::empty(),
+            encrypt_log: false,
             tree: TreeConfig::default(),
             lock_watch: None,
             log: Arc::new(|_, _| {}),

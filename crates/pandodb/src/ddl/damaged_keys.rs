@@ -27,6 +27,7 @@ use crate::catalog::descriptor::{table_dir, DictDescriptor, TableDescriptor, CAT
 use crate::catalog::Change;
 use crate::db::options::LogLevel;
 use crate::db::{Db, Unrecovered};
+use crate::ddl::encryption::check_encryption;
 use crate::runtime::failure::Failure;
 use crate::table::Dict;
 
@@ -47,7 +48,11 @@ impl Db {
             None => {
                 let path = table_dir(&self.base_dir, &table.path).join(&dictionary.file);
                 let config = dictionary.tree_config(&self.tree_config, table.compression());
-                let open = || self.open_dict(&path, id, config);
+                let open = || -> Result<Dict> {
+                    let dict = self.open_dict(&path, id, config)?;
+                    check_encryption(&dict.file, table.encryption_key_id)?;
+                    Ok(dict)
+                };
                 let is_lost = |error: &Error| position > 0 && error.is_damage();
                 // It may be the reading that was bad: ask twice.
                 match open().or_else(|error| if is_lost(&error) { open() } else { Err(error) }) {

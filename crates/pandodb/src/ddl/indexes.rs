@@ -28,7 +28,6 @@ use std::sync::Arc;
 
 use pando_base::{DictId, Error as EngineError, Kind, Seqno};
 use pando_run::Run;
-use pando_storage::TreeFile;
 use pando_tree::Tree;
 
 use crate::catalog::descriptor::{
@@ -279,7 +278,7 @@ impl Db {
         let mut made = Vec::new();
         for descriptor in places {
             let id = DictId(descriptor.id);
-            let file = match TreeFile::create(&self.vfs, &dir.join(&descriptor.file), id) {
+            let file = match self.create_file(&dir.join(&descriptor.file), id, table.encryption_key_id) {
                 Ok(file) => file,
                 Err(error) => {
                     self.forget_dicts(&made);

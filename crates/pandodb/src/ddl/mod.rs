@@ -4,6 +4,7 @@ pub(crate) mod alter;
 pub(crate) mod change_catalog;
 pub(crate) mod damaged_keys;
 pub(crate) mod definitions;
+pub(crate) mod encryption;
 pub(crate) mod foreign_keys;
 pub(crate) mod gone;
 pub(crate) mod index_base;

@@ -63,6 +63,7 @@ impl Db {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
         self.check_names(&descriptor)?;
+        self.check_keys(&descriptor)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
         let seqno = self.change_catalog(Change { intend: vec![(id, intent)], ..Change::default() })?;
@@ -115,6 +116,7 @@ impl Db {
             layouts: spec.columns.clone().map(Layouts::new),
             definition: spec.definition.clone(),
             foreign_keys: spec.foreign_keys.iter().cloned().map(normalized).collect(),
+            encryption_key_id: spec.encryption_key_id,
         })
     }
 
@@ -150,7 +152,7 @@ impl Db {
         create_dir(&*self.vfs, &dir)?;
         for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
             let id = DictId(dictionary.id);
-            let file = TreeFile::create(&self.vfs, &dir.join(&dictionary.file), id)?;
+            let file = self.create_file(&dir.join(&dictionary.file), id, descriptor.encryption_key_id)?;
             let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
             let tree = Tree::create(self.run_context(&file), config, self.horizon.clone());
             let counter = if position == 0 { spec.auto_increment } else { 0 };
@@ -460,7 +462,8 @@ impl Db {
         if let Some(held) = self.held_log.lock().get(&id) {
             return Err(held.error.clone());
         }
-        let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
+        let (file, superblock) = TreeFile::open_with(&self.vfs, path, id, &self.keys)?;
+        file.check_key()?;
         check_durable(path, superblock.durable_seqno, self.wal.last_seqno())?;
         let tree = Tree::open(self.run_context(&file), &superblock, config, self.horizon.clone())?;
         let is_doubled = file.is_doubled();

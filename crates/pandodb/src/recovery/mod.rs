@@ -37,6 +37,7 @@ use crate::catalog::{Catalog, Content};
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PrivateRuns, Unresolved};
 use crate::db::{Db, Parts, Unrecovered};
+use crate::ddl::encryption::check_encryption;
 use crate::runtime::files::{check_durable, sync_parent};
 use crate::runtime::horizon::EngineHorizon;
 use crate::table::Dict;
@@ -52,6 +53,7 @@ struct Known {
     path: PathBuf,
     config: TreeConfig,
     is_index: bool,
+    encryption_key_id: Option<u32>,
 }
 
 struct Recovery<'a> {
@@ -93,7 +95,8 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     sync_parent(&*vfs, &options.engine_dir)?;
     let lock = vfs.lock(&options.engine_dir.join("lock"))?;
     let started = vfs.now_micros();
-    let wal_options = WalOptions { file_bytes: options.log_file_bytes, ..WalOptions::default() };
+    let keys = options.keys.clone();
+    let wal_options = WalOptions { file_bytes: options.log_file_bytes, keys, ..WalOptions::default() };
     let (wal, mut replay) = Wal::create_or_open(log_vfs, &options.engine_dir, wal_options, metrics.clone())?;
     let mut recovery = Recovery {
         options,
@@ -119,6 +122,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     recovery.know_tables(&content);
     recovery.replay_tables(&mut replay, &wal, &named, last_seqno)?;
     recovery.check_durable(last_seqno)?;
+    wal.encrypt_all(options.encrypt_log)?;
     wal.start(last_seqno + 1)?;
     let snapshots = Snapshots::new(last_seqno);
     recovery.horizon.open_for(snapshots.clone());
@@ -217,7 +221,7 @@ impl Recovery<'_> {
     }
 
     fn open_dict(&self, id: DictId, path: &Path, config: TreeConfig) -> Result<Opened> {
-        let (file, superblock) = TreeFile::open(&self.vfs, path, id)?;
+        let (file, superblock) = TreeFile::open_with(&self.vfs, path, id, &self.options.keys)?;
         let context =
             RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
         // What the checkpoint has is in its nodes.
@@ -378,7 +382,8 @@ impl Recovery<'_> {
                     continue;
                 }
                 let config = dictionary.tree_config(&self.options.tree, table.compression());
-                let known = Known { path: dir.join(&dictionary.file), config, is_index: position > 0 };
+                let (path, is_index) = (dir.join(&dictionary.file), position > 0);
+                let known = Known { path, config, is_index, encryption_key_id: table.encryption_key_id };
                 self.known.insert(DictId(dictionary.id), known);
             }
         }
@@ -566,7 +571,12 @@ impl Recovery<'_> {
             return false;
         }
         let Some(known) = self.known.get(&id) else { return false };
-        let open = || self.open_dict(id, &known.path, known.config);
+        let open = || -> Result<Opened> {
+            let opened = self.open_dict(id, &known.path, known.config)?;
+            opened.dict.file.check_key()?;
+            check_encryption(&opened.dict.file, known.encryption_key_id)?;
+            Ok(opened)
+        };
         // A key is given up for damage: it may be the reading that was bad.
         match open().or_else(|error| if known.is_index && error.is_damage() { open() } else { Err(error) }) {
             Ok(opened) => {

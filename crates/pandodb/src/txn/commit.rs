@@ -50,7 +50,8 @@ impl Db {
     ) -> Result<Published> {
         debug_assert!(dicts.windows(2).all(|pair| pair[0].id < pair[1].id));
         self.pay_for_debt(dicts, unpaid_bytes)?;
-        let batch = encode(writes);
+        let mut batch = BatchBuilder::new();
+        encode_into(writes, dicts, &mut batch);
         let published = {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
             let appended = self.wal.append(&batch)?;
@@ -218,20 +219,17 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
     }
 }
 
-fn encode(writes: &State) -> BatchBuilder {
-    let mut batch = BatchBuilder::new();
-    encode_into(writes, &mut batch);
-    batch
-}
-
 /// Adds the entries of a transaction to a batch: the runs to adopt, oldest first, then the records in
-/// memory.
-pub(crate) fn encode_into(writes: &State, batch: &mut BatchBuilder) {
+/// memory. `dicts` are the dictionaries that they are of: what is encrypted in one is so in the log.
+pub(crate) fn encode_into(writes: &State, dicts: &[Arc<Dict>], batch: &mut BatchBuilder) {
+    if dicts.iter().any(|dict| dict.file.key_id().is_some()) {
+        batch.keep_secret();
+    }
     let mut meta = Vec::new();
     for (dict, run) in writes.levels.iter().flat_map(|level| level.runs()) {
         meta.clear();
         run.meta().encode(&mut meta);
-        batch.adopt(dict.id, &meta);
+        batch.adopt(dict.id, &meta, &run.meta().extents);
     }
     writes.set.for_each_final(|dict, key, kind, value| {
         debug_assert!(kind == Kind::Put || value.is_empty());

@@ -340,7 +340,7 @@ impl Db {
         self.pay_for_debt(dicts, unpaid_bytes)?;
         let mut batch = BatchBuilder::new();
         batch.prepare(xid);
-        encode_into(writes, &mut batch);
+        encode_into(writes, dicts, &mut batch);
         let appended = self.wal.append_prepare(&batch)?;
         // Before it is visible: see "What the log keeps".
         self.prepared.unresolved.lock().insert(appended.seqno);

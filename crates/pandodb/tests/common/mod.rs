@@ -1,14 +1,18 @@
 //! What the engine's tests share: a database on a simulated disk, driven by hand.
+//!
+//! With the environment's `PANDO_TEST_ENCRYPTED=1` the tables that [`spec`] describes are encrypted, and all of the log: whatever a
+//! test says has to hold then, too (but for what it says of sizes and of bytes on the disk).
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod slow;
+pub mod watched;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use pandodb::{
-    Compression, Db, FlushMode, LockWait, LogLevel, Options, ReadMode, SimVfs, Table, TableSpec, TreeConfig,
-    Txn, Vfs,
+    Compression, Db, FlushMode, KeyList, KeyRing, LockWait, LogLevel, Options, ReadMode, SecretKey, SimVfs,
+    Table, TableSpec, TreeConfig, Txn, Vfs,
 };
 
 /// Lines the engine logged.
@@ -32,10 +36,22 @@ pub fn options(lines: &Lines) -> Options {
     options.checkpoint_period_s = 1_000_000;
     options.flush_mode = FlushMode::Commit;
     options.ordered_at_once_ops = 0;
+    options.keys = keys();
+    options.encrypt_log = is_encrypted();
     options.tree = tree;
     let sink = lines.clone();
     options.log = Arc::new(move |level, text| sink.lock().unwrap().push((level, text.to_owned())));
     options
+}
+
+fn is_encrypted() -> bool {
+    std::env::var_os("PANDO_TEST_ENCRYPTED").is_some()
+}
+
+/// Key 1 of the log and key 7 of tables, each in one version.
+pub fn keys() -> KeyRing {
+    let key = |byte| SecretKey::new(vec![byte; 32]);
+    KeyRing::new(Arc::new(KeyList::new().with(1, 1, key(1)).with(7, 1, key(7))))
 }
 
 /// An empty simulated disk with the server's directories.
@@ -66,6 +82,7 @@ pub fn spec(path: &str) -> TableSpec {
         compression: Compression::Lz4,
         temporary: false,
         auto_increment: 0,
+        encryption_key_id: is_encrypted().then_some(7),
         ..TableSpec::default()
     }
 }

@@ -38,7 +38,7 @@ pub fn dir() -> PathBuf {
 
 /// Small files, so that every test crosses their boundaries.
 pub fn small() -> WalOptions {
-    WalOptions { file_bytes: 16 << 10, buffer_bytes: 8 << 10 }
+    WalOptions { file_bytes: 16 << 10, buffer_bytes: 8 << 10, ..WalOptions::default() }
 }
 
 pub fn open_with(vfs: Arc<dyn Vfs>, dir: &Path, options: WalOptions) -> Result<(Wal, Replay, Arc<Metrics>)> {
