@@ -81,7 +81,7 @@ impl Dict {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Dict::Strings(strings) => strings.len(),
             Dict::Vector(vector) => match vector.values() {

@@ -166,7 +166,12 @@ static bool is_converted_for_key(Item *first, Item *second)
 {
   const auto is_in_key= [](Item *item) {
     item= item->real_item();
-    return item->type() == Item::FIELD_ITEM && !static_cast<Item_field *>(item)->field->part_of_key.is_clear_all();
+    if (item->type() != Item::FIELD_ITEM)
+      return false;
+    const Field *field= static_cast<Item_field *>(item)->field;
+    /* The server makes keys for derived tables. */
+    const TABLE_LIST *list= field->table->pos_in_table_list;
+    return !field->part_of_key.is_clear_all() || (list && list->is_view_or_derived());
   };
   return (first->result_type() == INT_RESULT && second->result_type() == DECIMAL_RESULT && is_in_key(first)) ||
          (first->result_type() == DECIMAL_RESULT && second->result_type() == INT_RESULT && is_in_key(second));
