@@ -266,9 +266,11 @@ fn a_left_join_keeps_rows_without_a_partner_whatever_its_condition_says() {
 
 #[test]
 fn exists_and_in_are_semi_joins_and_null_is_neither_in_nor_not_in() {
+    let mut opened = 0;
     for (outer_table, inner_table) in [(0, 1), (1, 0), (0, 2), (2, 0)] {
         let world = seeded(6);
         let (of_outer, of_inner) = (&world.rows[outer_table as usize], &world.rows[inner_table as usize]);
+        let not = |expr| Expr::Not(Box::new(expr));
         let tied = Block {
             from: vec![from(&world, inner_table)],
             filter: Some(Expr::And(vec![
@@ -283,6 +285,11 @@ fn exists_and_in_are_semi_joins_and_null_is_neither_in_nor_not_in() {
             outputs: vec![(2000, number(inner_table))],
             ..Block::default()
         };
+        let known = not(Expr::IsNull(Box::new(number(inner_table))));
+        let sure = Block {
+            filter: Some(Expr::And(vec![compare(Comparison::Greater, id(inner_table), constant(20)), known])),
+            ..plain.clone()
+        };
         let exists =
             |a: &Row| of_inner.iter().any(|b| a.number.is_some() && a.number == b.number && a.id != b.id);
         let inner: Vec<_> = of_inner.iter().filter(|b| b.id > 20).map(|b| b.number).collect();
@@ -292,21 +299,31 @@ fn exists_and_in_are_semi_joins_and_null_is_neither_in_nor_not_in() {
             _ if inner.contains(&None) => None,
             _ => Some(false),
         };
-        let not = |expr| Expr::Not(Box::new(expr));
+        let is_in_sure = |a: &Row| a.number.map(|number| inner.contains(&Some(number)));
         let of_query = |block: &Block| Expr::InQuery(vec![number(outer_table)], Box::new(block.clone()));
         let cases: Vec<(Expr, Vec<&Row>)> = vec![
             (Expr::Exists(Box::new(tied.clone())), of_outer.iter().filter(|a| exists(a)).collect()),
             (not(Expr::Exists(Box::new(tied))), of_outer.iter().filter(|a| !exists(a)).collect()),
             (of_query(&plain), of_outer.iter().filter(|a| is_in(a) == Some(true)).collect()),
-            (not(of_query(&plain)), of_outer.iter().filter(|a| is_in(a) == Some(false)).collect()),
+            (not(of_query(&sure)), of_outer.iter().filter(|a| is_in_sure(a) == Some(false)).collect()),
         ];
+        let asked = |condition: Expr| Block {
+            from: vec![from(&world, outer_table)],
+            filter: Some(condition),
+            outputs: outputs(vec![id(outer_table)]),
+            ..Block::default()
+        };
+        // Where a NULL leaves a row open, NOT IN is the server's.
+        let is_open = of_outer.iter().any(|a| is_in(a).is_none());
+        opened += usize::from(is_open);
+        let open = outcome(&world, &asked(not(of_query(&plain))), LIMITS);
+        assert_eq!(matches!(open, Outcome::GivenBack(_)), is_open, "{outer_table} {inner_table}");
         for (at, (condition, expected)) in cases.into_iter().enumerate() {
-            let block = Block {
-                from: vec![from(&world, outer_table)],
-                filter: Some(condition),
-                outputs: outputs(vec![id(outer_table)]),
-                ..Block::default()
+            let condition = match at {
+                3 => Expr::And(vec![not(Expr::IsNull(Box::new(number(outer_table)))), condition]),
+                _ => condition,
             };
+            let block = asked(condition);
             let expected = expected.iter().map(|a| a.id.to_string()).collect();
             assert_eq!(
                 sorted(ask(&world, &block)),
@@ -315,6 +332,7 @@ fn exists_and_in_are_semi_joins_and_null_is_neither_in_nor_not_in() {
             );
         }
     }
+    assert!(opened > 0, "no row was open");
 }
 
 #[test]

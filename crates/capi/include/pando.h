@@ -1003,6 +1003,10 @@ typedef struct PandoDefinition {
    */
   struct PandoBytes shape;
   /**
+   * A text that differs wherever other rows belong into the partition; empty: it is none, or that is not known.
+   */
+  struct PandoBytes partition;
+  /**
    * The server's file; empty where there is none for this very table.
    */
   struct PandoBytes image;

@@ -16,6 +16,8 @@ pub struct PandoDefinition {
     pub id: PandoBytes,
     /// A text that differs wherever columns or keys differ.
     pub shape: PandoBytes,
+    /// A text that differs wherever other rows belong into the partition; empty: it is none, or that is not known.
+    pub partition: PandoBytes,
     /// The server's file; empty where there is none for this very table.
     pub image: PandoBytes,
 }
@@ -25,7 +27,10 @@ impl PandoDefinition {
     /// What it points to is valid for the call.
     pub(crate) unsafe fn to_definition(self) -> Definition {
         // SAFETY: the caller vouches for it.
-        unsafe { Definition::new(self.id.to_text(), self.shape.as_slice(), self.image.as_slice()) }
+        unsafe {
+            Definition::new(self.id.to_text(), self.shape.as_slice(), self.image.as_slice())
+                .with_partition(self.partition.as_slice())
+        }
     }
 }
 

@@ -68,7 +68,12 @@ impl World {
             auto_increment: 0,
             columns: null(),
             column_count: 0,
-            definition: PandoDefinition { id: bytes(""), shape: bytes(""), image: bytes("") },
+            definition: PandoDefinition {
+                id: bytes(""),
+                shape: bytes(""),
+                partition: bytes(""),
+                image: bytes(""),
+            },
             foreign_keys: null(),
             foreign_key_count: 0,
             encrypted: 0,

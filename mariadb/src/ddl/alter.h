@@ -15,7 +15,7 @@ class Alter_context final : public inplace_alter_handler_ctx
 {
 public:
   Alter_context(const char *path, TABLE *altered, const LEX_CUSTRING &definition)
-    : m_path(path), m_definition(altered, definition)
+    : m_path(path), m_definition(path, altered, definition)
   {
     m_definition.read_image(altered->s);
   }

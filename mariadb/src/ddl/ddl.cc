@@ -70,7 +70,7 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   const Foreign_key_views foreign_key_views(foreign_keys);
   spec.foreign_keys= foreign_key_views.data();
   spec.foreign_key_count= foreign_key_views.size();
-  Definition definition(form, share->tabledef_version);
+  Definition definition(name, form, share->tabledef_version);
   const bool writes_file= !info->tmp_table() && has_own_file(share);
   if (writes_file)
     definition.read_image(share);

@@ -1,6 +1,7 @@
 #include "definition.h"
 #include "plugin.h"
 #include "index_layout.h"
+#include "partition_rows.h"
 #include "datadict.h"
 #include "unireg.h"
 #include <string>
@@ -58,8 +59,10 @@ void Definition::describe_key(const TABLE *table, const KEY &key)
   }
 }
 
-Definition::Definition(const TABLE *table, const LEX_CUSTRING &id)
+Definition::Definition(const char *path, const TABLE *table, const LEX_CUSTRING &id)
 {
+  if (!has_own_file(table->s))
+    describe_partition(path, table, &m_partition);
   m_id_size= 2 * MY_MIN(id.length, size_t(MY_UUID_SIZE));
   octet2hex(m_id, reinterpret_cast<const char *>(id.str), uint(m_id_size / 2));
   for (Field **place= table->field; *place; place++)
@@ -144,7 +147,8 @@ void Definition::read_image(TABLE_SHARE *share)
 
 PandoDefinition Definition::view() const
 {
-  return PandoDefinition{{reinterpret_cast<const uint8_t *>(m_id), m_id_size}, m_shape.view(), m_image.view()};
+  return PandoDefinition{{reinterpret_cast<const uint8_t *>(m_id), m_id_size}, m_shape.view(), m_partition.view(),
+                         m_image.view()};
 }
 
 bool has_own_file(const TABLE_SHARE *share)
@@ -183,7 +187,7 @@ int check_definition(const char *path, TABLE *table)
   TABLE_SHARE *share= table->s;
   if (share->tmp_table != NO_TMP_TABLE)
     return 0;
-  Definition definition(table, share->tabledef_version);
+  Definition definition(path, table, share->tabledef_version);
   const PandoDefinition given= definition.view();
   PandoDefinitionState state= PANDO_DEFINITION_STATE_CURRENT;
   const PandoStatus status= pando_definition_compare(db, text(path), &given, has_own_file(share), &state);
@@ -211,8 +215,8 @@ int check_definition(const char *path, TABLE *table)
   case PANDO_DEFINITION_STATE_INCOMPATIBLE:
     break;
   }
-  sql_print_error("PANDO: table %s: columns or keys in the server's .frm are not those of the table in the engine, as "
-                  "after a restore of an old .frm; put the right .frm in place and FLUSH TABLES", path);
+  sql_print_error("PANDO: table %s: columns, keys or partitions in the server's .frm are not those of the table in the "
+                  "engine, as after a restore of an old .frm; put the right .frm in place and FLUSH TABLES", path);
   return HA_ERR_INCOMPATIBLE_DEFINITION;
 }
 

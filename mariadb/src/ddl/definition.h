@@ -12,7 +12,8 @@ namespace pando {
 class Definition
 {
 public:
-  Definition(const TABLE *table, const LEX_CUSTRING &id);
+  /* `path` is the engine's: of the table, or of one partition. */
+  Definition(const char *path, const TABLE *table, const LEX_CUSTRING &id);
   /* The server's file, unless it is of another definition. */
   void set_image(const uchar *image, size_t size);
   /* The same, from the file. */
@@ -27,7 +28,7 @@ private:
 
   char m_id[2 * MY_UUID_SIZE + 1];
   size_t m_id_size;
-  Bytes m_shape, m_image;
+  Bytes m_shape, m_partition, m_image;
 };
 
 /* Whether there is a file for this very table: partitions share one. Not to be asked of temporary tables. (The server calls

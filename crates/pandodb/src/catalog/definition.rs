@@ -7,6 +7,8 @@
 //! * the *id* that the server gave the definition,
 //! * a *fingerprint* of its columns and keys, for tables whose id may change without the engine being told (partitioned
 //!   ones), or which change places (EXCHANGE PARTITION),
+//! * of a partition another fingerprint, of what decides which rows are in it and what they answer: the function, the values, and the
+//!   expressions of generated columns. By another one than its own, pruning passes over rows,
 //! * the *image* of the server's file, from which a lost or old one is written anew. Partitions have none: the file
 //!   is that of all of them.
 //!
@@ -35,6 +37,9 @@ pub struct Definition {
     /// Of columns and keys; empty in tables made before it was recorded.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     fingerprint: String,
+    /// Of what a partition holds; empty: not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) partition: String,
     /// The server's file: zstd, base64. Empty: there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) image: String,
@@ -56,17 +61,19 @@ pub enum DefinitionState {
 impl Definition {
     /// `shape` is a text that differs wherever columns or keys differ; `image` may be empty.
     pub fn new(id: String, shape: &[u8], image: &[u8]) -> Definition {
-        let fingerprint = if shape.is_empty() {
-            String::new()
-        } else {
-            format!("{FINGERPRINT_VERSION}:{:032x}", xxhash_rust::xxh3::xxh3_128(shape))
-        };
-        let mut definition = Definition { id, fingerprint, image: String::new() };
+        let fingerprint = fingerprint_of(shape);
+        let mut definition = Definition { id, fingerprint, ..Definition::default() };
         // What cannot be compressed is not recorded: then the definition is compared, but not restored.
         if let (false, Ok(small)) = (image.is_empty(), zstd::bulk::compress(image, IMAGE_COMPRESSION_LEVEL)) {
             definition.image = STANDARD.encode(small);
         }
         definition
+    }
+
+    /// Adds what decides which rows a partition holds, as a text; empty: not known, or no partition.
+    pub fn with_partition(mut self, text: &[u8]) -> Definition {
+        self.partition = fingerprint_of(text);
+        self
     }
 
     /// The server's id.
@@ -93,6 +100,12 @@ impl Definition {
     /// See [`Db::compare_definition`](crate::Db::compare_definition).
     pub(crate) fn compare(&self, given: &Definition, may_have_image: bool) -> DefinitionState {
         let lacks_image = may_have_image && self.image.is_empty();
+        let is_other_partition =
+            !self.partition.is_empty() && !given.partition.is_empty() && self.partition != given.partition;
+        if !may_have_image && is_other_partition {
+            // Whatever the ids: those that REORGANIZE PARTITION makes are told the id from before it.
+            return DefinitionState::Incompatible;
+        }
         if !self.id.is_empty() && self.id == given.id {
             return if self.fingerprint.is_empty() || lacks_image {
                 DefinitionState::Unrecorded
@@ -108,10 +121,17 @@ impl Definition {
             return DefinitionState::Outdated;
         }
         match (self.fingerprint == given.fingerprint, may_have_image) {
+            (false, _) => DefinitionState::Incompatible,
             (true, true) => DefinitionState::Unrecorded,
             (true, false) => DefinitionState::Current,
-            (false, _) => DefinitionState::Incompatible,
         }
+    }
+}
+
+fn fingerprint_of(text: &[u8]) -> String {
+    match text.is_empty() {
+        true => String::new(),
+        false => format!("{FINGERPRINT_VERSION}:{:032x}", xxhash_rust::xxh3::xxh3_128(text)),
     }
 }
 
@@ -120,6 +140,13 @@ impl From<&str> for Definition {
     fn from(id: &str) -> Definition {
         Definition { id: id.to_owned(), ..Definition::default() }
     }
+}
+
+/// The partition that a path names: what follows the table's name, without the mark of one that an ALTER TABLE is making.
+pub(crate) fn partition_of(path: &str) -> Option<&str> {
+    let at = path.find("#P#").or_else(|| path.find("#p#"))?;
+    let name = &path[at..];
+    Some(name.strip_suffix("#TMP#").or_else(|| name.strip_suffix("#tmp#")).unwrap_or(name))
 }
 
 /// Whether the server names a partition so.
@@ -152,6 +179,8 @@ mod tests {
         let table = definition("1", "a", "file");
         let partition = definition("1", "a", "");
         let old = Definition::from("1");
+        let range = |id: &str, text: &str| definition(id, "a", "").with_partition(text.as_bytes());
+        let placed = range("1", "below 10");
         for (recorded, given, may_have_image, state) in [
             (&table, definition("1", "a", ""), true, Current),
             // The way in which fingerprints are made may change.
@@ -164,6 +193,14 @@ mod tests {
             (&partition, definition("1", "a", ""), false, Current),
             (&partition, definition("2", "a", ""), false, Current),
             (&partition, definition("2", "b", ""), false, Incompatible),
+            (&placed, range("2", "below 10"), false, Current),
+            (&placed, range("2", "below 20"), false, Incompatible),
+            (&placed, range("1", "below 20"), false, Incompatible),
+            (&placed, definition("1", "a", ""), false, Current),
+            // It was exchanged.
+            (&placed, definition("2", "a", ""), true, Unrecorded),
+            (&placed, definition("2", "a", ""), false, Current),
+            (&partition, range("2", "below 10"), false, Current),
             (&old, definition("1", "a", ""), true, Unrecorded),
             (&old, definition("1", "a", ""), false, Unrecorded),
             (&old, definition("2", "a", ""), true, Current),

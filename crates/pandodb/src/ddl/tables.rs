@@ -35,7 +35,7 @@ use pando_storage::vfs::{DirEntry, OpenMode, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 
-use crate::catalog::definition::is_partition;
+use crate::catalog::definition::{is_partition, partition_of};
 use crate::catalog::descriptor::{
     compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
@@ -273,6 +273,10 @@ impl Db {
         if is_partition(&from) != is_partition(&to) {
             // EXCHANGE PARTITION and the like: the image is that of the table it comes from.
             new.definition.forget_image();
+        }
+        if partition_of(&from) != partition_of(&to) {
+            // Other rows belong there, and which is not known here.
+            new.definition.partition.clear();
         }
         let children = self.follow_name(&mut new, &from, name);
         self.check_names(&new)?;

@@ -1,0 +1,173 @@
+#include "partition_rows.h"
+#include "partition_info.h"
+#include "sql_partition.h"
+
+/* Only what the engine learns of is described. ADD, DROP and REORGANIZE PARTITION make some partitions anew, and leave the
+   others without a word: so there is nothing here that such a change alters for a partition that it leaves. The lower bound of a
+   range is such a thing, and the number of partitions of a LINEAR hash. */
+namespace pando {
+
+namespace {
+
+class Text
+{
+public:
+  explicit Text(Bytes *to) : m_to(to) {}
+
+  void number(uint64_t value) { m_to->append(&value, sizeof(value)); }
+  void text(const char *from, size_t size)
+  {
+    number(size);
+    m_to->append(from, size);
+  }
+  void expression(Item *item)
+  {
+    StringBuffer<256> printed(&my_charset_utf8mb3_general_ci);
+    item->print_for_table_def(&printed);
+    text(printed.ptr(), printed.length());
+  }
+  void names(List<const char> &list)
+  {
+    List_iterator_fast<const char> name(list);
+    number(list.elements);
+    while (const char *one= name++)
+      text(one, strlen(one));
+  }
+
+private:
+  Bytes *m_to;
+};
+
+} // namespace
+
+/* Whether the partition's part of the path begins with this name. */
+static bool is_named(const char *rest, const char *name)
+{
+  char file_name[FN_REFLEN + 1];
+  const size_t size= tablename_to_filename(name, file_name, sizeof(file_name) - 1);
+  if (strncasecmp(rest, file_name, size))
+    return false;
+  rest+= size;
+  return !*rest || !strncasecmp(rest, "#SP#", 4) || !strncasecmp(rest, "#TMP#", 5);
+}
+
+static partition_element *find_partition(const char *path, partition_info *info)
+{
+  static const char MARK[]= "#P#";
+  const char *name= strstr(path, MARK);
+  if (!name && !(name= strstr(path, "#p#")))
+    return nullptr;
+  List_iterator_fast<partition_element> partition(info->partitions);
+  while (partition_element *one= partition++)
+    if (is_named(name + sizeof(MARK) - 1, one->partition_name))
+      return one;
+  return nullptr;
+}
+
+/* Of COLUMNS: the values of one tuple. False: they are not known yet. */
+static bool describe_columns(Text *to, const partition_info *info, const part_column_list_val *values)
+{
+  for (uint i= 0; i < info->num_columns; i++)
+  {
+    const part_column_list_val &value= values[i];
+    to->number(value.max_value);
+    to->number(value.null_value);
+    if (value.max_value || value.null_value)
+      continue;
+    if (value.fixed != 2 || !value.column_value || !info->part_field_array || !info->part_field_array[i])
+      return false;
+    const Field *field= info->part_field_array[i];
+    if (field->flags & BLOB_FLAG)
+      return false;
+    to->text(static_cast<const char *>(value.column_value), field->pack_length_in_rec());
+  }
+  return true;
+}
+
+static bool describe_list(Text *to, const partition_info *info, partition_element *partition)
+{
+  List_iterator_fast<part_elem_value> values(partition->list_val_list);
+  to->number(partition->has_null_value);
+  to->number(partition->list_val_list.elements);
+  while (const part_elem_value *value= values++)
+  {
+    if (info->column_list)
+    {
+      if (!describe_columns(to, info, value->col_val_array))
+        return false;
+      continue;
+    }
+    to->number(uint64_t(value->value));
+    to->number(value->unsigned_flag);
+  }
+  return true;
+}
+
+static bool describe_values(Text *to, partition_info *info, partition_element *partition)
+{
+  switch (info->part_type)
+  {
+  case RANGE_PARTITION:
+    if (info->column_list)
+      return partition->list_val_list.elements == 1 &&
+             describe_columns(to, info, partition->list_val_list.head()->col_val_array);
+    to->number(partition->max_value);
+    to->number(partition->max_value ? 0 : uint64_t(partition->range_value));
+    return true;
+  case LIST_PARTITION:
+    to->number(partition->max_value);
+    return describe_list(to, info, partition);
+  case HASH_PARTITION:
+    if (!info->linear_hash_ind)
+      to->number(info->num_parts);
+    return true;
+  default:
+    /* Of system versioning: the server moves the bounds. */
+    return false;
+  }
+}
+
+/* Who has the row: the function and its columns. */
+static void describe_function(Text *to, partition_info *info)
+{
+  to->number(info->part_type);
+  to->number(info->linear_hash_ind);
+  to->number(info->column_list);
+  /* The other two are one: the server fills in the default on the way. */
+  to->number(info->key_algorithm == partition_info::KEY_ALGORITHM_51);
+  to->number(info->list_of_part_fields);
+  to->names(info->part_field_list);
+  if (info->part_expr && !info->list_of_part_fields)
+    to->expression(info->part_expr);
+  if (!info->is_sub_partitioned())
+    return;
+  to->number(info->subpart_type);
+  to->number(info->num_subparts);
+  to->names(info->subpart_field_list);
+  if (info->subpart_expr && !info->list_of_subpart_fields)
+    to->expression(info->subpart_expr);
+}
+
+void describe_partition(const char *path, const TABLE *table, Bytes *to)
+{
+  to->clear();
+  partition_info *info= table->part_info;
+  partition_element *partition= info ? find_partition(path, info) : nullptr;
+  if (!partition)
+    return;
+  Text text(to);
+  describe_function(&text, info);
+  if (!describe_values(&text, info, partition))
+  {
+    to->clear();
+    return;
+  }
+  for (Field **field= table->field; *field; field++)
+    if ((*field)->vcol_info && (*field)->vcol_info->expr)
+    {
+      text.number((*field)->field_index);
+      text.expression((*field)->vcol_info->expr);
+    }
+}
+
+} // namespace pando
