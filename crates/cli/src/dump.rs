@@ -135,11 +135,9 @@ fn compression_of(tokudb: &str) -> Option<&'static str> {
 }
 
 /// Options of other engines that would be refused, and what is lost with them.
-const DROPPED_OPTIONS: [(&str, &str); 5] = [
+const DROPPED_OPTIONS: [(&str, &str); 3] = [
     ("page_compressed", "compresses all tables anyway"),
     ("page_compression_level", "compresses all tables anyway"),
-    ("encrypted", "does not encrypt"),
-    ("encryption_key_id", "does not encrypt"),
     ("tokudb_read_free_rpl", "has no such option"),
 ];
 
@@ -469,7 +467,7 @@ CREATE TABLE `t` (
   `c` text,
   PRIMARY KEY (`id`),
   CONSTRAINT `f` FOREIGN KEY (`id`) REFERENCES `p` (`id`)
-) ENGINE=PANDO DEFAULT CHARSET=utf8mb4;
+) ENGINE=PANDO DEFAULT CHARSET=utf8mb4 `ENCRYPTED`=YES;
 CREATE TABLE `k` (
   `c` text,
   FULLTEXT KEY `ft` (`c`)
@@ -488,7 +486,6 @@ CREATE VIEW `v` AS SELECT 1;
             report.notes,
             [
                 "table `t`: the FULLTEXT key `ft` is left out",
-                "table `t`: the option encrypted=yes is left out: PANDO does not encrypt",
                 "table `t`: the option page_compressed=1 is left out: PANDO compresses all tables anyway",
             ]
         );
