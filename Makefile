@@ -7,11 +7,11 @@ BENCH ?= iibench --rows 200000
 BENCH_DIR ?= build/bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build test quick conformance sim sim-bugs demo docs cluster bench server stop-server packages packages-test image image-test clean distclean
+.PHONY: help setup build test quick conformance sim sim-bugs demo docs cluster bench bench-suites server stop-server packages packages-test image image-test clean distclean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | \
-	  awk -F'\t' '{ printf "make %-12s %s\n", $$1, $$2 }'
+	  awk -F'\t' '{ printf "make %-13s %s\n", $$1, $$2 }'
 
 setup: ## install what is needed: MariaDB with headers and source, Rust, compiler
 	@scripts/setup.sh
@@ -55,6 +55,14 @@ bench: build ## a small benchmark beside InnoDB, with a page of charts (docs/ben
 	@mkdir -p $(BENCH_DIR)
 	@target/release/pando-bench run $(BENCH) --html $(BENCH_DIR)/report.html --json $(BENCH_DIR)/report.json
 	@echo "charts: $(BENCH_DIR)/report.html"
+
+SUITES ?= --suites tpch,ssb,ontime --scale 1 --rows 2000000
+
+bench-suites: build ## TPC-H, the star schema benchmark and air traffic beside DuckDB (docs/benchmarks/analytics.md)
+	@cargo build --release -p pando-bench
+	@[ -x $(BENCH_DIR)/venv/bin/tpchgen-cli ] || { \
+	  python3 -m venv $(BENCH_DIR)/venv && $(BENCH_DIR)/venv/bin/pip install --quiet duckdb tpchgen-cli; }
+	@$(BENCH_DIR)/venv/bin/python scripts/bench-suites.py $(SUITES)
 
 server: build ## a private server with the engine that stays until make stop-server
 	@if scripts/private-server.sh status $(SERVER_DIR) >/dev/null; then \
