@@ -9,6 +9,31 @@ namespace pando {
 
 namespace {
 
+/* How expressions are printed is the session's choice, by sql_mode=ANSI_QUOTES, NO_BACKSLASH_ESCAPES and sql_quote_show_create;
+   one text is to be the same in all sessions. (The server does the same for what it writes into its files.) */
+class Plain_printing
+{
+public:
+  explicit Plain_printing(THD *thd)
+    : m_thd(thd), m_sql_mode(thd->variables.sql_mode), m_options(thd->variables.option_bits)
+  {
+    thd->variables.sql_mode= 0;
+    thd->variables.option_bits|= OPTION_QUOTE_SHOW_CREATE;
+  }
+  ~Plain_printing()
+  {
+    m_thd->variables.sql_mode= m_sql_mode;
+    m_thd->variables.option_bits= m_options;
+  }
+  Plain_printing(const Plain_printing &) = delete;
+  Plain_printing &operator=(const Plain_printing &) = delete;
+
+private:
+  THD *m_thd;
+  sql_mode_t m_sql_mode;
+  ulonglong m_options;
+};
+
 class Text
 {
 public:
@@ -155,6 +180,7 @@ void describe_partition(const char *path, const TABLE *table, Bytes *to)
   partition_element *partition= info ? find_partition(path, info) : nullptr;
   if (!partition)
     return;
+  const Plain_printing plain(table->in_use ? table->in_use : current_thd);
   Text text(to);
   describe_function(&text, info);
   if (!describe_values(&text, info, partition))
