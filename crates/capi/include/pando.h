@@ -2465,7 +2465,7 @@ PandoStatus pando_dictionaries_visit(const struct PandoDb *db,
  * `db` is open.
  */
 PandoStatus pando_db_set_encrypt_log(const struct PandoDb *db,
-                                     bool all);
+                                     uint8_t is_all);
 
 /**
  * Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with

@@ -58,11 +58,11 @@ pub(crate) fn key_ring(version: PandoKeyVersion, key: PandoKey) -> KeyRing {
 /// # Safety
 /// `db` is open.
 #[no_mangle]
-pub unsafe extern "C" fn pando_db_set_encrypt_log(db: *const PandoDb, all: bool) -> PandoStatus {
+pub unsafe extern "C" fn pando_db_set_encrypt_log(db: *const PandoDb, is_all: u8) -> PandoStatus {
     // SAFETY: the caller vouches for it.
     let db = unsafe { &(*db).db };
     run(|| {
-        db.set_encrypt_log(all)?;
+        db.set_encrypt_log(is_all != 0)?;
         Ok(PandoStatus::Ok)
     })
 }
