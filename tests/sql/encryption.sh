@@ -48,7 +48,7 @@ expect_clean() {
 }
 
 # expect_seen WHAT DIRECTORY FILES: of the table that is not encrypted the search finds files with such names.
-expect_seen() { files_with "$PLAIN" "$2" | grep -q -- "$3" || die "$1: the search finds nothing in $3"; }
+expect_seen() { grep -q -- "$3" <<<"$(files_with "$PLAIN" "$2")" || die "$1: the search finds nothing in $3"; }
 
 expect_equal() { [ "$2" = "$3" ] || die "$1: expected '$2', got '$3'"; }
 
@@ -135,7 +135,7 @@ server_stop "$DIR/restored"
 
 say "encryption: keys that are missing or wrong"
 server_stop "$SERVER"
-"$PANDO_TOOL" verify "$SERVER/data/test/hidden.pando" | grep -q 'checksums of' || die "verify without keys"
+grep -q 'checksums of' <<<"$("$PANDO_TOOL" verify "$SERVER/data/test/hidden.pando")" || die "verify without keys"
 "$PANDO_TOOL" --keys "$DIR/keys.txt" verify "$SERVER/data/test/hidden.pando" >/dev/null || die "verify with keys"
 for wrong in '' '33;00000000000000000000000000000000'; do
     key_file "$KEY_1" "$KEY_2" "$wrong"
