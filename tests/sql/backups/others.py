@@ -1,6 +1,7 @@
 """Backups by other means: what they have of PANDO's tables, and what they are told."""
 
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -55,6 +56,18 @@ def _copied(server, expected):
         rounds.compare("copy of a stopped data directory", expected, tool.checksums(session))
 
 
+def _wait_until_stopped(pid):
+    """The signal returns before all threads stand still: those within a system call end it first."""
+    def state(task):
+        # The name before it may hold anything, a parenthesis too.
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    deadline = time.monotonic() + 30
+    while any(state(task) not in "Tt" for task in pathlib.Path(f"/proc/{pid}/task").iterdir()):
+        if time.monotonic() > deadline:
+            raise AssertionError("the server does not stop")
+        time.sleep(0.01)
+
+
 def run(arguments):
     with PrivateServer("backup", rounds.options()) as server:
         with server.connect() as session:
@@ -67,6 +80,7 @@ def run(arguments):
             pid = server.pid()
             os.kill(pid, signal.SIGSTOP)
             try:
+                _wait_until_stopped(pid)
                 frozen = arguments.dir / "frozen"
                 shutil.copytree(server.data_dir, frozen)
             finally:
