@@ -93,13 +93,17 @@ server_sql "$SERVER" -e 'CREATE DATABASE test'
 sql -e "CREATE TABLE hidden (a INT PRIMARY KEY, b VARCHAR(60), c TEXT, KEY (b)) ENGINE=PANDO COMPRESSION=NONE ENCRYPTED=YES ENCRYPTION_KEY_ID=33;
         CREATE TABLE shown (a INT PRIMARY KEY, b VARCHAR(60), c TEXT, KEY (b)) ENGINE=PANDO COMPRESSION=NONE;
         CREATE TABLE other (a INT PRIMARY KEY, b VARCHAR(60)) ENGINE=PANDO ENCRYPTED=YES ENCRYPTION_KEY_ID=2;
-        INSERT INTO other VALUES (1, '$SECRET')"
+        INSERT INTO other VALUES (1, '$SECRET');
+        CREATE TABLE parted (a INT, b VARCHAR(60)) ENGINE=PANDO COMPRESSION=NONE PARTITION BY RANGE (a) (
+            PARTITION hid VALUES LESS THAN (10) ENCRYPTED='YES' ENCRYPTION_KEY_ID=2, PARTITION seen VALUES LESS THAN (20));
+        ALTER TABLE parted ADD PARTITION (PARTITION hid_too VALUES LESS THAN (30) ENCRYPTED='YES');
+        INSERT INTO parted VALUES (1, '$SECRET'), (11, '$PLAIN'), (21, '$SECRET')"
 say "encryption: rows go everywhere"
 fill hidden "$SECRET" >/dev/null
 fill shown "$PLAIN" >/dev/null
 sql -e "INSERT INTO hidden VALUES (3000000, '$SECRET', 'only in the log'); INSERT INTO shown VALUES (3000000, '$PLAIN', 'only in the log')"
 expect_clean "in use" "$SERVER"
-for name in 'shown.pando/main' 'shown.pando/key-b' 'shown.pando/key-added' 'shown_loaded.pando/main' '.pando/pando-0'; do
+for name in 'shown.pando/main' 'shown.pando/key-b' 'shown.pando/key-added' 'shown_loaded.pando/main' 'parted#P#seen.pando/main' '.pando/pando-0'; do
     expect_seen "in use" "$SERVER/data" "$name"
 done
 server_kill "$SERVER"

@@ -39,7 +39,8 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
       indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i])),
                          Index_layout::clustering_of(form, &form->key_info[i])});
 
-  const ha_table_option_struct *options= info->option_struct;
+  /* A partition has options of its own, or the table's: the server puts them here before each. */
+  const ha_table_option_struct *options= share->option_struct ? share->option_struct : info->option_struct;
   PandoTableSpec spec= {};
   spec.path= text(name);
   spec.indexes= indexes.data();
