@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pando_base::Error as EngineError;
 use pando_column::vector::Strings;
-use pando_query::Failure;
+use pando_query::{Failure, Why};
 
 use crate::column::{Batch, Column, Data, Dict, Kind, Value, OVERFLOW, UNSUPPORTED};
 use crate::expr::{Comparison, Expr, Operation, Part, Texts};
@@ -132,13 +132,24 @@ fn either_null(a: &Val, b: &Val, rows: usize) -> Option<Vec<bool>> {
     }
 }
 
-/// Computes with the texts' functions.
-#[derive(Clone, Copy, Debug)]
+/// Computes with the texts' functions, until the query is to stop.
+#[derive(Clone, Copy)]
 pub(crate) struct Eval<'a> {
     pub texts: &'a Texts,
+    /// Any thread may ask.
+    pub is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Eval<'_> {
+    /// An error when the query is to stop; asked wherever a batch may become many rows.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        if (self.is_stopped)() {
+            Err(Failure::GivenBack(Why::Stopped))
+        } else {
+            Ok(())
+        }
+    }
+
     pub(crate) fn column(&self, expr: &Expr, batch: &Batch) -> Result<Arc<Column>> {
         Ok(self.value(expr, batch)?.column(expr.kind(), batch.rows))
     }

@@ -115,7 +115,7 @@ impl Run<'_> {
     }
 
     fn eval(&self) -> Eval<'_> {
-        Eval { texts: self.texts }
+        Eval { texts: self.texts, is_stopped: self.is_stopped }
     }
 
     fn pipeline(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
@@ -291,14 +291,14 @@ impl Run<'_> {
             Some(residual) => Some(residual.bound(&both).ok_or(UNSUPPORTED)?),
             None => None,
         };
-        let (texts, budget) = (self.texts, self.budget);
+        let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         let was_alone = self.is_alone;
         self.is_alone |= keys.iter().chain(&residual).any(Expr::needs_server);
         let result = self.fold(
             &pipeline,
             || (),
             |(), batch| {
-                let eval = Eval { texts };
+                let eval = Eval { texts, is_stopped };
                 let columns = keys.iter().map(|key| eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
                 let words = built.probe_words(&columns, batch.rows, budget)?;
                 built.mark(&words, &batch, residual.as_ref(), eval)
@@ -347,7 +347,7 @@ impl Run<'_> {
             .iter()
             .map(|told| told.of.as_ref().map(|expr| pipeline.bind(expr)).transpose())
             .collect::<Result<Vec<_>>>()?;
-        let (texts, budget) = (self.texts, self.budget);
+        let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         // The order in which DOUBLEs are added up is that of the rows.
         let is_ordered =
             shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
@@ -360,7 +360,7 @@ impl Run<'_> {
             &pipeline,
             || Groups::new(&shape),
             |groups, batch| {
-                let eval = Eval { texts };
+                let eval = Eval { texts, is_stopped };
                 let columns =
                     bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
                 // What is told of the same expression is computed once.
@@ -410,7 +410,7 @@ impl Run<'_> {
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         // The server's own expressions are computed by its session's thread, and by no other.
         let most = if self.is_alone || pipeline.needs_server() { 1 } else { self.threads };
-        let steps = Steps { steps: &pipeline.steps, eval: Eval { texts }, budget };
+        let steps = Steps { steps: &pipeline.steps, eval: Eval { texts, is_stopped }, budget };
         match &pipeline.source {
             Source::Batches(batches) => {
                 let next = AtomicUsize::new(0);
@@ -606,6 +606,7 @@ impl Steps<'_> {
         let Step::Probe { built, kind, residual, probe, build, .. } = step else { return Ok(()) };
         let mut from = 0;
         while from < batch.rows {
+            self.eval.go_on()?;
             let begin = from;
             let (mut pairs, next) = built.pairs(words, from, PAIRS_MAX, false);
             from = next;

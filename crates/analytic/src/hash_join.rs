@@ -160,6 +160,7 @@ impl Built {
         let mut truths = vec![FALSE; probe.rows];
         let mut from = 0;
         while from < probe.rows {
+            eval.go_on()?;
             let (mut pairs, next) = self.pairs(words, from, PAIRS_MAX, residual.is_none());
             from = next;
             if let Some(residual) = residual {
@@ -188,6 +189,7 @@ impl Built {
     ) -> Result<()> {
         let mut from = 0;
         while from < probe.rows {
+            eval.go_on()?;
             let (mut pairs, next) = self.pairs(words, from, PAIRS_MAX, false);
             from = next;
             if let Some(residual) = residual {

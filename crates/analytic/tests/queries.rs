@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_analytic::{
@@ -381,6 +382,25 @@ fn a_query_as_a_value_is_that_of_each_row() {
         format!("{}|{}|{}", a.id, of.len(), shown(of.iter().map(|b| b.id).max()))
     });
     assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+}
+
+#[test]
+fn a_join_that_makes_many_rows_of_few_stops_when_it_is_told() {
+    let world = seeded(9);
+    // Every row beside every other: 8.4 million pairs of 700, 300 and 40 rows.
+    let block = Block {
+        from: vec![from(&world, 0), from(&world, 1), from(&world, 2)],
+        filter: Some(compare(Comparison::NotEqual, id(0), id(1))),
+        is_grouped: true,
+        outputs: outputs(vec![aggregate(Function::Rows, Kind::Signed, None)]),
+        ..Block::default()
+    };
+    let asked = AtomicUsize::new(0);
+    let is_stopped = || asked.fetch_add(1, Ordering::Relaxed) >= 200;
+    let tables: Vec<&Table> = world.tables.iter().map(|table| &**table).collect();
+    let query = Query::new(block, Texts::default());
+    let outcome = query.run(&mut world.db.begin(), &tables, LIMITS, &is_stopped).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)));
 }
 
 #[test]
