@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use crate::column::{Batch, Column, NO_ROW};
+use crate::column::{Batch, Column, Data, NO_ROW};
 use crate::eval::{Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::Expr;
-use crate::keys::{hash, Budget, Keys};
+use crate::keys::{Budget, KeyPart, Keys};
+use crate::word_table::{with_width, WordTable};
 use pando_query::{Failure, Why};
 
 /// What a join gives of the rows that are looked up.
@@ -26,19 +27,37 @@ pub enum JoinKind {
     AntiNull,
 }
 
+/// Where the first row with a key is.
+#[derive(Debug)]
+enum Heads {
+    /// By the key's distance from the least one: of integers that lie close together.
+    Direct(i64, Vec<u32>),
+    /// By its words.
+    Hashed(WordTable),
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub batch: Batch,
     keys: Keys,
     words: Vec<u64>,
-    heads: Vec<u32>,
+    heads: Heads,
+    /// The next row with the same key; empty: no two rows have the same.
     next: Vec<u32>,
-    mask: u64,
     /// A key of it is NULL.
     has_null: bool,
     /// Which rows have a partner, where that is asked.
     matched: Vec<AtomicBool>,
+}
+
+/// The keys of some rows, looked up.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The first row with the same key, or [`NO_ROW`].
+    heads: Vec<u32>,
+    /// Which rows have a NULL in their keys.
+    nulls: Option<Vec<bool>>,
 }
 
 /// Rows that may belong together.
@@ -47,6 +66,9 @@ pub(crate) struct Pairs {
     pub probe: Vec<u32>,
     pub build: Vec<u32>,
 }
+
+/// So many places for each key are not too many for a direct table.
+const DIRECT_PER_KEY: u64 = 8;
 
 impl Built {
     pub(crate) fn new(
@@ -60,58 +82,94 @@ impl Built {
         if rows >= NO_ROW as usize {
             return Err(Failure::GivenBack(Why::Memory));
         }
-        let size = (rows * 2).next_power_of_two().max(16);
-        budget.take(rows * (keys.words * 8 + 4 + usize::from(marks)) + size * 4)?;
+        budget.take(rows * (keys.words * 8 + usize::from(marks)))?;
         let words = keys.encode(columns, rows, true, budget)?;
-        let (mut heads, mut next) = (vec![NO_ROW; size], vec![NO_ROW; rows]);
-        let (mask, width) = (size as u64 - 1, keys.words);
-        let mut has_null = false;
-        // From the last to the first: a chain gives its rows in their order.
-        for row in (0..rows).rev() {
-            let key = &words[row * width..(row + 1) * width];
-            if key[width - 1] != 0 {
-                has_null = true;
-                continue;
+        let nulls = Keys::nulls(columns);
+        let has_null = nulls.as_ref().is_some_and(|nulls| nulls.contains(&true));
+        let is_known = |row: &usize| !nulls.as_ref().is_some_and(|nulls| nulls[*row]);
+        let mut next: Vec<u32> = Vec::new();
+        let mut chain = |row: usize, before: u32| {
+            if before == NO_ROW {
+                return;
             }
-            let head = &mut heads[(hash(key) & mask) as usize];
-            next[row] = *head;
-            *head = row as u32;
-        }
+            if next.is_empty() {
+                next.resize(rows, NO_ROW);
+            }
+            next[row] = before;
+        };
+        // From the last to the first: a chain gives its rows in their order.
+        let heads = match direct_range(&keys, columns, &words, is_known) {
+            Some((least, places)) => {
+                budget.take(places * 4)?;
+                let mut heads = vec![NO_ROW; places];
+                for row in (0..rows).rev().filter(is_known) {
+                    let head = &mut heads[(words[row] as i64).abs_diff(least) as usize];
+                    chain(row, *head);
+                    *head = row as u32;
+                }
+                Heads::Direct(least, heads)
+            }
+            None => {
+                budget.take(WordTable::bytes_for(rows))?;
+                let mut table = WordTable::new(rows);
+                let known = (words.as_slice(), keys.words);
+                with_width!(keys.words, W => for row in (0..rows).rev().filter(is_known) {
+                    chain(row, table.replace::<W>(row as u32, known));
+                });
+                Heads::Hashed(table)
+            }
+        };
+        budget.take(next.len() * 4)?;
         let matched = if marks { (0..rows).map(|_| AtomicBool::new(false)).collect() } else { Vec::new() };
-        Ok(Built { batch, keys, words, heads, next, mask, has_null, matched })
+        Ok(Built { batch, keys, words, heads, next, has_null, matched })
     }
 
-    pub(crate) fn probe_words(
-        &self,
-        columns: &[Arc<Column>],
-        rows: usize,
-        budget: &Budget,
-    ) -> Result<Vec<u64>> {
-        self.keys.encode(columns, rows, false, budget)
+    /// Looks up the keys of rows.
+    pub(crate) fn find(&self, columns: &[Arc<Column>], rows: usize, budget: &Budget) -> Result<Found> {
+        let words = self.keys.encode(columns, rows, false, budget)?;
+        let nulls = Keys::nulls(columns);
+        let mut heads = Vec::with_capacity(rows);
+        match &self.heads {
+            Heads::Direct(least, of_keys) => heads.extend(words.iter().map(|word| {
+                // What is less than the least wraps around, and lies beyond.
+                let place = (*word).wrapping_sub(*least as u64);
+                of_keys.get(usize::try_from(place).unwrap_or(usize::MAX)).copied().unwrap_or(NO_ROW)
+            })),
+            Heads::Hashed(table) => {
+                let (width, known) = (self.keys.words, (self.words.as_slice(), self.keys.words));
+                with_width!(width, W => table.find_all::<W>(&words, known, |row| heads.push(row)));
+            }
+        }
+        if let Some(nulls) = &nulls {
+            heads.iter_mut().zip(nulls).filter(|(_, is_null)| **is_null).for_each(|(head, _)| *head = NO_ROW);
+        }
+        Ok(Found { heads, nulls })
     }
 
     /// The partners of the rows from `from` on, until there are `most`; says which row is next. With `first_only` one
     /// for each.
-    pub(crate) fn pairs(&self, words: &[u64], from: usize, most: usize, first_only: bool) -> (Pairs, usize) {
-        let width = self.keys.words;
-        let rows = words.len() / width;
+    pub(crate) fn pairs(&self, found: &Found, from: usize, most: usize, first_only: bool) -> (Pairs, usize) {
         let mut pairs = Pairs::default();
-        let mut row = from;
-        while row < rows && pairs.probe.len() < most {
-            let key = &words[row * width..(row + 1) * width];
-            if key[width - 1] == 0 {
-                let mut at = self.heads[(hash(key) & self.mask) as usize];
-                while at != NO_ROW {
-                    let place = at as usize * width;
-                    if self.words[place..place + width] == *key {
-                        pairs.probe.push(row as u32);
-                        pairs.build.push(at);
-                        if first_only {
-                            break;
-                        }
-                    }
-                    at = self.next[at as usize];
+        if first_only || self.next.is_empty() {
+            let end = found.heads.len().min(from.saturating_add(most));
+            let heads = &found.heads[from..end];
+            pairs.probe.reserve(heads.len());
+            pairs.build.reserve(heads.len());
+            for (row, head) in heads.iter().enumerate() {
+                if *head != NO_ROW {
+                    pairs.probe.push((from + row) as u32);
+                    pairs.build.push(*head);
                 }
+            }
+            return (pairs, end);
+        }
+        let mut row = from;
+        while row < found.heads.len() && pairs.probe.len() < most {
+            let mut at = found.heads[row];
+            while at != NO_ROW {
+                pairs.probe.push(row as u32);
+                pairs.build.push(at);
+                at = self.next[at as usize];
             }
             row += 1;
         }
@@ -151,17 +209,16 @@ impl Built {
     /// What the rows of a batch have: TRUE a partner, FALSE none, UNKNOWN: it depends on a NULL.
     pub(crate) fn truths(
         &self,
-        words: &[u64],
+        found: &Found,
         probe: &Batch,
         residual: Option<&Expr>,
         eval: Eval<'_>,
     ) -> Result<Vec<u8>> {
-        let width = self.keys.words;
         let mut truths = vec![FALSE; probe.rows];
         let mut from = 0;
         while from < probe.rows {
             eval.go_on()?;
-            let (mut pairs, next) = self.pairs(words, from, PAIRS_MAX, residual.is_none());
+            let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, residual.is_none());
             from = next;
             if let Some(residual) = residual {
                 pairs = self.filter(pairs, probe, residual, eval)?;
@@ -170,7 +227,7 @@ impl Built {
         }
         if self.batch.rows > 0 {
             for (row, truth) in truths.iter_mut().enumerate() {
-                let has_null = words[row * width + width - 1] != 0;
+                let has_null = found.nulls.as_ref().is_some_and(|nulls| nulls[row]);
                 if *truth == FALSE && (has_null || self.has_null) {
                     *truth = UNKNOWN;
                 }
@@ -182,7 +239,7 @@ impl Built {
     /// Notes which of the rows in memory have a partner among those of a batch.
     pub(crate) fn mark(
         &self,
-        words: &[u64],
+        found: &Found,
         probe: &Batch,
         residual: Option<&Expr>,
         eval: Eval<'_>,
@@ -190,7 +247,7 @@ impl Built {
         let mut from = 0;
         while from < probe.rows {
             eval.go_on()?;
-            let (mut pairs, next) = self.pairs(words, from, PAIRS_MAX, false);
+            let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, false);
             from = next;
             if let Some(residual) = residual {
                 pairs = self.filter(pairs, probe, residual, eval)?;
@@ -205,6 +262,29 @@ impl Built {
         let is = |row: &u32| self.matched[*row as usize].load(Ordering::Relaxed) == has_partner;
         (0..self.batch.rows as u32).filter(is).collect()
     }
+}
+
+/// The least key and how many places there are from it on, where each key can have one of its own.
+fn direct_range(
+    keys: &Keys,
+    columns: &[Arc<Column>],
+    words: &[u64],
+    is_known: impl Fn(&usize) -> bool,
+) -> Option<(i64, usize)> {
+    let ([KeyPart::Word | KeyPart::Natural], [column]) = (keys.parts.as_slice(), columns) else {
+        return None;
+    };
+    // All of them are integers with a sign.
+    let Data::Small(_) = column.data else { return None };
+    let (mut least, mut most) = (i64::MAX, i64::MIN);
+    for (_, word) in words.iter().enumerate().filter(|(row, _)| is_known(row)) {
+        (least, most) = (least.min(*word as i64), most.max(*word as i64));
+    }
+    if least > most {
+        return Some((0, 0));
+    }
+    let places = most.abs_diff(least).checked_add(1)?;
+    (places <= words.len() as u64 * DIRECT_PER_KEY + 1024).then_some((least, places as usize))
 }
 
 /// Pairs that are put together at once, or a few more.

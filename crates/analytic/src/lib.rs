@@ -23,6 +23,7 @@ mod execute;
 mod expr;
 mod groups;
 mod hash_join;
+mod key_filter;
 mod keys;
 mod plan;
 mod planner;
@@ -30,6 +31,8 @@ mod query;
 mod served;
 mod sort;
 mod subquery;
+mod table_rows;
+mod word_table;
 mod zones;
 
 pub use block::{Block, From, Source, TableColumn};

@@ -208,8 +208,8 @@ impl Planner {
                     self.distinct.insert(column.slot, distinct.max(1.0));
                 }
                 let slots = columns.iter().map(|column| column.slot).collect();
-                let plan =
-                    Plan::Scan { table: *table, parts: *parts, columns: columns.clone(), filter: Vec::new() };
+                let (table, parts, columns) = (*table, *parts, columns.clone());
+                let plan = Plan::Scan { table, parts, rows, columns, filter: Vec::new() };
                 Ok(Unit { plan, slots, rows })
             }
             Source::Query(block) => self.block(block),
@@ -266,6 +266,7 @@ impl Planner {
             keys,
             residual: None,
             is_marked: false,
+            is_probe_first: false,
         };
         let mut unit = Unit { plan: Plan::Join(Box::new(join)), slots, rows };
         // What can be asked of the rows now.
@@ -304,6 +305,7 @@ impl Planner {
         }
         let rows = of_join(&left, &right, &keys, &self.distinct).max(left.rows);
         let slots = left.slots.iter().chain(&right.slots).copied().collect();
+        let is_probe_first = is_small_beside(left.rows, &right.plan);
         let join = Join {
             kind: JoinKind::Left,
             probe: left.plan,
@@ -311,6 +313,7 @@ impl Planner {
             keys,
             residual: and(residual),
             is_marked: false,
+            is_probe_first,
         };
         Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
     }
@@ -609,6 +612,11 @@ fn is_key(a: Kind, b: Kind) -> bool {
         (Kind::Text(_) | Kind::Real, _) | (_, Kind::Text(_) | Kind::Real) => false,
         _ => true,
     }
+}
+
+/// Whether so many rows are few enough to be read before what they are joined with.
+pub(crate) fn is_small_beside(rows: f64, other: &Plan) -> bool {
+    rows * 8.0 < other.rows_scanned() && rows < 1e6
 }
 
 /// With as many digits behind the point on both sides.

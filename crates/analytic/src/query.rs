@@ -119,6 +119,7 @@ impl Query {
             is_stopped,
             is_alone: false,
             rows_met: 0,
+            filters: Vec::new(),
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.rows(&plan, &outputs);
