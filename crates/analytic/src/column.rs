@@ -251,7 +251,7 @@ impl Column {
             return Some(Column { data: Data::Real((0..rows).map(value).collect::<Option<_>>()?), nulls });
         }
         let cells = Cells::of_vector(vector, form, place)?;
-        let data = match &cells.entries {
+        let data = match cells.entries {
             Entries::Small(entries) => Data::Small(spread(entries, &cells.codes, rows)),
             Entries::Large(entries) => Data::Large(spread(entries, &cells.codes, rows)),
             Entries::Texts(_) | Entries::Presence => return None,
@@ -388,14 +388,12 @@ fn concat_texts(columns: &[&Column], rows: usize) -> Data {
     }
     let mut strings = Strings::new();
     for column in columns {
-        let detached = column.detached();
-        let base = strings.len() as u32;
-        if let Data::Text(of_column, dict) = &detached.data {
-            (0..dict.len() as u32).for_each(|code| strings.push(dict.get(code)));
-            codes.extend(of_column.iter().map(|code| base + code));
-        } else {
-            strings.push(b"");
-            codes.resize(codes.len() + column.rows(), base);
+        match &column.data {
+            Data::Text(of_column, dict) => add_texts(column, of_column, dict, &mut strings, &mut codes),
+            _ => {
+                codes.resize(codes.len() + column.rows(), strings.len() as u32);
+                strings.push(b"");
+            }
         }
     }
     if strings.is_empty() {
@@ -404,15 +402,46 @@ fn concat_texts(columns: &[&Column], rows: usize) -> Data {
     Data::Text(codes, Dict::Strings(Arc::new(strings)))
 }
 
+/// Adds the texts of a column, each once where that is worth looking.
+fn add_texts(column: &Column, of_column: &[u32], dict: &Dict, strings: &mut Strings, codes: &mut Vec<u32>) {
+    let mut seen = match of_column.len() >= dict.len() / 4 {
+        true => vec![u32::MAX; dict.len()],
+        false => Vec::new(),
+    };
+    for (row, code) in of_column.iter().enumerate() {
+        if column.is_null(row) {
+            // Any text will do, and there is one.
+            if strings.is_empty() {
+                strings.push(b"");
+            }
+            codes.push(0);
+            continue;
+        }
+        let next = strings.len() as u32;
+        let number = match seen.get_mut(*code as usize) {
+            Some(known) if *known != u32::MAX => *known,
+            Some(known) => {
+                *known = next;
+                next
+            }
+            None => next,
+        };
+        if number == next {
+            strings.push(dict.get(*code));
+        }
+        codes.push(number);
+    }
+}
+
 fn one_text(rows: usize, text: &[u8]) -> Data {
     let mut strings = Strings::new();
     strings.push(text);
     Data::Text(vec![0; rows], Dict::Strings(Arc::new(strings)))
 }
 
-fn spread<T: Copy>(entries: &[T], codes: &Codes<'_>, rows: usize) -> Vec<T> {
+fn spread<T: Copy>(entries: Cow<'_, [T]>, codes: &Codes<'_>, rows: usize) -> Vec<T> {
     match codes {
-        Codes::Own => entries.to_vec(),
+        Codes::Own => entries.into_owned(),
         Codes::First => vec![entries[0]; rows],
         Codes::Of(codes) => codes.iter().map(|code| entries[*code as usize]).collect(),
     }

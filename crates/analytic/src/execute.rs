@@ -19,7 +19,7 @@ use crate::key_filter::KeyFilter;
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::plan::{Join, Plan};
 use crate::sort;
-use crate::table_rows::TableRows;
+use crate::table_rows::{TableRows, Waiting};
 use crate::zones::Bounded;
 
 /// What a query runs with.
@@ -230,7 +230,8 @@ impl Run<'_> {
         let joins = self.filters.iter().filter_map(|(slot, filter)| {
             Some((slots.iter().position(|known| known == slot)?, filter.clone()))
         });
-        let rows = TableRows { joins: joins.collect(), columns, filter, given };
+        let joins = joins.collect();
+        let rows = TableRows::new(columns, filter, joins, given);
         let source = Source::Table { table, parts, rows };
         Ok(Pipeline { source, steps: Vec::new(), slots: given_slots })
     }
@@ -538,6 +539,7 @@ impl Run<'_> {
             Source::Table { table, parts, rows } => {
                 // One partition after the other, as the server does; all of one snapshot.
                 let mut all = Vec::new();
+                let kinds = rows.kinds();
                 for table in *table..table + parts {
                     let (Some(of_table), Some(layouts)) = (self.tables.get(table), self.layouts.get(table))
                     else {
@@ -549,14 +551,21 @@ impl Run<'_> {
                     let view = self.txn.view(of_table, 0)?;
                     let scan = Scan::new(layouts, view, wants, &judge, is_stopped);
                     let threads = scan.threads(most);
-                    let result = scan.fold(threads, &begin, |state, block: &Block| {
+                    let begin = || (begin(), Waiting::default());
+                    let result = scan.fold(threads, begin, |(state, waiting), block: &Block| {
                         let Some(batch) = rows.of_block(block, steps.eval)? else {
                             return Ok(());
                         };
+                        let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };
                         steps.push(0, batch, &mut |batch| step(state, batch))
                     });
                     self.rows_met += scan.rows_met();
-                    all.extend(result?);
+                    for (mut state, mut waiting) in result? {
+                        if let Some(batch) = waiting.rest(&kinds) {
+                            steps.push(0, batch, &mut |batch| step(&mut state, batch))?;
+                        }
+                        all.push(state);
+                    }
                 }
                 Ok(all)
             }
@@ -564,7 +573,7 @@ impl Run<'_> {
     }
 }
 
-fn want(column: &TableColumn) -> Want {
+pub(crate) fn want(column: &TableColumn) -> Want {
     pando_query::Column { table: 0, place: column.place, form: column.form.clone() }.want()
 }
 

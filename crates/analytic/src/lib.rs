@@ -28,6 +28,7 @@ mod keys;
 mod plan;
 mod planner;
 mod query;
+mod sample;
 mod served;
 mod sort;
 mod subquery;

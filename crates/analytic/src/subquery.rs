@@ -93,7 +93,7 @@ fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>
     (keys, others)
 }
 
-impl Planner {
+impl Planner<'_> {
     /// A condition that can be asked of one unit before it is joined: IN of a query of its own. Says whether it was.
     pub(crate) fn early_query(&mut self, condition: &Expr, units: &mut [Unit]) -> Result<bool> {
         let Expr::InQuery(left, block) = condition else { return Ok(false) };

@@ -1,23 +1,57 @@
 //! The rows of a table that a query looks at, block by block: which of them count, and their columns. What is not looked at
 //! before rows are dropped is decoded of the rows that are left.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use pando_column::vector::{Values, Vector};
 use pandodb::Block;
 
 use crate::block::TableColumn;
-use crate::column::{Batch, Column, Data, UNSUPPORTED};
+use crate::column::{Batch, Column, Data, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, TRUE};
-use crate::expr::Expr;
+use crate::expr::{Expr, Slot};
 use crate::key_filter::KeyFilter;
+
+/// Rows that go on together, where blocks have few that count.
+const ROWS_TOGETHER: usize = 2048;
+
+/// Rows of blocks that wait for more.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    batches: Vec<Batch>,
+    rows: usize,
+}
+
+impl Waiting {
+    /// Adds rows; gives what goes on now.
+    pub(crate) fn add(&mut self, batch: Batch, kinds: &[Kind]) -> Option<Batch> {
+        if self.rows == 0 && batch.rows >= ROWS_TOGETHER / 4 {
+            return Some(batch);
+        }
+        self.rows += batch.rows;
+        self.batches.push(batch);
+        if self.rows < ROWS_TOGETHER {
+            return None;
+        }
+        self.rest(kinds)
+    }
+
+    /// What is left.
+    pub(crate) fn rest(&mut self, kinds: &[Kind]) -> Option<Batch> {
+        let batches = std::mem::take(&mut self.batches);
+        let rows = std::mem::take(&mut self.rows);
+        let batch = Batch::concat(&batches, kinds);
+        (rows > 0).then_some(Batch { rows, ..batch })
+    }
+}
 
 /// What is wanted of a table.
 pub(crate) struct TableRows {
     pub columns: Vec<TableColumn>,
-    /// Conditions, bound to the columns.
+    /// Conditions, bound to the columns, as they are said.
     pub filter: Vec<Expr>,
+    /// The same, as they are asked: those of one column together.
+    asked: Vec<(Expr, Vec<Slot>)>,
     /// What joins say of columns; after the conditions, as these may warn.
     pub joins: Vec<(usize, Arc<KeyFilter>)>,
     /// The columns that go on.
@@ -78,13 +112,42 @@ fn picked(vector: &Vector, rows: &[u32]) -> Option<Vector> {
 }
 
 impl TableRows {
+    /// Of conditions that are bound to the columns; the numbers of columns are their places.
+    pub(crate) fn new(
+        columns: Vec<TableColumn>,
+        filter: Vec<Expr>,
+        joins: Vec<(usize, Arc<KeyFilter>)>,
+        given: Vec<usize>,
+    ) -> TableRows {
+        let mut asked: Vec<(Expr, Vec<Slot>)> = Vec::new();
+        for part in &filter {
+            let mut slots = Vec::new();
+            part.slots(&mut slots);
+            slots.sort_unstable();
+            slots.dedup();
+            let is_alike = |(known, of): &&mut (Expr, Vec<Slot>)| *of == slots && is_plain(known);
+            // What is asked behind a condition that may warn stays behind it.
+            let begin = asked.iter().rposition(|(known, _)| known.may_warn()).map_or(0, |at| at + 1);
+            match asked[begin..].iter_mut().find(is_alike).filter(|_| slots.len() == 1 && is_plain(part)) {
+                Some((known, _)) => *known = Expr::And(vec![known.clone(), part.clone()]),
+                None => asked.push((part.clone(), slots)),
+            }
+        }
+        TableRows { columns, filter, asked, joins, given }
+    }
+
+    /// What the columns that go on are.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.given.iter().map(|at| self.columns[*at].kind).collect()
+    }
+
     /// The rows of a block that count; `None`: none does.
     pub(crate) fn of_block(&self, block: &Block, eval: Eval<'_>) -> Result<Option<Batch>> {
         let mut columns = Columns { of: self, block, whole: vec![None; self.columns.len()] };
         let mut selected: Option<Vec<u32>> = None;
         let is_none = |selected: &Option<Vec<u32>>| selected.as_ref().is_some_and(Vec::is_empty);
-        for part in self.filter.iter().filter(|_| !block.is_all_wanted) {
-            selected = self.narrowed(part, selected, &mut columns, eval)?;
+        for (part, slots) in self.asked.iter().filter(|_| !block.is_all_wanted) {
+            selected = self.narrowed((part, slots), selected, &mut columns, eval)?;
             if is_none(&selected) {
                 return Ok(None);
             }
@@ -111,16 +174,12 @@ impl TableRows {
     /// Those of the selected rows of which a condition is true.
     fn narrowed(
         &self,
-        part: &Expr,
+        (part, slots): (&Expr, &[Slot]),
         selected: Option<Vec<u32>>,
         columns: &mut Columns<'_>,
         eval: Eval<'_>,
     ) -> Result<Option<Vec<u32>>> {
-        let mut slots = Vec::new();
-        part.slots(&mut slots);
-        slots.sort_unstable();
-        slots.dedup();
-        if let ([slot], true) = (slots.as_slice(), is_plain(part)) {
+        if let ([slot], true) = (slots, is_plain(part)) {
             let at = *slot as usize;
             if let Some(kept) =
                 self.by_entries(part, at, &columns.block.vectors[at], selected.as_deref(), eval)?
@@ -130,7 +189,7 @@ impl TableRows {
         }
         let mut batch = Batch { rows: columns.block.rows, columns: vec![nothing(); self.columns.len()] };
         for slot in slots {
-            batch.columns[slot as usize] = columns.some(slot as usize, selected.as_deref())?;
+            batch.columns[*slot as usize] = columns.some(*slot as usize, selected.as_deref())?;
         }
         batch.rows = selected.as_ref().map_or(columns.block.rows, Vec::len);
         Ok(match eval.select(part, &batch)? {
@@ -192,15 +251,19 @@ fn taken(selected: Option<Vec<u32>>, kept: Vec<u32>) -> Vec<u32> {
 
 /// The rows that are wanted; `None`: all of them. Without a branch for each.
 fn kept(rows: usize, selected: Option<&[u32]>, is_wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
-    let all = selected.map_or_else(|| Cow::Owned((0..rows as u32).collect::<Vec<_>>()), Cow::Borrowed);
-    let mut kept = vec![0u32; all.len()];
+    let all = selected.map_or(rows, <[u32]>::len);
+    let mut kept = vec![0u32; all];
     let mut count = 0;
-    for row in all.iter() {
-        kept[count] = *row;
-        count += usize::from(is_wanted(*row));
+    let mut push = |row: u32| {
+        kept[count] = row;
+        count += usize::from(is_wanted(row));
+    };
+    match selected {
+        None => (0..rows as u32).for_each(&mut push),
+        Some(rows) => rows.iter().for_each(|row| push(*row)),
     }
     kept.truncate(count);
-    (count < all.len()).then_some(kept)
+    (count < all).then_some(kept)
 }
 
 /// Whether a condition can be computed of any value: it does not fail, and nobody else computes it.

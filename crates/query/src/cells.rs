@@ -308,19 +308,31 @@ fn fixed(
     }
     if let (Form::Decimal { precision, scale }, Place::Stored(_)) = (form, place) {
         if let Some(shape) = decimal::SmallShape::new(*precision, *scale).filter(|s| s.bytes() == width) {
-            return Some(Entries::Small(
-                bytes.chunks_exact(width).map(|value| shape.decode(value)).collect(),
-            ));
+            return Some(Entries::Small(shape.decode(be_words(bytes, width)).into()));
         }
     }
     if let (Form::Ordered, Place::Stored(_) | Place::Key { is_reversed: false, .. }, 1..=7) =
         (form, place, width)
     {
-        let value = |value: &[u8]| value.iter().fold(0, |value, byte| value << 8 | i64::from(*byte));
-        return Some(Entries::Small(bytes.chunks_exact(width).map(value).collect()));
+        return Some(Entries::Small(be_words(bytes, width).map(|word| word as i64).collect()));
     }
     let one = |(row, value)| if is_null(row) { Some(0) } else { number(value, form, place) };
     Some(narrowed(bytes.chunks_exact(width).enumerate().map(one).collect::<Option<Vec<_>>>()?))
+}
+
+/// Values of up to 8 bytes, as words: the first byte highest.
+#[inline]
+fn be_words(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> + '_ {
+    let unused = 64 - 8 * width as u32;
+    (0..bytes.len() / width).map(move |row| {
+        let end = (row + 1) * width;
+        let word = match end.checked_sub(8).and_then(|begin| bytes[begin..end].try_into().ok()) {
+            Some(word) => u64::from_be_bytes(word),
+            // There are no eight bytes before the end of the first ones.
+            None => bytes[..end].iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        word << unused >> unused
+    })
 }
 
 /// Integers as keys have them: big-endian, the sign inverted, and all bits if the order is reversed. `None`: some do not fit
@@ -337,14 +349,7 @@ fn key_integers(bytes: &[u8], width: usize, is_signed: bool, is_reversed: bool) 
             word as i64
         }
     };
-    let values: Vec<i64> = match width {
-        4 => bytes.as_chunks_of().map(|bytes| value(u32::from_be_bytes(bytes).into())).collect(),
-        8 => bytes.as_chunks_of().map(|bytes| value(u64::from_be_bytes(bytes))).collect(),
-        _ => {
-            let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-            bytes.chunks_exact(width).map(|bytes| value(word(bytes))).collect()
-        }
-    };
+    let values: Vec<i64> = be_words(bytes, width).map(value).collect();
     let has_large = !is_signed && width == 8 && values.iter().any(|value| *value < 0);
     (!has_large).then_some(Entries::Small(values.into()))
 }
