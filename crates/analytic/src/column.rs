@@ -92,7 +92,8 @@ impl Dict {
         }
     }
 
-    fn is(&self, other: &Dict) -> bool {
+    /// Whether it is the very same.
+    pub(crate) fn is(&self, other: &Dict) -> bool {
         match (self, other) {
             (Dict::Vector(a), Dict::Vector(b)) => Arc::ptr_eq(a, b),
             (Dict::Strings(a), Dict::Strings(b)) => Arc::ptr_eq(a, b),
@@ -288,16 +289,17 @@ impl Column {
                 Data::Small(values) => values.len() * 8,
                 Data::Large(values) => values.len() * 16,
                 Data::Real(values) => values.len() * 8,
-                Data::Text(codes, Dict::Strings(strings)) => {
+                // Texts that others have too are counted there.
+                Data::Text(codes, Dict::Strings(strings)) if Arc::strong_count(strings) == 1 => {
                     codes.len() * 4 + strings.total_bytes() + strings.len() * 4
                 }
-                Data::Text(codes, Dict::Vector(_)) => codes.len() * 4,
+                Data::Text(codes, _) => codes.len() * 4,
             }
     }
 
     /// The same texts, of memory of their own, where the storage's would be kept for a few of them.
     pub(crate) fn detached(&self) -> Cow<'_, Column> {
-        let Data::Text(codes, dict) = &self.data else { return Cow::Borrowed(self) };
+        let Data::Text(codes, dict @ Dict::Vector(_)) = &self.data else { return Cow::Borrowed(self) };
         let mut strings = Strings::new();
         let mut seen = vec![u32::MAX; dict.len()];
         let mut detached = Vec::with_capacity(codes.len());

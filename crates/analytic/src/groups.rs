@@ -1,6 +1,6 @@
 //! Groups, and what is told of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pando_column::vector::Strings;
@@ -261,14 +261,14 @@ fn update_texts(
     column: &Column,
 ) -> Result<usize> {
     let (Some(key), Data::Text(codes, dict)) = (&told.key, &column.data) else { return Err(UNSUPPORTED) };
-    let mut keys: Vec<Option<Vec<u8>>> = vec![None; dict.len()];
+    let mut keys: HashMap<u32, Vec<u8>> = HashMap::new();
     let mut new = 0;
     for (row, group) in groups.iter().enumerate() {
         if column.is_null(row) {
             continue;
         }
         let text = dict.get(codes[row]);
-        let of_text = keys[codes[row] as usize].get_or_insert_with(|| {
+        let of_text = keys.entry(codes[row]).or_insert_with(|| {
             let mut of_text = Vec::new();
             key(text, &mut of_text);
             of_text

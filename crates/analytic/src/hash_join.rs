@@ -27,13 +27,21 @@ pub enum JoinKind {
     AntiNull,
 }
 
-/// Where the first row with a key is.
+/// Which number a key has: keys are numbered in the order in which they come first.
 #[derive(Debug)]
-enum Heads {
+enum Numbers {
     /// By the key's distance from the least one: of integers that lie close together.
     Direct(i64, Vec<u32>),
-    /// By its words.
-    Hashed(WordTable),
+    /// By its words, which are here by number.
+    Hashed(WordTable, Vec<u64>),
+}
+
+/// The rows of each key, one key after the other.
+#[derive(Debug)]
+struct Lists {
+    /// Where those of a key begin; those of the next one end them.
+    starts: Vec<u32>,
+    rows: Vec<u32>,
 }
 
 /// See the head of this file.
@@ -41,10 +49,9 @@ enum Heads {
 pub(crate) struct Built {
     pub batch: Batch,
     keys: Keys,
-    words: Vec<u64>,
-    heads: Heads,
-    /// The next row with the same key; empty: no two rows have the same.
-    next: Vec<u32>,
+    numbers: Numbers,
+    /// `None`: each row has a key of its own, and the key's number is the row's.
+    lists: Option<Lists>,
     /// A key of it is NULL.
     has_null: bool,
     /// Which rows have a partner, where that is asked.
@@ -54,8 +61,8 @@ pub(crate) struct Built {
 /// The keys of some rows, looked up.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The first row with the same key, or [`NO_ROW`].
-    heads: Vec<u32>,
+    /// The number of each row's key, or [`NO_ROW`].
+    numbers: Vec<u32>,
     /// Which rows have a NULL in their keys.
     nulls: Option<Vec<bool>>,
 }
@@ -82,94 +89,68 @@ impl Built {
         if rows >= NO_ROW as usize {
             return Err(Failure::GivenBack(Why::Memory));
         }
-        budget.take(rows * (keys.words * 8 + usize::from(marks)))?;
-        let words = keys.encode(columns, rows, true, budget)?;
-        let nulls = Keys::nulls(columns);
-        let has_null = nulls.as_ref().is_some_and(|nulls| nulls.contains(&true));
-        let is_known = |row: &usize| !nulls.as_ref().is_some_and(|nulls| nulls[*row]);
-        let mut next: Vec<u32> = Vec::new();
-        let mut chain = |row: usize, before: u32| {
-            if before == NO_ROW {
-                return;
-            }
-            if next.is_empty() {
-                next.resize(rows, NO_ROW);
-            }
-            next[row] = before;
+        // Words, numbers, and lists.
+        budget.take(rows * (keys.words * 8 + 12 + usize::from(marks)))?;
+        let mut words = keys.encode(columns, rows, true, budget)?;
+        let mut known: Option<Vec<u32>> = None;
+        if let Some(nulls) = Keys::nulls(columns).filter(|nulls| nulls.contains(&true)) {
+            let not_null: Vec<u32> = (0..rows as u32).filter(|row| !nulls[*row as usize]).collect();
+            let of_row = |row: &u32| &words[*row as usize * keys.words..(*row as usize + 1) * keys.words];
+            words = not_null.iter().flat_map(of_row).copied().collect();
+            known = Some(not_null);
+        }
+        let (numbers, of_rows, count) = number_keys(&keys, columns, words, budget)?;
+        let lists = match count == rows {
+            true => None,
+            false => Some(Lists::new(&of_rows, count, known.as_deref())),
         };
-        // From the last to the first: a chain gives its rows in their order.
-        let heads = match direct_range(&keys, columns, &words, is_known) {
-            Some((least, places)) => {
-                budget.take(places * 4)?;
-                let mut heads = vec![NO_ROW; places];
-                for row in (0..rows).rev().filter(is_known) {
-                    let head = &mut heads[(words[row] as i64).abs_diff(least) as usize];
-                    chain(row, *head);
-                    *head = row as u32;
-                }
-                Heads::Direct(least, heads)
-            }
-            None => {
-                budget.take(WordTable::bytes_for(rows))?;
-                let mut table = WordTable::new(rows);
-                let known = (words.as_slice(), keys.words);
-                with_width!(keys.words, W => for row in (0..rows).rev().filter(is_known) {
-                    chain(row, table.replace::<W>(row as u32, known));
-                });
-                Heads::Hashed(table)
-            }
-        };
-        budget.take(next.len() * 4)?;
         let matched = if marks { (0..rows).map(|_| AtomicBool::new(false)).collect() } else { Vec::new() };
-        Ok(Built { batch, keys, words, heads, next, has_null, matched })
+        Ok(Built { batch, keys, numbers, lists, has_null: known.is_some(), matched })
     }
 
     /// Looks up the keys of rows.
     pub(crate) fn find(&self, columns: &[Arc<Column>], rows: usize, budget: &Budget) -> Result<Found> {
         let words = self.keys.encode(columns, rows, false, budget)?;
         let nulls = Keys::nulls(columns);
-        let mut heads = Vec::with_capacity(rows);
-        match &self.heads {
-            Heads::Direct(least, of_keys) => heads.extend(words.iter().map(|word| {
+        let mut numbers = Vec::with_capacity(rows);
+        match &self.numbers {
+            Numbers::Direct(least, places) => numbers.extend(words.iter().map(|word| {
                 // What is less than the least wraps around, and lies beyond.
                 let place = (*word).wrapping_sub(*least as u64);
-                of_keys.get(usize::try_from(place).unwrap_or(usize::MAX)).copied().unwrap_or(NO_ROW)
+                places.get(usize::try_from(place).unwrap_or(usize::MAX)).copied().unwrap_or(NO_ROW)
             })),
-            Heads::Hashed(table) => {
-                let (width, known) = (self.keys.words, (self.words.as_slice(), self.keys.words));
-                with_width!(width, W => table.find_all::<W>(&words, known, |row| heads.push(row)));
+            Numbers::Hashed(table, known) => {
+                let (width, known) = (self.keys.words, (known.as_slice(), self.keys.words));
+                with_width!(width, W => table.find_all::<W>(&words, known, |number| numbers.push(number)));
             }
         }
         if let Some(nulls) = &nulls {
-            heads.iter_mut().zip(nulls).filter(|(_, is_null)| **is_null).for_each(|(head, _)| *head = NO_ROW);
+            let of_null = numbers.iter_mut().zip(nulls).filter(|(_, is_null)| **is_null);
+            of_null.for_each(|(number, _)| *number = NO_ROW);
         }
-        Ok(Found { heads, nulls })
+        Ok(Found { numbers, nulls })
     }
 
     /// The partners of the rows from `from` on, until there are `most`; says which row is next. With `first_only` one
     /// for each.
     pub(crate) fn pairs(&self, found: &Found, from: usize, most: usize, first_only: bool) -> (Pairs, usize) {
         let mut pairs = Pairs::default();
-        if first_only || self.next.is_empty() {
-            let end = found.heads.len().min(from.saturating_add(most));
-            let heads = &found.heads[from..end];
-            pairs.probe.reserve(heads.len());
-            pairs.build.reserve(heads.len());
-            for (row, head) in heads.iter().enumerate() {
-                if *head != NO_ROW {
-                    pairs.probe.push((from + row) as u32);
-                    pairs.build.push(*head);
-                }
+        let Some(lists) = &self.lists else {
+            let end = found.numbers.len().min(from.saturating_add(most));
+            let some = found.numbers[from..end].iter().enumerate().filter(|(_, number)| **number != NO_ROW);
+            for (row, number) in some {
+                pairs.probe.push((from + row) as u32);
+                pairs.build.push(*number);
             }
             return (pairs, end);
-        }
+        };
         let mut row = from;
-        while row < found.heads.len() && pairs.probe.len() < most {
-            let mut at = found.heads[row];
-            while at != NO_ROW {
-                pairs.probe.push(row as u32);
-                pairs.build.push(at);
-                at = self.next[at as usize];
+        while row < found.numbers.len() && pairs.probe.len() < most {
+            if found.numbers[row] != NO_ROW {
+                let list = lists.of(found.numbers[row]);
+                let list = if first_only { &list[..1] } else { list };
+                pairs.build.extend_from_slice(list);
+                pairs.probe.resize(pairs.build.len(), row as u32);
             }
             row += 1;
         }
@@ -250,7 +231,11 @@ impl Built {
             let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, false);
             from = next;
             if let Some(residual) = residual {
-                pairs = self.filter(pairs, probe, residual, eval)?;
+                // One partner is enough.
+                let is_open = |build: &u32| !self.matched[*build as usize].load(Ordering::Relaxed);
+                let open = pairs.probe.iter().zip(&pairs.build).filter(|(_, build)| is_open(build));
+                let (probes, builds) = open.map(|(probe, build)| (*probe, *build)).unzip();
+                pairs = self.filter(Pairs { probe: probes, build: builds }, probe, residual, eval)?;
             }
             pairs.build.iter().for_each(|row| self.matched[*row as usize].store(true, Ordering::Relaxed));
         }
@@ -264,22 +249,71 @@ impl Built {
     }
 }
 
-/// The least key and how many places there are from it on, where each key can have one of its own.
-fn direct_range(
+impl Lists {
+    /// Of the numbers of rows; `known` says which rows these are, if not all.
+    fn new(numbers: &[u32], count: usize, known: Option<&[u32]>) -> Lists {
+        let mut starts = vec![0u32; count + 1];
+        numbers.iter().for_each(|number| starts[*number as usize + 1] += 1);
+        for number in 0..count {
+            starts[number + 1] += starts[number];
+        }
+        let (mut next, mut rows) = (starts.clone(), vec![0; numbers.len()]);
+        for (at, number) in numbers.iter().enumerate() {
+            let next = &mut next[*number as usize];
+            rows[*next as usize] = known.map_or(at as u32, |known| known[at]);
+            *next += 1;
+        }
+        Lists { starts, rows }
+    }
+
+    /// The rows of a key, in their order; there is at least one.
+    #[inline]
+    fn of(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        &self.rows[self.starts[number] as usize..self.starts[number + 1] as usize]
+    }
+}
+
+/// Numbers the keys of rows; gives those of the rows, and how many different ones there are.
+fn number_keys(
     keys: &Keys,
     columns: &[Arc<Column>],
-    words: &[u64],
-    is_known: impl Fn(&usize) -> bool,
-) -> Option<(i64, usize)> {
+    words: Vec<u64>,
+    budget: &Budget,
+) -> Result<(Numbers, Vec<u32>, usize)> {
+    let mut of_rows = Vec::with_capacity(words.len() / keys.words);
+    if let Some((least, count)) = direct_range(keys, columns, &words) {
+        budget.take(count * 4)?;
+        let (mut places, mut next) = (vec![NO_ROW; count], 0);
+        for word in &words {
+            let place = &mut places[(*word as i64).abs_diff(least) as usize];
+            if *place == NO_ROW {
+                *place = next;
+                next += 1;
+            }
+            of_rows.push(*place);
+        }
+        return Ok((Numbers::Direct(least, places), of_rows, next as usize));
+    }
+    let (mut table, mut known) = (WordTable::new(0), Vec::new());
+    let width = keys.words;
+    with_width!(width, W => {
+        table.find_or_add::<W>(&words, (&mut known, width), |number| of_rows.push(number));
+    });
+    budget.take(WordTable::bytes_for(table.len()) + known.len() * 8)?;
+    let count = table.len();
+    Ok((Numbers::Hashed(table, known), of_rows, count))
+}
+
+/// The least key and how many places there are from it on, where each key can have one of its own.
+fn direct_range(keys: &Keys, columns: &[Arc<Column>], words: &[u64]) -> Option<(i64, usize)> {
     let ([KeyPart::Word | KeyPart::Natural], [column]) = (keys.parts.as_slice(), columns) else {
         return None;
     };
     // All of them are integers with a sign.
     let Data::Small(_) = column.data else { return None };
     let (mut least, mut most) = (i64::MAX, i64::MIN);
-    for (_, word) in words.iter().enumerate().filter(|(row, _)| is_known(row)) {
-        (least, most) = (least.min(*word as i64), most.max(*word as i64));
-    }
+    words.iter().for_each(|word| (least, most) = (least.min(*word as i64), most.max(*word as i64)));
     if least > most {
         return Some((0, 0));
     }

@@ -1,7 +1,7 @@
 //! Values as words of 64 bits, to look them up: equal words are equal values. Texts are numbered by their collation's keys
 //! ([`Interner`]); numbers are themselves.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -76,8 +76,13 @@ pub struct Interner {
     known: RwLock<Known>,
     /// Two texts were equal and not the same.
     is_ambiguous: AtomicBool,
+    /// The numbers of texts in memory that come with many batches, as far as they are known.
+    of_dicts: Mutex<Vec<(Dict, Arc<[AtomicU32]>)>>,
     bytes: AtomicUsize,
 }
+
+/// Dictionaries whose numbers are kept.
+const DICTS_KEPT: usize = 4;
 
 impl std::fmt::Debug for Interner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -90,6 +95,8 @@ type Find<'a> = dyn FnMut(&[u8], u64, &[u8]) -> u32 + 'a;
 
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
+/// Nor this: nobody has asked for it.
+const UNASKED: u32 = u32::MAX - 1;
 
 impl Interner {
     pub(crate) fn new(key: Arc<KeyOfText>) -> Interner {
@@ -97,6 +104,7 @@ impl Interner {
             key,
             known: RwLock::default(),
             is_ambiguous: AtomicBool::new(false),
+            of_dicts: Mutex::new(Vec::new()),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -114,23 +122,45 @@ impl Interner {
         Arc::new(texts)
     }
 
+    /// Where the numbers of a dictionary are kept, or are to be.
+    fn numbers_of_dict(&self, dict: &Dict, budget: &Budget) -> Result<Arc<[AtomicU32]>> {
+        let new = || (0..dict.len()).map(|_| AtomicU32::new(UNASKED)).collect::<Arc<[AtomicU32]>>();
+        if matches!(dict, Dict::Vector(_)) {
+            // That of a block, which comes once.
+            return Ok(new());
+        }
+        let mut kept = self.of_dicts.lock();
+        if let Some((_, numbers)) = kept.iter().find(|(known, _)| known.is(dict)) {
+            return Ok(numbers.clone());
+        }
+        if kept.len() == DICTS_KEPT {
+            let (dict, _) = kept.remove(0);
+            budget.release(dict.len() * 4);
+        }
+        budget.take(dict.len() * 4)?;
+        let numbers = new();
+        kept.push((dict.clone(), numbers.clone()));
+        Ok(numbers)
+    }
+
     /// The numbers of a column's texts; with `adds`, those that are new get one.
     fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
         let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
-        const UNASKED: u32 = u32::MAX - 1;
-        let mut of_codes = vec![UNASKED; dict.len()];
+        let of_codes = self.numbers_of_dict(dict, budget)?;
         let mut numbers = Vec::with_capacity(codes.len());
         let mut key = Vec::new();
         let mut is_new = 0;
         let mut of_code = |code: u32, find: &mut Find<'_>| {
-            let number = &mut of_codes[code as usize];
-            if *number == UNASKED {
+            let kept = &of_codes[code as usize];
+            let mut number = kept.load(Ordering::Relaxed);
+            if number == UNASKED {
                 let text = dict.get(code);
                 key.clear();
                 (self.key)(text, &mut key);
-                *number = find(&key, xxh3_64(&key), text);
+                number = find(&key, xxh3_64(&key), text);
+                kept.store(number, Ordering::Relaxed);
             }
-            *number
+            number
         };
         if adds {
             let mut known = self.known.write();

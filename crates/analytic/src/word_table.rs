@@ -150,24 +150,15 @@ impl WordTable {
         }
     }
 
-    /// Puts a number where its key is looked up; the number that was there before, or [`NO_ENTRY`].
-    pub(crate) fn replace<const W: usize>(&mut self, number: u32, (known, width): (&[u64], usize)) -> u32 {
-        let key = key_at::<W>(known, width, number as usize);
-        let hash = hash_of::<W>(key);
+    /// Puts the number of a key that is not there where it is looked up.
+    #[inline]
+    fn add(&mut self, number: u32, hash: u64) {
         let mut place = hash & self.mask;
-        loop {
-            let slot = &mut self.slots[place as usize];
-            let before = *slot as u32;
-            let is_free = before == NO_ENTRY;
-            if is_free
-                || has_tag(*slot, hash) && is_same::<W>(key_at::<W>(known, width, before as usize), key)
-            {
-                *slot = slot_of(hash, number);
-                self.len += usize::from(is_free);
-                return before;
-            }
+        while self.slots[place as usize] as u32 != NO_ENTRY {
             place = (place + 1) & self.mask;
         }
+        self.slots[place as usize] = slot_of(hash, number);
+        self.len += 1;
     }
 
     /// Gives the number of each key to `take`; those that are new are added to `known`, and get the next number.
@@ -201,7 +192,7 @@ impl WordTable {
                     if last == NO_ENTRY {
                         last = self.len as u32;
                         known.extend_from_slice(key);
-                        _ = self.replace::<W>(last, (known, width));
+                        self.add(last, hashes[row]);
                     }
                 }
                 take(last);
@@ -221,7 +212,7 @@ impl WordTable {
         }
         let mut larger = WordTable::new((self.len + more) * 2);
         for number in 0..self.len as u32 {
-            _ = larger.replace::<W>(number, (known, width));
+            larger.add(number, hash_of::<W>(key_at::<W>(known, width, number as usize)));
         }
         *self = larger;
     }

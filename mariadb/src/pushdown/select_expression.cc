@@ -758,6 +758,25 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
 uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
 {
   const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
+  /* Where what comes before the end of the answer is ASCII, nobody has to count characters. */
+  const longlong first= what == SUBSTRING ? position - 1 : 0, most= what == SUBSTRING ? length : position;
+  if (what != RIGHT && first >= 0 && most >= 0 && charset->mbminlen == 1 && !(charset->state & MY_CS_NONASCII))
+  {
+    const size_t skipped= size_t(std::min<ulonglong>(ulonglong(first), size));
+    const size_t bytes= size_t(std::min<ulonglong>(ulonglong(most), size - skipped));
+    uchar all= 0;
+    if (skipped + bytes <= 64)
+    {
+      for (size_t i= 0; i < skipped + bytes; i++)
+        all|= text[i];
+      if (all < 0x80)
+      {
+        if (bytes <= room)
+          memcpy(to, begin + skipped, bytes);
+        return bytes;
+      }
+    }
+  }
   const longlong chars= longlong(charset->numchars(begin, end));
   longlong from= 0, count= length;
   switch (what)
