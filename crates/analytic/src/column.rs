@@ -281,7 +281,15 @@ impl Column {
         Some(())
     }
 
-    /// Bytes of memory, about.
+    /// The strings that its texts are in, if these are not the storage's.
+    pub(crate) fn strings(&self) -> Option<&Arc<Strings>> {
+        match &self.data {
+            Data::Text(_, Dict::Strings(strings)) => Some(strings),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory, about, without those of the texts themselves, which many columns may share.
     pub fn bytes(&self) -> usize {
         let nulls = self.nulls.as_ref().map_or(0, Vec::len);
         nulls
@@ -289,10 +297,6 @@ impl Column {
                 Data::Small(values) => values.len() * 8,
                 Data::Large(values) => values.len() * 16,
                 Data::Real(values) => values.len() * 8,
-                // Texts that others have too are counted there.
-                Data::Text(codes, Dict::Strings(strings)) if Arc::strong_count(strings) == 1 => {
-                    codes.len() * 4 + strings.total_bytes() + strings.len() * 4
-                }
                 Data::Text(codes, _) => codes.len() * 4,
             }
     }

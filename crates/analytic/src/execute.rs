@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use pando_column::vector::Strings;
 use pando_query::scan::Scan;
 use pando_query::{Failure, Why};
 use pandodb::layout::Layouts;
@@ -501,13 +502,17 @@ impl Run<'_> {
             return Ok(batches.clone());
         }
         let budget = self.budget;
-        let parts = self.fold(pipeline, Vec::new, |batches, batch| {
-            let batch = batch.detached();
-            budget.take(batch.bytes())?;
-            batches.push(batch);
-            Ok(())
-        })?;
-        Ok(parts.into_iter().flatten().filter(|batch| batch.rows > 0).collect())
+        let parts = self.fold(
+            pipeline,
+            || (Vec::new(), Vec::new()),
+            |(batches, strings), batch| {
+                let batch = batch.detached();
+                budget.take(batch.bytes() + bytes_of_new_strings(&batch, strings))?;
+                batches.push(batch);
+                Ok(())
+            },
+        )?;
+        Ok(parts.into_iter().flat_map(|(batches, _)| batches).filter(|batch| batch.rows > 0).collect())
     }
 
     /// Gives all batches that come out of a pipeline to `step`, which has something of its own in each thread.
@@ -585,6 +590,21 @@ fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
 fn empty(kinds: &[Kind]) -> Batch {
     let column = |kind: &Kind| Arc::new(Column::constant(&crate::column::Value::Null, *kind, 0));
     Batch { rows: 0, columns: kinds.iter().map(column).collect() }
+}
+
+/// Bytes of the texts of a batch. What the batch before it had is not counted again: a join gives the texts of the side in
+/// memory with every batch.
+fn bytes_of_new_strings(batch: &Batch, before: &mut Vec<Option<Arc<Strings>>>) -> usize {
+    before.resize(batch.columns.len(), None);
+    let mut bytes = 0;
+    for (column, before) in batch.columns.iter().zip(before) {
+        let Some(strings) = column.strings() else { continue };
+        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, strings)) {
+            bytes += strings.total_bytes() + strings.len() * 4;
+            *before = Some(strings.clone());
+        }
+    }
+    bytes
 }
 
 /// Rows that threads take at once.
@@ -721,4 +741,30 @@ fn with_lonely(pairs: crate::hash_join::Pairs, begin: u32, end: u32) -> (crate::
         }
     }
     (all, has_lonely)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::{Data, Dict};
+
+    #[test]
+    fn texts_that_come_with_every_batch_are_counted_once() {
+        let strings = |text: &[u8]| {
+            let mut strings = Strings::new();
+            strings.push(text);
+            Arc::new(strings)
+        };
+        let batch = |strings: &Arc<Strings>| {
+            let data = Data::Text(vec![0], Dict::Strings(strings.clone()));
+            Batch { rows: 1, columns: vec![Arc::new(Column { data, nulls: None })] }
+        };
+        let (one, other) = (strings(&[b'x'; 1000]), strings(&[b'y'; 500]));
+        let mut before = Vec::new();
+        let counted: Vec<usize> = [&one, &one, &other, &other]
+            .into_iter()
+            .map(|strings| bytes_of_new_strings(&batch(strings), &mut before))
+            .collect();
+        assert_eq!(counted, [1004, 0, 504, 0]);
+    }
 }

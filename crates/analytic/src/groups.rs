@@ -130,8 +130,7 @@ impl Groups {
 
     fn take(&mut self, budget: &Budget, shape: &Shape) -> Result<()> {
         let of_states = shape.told.len() * 17;
-        let bytes =
-            self.count * (shape.keys.words * 8 + of_states) + WordTable::bytes_for(self.count) + self.extra;
+        let bytes = self.count * (shape.keys.words * 8 + of_states) + self.table.bytes() + self.extra;
         if bytes > self.taken {
             budget.take(bytes - self.taken)?;
             self.taken = bytes;

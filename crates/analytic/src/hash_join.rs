@@ -300,7 +300,7 @@ fn number_keys(
     with_width!(width, W => {
         table.find_or_add::<W>(&words, (&mut known, width), |number| of_rows.push(number));
     });
-    budget.take(WordTable::bytes_for(table.len()) + known.len() * 8)?;
+    budget.take(table.bytes() + known.len() * 8)?;
     let count = table.len();
     Ok((Numbers::Hashed(table, known), of_rows, count))
 }

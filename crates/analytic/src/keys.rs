@@ -322,7 +322,9 @@ impl Keys {
                 for (row, is_null) in nulls.iter().enumerate() {
                     if *is_null {
                         words[row * width + at..row * width + at + part.words()].fill(0);
-                        words[row * width + width - 1] |= u64::from(self.has_nulls) << number;
+                        if self.has_nulls {
+                            words[row * width + width - 1] |= 1 << number;
+                        }
                     }
                 }
             }

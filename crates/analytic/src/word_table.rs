@@ -99,9 +99,9 @@ impl WordTable {
         WordTable { slots: vec![EMPTY; size], mask: size as u64 - 1, len: 0 }
     }
 
-    /// Bytes that a table for so many keys takes.
-    pub(crate) fn bytes_for(keys: usize) -> usize {
-        (keys * 2).next_power_of_two().max(16) * 8
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        self.slots.len() * 8
     }
 
     /// The number of a key whose hash this is; the slot that `first` has read is looked at before others.
