@@ -1309,6 +1309,11 @@ typedef struct PandoFetch {
    */
   uint8_t is_ahead;
   /**
+   * 1: who fetches keeps the locks of all rows that it is given, because it has no other condition on them than `condition`.
+   * Then rows may be locked ahead also where gaps stay free, if there is no place for another key between them.
+   */
+  uint8_t keeps_rows;
+  /**
    * Null, or a condition on the rows of dictionary 0, for locking fetches with `is_ahead`: those for which it is not true
    * need not be given.
    */
@@ -3367,7 +3372,8 @@ PandoStatus pando_txn_has_written(struct PandoTxn *txn,
 
 /**
  * Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
- * snapshot; else entries that are the same in both lists may be left out, that is, empty.
+ * snapshot; else entries that are the same in both lists may be left out, that is, empty. Where it is known that the row
+ * is not the same, the old one's value, that of the first of `old_entries`, may be left out, too.
  *
  * # Safety
  * As [`pando_txn_insert_row`], for both lists.

@@ -119,6 +119,7 @@ fn scan(world: &World, txn: *mut PandoTxn, index: u32) -> PandoStatus {
         filter: null(),
         condition: null(),
         is_ahead: 0,
+        keeps_rows: 0,
     };
     let mut batch = PandoBatch { rows: bytes(""), count: 0, ended: 0, just_locked: 0, is_peek: 0 };
     // SAFETY: all are alive.

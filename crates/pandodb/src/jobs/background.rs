@@ -183,7 +183,8 @@ impl Db {
             }
             if since != 0 && now.saturating_sub(since) >= age_micros {
                 self.checkpoint_or_note(&dict);
-            } else if dict.tree.has_work() {
+            } else if dict.tree.seal_if_full(|| self.wal.last_seqno()) || dict.tree.has_work() {
+                // Where nobody writes any more, readers may still have to step over what was deleted.
                 self.background.request(&dict);
             }
             self.secure_or_note(&dict);
