@@ -127,12 +127,6 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   *reason= "the first rows of a key's order";
   if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item))
     return false;
-  /* The optimizer knows whether it can read groups in the order of a key and end early; where it does not do so, it asks for
-     whole queries (create_pushdown). */
-  *reason= "the first groups of a key's order";
-  if (leaf_count(select) == 1 && join->group_list && !join->order &&
-      select->master_unit()->global_parameters()->limit_params.explicit_limit && is_order_of_key(*join->group_list->item))
-    return false;
   *reason= "the ends of a key";
   if (may_jump_in_key(select))
     return false;
