@@ -90,9 +90,6 @@ impl std::fmt::Debug for Interner {
     }
 }
 
-/// Says the number of a text by its key, and the key's hash.
-type Find<'a> = dyn FnMut(&[u8], u64, &[u8]) -> u32 + 'a;
-
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
 /// Nor this: nobody has asked for it.
@@ -147,25 +144,51 @@ impl Interner {
     fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
         let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
         let of_codes = self.numbers_of_dict(dict, budget)?;
+        // Most texts have been seen before: without a lock.
+        let mut new = Vec::new();
         let mut numbers = Vec::with_capacity(codes.len());
-        let mut key = Vec::new();
-        let mut is_new = 0;
-        let mut of_code = |code: u32, find: &mut Find<'_>| {
-            let kept = &of_codes[code as usize];
-            let mut number = kept.load(Ordering::Relaxed);
+        numbers.extend(codes.iter().enumerate().map(|(row, code)| {
+            if column.is_null(row) {
+                return 0;
+            }
+            let number = of_codes[*code as usize].load(Ordering::Relaxed);
             if number == UNASKED {
-                let text = dict.get(code);
-                key.clear();
-                (self.key)(text, &mut key);
-                number = find(&key, xxh3_64(&key), text);
-                kept.store(number, Ordering::Relaxed);
+                new.push(row);
             }
             number
-        };
-        if adds {
-            let mut known = self.known.write();
-            let Known { table, keys, texts } = &mut *known;
-            let mut find = |key: &[u8], hash: u64, text: &[u8]| {
+        }));
+        if !new.is_empty() {
+            let mut ask = Ask { codes, dict, of_codes: &of_codes, key: Vec::new() };
+            match adds {
+                true => self.add_texts(&new, &mut ask, &mut numbers, budget)?,
+                false => {
+                    let known = self.known.read();
+                    for row in new {
+                        numbers[row] = ask.number(row, &*self.key, |key, hash, _| {
+                            let found =
+                                known.table.find(hash, |number| known.keys.get(*number as usize) == key);
+                            found.copied().unwrap_or(UNKNOWN_TEXT)
+                        });
+                    }
+                }
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// The numbers of texts that were not asked for before, of which some are new.
+    fn add_texts(
+        &self,
+        rows: &[usize],
+        ask: &mut Ask<'_>,
+        numbers: &mut [u32],
+        budget: &Budget,
+    ) -> Result<()> {
+        let mut known = self.known.write();
+        let Known { table, keys, texts } = &mut *known;
+        let mut is_new = 0;
+        for row in rows {
+            numbers[*row] = ask.number(*row, &*self.key, |key, hash, text| {
                 if let Some(number) = table.find(hash, |number| keys.get(*number as usize) == key) {
                     if texts.get(*number as usize) != text {
                         self.is_ambiguous.store(true, Ordering::Relaxed);
@@ -178,28 +201,39 @@ impl Interner {
                 is_new += key.len() + text.len() + 24;
                 table.insert_unique(hash, number, |number| xxh3_64(keys.get(*number as usize)));
                 number
-            };
-            for (row, code) in codes.iter().enumerate() {
-                numbers.push(if column.is_null(row) { 0 } else { of_code(*code, &mut find) });
-            }
-            let is_too_long = keys.total_bytes().max(texts.total_bytes()) > (u32::MAX / 2) as usize;
-            drop(known);
-            if is_too_long {
-                return Err(Failure::GivenBack(Why::Memory));
-            }
-            self.bytes.fetch_add(is_new, Ordering::Relaxed);
-            budget.take(is_new)?;
-        } else {
-            let known = self.known.read();
-            let mut find = |key: &[u8], hash: u64, _: &[u8]| {
-                let found = known.table.find(hash, |number| known.keys.get(*number as usize) == key);
-                found.copied().unwrap_or(UNKNOWN_TEXT)
-            };
-            for (row, code) in codes.iter().enumerate() {
-                numbers.push(if column.is_null(row) { 0 } else { of_code(*code, &mut find) });
-            }
+            });
         }
-        Ok(numbers)
+        let is_too_long = keys.total_bytes().max(texts.total_bytes()) > (u32::MAX / 2) as usize;
+        drop(known);
+        if is_too_long {
+            return Err(Failure::GivenBack(Why::Memory));
+        }
+        self.bytes.fetch_add(is_new, Ordering::Relaxed);
+        budget.take(is_new)
+    }
+}
+
+/// Asks for the numbers of a column's texts, of each once.
+struct Ask<'a> {
+    codes: &'a [u32],
+    dict: &'a Dict,
+    of_codes: &'a [AtomicU32],
+    key: Vec<u8>,
+}
+
+impl Ask<'_> {
+    fn number(&mut self, row: usize, key: &KeyOfText, find: impl FnOnce(&[u8], u64, &[u8]) -> u32) -> u32 {
+        let code = self.codes[row];
+        let kept = &self.of_codes[code as usize];
+        let mut number = kept.load(Ordering::Relaxed);
+        if number == UNASKED {
+            let text = self.dict.get(code);
+            self.key.clear();
+            key(text, &mut self.key);
+            number = find(&self.key, xxh3_64(&self.key), text);
+            kept.store(number, Ordering::Relaxed);
+        }
+        number
     }
 }
 

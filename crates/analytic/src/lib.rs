@@ -23,6 +23,7 @@ mod execute;
 mod expr;
 mod groups;
 mod hash_join;
+mod interval;
 mod key_filter;
 mod keys;
 mod plan;

@@ -10,6 +10,7 @@ use crate::block::TableColumn;
 use crate::column::{Batch, Column, Data, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, TRUE};
 use crate::expr::{Expr, Slot};
+use crate::interval::Interval;
 use crate::key_filter::KeyFilter;
 
 /// Rows that go on together, where blocks have few that count.
@@ -45,13 +46,21 @@ impl Waiting {
     }
 }
 
+/// A condition, and what is known of it.
+struct Asked {
+    condition: Expr,
+    slots: Vec<Slot>,
+    /// If it says between which numbers its column lies.
+    interval: Option<Interval>,
+}
+
 /// What is wanted of a table.
 pub(crate) struct TableRows {
     pub columns: Vec<TableColumn>,
     /// Conditions, bound to the columns, as they are said.
     pub filter: Vec<Expr>,
     /// The same, as they are asked: those of one column together.
-    asked: Vec<(Expr, Vec<Slot>)>,
+    asked: Vec<Asked>,
     /// What joins say of columns; after the conditions, as these may warn.
     pub joins: Vec<(usize, Arc<KeyFilter>)>,
     /// The columns that go on.
@@ -103,12 +112,23 @@ fn picked(vector: &Vector, rows: &[u32]) -> Option<Vector> {
     });
     let nulls = nulls.filter(|nulls| nulls.count() > 0);
     let Values::Fixed { width, bytes } = vector.values() else { return None };
-    let mut of_rows = Vec::with_capacity(rows.len() * width);
-    rows.iter().for_each(|row| {
-        let begin = *row as usize * width;
-        of_rows.extend_from_slice(&bytes[begin..begin + width]);
-    });
-    Some(Vector::new(rows.len(), nulls, Values::Fixed { width: *width, bytes: of_rows }))
+    macro_rules! of_width {
+        ($($w:literal)*) => {
+            match *width {
+                $($w => picked_bytes::<$w>(bytes, rows),)*
+                width => rows.iter().flat_map(|row| &bytes[*row as usize * width..][..width]).copied().collect(),
+            }
+        };
+    }
+    let bytes = of_width!(1 2 3 4 5 6 7 8 9 10);
+    Some(Vector::new(rows.len(), nulls, Values::Fixed { width: *width, bytes }))
+}
+
+/// Values of one width, which is known to the compiler: they are copied without a call for each.
+fn picked_bytes<const W: usize>(bytes: &[u8], rows: &[u32]) -> Vec<u8> {
+    let value =
+        |row: &u32| -> [u8; W] { *bytes[*row as usize * W..].first_chunk().expect("a row of the block") };
+    rows.iter().map(value).collect::<Vec<[u8; W]>>().into_flattened()
 }
 
 impl TableRows {
@@ -133,6 +153,12 @@ impl TableRows {
                 None => asked.push((part.clone(), slots)),
             }
         }
+        let with_interval = |(condition, slots): (Expr, Vec<Slot>)| Asked {
+            interval: Interval::of(&condition).filter(|_| slots.len() == 1),
+            condition,
+            slots,
+        };
+        let asked = asked.into_iter().map(with_interval).collect();
         TableRows { columns, filter, asked, joins, given }
     }
 
@@ -146,8 +172,8 @@ impl TableRows {
         let mut columns = Columns { of: self, block, whole: vec![None; self.columns.len()] };
         let mut selected: Option<Vec<u32>> = None;
         let is_none = |selected: &Option<Vec<u32>>| selected.as_ref().is_some_and(Vec::is_empty);
-        for (part, slots) in self.asked.iter().filter(|_| !block.is_all_wanted) {
-            selected = self.narrowed((part, slots), selected, &mut columns, eval)?;
+        for asked in self.asked.iter().filter(|_| !block.is_all_wanted) {
+            selected = self.narrowed(asked, selected, &mut columns, eval)?;
             if is_none(&selected) {
                 return Ok(None);
             }
@@ -174,17 +200,26 @@ impl TableRows {
     /// Those of the selected rows of which a condition is true.
     fn narrowed(
         &self,
-        (part, slots): (&Expr, &[Slot]),
+        Asked { condition: part, slots, interval }: &Asked,
         selected: Option<Vec<u32>>,
         columns: &mut Columns<'_>,
         eval: Eval<'_>,
     ) -> Result<Option<Vec<u32>>> {
-        if let ([slot], true) = (slots, is_plain(part)) {
+        if let ([slot], true) = (slots.as_slice(), is_plain(part)) {
             let at = *slot as usize;
             if let Some(kept) =
                 self.by_entries(part, at, &columns.block.vectors[at], selected.as_deref(), eval)?
             {
                 return Ok(kept.or(selected));
+            }
+            if let Some(interval) = interval {
+                let column = columns.some(at, selected.as_deref())?;
+                if let Some(kept) = interval.select(&column) {
+                    return Ok(match kept {
+                        Some(kept) => Some(taken(selected, kept)),
+                        None => selected,
+                    });
+                }
             }
         }
         let mut batch = Batch { rows: columns.block.rows, columns: vec![nothing(); self.columns.len()] };
