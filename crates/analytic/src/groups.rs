@@ -10,6 +10,7 @@ use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
 use crate::eval::Result;
 use crate::expr::{Function, KeyOfText};
 use crate::keys::{Budget, KeyPart, Keys};
+use crate::sums::{count_rows, Sums};
 use crate::word_table::{with_width, WordTable};
 
 /// What is told, and of values of which kind.
@@ -35,7 +36,7 @@ pub(crate) struct Shape {
 #[derive(Debug)]
 enum State {
     Count(Vec<i64>),
-    Sum(Vec<i128>, Vec<bool>),
+    Sum(Sums),
     Real(Vec<f64>, Vec<bool>),
     Number(Vec<i128>, Vec<bool>),
     Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
@@ -59,7 +60,7 @@ impl Groups {
         let state = |told: &Told| match (told.function, told.kind) {
             (Function::Rows | Function::Count, _) => State::Count(Vec::new()),
             (Function::Sum, Kind::Real) => State::Real(Vec::new(), Vec::new()),
-            (Function::Sum, _) => State::Sum(Vec::new(), Vec::new()),
+            (Function::Sum, _) => State::Sum(Sums::new(shape.is_one)),
             (Function::Min | Function::Max, Kind::Text(_)) => State::Text(Vec::new()),
             (Function::Min | Function::Max, Kind::Real) => State::Real(Vec::new(), Vec::new()),
             (Function::Min | Function::Max, _) => State::Number(Vec::new(), Vec::new()),
@@ -81,7 +82,8 @@ impl Groups {
         for state in &mut self.states {
             match state {
                 State::Count(counts) => counts.resize(count, 0),
-                State::Sum(sums, has) | State::Number(sums, has) => {
+                State::Sum(sums) => sums.grow(count),
+                State::Number(sums, has) => {
                     sums.resize(count, 0);
                     has.resize(count, false);
                 }
@@ -183,7 +185,7 @@ fn update(
 ) -> Result<usize> {
     let Some(column) = column else {
         if let State::Count(counts) = state {
-            groups.iter().for_each(|group| counts[*group as usize] += 1);
+            count_rows(groups, counts);
         }
         return Ok(0);
     };
@@ -191,24 +193,10 @@ fn update(
     let rows = groups.iter().enumerate().map(|(row, group)| (row, *group as usize));
     match state {
         State::Count(counts) => match &column.nulls {
-            None => groups.iter().for_each(|group| counts[*group as usize] += 1),
+            None => count_rows(groups, counts),
             Some(nulls) => rows.for_each(|(row, group)| counts[group] += i64::from(!nulls[row])),
         },
-        State::Sum(sums, has) => match (&column.data, &column.nulls) {
-            (Data::Small(values), None) => {
-                for (row, group) in rows {
-                    // So many rows of 64 bits there are not.
-                    sums[group] = sums[group].wrapping_add(i128::from(values[row]));
-                    has[group] = true;
-                }
-            }
-            _ => {
-                for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
-                    sums[group] = sums[group].checked_add(column.number(row)).ok_or(OVERFLOW)?;
-                    has[group] = true;
-                }
-            }
-        },
+        State::Sum(sums) => sums.add(groups, column)?,
         State::Real(best, has) => {
             let Data::Real(values) = &column.data else { return Err(UNSUPPORTED) };
             for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
@@ -309,12 +297,7 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
         (State::Count(counts), State::Count(others)) => {
             places.zip(others).for_each(|(group, count)| counts[group] += count);
         }
-        (State::Sum(sums, has), State::Sum(others, has_other)) => {
-            for ((group, sum), is_some) in places.zip(others).zip(has_other) {
-                sums[group] = sums[group].checked_add(sum).ok_or(OVERFLOW)?;
-                has[group] |= is_some;
-            }
-        }
+        (State::Sum(sums), State::Sum(others)) => sums.merge(others, groups)?,
         (State::Real(best, has), State::Real(others, has_other)) => {
             for ((group, value), _) in places.zip(others).zip(has_other).filter(|(_, is_some)| *is_some) {
                 best[group] = match told.function {
@@ -358,7 +341,8 @@ fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
     let nulls = |has: Vec<bool>| has.contains(&false).then(|| has.iter().map(|has| !has).collect());
     Ok(match state {
         State::Count(counts) => Column { data: Data::Small(counts), nulls: None },
-        State::Sum(values, has) | State::Number(values, has) => Column::of_large(values, nulls(has)),
+        State::Sum(sums) => sums.into_column(),
+        State::Number(values, has) => Column::of_large(values, nulls(has)),
         State::Real(values, has) => {
             if values.iter().any(|value| !value.is_finite()) {
                 return Err(OVERFLOW);

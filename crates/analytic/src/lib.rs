@@ -33,6 +33,7 @@ mod sample;
 mod served;
 mod sort;
 mod subquery;
+mod sums;
 mod table_rows;
 mod word_table;
 mod zones;
