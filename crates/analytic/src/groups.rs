@@ -1,12 +1,14 @@
 //! Groups, and what is told of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
+use crate::direct_groups::DirectGroups;
+use crate::distinct::Distinct;
 use crate::eval::Result;
 use crate::expr::{Function, KeyOfText};
 use crate::keys::{Budget, KeyPart, Keys};
@@ -40,13 +42,14 @@ enum State {
     Real(Vec<f64>, Vec<bool>),
     Number(Vec<i128>, Vec<bool>),
     Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
-    Distinct(HashSet<Box<[u64]>>),
+    Distinct(Distinct),
 }
 
 /// See the head of this file; of one thread.
 #[derive(Debug)]
 pub(crate) struct Groups {
     table: WordTable,
+    direct: DirectGroups,
     words: Vec<u64>,
     count: usize,
     states: Vec<State>,
@@ -64,11 +67,21 @@ impl Groups {
             (Function::Min | Function::Max, Kind::Text(_)) => State::Text(Vec::new()),
             (Function::Min | Function::Max, Kind::Real) => State::Real(Vec::new(), Vec::new()),
             (Function::Min | Function::Max, _) => State::Number(Vec::new(), Vec::new()),
-            (Function::CountDistinct | Function::SumDistinct, _) => State::Distinct(HashSet::new()),
+            (Function::CountDistinct | Function::SumDistinct, _) => {
+                // Without the word that says which are NULL.
+                State::Distinct(Distinct::new(told.keys.as_ref().map_or(1, |keys| keys.words - 1)))
+            }
         };
         let states = shape.told.iter().map(state).collect();
-        let mut groups =
-            Groups { table: WordTable::new(0), words: Vec::new(), count: 0, states, taken: 0, extra: 0 };
+        let mut groups = Groups {
+            table: WordTable::new(0),
+            direct: DirectGroups::new(&shape.keys),
+            words: Vec::new(),
+            count: 0,
+            states,
+            taken: 0,
+            extra: 0,
+        };
         if shape.is_one {
             groups.count = 1;
             groups.words = vec![0];
@@ -106,6 +119,31 @@ impl Groups {
         groups
     }
 
+    /// The groups of rows.
+    fn of_rows(
+        &mut self,
+        keys: &Keys,
+        columns: &[Arc<Column>],
+        rows: usize,
+        budget: &Budget,
+    ) -> Result<Vec<u32>> {
+        let Some(places) = self.direct.places(keys, columns, rows, budget)? else {
+            let words = keys.encode(columns, rows, true, budget)?;
+            return Ok(self.find(&words, keys.words));
+        };
+        let (mut groups, unknown) = self.direct.groups(&places);
+        if !unknown.is_empty() {
+            let columns: Vec<Arc<Column>> =
+                columns.iter().map(|column| Arc::new(column.gather(&unknown))).collect();
+            let words = keys.encode(&columns, unknown.len(), true, budget)?;
+            for (row, group) in unknown.iter().zip(self.find(&words, keys.words)) {
+                groups[*row as usize] = group;
+                self.direct.note(places[*row as usize], group);
+            }
+        }
+        Ok(groups)
+    }
+
     /// Adds rows: the columns of the groups, and of each aggregate its own.
     pub(crate) fn add(
         &mut self,
@@ -118,8 +156,7 @@ impl Groups {
         let groups = match shape.is_one {
             true => vec![0; rows],
             false => {
-                let words = shape.keys.encode(columns, rows, true, budget)?;
-                let groups = self.find(&words, shape.keys.words);
+                let groups = self.of_rows(&shape.keys, columns, rows, budget)?;
                 self.grow();
                 groups
             }
@@ -132,7 +169,8 @@ impl Groups {
 
     fn take(&mut self, budget: &Budget, shape: &Shape) -> Result<()> {
         let of_states = shape.told.len() * 17;
-        let bytes = self.count * (shape.keys.words * 8 + of_states) + self.table.bytes() + self.extra;
+        let of_groups = self.count * (shape.keys.words * 8 + of_states);
+        let bytes = of_groups + self.table.bytes() + self.direct.bytes() + self.extra;
         if bytes > self.taken {
             budget.take(bytes - self.taken)?;
             self.taken = bytes;
@@ -226,16 +264,9 @@ fn update(
             let Some(keys) = &told.keys else { return Err(UNSUPPORTED) };
             let words =
                 keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
-            let (width, mut new) = (keys.words, 0);
-            for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
-                let mut key = Vec::with_capacity(width);
-                key.push(group as u64);
-                key.extend_from_slice(&words[row * width..(row + 1) * width - 1]);
-                if seen.insert(key.into_boxed_slice()) {
-                    new += width * 8 + 24;
-                }
-            }
-            return Ok(new);
+            let before = seen.bytes();
+            seen.add(groups, &words, keys.words, is_some);
+            return Ok(seen.bytes() - before);
         }
     }
     Ok(0)
@@ -326,12 +357,7 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
                 }
             }
         }
-        (State::Distinct(seen), State::Distinct(others)) => {
-            for mut key in others {
-                key[0] = u64::from(groups[key[0] as usize]);
-                seen.insert(key);
-            }
-        }
+        (State::Distinct(seen), State::Distinct(others)) => seen.merge(others, groups),
         _ => return Err(UNSUPPORTED),
     }
     Ok(())
@@ -363,10 +389,10 @@ fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
     })
 }
 
-fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Column> {
+fn distinct(told: &Told, seen: &Distinct, rows: usize) -> Result<Column> {
     if told.function == Function::CountDistinct {
         let mut counts = vec![0; rows];
-        seen.iter().for_each(|key| counts[key[0] as usize] += 1);
+        seen.keys().for_each(|key| counts[key[0] as usize] += 1);
         return Ok(Column { data: Data::Small(counts), nulls: None });
     }
     let is_wide = match told.keys.as_ref().map(|keys| keys.parts.as_slice()) {
@@ -376,7 +402,7 @@ fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Colu
     };
     let is_signed = told.kind != Kind::Unsigned;
     let (mut sums, mut has) = (vec![0i128; rows], vec![false; rows]);
-    for key in seen {
+    for key in seen.keys() {
         let value = match is_wide {
             true => i128::from(key[2] as i64) << 64 | i128::from(key[1]),
             false if is_signed => i128::from(key[1] as i64),

@@ -65,7 +65,10 @@ impl Budget {
 
 #[derive(Debug, Default)]
 struct Known {
+    /// By the key.
     table: HashTable<u32>,
+    /// By the text itself, which needs no key.
+    by_text: HashTable<u32>,
     keys: Strings,
     texts: Strings,
 }
@@ -141,7 +144,7 @@ impl Interner {
     }
 
     /// The numbers of a column's texts; with `adds`, those that are new get one.
-    fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
+    pub(crate) fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
         let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
         let of_codes = self.numbers_of_dict(dict, budget)?;
         // Most texts have been seen before: without a lock.
@@ -158,22 +161,29 @@ impl Interner {
             number
         }));
         if !new.is_empty() {
-            let mut ask = Ask { codes, dict, of_codes: &of_codes, key: Vec::new() };
+            let mut ask = Ask { codes, dict, of_codes: &of_codes };
             match adds {
                 true => self.add_texts(&new, &mut ask, &mut numbers, budget)?,
                 false => {
-                    let known = self.known.read();
+                    let (known, mut key) = (self.known.read(), Vec::new());
                     for row in new {
-                        numbers[row] = ask.number(row, &*self.key, |key, hash, _| {
-                            let found =
-                                known.table.find(hash, |number| known.keys.get(*number as usize) == key);
-                            found.copied().unwrap_or(UNKNOWN_TEXT)
+                        numbers[row] = ask.number(row, |text| {
+                            known
+                                .number(text)
+                                .or_else(|| known.number_by_key(self.key_of(text, &mut key)))
+                                .unwrap_or(UNKNOWN_TEXT)
                         });
                     }
                 }
             }
         }
         Ok(numbers)
+    }
+
+    fn key_of<'a>(&self, text: &[u8], key: &'a mut Vec<u8>) -> &'a [u8] {
+        key.clear();
+        (self.key)(text, key);
+        key
     }
 
     /// The numbers of texts that were not asked for before, of which some are new.
@@ -184,26 +194,24 @@ impl Interner {
         numbers: &mut [u32],
         budget: &Budget,
     ) -> Result<()> {
-        let mut known = self.known.write();
-        let Known { table, keys, texts } = &mut *known;
+        let (mut known, mut key) = (self.known.write(), Vec::new());
         let mut is_new = 0;
         for row in rows {
-            numbers[*row] = ask.number(*row, &*self.key, |key, hash, text| {
-                if let Some(number) = table.find(hash, |number| keys.get(*number as usize) == key) {
-                    if texts.get(*number as usize) != text {
-                        self.is_ambiguous.store(true, Ordering::Relaxed);
-                    }
-                    return *number;
+            numbers[*row] = ask.number(*row, |text| {
+                if let Some(number) = known.number(text) {
+                    return number;
                 }
-                let number = keys.len() as u32;
-                keys.push(key);
-                texts.push(text);
-                is_new += key.len() + text.len() + 24;
-                table.insert_unique(hash, number, |number| xxh3_64(keys.get(*number as usize)));
-                number
+                let key = self.key_of(text, &mut key);
+                if let Some(number) = known.number_by_key(key) {
+                    // It is equal to another one, and not the same.
+                    self.is_ambiguous.store(true, Ordering::Relaxed);
+                    return number;
+                }
+                is_new += key.len() + text.len() + 32;
+                known.add(key, text)
             });
         }
-        let is_too_long = keys.total_bytes().max(texts.total_bytes()) > (u32::MAX / 2) as usize;
+        let is_too_long = known.keys.total_bytes().max(known.texts.total_bytes()) > (u32::MAX / 2) as usize;
         drop(known);
         if is_too_long {
             return Err(Failure::GivenBack(Why::Memory));
@@ -213,24 +221,40 @@ impl Interner {
     }
 }
 
+impl Known {
+    fn number(&self, text: &[u8]) -> Option<u32> {
+        self.by_text.find(xxh3_64(text), |number| self.texts.get(*number as usize) == text).copied()
+    }
+
+    fn number_by_key(&self, key: &[u8]) -> Option<u32> {
+        self.table.find(xxh3_64(key), |number| self.keys.get(*number as usize) == key).copied()
+    }
+
+    fn add(&mut self, key: &[u8], text: &[u8]) -> u32 {
+        let Known { table, by_text, keys, texts } = self;
+        let number = keys.len() as u32;
+        keys.push(key);
+        texts.push(text);
+        table.insert_unique(xxh3_64(key), number, |number| xxh3_64(keys.get(*number as usize)));
+        by_text.insert_unique(xxh3_64(text), number, |number| xxh3_64(texts.get(*number as usize)));
+        number
+    }
+}
+
 /// Asks for the numbers of a column's texts, of each once.
 struct Ask<'a> {
     codes: &'a [u32],
     dict: &'a Dict,
     of_codes: &'a [AtomicU32],
-    key: Vec<u8>,
 }
 
 impl Ask<'_> {
-    fn number(&mut self, row: usize, key: &KeyOfText, find: impl FnOnce(&[u8], u64, &[u8]) -> u32) -> u32 {
+    fn number(&mut self, row: usize, find: impl FnOnce(&[u8]) -> u32) -> u32 {
         let code = self.codes[row];
         let kept = &self.of_codes[code as usize];
         let mut number = kept.load(Ordering::Relaxed);
         if number == UNASKED {
-            let text = self.dict.get(code);
-            self.key.clear();
-            key(text, &mut self.key);
-            number = find(&self.key, xxh3_64(&self.key), text);
+            number = find(self.dict.get(code));
             kept.store(number, Ordering::Relaxed);
         }
         number

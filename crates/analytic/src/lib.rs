@@ -17,6 +17,8 @@
 mod block;
 mod column;
 mod decode;
+mod direct_groups;
+mod distinct;
 mod estimate;
 mod eval;
 mod execute;

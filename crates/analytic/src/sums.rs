@@ -28,7 +28,7 @@ pub(crate) fn count_rows(groups: &[u32], counts: &mut [i64]) {
 }
 
 /// A sum for each group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sums {
     values: Vec<i128>,
     /// Which have had a value. As long as no row was NULL, all groups that were met have, and nobody notes it row by row.
