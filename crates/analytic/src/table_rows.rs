@@ -94,8 +94,13 @@ impl Columns<'_> {
     /// The column of some rows; `None`: of all.
     fn some(&mut self, at: usize, rows: Option<&[u32]>) -> Result<Arc<Column>> {
         let Some(rows) = rows else { return self.whole(at) };
-        if self.whole[at].is_none() && rows.len() < self.block.rows / 2 {
-            if let Some(picked) = picked(&self.block.vectors[at], rows) {
+        if self.whole[at].is_none() {
+            let (vector, of) = (&self.block.vectors[at], &self.of.columns[at]);
+            if let Values::Dictionary { .. } | Values::Constant(_) = vector.values() {
+                let column = Column::of_rows(vector, Some(rows), (of.kind, &of.form, &of.place));
+                return column.map(Arc::new).ok_or(UNSUPPORTED);
+            }
+            if let Some(picked) = (rows.len() < self.block.rows / 2).then(|| picked(vector, rows)).flatten() {
                 return Ok(Arc::new(self.decoded(at, &Arc::new(picked))?));
             }
         }
@@ -178,14 +183,15 @@ impl TableRows {
                 return Ok(None);
             }
         }
-        for (at, filter) in &self.joins {
-            if !filter.is_of_use() {
-                continue;
-            }
-            let column = columns.some(*at, selected.as_deref())?;
-            if let Some(kept) = filter.select(&column) {
-                selected = Some(taken(selected, kept));
-            }
+        for (at, filter) in self.joins_in_order() {
+            let vector = &block.vectors[*at];
+            selected = match self.joined_by_entries(filter, *at, vector, selected.as_deref()) {
+                Some(kept) => kept.or(selected),
+                None => match filter.select(&*columns.some(*at, selected.as_deref())?) {
+                    Some(kept) => Some(taken(selected, kept)),
+                    None => selected,
+                },
+            };
             if is_none(&selected) {
                 return Ok(None);
             }
@@ -195,6 +201,35 @@ impl TableRows {
             out.columns.push(columns.some(*at, selected.as_deref())?);
         }
         Ok(Some(out))
+    }
+
+    /// What joins say that drops rows: first what has dropped most so far.
+    fn joins_in_order(&self) -> Vec<&(usize, Arc<KeyFilter>)> {
+        let mut joins: Vec<_> = self.joins.iter().filter(|(_, filter)| filter.is_of_use()).collect();
+        joins.sort_by_cached_key(|(_, filter)| filter.share_passed());
+        joins
+    }
+
+    /// As `by_entries`, of what a join says.
+    fn joined_by_entries(
+        &self,
+        filter: &KeyFilter,
+        at: usize,
+        vector: &Arc<Vector>,
+        selected: Option<&[u32]>,
+    ) -> Option<Option<Vec<u32>>> {
+        let Values::Dictionary { codes, entries } = vector.values() else { return None };
+        let rows = selected.map_or(vector.rows(), <[u32]>::len);
+        if entries.len() * 2 > rows {
+            return None;
+        }
+        let of = &self.columns[at];
+        let column = Column::of_entries(entries, (of.kind, &of.form, &of.place))?;
+        let has_partner = filter.of_entries(&column);
+        let is_kept = |row: u32| has_partner[codes[row as usize] as usize] & !vector.is_null(row as usize);
+        let kept = kept(vector.rows(), selected, is_kept);
+        filter.note(rows, kept.as_ref().map_or(rows, Vec::len));
+        Some(kept)
     }
 
     /// Those of the selected rows of which a condition is true.
@@ -248,10 +283,9 @@ impl TableRows {
         if count * 2 > selected.map_or(vector.rows(), <[u32]>::len) {
             return Ok(None);
         }
-        let own = Vector::new(count, None, Values::Varying(entries.clone()));
         let of = &self.columns[at];
         // An entry that no row has may be anything: then all rows are looked at.
-        let Some(column) = Column::of_vector(&Arc::new(own), of.kind, &of.form, &of.place) else {
+        let Some(column) = Column::of_entries(entries, (of.kind, &of.form, &of.place)) else {
             return Ok(None);
         };
         let mut batch = Batch { rows: count, columns: vec![nothing(); self.columns.len()] };
@@ -317,4 +351,52 @@ fn is_plain(part: &Expr) -> bool {
                 | Expr::Test(..)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Budget;
+    use pando_column::vector::{Nulls, Strings};
+    use pando_query::{Form, Place};
+
+    /// What a join says of a dictionary's entries is what it says of the rows.
+    #[test]
+    fn a_join_asked_of_entries_keeps_the_same_rows() {
+        let keys = Column { data: Data::Small(vec![3, 1 << 40, -7]), nulls: None };
+        let filter = Arc::new(KeyFilter::of(&keys, &Budget::new(1 << 20)).unwrap().expect("a filter"));
+        let mut entries = Strings::new();
+        [-7i64, 0, 3, 1 << 40, i64::MAX].iter().for_each(|value| entries.push(&value.to_le_bytes()));
+        for has_nulls in [false, true] {
+            let rows = 50;
+            let codes: Vec<u32> = (0..rows).map(|row| row * row % 5).collect();
+            let mut nulls = Nulls::new();
+            (0..rows).for_each(|row| nulls.push(has_nulls && row % 4 == 0));
+            let vector = Vector::new(
+                rows as usize,
+                Some(nulls),
+                Values::Dictionary { codes, entries: entries.clone() },
+            );
+            let vector = Arc::new(vector);
+            let of = TableColumn {
+                slot: 0,
+                kind: Kind::Signed,
+                place: Place::Stored(0),
+                form: Form::Signed,
+                distinct: 0,
+            };
+            let whole = Column::of_vector(&vector, of.kind, &of.form, &of.place).expect("numbers");
+            let table = TableRows::new(vec![of], vec![], vec![(0, filter.clone())], vec![0]);
+            let some: Vec<u32> = (0..rows).filter(|row| row % 3 > 0).collect();
+            for selected in [None, Some(some.as_slice())] {
+                let column = selected.map_or_else(
+                    || whole.gather(&(0..rows).collect::<Vec<u32>>()),
+                    |some| whole.gather(some),
+                );
+                let expected = filter.select(&column).map(|kept| taken(selected.map(<[u32]>::to_vec), kept));
+                let found = table.joined_by_entries(&filter, 0, &vector, selected).expect("a dictionary");
+                assert_eq!(found, expected, "NULLs {has_nulls}, of {selected:?}");
+            }
+        }
+    }
 }
