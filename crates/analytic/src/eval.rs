@@ -219,7 +219,9 @@ impl Eval<'_> {
                 let nulls = has_nulls.then(|| truth.iter().map(|truth| *truth == UNKNOWN).collect());
                 Val::Each(Arc::new(Column { data, nulls }))
             }
-            Expr::Server { number, of, .. } => Val::Each(Arc::new(self.served(*number, of, batch)?)),
+            Expr::Server { number, kind, of, .. } => {
+                Val::Each(Arc::new(self.served(*number, *kind, of, batch)?))
+            }
             Expr::Aggregate(..) | Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => {
                 return Err(UNSUPPORTED)
             }

@@ -1,12 +1,15 @@
 //! Expressions: what a query computes of a row.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_query::Failure;
 
 use crate::block::Block;
 use crate::column::{Column, Kind, Value};
+use crate::memo::Memo;
 
 /// Names a column of a table, or a computed one; no two columns of a query have the same number. Where an expression is
 /// bound to a batch, it is the place in the batch.
@@ -33,6 +36,8 @@ pub struct Texts {
     pub collations: Vec<Arc<KeyOfText>>,
     /// Expressions that have no form here.
     pub server: Option<Arc<ServerValues>>,
+    /// What these have said, by their numbers.
+    pub(crate) memos: Arc<Mutex<HashMap<u32, Memo>>>,
 }
 
 impl fmt::Debug for Texts {

@@ -28,6 +28,7 @@ mod hash_join;
 mod interval;
 mod key_filter;
 mod keys;
+mod memo;
 mod plan;
 mod planner;
 mod query;
