@@ -279,19 +279,31 @@ fn update_texts(
     column: &Column,
 ) -> Result<usize> {
     let (Some(key), Data::Text(codes, dict)) = (&told.key, &column.data) else { return Err(UNSUPPORTED) };
-    let mut keys: HashMap<u32, Vec<u8>> = HashMap::new();
     let mut new = 0;
+    // Of texts that come again the keys are kept; of others, it would be for nothing.
+    let mut keys = HashMap::new();
+    let comes_again = dict.len() <= groups.len() / 2;
+    let mut once = Vec::new();
     for (row, group) in groups.iter().enumerate() {
         if column.is_null(row) {
             continue;
         }
         let text = dict.get(codes[row]);
-        let of_text = keys.entry(codes[row]).or_insert_with(|| {
-            let mut of_text = Vec::new();
-            key(text, &mut of_text);
-            of_text
-        });
-        new += better(told.function, &mut best[*group as usize], of_text, text)?;
+        let best = &mut best[*group as usize];
+        if best.as_ref().is_some_and(|(_, best)| best == text) {
+            continue;
+        }
+        let of_text = match comes_again {
+            true => keys.entry(codes[row]).or_insert_with(Vec::new),
+            false => {
+                once.clear();
+                &mut once
+            }
+        };
+        if of_text.is_empty() {
+            key(text, of_text);
+        }
+        new += better(told.function, best, of_text, text)?;
     }
     Ok(new)
 }
