@@ -2322,6 +2322,14 @@ void pando_db_kill(const struct PandoDb *db, uint64_t txn);
 void pando_db_status_text(const struct PandoDb *db, struct PandoBuffer *buffer);
 
 /**
+ * For whom the log is kept, empty where checkpoints suffice to give it up: the text of `Pando_log_holder`.
+ *
+ * # Safety
+ * `db` is open, `buffer` is alive.
+ */
+void pando_db_log_holder(const struct PandoDb *db, struct PandoBuffer *buffer);
+
+/**
  * How many counters there are.
  */
 uint32_t pando_metric_count(void);

@@ -277,6 +277,19 @@ pub unsafe extern "C" fn pando_db_status_text(db: *const PandoDb, buffer: *mut P
     });
 }
 
+/// For whom the log is kept, empty where checkpoints suffice to give it up: the text of `Pando_log_holder`.
+///
+/// # Safety
+/// `db` is open, `buffer` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_log_holder(db: *const PandoDb, buffer: *mut PandoBuffer) {
+    guard(|| {
+        // SAFETY: the caller vouches for both.
+        let (db, buffer) = unsafe { (&(*db).db, &mut *buffer) };
+        buffer.bytes = db.log_held().map(|(_, holder)| holder.into_bytes()).unwrap_or_default();
+    });
+}
+
 /// Names as C strings, made once.
 fn metric_names() -> &'static [CString] {
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();

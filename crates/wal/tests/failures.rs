@@ -147,7 +147,7 @@ fn what_was_prepared_can_be_resolved_on_a_full_disk() {
     let mut kinds = [0u64; 2];
     let end = replay.for_each(|_, entries| {
         match entries.kind() {
-            BatchKind::Prepare { .. } => kinds[0] += 1,
+            BatchKind::Prepare { .. } | BatchKind::PrepareAnew { .. } => kinds[0] += 1,
             BatchKind::CommitPrepared { .. } | BatchKind::RollbackPrepared { .. } => kinds[1] += 1,
             BatchKind::Commit => {}
         }

@@ -284,18 +284,31 @@ void fill_options(PandoOptions *options)
   options->encrypt_log= encrypt_log;
 }
 
+/* Whom the log is kept for, in memory of who asks. */
+static char *log_holder(THD *thd)
+{
+  PandoBuffer *buffer= pando_buffer_new();
+  pando_db_log_holder(db, buffer);
+  const PandoBytes holder= pando_buffer_bytes(buffer);
+  char *text= thd_strmake(thd, reinterpret_cast<const char *>(holder.data), holder.len);
+  pando_buffer_free(buffer);
+  return text;
+}
+
 /* The counters' values, taken anew each time somebody asks. Several may at once: the memory is of who asks. */
 static int show_counters(THD *thd, st_mysql_show_var *variable, char *)
 {
   const uint count= pando_metric_count();
   auto values= static_cast<uint64_t *>(thd_calloc(thd, count * sizeof(uint64_t)));
-  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 1) * sizeof(st_mysql_show_var)));
-  if (!values || !counters)
+  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 2) * sizeof(st_mysql_show_var)));
+  char *holder= log_holder(thd);
+  if (!values || !counters || !holder)
     return 1;
   pando_db_metrics(db, values, count);
   for (uint i= 0; i < count; i++)
     counters[i]= {pando_metric_name(i), &values[i], SHOW_ULONGLONG};
-  counters[count]= {nullptr, nullptr, SHOW_UNDEF};
+  counters[count]= {"log_holder", holder, SHOW_CHAR};
+  counters[count + 1]= {nullptr, nullptr, SHOW_UNDEF};
   variable->type= SHOW_ARRAY;
   variable->value= counters;
   return 0;

@@ -273,6 +273,7 @@ impl Db {
         self.metrics.cache_bytes.set(self.cache.bytes());
         self.metrics.cache_bytes_limit.set(self.cache.limit());
         self.metrics.log_kept_bytes.set(self.wal.kept_bytes());
+        self.note_held_log();
         self.metrics.memtable_bytes.set(self.open_dicts().iter().map(|d| d.tree.memtable_bytes()).sum());
         self.metrics.tables_open.set(self.tables.read().len() as u64);
         self.note_load_stages();

@@ -32,8 +32,12 @@ pub(crate) enum Phase {
 /// A batch that waits in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    /// Of the prepare.
+    /// Of the first prepare that this process knows: names the transaction among the others.
     pub(crate) seqno: Seqno,
+    /// Of the batch that counts now: another one once it was logged anew (`txn::relog`).
+    pub(crate) logged: Seqno,
+    /// Of that batch.
+    pub(crate) bytes: u64,
     pub(crate) xid: Vec<u8>,
 }
 
@@ -60,6 +64,8 @@ pub(crate) struct Detached {
     pub(crate) is_reported: bool,
     /// Why it cannot be committed, only rolled back: recovery could not open a table, or read what it has spilled.
     pub(crate) unusable: Option<EngineError>,
+    /// What the log has of it, where `writes` has not all of that.
+    pub(crate) batch: Option<Arc<OwnedBatch>>,
 }
 
 /// One that is being resolved by its name.

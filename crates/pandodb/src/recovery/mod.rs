@@ -292,6 +292,11 @@ impl Recovery<'_> {
                 let runs = self.runs_of(seqno, batch)?;
                 self.prepared_runs.insert(seqno, runs);
             }
+            BatchKind::PrepareAnew { previous, .. } => {
+                let runs = self.runs_of(seqno, batch)?;
+                self.prepared_runs.remove(&previous);
+                self.prepared_runs.insert(seqno, runs);
+            }
             BatchKind::CommitPrepared { prepare } => {
                 let runs = self.prepared_runs.remove(&prepare).unwrap_or_default();
                 self.note_adopted(seqno, runs);
@@ -462,8 +467,12 @@ impl Recovery<'_> {
         match batch.kind() {
             BatchKind::Commit => self.replay_commit(seqno, seqno, batch, selected),
             BatchKind::Prepare { xid } => {
-                let unresolved = Unresolved { seqno, xid: xid.to_vec(), batch: batch.to_batch() };
-                self.prepared.insert(seqno, unresolved);
+                self.keep_prepared(seqno, xid, batch);
+                Ok(())
+            }
+            BatchKind::PrepareAnew { xid, previous } => {
+                self.prepared.remove(&previous);
+                self.keep_prepared(seqno, xid, batch);
                 Ok(())
             }
             BatchKind::CommitPrepared { prepare } => match self.prepared.remove(&prepare) {
@@ -475,6 +484,11 @@ impl Recovery<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn keep_prepared(&mut self, seqno: Seqno, xid: &[u8], batch: BatchReader<'_>) {
+        let unresolved = Unresolved { seqno, xid: xid.to_vec(), batch: batch.to_batch() };
+        self.prepared.insert(seqno, unresolved);
     }
 
     /// `logged_from` is the seqno under which the log has the entries.
