@@ -6,3 +6,4 @@ pub(crate) mod gap_check;
 pub(crate) mod prepared;
 pub(crate) mod relog;
 pub(crate) mod transaction;
+mod widening;
