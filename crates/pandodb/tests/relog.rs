@@ -170,6 +170,38 @@ fn what_a_start_could_not_restore_is_logged_anew_whole() {
     assert_eq!(rows(&db), 1);
 }
 
+/// What was logged anew stands in a log whose begin was trimmed: that is not missed. A file of what is left is.
+#[test]
+fn behind_what_was_logged_anew_a_lost_file_of_the_log_is_missed() {
+    let vfs = start(4);
+    let db = open(&vfs).unwrap();
+    forget_two(&db).unwrap();
+    work_elsewhere(&db, 120).unwrap();
+    assert!(db.metrics().log_prepares_renewed.get() > 2);
+    db.flush_logs().unwrap();
+    drop(db);
+    let logs = |vfs: &Arc<SimVfs>| {
+        let entries = vfs.read_dir(Path::new("/data/.pando")).unwrap().into_iter();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.name).filter(|name| name.starts_with("pando-0")).collect();
+        names.sort();
+        names
+    };
+    let vfs = vfs.crash();
+    let names = logs(&vfs);
+    assert!(names.len() > 3 && names[0] > "pando-000009.log".to_owned(), "{names:?}");
+    for name in &names[1..] {
+        let vfs = vfs.crash();
+        vfs.remove_file(&Path::new("/data/.pando").join(name)).unwrap();
+        let error = open(&vfs).expect_err(name).to_string();
+        assert!(error.contains(".log"), "{error}");
+    }
+    let db = open(&vfs).unwrap();
+    assert_eq!(db.report_prepared(9).len(), 2);
+    assert!(db.commit_by_xid(b"large").unwrap() && db.rollback_by_xid(b"small").unwrap());
+    assert_eq!(rows(&db), ROWS);
+}
+
 /// Whichever I/O the power fails at, each forgotten transaction comes back once and whole.
 #[test]
 fn a_crash_at_every_io_while_prepares_are_logged_anew_leaves_each_once() {
