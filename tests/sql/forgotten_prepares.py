@@ -52,8 +52,9 @@ def _prepare(server, number, statement):
 
 
 def _write(session):
-    """Some 4 MB of log."""
-    session.query("REPLACE INTO filler VALUES (1, REPEAT('x', 4000000))")
+    """Some 4 MB of log: the row is another one each time."""
+    session.query("INSERT INTO filler VALUES (1, REPEAT('x', 4000000)) "
+                  "ON DUPLICATE KEY UPDATE b = REPEAT(IF(b LIKE 'x%', 'y', 'x'), 4000000)")
 
 
 def _write_until_death(server, killer, steps):
@@ -62,7 +63,8 @@ def _write_until_death(server, killer, steps):
     end = time.monotonic() + _WAIT_SECONDS
     try:
         with server.connect("test") as session:
-            while int(_status(session, "log_held_bytes")) < _DUE_BYTES - (12 << 20):
+            written = int(_status(session, "log_written_bytes"))
+            while int(_status(session, "log_written_bytes")) - written < _DUE_BYTES - (8 << 20):
                 _write(session)
             killer.kill_at(*steps)
             while time.monotonic() < end:
@@ -82,7 +84,7 @@ def _start_and_die(server, killer, steps):
         end = time.monotonic() + 4
         with server.connect("test") as session:
             while time.monotonic() < end:
-                session.query("REPLACE INTO filler VALUES (2, 'y')")
+                session.query("REPLACE INTO filler VALUES (2, UUID())")
                 time.sleep(0.05)
     except (ConnectionLost, ServerFailed, OSError):
         return True

@@ -175,7 +175,7 @@ fn trimmed_files_are_not_missed_and_lost_ones_are() {
         let files = wal.files();
         drop(wal);
         for file in files.iter().skip(1) {
-            let (vfs, path) = (vfs.crash(), &file.path);
+            let (vfs, path) = (vfs.copy_after_clean_stop(), &file.path);
             vfs.remove_file(path).unwrap();
             let Err(error) = recover(&vfs) else { panic!("{} was not missed", path.display()) };
             assert!(matches!(&error, Error::Corruption { .. }), "{error}");
