@@ -189,7 +189,7 @@ fn behind_what_was_logged_anew_a_lost_file_of_the_log_is_missed() {
     };
     let vfs = vfs.crash();
     let names = logs(&vfs);
-    assert!(names.len() > 2 && names[0] > "pando-000009.log".to_owned(), "{names:?}");
+    assert!(names.len() > 2 && *names[0] > *"pando-000009.log", "{names:?}");
     for name in &names[1..] {
         let vfs = vfs.copy_after_clean_stop();
         vfs.remove_file(&Path::new("/data/.pando").join(name)).unwrap();

@@ -248,7 +248,7 @@ pub fn check_plain(
     progress: &mut Progress,
 ) -> Outcome<()> {
     let found = match to {
-        Some(to) => plain(path, to, None, &entry.path, progress)?,
+        Some(to) => plain(path, to, &entry.path, progress)?,
         None => checksum(path, &entry.path)?,
     };
     if found.bytes != entry.bytes {

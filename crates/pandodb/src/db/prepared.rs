@@ -80,7 +80,7 @@ pub(crate) enum Found {
     Nothing,
     /// It is being resolved, or is to be rolled back as soon as the log has space.
     Busy,
-    Taken(Detached),
+    Taken(Box<Detached>),
 }
 
 /// What recovery found prepared and not resolved.
@@ -151,7 +151,7 @@ impl PreparedTxns {
         let found = detached.remove(found);
         let dicts = found.touched.iter().map(|dict| dict.id).collect();
         self.resolving.lock().push(Resolving { prepared: found.prepared.clone(), dicts });
-        Found::Taken(found)
+        Found::Taken(Box::new(found))
     }
 
     /// What was taken is over, or detached again.

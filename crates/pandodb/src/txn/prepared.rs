@@ -308,10 +308,10 @@ impl Db {
         pause(2);
         let result = match detached.unusable.take().filter(|_| !is_rollback) {
             // What cannot be read can still be forgotten.
-            None => resolve(&mut Txn::attach(self, detached)),
+            None => resolve(&mut Txn::attach(self, *detached)),
             Some(error) => {
                 detached.unusable = Some(error.clone());
-                self.prepared.put(detached);
+                self.prepared.put(*detached);
                 Err(error.into())
             }
         };
