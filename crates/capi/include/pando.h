@@ -1458,6 +1458,10 @@ typedef struct PandoOptions {
    * 1: encrypt all of the log, not only what belongs to encrypted tables.
    */
   uint8_t encrypt_log;
+  /**
+   * 1: start where the log is damaged, up to its first damage, and write nothing.
+   */
+  uint8_t despite_damage;
 } PandoOptions;
 
 /**

@@ -165,6 +165,13 @@ static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
   " range locks on neighbouring rows",
   nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
 
+static my_bool start_despite_damage;
+
+static MYSQL_SYSVAR_BOOL(start_despite_damage, start_despite_damage, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+  "Start where the log is damaged or parts of it are missing, with what can be read, and write nothing: to dump it."
+  " Rows may be old or contradict each other",
+  nullptr, nullptr, FALSE);
+
 static ulong encrypt_tables;
 static my_bool encrypt_log;
 
@@ -218,6 +225,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(log_file_size),
   MYSQL_SYSVAR(open_files),
   MYSQL_SYSVAR(lock_budget),
+  MYSQL_SYSVAR(start_despite_damage),
   MYSQL_SYSVAR(pushdown),
   MYSQL_SYSVAR(pushdown_memory),
   MYSQL_SYSVAR(backup),
@@ -263,6 +271,11 @@ uint load_workers()
   return background_threads;
 }
 
+bool is_started_despite_damage()
+{
+  return start_despite_damage;
+}
+
 bool rollback_on_timeout()
 {
   return rollback_on_lock_wait_timeout;
@@ -282,6 +295,7 @@ void fill_options(PandoOptions *options)
   options->direct_io= direct_io;
   options->log= log_line;
   options->encrypt_log= encrypt_log;
+  options->despite_damage= start_despite_damage;
 }
 
 /* Whom the log is kept for, in memory of who asks. */
