@@ -53,7 +53,8 @@ impl Db {
     }
 }
 
-const DESPITE_DAMAGE: &str = "started despite damage: nothing is written, and what is read may be old, or contradict itself; \
+const DESPITE_DAMAGE: &str =
+    "started despite damage: nothing is written, and what is read may be old, or contradict itself; \
     dump the tables, and load them into a new server";
 
 /// What to do about a damaged catalog.
