@@ -1463,6 +1463,10 @@ typedef struct PandoOptions {
    * 1: encrypt all of the log, not only what belongs to encrypted tables.
    */
   uint8_t encrypt_log;
+  /**
+   * 1: start where the log is damaged, up to its first damage, and write nothing.
+   */
+  uint8_t despite_damage;
 } PandoOptions;
 
 /**
@@ -2325,6 +2329,14 @@ void pando_db_kill(const struct PandoDb *db, uint64_t txn);
  * `db` is open, `buffer` is alive.
  */
 void pando_db_status_text(const struct PandoDb *db, struct PandoBuffer *buffer);
+
+/**
+ * For whom the log is kept, empty where checkpoints suffice to give it up: the text of `Pando_log_holder`.
+ *
+ * # Safety
+ * `db` is open, `buffer` is alive.
+ */
+void pando_db_log_holder(const struct PandoDb *db, struct PandoBuffer *buffer);
 
 /**
  * How many counters there are.

@@ -56,6 +56,7 @@ impl World {
             key_version: None,
             key: None,
             encrypt_log: 0,
+            despite_damage: 0,
         };
         let spec = PandoTableSpec {
             path: bytes("./d/t"),
