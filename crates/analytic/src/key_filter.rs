@@ -129,12 +129,12 @@ impl KeyFilter {
         }
     }
 
-    /// Which of some different keys, none of them NULL, may have a partner.
-    pub(crate) fn of_entries(&self, entries: &Column) -> Vec<bool> {
-        let mut may_have = vec![false; entries.rows()];
+    /// Which of some different keys, none of them NULL, may have a partner: 1 or 0 for each.
+    pub(crate) fn of_entries(&self, entries: &Column) -> Vec<u8> {
+        let mut may_have = vec![0; entries.rows()];
         match self.passing(entries) {
-            None => may_have.fill(true),
-            Some(rows) => rows.iter().for_each(|row| may_have[*row as usize] = true),
+            None => may_have.fill(1),
+            Some(rows) => rows.iter().for_each(|row| may_have[*row as usize] = 1),
         }
         may_have
     }

@@ -33,6 +33,7 @@ mod plan;
 mod planner;
 mod query;
 mod sample;
+mod selection;
 mod served;
 mod sort;
 mod subquery;

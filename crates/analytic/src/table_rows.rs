@@ -12,6 +12,7 @@ use crate::eval::{Eval, Result, TRUE};
 use crate::expr::{Expr, Slot};
 use crate::interval::Interval;
 use crate::key_filter::KeyFilter;
+use crate::selection::rows_of_entries;
 
 /// Rows that go on together, where blocks have few that count.
 const ROWS_TOGETHER: usize = 2048;
@@ -226,8 +227,7 @@ impl TableRows {
         let of = &self.columns[at];
         let column = Column::of_entries(entries, (of.kind, &of.form, &of.place))?;
         let has_partner = filter.of_entries(&column);
-        let is_kept = |row: u32| has_partner[codes[row as usize] as usize] & !vector.is_null(row as usize);
-        let kept = kept(vector.rows(), selected, is_kept);
+        let kept = rows_of_entries(codes, vector.nulls(), selected, (&has_partner, 0));
         filter.note(rows, kept.as_ref().map_or(rows, Vec::len));
         Some(kept)
     }
@@ -290,19 +290,16 @@ impl TableRows {
         };
         let mut batch = Batch { rows: count, columns: vec![nothing(); self.columns.len()] };
         batch.columns[at] = Arc::new(column);
-        let mut truth = eval.truth(part, &batch)?;
-        if let Some(nulls) = vector.nulls() {
+        let is_wanted = |truth: &u8| u8::from(*truth == TRUE);
+        let wanted: Vec<u8> = eval.truth(part, &batch)?.iter().map(is_wanted).collect();
+        let mut of_null = 0;
+        if vector.nulls().is_some() {
             let null = Column::constant(&crate::column::Value::Null, of.kind, 1);
             batch = Batch { rows: 1, columns: vec![nothing(); self.columns.len()] };
             batch.columns[at] = Arc::new(null);
-            truth.extend(eval.truth(part, &batch)?);
-            let of_row = |row: u32| match nulls.is_null(row as usize) {
-                true => truth[count],
-                false => truth[codes[row as usize] as usize],
-            };
-            return Ok(Some(kept(vector.rows(), selected, |row| of_row(row) == TRUE)));
+            of_null = eval.truth(part, &batch)?.first().map_or(0, is_wanted);
         }
-        Ok(Some(kept(vector.rows(), selected, |row| truth[codes[row as usize] as usize] == TRUE)))
+        Ok(Some(rows_of_entries(codes, vector.nulls(), selected, (&wanted, of_null))))
     }
 }
 
@@ -316,23 +313,6 @@ fn taken(selected: Option<Vec<u32>>, kept: Vec<u32>) -> Vec<u32> {
         None => kept,
         Some(rows) => kept.iter().map(|at| rows[*at as usize]).collect(),
     }
-}
-
-/// The rows that are wanted; `None`: all of them. Without a branch for each.
-fn kept(rows: usize, selected: Option<&[u32]>, is_wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
-    let all = selected.map_or(rows, <[u32]>::len);
-    let mut kept = vec![0u32; all];
-    let mut count = 0;
-    let mut push = |row: u32| {
-        kept[count] = row;
-        count += usize::from(is_wanted(row));
-    };
-    match selected {
-        None => (0..rows as u32).for_each(&mut push),
-        Some(rows) => rows.iter().for_each(|row| push(*row)),
-    }
-    kept.truncate(count);
-    (count < all).then_some(kept)
 }
 
 /// Whether a condition can be computed of any value: it does not fail, and nobody else computes it.
