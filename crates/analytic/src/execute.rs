@@ -11,6 +11,7 @@ use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
 use crate::column::{Batch, Column, Data, Kind, NO_ROW, UNSUPPORTED};
+use crate::concat::Shown;
 use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
@@ -88,7 +89,7 @@ impl Pipeline {
     }
 }
 
-fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
+pub(crate) fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
     let mut all = needed.to_vec();
     exprs.iter().for_each(|expr| expr.slots(&mut all));
     all.sort_unstable();
@@ -114,7 +115,7 @@ impl Run<'_> {
         Ok(Batch { rows: all.rows, columns })
     }
 
-    fn eval(&self) -> Eval<'_> {
+    pub(crate) fn eval(&self) -> Eval<'_> {
         Eval { texts: self.texts, is_stopped: self.is_stopped }
     }
 
@@ -151,6 +152,26 @@ impl Run<'_> {
                 let batch = self.aggregate(input, groups, told, *is_one)?;
                 let source = Source::Batches(pieces(batch));
                 Ok(Pipeline { source, steps: Vec::new(), slots: plan.slots() })
+            }
+            Plan::Rollup { input, groups, told, .. } => {
+                let batch = self.rolled_up(input, groups, told)?;
+                Ok(Pipeline {
+                    source: Source::Batches(pieces(batch)),
+                    steps: Vec::new(),
+                    slots: plan.slots(),
+                })
+            }
+            Plan::Window { input, windows } => {
+                let (batch, slots) = self.with_windows(input, windows, needed)?;
+                Ok(Pipeline { source: Source::Batches(vec![batch]), steps: Vec::new(), slots })
+            }
+            Plan::Sets(sets) => {
+                let batch = self.sets(sets)?;
+                Ok(Pipeline {
+                    source: Source::Batches(pieces(batch)),
+                    steps: Vec::new(),
+                    slots: plan.slots(),
+                })
             }
             Plan::Sort { input, order, skip, limit } => {
                 let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
@@ -318,6 +339,18 @@ impl Run<'_> {
         told: &[crate::plan::Told],
         is_one: bool,
     ) -> Result<Batch> {
+        let (all, shape) = self.gathered(input, groups, told, is_one)?;
+        all.finish(&shape)
+    }
+
+    /// All groups of a plan's rows.
+    pub(crate) fn gathered(
+        &mut self,
+        input: &Plan,
+        groups: &[(Slot, Expr)],
+        told: &[crate::plan::Told],
+        is_one: bool,
+    ) -> Result<(Groups, Shape)> {
         let group_exprs: Vec<Expr> = groups.iter().map(|(_, expr)| expr.clone()).collect();
         let exprs: Vec<&Expr> =
             group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
@@ -335,22 +368,24 @@ impl Run<'_> {
             };
             let keys = match told.function {
                 Function::CountDistinct | Function::SumDistinct => {
-                    Some(Keys::new(vec![part(told.of.as_ref().ok_or(UNSUPPORTED)?)?]))
+                    let counted = told.of.as_ref().ok_or(UNSUPPORTED)?.row();
+                    Some(Keys::new(counted.iter().map(part).collect::<Result<_>>()?))
                 }
                 _ => None,
             };
-            Ok(Told { function: told.function, kind, key, keys })
+            let concat = match (told.function, &told.of) {
+                (Function::Concat, Some(of)) => Some(Arc::new(Shown::of(of, self.texts)?)),
+                _ => None,
+            };
+            Ok(Told { function: told.function, kind, key, keys, concat })
         };
         let shape = Shape { keys, told: told.iter().map(told_of).collect::<Result<_>>()?, is_one };
         let bound = pipeline.bind_all(&group_exprs)?;
-        let arguments = told
-            .iter()
-            .map(|told| told.of.as_ref().map(|expr| pipeline.bind(expr)).transpose())
-            .collect::<Result<Vec<_>>>()?;
+        let arguments =
+            told.iter().map(|told| pipeline.bind_all(told.arguments())).collect::<Result<Vec<_>>>()?;
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         // The order in which DOUBLEs are added up is that of the rows.
-        let is_ordered =
-            shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
+        let is_ordered = shape.told.iter().any(|told| told.function.is_of_order(told.kind));
         let (threads, was_alone) = (self.threads, self.is_alone);
         if is_ordered {
             self.threads = 1;
@@ -364,13 +399,14 @@ impl Run<'_> {
                 let columns =
                     bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
                 // What is told of the same expression is computed once.
-                let mut values: Vec<Option<Arc<Column>>> = Vec::with_capacity(arguments.len());
+                let mut values: Vec<Vec<Arc<Column>>> = Vec::with_capacity(arguments.len());
                 for (at, argument) in arguments.iter().enumerate() {
                     let known = arguments[..at].iter().position(|before| before == argument);
-                    values.push(match (argument, known) {
-                        (None, _) => None,
-                        (Some(_), Some(known)) => values[known].clone(),
-                        (Some(expr), None) => Some(eval.column(expr, &batch)?),
+                    values.push(match known {
+                        Some(known) => values[known].clone(),
+                        None => {
+                            argument.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<_>>()?
+                        }
                     });
                 }
                 groups.add(&shape, &columns, &values, batch.rows, budget)
@@ -382,7 +418,7 @@ impl Run<'_> {
         for part in parts {
             all.merge(&shape, part, budget)?;
         }
-        all.finish(&shape)
+        Ok((all, shape))
     }
 
     /// The rows that come out of a pipeline.
@@ -464,7 +500,7 @@ fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
     slots.iter().copied().filter(|slot| given.iter().any(|(known, _)| known == slot)).collect()
 }
 
-fn empty(kinds: &[Kind]) -> Batch {
+pub(crate) fn empty(kinds: &[Kind]) -> Batch {
     let column = |kind: &Kind| Arc::new(Column::constant(&crate::column::Value::Null, *kind, 0));
     Batch { rows: 0, columns: kinds.iter().map(column).collect() }
 }

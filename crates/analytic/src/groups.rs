@@ -7,7 +7,9 @@ use hashbrown::HashTable;
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
+use crate::aggregates::Other;
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
+use crate::concat::Shown;
 use crate::eval::Result;
 use crate::expr::{Function, KeyOfText};
 use crate::keys::{hash, Budget, KeyPart, Keys};
@@ -21,6 +23,8 @@ pub(crate) struct Told {
     pub key: Option<Arc<KeyOfText>>,
     /// Of different values.
     pub keys: Option<Keys>,
+    /// Of texts one after the other.
+    pub concat: Option<Arc<Shown>>,
 }
 
 /// The shape of groups, shared by all threads.
@@ -32,7 +36,7 @@ pub(crate) struct Shape {
 }
 
 /// What is known of all groups so far, of one aggregate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Count(Vec<i64>),
     Sum(Vec<i128>, Vec<bool>),
@@ -40,10 +44,11 @@ enum State {
     Number(Vec<i128>, Vec<bool>),
     Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
     Distinct(HashSet<Box<[u64]>>),
+    Other(Other),
 }
 
 /// See the head of this file; of one thread.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Groups {
     table: HashTable<u32>,
     words: Vec<u64>,
@@ -64,6 +69,7 @@ impl Groups {
             (Function::Min | Function::Max, Kind::Real) => State::Real(Vec::new(), Vec::new()),
             (Function::Min | Function::Max, _) => State::Number(Vec::new(), Vec::new()),
             (Function::CountDistinct | Function::SumDistinct, _) => State::Distinct(HashSet::new()),
+            (other, _) => State::Other(Other::new(other)),
         };
         let states = shape.told.iter().map(state).collect();
         let mut groups =
@@ -91,6 +97,7 @@ impl Groups {
                 }
                 State::Text(texts) => texts.resize(count, None),
                 State::Distinct(_) => {}
+                State::Other(other) => other.grow(count),
             }
         }
     }
@@ -132,7 +139,7 @@ impl Groups {
         &mut self,
         shape: &Shape,
         columns: &[Arc<Column>],
-        arguments: &[Option<Arc<Column>>],
+        arguments: &[Vec<Arc<Column>>],
         rows: usize,
         budget: &Budget,
     ) -> Result<()> {
@@ -146,7 +153,7 @@ impl Groups {
             }
         };
         for ((told, state), argument) in shape.told.iter().zip(&mut self.states).zip(arguments) {
-            self.extra += update(told, state, &groups, argument.as_deref(), argument, budget)?;
+            self.extra += update(told, state, &groups, argument, budget)?;
         }
         self.take(budget, shape)
     }
@@ -159,6 +166,16 @@ impl Groups {
             self.taken = bytes;
         }
         Ok(())
+    }
+
+    /// The groups of these by the first of what they are groups of.
+    pub(crate) fn rolled_up(&self, shape: &Shape, kept: usize, budget: &Budget) -> Result<Groups> {
+        let mut copy = self.clone();
+        shape.keys.without(&mut copy.words, kept);
+        copy.taken = 0;
+        let mut upper = Groups::new(shape);
+        upper.merge(shape, copy, budget)?;
+        Ok(upper)
     }
 
     /// Adds another thread's.
@@ -200,11 +217,10 @@ fn update(
     told: &Told,
     state: &mut State,
     groups: &[u32],
-    column: Option<&Column>,
-    shared: &Option<Arc<Column>>,
+    columns: &[Arc<Column>],
     budget: &Budget,
 ) -> Result<usize> {
-    let Some(column) = column else {
+    let Some(column) = columns.first() else {
         if let State::Count(counts) = state {
             groups.iter().for_each(|group| counts[*group as usize] += 1);
         }
@@ -259,10 +275,10 @@ fn update(
         State::Text(best) => return update_texts(told, best, groups, column),
         State::Distinct(seen) => {
             let Some(keys) = &told.keys else { return Err(UNSUPPORTED) };
-            let words =
-                keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
+            let words = keys.encode(columns, groups.len(), true, budget)?;
             let (width, mut new) = (keys.words, 0);
-            for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
+            let is_known = |row: usize| columns.iter().all(|column| !column.is_null(row));
+            for (row, group) in rows.filter(|(row, _)| is_known(*row)) {
                 let mut key = Vec::with_capacity(width);
                 key.push(group as u64);
                 key.extend_from_slice(&words[row * width..(row + 1) * width - 1]);
@@ -272,6 +288,7 @@ fn update(
             }
             return Ok(new);
         }
+        State::Other(other) => return other.add(told.kind, groups, columns),
     }
     Ok(0)
 }
@@ -372,6 +389,7 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
                 seen.insert(key);
             }
         }
+        (State::Other(own), State::Other(other)) => own.merge(other, groups)?,
         _ => return Err(UNSUPPORTED),
     }
     Ok(())
@@ -399,6 +417,7 @@ fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
             Column { data: Data::Text((0..rows as u32).collect(), dict), nulls: nulls(has) }
         }
         State::Distinct(seen) => distinct(told, &seen, rows)?,
+        State::Other(other) => other.finish(told.function, told.concat.as_deref(), rows)?,
     })
 }
 
@@ -407,6 +426,9 @@ fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Colu
         let mut counts = vec![0; rows];
         seen.iter().for_each(|key| counts[key[0] as usize] += 1);
         return Ok(Column { data: Data::Small(counts), nulls: None });
+    }
+    if told.kind == Kind::Real {
+        return sum_of_reals(seen, rows);
     }
     let is_wide = match told.keys.as_ref().map(|keys| keys.parts.as_slice()) {
         Some([KeyPart::Word]) => false,
@@ -424,4 +446,23 @@ fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Colu
         has[group] = true;
     }
     Ok(Column::of_large(sums, has.contains(&false).then(|| has.iter().map(|has| !has).collect())))
+}
+
+/// The server has different DOUBLEs in a tree that is sorted by their bytes, the lowest first, and adds them up in that order.
+fn sum_of_reals(seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Column> {
+    let mut values: Vec<(usize, f64)> =
+        seen.iter().map(|key| (key[0] as usize, f64::from_bits(key[1]))).collect();
+    values.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.to_le_bytes().cmp(&b.1.to_le_bytes())));
+    let (mut sums, mut has) = (vec![0.0; rows], vec![false; rows]);
+    for (group, value) in values {
+        sums[group] += value;
+        has[group] = true;
+    }
+    if sums.iter().any(|sum: &f64| !sum.is_finite()) {
+        return Err(OVERFLOW);
+    }
+    Ok(Column {
+        data: Data::Real(sums),
+        nulls: has.contains(&false).then(|| has.iter().map(|has| !has).collect()),
+    })
 }

@@ -281,6 +281,16 @@ impl Keys {
         Ok(words)
     }
 
+    /// The same words with NULL in all parts from this one on.
+    pub(crate) fn without(&self, words: &mut [u64], from: usize) {
+        let kept = self.parts[..from].iter().map(KeyPart::words).sum::<usize>();
+        let nulls: u64 = (from..self.parts.len()).map(|part| 1 << part).sum();
+        for words in words.chunks_mut(self.words) {
+            words[kept..self.words - 1].fill(0);
+            words[self.words - 1] |= nulls;
+        }
+    }
+
     /// The columns that words were made of.
     pub(crate) fn decode(&self, words: &[u64], rows: usize) -> Vec<Arc<Column>> {
         let width = self.words;

@@ -14,8 +14,10 @@
 //! * Conditions are three-valued.
 //! * Memory is taken from a budget before it is used for long; beyond it, the query is given back.
 
+mod aggregates;
 mod block;
 mod column;
+mod concat;
 mod decode;
 mod estimate;
 mod eval;
@@ -27,14 +29,18 @@ mod keys;
 mod plan;
 mod planner;
 mod query;
+mod rollup;
 mod served;
+mod sets;
 mod sort;
 mod subquery;
+mod window;
 mod zones;
 
-pub use block::{Block, From, Source, TableColumn};
+pub use block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
 pub use column::{Batch, Column, Data, Dict, Kind, Value};
 pub use expr::{
     ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
 };
 pub use query::{Answer, Outcome, Query};
+pub use window::{Bound, Frame, Function as WindowFunction, Window};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_analytic::{
-    Block, Comparison, Expr, From, Function, Kind, Operation, Outcome, Query, Slot, Source, TableColumn,
-    Texts, Value,
+    Block, Bound, Comparison, Expr, Frame, From, Function, Kind, Operation, Other, Outcome, Query,
+    SetOperation, Slot, Source, TableColumn, Texts, Value, Window, WindowFunction,
 };
 use pando_query::{Form, Limits, Place, Why};
 use pandodb::layout::{ColumnType, Kind as Stored, NewColumn, Source as Added, Value as AddedValue};
@@ -447,4 +447,295 @@ fn what_does_not_fit_or_is_not_wanted_or_is_too_large_is_given_back() {
     let scalar = Expr::Scalar(Box::new(two), Kind::Unsigned);
     let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![scalar]), ..Block::default() };
     assert_eq!(why(&block, LIMITS), Why::Unsupported);
+}
+
+#[test]
+fn rows_of_several_queries_are_taken_together_from_the_left_to_the_right() {
+    use SetOperation::{Except, Intersect, Union};
+    let world = seeded(10);
+    let of = |table: u32, slot: Slot| Block {
+        from: vec![from(&world, table)],
+        outputs: vec![(slot, number(table)), (slot + 1, text(table))],
+        ..Block::default()
+    };
+    let rows = |table: usize| -> Vec<String> {
+        world.rows[table].iter().map(|row| format!("{}|{}", shown(row.number), row.text)).collect()
+    };
+    for (first, second) in [
+        ((Union, false), (Except, true)),
+        ((Except, false), (Union, true)),
+        ((Intersect, true), (Union, false)),
+        ((Union, true), (Intersect, false)),
+        ((Except, true), (Except, false)),
+        ((Intersect, false), (Except, false)),
+    ] {
+        let mut block = of(0, 2000);
+        let other = |(operation, is_distinct), block| Other { operation, is_distinct, block };
+        block.others = vec![other(first, of(1, 2010)), other(second, of(2, 2020))];
+        let mut model = rows(0);
+        for ((operation, is_distinct), of_other) in [(first, rows(1)), (second, rows(2))] {
+            match operation {
+                Union => model.extend(of_other),
+                _ => {
+                    let mut left = of_other.clone();
+                    model.retain(|row| {
+                        let is_there = match left.iter().position(|other| other == row) {
+                            Some(at) if !is_distinct => {
+                                left.swap_remove(at);
+                                true
+                            }
+                            found => found.is_some(),
+                        };
+                        is_there == (operation == Intersect)
+                    });
+                }
+            }
+            if is_distinct {
+                model.sort();
+                model.dedup();
+            }
+        }
+        assert_eq!(sorted(ask(&world, &block)), sorted(model), "{first:?} {second:?}");
+    }
+    // As a source, and whether there are rows at all.
+    let mut block = of(0, 2000);
+    block.others = vec![Other { operation: Except, is_distinct: true, block: of(0, 2010) }];
+    let exists = Expr::Exists(Box::new(block.clone()));
+    let source = From { source: Source::Query(Box::new(block)), is_outer: false, on: None };
+    let count = vec![(2030, aggregate(Function::Rows, Kind::Signed, None))];
+    let of_source =
+        Block { from: vec![source], is_grouped: true, outputs: count.clone(), ..Block::default() };
+    assert_eq!(ask(&world, &of_source), ["0"]);
+    let with_condition = Block {
+        from: vec![from(&world, 2)],
+        filter: Some(exists),
+        is_grouped: true,
+        outputs: count,
+        ..Block::default()
+    };
+    assert_eq!(ask(&world, &with_condition), ["0"]);
+}
+
+#[test]
+fn rollup_adds_groups_of_groups_behind_them() {
+    let world = seeded(11);
+    let block = Block {
+        from: vec![from(&world, 0)],
+        groups: vec![text(0), number(0)],
+        is_grouped: true,
+        rollup: Some(vec![true, false]),
+        outputs: outputs(vec![
+            text(0),
+            number(0),
+            aggregate(Function::Rows, Kind::Signed, None),
+            aggregate(Function::CountDistinct, Kind::Signed, Some(number(0))),
+            aggregate(Function::Max, Kind::Unsigned, Some(id(0))),
+        ]),
+        ..Block::default()
+    };
+    let mut groups: BTreeMap<(std::cmp::Reverse<&str>, Option<i16>), Vec<&Row>> = BTreeMap::new();
+    world.rows[0]
+        .iter()
+        .for_each(|row| groups.entry((std::cmp::Reverse(row.text), row.number)).or_default().push(row));
+    let line = |text: Option<&str>, number: Option<i16>, rows: &[&Row]| {
+        let mut different: Vec<_> = rows.iter().filter_map(|row| row.number).collect();
+        different.sort_unstable();
+        different.dedup();
+        let most = rows.iter().map(|row| row.id).max();
+        format!("{}|{}|{}|{}|{}", shown(text), shown(number), rows.len(), different.len(), shown(most))
+    };
+    let (mut expected, mut of_text) = (Vec::new(), Vec::new());
+    let mut iter = groups.iter().peekable();
+    while let Some(((text, number), rows)) = iter.next() {
+        expected.push(line(Some(text.0), *number, rows));
+        of_text.extend_from_slice(rows);
+        if iter.peek().is_none_or(|((next, _), _)| next != text) {
+            expected.push(line(Some(text.0), None, &of_text));
+            of_text.clear();
+        }
+    }
+    expected.push(line(None, None, &world.rows[0].iter().collect::<Vec<_>>()));
+    assert_eq!(ask(&world, &block), expected);
+    let none = Block { filter: Some(compare(Comparison::Less, id(0), constant(0))), ..block.clone() };
+    assert_eq!(ask(&world, &none), Vec::<String>::new());
+    // The sum of DOUBLEs would be one of sums.
+    let real = Expr::Convert(Kind::Real, Box::new(number(0)));
+    let block = Block { outputs: outputs(vec![aggregate(Function::Mean, Kind::Real, Some(real))]), ..block };
+    assert!(matches!(outcome(&world, &block, LIMITS), Outcome::GivenBack(Why::Unsupported)));
+}
+
+#[test]
+fn windows_tell_of_the_rows_of_their_frames() {
+    let world = seeded(12);
+    let bounds =
+        [Bound::Unbounded, Bound::Preceding(2), Bound::Current, Bound::Following(1), Bound::Unbounded];
+    for is_range in [false, true] {
+        for (begin, end) in [(0, 4), (0, 2), (1, 1), (1, 3), (2, 4), (3, 3), (2, 2)] {
+            let frame = Frame { is_range, begin: bounds[begin], end: bounds[end] };
+            // Of a range: by a number with peers; of rows: by what has none.
+            let by = if is_range { number(0) } else { id(0) };
+            let window = |function, kind, of| {
+                Expr::Window(Box::new(Window {
+                    function,
+                    kind,
+                    number: 2,
+                    of,
+                    partition: vec![text(0)],
+                    order: vec![(by.clone(), false)],
+                    frame,
+                }))
+            };
+            let block = Block {
+                from: vec![from(&world, 0)],
+                filter: Some(Expr::Not(Box::new(Expr::IsNull(Box::new(number(0)))))),
+                outputs: outputs(vec![
+                    id(0),
+                    window(WindowFunction::Sum, Kind::Decimal(0), Some(id(0))),
+                    window(WindowFunction::Count, Kind::Signed, Some(number(0))),
+                    window(WindowFunction::Min, Kind::Unsigned, Some(id(0))),
+                    window(WindowFunction::Max, Kind::Signed, Some(number(0))),
+                    window(WindowFunction::Rank, Kind::Signed, None),
+                ]),
+                ..Block::default()
+            };
+            let rows: Vec<&Row> = world.rows[0].iter().filter(|row| row.number.is_some()).collect();
+            let place = |row: &Row| if is_range { i64::from(row.number.unwrap()) } else { i64::from(row.id) };
+            let expected = rows.iter().map(|row| {
+                let mut partition: Vec<&Row> =
+                    rows.iter().filter(|other| other.text == row.text).copied().collect();
+                partition.sort_by_key(|row| (place(row), row.id));
+                let at = partition.iter().position(|other| other.id == row.id).unwrap() as i64;
+                let is_in = |(number, other): (usize, &&Row)| {
+                    let far = if is_range { place(other) - place(row) } else { number as i64 - at };
+                    let least = [i64::MIN, -2, 0, 1, i64::MIN][begin];
+                    let most = [i64::MAX, -2, 0, 1, i64::MAX][end];
+                    (least..=most).contains(&far)
+                };
+                let frame: Vec<&Row> = partition
+                    .iter()
+                    .enumerate()
+                    .filter(|(number, other)| is_in((*number, other)))
+                    .map(|(_, row)| *row)
+                    .collect();
+                let sum = (!frame.is_empty()).then(|| frame.iter().map(|row| i64::from(row.id)).sum::<i64>());
+                let least = frame.iter().map(|row| row.id).min();
+                let most = frame.iter().filter_map(|row| row.number).max();
+                let rank = partition.iter().filter(|other| place(other) < place(row)).count() + 1;
+                format!("{}|{}|{}|{}|{}|{rank}", row.id, shown(sum), frame.len(), shown(least), shown(most))
+            });
+            assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "{frame:?}");
+        }
+    }
+}
+
+#[test]
+fn windows_that_depend_on_the_order_of_peers_are_given_back() {
+    let world = seeded(13);
+    let frame = Frame { is_range: true, begin: Bound::Unbounded, end: Bound::Current };
+    let block = |function, by: Expr, frame| {
+        let kind = Kind::Unsigned;
+        let order = vec![(by, true)];
+        let window =
+            Window { function, kind, number: 1, of: Some(id(0)), partition: Vec::new(), order, frame };
+        Block {
+            from: vec![from(&world, 0)],
+            outputs: outputs(vec![id(0), Expr::Window(Box::new(window))]),
+            ..Block::default()
+        }
+    };
+    let functions =
+        [WindowFunction::RowNumber, WindowFunction::Lag, WindowFunction::First, WindowFunction::Tile];
+    for function in functions {
+        let of_peers = outcome(&world, &block(function, number(0), frame), LIMITS);
+        assert!(matches!(of_peers, Outcome::GivenBack(Why::Undetermined)), "{function:?}");
+    }
+    let rows = Frame { is_range: false, ..frame };
+    let of_rows = outcome(&world, &block(WindowFunction::Sum, number(0), rows), LIMITS);
+    assert!(matches!(of_rows, Outcome::GivenBack(Why::Undetermined)));
+    let last = world.rows[0].len() - 1;
+    let told: [&dyn Fn(usize) -> String; 4] = [
+        &|id| (last - id + 1).to_string(),
+        &|id| if id == last { "NULL".to_owned() } else { (id + 1).to_string() },
+        &|_| last.to_string(),
+        &|_| "1".to_owned(),
+    ];
+    for (function, told) in functions.into_iter().zip(told) {
+        let expected = (0..=last).map(|id| format!("{id}|{}", told(id))).collect();
+        assert_eq!(sorted(ask(&world, &block(function, id(0), frame))), sorted(expected), "{function:?}");
+    }
+}
+
+#[test]
+fn rarer_aggregates_are_those_of_all_rows_of_a_group() {
+    let world = seeded(14);
+    let constant_text = |text: &[u8]| Expr::Constant(Value::Text(text.to_vec()), TEXT);
+    let concat = |most: i128, flags: i128, descends: u8, of: Expr, by: Expr| {
+        let head = [constant_text(b";"), constant(most), constant(flags), constant_text(&[descends])];
+        let parts = head.into_iter().chain([of, by]).collect();
+        aggregate(Function::Concat, TEXT, Some(Expr::Row(parts)))
+    };
+    let block = |exprs: Vec<Expr>| Block {
+        from: vec![from(&world, 0)],
+        groups: vec![text(0)],
+        is_grouped: true,
+        outputs: outputs(std::iter::once(text(0)).chain(exprs).collect()),
+        ..Block::default()
+    };
+    let answered = block(vec![
+        aggregate(Function::BitXor, Kind::Unsigned, Some(id(0))),
+        aggregate(Function::BitAnd, Kind::Unsigned, Some(number(0))),
+        aggregate(Function::CountDistinct, Kind::Signed, Some(Expr::Row(vec![number(0), text(0)]))),
+        aggregate(Function::Deviation, Kind::Real, Some(number(0))),
+        concat(1 << 20, 2, 1, number(0), id(0)),
+        concat(1 << 20, 3, 0, number(0), number(0)),
+    ]);
+    let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    world.rows[0].iter().for_each(|row| groups.entry(row.text).or_default().push(row));
+    let expected = groups.into_iter().map(|(text, rows)| {
+        let xor = rows.iter().fold(0, |all, row| all ^ row.id);
+        let known: Vec<i16> = rows.iter().filter_map(|row| row.number).collect();
+        let and = known.iter().fold(u64::MAX, |all, number| all & (i64::from(*number) as u64));
+        let mut different = known.clone();
+        different.sort_unstable();
+        different.dedup();
+        let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        for number in &known {
+            let number = f64::from(*number);
+            count += 1.0;
+            let before = mean;
+            mean += (number - mean) / count;
+            squares += (number - before) * (number - mean);
+        }
+        let texts = |numbers: &mut dyn Iterator<Item = &i16>| {
+            numbers.map(|number| number.to_string()).collect::<Vec<_>>().join(";")
+        };
+        let deviation = (squares / count).sqrt();
+        let (back, once) = (texts(&mut known.iter().rev()), texts(&mut different.iter()));
+        format!("{text}|{xor}|{and}|{}|{deviation}|{back}|{once}", different.len())
+    });
+    assert_eq!(sorted(ask(&world, &answered)), sorted(expected.collect()));
+    // Longer than it may be, and in an order that leaves open which text comes first.
+    let given_back = |expr| matches!(outcome(&world, &block(vec![expr]), LIMITS), Outcome::GivenBack(_));
+    assert!(given_back(concat(5, 2, 1, number(0), id(0))));
+    assert!(given_back(concat(1 << 20, 2, 1, id(0), number(0))));
+    assert!(!given_back(concat(1 << 20, 2, 1, text(0), number(0))));
+}
+
+#[test]
+fn windows_of_which_a_third_sorts_as_two_begin_are_left_to_the_server() {
+    let world = seeded(15);
+    let frame = Frame { is_range: true, begin: Bound::Unbounded, end: Bound::Current };
+    let window = |partition: Vec<Expr>| {
+        let (function, kind, order) = (WindowFunction::Rows, Kind::Signed, Vec::new());
+        Expr::Window(Box::new(Window { function, kind, number: 0, of: None, partition, order, frame }))
+    };
+    let mut exprs = vec![id(0), window(vec![text(0), number(0)]), window(vec![text(0), id(0)])];
+    let block = |exprs: &[Expr]| Block {
+        from: vec![from(&world, 0)],
+        outputs: outputs(exprs.to_vec()),
+        ..Block::default()
+    };
+    assert!(matches!(outcome(&world, &block(&exprs), LIMITS), Outcome::Rows(_)));
+    exprs.push(window(vec![text(0)]));
+    assert!(matches!(outcome(&world, &block(&exprs), LIMITS), Outcome::GivenBack(Why::Unsupported)));
 }

@@ -254,6 +254,8 @@ bool Select_translator::native(Item *item, Said *said)
     return column(static_cast<Item_field *>(item)->field, said);
   case Item::SUM_FUNC_ITEM:
     return aggregate(static_cast<Item_sum *>(item), said);
+  case Item::WINDOW_FUNC_ITEM:
+    return window(static_cast<Item_window_func *>(item), said);
   case Item::SUBSELECT_ITEM:
     return subquery(static_cast<Item_subselect *>(item), said);
   case Item::COND_ITEM:

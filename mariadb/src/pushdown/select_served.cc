@@ -298,6 +298,8 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
     if (static_cast<Item_subselect *>(item)->substype() == Item_subselect::SINGLEROW_SUBS && item->cols() == 1 && place != served->place())
       return leaf(place, false, served);
     return refuse("a subquery in a function");
+  case Item::WINDOW_FUNC_ITEM:
+    return place != served->place() ? leaf(place, false, served) : refuse("a window");
   default:
     return refuse("an item");
   }
@@ -362,7 +364,7 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
   Nesting nesting(this);
   Value_kind kind{Value_kind::SIGNED, 0};
   if (m_is_hopeless || !nesting.is_allowed() || item->cols() != 1 || item->type() == Item::SUM_FUNC_ITEM ||
-      item->type() == Item::SUBSELECT_ITEM)
+      item->type() == Item::SUBSELECT_ITEM || item->type() == Item::WINDOW_FUNC_ITEM)
     return false;
   if (!is_condition && !kind_of_served(item, &kind))
     return refuse("a function's type");
