@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_query::scan::Scan;
 use pando_query::{Failure, Why};
 use pandodb::layout::Layouts;
@@ -463,8 +464,10 @@ impl Run<'_> {
                 on_threads(most.min(batches.len()).max(1), work).into_iter().collect()
             }
             Source::Table { table, parts, columns, filter, given } => {
-                // One partition after the other, as the server does; all of one snapshot.
+                // One partition after the other, as the server does; all of one snapshot. One thread goes on with what it has.
                 let mut all = Vec::new();
+                let carried = Mutex::new(None);
+                let begin = || carried.lock().take().unwrap_or_else(&begin);
                 for table in *table..table + parts {
                     let (Some(of_table), Some(layouts)) = (self.tables.get(table), self.layouts.get(table))
                     else {
@@ -483,8 +486,11 @@ impl Run<'_> {
                         steps.push(0, batch, &mut |batch| step(state, batch))
                     });
                     self.rows_met += scan.rows_met();
-                    all.extend(result?);
+                    let mut states = result?;
+                    *carried.lock() = if most == 1 { states.pop() } else { None };
+                    all.extend(states);
                 }
+                all.extend(carried.into_inner());
                 Ok(all)
             }
         }

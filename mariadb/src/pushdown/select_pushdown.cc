@@ -191,7 +191,11 @@ void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell,
     return;
   }
   case Value_kind::REAL:
-    to->store(cell.real);
+    /* As it is: with fewer digits it is shown, and not kept. */
+    if (to->real_type() == MYSQL_TYPE_DOUBLE)
+      float8store(to->ptr, cell.real);
+    else
+      to->store(cell.real);
     return;
   case Value_kind::DATE:
   case Value_kind::DATETIME:

@@ -24,8 +24,18 @@ static bool is_of_aggregates(Item *item)
   return true;
 }
 
+/* Whether one of the groups is of what another one is computed of: the server makes NULL of both. */
+static bool are_of_each_other(const std::vector<std::string> &groups)
+{
+  for (size_t i= 0; i < groups.size(); i++)
+    for (size_t j= 0; j < groups.size(); j++)
+      if (i != j && groups[i].find(groups[j]) != std::string::npos)
+        return true;
+  return false;
+}
+
 /* In the rows above the groups the server makes NULL of the items that its groups are of, and of no others that are the same. */
-bool Select_translator::rollup(SELECT_LEX *select, std::string *to)
+bool Select_translator::rollup(SELECT_LEX *select, const std::vector<std::string> &groups, std::string *to)
 {
   B::byte(to, select->olap == ROLLUP_TYPE);
   if (select->olap != ROLLUP_TYPE)
@@ -33,12 +43,14 @@ bool Select_translator::rollup(SELECT_LEX *select, std::string *to)
   JOIN *join= select->join;
   if (!join->group_list || join->order || select->have_window_funcs() || (select->options & SELECT_DISTINCT))
     return refuse("ROLLUP with another clause");
+  if (are_of_each_other(groups))
+    return refuse("ROLLUP of groups that are of each other");
   std::string descends;
   uint32_t count= 0;
   for (const ORDER *group= join->group_list; group; group= group->next, count++)
   {
-    if (is_constant(*group->item))
-      return refuse("ROLLUP of a constant");
+    if (is_constant(*group->item) || has_zerofill(*group->item))
+      return refuse("ROLLUP of a constant, or of zero-filled numbers");
     B::byte(&descends, group->direction == ORDER::ORDER_DESC);
   }
   List_iterator_fast<Item> items(select->item_list);

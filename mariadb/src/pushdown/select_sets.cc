@@ -29,7 +29,7 @@ bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to
                                  std::vector<Value_kind> *kinds)
 {
   const Lex_select_limit &limits= unit->global_parameters()->limit_params;
-  if (use == Use::TOP || use == Use::MERGED || use == Use::IN)
+  if (use == Use::TOP || use == Use::MERGED)
     return refuse("a UNION");
   /* Of EXISTS the server looks at one row. */
   const bool has_limit= use == Use::EXISTS ? limits.select_limit && (!limits.select_limit->basic_const_item() || !limits.select_limit->val_int()) :

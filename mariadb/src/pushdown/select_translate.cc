@@ -92,11 +92,13 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::byte(&where, join->conds != nullptr);
   where+= said.bytes;
   uint group_count= 0;
+  std::vector<std::string> said_groups;
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
     is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!one.is_exact || refuse("groups of quotients"));
     groups+= one.bytes;
+    said_groups.push_back(one.bytes);
     order_by_groups+= one.bytes;
     B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
     has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *group->item);
@@ -160,7 +162,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, output_count, &order);
   is_said= is_said && limits(select, use, &limit);
   std::string of_rollup;
-  is_said= is_said && (!has_long_text || select->olap != ROLLUP_TYPE || refuse("a clause")) && rollup(select, &of_rollup);
+  is_said= is_said && (!has_long_text || select->olap != ROLLUP_TYPE || refuse("a clause")) && rollup(select, said_groups, &of_rollup);
   std::string sources;
   is_said= is_said && put_from(parts, &sources);
   m_select= outer;
@@ -209,6 +211,10 @@ bool Select_translator::output(Item *item, Use use, Said *said)
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   }
+  else if (said->kind.tag == Value_kind::REAL && (use == Use::DERIVED || use == Use::BRANCH || use == Use::IN) &&
+           item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM &&
+           (use != Use::DERIVED || item->type() != Item::SUM_FUNC_ITEM))
+    return refuse("a DOUBLE that is kept with fewer digits");
   else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
     return refuse("a quotient whose digits depend on the plan");
   return true;

@@ -154,7 +154,7 @@ private:
   bool as_column_of_union(Item *type, Item *item, Said *said);
 
   /* select_rollup.cc */
-  bool rollup(SELECT_LEX *select, std::string *to);
+  bool rollup(SELECT_LEX *select, const std::vector<std::string> &groups, std::string *to);
 
   /* select_window.cc */
   bool window(Item_window_func *item, Said *said);

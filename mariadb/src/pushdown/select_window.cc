@@ -118,11 +118,24 @@ bool Select_translator::put_window(Item_window_func *item, uint function, const 
   return put_sorted_by(spec->partition_list, false, to) && put_sorted_by(spec->order_list, true, to) && put_frame(spec, to);
 }
 
+/* Whether it stands in the select list alone. */
+static bool is_shown_alone(SELECT_LEX *select, const Item *item)
+{
+  List_iterator_fast<Item> items(select->item_list);
+  for (Item *one; (one= items++); )
+    if (one->real_item() == item)
+      return true;
+  return false;
+}
+
 bool Select_translator::window(Item_window_func *item, Said *said)
 {
   Item_sum *sum= item->window_func();
   const bool is_grouped= m_select->join->group_list;
   uint function= 0;
+  /* It is kept in a table with its digits before anything else is done with it. */
+  if (item->result_type() == REAL_RESULT && item->decimals < NOT_FIXED_DEC && !is_shown_alone(m_select, item))
+    return refuse("a DOUBLE that is kept with fewer digits");
   if (!function_of(sum, &function) || sum->has_with_distinct() || !item->window_spec)
     return refuse("a window function");
   /* All rows are one group then, which there is even of no rows. */

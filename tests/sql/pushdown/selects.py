@@ -137,6 +137,8 @@ class _Source:
             f"{no}EXISTS (SELECT 1 FROM {table} WHERE {link} AND {where})",
             f"{no}EXISTS (SELECT * FROM {table} WHERE {link} AND {random.choice(inner).name} <> {random.choice(columns).name})",
             f"{outer} {no}IN (SELECT {integer} FROM {table} WHERE {where})",
+            f"{outer} {no}IN (SELECT {integer} FROM {table} WHERE {where} {random.choice(('UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT'))}"
+            f" SELECT {random.choice(_integers(more) or more).name} FROM {second})",
             f"{outer} {no}IN (SELECT {integer} FROM {table} GROUP BY {integer} HAVING COUNT(*) > 1)",
             f"{outer} IN (SELECT {integer} FROM {table} WHERE {link} AND {where})",
             f"{outer} {compared} (SELECT {value} FROM {table} WHERE {link} AND {where})",
@@ -233,7 +235,7 @@ def _windowed(random, source):
         functions = [_window(random, of, f"{alias}.id" if tables.startswith("{t}") and "JOIN" not in tables else "")
                      for _ in range(random.choice((1, 1, 2, 3)))]
         if random.random() < 0.2:
-            functions[0] = f"{functions[0]} + 1"
+            functions[0] = f"{functions[0]} {random.choice(('+ 1', '* 100', '/ 3'))}"
         shown = [f"{_value(random, of)} AS v{number}" for number in range(random.randint(0, 2))]
         grouped = ""
     shown += [f"{function} AS w{number}" for number, function in enumerate(functions)]
