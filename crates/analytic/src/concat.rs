@@ -138,7 +138,7 @@ fn different(
 ) -> Result<Vec<u32>> {
     let parts = how.kinds[..how.shown].iter().map(|kind| KeyPart::of(*kind, &how.texts.collations));
     let parts = std::iter::once(Some(KeyPart::Word)).chain(parts).collect::<Option<Vec<_>>>();
-    let keys = Keys::new(parts.ok_or(UNSUPPORTED)?);
+    let keys = Keys::of_groups(parts.ok_or(UNSUPPORTED)?);
     let columns: Vec<_> = std::iter::once(of_groups).chain(shown).cloned().collect();
     // What rows take was counted when they came.
     let budget = Budget::new(usize::MAX);

@@ -39,6 +39,8 @@ pub(crate) struct Join {
     pub residual: Option<Expr>,
     /// Of `Semi` and `Anti`: it is `probe` that is held in memory, and marked by the rows of `build`.
     pub is_marked: bool,
+    /// The rows of `probe` are few: they are read first, and those of `build` that are none of their partners are dropped.
+    pub is_probe_first: bool,
 }
 
 /// See the head of this file.
@@ -50,6 +52,8 @@ pub(crate) enum Plan {
     Scan {
         table: usize,
         parts: usize,
+        /// How many rows it has, about.
+        rows: f64,
         columns: Vec<TableColumn>,
         filter: Vec<Expr>,
     },
@@ -122,14 +126,14 @@ impl Plan {
         let mut slots = Vec::new();
         condition.slots(&mut slots);
         match self {
-            Plan::Scan { table, parts, columns, mut filter } => {
+            Plan::Scan { table, parts, rows, columns, mut filter } => {
                 // What the server computes silently comes last, of the fewest rows.
                 let at = match condition.is_late() {
                     true => filter.len(),
                     false => filter.iter().position(Expr::is_late).unwrap_or(filter.len()),
                 };
                 filter.insert(at, condition);
-                Plan::Scan { table, parts, columns, filter }
+                Plan::Scan { table, parts, rows, columns, filter }
             }
             Plan::Project(input, outputs) => {
                 let is_plain = |slot: &Slot| {
@@ -256,6 +260,14 @@ impl Plan {
                     && join.build.asks_of_all_rows()
             }
             Plan::Union(inputs, _) => inputs.iter_mut().all(|(input, _)| input.asks_of_all_rows()),
+        }
+    }
+
+    /// How many rows the largest of its tables has, about.
+    pub(crate) fn rows_scanned(&self) -> f64 {
+        match self {
+            Plan::Scan { rows, .. } => *rows,
+            _ => self.inputs().into_iter().map(Plan::rows_scanned).fold(0.0, f64::max),
         }
     }
 

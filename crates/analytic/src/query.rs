@@ -1,16 +1,20 @@
 //! A query, from what the server says to the rows.
 
+use std::cell::RefCell;
+
 use pando_query::{Failure, Limits, Why};
 use pandodb::{processors, Result, Table, Txn};
 
 use crate::block::Block;
 use crate::column::{Batch, Data, Kind, Value, UNSUPPORTED};
 use crate::decode;
+use crate::eval::Eval;
 use crate::execute::Run;
 use crate::expr::Texts;
 use crate::keys::Budget;
 use crate::plan::Plan;
-use crate::planner::Planner;
+use crate::planner::{Planner, Sample};
+use crate::sample::Sampler;
 
 /// A query.
 #[derive(Debug)]
@@ -78,8 +82,8 @@ impl Query {
         Some(Query { block: decode::block_of(bytes)?, texts })
     }
 
-    fn plan(&self) -> std::result::Result<Plan, Failure> {
-        let mut planner = Planner::new(&self.block);
+    fn plan(&self, sample: Option<&Sample<'_>>) -> std::result::Result<Plan, Failure> {
+        let mut planner = Planner::new(&self.block, sample);
         let mut plan = planner.block(&self.block)?.plan;
         match plan.is_sound() && plan.settle_warnings() {
             true => Ok(plan),
@@ -89,7 +93,7 @@ impl Query {
 
     /// Whether there is a plan for it.
     pub fn is_answerable(&self) -> bool {
-        self.plan().is_ok()
+        self.plan(None).is_ok()
     }
 
     /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
@@ -104,9 +108,16 @@ impl Query {
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome> {
         let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
-        let (Some(layouts), Ok(plan)) = (layouts.collect::<Option<Vec<_>>>(), self.plan()) else {
+        let Some(layouts) = layouts.collect::<Option<Vec<_>>>() else {
             return Ok(Outcome::GivenBack(Why::Unsupported));
         };
+        let plan = {
+            let eval = Eval { texts: &self.texts, is_stopped };
+            let sampler = RefCell::new(Sampler { txn: &mut *txn, tables, layouts: &layouts, eval });
+            // An error comes again when the table is read.
+            self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()))
+        };
+        let Ok(plan) = plan else { return Ok(Outcome::GivenBack(Why::Unsupported)) };
         let budget = Budget::new(limits.memory_bytes);
         let threads = if limits.threads == 0 { processors() } else { limits.threads };
         let mut run = Run {
@@ -119,6 +130,7 @@ impl Query {
             is_stopped,
             is_alone: false,
             rows_met: 0,
+            filters: Vec::new(),
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.rows(&plan, &outputs);

@@ -12,7 +12,7 @@ use crate::expr::{Comparison, Expr, Slot};
 use crate::plan::{Plan, Told};
 use crate::planner::{slots_of, Planner, Unit};
 
-impl Planner {
+impl Planner<'_> {
     /// Groups of a unit's rows on all levels, and their order: each row comes after those that it is told of.
     pub(crate) fn rolled_up(
         &mut self,

@@ -23,7 +23,7 @@ pub(crate) struct Sets {
     pub slots: Vec<(Slot, Kind)>,
 }
 
-impl Planner {
+impl Planner<'_> {
     /// A query and those that it is taken together with; its columns are the first one's outputs.
     pub(crate) fn together(&mut self, block: &Block) -> Result<Unit> {
         let mut first = block.clone();
@@ -72,7 +72,7 @@ impl Run<'_> {
         let left = self.rows(&sets.left.0, &sets.left.1)?;
         let right = self.rows(&sets.right.0, &sets.right.1)?;
         let parts = sets.slots.iter().map(|(_, kind)| KeyPart::of(*kind, &self.texts.collations));
-        let keys = Keys::new(parts.collect::<Option<Vec<_>>>().ok_or(UNSUPPORTED)?);
+        let keys = Keys::of_groups(parts.collect::<Option<Vec<_>>>().ok_or(UNSUPPORTED)?);
         if sets.slots.len() > 63 {
             return Err(UNSUPPORTED);
         }

@@ -9,7 +9,7 @@ use crate::eval::{wrong_plan, Result};
 use crate::expr::{Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
-use crate::planner::{alike, and, counts, key_of, slots_of, Planner, Unit};
+use crate::planner::{alike, and, counts, is_small_beside, key_of, slots_of, Planner, Unit};
 
 /// A query without what ties it to the one around it.
 struct Untied {
@@ -96,7 +96,7 @@ fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>
     (keys, others)
 }
 
-impl Planner {
+impl Planner<'_> {
     /// A condition that can be asked of one unit before it is joined: IN of a query of its own. Says whether it was.
     pub(crate) fn early_query(&mut self, condition: &Expr, units: &mut [Unit]) -> Result<bool> {
         let Expr::InQuery(left, block) = condition else { return Ok(false) };
@@ -191,7 +191,15 @@ impl Planner {
         let is_marked =
             matches!(kind, JoinKind::Semi | JoinKind::Anti) && !keys.is_empty() && unit.rows < inner.rows;
         let rows = (unit.rows * 0.3).max(1.0);
-        let join = Join { kind, probe: unit.plan, build: inner.plan, keys, residual: and(others), is_marked };
+        let join = Join {
+            kind,
+            probe: unit.plan,
+            build: inner.plan,
+            keys,
+            residual: and(others),
+            is_marked,
+            is_probe_first: false,
+        };
         Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
     }
 
@@ -240,6 +248,7 @@ impl Planner {
                 keys: Vec::new(),
                 residual: None,
                 is_marked: false,
+                is_probe_first: false,
             };
             let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
             return Ok((joined, Expr::Slot(output, of_kind)));
@@ -278,6 +287,7 @@ impl Planner {
         }
         let of_kind = of_output.kind();
         let inner = self.block(&block)?;
+        let is_probe_first = is_small_beside(unit.rows, &inner.plan);
         let join = Join {
             kind: JoinKind::Left,
             probe: unit.plan,
@@ -285,6 +295,7 @@ impl Planner {
             keys: join_keys,
             residual: None,
             is_marked: false,
+            is_probe_first,
         };
         if counted {
             slots.push(marker);
@@ -327,6 +338,7 @@ impl Planner {
                 }
             }
         }
+        let is_probe_first = is_small_beside(unit.rows, &inner.plan);
         let join = Join {
             kind: JoinKind::Single,
             probe: unit.plan,
@@ -334,6 +346,7 @@ impl Planner {
             keys,
             residual: and(others),
             is_marked: false,
+            is_probe_first,
         };
         let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
         Ok((joined, Expr::Slot(output, expr.kind())))

@@ -136,7 +136,7 @@ fn is_mixed_up_by_server(windows: &[(Slot, Window)]) -> bool {
     })
 }
 
-impl Planner {
+impl Planner<'_> {
     /// Computes the window functions of the select list and of ORDER BY, and names them there.
     pub(crate) fn windowed(&mut self, (unit, outputs, order): Grouped) -> Result<Grouped> {
         let mut windows: Vec<(Slot, Window)> = Vec::new();

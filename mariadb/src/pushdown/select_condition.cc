@@ -286,7 +286,7 @@ bool Select_translator::like(Item_func *function, Said *said)
   String *text= pattern->val_str(&buffer);
   if (!text || !evaluation.is_silent() || pattern->null_value || text->length() > PATTERN_BYTES_MAX)
     return refuse("a pattern");
-  m_patterns.push_back(Like_pattern{std::string(text->ptr(), text->length()), collation, like->escape, like->negated});
+  m_patterns.emplace_back(text->ptr(), text->length(), collation, like->escape);
   if (like->negated)
     B::byte(&said->bytes, 8);
   B::byte(&said->bytes, 12);
