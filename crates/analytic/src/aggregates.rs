@@ -6,8 +6,9 @@ use pando_query::{Failure, Why};
 
 use crate::column::{Column, Data, Kind, OVERFLOW, UNSUPPORTED};
 use crate::concat::{Concat, Shown};
-use crate::eval::Result;
+use crate::eval::{Eval, Result};
 use crate::expr::Function;
+use crate::keys::Budget;
 
 /// How many values, their mean, and the sum of the squares of how far they are from it (Welford's method: what is known
 /// after each value depends on the order of values, and is the server's bit by bit where the order is).
@@ -130,12 +131,18 @@ impl Other {
         Ok(())
     }
 
-    pub(crate) fn finish(self, function: Function, shown: Option<&Shown>, rows: usize) -> Result<Column> {
+    pub(crate) fn finish(
+        self,
+        function: Function,
+        shown: Option<&Shown>,
+        rows: usize,
+        (budget, eval): (&Budget, Eval<'_>),
+    ) -> Result<Column> {
         let values: Vec<Option<f64>> = match self {
             Other::Bits(_, all) => {
                 return Ok(Column::of_large(all.into_iter().map(i128::from).collect(), None));
             }
-            Other::Concat(concat) => return concat.finish(shown.ok_or(UNSUPPORTED)?, rows),
+            Other::Concat(concat) => return concat.finish(shown.ok_or(UNSUPPORTED)?, rows, budget, eval),
             Other::Mean(all) => {
                 all.into_iter().map(|(count, sum)| (count > 0).then(|| sum / count as f64)).collect()
             }
@@ -220,7 +227,9 @@ mod tests {
         let mut own = state(&[0, 0], vec![1.0, 2.0]);
         assert!(own.merge(state(&[1, 1], vec![5.0, 9.0]), &[0, 1]).is_ok());
         assert!(own.merge(state(&[1], vec![5.0]), &[0, 1]).is_err());
-        let column = own.finish(Function::Variance, None, 2).ok();
+        let (texts, budget) = (crate::expr::Texts::default(), Budget::new(0));
+        let eval = Eval { texts: &texts, is_stopped: &|| false };
+        let column = own.finish(Function::Variance, None, 2, (&budget, eval)).ok();
         assert_eq!(column.map(|column| format!("{:?}", column.data)), Some("Real([0.25, 4.0])".to_owned()));
     }
 

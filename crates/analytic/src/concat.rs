@@ -10,11 +10,11 @@ use std::sync::Arc;
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
-use crate::column::{Column, Data, Dict, Kind, Value, UNSUPPORTED};
-use crate::eval::Result;
+use crate::column::{bytes_of_new_strings, Column, Data, Dict, Kind, Value, UNSUPPORTED};
+use crate::eval::{Eval, Result};
 use crate::expr::{Expr, Texts};
 use crate::keys::{Budget, KeyPart, Keys};
-use crate::sort::Sorter;
+use crate::sort::{sort_rows, Sorter};
 
 /// What comes before the arguments in the row that the aggregate is of: the separator, the bytes at most, how many
 /// arguments are shown and whether different ones alone, and which of the others, which it is sorted by, descend.
@@ -22,6 +22,9 @@ pub(crate) const HEAD: usize = 4;
 
 /// The second bit of the flags and what is above it: how many arguments are shown.
 const IS_DISTINCT: i128 = 1;
+
+/// Rows after which is asked whether to go on.
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// How it is shown.
 #[derive(Clone)]
@@ -64,6 +67,8 @@ impl Shown {
 pub(crate) struct Concat {
     groups: Vec<u32>,
     batches: Vec<Vec<Arc<Column>>>,
+    /// The texts of the last batch, which may be those of the next one.
+    strings: Vec<Option<Arc<Strings>>>,
 }
 
 impl Concat {
@@ -72,9 +77,10 @@ impl Concat {
         let columns: Vec<Arc<Column>> =
             columns.iter().map(|column| Arc::new(column.detached().into_owned())).collect();
         self.groups.extend_from_slice(groups);
-        let bytes = columns.iter().map(|column| column.bytes()).sum::<usize>() + groups.len() * 4;
+        let of_texts = bytes_of_new_strings(&columns, &mut self.strings);
+        let of_rows = columns.iter().map(|column| column.bytes()).sum::<usize>() + groups.len() * 4;
         self.batches.push(columns);
-        bytes
+        of_rows + of_texts
     }
 
     pub(crate) fn merge(&mut self, other: Concat, groups: &[u32]) {
@@ -82,29 +88,44 @@ impl Concat {
         self.batches.extend(other.batches);
     }
 
-    pub(crate) fn finish(self, how: &Shown, groups: usize) -> Result<Column> {
+    pub(crate) fn finish(
+        self,
+        how: &Shown,
+        groups: usize,
+        budget: &Budget,
+        eval: Eval<'_>,
+    ) -> Result<Column> {
+        // Where rows are all in one, beside the batches that they come from, and in which order.
+        budget.take(self.groups.len() * 12)?;
         let column = |(at, kind): (usize, &Kind)| {
             let parts: Vec<&Column> = self.batches.iter().map(|batch| &*batch[at]).collect();
             Arc::new(Column::concat(&parts, *kind))
         };
         let columns: Vec<Arc<Column>> = how.kinds.iter().enumerate().map(column).collect();
+        let bytes = columns.iter().map(|column| column.bytes()).sum::<usize>();
+        budget.take(bytes + bytes_of_new_strings(&columns, &mut Vec::new()))?;
         let of_groups: Vec<i64> = self.groups.iter().map(|group| i64::from(*group)).collect();
         let of_groups = Arc::new(Column { data: Data::Small(of_groups), nulls: None });
         let (shown, others) = columns.split_at(how.shown);
         let is_known = |row: &u32| shown.iter().all(|column| !column.is_null(*row as usize));
         let mut rows: Vec<u32> = (0..self.groups.len() as u32).filter(is_known).collect();
         if how.is_distinct {
-            rows = different(how, &of_groups, shown, rows)?;
+            rows = different(how, &of_groups, shown, rows, budget)?;
         }
         let keys = others.iter().zip(&how.kinds[how.shown..]).zip(&how.descends);
         let keys: Vec<_> =
             keys.map(|((column, kind), descends)| (column.clone(), *kind, *descends)).collect();
-        let sorter = Sorter::new(&keys, &how.texts)?;
+        let sorter = Sorter::new(&keys, &how.texts, budget)?;
         let group = |row: u32| self.groups[row as usize];
-        rows.sort_unstable_by(|a, b| group(*a).cmp(&group(*b)).then_with(|| sorter.compare(*a, *b)));
+        sort_rows(&mut rows, |a, b| group(a).cmp(&group(b)).then_with(|| sorter.compare(a, b)), eval)?;
         let mut all: Vec<Option<Vec<u8>>> = vec![None; groups];
         let (mut piece, mut before) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
         for (at, row) in rows.iter().enumerate() {
+            if at % ROWS_AT_ONCE == 0 {
+                eval.go_on()?;
+                budget.take(std::mem::take(&mut bytes))?;
+            }
             piece.clear();
             for (column, kind) in shown.iter().zip(&how.kinds) {
                 put(column, *kind, *row as usize, &mut piece)?;
@@ -113,6 +134,8 @@ impl Concat {
             if last.is_some_and(|last| sorter.compare(last, *row).is_eq()) && piece != before {
                 return Err(Failure::GivenBack(Why::Undetermined));
             }
+            // Twice: they are put one behind the other in the end.
+            bytes += 2 * (piece.len() + how.separator.len());
             match &mut all[group(*row) as usize] {
                 Some(text) => {
                     text.extend_from_slice(&how.separator);
@@ -125,6 +148,7 @@ impl Concat {
             }
             std::mem::swap(&mut piece, &mut before);
         }
+        budget.take(bytes)?;
         Ok(texts(&all))
     }
 }
@@ -135,14 +159,15 @@ fn different(
     of_groups: &Arc<Column>,
     shown: &[Arc<Column>],
     rows: Vec<u32>,
+    budget: &Budget,
 ) -> Result<Vec<u32>> {
     let parts = how.kinds[..how.shown].iter().map(|kind| KeyPart::of(*kind, &how.texts.collations));
     let parts = std::iter::once(Some(KeyPart::Word)).chain(parts).collect::<Option<Vec<_>>>();
     let keys = Keys::of_groups(parts.ok_or(UNSUPPORTED)?);
     let columns: Vec<_> = std::iter::once(of_groups).chain(shown).cloned().collect();
-    // What rows take was counted when they came.
-    let budget = Budget::new(usize::MAX);
-    let words = keys.encode(&columns, of_groups.rows(), true, &budget)?;
+    // Words, and where they are found.
+    budget.take(of_groups.rows() * keys.words * 8 + rows.len() * 24)?;
+    let words = keys.encode(&columns, of_groups.rows(), true, budget)?;
     if keys.is_ambiguous() {
         return Err(Failure::GivenBack(Why::Undetermined));
     }

@@ -5,14 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
-use pando_column::vector::Strings;
 use pando_query::scan::Scan;
 use pando_query::{Failure, Why};
 use pandodb::layout::Layouts;
 use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
-use crate::column::{Batch, Column, Kind, Value, NO_ROW, UNSUPPORTED};
+use crate::column::{bytes_of_new_strings, Batch, Column, Kind, Value, NO_ROW, UNSUPPORTED};
 use crate::concat::Shown;
 use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::{Expr, Function, Slot, Texts};
@@ -224,7 +223,7 @@ impl Run<'_> {
                     .zip(order)
                     .map(|(key, (expr, descends))| (key, expr.kind(), *descends))
                     .collect();
-                let order = sort::order(&keys, all.rows, *skip, *limit, self.texts)?;
+                let order = sort::order(&keys, all.rows, (*skip, *limit), self.budget, self.eval())?;
                 let sorted = all.gather(&order);
                 let source = Source::Batches(vec![sorted]);
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
@@ -459,7 +458,7 @@ impl Run<'_> {
         is_one: bool,
     ) -> Result<Batch> {
         let (all, shape) = self.gathered(input, groups, told, is_one)?;
-        all.finish(&shape)
+        all.finish(&shape, self.budget, self.eval())
     }
 
     /// All groups of a plan's rows.
@@ -551,7 +550,7 @@ impl Run<'_> {
             || (Vec::new(), Vec::new()),
             |(batches, strings), batch| {
                 let batch = batch.detached();
-                budget.take(batch.bytes() + bytes_of_new_strings(&batch, strings))?;
+                budget.take(batch.bytes() + bytes_of_new_strings(&batch.columns, strings))?;
                 batches.push(batch);
                 Ok(())
             },
@@ -640,21 +639,6 @@ fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
 pub(crate) fn empty(kinds: &[Kind]) -> Batch {
     let column = |kind: &Kind| Arc::new(Column::constant(&crate::column::Value::Null, *kind, 0));
     Batch { rows: 0, columns: kinds.iter().map(column).collect() }
-}
-
-/// Bytes of the texts of a batch. What the batch before it had is not counted again: a join gives the texts of the side in
-/// memory with every batch.
-fn bytes_of_new_strings(batch: &Batch, before: &mut Vec<Option<Arc<Strings>>>) -> usize {
-    before.resize(batch.columns.len(), None);
-    let mut bytes = 0;
-    for (column, before) in batch.columns.iter().zip(before) {
-        let Some(strings) = column.strings() else { continue };
-        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, strings)) {
-            bytes += strings.total_bytes() + strings.len() * 4;
-            *before = Some(strings.clone());
-        }
-    }
-    bytes
 }
 
 /// Rows that threads take at once.
@@ -791,30 +775,4 @@ fn with_lonely(pairs: crate::hash_join::Pairs, begin: u32, end: u32) -> (crate::
         }
     }
     (all, has_lonely)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::column::{Data, Dict};
-
-    #[test]
-    fn texts_that_come_with_every_batch_are_counted_once() {
-        let strings = |text: &[u8]| {
-            let mut strings = Strings::new();
-            strings.push(text);
-            Arc::new(strings)
-        };
-        let batch = |strings: &Arc<Strings>| {
-            let data = Data::Text(vec![0], Dict::Strings(strings.clone()));
-            Batch { rows: 1, columns: vec![Arc::new(Column { data, nulls: None })] }
-        };
-        let (one, other) = (strings(&[b'x'; 1000]), strings(&[b'y'; 500]));
-        let mut before = Vec::new();
-        let counted: Vec<usize> = [&one, &one, &other, &other]
-            .into_iter()
-            .map(|strings| bytes_of_new_strings(&batch(strings), &mut before))
-            .collect();
-        assert_eq!(counted, [1004, 0, 504, 0]);
-    }
 }

@@ -9,7 +9,7 @@ use pando_query::{Failure, Why};
 use crate::aggregates::Other;
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
 use crate::concat::Shown;
-use crate::eval::Result;
+use crate::eval::{Eval, Result};
 use crate::expr::{Function, KeyOfText};
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::word_table::{with_width, WordTable};
@@ -182,7 +182,7 @@ impl Groups {
     }
 
     /// The columns of the groups, then those of the aggregates.
-    pub(crate) fn finish(self, shape: &Shape) -> Result<Batch> {
+    pub(crate) fn finish(self, shape: &Shape, budget: &Budget, eval: Eval<'_>) -> Result<Batch> {
         if shape.keys.is_ambiguous() {
             return Err(Failure::GivenBack(Why::Undetermined));
         }
@@ -192,7 +192,7 @@ impl Groups {
             false => shape.keys.decode(&self.words, rows),
         };
         for (told, state) in shape.told.iter().zip(self.states) {
-            columns.push(Arc::new(finish(told, state, rows)?));
+            columns.push(Arc::new(finish(told, state, rows, (budget, eval))?));
         }
         Ok(Batch { rows, columns })
     }
@@ -380,7 +380,7 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
     Ok(())
 }
 
-fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
+fn finish(told: &Told, state: State, rows: usize, with: (&Budget, Eval<'_>)) -> Result<Column> {
     let nulls = |has: Vec<bool>| has.contains(&false).then(|| has.iter().map(|has| !has).collect());
     Ok(match state {
         State::Count(counts) => Column { data: Data::Small(counts), nulls: None },
@@ -402,7 +402,7 @@ fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
             Column { data: Data::Text((0..rows as u32).collect(), dict), nulls: nulls(has) }
         }
         State::Distinct(seen) => distinct(told, &seen, rows)?,
-        State::Other(other) => other.finish(told.function, told.concat.as_deref(), rows)?,
+        State::Other(other) => other.finish(told.function, told.concat.as_deref(), rows, with)?,
     })
 }
 

@@ -63,7 +63,8 @@ impl Run<'_> {
         }
         let mut batches = Vec::new();
         for (level, kept) in levels {
-            let mut batch = level.finish(&shape)?;
+            self.eval().go_on()?;
+            let mut batch = level.finish(&shape, self.budget, self.eval())?;
             let number = Value::Number(kept as i128);
             batch.columns.push(Arc::new(Column::constant(&number, Kind::Signed, batch.rows)));
             batches.push(batch);

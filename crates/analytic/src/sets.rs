@@ -13,6 +13,9 @@ use crate::keys::{KeyPart, Keys};
 use crate::plan::Plan;
 use crate::planner::{Planner, Unit};
 
+/// Rows after which is asked whether to go on.
+const ROWS_AT_ONCE: usize = 1 << 16;
+
 /// EXCEPT or INTERSECT of two plans, of which each gives these columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Sets {
@@ -89,6 +92,9 @@ impl Run<'_> {
         let mut seen: HashSet<&[u64]> = HashSet::new();
         let mut rows = Vec::new();
         for (row, words) in of_left.chunks(width).enumerate() {
+            if row % ROWS_AT_ONCE == 0 {
+                self.eval().go_on()?;
+            }
             let is_kept = match (sets.is_distinct, counts.get_mut(words)) {
                 (true, count) => count.is_some() != is_except && seen.insert(words),
                 // Each row of the one has its partner in the other.

@@ -12,12 +12,19 @@ use std::sync::Arc;
 use pando_query::{Failure, Why};
 
 use crate::column::{Batch, Column, Data, Kind, NO_ROW, OVERFLOW, UNSUPPORTED};
-use crate::eval::{wrong_plan, Result};
+use crate::eval::{wrong_plan, Eval, Result};
 use crate::execute::{with_slots, Run};
 use crate::expr::{Expr, Slot};
+use crate::keys::Budget;
 use crate::plan::Plan;
 use crate::planner::{Grouped, Planner, Unit};
-use crate::sort::Sorter;
+use crate::sort::{sort_rows, Sorter};
+
+/// What a window holds of each row while it is computed: its place in the order, its peers, its frame, sums up to it, its value.
+const ROW_BYTES: usize = 112;
+
+/// Rows after which is asked whether to go on.
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// What is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +195,7 @@ impl Run<'_> {
         let own = slots.len();
         let mut batch = self.rows(input, &slots)?;
         // They are sorted, once for each order.
-        self.budget.take(batch.bytes() + batch.rows * 32)?;
+        self.budget.take(batch.bytes() + batch.rows * ROW_BYTES)?;
         let mut left: Vec<&(Slot, Window)> = windows.iter().collect();
         while let Some((_, first)) = left.first() {
             let (now, later): (Vec<_>, Vec<_>) =
@@ -206,15 +213,15 @@ impl Run<'_> {
             let partition = keys(&mut first.partition.iter().map(|expr| (expr, false)))?;
             let order = keys(&mut first.order.iter().map(|(expr, descends)| (expr, *descends)))?;
             let both: Vec<_> = partition.iter().chain(&order).cloned().collect();
-            let sorted = crate::sort::order(&both, batch.rows, 0, None, self.texts)?;
+            let sorted = crate::sort::order(&both, batch.rows, (0, None), self.budget, self.eval())?;
             batch = batch.gather(&sorted);
             let of_rows = Batch { rows: batch.rows, columns: batch.columns[..own].to_vec() };
             let by = match order.as_slice() {
                 [(column, kind, descends)] => Some((Arc::new(column.gather(&sorted)), *kind, *descends)),
                 _ => None,
             };
-            let places =
-                Places::of(&sorted, &Sorter::new(&partition, self.texts)?, &Sorter::new(&order, self.texts)?);
+            let sorter = |keys| Sorter::new(keys, self.texts, self.budget);
+            let places = Places::of(&sorted, &sorter(&partition)?, &sorter(&order)?);
             for (slot, window) in now {
                 self.eval().go_on()?;
                 let of = match &window.of {
@@ -225,10 +232,13 @@ impl Run<'_> {
                     }
                 };
                 let ranks = match (window.function, &of) {
-                    (Function::Min | Function::Max, Some(of)) => Some(Ranks::of(of, batch.rows, self.texts)?),
+                    (Function::Min | Function::Max, Some(of)) => {
+                        Some(Ranks::of(of, batch.rows, self.budget, self.eval())?)
+                    }
                     _ => None,
                 };
-                let column = Told { window, of, ranks, by: by.as_ref(), places: &places }.column()?;
+                let column =
+                    Told { window, of, ranks, by: by.as_ref(), places: &places }.column(self.eval())?;
                 self.budget.take(column.bytes())?;
                 batch.columns.push(Arc::new(column));
                 slots.push(*slot);
@@ -280,10 +290,15 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn of((column, kind): &(Arc<Column>, Kind), rows: usize, texts: &crate::expr::Texts) -> Result<Ranks> {
-        let sorter = Sorter::new(&[(column.clone(), *kind, false)], texts)?;
+    fn of(
+        (column, kind): &(Arc<Column>, Kind),
+        rows: usize,
+        budget: &Budget,
+        eval: Eval<'_>,
+    ) -> Result<Ranks> {
+        let sorter = Sorter::new(&[(column.clone(), *kind, false)], eval.texts, budget)?;
         let mut sorted: Vec<u32> = (0..rows as u32).collect();
-        sorted.sort_unstable_by(|a, b| sorter.compare(*a, *b));
+        sort_rows(&mut sorted, |a, b| sorter.compare(a, b), eval)?;
         let mut ranks = Ranks { ranks: vec![0; rows], rows: Vec::new() };
         for (at, row) in sorted.iter().enumerate() {
             let is_known = at > 0 && sorter.compare(sorted[at - 1], *row).is_eq();
@@ -310,10 +325,15 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn column(&self) -> Result<Column> {
+    fn column(&self, eval: Eval<'_>) -> Result<Column> {
         let rows = self.places.peers.len();
         let mut values = Values::new(self.window, rows);
+        let mut asked = 0;
         for partition in &self.places.partitions {
+            if partition.end - asked >= ROWS_AT_ONCE {
+                eval.go_on()?;
+                asked = partition.end;
+            }
             match self.window.function {
                 Function::Sum | Function::Mean if self.window.kind == Kind::Real => {
                     self.reals(partition, &mut values)?
@@ -414,6 +434,14 @@ impl Told<'_> {
             let frame = |row| at(row, begin, false)..at(row, end, true);
             return Ok(partition.clone().map(frame).collect());
         }
+        let is_of_values = |bound| matches!(bound, Bound::Preceding(_) | Bound::Following(_));
+        if is_of_values(begin) || is_of_values(end) {
+            let Some((column, kind, _)) = self.by else { return Err(UNSUPPORTED) };
+            let is_some = || partition.clone().all(|row| !column.is_null(row));
+            if !matches!(kind, Kind::Signed | Kind::Decimal(_)) || !is_some() {
+                return Err(UNSUPPORTED);
+            }
+        }
         let mut all = Vec::with_capacity(partition.len());
         let (mut from, mut to) = (partition.start, partition.start);
         for row in partition.clone() {
@@ -442,12 +470,7 @@ impl Told<'_> {
         bound: Bound,
         is_behind: bool,
     ) -> Result<usize> {
-        let Some((column, kind, descends)) = self.by else { return Err(UNSUPPORTED) };
-        if !matches!(kind, Kind::Signed | Kind::Decimal(_))
-            || partition.clone().any(|row| column.is_null(row))
-        {
-            return Err(UNSUPPORTED);
-        }
+        let Some((column, _, descends)) = self.by else { return Err(UNSUPPORTED) };
         let by = match bound {
             Bound::Preceding(by) => -by,
             Bound::Following(by) => by,
@@ -550,6 +573,8 @@ impl Told<'_> {
     }
 
     fn of_frames(&self, partition: &Range<usize>, values: &mut Values) -> Result<()> {
+        // Peers of which all have the same value.
+        let mut alike = 0..0;
         for (row, frame) in partition.clone().zip(self.frames(partition)?) {
             let at = match self.window.function {
                 Function::First => frame.start,
@@ -564,9 +589,10 @@ impl Told<'_> {
                 // Any of its peers could be there.
                 let of = self.of()?;
                 let peers = &self.places.peers[at];
-                if peers.clone().any(|peer| of.value(peer) != of.value(at)) {
+                if alike != *peers && peers.clone().any(|peer| of.value(peer) != of.value(at)) {
                     return Err(Failure::GivenBack(Why::Undetermined));
                 }
+                alike = peers.clone();
             }
             values.row(row, at);
         }

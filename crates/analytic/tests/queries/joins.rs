@@ -1,0 +1,363 @@
+//! Joins of all kinds and queries within queries.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pando_analytic::{
+    Block, Comparison, Expr, From, Function, Kind, Operation, Outcome, Query, Slot, Source, Texts, Value,
+};
+use pando_query::{Limits, Why};
+use pandodb::Table;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::world::*;
+
+#[test]
+fn a_join_of_three_tables_with_groups_is_that_of_all_combinations() {
+    for seed in 0..4 {
+        let world = seeded(seed);
+        let sum = Expr::Arithmetic(Operation::Add, Kind::Signed, Box::new(number(0)), Box::new(id(1)));
+        let block = Block {
+            from: vec![from(&world, 0), from(&world, 1), from(&world, 2)],
+            filter: Some(Expr::And(vec![
+                equal(number(0), number(1)),
+                equal(number(2), number(1)),
+                compare(Comparison::Less, id(0), constant(500)),
+                compare(Comparison::NotEqual, id(1), id(2)),
+            ])),
+            groups: vec![text(0)],
+            is_grouped: true,
+            outputs: outputs(vec![
+                text(0),
+                aggregate(Function::Rows, Kind::Signed, None),
+                aggregate(Function::Sum, Kind::Decimal(0), Some(sum)),
+                aggregate(Function::Max, TEXT, Some(text(1))),
+                aggregate(Function::CountDistinct, Kind::Signed, Some(number(1))),
+            ]),
+            ..Block::default()
+        };
+        let mut model: BTreeMap<&str, (i64, i64, &str, Vec<i16>)> = BTreeMap::new();
+        for a in world.rows[0].iter().filter(|a| a.id < 500 && a.number.is_some()) {
+            for b in world.rows[1].iter().filter(|b| b.number == a.number) {
+                for _ in world.rows[2].iter().filter(|c| c.number == b.number && c.id != b.id) {
+                    let group = model.entry(a.text).or_insert((0, 0, "", Vec::new()));
+                    group.0 += 1;
+                    group.1 += i64::from(a.number.unwrap()) + i64::from(b.id);
+                    group.2 = group.2.max(b.text);
+                    group.3.push(b.number.unwrap());
+                }
+            }
+        }
+        let expected = model.into_iter().map(|(text, (rows, sum, max, mut numbers))| {
+            numbers.sort_unstable();
+            numbers.dedup();
+            format!("{text}|{rows}|{sum}|{max}|{}", numbers.len())
+        });
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_left_join_keeps_rows_without_a_partner_whatever_its_condition_says() {
+    let world = seeded(5);
+    let on = Expr::And(vec![
+        equal(number(0), number(1)),
+        compare(Comparison::Less, id(0), id(1)),
+        equal(text(1), Expr::Constant(Value::Text(b"X".to_vec()), TEXT)),
+    ]);
+    let block = Block {
+        from: vec![from(&world, 0), outer(&world, 1, on)],
+        outputs: outputs(vec![id(0), id(1)]),
+        ..Block::default()
+    };
+    let mut expected = Vec::new();
+    for a in &world.rows[0] {
+        let is_partner =
+            |b: &&Row| a.number.is_some() && b.number == a.number && a.id < b.id && b.text == "x";
+        let partners: Vec<_> = world.rows[1].iter().filter(is_partner).collect();
+        expected.extend(partners.iter().map(|b| format!("{}|{}", a.id, b.id)));
+        if partners.is_empty() {
+            expected.push(format!("{}|NULL", a.id));
+        }
+    }
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected));
+    // Conditions on what comes of it.
+    for (condition, has_partner) in [
+        (Expr::IsNull(Box::new(id(1))), false),
+        (compare(Comparison::GreaterOrEqual, id(1), constant(0)), true),
+    ] {
+        let block = Block { filter: Some(condition), outputs: outputs(vec![id(0)]), ..block.clone() };
+        let partner = |a: &Row| {
+            world.rows[1]
+                .iter()
+                .filter(|b| a.number.is_some() && b.number == a.number && a.id < b.id && b.text == "x")
+                .count()
+        };
+        let expected = world.rows[0].iter().flat_map(|a| {
+            let count = if has_partner { partner(a) } else { usize::from(partner(a) == 0) };
+            std::iter::repeat_n(a.id.to_string(), count)
+        });
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+    }
+}
+
+#[test]
+fn exists_and_in_are_semi_joins_and_null_is_neither_in_nor_not_in() {
+    let mut opened = 0;
+    for (outer_table, inner_table) in [(0, 1), (1, 0), (0, 2), (2, 0)] {
+        let world = seeded(6);
+        let (of_outer, of_inner) = (&world.rows[outer_table as usize], &world.rows[inner_table as usize]);
+        let not = |expr| Expr::Not(Box::new(expr));
+        let tied = Block {
+            from: vec![from(&world, inner_table)],
+            filter: Some(Expr::And(vec![
+                equal(number(inner_table), number(outer_table)),
+                compare(Comparison::NotEqual, id(inner_table), id(outer_table)),
+            ])),
+            ..Block::default()
+        };
+        let plain = Block {
+            from: vec![from(&world, inner_table)],
+            filter: Some(compare(Comparison::Greater, id(inner_table), constant(20))),
+            outputs: vec![(2000, number(inner_table))],
+            ..Block::default()
+        };
+        let known = not(Expr::IsNull(Box::new(number(inner_table))));
+        let sure = Block {
+            filter: Some(Expr::And(vec![compare(Comparison::Greater, id(inner_table), constant(20)), known])),
+            ..plain.clone()
+        };
+        let exists =
+            |a: &Row| of_inner.iter().any(|b| a.number.is_some() && a.number == b.number && a.id != b.id);
+        let inner: Vec<_> = of_inner.iter().filter(|b| b.id > 20).map(|b| b.number).collect();
+        let is_in = |a: &Row| match a.number {
+            None => None,
+            number if inner.contains(&number) => Some(true),
+            _ if inner.contains(&None) => None,
+            _ => Some(false),
+        };
+        let is_in_sure = |a: &Row| a.number.map(|number| inner.contains(&Some(number)));
+        let of_query = |block: &Block| Expr::InQuery(vec![number(outer_table)], Box::new(block.clone()));
+        let cases: Vec<(Expr, Vec<&Row>)> = vec![
+            (Expr::Exists(Box::new(tied.clone())), of_outer.iter().filter(|a| exists(a)).collect()),
+            (not(Expr::Exists(Box::new(tied))), of_outer.iter().filter(|a| !exists(a)).collect()),
+            (of_query(&plain), of_outer.iter().filter(|a| is_in(a) == Some(true)).collect()),
+            (not(of_query(&sure)), of_outer.iter().filter(|a| is_in_sure(a) == Some(false)).collect()),
+        ];
+        let asked = |condition: Expr| Block {
+            from: vec![from(&world, outer_table)],
+            filter: Some(condition),
+            outputs: outputs(vec![id(outer_table)]),
+            ..Block::default()
+        };
+        // Where a NULL leaves a row open, NOT IN is the server's.
+        let is_open = of_outer.iter().any(|a| is_in(a).is_none());
+        opened += usize::from(is_open);
+        let open = outcome(&world, &asked(not(of_query(&plain))), LIMITS);
+        assert_eq!(matches!(open, Outcome::GivenBack(_)), is_open, "{outer_table} {inner_table}");
+        for (at, (condition, expected)) in cases.into_iter().enumerate() {
+            let condition = match at {
+                3 => Expr::And(vec![not(Expr::IsNull(Box::new(number(outer_table)))), condition]),
+                _ => condition,
+            };
+            let block = asked(condition);
+            let expected = expected.iter().map(|a| a.id.to_string()).collect();
+            assert_eq!(
+                sorted(ask(&world, &block)),
+                sorted(expected),
+                "{outer_table} {inner_table} case {at}"
+            );
+        }
+    }
+    assert!(opened > 0, "no row was open");
+}
+
+#[test]
+fn a_query_as_a_value_is_that_of_each_row() {
+    let world = seeded(7);
+    let of_group = |output: Expr| Block {
+        from: vec![from(&world, 1)],
+        filter: Some(equal(number(1), number(0))),
+        is_grouped: true,
+        outputs: vec![(2000, output)],
+        ..Block::default()
+    };
+    let count = of_group(aggregate(Function::Rows, Kind::Signed, None));
+    let mut most = of_group(aggregate(Function::Max, Kind::Unsigned, Some(id(1))));
+    most.outputs[0].0 = 2001;
+    let block = Block {
+        from: vec![from(&world, 0)],
+        filter: Some(compare(
+            Comparison::Greater,
+            id(0),
+            Expr::Scalar(Box::new(most.clone()), Kind::Unsigned),
+        )),
+        outputs: outputs(vec![id(0), Expr::Scalar(Box::new(count.clone()), Kind::Signed)]),
+        ..Block::default()
+    };
+    let partners = |a: &Row| {
+        world.rows[1].iter().filter(|b| a.number.is_some() && b.number == a.number).collect::<Vec<_>>()
+    };
+    let expected = world.rows[0].iter().filter_map(|a| {
+        let of = partners(a);
+        let most = of.iter().map(|b| b.id).max()?;
+        (a.id > most).then(|| format!("{}|{}", a.id, of.len()))
+    });
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+    let block = Block {
+        filter: None,
+        outputs: outputs(vec![
+            id(0),
+            Expr::Scalar(Box::new(count), Kind::Signed),
+            Expr::Scalar(Box::new(most), Kind::Unsigned),
+        ]),
+        ..block
+    };
+    let expected = world.rows[0].iter().map(|a| {
+        let of = partners(a);
+        format!("{}|{}|{}", a.id, of.len(), shown(of.iter().map(|b| b.id).max()))
+    });
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+}
+
+#[test]
+fn a_join_that_makes_many_rows_of_few_stops_when_it_is_told() {
+    let world = seeded(9);
+    // Every row beside every other: 8.4 million pairs of 700, 300 and 40 rows.
+    let block = Block {
+        from: vec![from(&world, 0), from(&world, 1), from(&world, 2)],
+        filter: Some(compare(Comparison::NotEqual, id(0), id(1))),
+        is_grouped: true,
+        outputs: outputs(vec![aggregate(Function::Rows, Kind::Signed, None)]),
+        ..Block::default()
+    };
+    let asked = AtomicUsize::new(0);
+    let is_stopped = || asked.fetch_add(1, Ordering::Relaxed) >= 200;
+    let tables: Vec<&Table> = world.tables.iter().map(|table| &**table).collect();
+    let query = Query::new(block, Texts::default());
+    let outcome = query.run(&mut world.db.begin(), &tables, LIMITS, &is_stopped).unwrap();
+    assert!(matches!(outcome, Outcome::GivenBack(Why::Stopped)));
+}
+
+#[test]
+fn orders_and_limits_cut_the_right_rows() {
+    let world = seeded(8);
+    let mut expected: Vec<_> = world.rows[0].iter().collect();
+    expected.sort_by_key(|row| (row.number, std::cmp::Reverse(row.text), row.id));
+    let expected: Vec<_> = expected.iter().map(|row| format!("{}|{}", row.id, shown(row.number))).collect();
+    for (skip, limit) in [(0, None), (0, Some(5)), (90, Some(20)), (690, Some(50)), (800, Some(1)), (3, None)]
+    {
+        let block = Block {
+            from: vec![from(&world, 0)],
+            outputs: outputs(vec![id(0), number(0)]),
+            order: vec![(number(0), false), (text(0), true), (id(0), false)],
+            skip,
+            limit,
+            ..Block::default()
+        };
+        let begin = (skip as usize).min(expected.len());
+        let end = limit.map_or(expected.len(), |limit| (begin + limit as usize).min(expected.len()));
+        assert_eq!(ask(&world, &block), expected[begin..end], "{skip} {limit:?}");
+    }
+}
+
+/// Of one side of a join follows what the scan of the other may drop: through groups and outer joins, not through a limit.
+#[test]
+fn what_a_join_drops_where_it_is_read_has_no_partner() {
+    for seed in 0..20 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let few = random.random_range(0..12);
+        let world = world(&mut random, &[(few, true), (600, true), (300, false)]);
+        let (small, large, third) = (&world.rows[0], &world.rows[1], &world.rows[2]);
+        let is_pair = |a: &Row, b: &Row| a.number.is_some() && a.number == b.number;
+
+        // The small side is read first, as it is the outer one.
+        let block = Block {
+            from: vec![from(&world, 0), outer(&world, 1, equal(number(0), number(1)))],
+            outputs: outputs(vec![id(0), id(1)]),
+            ..Block::default()
+        };
+        let mut expected = Vec::new();
+        for a in small {
+            let before = expected.len();
+            expected.extend(large.iter().filter(|b| is_pair(a, b)).map(|b| format!("{}|{}", a.id, b.id)));
+            if expected.len() == before {
+                expected.push(format!("{}|NULL", a.id));
+            }
+        }
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected), "seed {seed}: LEFT JOIN");
+
+        // Through groups, with an outer join below them.
+        let grouped = Block {
+            from: vec![from(&world, 1), outer(&world, 2, equal(id(1), id(2)))],
+            groups: vec![number(1)],
+            is_grouped: true,
+            outputs: vec![
+                (500, number(1)),
+                (501, aggregate(Function::Count, Kind::Signed, Some(id(2)))),
+                (502, aggregate(Function::Rows, Kind::Signed, None)),
+            ],
+            ..Block::default()
+        };
+        let of_groups = From { source: Source::Query(Box::new(grouped)), is_outer: false, on: None };
+        let derived = |slot: Slot| Expr::Slot(slot, Kind::Signed);
+        let block = Block {
+            from: vec![from(&world, 0), of_groups],
+            filter: Some(equal(derived(500), number(0))),
+            outputs: outputs(vec![id(0), derived(501), derived(502)]),
+            ..Block::default()
+        };
+        let expected = small.iter().filter_map(|a| {
+            let of: Vec<_> = large.iter().filter(|b| is_pair(a, b)).collect();
+            let counted = of.iter().filter(|b| (b.id as usize) < third.len()).count();
+            (!of.is_empty()).then(|| format!("{}|{counted}|{}", a.id, of.len()))
+        });
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "seed {seed}: groups");
+
+        // Which rows are the first does not depend on who has a partner.
+        let first = Block {
+            from: vec![from(&world, 1)],
+            outputs: vec![(500, number(1)), (501, id(1))],
+            order: vec![(Expr::Slot(501, Kind::Unsigned), true)],
+            limit: Some(40),
+            ..Block::default()
+        };
+        let of_first = From { source: Source::Query(Box::new(first)), is_outer: false, on: None };
+        let block = Block {
+            from: vec![from(&world, 0), of_first],
+            filter: Some(equal(derived(500), number(0))),
+            outputs: outputs(vec![id(0), Expr::Slot(501, Kind::Unsigned)]),
+            ..Block::default()
+        };
+        let first = &large[large.len() - 40..];
+        let expected = small
+            .iter()
+            .flat_map(|a| first.iter().filter(|b| is_pair(a, b)).map(move |b| format!("{}|{}", a.id, b.id)));
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "seed {seed}: a limit");
+    }
+}
+
+#[test]
+fn what_does_not_fit_or_is_not_wanted_or_is_too_large_is_given_back() {
+    let world = seeded(9);
+    let block = Block {
+        from: vec![from(&world, 0), from(&world, 1)],
+        outputs: outputs(vec![id(0), id(1)]),
+        ..Block::default()
+    };
+    let why = |block: &Block, limits: Limits| match outcome(&world, block, limits) {
+        Outcome::GivenBack(why) => why,
+        Outcome::Rows(_) => panic!("answered"),
+    };
+    assert_eq!(why(&block, Limits { threads: 2, memory_bytes: 10_000 }), Why::Memory);
+    let huge = Box::new(Expr::Constant(Value::Number(i128::from(i64::MAX)), Kind::Signed));
+    let sum = Expr::Arithmetic(Operation::Add, Kind::Signed, huge, Box::new(id(0)));
+    let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![sum]), ..Block::default() };
+    assert_eq!(why(&block, LIMITS), Why::Overflow);
+    // A value of two rows is an error, which the server tells.
+    let two = Block { from: vec![from(&world, 1)], outputs: vec![(2000, id(1))], ..Block::default() };
+    let scalar = Expr::Scalar(Box::new(two), Kind::Unsigned);
+    let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![scalar]), ..Block::default() };
+    assert_eq!(why(&block, LIMITS), Why::Unsupported);
+}
