@@ -23,6 +23,11 @@ def _renamed(columns, alias):
     return made
 
 
+def alias_of(table):
+    """The name of a table in FROM."""
+    return table.rsplit(" ", 1)[-1]
+
+
 def _integers(columns):
     return [column for column in columns if "INT" in column.sql_type]
 
@@ -64,6 +69,8 @@ class _Source:
         where = queries._condition(random, columns) if random.random() < 0.6 else "1 = 1"
         if random.random() < 0.25:
             return self._together(table, columns, where, integer, alias)
+        if random.random() < 0.25:
+            return self._told_of_rows(table, columns, where, integer, alias)
         if random.random() < 0.5:
             total = random.choice(("COUNT(*)", "SUM({})", "MAX({})", "COUNT(DISTINCT {})", "AVG({})")).format(
                 queries.number(random, columns, 1))
@@ -80,17 +87,37 @@ class _Source:
             column.name = f"{alias}.k{number}"
         return text, made
 
+    def _told_of_rows(self, table, columns, where, integer, alias):
+        """A derived table with a window function, or with groups of its groups."""
+        random = self.random
+        other = random.choice(columns).name
+        if random.random() < 0.7:
+            function = random.choice((f"COUNT(*) OVER (PARTITION BY {other})", f"RANK() OVER (PARTITION BY {other} ORDER BY {integer.name})",
+                                      f"COUNT({other}) OVER (ORDER BY {integer.name})", f"DENSE_RANK() OVER (ORDER BY {other} DESC)"))
+            text = f"SELECT {integer.name} AS k0, {function} AS k1 FROM {table} WHERE {where}"
+        else:
+            text = f"SELECT {integer.name} AS k0, COUNT(*) AS k1 FROM {table} WHERE {where} GROUP BY {integer.name} WITH ROLLUP"
+        made = _renamed([integer, integer], alias)
+        for number, column in enumerate(made):
+            column.name = f"{alias}.k{number}"
+        return f"({text}) AS {alias}", made
+
     def _together(self, table, columns, where, integer, alias):
         """A derived table of several queries."""
         random = self.random
         shown = [integer, random.choice(columns)]
         text = f"SELECT {shown[0].name} AS k0, {shown[1].name} AS k1 FROM {table} WHERE {where}"
+        if table.startswith("{t}") and random.random() < 0.3:
+            text = f"({text} ORDER BY {alias_of(table)}.id{random.choice(('', ' DESC'))} LIMIT {random.choice((1, 7, 40))})"
         for _ in range(random.choice((1, 1, 2))):
             other, more = self.table()
             first = random.choice(_integers(more) or more)
             alike = [column for column in more if column.family == shown[1].family] if random.random() < 0.8 else []
             second = random.choice(alike).name if alike else random.choice(("NULL", shown[1].literals[0], random.choice(more).name))
             operation = random.choice(("UNION", "UNION ALL", "UNION ALL", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"))
+            # 10.11 counts rows below 0 there, and then writes them without end.
+            if operation == "EXCEPT ALL" and "INTERSECT ALL" in text:
+                operation = "EXCEPT"
             condition = queries._condition(random, more) if random.random() < 0.5 else "1 = 1"
             text += f" {operation} SELECT {first.name}, {second} FROM {other} WHERE {condition}"
         made = _renamed(shown, alias)
@@ -182,7 +209,10 @@ def _told(random, columns):
         distinct, descends = random.choice(("", "DISTINCT ")), random.choice(("", " DESC"))
         order = f" ORDER BY {random.choice((column, other) if not distinct else (column,)).name}{descends}"
         separator = random.choice(("", " SEPARATOR '|'"))
-        return f"GROUP_CONCAT({distinct}{column.name}{order if not distinct or random.random() < 0.6 else ''}{separator})"
+        several = f", {other.name}" if random.random() < 0.2 and not distinct else ""
+        limit = random.choice((" LIMIT 2", " LIMIT 1, 2")) if random.random() < 0.1 else ""
+        order = order if not distinct or random.random() < 0.6 else ""
+        return f"GROUP_CONCAT({distinct}{column.name}{several}{order}{separator}{limit})"
     if function == "SUM(DISTINCT":
         return f"SUM(DISTINCT {number})"
     return f"{function}({number})"
