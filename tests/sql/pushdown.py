@@ -174,7 +174,7 @@ class Run:
         session.query("SET pando_pushdown = OFF")
         off = _answer(session, pando)
         innodb = _answer(session, statement.format(**self.names[1]))
-        if not self._same(on, off, statement):
+        if not self._same(on, off, statement) and not self._is_servers(pando):
             self.checks.check(False, f"ON as OFF: {pando}", _difference(on, off) + self._warnings(pando) + self._columns())
             return False
         if not self._same(_nearly(on), _nearly(innodb), statement):
@@ -187,6 +187,15 @@ class Run:
             else:
                 self.innodb_differs += 1
         return True
+
+    def _is_servers(self, pando):
+        """Whether the answer depends on the order of peers, or of what is put together, and is the server's own: it met rows in
+        another order only because a part of the query (a derived table) was answered for it."""
+        if not re.search(r" OVER |GROUP_CONCAT", pando):
+            return False
+        self.session.query("SET pando_pushdown = ON")
+        plan = self.session.query(f"EXPLAIN {pando}").rows
+        return not any(b"PUSHED SELECT" in tuple(row) for row in plan)
 
     def _columns(self):
         """What the columns of its tables are."""
@@ -215,6 +224,9 @@ class Run:
         if "HAVING" in statement and first[:2] == second[:2]:
             # How often HAVING is evaluated, and warns, depends on the plan.
             return True
+        if self.is_determined and selects.ORDERED.search(statement):
+            # By all that is shown.
+            return False
         if selects.SELECT in statement and "LIMIT" in statement and len(first[1]) == len(second[1]):
             # Which of equal rows come first is open; and so which of them are among those, if they are not the same.
             return first[0] == second[0] and (not self.is_determined or sorted(first[1], key=repr) == sorted(second[1], key=repr))

@@ -68,6 +68,23 @@ static uint implied_order(const SELECT_LEX *select, const std::string &groups, c
   return count;
 }
 
+/* Where the server sorts rows to make groups, it takes NULL for the value before it if that is a DECIMAL and no column's
+   (`Cached_item_decimal::cmp`). NULL stands behind values where an order descends. */
+static bool groups_lose_null(const SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  bool descends= false, is_computed= false;
+  for (const ORDER *one= join->order; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (const ORDER *group= join->group_list; group; group= group->next)
+  {
+    const Item *item= (*group->item)->real_item();
+    descends|= group->direction == ORDER::ORDER_DESC;
+    is_computed|= item->type() != Item::FIELD_ITEM && item->cmp_type() == DECIMAL_RESULT && item->maybe_null();
+  }
+  return descends && is_computed && (!join->tmp_table_param.quick_group || select->olap == ROLLUP_TYPE);
+}
+
 bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots,
                               std::vector<Value_kind> *kinds)
 {
@@ -75,6 +92,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   JOIN *join= select->join;
   if (!nesting.is_allowed() || !join || has_unknown_clause(select) || join->procedure)
     return refuse("a clause");
+  if (groups_lose_null(select))
+    return refuse("descending groups of DECIMAL expressions");
   SELECT_LEX *const outer= m_select;
   m_select= select;
   const std::vector<Item *> *const union_types= m_union_types;

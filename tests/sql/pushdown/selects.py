@@ -22,6 +22,9 @@ def _renamed(columns, alias):
         made.append(copy)
     return made
 
+# An order by all columns, of which none leaves open which row comes first.
+ORDERED = re.compile(r" ORDER BY [0-9]+( DESC)?(, [0-9]+( DESC)?)*( LIMIT [0-9, ]+)?$")
+
 
 def alias_of(table):
     """The name of a table in FROM."""
