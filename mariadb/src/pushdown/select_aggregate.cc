@@ -32,6 +32,16 @@ bool has_zerofill(Item *item)
   return item->type() == Item::FIELD_ITEM && (static_cast<Item_field *>(item)->field->flags & ZEROFILL_FLAG);
 }
 
+/* The server's idea of how many digits an average has is not right for all expressions (`IF(a, NULL, 3000000000)`): the table that
+   holds the answer would cut it. */
+bool holds_average(Item_sum *sum, const Said &of)
+{
+  static const double BIGINT_EXCESS= 0.3; /* 2^64 has 19.3 digits */
+  Item *argument= sum->get_arg(0);
+  return argument->real_item()->type() == Item::FIELD_ITEM || of.kind.tag == Value_kind::REAL ||
+         of.digits - of.kind.scale() <= double(argument->decimal_precision()) - argument->decimals + BIGINT_EXCESS;
+}
+
 /* Numbers in crates/analytic/src/decode.rs. */
 enum Function_number { ROWS, COUNT, SUM, MIN, MAX, COUNT_DISTINCT, SUM_DISTINCT, MEAN, VARIANCE, VARIANCE_OF_SAMPLE,
                        DEVIATION, DEVIATION_OF_SAMPLE, BIT_AND, BIT_OR, BIT_XOR, CONCAT };
@@ -115,6 +125,8 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
   if (m_select->group_list.elements && !is_column_of_answer(m_select, sum))
     return refuse("an average inside of an expression");
+  if (!holds_average(sum, of))
+    return refuse("an average that its type does not hold");
   Said total, count;
   total.bytes.swap(told);
   total.kind= kind;
@@ -142,6 +154,21 @@ bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
 /* Digits of a DOUBLE that do not tell in which order values came. */
 static const double SURE_DIGITS= 12;
 
+/* Whether the server may read the rows of a table in another order than that of its first key: through another one, or backwards. */
+static bool may_read_in_another_order(const SELECT_LEX *select, TABLE *table)
+{
+  bool descends= false;
+  for (const ORDER *one= select->join->order; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (const ORDER *one= select->join->group_list; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (uint i= 0; i < table->s->keys; i++)
+    if (bitmap_is_set(table->read_set, table->key_info[i].key_part[0].field->field_index) &&
+        (descends || i != table->s->primary_key))
+      return true;
+  return false;
+}
+
 /* Means and variances of DOUBLEs: as the server has them if rows come in its order, which those of joins need not; nor do those
    that it sorts to make groups of them. */
 bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
@@ -156,7 +183,8 @@ bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
   /* Squares have twice the digits. */
   const double digits= 2 * (of.digits - of.kind.scale()) + sum->decimals;
   const bool tells_order= of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS;
-  if (tells_order && (m_select->leaf_tables.elements != 1 ||
+  if (tells_order && (m_select->leaf_tables.elements != 1 || !m_select->leaf_tables.head()->table ||
+                      may_read_in_another_order(m_select, m_select->leaf_tables.head()->table) ||
                       (m_select->group_list.elements && !m_select->join->tmp_table_param.quick_group)))
     return refuse("DOUBLEs in an order that is not known");
   said->kind= Value_kind{Value_kind::REAL, 0};

@@ -252,6 +252,9 @@ bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 /* Whether it is a column of numbers with zeros before them. */
 bool has_zerofill(Item *item);
 
+/* Whether an average has no more digits than the server thinks. */
+bool holds_average(Item_sum *sum, const Said &of);
+
 /* Whether the server may look at no more than the beginning of texts to sort them. */
 bool is_sorted_by_prefix(const THD *thd, const Item *item);
 

@@ -185,6 +185,11 @@ bool Select_translator::window(Item_window_func *item, Said *said)
   said->digits= of.digits + 19;
   if (function == SUM)
     return put_window(item, SUM, said->kind, number, argument, &said->bytes);
+  /* With how many digits an expression gets it depends on where the server computes it. */
+  if (!is_shown_alone(m_select, item))
+    return refuse("an average inside of an expression");
+  if (!holds_average(sum, of))
+    return refuse("an average that its type does not hold");
   Said total, count, average;
   total.kind= said->kind;
   count.kind= Value_kind{Value_kind::SIGNED, 0};
@@ -192,7 +197,6 @@ bool Select_translator::window(Item_window_func *item, Said *said)
       !put_window(item, COUNT, count.kind, number, argument, &count.bytes) ||
       !divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, &average))
     return false;
-  /* It is kept in a table with its digits before anything else is done with it. */
   convert(&average, Value_kind{Value_kind::DECIMAL, item->decimals});
   average.is_exact= false;
   *said= average;
