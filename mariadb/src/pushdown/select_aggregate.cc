@@ -32,12 +32,11 @@ bool has_zerofill(Item *item)
   return item->type() == Item::FIELD_ITEM && (static_cast<Item_field *>(item)->field->flags & ZEROFILL_FLAG);
 }
 
-/* The server's idea of how many digits an average has is not right for all expressions (`IF(a, NULL, 3000000000)`): the table that
-   holds the answer would cut it. */
-bool holds_average(Item_sum *sum, const Said &of)
+/* The server's idea of how many digits a choice has is not right for all (`IF(a, NULL, 3000000000)`), nor is that of an average or a
+   quotient of it: the table that holds the answer would cut them. */
+bool has_digits_of_type(Item *argument, const Said &of)
 {
   static const double BIGINT_EXCESS= 0.3; /* 2^64 has 19.3 digits */
-  Item *argument= sum->get_arg(0);
   return argument->real_item()->type() == Item::FIELD_ITEM || of.kind.tag == Value_kind::REAL ||
          of.digits - of.kind.scale() <= double(argument->decimal_precision()) - argument->decimals + BIGINT_EXCESS;
 }
@@ -77,7 +76,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   if (function == COUNT_DISTINCT && counted->type() == Item::FIELD_ITEM &&
       groups_by_filling(static_cast<const Item_field *>(counted)->field))
     return refuse("a CHAR that is counted by its filling");
-  if (function == COUNT && is_constant(argument) && !argument->is_null())
+  if (function == COUNT && is_some_constant(argument))
   {
     B::byte(&said->bytes, 16);
     B::byte(&said->bytes, ROWS);
@@ -125,7 +124,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
   if (m_select->group_list.elements && !is_column_of_answer(m_select, sum))
     return refuse("an average inside of an expression");
-  if (!holds_average(sum, of))
+  if (!has_digits_of_type(argument, of))
     return refuse("an average that its type does not hold");
   Said total, count;
   total.bytes.swap(told);
@@ -153,6 +152,15 @@ bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
 
 /* Digits of a DOUBLE that do not tell in which order values came. */
 static const double SURE_DIGITS= 12;
+
+/* What the optimizer may find to be always true or false: rows are sorted then, in no order. */
+static bool is_grouped_by_condition(const SELECT_LEX *select)
+{
+  for (const ORDER *group= select->join->group_list; group; group= group->next)
+    if ((*group->item)->real_item()->type() != Item::FIELD_ITEM && (*group->item)->type_handler() == &type_handler_bool)
+      return true;
+  return false;
+}
 
 /* Whether the server may read the rows of a table in another order than that of its first key: through another one, or backwards. */
 static bool may_read_in_another_order(const SELECT_LEX *select, TABLE *table)
@@ -183,7 +191,7 @@ bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
   /* Squares have twice the digits. */
   const double digits= 2 * (of.digits - of.kind.scale()) + sum->decimals;
   const bool tells_order= of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS;
-  if (tells_order && (m_select->leaf_tables.elements != 1 || !m_select->leaf_tables.head()->table ||
+  if (tells_order && (m_select->leaf_tables.elements != 1 || m_select->first_inner_unit() || is_grouped_by_condition(m_select) || !m_select->leaf_tables.head()->table ||
                       may_read_in_another_order(m_select, m_select->leaf_tables.head()->table) ||
                       (m_select->group_list.elements && !m_select->join->tmp_table_param.quick_group)))
     return refuse("DOUBLEs in an order that is not known");

@@ -140,6 +140,16 @@ bool Select_translator::converts_silently(Item_func *function)
     has_moment|= arguments[i]->cmp_type() == TIME_RESULT;
     has_number|= arguments[i]->cmp_type() != TIME_RESULT && arguments[i]->cmp_type() != STRING_RESULT;
   }
+  /* Rows are compared column by column. */
+  if (count > 1 && arguments[0]->cols() > 1)
+  {
+    for (uint column= 0; column < arguments[0]->cols(); column++)
+      for (uint i= 1; i < count; i++)
+        if (arguments[i]->cols() != arguments[0]->cols() ||
+            arguments[i]->element_index(column)->cmp_type() != arguments[0]->element_index(column)->cmp_type())
+          return false;
+    return true;
+  }
   if (function->type_handler() != &type_handler_bool || (!has_number && !has_moment))
     return true;
   Silent_evaluation evaluation(m_thd);

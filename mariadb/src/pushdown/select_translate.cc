@@ -115,7 +115,12 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
+    /* Rows of one table may be sorted by them before they are joined. */
+    m_is_order= !join->tmp_table_param.quick_group;
+    m_order_can_fail= false;
     is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!one.is_exact || refuse("groups of quotients"));
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     groups+= one.bytes;
     said_groups.push_back(one.bytes);
     order_by_groups+= one.bytes;

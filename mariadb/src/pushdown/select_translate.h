@@ -169,6 +169,7 @@ private:
   bool constant(Item *item, Said *said);
   bool constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said);
   bool is_constant(Item *item) const;
+  bool is_some_constant(Item *item);
   bool column(Field *field, Said *said);
   bool derived_column(Item_ref *ref, Said *said, bool *is_known);
   bool function(Item_func *function, Said *said);
@@ -252,8 +253,8 @@ bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 /* Whether it is a column of numbers with zeros before them. */
 bool has_zerofill(Item *item);
 
-/* Whether an average has no more digits than the server thinks. */
-bool holds_average(Item_sum *sum, const Said &of);
+/* Whether a value has no more digits than the server thinks. */
+bool has_digits_of_type(Item *argument, const Said &of);
 
 /* Whether the server may look at no more than the beginning of texts to sort them. */
 bool is_sorted_by_prefix(const THD *thd, const Item *item);

@@ -151,7 +151,7 @@ bool Select_translator::window(Item_window_func *item, Said *said)
   }
   const bool has_argument= function >= LAG;
   Said of;
-  if (has_argument && !(function == COUNT && is_constant(sum->get_arg(0)) && !sum->get_arg(0)->is_null()))
+  if (has_argument && !(function == COUNT && is_some_constant(sum->get_arg(0))))
   {
     Item *argument= sum->get_arg(0);
     if (!expression(argument, &of))
@@ -188,7 +188,7 @@ bool Select_translator::window(Item_window_func *item, Said *said)
   /* With how many digits an expression gets it depends on where the server computes it. */
   if (!is_shown_alone(m_select, item))
     return refuse("an average inside of an expression");
-  if (!holds_average(sum, of))
+  if (!has_digits_of_type(sum->get_arg(0), of))
     return refuse("an average that its type does not hold");
   Said total, count, average;
   total.kind= said->kind;

@@ -22,7 +22,9 @@ def _renamed(columns, alias):
         made.append(copy)
     return made
 
-# An order by all columns, of which none leaves open which row comes first.
+# Texts that may be equal and not the same, though those of the columns are not.
+TEXT = re.compile(r"SUBSTRING|LEFT\(|RIGHT\(|CONCAT|COALESCE")
+# An order by all columns.
 ORDERED = re.compile(r" ORDER BY [0-9]+( DESC)?(, [0-9]+( DESC)?)*( LIMIT [0-9, ]+)?$")
 
 
