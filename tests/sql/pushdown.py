@@ -28,7 +28,7 @@ from sqlkit import engines, program, report
 from sqlkit.client import SqlError
 from sqlkit.server import PrivateServer
 
-_SHARE_ANSWERED_MIN = 0.25
+_SHARE_ANSWERED_MIN = 0.2
 _DIGITS_SURE = 65
 
 

@@ -145,7 +145,13 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     if (use == Use::EXISTS)
       break;
     Said one;
-    if (!(is_said= output(item, use, &one) && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
+    /* The server computes all rows of a derived table, those without a partner in the joins above, too. */
+    m_is_order= use == Use::DERIVED;
+    m_order_can_fail= false;
+    is_said= output(item, use, &one);
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail;
+    if (!(is_said= is_said && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
       break;
     /* Whether the server shows bits or a number depends on where it keeps the rows. */
     if ((select->options & SELECT_DISTINCT) && one.kind.tag == Value_kind::BIT && !(is_said= refuse("different bits")))
