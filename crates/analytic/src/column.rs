@@ -557,10 +557,45 @@ impl Batch {
     }
 }
 
+/// Bytes of the texts of some columns. What the columns before them had is not counted again: a join gives the texts of the
+/// side in memory with every batch.
+pub(crate) fn bytes_of_new_strings(columns: &[Arc<Column>], before: &mut Vec<Option<Arc<Strings>>>) -> usize {
+    before.resize(columns.len(), None);
+    let mut bytes = 0;
+    for (column, before) in columns.iter().zip(before) {
+        let Some(strings) = column.strings() else { continue };
+        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, strings)) {
+            bytes += strings.total_bytes() + strings.len() * 4;
+            *before = Some(strings.clone());
+        }
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use pando_column::vector::Nulls;
+
+    #[test]
+    fn texts_that_come_with_every_batch_are_counted_once() {
+        let strings = |text: &[u8]| {
+            let mut strings = Strings::new();
+            strings.push(text);
+            Arc::new(strings)
+        };
+        let batch = |strings: &Arc<Strings>| {
+            let data = Data::Text(vec![0], Dict::Strings(strings.clone()));
+            [Arc::new(Column { data, nulls: None })]
+        };
+        let (one, other) = (strings(&[b'x'; 1000]), strings(&[b'y'; 500]));
+        let mut before = Vec::new();
+        let counted: Vec<usize> = [&one, &one, &other, &other]
+            .into_iter()
+            .map(|strings| bytes_of_new_strings(&batch(strings), &mut before))
+            .collect();
+        assert_eq!(counted, [1004, 0, 504, 0]);
+    }
 
     fn strings(of: impl Iterator<Item = Vec<u8>>) -> Strings {
         let mut strings = Strings::new();

@@ -217,9 +217,12 @@ impl Eval<'_> {
             Expr::Server { number, kind, of, .. } => {
                 Val::Each(Arc::new(self.served(*number, *kind, of, batch)?))
             }
-            Expr::Aggregate(..) | Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => {
-                return Err(UNSUPPORTED)
-            }
+            Expr::Aggregate(..)
+            | Expr::Row(_)
+            | Expr::Window(_)
+            | Expr::Scalar(..)
+            | Expr::Exists(_)
+            | Expr::InQuery(..) => return Err(UNSUPPORTED),
         })
     }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
+use crate::aggregates::Other;
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
+use crate::concat::Shown;
 use crate::direct_groups::DirectGroups;
 use crate::distinct::Distinct;
-use crate::eval::Result;
+use crate::eval::{Eval, Result};
 use crate::expr::{Function, KeyOfText};
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::sums::{count_rows, Sums};
@@ -24,6 +26,8 @@ pub(crate) struct Told {
     pub key: Option<Arc<KeyOfText>>,
     /// Of different values.
     pub keys: Option<Keys>,
+    /// Of texts one after the other.
+    pub concat: Option<Arc<Shown>>,
 }
 
 /// The shape of groups, shared by all threads.
@@ -35,7 +39,7 @@ pub(crate) struct Shape {
 }
 
 /// What is known of all groups so far, of one aggregate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Count(Vec<i64>),
     Sum(Sums),
@@ -43,6 +47,7 @@ enum State {
     Number(Vec<i128>, Vec<bool>),
     Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
     Distinct(Distinct),
+    Other(Other),
 }
 
 /// See the head of this file; of one thread.
@@ -71,6 +76,7 @@ impl Groups {
                 // Without the word that says which are NULL.
                 State::Distinct(Distinct::new(told.keys.as_ref().map_or(1, |keys| keys.words - 1)))
             }
+            (other, _) => State::Other(Other::new(other)),
         };
         let states = shape.told.iter().map(state).collect();
         let mut groups = Groups {
@@ -106,6 +112,7 @@ impl Groups {
                 }
                 State::Text(texts) => texts.resize(count, None),
                 State::Distinct(_) => {}
+                State::Other(other) => other.grow(count),
             }
         }
     }
@@ -149,7 +156,7 @@ impl Groups {
         &mut self,
         shape: &Shape,
         columns: &[Arc<Column>],
-        arguments: &[Option<Arc<Column>>],
+        arguments: &[Vec<Arc<Column>>],
         rows: usize,
         budget: &Budget,
     ) -> Result<()> {
@@ -162,7 +169,7 @@ impl Groups {
             }
         };
         for ((told, state), argument) in shape.told.iter().zip(&mut self.states).zip(arguments) {
-            self.extra += update(told, state, &groups, argument.as_deref(), argument, budget)?;
+            self.extra += update(told, state, &groups, argument, budget)?;
         }
         self.take(budget, shape)
     }
@@ -176,6 +183,25 @@ impl Groups {
             self.taken = bytes;
         }
         Ok(())
+    }
+
+    /// The groups of these by the first of what they are groups of.
+    pub(crate) fn rolled_up(&self, shape: &Shape, kept: usize, budget: &Budget) -> Result<Groups> {
+        // The copy is there until it is merged.
+        budget.take(self.taken)?;
+        let mut copy = Groups {
+            table: WordTable::new(0),
+            direct: DirectGroups::new(&shape.keys),
+            words: self.words.clone(),
+            count: self.count,
+            states: self.states.clone(),
+            taken: self.taken,
+            extra: self.extra,
+        };
+        shape.keys.without(&mut copy.words, kept);
+        let mut upper = Groups::new(shape);
+        upper.merge(shape, copy, budget)?;
+        Ok(upper)
     }
 
     /// Adds another thread's.
@@ -197,7 +223,7 @@ impl Groups {
     }
 
     /// The columns of the groups, then those of the aggregates.
-    pub(crate) fn finish(self, shape: &Shape) -> Result<Batch> {
+    pub(crate) fn finish(self, shape: &Shape, budget: &Budget, eval: Eval<'_>) -> Result<Batch> {
         if shape.keys.is_ambiguous() {
             return Err(Failure::GivenBack(Why::Undetermined));
         }
@@ -207,7 +233,7 @@ impl Groups {
             false => shape.keys.decode(&self.words, rows),
         };
         for (told, state) in shape.told.iter().zip(self.states) {
-            columns.push(Arc::new(finish(told, state, rows)?));
+            columns.push(Arc::new(finish(told, state, rows, (budget, eval))?));
         }
         Ok(Batch { rows, columns })
     }
@@ -217,11 +243,10 @@ fn update(
     told: &Told,
     state: &mut State,
     groups: &[u32],
-    column: Option<&Column>,
-    shared: &Option<Arc<Column>>,
+    columns: &[Arc<Column>],
     budget: &Budget,
 ) -> Result<usize> {
-    let Some(column) = column else {
+    let Some(column) = columns.first() else {
         if let State::Count(counts) = state {
             count_rows(groups, counts);
         }
@@ -262,12 +287,13 @@ fn update(
         State::Text(best) => return update_texts(told, best, groups, column),
         State::Distinct(seen) => {
             let Some(keys) = &told.keys else { return Err(UNSUPPORTED) };
-            let words =
-                keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
+            let words = keys.encode(columns, groups.len(), true, budget)?;
+            let is_known = |row: usize| columns.iter().all(|column| !column.is_null(row));
             let before = seen.bytes();
-            seen.add(groups, &words, keys.words, is_some);
+            seen.add(groups, &words, keys.words, is_known);
             return Ok(seen.bytes() - before);
         }
+        State::Other(other) => return other.add(told.kind, groups, columns),
     }
     Ok(0)
 }
@@ -370,12 +396,13 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
             }
         }
         (State::Distinct(seen), State::Distinct(others)) => seen.merge(others, groups),
+        (State::Other(own), State::Other(other)) => own.merge(other, groups)?,
         _ => return Err(UNSUPPORTED),
     }
     Ok(())
 }
 
-fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
+fn finish(told: &Told, state: State, rows: usize, with: (&Budget, Eval<'_>)) -> Result<Column> {
     let nulls = |has: Vec<bool>| has.contains(&false).then(|| has.iter().map(|has| !has).collect());
     Ok(match state {
         State::Count(counts) => Column { data: Data::Small(counts), nulls: None },
@@ -398,6 +425,7 @@ fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
             Column { data: Data::Text((0..rows as u32).collect(), dict), nulls: nulls(has) }
         }
         State::Distinct(seen) => distinct(told, &seen, rows)?,
+        State::Other(other) => other.finish(told.function, told.concat.as_deref(), rows, with)?,
     })
 }
 
@@ -406,6 +434,9 @@ fn distinct(told: &Told, seen: &Distinct, rows: usize) -> Result<Column> {
         let mut counts = vec![0; rows];
         seen.keys().for_each(|key| counts[key[0] as usize] += 1);
         return Ok(Column { data: Data::Small(counts), nulls: None });
+    }
+    if told.kind == Kind::Real {
+        return sum_of_reals(seen, rows);
     }
     let is_wide = match told.keys.as_ref().map(|keys| keys.parts.as_slice()) {
         Some([KeyPart::Word | KeyPart::Natural]) => false,
@@ -425,4 +456,23 @@ fn distinct(told: &Told, seen: &Distinct, rows: usize) -> Result<Column> {
         has[group] = true;
     }
     Ok(Column::of_large(sums, has.contains(&false).then(|| has.iter().map(|has| !has).collect())))
+}
+
+/// The server has different DOUBLEs in a tree that is sorted by their bytes, the lowest first, and adds them up in that order.
+fn sum_of_reals(seen: &Distinct, rows: usize) -> Result<Column> {
+    let mut values: Vec<(usize, f64)> =
+        seen.keys().map(|key| (key[0] as usize, f64::from_bits(key[1]))).collect();
+    values.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.to_le_bytes().cmp(&b.1.to_le_bytes())));
+    let (mut sums, mut has) = (vec![0.0; rows], vec![false; rows]);
+    for (group, value) in values {
+        sums[group] += value;
+        has[group] = true;
+    }
+    if sums.iter().any(|sum: &f64| !sum.is_finite()) {
+        return Err(OVERFLOW);
+    }
+    Ok(Column {
+        data: Data::Real(sums),
+        nulls: has.contains(&false).then(|| has.iter().map(|has| !has).collect()),
+    })
 }

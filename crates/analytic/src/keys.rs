@@ -391,6 +391,16 @@ impl Keys {
         Ok(words)
     }
 
+    /// The same words with NULL in all parts from this one on.
+    pub(crate) fn without(&self, words: &mut [u64], from: usize) {
+        let kept = self.parts[..from].iter().map(KeyPart::words).sum::<usize>();
+        let nulls: u64 = (from..self.parts.len()).map(|part| 1 << part).sum();
+        for words in words.chunks_mut(self.words) {
+            words[kept..self.words - 1].fill(0);
+            words[self.words - 1] |= nulls;
+        }
+    }
+
     /// Which rows have a NULL among their values; `None`: none has.
     pub(crate) fn nulls(columns: &[Arc<Column>]) -> Option<Vec<bool>> {
         let mut all: Option<Vec<bool>> = None;

@@ -30,13 +30,14 @@ bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, st
                              std::vector<Value_kind> *kinds)
 {
   SELECT_LEX *first= unit->first_select();
-  if (!first || first->next_select() || unit->fake_select_lex)
+  if (first && first->next_select())
+    return together(unit, use, to, slots, kinds);
+  if (!first || unit->fake_select_lex)
     return refuse("a UNION");
   return block(first, use, to, slots, kinds);
 }
 
-/* Whether the server may look at no more than the beginning of texts to sort them. */
-static bool is_sorted_by_prefix(const THD *thd, const Item *item)
+bool is_sorted_by_prefix(const THD *thd, const Item *item)
 {
   static const uint WEIGHT_BYTES= 3; /* of a character, with most collations */
   return item->max_char_length() * WEIGHT_BYTES > thd->variables.max_sort_length;
@@ -44,8 +45,8 @@ static bool is_sorted_by_prefix(const THD *thd, const Item *item)
 
 static bool has_unknown_clause(const SELECT_LEX *select)
 {
-  return select->olap != UNSPECIFIED_OLAP_TYPE || const_cast<SELECT_LEX *>(select)->have_window_funcs() || select->tvc ||
-         select->sj_nests.elements || select->limit_params.with_ties;
+  return (select->olap != UNSPECIFIED_OLAP_TYPE && select->olap != ROLLUP_TYPE) || select->tvc || select->sj_nests.elements ||
+         select->limit_params.with_ties;
 }
 
 /* Where the query has no order, its groups come as the server gives them: sorted; and so do different rows. */
@@ -53,7 +54,8 @@ static uint implied_order(const SELECT_LEX *select, const std::string &groups, c
                           uint output_count, std::string *to)
 {
   const bool is_grouped= select->join->group_list, is_distinct= select->options & SELECT_DISTINCT;
-  if (!is_grouped && !is_distinct)
+  /* The engine sorts such groups itself; windows leave their rows sorted. */
+  if ((!is_grouped && !is_distinct) || select->olap == ROLLUP_TYPE || select->have_window_funcs())
     return 0;
   uint count= output_count;
   if (is_grouped && !is_distinct)
@@ -66,6 +68,23 @@ static uint implied_order(const SELECT_LEX *select, const std::string &groups, c
   return count;
 }
 
+/* Where the server sorts rows to make groups, it takes NULL for the value before it if that is a DECIMAL and no column's
+   (`Cached_item_decimal::cmp`). NULL stands behind values where an order descends. */
+static bool groups_lose_null(const SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  bool descends= false, is_computed= false;
+  for (const ORDER *one= join->order; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (const ORDER *group= join->group_list; group; group= group->next)
+  {
+    const Item *item= (*group->item)->real_item();
+    descends|= group->direction == ORDER::ORDER_DESC;
+    is_computed|= item->type() != Item::FIELD_ITEM && item->cmp_type() == DECIMAL_RESULT && item->maybe_null();
+  }
+  return descends && is_computed && (!join->tmp_table_param.quick_group || select->olap == ROLLUP_TYPE);
+}
+
 bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots,
                               std::vector<Value_kind> *kinds)
 {
@@ -73,8 +92,12 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   JOIN *join= select->join;
   if (!nesting.is_allowed() || !join || has_unknown_clause(select) || join->procedure)
     return refuse("a clause");
+  if (groups_lose_null(select))
+    return refuse("descending groups of DECIMAL expressions");
   SELECT_LEX *const outer= m_select;
   m_select= select;
+  const std::vector<Item *> *const union_types= m_union_types;
+  m_union_types= nullptr;
   std::vector<Part> parts;
   std::string where, groups, having, outputs, order, limit, order_by_groups, order_by_outputs;
   bool has_long_text= false;
@@ -88,11 +111,18 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::byte(&where, join->conds != nullptr);
   where+= said.bytes;
   uint group_count= 0;
+  std::vector<std::string> said_groups;
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
+    /* Rows of one table may be sorted by them before they are joined. */
+    m_is_order= !join->tmp_table_param.quick_group;
+    m_order_can_fail= false;
     is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!one.is_exact || refuse("groups of quotients"));
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     groups+= one.bytes;
+    said_groups.push_back(one.bytes);
     order_by_groups+= one.bytes;
     B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
     has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *group->item);
@@ -115,7 +145,18 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     if (use == Use::EXISTS)
       break;
     Said one;
-    if (!(is_said= output(item, use, &one) && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
+    /* The server computes all rows of a derived table, those without a partner in the joins above, too. */
+    m_is_order= use == Use::DERIVED;
+    m_order_can_fail= false;
+    is_said= output(item, use, &one);
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail;
+    if (!(is_said= is_said && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
+      break;
+    /* Whether the server shows bits or a number depends on where it keeps the rows. */
+    if ((select->options & SELECT_DISTINCT) && one.kind.tag == Value_kind::BIT && !(is_said= refuse("different bits")))
+      break;
+    if (use == Use::BRANCH && !(is_said= as_column_of_union(union_types->at(output_count), item, &one)))
       break;
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
@@ -123,7 +164,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     outputs+= one.bytes;
     order_by_outputs+= one.bytes;
     B::byte(&order_by_outputs, 0);
-    has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item);
+    has_long_text|= (select->options & SELECT_DISTINCT) && one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item);
     slots->push_back(slot);
     kinds->push_back(one.kind);
   }
@@ -150,6 +191,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   if (is_said && use == Use::TOP && !join->order)
     order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, output_count, &order);
   is_said= is_said && limits(select, use, &limit);
+  std::string of_rollup;
+  is_said= is_said && (!has_long_text || select->olap != ROLLUP_TYPE || refuse("a clause")) && rollup(select, said_groups, &of_rollup);
   std::string sources;
   is_said= is_said && put_from(parts, &sources);
   m_select= outer;
@@ -167,8 +210,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::byte(to, use != Use::EXISTS && (select->options & SELECT_DISTINCT));
   B::small(to, order_count);
   *to+= order + limit;
+  *to+= of_rollup;
   B::small(to, 0); /* no others */
-  B::byte(to, 0);
   return true;
 }
 
@@ -189,7 +232,7 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   if (said->kind.tag == Value_kind::DECIMAL && is_constant(item->real_item()) &&
       said->digits - said->kind.of > double(item->decimal_precision()) - item->decimals + 0.01)
     return refuse("a constant that its type does not hold");
-  const bool is_stored= use == Use::TOP || use == Use::DERIVED;
+  const bool is_stored= use == Use::TOP || use == Use::DERIVED || use == Use::BRANCH;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {
     /* A DECIMAL that is inserted may keep more digits than it shows. */
@@ -198,6 +241,10 @@ bool Select_translator::output(Item *item, Use use, Said *said)
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   }
+  else if (said->kind.tag == Value_kind::REAL && (use == Use::DERIVED || use == Use::BRANCH || use == Use::IN) &&
+           item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM &&
+           (use != Use::DERIVED || item->type() != Item::SUM_FUNC_ITEM))
+    return refuse("a DOUBLE that is kept with fewer digits");
   else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
     return refuse("a quotient whose digits depend on the plan");
   return true;
@@ -216,7 +263,10 @@ static bool limit_of(Item *item, uint64_t *limit)
 bool Select_translator::limits(SELECT_LEX *select, Use use, std::string *to)
 {
   uint64_t skip= 0, limit= UINT64_MAX;
-  const Lex_select_limit &params= select->master_unit()->global_parameters()->limit_params;
+  const Lex_select_limit &params= use == Use::BRANCH ? select->limit_params :
+                                                       select->master_unit()->global_parameters()->limit_params;
+  if ((use == Use::BRANCH || select->have_window_funcs()) && params.select_limit && !select->join->order)
+    return refuse("a LIMIT without an order");
   if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
     return refuse("a LIMIT");
   if (use == Use::EXISTS)
