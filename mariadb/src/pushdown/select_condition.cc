@@ -128,7 +128,16 @@ bool Select_translator::comparison(Item_func *function, uint comparison, Said *s
   if (arguments[0]->cols() != 1 || arguments[1]->cols() != 1)
     return refuse("a comparison of rows");
   return compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(),
-                 &said->bytes);
+                 &said->bytes, true);
+}
+
+/* Of two DECIMALs, signs like = and < compare the digits that are shown; BETWEEN, IN and CASE all that there are. */
+void Select_translator::round_to_shown(const Item *item, Said *said)
+{
+  if (said->kind.tag != Value_kind::DECIMAL || said->kind.of <= item->decimals)
+    return;
+  convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
+  said->is_exact= false;
 }
 
 /* Makes two values such as the engine compares. */
@@ -178,7 +187,7 @@ static bool is_converted_for_key(Item *first, Item *second)
 }
 
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
-bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to)
+bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded)
 {
   if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a comparison of years");
@@ -220,6 +229,11 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     convert(&a, b.kind);
   if (!like_each_other(&a, &b, collation))
     return false;
+  if (is_rounded && a.kind.is_number() && b.kind.is_number())
+  {
+    round_to_shown(first, &a);
+    round_to_shown(second, &b);
+  }
   B::byte(to, 5);
   B::byte(to, comparison);
   *to+= a.bytes + b.bytes;
