@@ -1420,6 +1420,10 @@ typedef struct PandoOptions {
    */
   uint32_t background_threads;
   /**
+   * Threads for bulk loads and index builds; 0: one for each processor.
+   */
+  uint32_t load_threads;
+  /**
    * Age at which a changed dictionary is checkpointed.
    */
   uint64_t checkpoint_period_s;

@@ -46,6 +46,8 @@ pub struct PandoOptions {
     pub flush_mode: u32,
     /// Threads for flushes, compactions and checkpoints.
     pub background_threads: u32,
+    /// Threads for bulk loads and index builds; 0: one for each processor.
+    pub load_threads: u32,
     /// Age at which a changed dictionary is checkpointed.
     pub checkpoint_period_s: u64,
     /// How long row locks are waited for.
@@ -135,6 +137,10 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             0 => defaults.descriptors_max,
             given => given,
         };
+        let load_threads = match given.load_threads {
+            0 => defaults.load_threads,
+            threads => threads as usize,
+        };
         let db = Db::open(Options {
             engine_dir,
             cache_bytes: given.cache_bytes,
@@ -144,6 +150,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             checkpoint_period_s: given.checkpoint_period_s,
             lock_wait_timeout: Duration::from_secs(given.lock_wait_s),
             background_threads: given.background_threads as usize,
+            load_threads,
             direct_io: given.direct_io != 0,
             log_file_bytes: given.log_file_bytes,
             descriptors_max,

@@ -45,6 +45,7 @@ impl World {
             load_memory_bytes: 16 << 20,
             flush_mode: 0,
             background_threads: 1,
+            load_threads: 1,
             checkpoint_period_s: 60,
             lock_wait_s: 1,
             log_file_bytes: 1 << 20,

@@ -13,6 +13,7 @@ static ulong flush_log_at_trx_commit;
 static ulonglong checkpoint_period;
 static my_bool direct_io;
 static uint background_threads;
+static uint load_threads;
 static ulonglong log_file_size;
 static my_bool rollback_on_lock_wait_timeout;
 static ulonglong write_set_memory;
@@ -34,6 +35,11 @@ static uint default_threads()
 {
   long cores= sysconf(_SC_NPROCESSORS_ONLN);
   return cores < 2 ? 2 : cores > 8 ? 8 : uint(cores);
+}
+
+static uint all_processors()
+{
+  return uint(MY_MAX(sysconf(_SC_NPROCESSORS_ONLN), 2));
 }
 
 static void update_cache_size(THD *, st_mysql_sys_var *, void *to, const void *from)
@@ -151,6 +157,10 @@ static MYSQL_SYSVAR_UINT(background_threads, background_threads, PLUGIN_VAR_RQCM
   "Number of threads that move changes down the trees, merge and write checkpoints",
   nullptr, nullptr, default_threads(), 1, 64, 0);
 
+static MYSQL_SYSVAR_UINT(load_threads, load_threads, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
+  "Number of threads for bulk loads and index builds",
+  nullptr, nullptr, all_processors(), 1, 1024, 0);
+
 static MYSQL_SYSVAR_ULONGLONG(log_file_size, log_file_size, PLUGIN_VAR_RQCMDARG | PLUGIN_VAR_READONLY,
   "Size of each file of the log",
   nullptr, nullptr, 64ULL << 20, 1ULL << 20, 4ULL << 30, 4096);
@@ -222,6 +232,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(rollback_on_timeout),
   MYSQL_SYSVAR(direct_io),
   MYSQL_SYSVAR(background_threads),
+  MYSQL_SYSVAR(load_threads),
   MYSQL_SYSVAR(log_file_size),
   MYSQL_SYSVAR(open_files),
   MYSQL_SYSVAR(lock_budget),
@@ -288,6 +299,7 @@ void fill_options(PandoOptions *options)
   options->load_memory_bytes= load_memory;
   options->flush_mode= uint32_t(flush_log_at_trx_commit);
   options->background_threads= background_threads;
+  options->load_threads= load_threads;
   options->checkpoint_period_s= checkpoint_period;
   options->lock_wait_s= THDVAR(static_cast<THD *>(nullptr), lock_wait_timeout);
   options->log_file_bytes= log_file_size;

@@ -121,7 +121,7 @@ impl Db {
             snapshots: parts.snapshots,
             horizon: parts.horizon,
             background: Arc::new(Background::new(options.background_threads, options.checkpoint_period_s)),
-            load_pool: (options.background_threads > 0).then(|| LoadPool::new(options.background_threads)),
+            load_pool: (options.background_threads > 0).then(|| LoadPool::new(options.load_threads)),
             load_memory: Memory::new(options.load_memory_bytes),
             load_stages: Arc::default(),
             loads: Arc::default(),

@@ -50,6 +50,8 @@ pub struct Options {
     /// Threads for flushes and compactions. 0: none, the caller runs [`crate::Db::run_jobs`]
     /// and [`crate::Db::tick`] itself (deterministic tests).
     pub background_threads: usize,
+    /// Threads for bulk loads and index builds, started when one begins. Without background threads there are none.
+    pub load_threads: usize,
     /// Bypass the operating system's page cache for tree files.
     pub direct_io: bool,
     /// Size of a log file in bytes.
@@ -96,6 +98,7 @@ impl Options {
             load_memory_bytes: limits::LOAD_MEMORY_BYTES,
             lock_budget: limits::LOCK_BUDGET,
             background_threads: cores.clamp(2, 8),
+            load_threads: cores.max(2),
             direct_io: false,
             log_file_bytes: limits::LOG_FILE_BYTES,
             log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
@@ -129,6 +132,7 @@ impl fmt::Debug for Options {
             .field("cache_bytes", &self.cache_bytes)
             .field("flush_mode", &self.flush_mode)
             .field("background_threads", &self.background_threads)
+            .field("load_threads", &self.load_threads)
             .finish_non_exhaustive()
     }
 }
