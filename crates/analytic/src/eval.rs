@@ -216,6 +216,12 @@ impl Eval<'_> {
                 let nulls = has_nulls.then(|| truth.iter().map(|truth| *truth == UNKNOWN).collect());
                 Val::Each(Arc::new(Column { data, nulls }))
             }
+            Expr::Sure(condition, value) => {
+                if self.truth(condition, batch)?.contains(&FALSE) {
+                    return Err(Failure::GivenBack(Why::Unsure));
+                }
+                self.value(value, batch)?
+            }
             Expr::Server { number, of, .. } => Val::Each(Arc::new(self.served(*number, of, batch)?)),
             Expr::Aggregate(..) | Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => {
                 return Err(UNSUPPORTED)

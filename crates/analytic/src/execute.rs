@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::time::Instant;
 
 use pando_query::scan::Scan;
 use pando_query::{Failure, Why};
@@ -12,6 +13,7 @@ use pandodb::{on_threads, Block, Table, Txn, Want};
 use crate::block::TableColumn;
 use crate::column::{Batch, Column, Data, Kind, NO_ROW, UNSUPPORTED};
 use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
+use crate::explain::Counts;
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
 use crate::hash_join::{Built, JoinKind, PAIRS_MAX};
@@ -32,6 +34,7 @@ pub(crate) struct Run<'a> {
     pub is_alone: bool,
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
     pub rows_met: u64,
+    pub counts: &'a Counts,
 }
 
 /// Where the rows of a pipeline come from.
@@ -43,6 +46,8 @@ enum Source {
 enum Step {
     Filter(Expr),
     Project(Vec<Expr>),
+    /// What an operator with this number gives.
+    Count(usize),
     Probe {
         built: Arc<Built>,
         kind: JoinKind,
@@ -79,6 +84,7 @@ impl Pipeline {
             || self.steps.iter().any(|step| match step {
                 Step::Filter(condition) => condition.needs_server(),
                 Step::Project(exprs) => exprs.iter().any(Expr::needs_server),
+                Step::Count(_) => false,
                 Step::Probe { keys, residual, .. } => keys.iter().chain(residual).any(Expr::needs_server),
             })
     }
@@ -86,6 +92,11 @@ impl Pipeline {
     fn kinds(&self) -> Vec<Kind> {
         self.slots.iter().map(|(_, kind)| *kind).collect()
     }
+}
+
+/// Whether it has read its input, or one of both, when its pipeline is there.
+fn holds_rows(plan: &Plan) -> bool {
+    matches!(plan, Plan::Join(_) | Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Union(..))
 }
 
 fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
@@ -118,7 +129,24 @@ impl Run<'_> {
         Eval { texts: self.texts, is_stopped: self.is_stopped }
     }
 
+    /// The pipeline of a plan, with what counts its rows.
     fn pipeline(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
+        let begin = Instant::now();
+        let mut pipeline = self.pipeline_of(plan, needed)?;
+        let Some(number) = self.counts.number_of(plan) else { return Ok(pipeline) };
+        if holds_rows(plan) {
+            self.counts.held(number, begin.elapsed());
+        }
+        match (&pipeline.source, pipeline.steps.is_empty()) {
+            (Source::Batches(batches), true) => {
+                self.counts.add_rows(number, batches.iter().map(|batch| batch.rows).sum());
+            }
+            _ => pipeline.steps.push(Step::Count(number)),
+        }
+        Ok(pipeline)
+    }
+
+    fn pipeline_of(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
         if (self.is_stopped)() {
             return Err(Failure::GivenBack(Why::Stopped));
         }
@@ -127,7 +155,7 @@ impl Run<'_> {
                 let source = Source::Batches(vec![Batch { rows: 1, columns: Vec::new() }]);
                 Ok(Pipeline { source, steps: Vec::new(), slots: Vec::new() })
             }
-            Plan::Scan { table, parts, columns, filter } => {
+            Plan::Scan { table, parts, columns, filter, .. } => {
                 Ok(self.scan_of((*table, *parts), columns, filter, needed)?)
             }
             Plan::Filter(input, condition) => {
@@ -260,11 +288,14 @@ impl Run<'_> {
             (0..slots.len()).filter(|at| needed.contains(&slots[*at].0)).collect()
         };
         let (probe, mut build) = (kept(&pipeline.slots), kept(&build_slots));
-        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull) {
+        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull | JoinKind::Mark(_)) {
             build.clear();
         }
         let slots = probe.iter().map(|at| pipeline.slots[*at]).chain(build.iter().map(|at| build_slots[*at]));
-        let slots = slots.collect();
+        let mut slots: Vec<(Slot, Kind)> = slots.collect();
+        if let JoinKind::Mark(slot) = join.kind {
+            slots.push((slot, Kind::Signed));
+        }
         let step = Step::Probe { built: Arc::new(built), kind: join.kind, keys, residual, probe, build };
         pipeline.steps.push(step);
         pipeline.slots = slots;
@@ -410,7 +441,8 @@ impl Run<'_> {
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         // The server's own expressions are computed by its session's thread, and by no other.
         let most = if self.is_alone || pipeline.needs_server() { 1 } else { self.threads };
-        let steps = Steps { steps: &pipeline.steps, eval: Eval { texts, is_stopped }, budget };
+        let steps =
+            Steps { steps: &pipeline.steps, counts: self.counts, eval: Eval { texts, is_stopped }, budget };
         match &pipeline.source {
             Source::Batches(batches) => {
                 let next = AtomicUsize::new(0);
@@ -543,6 +575,7 @@ fn filtered(
 
 struct Steps<'a> {
     steps: &'a [Step],
+    counts: &'a Counts,
     eval: Eval<'a>,
     budget: &'a Budget,
 }
@@ -555,6 +588,10 @@ impl Steps<'_> {
         }
         let Some(step) = self.steps.get(at) else { return sink(batch) };
         match step {
+            Step::Count(number) => {
+                self.counts.add_rows(*number, batch.rows);
+                self.push(at + 1, batch, sink)
+            }
             Step::Filter(condition) => match self.eval.select(condition, &batch)? {
                 None => self.push(at + 1, batch, sink),
                 Some(rows) => self.push(at + 1, batch.gather(&rows), sink),
@@ -569,11 +606,17 @@ impl Steps<'_> {
                     keys.iter().map(|key| self.eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
                 let words = built.probe_words(&columns, batch.rows, self.budget)?;
                 match kind {
+                    JoinKind::Mark(_) => {
+                        let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
+                        let mut columns: Vec<_> = probe.iter().map(|at| batch.columns[*at].clone()).collect();
+                        columns.push(Arc::new(Column::of_truths(&truths)));
+                        self.push(at + 1, Batch { rows: batch.rows, columns }, sink)
+                    }
                     JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {
                         let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
                         // What the server gives where a NULL leaves it open was seen not to be what the standard says.
                         if *kind == JoinKind::AntiNull && truths.contains(&UNKNOWN) {
-                            return Err(UNSUPPORTED);
+                            return Err(Failure::GivenBack(Why::Open));
                         }
                         let is_wanted = |truth: u8| match kind {
                             JoinKind::Semi => truth == TRUE,
@@ -615,7 +658,7 @@ impl Steps<'_> {
             }
             if *kind == JoinKind::Single && pairs.probe.windows(2).any(|pair| pair[0] == pair[1]) {
                 // The server says the error.
-                return Err(UNSUPPORTED);
+                return Err(Failure::GivenBack(Why::Several));
             }
             let is_outer = matches!(kind, JoinKind::Left | JoinKind::Single);
             let mut has_none = false;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::column::{Batch, Column, NO_ROW};
 use crate::eval::{Eval, Result, FALSE, TRUE, UNKNOWN};
-use crate::expr::Expr;
+use crate::expr::{Expr, Slot};
 use crate::keys::{hash, Budget, Keys};
 use pando_query::{Failure, Why};
 
@@ -24,6 +24,8 @@ pub enum JoinKind {
     Anti,
     /// NOT IN: those that have none, and of which that is sure.
     AntiNull,
+    /// Each, with whether it has a partner, in a column of this name; NULL: that depends on a NULL.
+    Mark(Slot),
 }
 
 /// See the head of this file.

@@ -20,10 +20,12 @@ mod decode;
 mod estimate;
 mod eval;
 mod execute;
+mod explain;
 mod expr;
 mod groups;
 mod hash_join;
 mod keys;
+mod marks;
 mod plan;
 mod planner;
 mod query;
@@ -34,6 +36,7 @@ mod zones;
 
 pub use block::{Block, From, Source, TableColumn};
 pub use column::{Batch, Column, Data, Dict, Kind, Value};
+pub use explain::{Operator, COLUMN_BEGIN, NAME_END, SERVED_BEGIN};
 pub use expr::{
     ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
 };

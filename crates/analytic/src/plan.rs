@@ -1,7 +1,7 @@
 //! Plans: operators over operators, with the columns that they give.
 
 use crate::block::TableColumn;
-use crate::column::Kind;
+use crate::column::{Kind, Value};
 use crate::expr::{Expr, Function, Slot};
 use crate::hash_join::JoinKind;
 
@@ -39,6 +39,8 @@ pub(crate) enum Plan {
         parts: usize,
         columns: Vec<TableColumn>,
         filter: Vec<Expr>,
+        /// How many the table has, about.
+        rows: f64,
     },
     Filter(Box<Plan>, Expr),
     Project(Box<Plan>, Vec<(Slot, Expr)>),
@@ -69,6 +71,11 @@ impl Plan {
             Plan::Project(_, outputs) => outputs.iter().map(|(slot, expr)| (*slot, expr.kind())).collect(),
             Plan::Join(join) => match join.kind {
                 JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => join.probe.slots(),
+                JoinKind::Mark(slot) => {
+                    let mut slots = join.probe.slots();
+                    slots.push((slot, Kind::Signed));
+                    slots
+                }
                 _ => join.probe.slots().into_iter().chain(join.build.slots()).collect(),
             },
             Plan::Aggregate { groups, told, .. } => {
@@ -85,14 +92,14 @@ impl Plan {
         let mut slots = Vec::new();
         condition.slots(&mut slots);
         match self {
-            Plan::Scan { table, parts, columns, mut filter } => {
+            Plan::Scan { table, parts, columns, mut filter, rows } => {
                 // What the server computes silently comes last, of the fewest rows.
                 let at = match condition.is_late() {
                     true => filter.len(),
                     false => filter.iter().position(Expr::is_late).unwrap_or(filter.len()),
                 };
                 filter.insert(at, condition);
-                Plan::Scan { table, parts, columns, filter }
+                Plan::Scan { table, parts, columns, filter, rows }
             }
             Plan::Project(input, outputs) => {
                 let is_plain = |slot: &Slot| {
@@ -180,13 +187,61 @@ impl Plan {
             }
     }
 
+    /// Has an expression of one table's columns computed of all its rows. False: they are not those of one table.
+    pub(crate) fn ask(&mut self, of: &Expr) -> bool {
+        let mut slots = Vec::new();
+        of.slots(&mut slots);
+        let yes = Expr::Constant(Value::Number(1), Kind::Signed);
+        // Whatever it is: this is never false.
+        let is_known = Expr::Or(vec![Expr::IsNull(Box::new(of.clone())), yes.clone()]);
+        self.ask_table(&Expr::Sure(Box::new(is_known), Box::new(yes)), &slots)
+    }
+
+    fn ask_table(&mut self, asked: &Expr, slots: &[Slot]) -> bool {
+        let given = self.slots();
+        let has_all = slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot));
+        if let (Plan::Scan { filter, .. }, true) = (&mut *self, has_all) {
+            filter.insert(0, asked.clone());
+            return true;
+        }
+        if self.inputs_mut().into_iter().any(|input| input.ask_table(asked, slots)) {
+            return true;
+        }
+        // A derived table.
+        let is_derived = has_all && matches!(self, Plan::Project(..) | Plan::Aggregate { .. });
+        if is_derived {
+            let derived = std::mem::replace(self, Plan::One);
+            *self = Plan::Filter(Box::new(derived), asked.clone());
+        }
+        is_derived
+    }
+
+    fn inputs_mut(&mut self) -> Vec<&mut Plan> {
+        match self {
+            Plan::One | Plan::Scan { .. } => Vec::new(),
+            Plan::Filter(input, _)
+            | Plan::Project(input, _)
+            | Plan::Aggregate { input, .. }
+            | Plan::Sort { input, .. } => vec![input],
+            Plan::Join(join) => vec![&mut join.probe, &mut join.build],
+            Plan::Union(inputs, _) => inputs.iter_mut().map(|(input, _)| input).collect(),
+        }
+    }
+
     /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. Of several
-    /// tables, one that may warn is asked of all rows of its own table, before anything else: if it is silent of them, it
+    /// tables, what may warn is asked of all rows of its own table, before anything else: if it is silent of them, it
     /// would be so in any plan. False: that cannot be.
     pub(crate) fn settle_warnings(&mut self) -> bool {
         let mut tables = 0;
         self.count_tables(&mut tables);
-        tables < 2 || self.asks_of_all_rows()
+        if tables < 2 {
+            return true;
+        }
+        let mut asked = Vec::new();
+        self.add_warning(&mut asked);
+        let can_be_asked = asked.iter().all(|of| self.ask(of));
+        self.ask_first();
+        can_be_asked
     }
 
     fn count_tables(&self, tables: &mut usize) {
@@ -194,29 +249,27 @@ impl Plan {
         self.inputs().into_iter().for_each(|input| input.count_tables(tables));
     }
 
-    fn asks_of_all_rows(&mut self) -> bool {
+    /// Adds what may warn in conditions that are not of one table alone.
+    fn add_warning(&self, to: &mut Vec<Expr>) {
         match self {
-            Plan::One => true,
-            Plan::Scan { filter, .. } => {
-                filter.sort_by_key(|part| !part.may_warn());
-                true
-            }
-            Plan::Filter(input, condition) => !condition.may_warn() && input.asks_of_all_rows(),
-            Plan::Project(input, _) | Plan::Aggregate { input, .. } | Plan::Sort { input, .. } => {
-                input.asks_of_all_rows()
-            }
+            Plan::Filter(_, condition) => condition.add_warning(to),
             Plan::Join(join) => {
-                let of_keys = join.keys.iter().any(|(probe, build)| probe.may_warn() || build.may_warn());
-                !of_keys
-                    && !join.residual.iter().any(Expr::may_warn)
-                    && join.probe.asks_of_all_rows()
-                    && join.build.asks_of_all_rows()
+                join.keys.iter().flat_map(|(a, b)| [a, b]).for_each(|key| key.add_warning(to));
+                join.residual.iter().for_each(|residual| residual.add_warning(to));
             }
-            Plan::Union(inputs, _) => inputs.iter_mut().all(|(input, _)| input.asks_of_all_rows()),
+            _ => {}
         }
+        self.inputs().into_iter().for_each(|input| input.add_warning(to));
     }
 
-    fn inputs(&self) -> Vec<&Plan> {
+    fn ask_first(&mut self) {
+        if let Plan::Scan { filter, .. } = self {
+            filter.sort_by_key(|part| !part.is_early());
+        }
+        self.inputs_mut().into_iter().for_each(Plan::ask_first);
+    }
+
+    pub(crate) fn inputs(&self) -> Vec<&Plan> {
         match self {
             Plan::One | Plan::Scan { .. } => Vec::new(),
             Plan::Filter(input, _)

@@ -208,8 +208,13 @@ impl Planner {
                     self.distinct.insert(column.slot, distinct.max(1.0));
                 }
                 let slots = columns.iter().map(|column| column.slot).collect();
-                let plan =
-                    Plan::Scan { table: *table, parts: *parts, columns: columns.clone(), filter: Vec::new() };
+                let plan = Plan::Scan {
+                    table: *table,
+                    parts: *parts,
+                    columns: columns.clone(),
+                    filter: Vec::new(),
+                    rows,
+                };
                 Ok(Unit { plan, slots, rows })
             }
             Source::Query(block) => self.block(block),

@@ -1,13 +1,17 @@
 //! A query, from what the server says to the rows.
 
+use std::collections::HashMap;
+
 use pando_query::{Failure, Limits, Why};
 use pandodb::{processors, Result, Table, Txn};
 
 use crate::block::Block;
-use crate::column::{Batch, Data, Kind, Value, UNSUPPORTED};
+use crate::column::{Batch, Data, Kind, Value};
 use crate::decode;
+use crate::eval::wrong_plan;
 use crate::execute::Run;
-use crate::expr::Texts;
+use crate::explain::{Counts, Operator};
+use crate::expr::{Expr, Slot, Texts};
 use crate::keys::Budget;
 use crate::plan::Plan;
 use crate::planner::Planner;
@@ -16,6 +20,8 @@ use crate::planner::Planner;
 #[derive(Debug)]
 pub struct Query {
     block: Block,
+    /// What the server may compute of all rows of a table: so it is, and comes to nothing.
+    asked: Vec<Expr>,
     /// What the server's code does with texts.
     pub texts: Texts,
 }
@@ -27,6 +33,8 @@ pub struct Answer {
     kinds: Vec<Kind>,
     /// Rows of tables that were gone over.
     pub rows_met: u64,
+    /// How it was answered.
+    pub operators: Vec<Operator>,
 }
 
 /// What became of a query.
@@ -70,26 +78,37 @@ impl Answer {
 impl Query {
     /// Of a block.
     pub fn new(block: Block, texts: Texts) -> Query {
-        Query { block, texts }
+        Query { block, asked: Vec::new(), texts }
     }
 
     /// As the server says it (`decode.rs`). `None`: it is not said right.
     pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
-        Some(Query { block: decode::block_of(bytes)?, texts })
+        let (block, asked) = decode::query_of(bytes)?;
+        Some(Query { block, asked, texts })
     }
 
-    fn plan(&self) -> std::result::Result<Plan, Failure> {
+    fn plan(&self) -> std::result::Result<(Plan, HashMap<Slot, f64>), Failure> {
         let mut planner = Planner::new(&self.block);
         let mut plan = planner.block(&self.block)?.plan;
-        match plan.is_sound() && plan.settle_warnings() {
-            true => Ok(plan),
-            false => Err(UNSUPPORTED),
+        if !self.asked.iter().all(|asked| plan.ask(asked)) {
+            return Err(wrong_plan("what the server may compute of other rows"));
+        }
+        if !plan.is_sound() {
+            return Err(wrong_plan("a column where there is none"));
+        }
+        match plan.settle_warnings() {
+            true => Ok((plan, planner.distinct)),
+            false => Err(wrong_plan("a condition on several tables that may warn")),
         }
     }
 
-    /// Whether there is a plan for it.
-    pub fn is_answerable(&self) -> bool {
-        self.plan().is_ok()
+    /// Why there is no plan for it; `None`: there is one.
+    pub fn why_not(&self) -> Option<String> {
+        match self.plan() {
+            Ok(_) => None,
+            Err(Failure::Error(error)) => Some(error.to_string()),
+            Err(Failure::GivenBack(why)) => Some(format!("{why:?}")),
+        }
     }
 
     /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
@@ -104,11 +123,12 @@ impl Query {
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome> {
         let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
-        let (Some(layouts), Ok(plan)) = (layouts.collect::<Option<Vec<_>>>(), self.plan()) else {
+        let (Some(layouts), Ok((plan, distinct))) = (layouts.collect::<Option<Vec<_>>>(), self.plan()) else {
             return Ok(Outcome::GivenBack(Why::Unsupported));
         };
         let budget = Budget::new(limits.memory_bytes);
         let threads = if limits.threads == 0 { processors() } else { limits.threads };
+        let counts = Counts::of(&plan);
         let mut run = Run {
             txn,
             tables,
@@ -119,6 +139,7 @@ impl Query {
             is_stopped,
             is_alone: false,
             rows_met: 0,
+            counts: &counts,
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.rows(&plan, &outputs);
@@ -131,7 +152,8 @@ impl Query {
                     given.iter().find(|(known, _)| known == slot).map_or(Kind::Signed, |(_, kind)| *kind)
                 };
                 let kinds = outputs.iter().map(kind).collect();
-                Ok(Outcome::Rows(Answer { batch, kinds, rows_met }))
+                let operators = counts.operators(&plan, &distinct);
+                Ok(Outcome::Rows(Answer { batch, kinds, rows_met, operators }))
             }
             Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
             Err(Failure::Error(error)) => Err(error),

@@ -24,7 +24,7 @@ impl<'a> Bounded<'a> {
     pub(crate) fn of(filter: &[Expr], columns: &'a [TableColumn], layouts: &'a Layouts) -> Bounded<'a> {
         let mut tests = Vec::new();
         // Behind a condition that may warn nothing is passed by: it is asked of all rows that are left to it.
-        for part in filter.iter().take_while(|part| !part.may_warn()) {
+        for part in filter.iter().take_while(|part| !part.is_early()) {
             let Expr::Compare(comparison, a, b) = part else { continue };
             let (slot, comparison, constant) = match (&**a, &**b) {
                 (Expr::Slot(slot, _), Expr::Constant(value, kind)) => (slot, *comparison, (value, kind)),

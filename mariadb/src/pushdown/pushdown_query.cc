@@ -5,11 +5,23 @@
 
 namespace pando {
 
+/* LIKE is equal to NOT LIKE, to the server. */
+static bool is_written_alike(Item *item, Item *other)
+{
+  String text, of_other;
+  item->print(&text, QT_ORDINARY);
+  other->print(&of_other, QT_ORDINARY);
+  return text.length() == of_other.length() && !memcmp(text.ptr(), of_other.ptr(), text.length());
+}
+
 bool is_same(Item *item, Item *other)
 {
   item= item->real_item();
   other= other->real_item();
-  return item == other || (item->type() == other->type() && item->eq(other, true));
+  if (item == other)
+    return true;
+  const bool is_function= item->type() == Item::FUNC_ITEM || item->type() == Item::COND_ITEM;
+  return item->type() == other->type() && item->eq(other, true) && (!is_function || is_written_alike(item, other));
 }
 
 bool Translator::translate(const ::Query *query, const JOIN *join)

@@ -15,6 +15,37 @@ static bool is_column_of_answer(SELECT_LEX *select, const Item_sum *sum)
   return false;
 }
 
+/* Whether the least of zero-filled numbers is shown so is a matter of the temporary table that groups may be in; without groups, and in
+   a derived table, there is no doubt. */
+static bool is_filling_open(const SELECT_LEX *select)
+{
+  const st_select_lex_unit *unit= const_cast<SELECT_LEX *>(select)->master_unit();
+  return !unit->derived && (unit->outer_select() || select->group_list.elements);
+}
+
+/* Whether the bytes of a column are in the order of its values. */
+static bool has_order_of_bytes(Item *item)
+{
+  if (item->type() != Item::FIELD_ITEM)
+    return false;
+  const Field *field= static_cast<const Item_field *>(item)->field;
+  return field->real_type() == MYSQL_TYPE_NEWDECIMAL ||
+         (field->real_type() == MYSQL_TYPE_STRING && field->charset() == &my_charset_bin &&
+          field->type_handler()->is_traditional_scalar_type());
+}
+
+bool is_filled_extreme(Item *item)
+{
+  item= item->real_item();
+  if (item->type() != Item::SUM_FUNC_ITEM)
+    return false;
+  const Item_sum *sum= static_cast<const Item_sum *>(item);
+  if (sum->sum_func() != Item_sum::MIN_FUNC && sum->sum_func() != Item_sum::MAX_FUNC)
+    return false;
+  Item *of= sum->get_arg(0)->real_item();
+  return of->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(of)->field->flags & ZEROFILL_FLAG);
+}
+
 bool Select_translator::aggregate(Item_sum *sum, Said *said)
 {
   if (sum->aggr_sel != m_select || sum->get_arg_count() > 1)
@@ -36,7 +67,8 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   const Item *counted= argument->real_item();
   if (function == 5 && counted->type() == Item::FIELD_ITEM && groups_by_filling(static_cast<const Item_field *>(counted)->field))
     return refuse("a CHAR that is counted by its filling");
-  if (function == 1 && is_constant(argument) && !argument->is_null())
+  Silent_evaluation evaluation(m_thd);
+  if (function == 1 && is_constant(argument) && !argument->is_null() && evaluation.is_silent())
   {
     B::byte(&said->bytes, 16);
     B::byte(&said->bytes, 0);
@@ -61,9 +93,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     if (argument->field_type() == MYSQL_TYPE_YEAR)
       return refuse("a sum of years");
   }
-  else if (counted->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(counted)->field->flags & ZEROFILL_FLAG))
+  else if (is_filled_extreme(sum) && is_filling_open(m_select))
     return refuse("an extreme of zero-filled numbers");
-  else if (kind.is_opaque() && kind.tag != Value_kind::STAMP)
+  else if (kind.is_opaque() && kind.tag != Value_kind::STAMP && !(kind.tag == Value_kind::RAW && has_order_of_bytes(argument->real_item())))
     return refuse("an extreme of a type that is compared otherwise");
   else if (of.is_exact || of.is_mixed || of.mixes_zero || argument->field_type() == MYSQL_TYPE_YEAR)
     return refuse("an extreme of quotients");
@@ -87,8 +119,8 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   if (kind.tag == Value_kind::REAL)
     return refuse("an average of DOUBLEs");
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
-  if (m_select->group_list.elements && !is_column_of_answer(m_select, sum))
-    return refuse("an average inside of an expression");
+  const bool is_inner= m_select->group_list.elements && !is_column_of_answer(m_select, sum);
+  m_has_inner_average|= is_inner;
   Said total, count;
   total.bytes.swap(told);
   total.kind= kind;
@@ -98,7 +130,14 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   count.bytes.swap(told);
   count.kind= Value_kind{Value_kind::SIGNED, 0};
   said->is_mixed= false;
-  return divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, said);
+  if (!divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, said))
+    return false;
+  if (is_inner && m_rounds_averages && said->kind.of > sum->decimals)
+  {
+    convert(said, Value_kind{Value_kind::DECIMAL, sum->decimals});
+    said->is_exact= false;
+  }
+  return true;
 }
 
 bool Select_translator::subquery(Item_subselect *item, Said *said)
