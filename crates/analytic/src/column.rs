@@ -92,7 +92,8 @@ impl Dict {
         }
     }
 
-    fn is(&self, other: &Dict) -> bool {
+    /// Whether it is the very same.
+    pub(crate) fn is(&self, other: &Dict) -> bool {
         match (self, other) {
             (Dict::Vector(a), Dict::Vector(b)) => Arc::ptr_eq(a, b),
             (Dict::Strings(a), Dict::Strings(b)) => Arc::ptr_eq(a, b),
@@ -251,7 +252,7 @@ impl Column {
             return Some(Column { data: Data::Real((0..rows).map(value).collect::<Option<_>>()?), nulls });
         }
         let cells = Cells::of_vector(vector, form, place)?;
-        let data = match &cells.entries {
+        let data = match cells.entries {
             Entries::Small(entries) => Data::Small(spread(entries, &cells.codes, rows)),
             Entries::Large(entries) => Data::Large(spread(entries, &cells.codes, rows)),
             Entries::Texts(_) | Entries::Presence => return None,
@@ -280,7 +281,15 @@ impl Column {
         Some(())
     }
 
-    /// Bytes of memory, about.
+    /// The strings that its texts are in, if these are not the storage's.
+    pub(crate) fn strings(&self) -> Option<&Arc<Strings>> {
+        match &self.data {
+            Data::Text(_, Dict::Strings(strings)) => Some(strings),
+            _ => None,
+        }
+    }
+
+    /// Bytes of memory, about, without those of the texts themselves, which many columns may share.
     pub fn bytes(&self) -> usize {
         let nulls = self.nulls.as_ref().map_or(0, Vec::len);
         nulls
@@ -288,16 +297,13 @@ impl Column {
                 Data::Small(values) => values.len() * 8,
                 Data::Large(values) => values.len() * 16,
                 Data::Real(values) => values.len() * 8,
-                Data::Text(codes, Dict::Strings(strings)) => {
-                    codes.len() * 4 + strings.total_bytes() + strings.len() * 4
-                }
-                Data::Text(codes, Dict::Vector(_)) => codes.len() * 4,
+                Data::Text(codes, _) => codes.len() * 4,
             }
     }
 
     /// The same texts, of memory of their own, where the storage's would be kept for a few of them.
     pub(crate) fn detached(&self) -> Cow<'_, Column> {
-        let Data::Text(codes, dict) = &self.data else { return Cow::Borrowed(self) };
+        let Data::Text(codes, dict @ Dict::Vector(_)) = &self.data else { return Cow::Borrowed(self) };
         let mut strings = Strings::new();
         let mut seen = vec![u32::MAX; dict.len()];
         let mut detached = Vec::with_capacity(codes.len());
@@ -388,14 +394,12 @@ fn concat_texts(columns: &[&Column], rows: usize) -> Data {
     }
     let mut strings = Strings::new();
     for column in columns {
-        let detached = column.detached();
-        let base = strings.len() as u32;
-        if let Data::Text(of_column, dict) = &detached.data {
-            (0..dict.len() as u32).for_each(|code| strings.push(dict.get(code)));
-            codes.extend(of_column.iter().map(|code| base + code));
-        } else {
-            strings.push(b"");
-            codes.resize(codes.len() + column.rows(), base);
+        match &column.data {
+            Data::Text(of_column, dict) => add_texts(column, of_column, dict, &mut strings, &mut codes),
+            _ => {
+                codes.resize(codes.len() + column.rows(), strings.len() as u32);
+                strings.push(b"");
+            }
         }
     }
     if strings.is_empty() {
@@ -404,15 +408,46 @@ fn concat_texts(columns: &[&Column], rows: usize) -> Data {
     Data::Text(codes, Dict::Strings(Arc::new(strings)))
 }
 
+/// Adds the texts of a column, each once where that is worth looking.
+fn add_texts(column: &Column, of_column: &[u32], dict: &Dict, strings: &mut Strings, codes: &mut Vec<u32>) {
+    let mut seen = match of_column.len() >= dict.len() / 4 {
+        true => vec![u32::MAX; dict.len()],
+        false => Vec::new(),
+    };
+    for (row, code) in of_column.iter().enumerate() {
+        if column.is_null(row) {
+            // Any text will do, and there is one.
+            if strings.is_empty() {
+                strings.push(b"");
+            }
+            codes.push(0);
+            continue;
+        }
+        let next = strings.len() as u32;
+        let number = match seen.get_mut(*code as usize) {
+            Some(known) if *known != u32::MAX => *known,
+            Some(known) => {
+                *known = next;
+                next
+            }
+            None => next,
+        };
+        if number == next {
+            strings.push(dict.get(*code));
+        }
+        codes.push(number);
+    }
+}
+
 fn one_text(rows: usize, text: &[u8]) -> Data {
     let mut strings = Strings::new();
     strings.push(text);
     Data::Text(vec![0; rows], Dict::Strings(Arc::new(strings)))
 }
 
-fn spread<T: Copy>(entries: &[T], codes: &Codes<'_>, rows: usize) -> Vec<T> {
+fn spread<T: Copy>(entries: Cow<'_, [T]>, codes: &Codes<'_>, rows: usize) -> Vec<T> {
     match codes {
-        Codes::Own => entries.to_vec(),
+        Codes::Own => entries.into_owned(),
         Codes::First => vec![entries[0]; rows],
         Codes::Of(codes) => codes.iter().map(|code| entries[*code as usize]).collect(),
     }

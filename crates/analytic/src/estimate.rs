@@ -35,17 +35,21 @@ pub(crate) fn of_join(
     keys: &[(Expr, Expr)],
     distinct: &HashMap<Slot, f64>,
 ) -> f64 {
+    // Of an expression of several columns: those of the one with the most.
     let of = |expr: &Expr| {
-        let known = slots_of(expr).iter().filter_map(|slot| distinct.get(slot).copied()).fold(1.0, f64::max);
-        known.max(1.0)
+        slots_of(expr).iter().filter_map(|slot| distinct.get(slot).copied()).max_by(f64::total_cmp)
     };
-    let mut divisor = 1.0f64;
-    for (a, b) in keys {
-        divisor *= of(a).max(of(b));
-    }
+    // Where nobody knows, the smaller side is thought to have each key once.
+    let unknown = first.rows.min(second.rows);
+    let of_pair = |(a, b): &(Expr, Expr)| match (of(a), of(b)) {
+        (Some(a), Some(b)) => a.max(b).max(1.0),
+        (Some(known), None) | (None, Some(known)) => known.max(1.0),
+        (None, None) => unknown.max(1.0),
+    };
+    let mut divisor: f64 = keys.iter().map(of_pair).product();
     // Several columns have together no more values than there are rows.
     if keys.len() > 1 {
-        let largest = keys.iter().map(|(a, b)| of(a).max(of(b))).fold(1.0, f64::max);
+        let largest = keys.iter().map(of_pair).fold(1.0, f64::max);
         divisor = divisor.min(largest.max(first.rows).max(second.rows));
     }
     (first.rows * second.rows / divisor).max(1.0)

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
 use pando_base::Error as EngineError;
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::column::{Batch, Column, Data, Dict, Kind, Value, OVERFLOW, UNSUPPORTED};
 use crate::expr::{Comparison, Expr, Operation, Part, Texts};
@@ -157,13 +159,14 @@ impl Eval<'_> {
     /// The rows of which a condition is true; `None`: all.
     pub(crate) fn select(&self, condition: &Expr, batch: &Batch) -> Result<Option<Vec<u32>>> {
         let truth = self.truth(condition, batch)?;
-        let count = truth.iter().filter(|truth| **truth == TRUE).count();
-        if count == batch.rows {
-            return Ok(None);
+        // Without a branch for each row.
+        let (mut rows, mut count) = (vec![0u32; truth.len()], 0);
+        for (row, truth) in truth.iter().enumerate() {
+            rows[count] = row as u32;
+            count += usize::from(*truth == TRUE);
         }
-        let mut rows = Vec::with_capacity(count);
-        rows.extend((0..batch.rows as u32).filter(|row| truth[*row as usize] == TRUE));
-        Ok(Some(rows))
+        rows.truncate(count);
+        Ok((count < batch.rows).then_some(rows))
     }
 
     pub(crate) fn value(&self, expr: &Expr, batch: &Batch) -> Result<Val> {
@@ -399,9 +402,14 @@ impl Eval<'_> {
         let text = text.clone().column(Kind::Text(0), rows);
         let Data::Text(codes, dict) = &text.data else { return Err(UNSUPPORTED) };
         let mut strings = Strings::new();
-        let mut known = vec![u32::MAX; dict.len()];
+        let mut known = match dict.len() > rows * DICT_PER_ROW {
+            true => Vec::new(),
+            false => vec![u32::MAX; dict.len()],
+        };
         let mut nulls = vec![false; rows];
         let (mut changed, mut of_text) = (Vec::with_capacity(rows), Vec::new());
+        // Different texts often become the same one.
+        let mut numbers: HashTable<u32> = HashTable::new();
         const NULL: u32 = u32::MAX - 1;
         for row in 0..rows {
             if text.is_null(row) {
@@ -409,15 +417,23 @@ impl Eval<'_> {
                 changed.push(0);
                 continue;
             }
-            let code = &mut known[codes[row] as usize];
+            let mut unknown = u32::MAX;
+            let code = known.get_mut(codes[row] as usize).unwrap_or(&mut unknown);
             if *code == u32::MAX {
                 of_text.clear();
                 *code = match change(dict.get(codes[row]), &mut of_text) {
-                    true => strings.len() as u32,
+                    true => {
+                        let hash = xxh3_64(&of_text);
+                        let same = |number: &u32| strings.get(*number as usize) == of_text.as_slice();
+                        numbers.find(hash, same).copied().unwrap_or(u32::MAX)
+                    }
                     false => NULL,
                 };
-                if *code != NULL {
+                if *code == u32::MAX {
+                    *code = strings.len() as u32;
                     strings.push(&of_text);
+                    let hash_of = |number: &u32| xxh3_64(strings.get(*number as usize));
+                    numbers.insert_unique(xxh3_64(&of_text), *code, hash_of);
                 }
             }
             nulls[row] = *code == NULL;
@@ -476,6 +492,9 @@ impl Eval<'_> {
     }
 }
 
+/// Where a dictionary has more entries than so many for each row, nobody notes what was computed of its entries.
+const DICT_PER_ROW: usize = 4;
+
 fn by_text(val: &Val, rows: usize, test: impl Fn(&[u8]) -> u8) -> Vec<u8> {
     by_text_mut(val, rows, test)
 }
@@ -488,6 +507,13 @@ fn by_text_mut(val: &Val, rows: usize, mut test: impl FnMut(&[u8]) -> u8) -> Vec
         Val::One(_) => vec![UNKNOWN; rows],
         Val::Each(column) => {
             let Data::Text(codes, dict) = &column.data else { return vec![UNKNOWN; rows] };
+            if dict.len() > rows * DICT_PER_ROW {
+                let of_row = |row: usize| match column.is_null(row) {
+                    true => UNKNOWN,
+                    false => test(dict.get(codes[row])),
+                };
+                return (0..rows).map(of_row).collect();
+            }
             let mut known = vec![UNASKED; dict.len()];
             let mut of_row = |row: usize| {
                 if column.is_null(row) {

@@ -5,21 +5,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
+use pando_column::vector::Strings;
 use pando_query::scan::Scan;
 use pando_query::{Failure, Why};
 use pandodb::layout::Layouts;
 use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
-use crate::column::{Batch, Column, Data, Kind, NO_ROW, UNSUPPORTED};
+use crate::column::{Batch, Column, Kind, Value, NO_ROW, UNSUPPORTED};
 use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::explain::Counts;
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
-use crate::hash_join::{Built, JoinKind, PAIRS_MAX};
+use crate::hash_join::{Built, Found, JoinKind, PAIRS_MAX};
+use crate::key_filter::KeyFilter;
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::plan::{Join, Plan};
 use crate::sort;
+use crate::table_rows::{TableRows, Waiting};
 use crate::zones::Bounded;
 
 /// What a query runs with.
@@ -35,11 +38,19 @@ pub(crate) struct Run<'a> {
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
     pub rows_met: u64,
     pub counts: &'a Counts,
+    /// What the joins above the part of the plan that is being made ready say of its columns.
+    pub filters: Filters,
 }
+
+/// What joins say of columns.
+type Filters = Vec<(Slot, Arc<KeyFilter>)>;
+
+/// One side of a join in memory, its columns, and what its keys say of the other side.
+type Side = (Built, Vec<(Slot, Kind)>, Filters);
 
 /// Where the rows of a pipeline come from.
 enum Source {
-    Table { table: usize, parts: usize, columns: Vec<TableColumn>, filter: Vec<Expr>, given: Vec<usize> },
+    Table { table: usize, parts: usize, rows: TableRows },
     Batches(Vec<Batch>),
 }
 
@@ -77,7 +88,7 @@ impl Pipeline {
 
     fn needs_server(&self) -> bool {
         let of_source = match &self.source {
-            Source::Table { filter, .. } => filter.iter().any(Expr::needs_server),
+            Source::Table { rows, .. } => rows.filter.iter().any(Expr::needs_server),
             Source::Batches(_) => false,
         };
         of_source
@@ -159,15 +170,24 @@ impl Run<'_> {
                 Ok(self.scan_of((*table, *parts), columns, filter, needed)?)
             }
             Plan::Filter(input, condition) => {
+                // What is asked of all rows is asked of those, too, that a join drops.
+                let before = self.narrow_filters(|slot| (!condition.is_early()).then_some(slot));
                 let mut pipeline = self.pipeline(input, &with_slots(needed, &[condition]))?;
+                self.filters = before;
                 let condition = pipeline.bind(condition)?;
                 pipeline.steps.push(Step::Filter(condition));
                 Ok(pipeline)
             }
             Plan::Project(input, outputs) => {
+                let before =
+                    self.narrow_filters(|slot| match outputs.iter().find(|(output, _)| *output == slot) {
+                        Some((_, Expr::Slot(inner, _))) => Some(*inner),
+                        _ => None,
+                    });
                 let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| needed.contains(slot)).collect();
                 let exprs: Vec<&Expr> = outputs.iter().map(|(_, expr)| expr).collect();
                 let mut pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
+                self.filters = before;
                 let bound = exprs.iter().map(|expr| pipeline.bind(expr)).collect::<Result<Vec<_>>>()?;
                 pipeline.steps.push(Step::Project(bound));
                 pipeline.slots = outputs.iter().map(|(slot, expr)| (*slot, expr.kind())).collect();
@@ -176,13 +196,23 @@ impl Run<'_> {
             Plan::Join(join) if join.is_marked => self.marked(join, needed),
             Plan::Join(join) => self.join(join, needed),
             Plan::Aggregate { input, groups, told, is_one } => {
+                let before =
+                    self.narrow_filters(|slot| match groups.iter().find(|(group, _)| *group == slot) {
+                        Some((_, Expr::Slot(inner, _))) => Some(*inner),
+                        _ => None,
+                    });
                 let batch = self.aggregate(input, groups, told, *is_one)?;
+                self.filters = before;
                 let source = Source::Batches(pieces(batch));
                 Ok(Pipeline { source, steps: Vec::new(), slots: plan.slots() })
             }
             Plan::Sort { input, order, skip, limit } => {
                 let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
+                // Which rows are the first is not known before all are there.
+                let is_cut = *skip > 0 || limit.is_some();
+                let before = self.narrow_filters(|slot| (!is_cut).then_some(slot));
                 let pipeline = self.pipeline(input, &with_slots(needed, &exprs))?;
+                self.filters = before;
                 let batches = self.collect(&pipeline)?;
                 let all = match batches.is_empty() {
                     true => empty(&pipeline.kinds()),
@@ -202,10 +232,12 @@ impl Run<'_> {
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
             }
             Plan::Union(inputs, slots) => {
+                let before = self.narrow_filters(|_| None);
                 let mut batches = Vec::new();
                 for (input, of_input) in inputs {
                     batches.extend(pieces(self.rows(input, of_input)?));
                 }
+                self.filters = before;
                 Ok(Pipeline { source: Source::Batches(batches), steps: Vec::new(), slots: slots.clone() })
             }
         }
@@ -218,7 +250,8 @@ impl Run<'_> {
         filter: &[Expr],
         needed: &[Slot],
     ) -> Result<Pipeline> {
-        let all = with_slots(needed, &filter.iter().collect::<Vec<_>>());
+        let mut all = with_slots(needed, &filter.iter().collect::<Vec<_>>());
+        all.extend(self.filters.iter().map(|(slot, _)| *slot));
         let columns: Vec<TableColumn> =
             columns.iter().filter(|column| all.contains(&column.slot)).cloned().collect();
         let slots: Vec<Slot> = columns.iter().map(|column| column.slot).collect();
@@ -226,7 +259,12 @@ impl Run<'_> {
             filter.iter().map(|part| part.bound(&slots).ok_or(UNSUPPORTED)).collect::<Result<_>>()?;
         let given: Vec<usize> = (0..columns.len()).filter(|at| needed.contains(&slots[*at])).collect();
         let given_slots = given.iter().map(|at| (columns[*at].slot, columns[*at].kind)).collect();
-        let source = Source::Table { table, parts, columns, filter, given };
+        let joins = self.filters.iter().filter_map(|(slot, filter)| {
+            Some((slots.iter().position(|known| known == slot)?, filter.clone()))
+        });
+        let joins = joins.collect();
+        let rows = TableRows::new(columns, filter, joins, given);
+        let source = Source::Table { table, parts, rows };
         Ok(Pipeline { source, steps: Vec::new(), slots: given_slots })
     }
 
@@ -237,13 +275,15 @@ impl Run<'_> {
                 (Some(KeyPart::Text(a)), Some(KeyPart::Text(_))) => Some(KeyPart::Text(a)),
                 (Some(KeyPart::Real), Some(KeyPart::Real)) => Some(KeyPart::Real),
                 (Some(KeyPart::Word), Some(KeyPart::Word)) => Some(KeyPart::Word),
-                (Some(KeyPart::Word | KeyPart::Wide), Some(KeyPart::Word | KeyPart::Wide)) => {
-                    Some(KeyPart::Wide)
-                }
+                (Some(KeyPart::Natural), Some(KeyPart::Natural)) => Some(KeyPart::Natural),
+                (
+                    Some(KeyPart::Word | KeyPart::Natural | KeyPart::Wide),
+                    Some(KeyPart::Word | KeyPart::Natural | KeyPart::Wide),
+                ) => Some(KeyPart::Wide),
                 _ => None,
             }
         };
-        Ok(Keys::new(keys.iter().map(part).collect::<Option<Vec<_>>>().ok_or(UNSUPPORTED)?))
+        Ok(Keys::of_join(keys.iter().map(part).collect::<Option<Vec<_>>>().ok_or(UNSUPPORTED)?))
     }
 
     /// Reads one side of a join into memory. The condition is over the columns of the other side and of this.
@@ -254,7 +294,8 @@ impl Run<'_> {
         keys: Keys,
         exprs: &[Expr],
         marks: bool,
-    ) -> Result<(Built, Vec<(Slot, Kind)>)> {
+        others: &[Expr],
+    ) -> Result<Side> {
         let pipeline = self.pipeline(plan, needed)?;
         let exprs = pipeline.bind_all(exprs)?;
         let batches = self.collect(&pipeline)?;
@@ -265,7 +306,31 @@ impl Run<'_> {
         drop(batches);
         let columns =
             exprs.iter().map(|expr| self.eval().column(expr, &batch)).collect::<Result<Vec<_>>>()?;
-        Ok((Built::new(batch, keys, &columns, marks, self.budget)?, pipeline.slots))
+        let filters = self.filters_of(others, &columns)?;
+        Ok((Built::new(batch, keys, &columns, marks, self.budget)?, pipeline.slots, filters))
+    }
+
+    /// What keys that are known say of the columns of the other side.
+    fn filters_of(&self, others: &[Expr], keys: &[Arc<Column>]) -> Result<Filters> {
+        let mut filters = Vec::new();
+        for (other, column) in others.iter().zip(keys) {
+            let Expr::Slot(slot, kind) = other else { continue };
+            if kind.is_text() || *kind == Kind::Real {
+                continue;
+            }
+            if let Some(filter) = KeyFilter::of(column, self.budget)? {
+                filters.push((*slot, Arc::new(filter)));
+            }
+        }
+        Ok(filters)
+    }
+
+    /// Leaves those filters that hold below an operator, by the names that their columns have there. Gives what to put
+    /// back afterwards.
+    fn narrow_filters(&mut self, below: impl Fn(Slot) -> Option<Slot>) -> Filters {
+        let narrowed = self.filters.iter().filter_map(|(slot, filter)| Some((below(*slot)?, filter.clone())));
+        let narrowed = narrowed.collect();
+        std::mem::replace(&mut self.filters, narrowed)
     }
 
     fn join(&mut self, join: &Join, needed: &[Slot]) -> Result<Pipeline> {
@@ -275,9 +340,34 @@ impl Run<'_> {
         let wanted = with_slots(needed, &residual);
         let keys = self.keys_of(&join.keys)?;
         let build_slots = of_plan(&with_slots(&wanted, &of_build.iter().collect::<Vec<_>>()), &join.build);
-        let (built, build_slots) = self.build(&join.build, &build_slots, keys, &of_build, false)?;
         let probe_slots = of_plan(&with_slots(&wanted, &of_probe.iter().collect::<Vec<_>>()), &join.probe);
-        let mut pipeline = self.pipeline(&join.probe, &probe_slots)?;
+        let mut early = None;
+        let mut of_early = Vec::new();
+        if join.is_probe_first {
+            let pipeline = self.pipeline(&join.probe, &probe_slots)?;
+            let (pipeline, filters) = self.held(pipeline, &of_probe, &of_build)?;
+            (early, of_early) = (Some(pipeline), filters);
+        }
+        // What is said of all rows holds on both sides where both have to be there; what has no partner on the one side is
+        // of no use on the other. Rows of which only the number counts are all needed.
+        let is_through = matches!(join.kind, JoinKind::Inner | JoinKind::Left);
+        let before = self.narrow_filters(|slot| is_through.then_some(slot));
+        self.filters.extend(of_early);
+        let result = self.build(&join.build, &build_slots, keys, &of_build, false, &of_probe);
+        self.filters = before;
+        let (built, build_slots, of_built) = result?;
+        let mut pipeline = match early {
+            Some(pipeline) => pipeline,
+            None => {
+                let count = self.filters.len();
+                if matches!(join.kind, JoinKind::Inner | JoinKind::Semi) {
+                    self.filters.extend(of_built);
+                }
+                let result = self.pipeline(&join.probe, &probe_slots);
+                self.filters.truncate(count);
+                result?
+            }
+        };
         let keys = pipeline.bind_all(&of_probe)?;
         let both: Vec<Slot> = pipeline.slots.iter().chain(&build_slots).map(|(slot, _)| *slot).collect();
         let residual = match &join.residual {
@@ -302,6 +392,26 @@ impl Run<'_> {
         Ok(pipeline)
     }
 
+    /// The rows of a pipeline, read, and what their keys say of the other side of a join.
+    fn held(&mut self, pipeline: Pipeline, keys: &[Expr], others: &[Expr]) -> Result<(Pipeline, Filters)> {
+        let keys = pipeline.bind_all(keys)?;
+        let batches = self.collect(&pipeline)?;
+        let mut columns = Vec::new();
+        for key in &keys {
+            let parts = batches.iter().map(|batch| self.eval().column(key, batch));
+            let parts = parts.collect::<Result<Vec<_>>>()?;
+            let parts: Vec<&Column> = parts.iter().map(|part| &**part).collect();
+            columns.push(Arc::new(match parts.is_empty() {
+                true => Column::constant(&Value::Null, key.kind(), 0),
+                false => Column::concat(&parts, key.kind()),
+            }));
+        }
+        let filters = self.filters_of(others, &columns)?;
+        let pipeline =
+            Pipeline { source: Source::Batches(batches), steps: Vec::new(), slots: pipeline.slots };
+        Ok((pipeline, filters))
+    }
+
     /// A semi-join whose own rows are held in memory, and marked by those of the other side.
     fn marked(&mut self, join: &Join, needed: &[Slot]) -> Result<Pipeline> {
         let residual: Vec<&Expr> = join.residual.iter().collect();
@@ -310,12 +420,16 @@ impl Run<'_> {
         let keys = self.keys_of(&join.keys)?;
         let wanted = with_slots(needed, &residual);
         let own_slots = of_plan(&with_slots(&wanted, &of_own.iter().collect::<Vec<_>>()), &join.probe);
-        let (built, own_slots) = self.build(&join.probe, &own_slots, keys, &of_own, true)?;
+        let (built, own_slots, filters) =
+            self.build(&join.probe, &own_slots, keys, &of_own, true, &of_other)?;
         let other_slots = of_plan(
             &with_slots(&with_slots(&[], &residual), &of_other.iter().collect::<Vec<_>>()),
             &join.build,
         );
-        let pipeline = self.pipeline(&join.build, &other_slots)?;
+        let before = std::mem::replace(&mut self.filters, filters);
+        let result = self.pipeline(&join.build, &other_slots);
+        self.filters = before;
+        let pipeline = result?;
         let keys = pipeline.bind_all(&of_other)?;
         let both: Vec<Slot> = pipeline.slots.iter().chain(&own_slots).map(|(slot, _)| *slot).collect();
         let residual = match &join.residual {
@@ -331,8 +445,8 @@ impl Run<'_> {
             |(), batch| {
                 let eval = Eval { texts, is_stopped };
                 let columns = keys.iter().map(|key| eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
-                let words = built.probe_words(&columns, batch.rows, budget)?;
-                built.mark(&words, &batch, residual.as_ref(), eval)
+                let found = built.find(&columns, batch.rows, budget)?;
+                built.mark(&found, &batch, residual.as_ref(), eval)
             },
         );
         self.is_alone = was_alone;
@@ -354,7 +468,7 @@ impl Run<'_> {
             group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
         let pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
         let part = |expr: &Expr| KeyPart::of(expr.kind(), &self.texts.collations).ok_or(UNSUPPORTED);
-        let keys = Keys::new(group_exprs.iter().map(part).collect::<Result<_>>()?);
+        let keys = Keys::of_groups(group_exprs.iter().map(part).collect::<Result<_>>()?);
         if groups.len() > 63 {
             return Err(UNSUPPORTED);
         }
@@ -366,7 +480,7 @@ impl Run<'_> {
             };
             let keys = match told.function {
                 Function::CountDistinct | Function::SumDistinct => {
-                    Some(Keys::new(vec![part(told.of.as_ref().ok_or(UNSUPPORTED)?)?]))
+                    Some(Keys::of_groups(vec![part(told.of.as_ref().ok_or(UNSUPPORTED)?)?]))
                 }
                 _ => None,
             };
@@ -422,13 +536,17 @@ impl Run<'_> {
             return Ok(batches.clone());
         }
         let budget = self.budget;
-        let parts = self.fold(pipeline, Vec::new, |batches, batch| {
-            let batch = batch.detached();
-            budget.take(batch.bytes())?;
-            batches.push(batch);
-            Ok(())
-        })?;
-        Ok(parts.into_iter().flatten().filter(|batch| batch.rows > 0).collect())
+        let parts = self.fold(
+            pipeline,
+            || (Vec::new(), Vec::new()),
+            |(batches, strings), batch| {
+                let batch = batch.detached();
+                budget.take(batch.bytes() + bytes_of_new_strings(&batch, strings))?;
+                batches.push(batch);
+                Ok(())
+            },
+        )?;
+        Ok(parts.into_iter().flat_map(|(batches, _)| batches).filter(|batch| batch.rows > 0).collect())
     }
 
     /// Gives all batches that come out of a pipeline to `step`, which has something of its own in each thread.
@@ -458,28 +576,36 @@ impl Run<'_> {
                 };
                 on_threads(most.min(batches.len()).max(1), work).into_iter().collect()
             }
-            Source::Table { table, parts, columns, filter, given } => {
+            Source::Table { table, parts, rows } => {
                 // One partition after the other, as the server does; all of one snapshot.
                 let mut all = Vec::new();
+                let kinds = rows.kinds();
                 for table in *table..table + parts {
                     let (Some(of_table), Some(layouts)) = (self.tables.get(table), self.layouts.get(table))
                     else {
                         return Err(UNSUPPORTED);
                     };
-                    let wants: Vec<Want> = columns.iter().map(want).collect();
-                    let bounded = Bounded::of(filter, columns, layouts);
+                    let wants: Vec<Want> = rows.columns.iter().map(want).collect();
+                    let bounded = Bounded::of(&rows.filter, &rows.joins, &rows.columns, layouts);
                     let judge = |zones: &pandodb::Zones<'_>| bounded.verdict(zones);
                     let view = self.txn.view(of_table, 0)?;
                     let scan = Scan::new(layouts, view, wants, &judge, is_stopped);
                     let threads = scan.threads(most);
-                    let result = scan.fold(threads, &begin, |state, block: &Block| {
-                        let Some(batch) = filtered(block, columns, filter, given, steps.eval)? else {
+                    let begin = || (begin(), Waiting::default());
+                    let result = scan.fold(threads, begin, |(state, waiting), block: &Block| {
+                        let Some(batch) = rows.of_block(block, steps.eval)? else {
                             return Ok(());
                         };
+                        let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };
                         steps.push(0, batch, &mut |batch| step(state, batch))
                     });
                     self.rows_met += scan.rows_met();
-                    all.extend(result?);
+                    for (mut state, mut waiting) in result? {
+                        if let Some(batch) = waiting.rest(&kinds) {
+                            steps.push(0, batch, &mut |batch| step(&mut state, batch))?;
+                        }
+                        all.push(state);
+                    }
                 }
                 Ok(all)
             }
@@ -487,7 +613,7 @@ impl Run<'_> {
     }
 }
 
-fn want(column: &TableColumn) -> Want {
+pub(crate) fn want(column: &TableColumn) -> Want {
     pando_query::Column { table: 0, place: column.place, form: column.form.clone() }.want()
 }
 
@@ -499,6 +625,21 @@ fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
 fn empty(kinds: &[Kind]) -> Batch {
     let column = |kind: &Kind| Arc::new(Column::constant(&crate::column::Value::Null, *kind, 0));
     Batch { rows: 0, columns: kinds.iter().map(column).collect() }
+}
+
+/// Bytes of the texts of a batch. What the batch before it had is not counted again: a join gives the texts of the side in
+/// memory with every batch.
+fn bytes_of_new_strings(batch: &Batch, before: &mut Vec<Option<Arc<Strings>>>) -> usize {
+    before.resize(batch.columns.len(), None);
+    let mut bytes = 0;
+    for (column, before) in batch.columns.iter().zip(before) {
+        let Some(strings) = column.strings() else { continue };
+        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, strings)) {
+            bytes += strings.total_bytes() + strings.len() * 4;
+            *before = Some(strings.clone());
+        }
+    }
+    bytes
 }
 
 /// Rows that threads take at once.
@@ -513,64 +654,6 @@ fn pieces(batch: Batch) -> Vec<Batch> {
     starts
         .map(|start| batch.gather(&(start..rows.min(start + PIECE_ROWS as u32)).collect::<Vec<_>>()))
         .collect()
-}
-
-/// The rows of a block for which the conditions are true.
-fn filtered(
-    block: &Block,
-    columns: &[TableColumn],
-    filter: &[Expr],
-    given: &[usize],
-    eval: Eval<'_>,
-) -> Result<Option<Batch>> {
-    let nothing = Arc::new(Column { data: Data::Small(Vec::new()), nulls: None });
-    let mut known: Vec<Option<Arc<Column>>> = vec![None; columns.len()];
-    let column = |at: usize, known: &mut Vec<Option<Arc<Column>>>| -> Result<Arc<Column>> {
-        if let Some(column) = &known[at] {
-            return Ok(column.clone());
-        }
-        let of = &columns[at];
-        // It is found, and told of, by the way that goes row by row.
-        let column =
-            Column::of_vector(&block.vectors[at], of.kind, &of.form, &of.place).ok_or(UNSUPPORTED)?;
-        let column = Arc::new(column);
-        known[at] = Some(column.clone());
-        Ok(column)
-    };
-    let mut selected: Option<Vec<u32>> = None;
-    if !block.is_all_wanted {
-        for part in filter {
-            let mut slots = Vec::new();
-            part.slots(&mut slots);
-            let mut batch = Batch { rows: block.rows, columns: vec![nothing.clone(); columns.len()] };
-            for slot in slots {
-                let full = column(slot as usize, &mut known)?;
-                batch.columns[slot as usize] = match &selected {
-                    None => full,
-                    Some(rows) => Arc::new(full.gather(rows)),
-                };
-            }
-            batch.rows = selected.as_ref().map_or(block.rows, Vec::len);
-            if let Some(kept) = eval.select(part, &batch)? {
-                selected = Some(match selected {
-                    None => kept,
-                    Some(rows) => kept.iter().map(|at| rows[*at as usize]).collect(),
-                });
-            }
-            if selected.as_ref().is_some_and(Vec::is_empty) {
-                return Ok(None);
-            }
-        }
-    }
-    let mut out = Batch { rows: selected.as_ref().map_or(block.rows, Vec::len), columns: Vec::new() };
-    for at in given {
-        let full = column(*at, &mut known)?;
-        out.columns.push(match &selected {
-            None => full,
-            Some(rows) => Arc::new(full.gather(rows)),
-        });
-    }
-    Ok(Some(out))
 }
 
 struct Steps<'a> {
@@ -604,16 +687,16 @@ impl Steps<'_> {
             Step::Probe { built, kind, keys, residual, probe, .. } => {
                 let columns =
                     keys.iter().map(|key| self.eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
-                let words = built.probe_words(&columns, batch.rows, self.budget)?;
+                let found = built.find(&columns, batch.rows, self.budget)?;
                 match kind {
                     JoinKind::Mark(_) => {
-                        let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
+                        let truths = built.truths(&found, &batch, residual.as_ref(), self.eval)?;
                         let mut columns: Vec<_> = probe.iter().map(|at| batch.columns[*at].clone()).collect();
                         columns.push(Arc::new(Column::of_truths(&truths)));
                         self.push(at + 1, Batch { rows: batch.rows, columns }, sink)
                     }
                     JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {
-                        let truths = built.truths(&words, &batch, residual.as_ref(), self.eval)?;
+                        let truths = built.truths(&found, &batch, residual.as_ref(), self.eval)?;
                         // What the server gives where a NULL leaves it open was seen not to be what the standard says.
                         if *kind == JoinKind::AntiNull && truths.contains(&UNKNOWN) {
                             return Err(Failure::GivenBack(Why::Open));
@@ -632,7 +715,7 @@ impl Steps<'_> {
                         let all = rows.len() == batch.rows;
                         self.push(at + 1, if all { kept } else { kept.gather(&rows) }, sink)
                     }
-                    _ => self.pairs(at, &batch, step, &words, sink),
+                    _ => self.pairs(at, &batch, step, &found, sink),
                 }
             }
         }
@@ -643,7 +726,7 @@ impl Steps<'_> {
         at: usize,
         batch: &Batch,
         step: &Step,
-        words: &[u64],
+        found: &Found,
         sink: &mut dyn FnMut(Batch) -> Result<()>,
     ) -> Result<()> {
         let Step::Probe { built, kind, residual, probe, build, .. } = step else { return Ok(()) };
@@ -651,7 +734,7 @@ impl Steps<'_> {
         while from < batch.rows {
             self.eval.go_on()?;
             let begin = from;
-            let (mut pairs, next) = built.pairs(words, from, PAIRS_MAX, false);
+            let (mut pairs, next) = built.pairs(found, from, PAIRS_MAX, false);
             from = next;
             if let Some(residual) = residual {
                 pairs = built.filter(pairs, batch, residual, self.eval)?;
@@ -666,7 +749,13 @@ impl Steps<'_> {
                 (pairs, has_none) = with_lonely(pairs, begin as u32, next as u32);
             }
             let mut columns = Vec::with_capacity(probe.len() + build.len());
-            columns.extend(probe.iter().map(|at| Arc::new(batch.columns[*at].gather(&pairs.probe))));
+            // Each row with one partner: they stay as they are.
+            let is_each = pairs.probe.len() == batch.rows
+                && pairs.probe.iter().enumerate().all(|(row, probe)| row == *probe as usize);
+            columns.extend(probe.iter().map(|at| match is_each {
+                true => batch.columns[*at].clone(),
+                false => Arc::new(batch.columns[*at].gather(&pairs.probe)),
+            }));
             for at in build {
                 let column = &built.batch.columns[*at];
                 columns.push(Arc::new(match has_none {
@@ -698,4 +787,30 @@ fn with_lonely(pairs: crate::hash_join::Pairs, begin: u32, end: u32) -> (crate::
         }
     }
     (all, has_lonely)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::column::{Data, Dict};
+
+    #[test]
+    fn texts_that_come_with_every_batch_are_counted_once() {
+        let strings = |text: &[u8]| {
+            let mut strings = Strings::new();
+            strings.push(text);
+            Arc::new(strings)
+        };
+        let batch = |strings: &Arc<Strings>| {
+            let data = Data::Text(vec![0], Dict::Strings(strings.clone()));
+            Batch { rows: 1, columns: vec![Arc::new(Column { data, nulls: None })] }
+        };
+        let (one, other) = (strings(&[b'x'; 1000]), strings(&[b'y'; 500]));
+        let mut before = Vec::new();
+        let counted: Vec<usize> = [&one, &one, &other, &other]
+            .into_iter()
+            .map(|strings| bytes_of_new_strings(&batch(strings), &mut before))
+            .collect();
+        assert_eq!(counted, [1004, 0, 504, 0]);
+    }
 }

@@ -1,16 +1,16 @@
 //! Groups, and what is told of them.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use hashbrown::HashTable;
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
 use crate::eval::Result;
 use crate::expr::{Function, KeyOfText};
-use crate::keys::{hash, Budget, KeyPart, Keys};
+use crate::keys::{Budget, KeyPart, Keys};
+use crate::word_table::{with_width, WordTable};
 
 /// What is told, and of values of which kind.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ enum State {
 /// See the head of this file; of one thread.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    table: HashTable<u32>,
+    table: WordTable,
     words: Vec<u64>,
     count: usize,
     states: Vec<State>,
@@ -67,7 +67,7 @@ impl Groups {
         };
         let states = shape.told.iter().map(state).collect();
         let mut groups =
-            Groups { table: HashTable::new(), words: Vec::new(), count: 0, states, taken: 0, extra: 0 };
+            Groups { table: WordTable::new(0), words: Vec::new(), count: 0, states, taken: 0, extra: 0 };
         if shape.is_one {
             groups.count = 1;
             groups.words = vec![0];
@@ -97,33 +97,10 @@ impl Groups {
 
     /// The groups of rows with these words.
     fn find(&mut self, words: &[u64], width: usize) -> Vec<u32> {
-        let rows = words.len() / width;
-        let mut groups = Vec::with_capacity(rows);
-        let mut last: Option<(usize, u32)> = None;
-        for row in 0..rows {
-            let key = &words[row * width..(row + 1) * width];
-            if let Some((before, group)) = last {
-                if words[before * width..(before + 1) * width] == *key {
-                    groups.push(group);
-                    continue;
-                }
-            }
-            let hash_of_key = hash(key);
-            let known = &self.words;
-            let at = |group: &u32| &known[*group as usize * width..(*group as usize + 1) * width];
-            let group = match self.table.find(hash_of_key, |group| at(group) == key) {
-                Some(group) => *group,
-                None => {
-                    let group = self.count as u32;
-                    self.table.insert_unique(hash_of_key, group, |group| hash(at(group)));
-                    self.words.extend_from_slice(key);
-                    self.count += 1;
-                    group
-                }
-            };
-            last = Some((row, group));
-            groups.push(group);
-        }
+        let mut groups = Vec::with_capacity(words.len() / width);
+        let known = (&mut self.words, width);
+        with_width!(width, W => self.table.find_or_add::<W>(words, known, |group| groups.push(group)));
+        self.count = self.table.len();
         groups
     }
 
@@ -153,7 +130,7 @@ impl Groups {
 
     fn take(&mut self, budget: &Budget, shape: &Shape) -> Result<()> {
         let of_states = shape.told.len() * 17;
-        let bytes = self.count * (shape.keys.words * 8 + 8 + of_states) + self.extra;
+        let bytes = self.count * (shape.keys.words * 8 + of_states) + self.table.bytes() + self.extra;
         if bytes > self.taken {
             budget.take(bytes - self.taken)?;
             self.taken = bytes;
@@ -283,14 +260,14 @@ fn update_texts(
     column: &Column,
 ) -> Result<usize> {
     let (Some(key), Data::Text(codes, dict)) = (&told.key, &column.data) else { return Err(UNSUPPORTED) };
-    let mut keys: Vec<Option<Vec<u8>>> = vec![None; dict.len()];
+    let mut keys: HashMap<u32, Vec<u8>> = HashMap::new();
     let mut new = 0;
     for (row, group) in groups.iter().enumerate() {
         if column.is_null(row) {
             continue;
         }
         let text = dict.get(codes[row]);
-        let of_text = keys[codes[row] as usize].get_or_insert_with(|| {
+        let of_text = keys.entry(codes[row]).or_insert_with(|| {
             let mut of_text = Vec::new();
             key(text, &mut of_text);
             of_text
@@ -409,15 +386,17 @@ fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Colu
         return Ok(Column { data: Data::Small(counts), nulls: None });
     }
     let is_wide = match told.keys.as_ref().map(|keys| keys.parts.as_slice()) {
-        Some([KeyPart::Word]) => false,
+        Some([KeyPart::Word | KeyPart::Natural]) => false,
         Some([KeyPart::Wide]) => true,
         _ => return Err(UNSUPPORTED),
     };
+    let is_signed = told.kind != Kind::Unsigned;
     let (mut sums, mut has) = (vec![0i128; rows], vec![false; rows]);
     for key in seen {
         let value = match is_wide {
             true => i128::from(key[2] as i64) << 64 | i128::from(key[1]),
-            false => i128::from(key[1] as i64),
+            false if is_signed => i128::from(key[1] as i64),
+            false => i128::from(key[1]),
         };
         let group = key[0] as usize;
         sums[group] = sums[group].checked_add(value).ok_or(OVERFLOW)?;

@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use crate::column::{Batch, Column, NO_ROW};
+use crate::column::{Batch, Column, Data, NO_ROW};
 use crate::eval::{Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::{Expr, Slot};
-use crate::keys::{hash, Budget, Keys};
+use crate::keys::{Budget, KeyPart, Keys};
+use crate::word_table::{with_width, WordTable};
 use pando_query::{Failure, Why};
 
 /// What a join gives of the rows that are looked up.
@@ -28,19 +29,44 @@ pub enum JoinKind {
     Mark(Slot),
 }
 
+/// Which number a key has: keys are numbered in the order in which they come first.
+#[derive(Debug)]
+enum Numbers {
+    /// By the key's distance from the least one: of integers that lie close together.
+    Direct(i64, Vec<u32>),
+    /// By its words, which are here by number.
+    Hashed(WordTable, Vec<u64>),
+}
+
+/// The rows of each key, one key after the other.
+#[derive(Debug)]
+struct Lists {
+    /// Where those of a key begin; those of the next one end them.
+    starts: Vec<u32>,
+    rows: Vec<u32>,
+}
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Built {
     pub batch: Batch,
     keys: Keys,
-    words: Vec<u64>,
-    heads: Vec<u32>,
-    next: Vec<u32>,
-    mask: u64,
+    numbers: Numbers,
+    /// `None`: each row has a key of its own, and the key's number is the row's.
+    lists: Option<Lists>,
     /// A key of it is NULL.
     has_null: bool,
     /// Which rows have a partner, where that is asked.
     matched: Vec<AtomicBool>,
+}
+
+/// The keys of some rows, looked up.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The number of each row's key, or [`NO_ROW`].
+    numbers: Vec<u32>,
+    /// Which rows have a NULL in their keys.
+    nulls: Option<Vec<bool>>,
 }
 
 /// Rows that may belong together.
@@ -49,6 +75,9 @@ pub(crate) struct Pairs {
     pub probe: Vec<u32>,
     pub build: Vec<u32>,
 }
+
+/// So many places for each key are not too many for a direct table.
+const DIRECT_PER_KEY: u64 = 8;
 
 impl Built {
     pub(crate) fn new(
@@ -62,58 +91,68 @@ impl Built {
         if rows >= NO_ROW as usize {
             return Err(Failure::GivenBack(Why::Memory));
         }
-        let size = (rows * 2).next_power_of_two().max(16);
-        budget.take(rows * (keys.words * 8 + 4 + usize::from(marks)) + size * 4)?;
-        let words = keys.encode(columns, rows, true, budget)?;
-        let (mut heads, mut next) = (vec![NO_ROW; size], vec![NO_ROW; rows]);
-        let (mask, width) = (size as u64 - 1, keys.words);
-        let mut has_null = false;
-        // From the last to the first: a chain gives its rows in their order.
-        for row in (0..rows).rev() {
-            let key = &words[row * width..(row + 1) * width];
-            if key[width - 1] != 0 {
-                has_null = true;
-                continue;
-            }
-            let head = &mut heads[(hash(key) & mask) as usize];
-            next[row] = *head;
-            *head = row as u32;
+        // Words, numbers, and lists.
+        budget.take(rows * (keys.words * 8 + 12 + usize::from(marks)))?;
+        let mut words = keys.encode(columns, rows, true, budget)?;
+        let mut known: Option<Vec<u32>> = None;
+        if let Some(nulls) = Keys::nulls(columns).filter(|nulls| nulls.contains(&true)) {
+            let not_null: Vec<u32> = (0..rows as u32).filter(|row| !nulls[*row as usize]).collect();
+            let of_row = |row: &u32| &words[*row as usize * keys.words..(*row as usize + 1) * keys.words];
+            words = not_null.iter().flat_map(of_row).copied().collect();
+            known = Some(not_null);
         }
+        let (numbers, of_rows, count) = number_keys(&keys, columns, words, budget)?;
+        let lists = match count == rows {
+            true => None,
+            false => Some(Lists::new(&of_rows, count, known.as_deref())),
+        };
         let matched = if marks { (0..rows).map(|_| AtomicBool::new(false)).collect() } else { Vec::new() };
-        Ok(Built { batch, keys, words, heads, next, mask, has_null, matched })
+        Ok(Built { batch, keys, numbers, lists, has_null: known.is_some(), matched })
     }
 
-    pub(crate) fn probe_words(
-        &self,
-        columns: &[Arc<Column>],
-        rows: usize,
-        budget: &Budget,
-    ) -> Result<Vec<u64>> {
-        self.keys.encode(columns, rows, false, budget)
+    /// Looks up the keys of rows.
+    pub(crate) fn find(&self, columns: &[Arc<Column>], rows: usize, budget: &Budget) -> Result<Found> {
+        let words = self.keys.encode(columns, rows, false, budget)?;
+        let nulls = Keys::nulls(columns);
+        let mut numbers = Vec::with_capacity(rows);
+        match &self.numbers {
+            Numbers::Direct(least, places) => numbers.extend(words.iter().map(|word| {
+                // What is less than the least wraps around, and lies beyond.
+                let place = (*word).wrapping_sub(*least as u64);
+                places.get(usize::try_from(place).unwrap_or(usize::MAX)).copied().unwrap_or(NO_ROW)
+            })),
+            Numbers::Hashed(table, known) => {
+                let (width, known) = (self.keys.words, (known.as_slice(), self.keys.words));
+                with_width!(width, W => table.find_all::<W>(&words, known, |number| numbers.push(number)));
+            }
+        }
+        if let Some(nulls) = &nulls {
+            let of_null = numbers.iter_mut().zip(nulls).filter(|(_, is_null)| **is_null);
+            of_null.for_each(|(number, _)| *number = NO_ROW);
+        }
+        Ok(Found { numbers, nulls })
     }
 
     /// The partners of the rows from `from` on, until there are `most`; says which row is next. With `first_only` one
     /// for each.
-    pub(crate) fn pairs(&self, words: &[u64], from: usize, most: usize, first_only: bool) -> (Pairs, usize) {
-        let width = self.keys.words;
-        let rows = words.len() / width;
+    pub(crate) fn pairs(&self, found: &Found, from: usize, most: usize, first_only: bool) -> (Pairs, usize) {
         let mut pairs = Pairs::default();
+        let Some(lists) = &self.lists else {
+            let end = found.numbers.len().min(from.saturating_add(most));
+            let some = found.numbers[from..end].iter().enumerate().filter(|(_, number)| **number != NO_ROW);
+            for (row, number) in some {
+                pairs.probe.push((from + row) as u32);
+                pairs.build.push(*number);
+            }
+            return (pairs, end);
+        };
         let mut row = from;
-        while row < rows && pairs.probe.len() < most {
-            let key = &words[row * width..(row + 1) * width];
-            if key[width - 1] == 0 {
-                let mut at = self.heads[(hash(key) & self.mask) as usize];
-                while at != NO_ROW {
-                    let place = at as usize * width;
-                    if self.words[place..place + width] == *key {
-                        pairs.probe.push(row as u32);
-                        pairs.build.push(at);
-                        if first_only {
-                            break;
-                        }
-                    }
-                    at = self.next[at as usize];
-                }
+        while row < found.numbers.len() && pairs.probe.len() < most {
+            if found.numbers[row] != NO_ROW {
+                let list = lists.of(found.numbers[row]);
+                let list = if first_only { &list[..1] } else { list };
+                pairs.build.extend_from_slice(list);
+                pairs.probe.resize(pairs.build.len(), row as u32);
             }
             row += 1;
         }
@@ -153,17 +192,16 @@ impl Built {
     /// What the rows of a batch have: TRUE a partner, FALSE none, UNKNOWN: it depends on a NULL.
     pub(crate) fn truths(
         &self,
-        words: &[u64],
+        found: &Found,
         probe: &Batch,
         residual: Option<&Expr>,
         eval: Eval<'_>,
     ) -> Result<Vec<u8>> {
-        let width = self.keys.words;
         let mut truths = vec![FALSE; probe.rows];
         let mut from = 0;
         while from < probe.rows {
             eval.go_on()?;
-            let (mut pairs, next) = self.pairs(words, from, PAIRS_MAX, residual.is_none());
+            let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, residual.is_none());
             from = next;
             if let Some(residual) = residual {
                 pairs = self.filter(pairs, probe, residual, eval)?;
@@ -172,7 +210,7 @@ impl Built {
         }
         if self.batch.rows > 0 {
             for (row, truth) in truths.iter_mut().enumerate() {
-                let has_null = words[row * width + width - 1] != 0;
+                let has_null = found.nulls.as_ref().is_some_and(|nulls| nulls[row]);
                 if *truth == FALSE && (has_null || self.has_null) {
                     *truth = UNKNOWN;
                 }
@@ -184,7 +222,7 @@ impl Built {
     /// Notes which of the rows in memory have a partner among those of a batch.
     pub(crate) fn mark(
         &self,
-        words: &[u64],
+        found: &Found,
         probe: &Batch,
         residual: Option<&Expr>,
         eval: Eval<'_>,
@@ -192,10 +230,14 @@ impl Built {
         let mut from = 0;
         while from < probe.rows {
             eval.go_on()?;
-            let (mut pairs, next) = self.pairs(words, from, PAIRS_MAX, false);
+            let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, false);
             from = next;
             if let Some(residual) = residual {
-                pairs = self.filter(pairs, probe, residual, eval)?;
+                // One partner is enough.
+                let is_open = |build: &u32| !self.matched[*build as usize].load(Ordering::Relaxed);
+                let open = pairs.probe.iter().zip(&pairs.build).filter(|(_, build)| is_open(build));
+                let (probes, builds) = open.map(|(probe, build)| (*probe, *build)).unzip();
+                pairs = self.filter(Pairs { probe: probes, build: builds }, probe, residual, eval)?;
             }
             pairs.build.iter().for_each(|row| self.matched[*row as usize].store(true, Ordering::Relaxed));
         }
@@ -207,6 +249,78 @@ impl Built {
         let is = |row: &u32| self.matched[*row as usize].load(Ordering::Relaxed) == has_partner;
         (0..self.batch.rows as u32).filter(is).collect()
     }
+}
+
+impl Lists {
+    /// Of the numbers of rows; `known` says which rows these are, if not all.
+    fn new(numbers: &[u32], count: usize, known: Option<&[u32]>) -> Lists {
+        let mut starts = vec![0u32; count + 1];
+        numbers.iter().for_each(|number| starts[*number as usize + 1] += 1);
+        for number in 0..count {
+            starts[number + 1] += starts[number];
+        }
+        let (mut next, mut rows) = (starts.clone(), vec![0; numbers.len()]);
+        for (at, number) in numbers.iter().enumerate() {
+            let next = &mut next[*number as usize];
+            rows[*next as usize] = known.map_or(at as u32, |known| known[at]);
+            *next += 1;
+        }
+        Lists { starts, rows }
+    }
+
+    /// The rows of a key, in their order; there is at least one.
+    #[inline]
+    fn of(&self, number: u32) -> &[u32] {
+        let number = number as usize;
+        &self.rows[self.starts[number] as usize..self.starts[number + 1] as usize]
+    }
+}
+
+/// Numbers the keys of rows; gives those of the rows, and how many different ones there are.
+fn number_keys(
+    keys: &Keys,
+    columns: &[Arc<Column>],
+    words: Vec<u64>,
+    budget: &Budget,
+) -> Result<(Numbers, Vec<u32>, usize)> {
+    let mut of_rows = Vec::with_capacity(words.len() / keys.words);
+    if let Some((least, count)) = direct_range(keys, columns, &words) {
+        budget.take(count * 4)?;
+        let (mut places, mut next) = (vec![NO_ROW; count], 0);
+        for word in &words {
+            let place = &mut places[(*word as i64).abs_diff(least) as usize];
+            if *place == NO_ROW {
+                *place = next;
+                next += 1;
+            }
+            of_rows.push(*place);
+        }
+        return Ok((Numbers::Direct(least, places), of_rows, next as usize));
+    }
+    let (mut table, mut known) = (WordTable::new(0), Vec::new());
+    let width = keys.words;
+    with_width!(width, W => {
+        table.find_or_add::<W>(&words, (&mut known, width), |number| of_rows.push(number));
+    });
+    budget.take(table.bytes() + known.len() * 8)?;
+    let count = table.len();
+    Ok((Numbers::Hashed(table, known), of_rows, count))
+}
+
+/// The least key and how many places there are from it on, where each key can have one of its own.
+fn direct_range(keys: &Keys, columns: &[Arc<Column>], words: &[u64]) -> Option<(i64, usize)> {
+    let ([KeyPart::Word | KeyPart::Natural], [column]) = (keys.parts.as_slice(), columns) else {
+        return None;
+    };
+    // All of them are integers with a sign.
+    let Data::Small(_) = column.data else { return None };
+    let (mut least, mut most) = (i64::MAX, i64::MIN);
+    words.iter().for_each(|word| (least, most) = (least.min(*word as i64), most.max(*word as i64)));
+    if least > most {
+        return Some((0, 0));
+    }
+    let places = most.abs_diff(least).checked_add(1)?;
+    (places <= words.len() as u64 * DIRECT_PER_KEY + 1024).then_some((least, places as usize))
 }
 
 /// Pairs that are put together at once, or a few more.

@@ -1,7 +1,7 @@
 //! Values as words of 64 bits, to look them up: equal words are equal values. Texts are numbered by their collation's keys
 //! ([`Interner`]); numbers are themselves.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -76,8 +76,13 @@ pub struct Interner {
     known: RwLock<Known>,
     /// Two texts were equal and not the same.
     is_ambiguous: AtomicBool,
+    /// The numbers of texts in memory that come with many batches, as far as they are known.
+    of_dicts: Mutex<Vec<(Dict, Arc<[AtomicU32]>)>>,
     bytes: AtomicUsize,
 }
+
+/// Dictionaries whose numbers are kept.
+const DICTS_KEPT: usize = 4;
 
 impl std::fmt::Debug for Interner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -90,6 +95,8 @@ type Find<'a> = dyn FnMut(&[u8], u64, &[u8]) -> u32 + 'a;
 
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
+/// Nor this: nobody has asked for it.
+const UNASKED: u32 = u32::MAX - 1;
 
 impl Interner {
     pub(crate) fn new(key: Arc<KeyOfText>) -> Interner {
@@ -97,6 +104,7 @@ impl Interner {
             key,
             known: RwLock::default(),
             is_ambiguous: AtomicBool::new(false),
+            of_dicts: Mutex::new(Vec::new()),
             bytes: AtomicUsize::new(0),
         }
     }
@@ -114,23 +122,45 @@ impl Interner {
         Arc::new(texts)
     }
 
+    /// Where the numbers of a dictionary are kept, or are to be.
+    fn numbers_of_dict(&self, dict: &Dict, budget: &Budget) -> Result<Arc<[AtomicU32]>> {
+        let new = || (0..dict.len()).map(|_| AtomicU32::new(UNASKED)).collect::<Arc<[AtomicU32]>>();
+        if matches!(dict, Dict::Vector(_)) {
+            // That of a block, which comes once.
+            return Ok(new());
+        }
+        let mut kept = self.of_dicts.lock();
+        if let Some((_, numbers)) = kept.iter().find(|(known, _)| known.is(dict)) {
+            return Ok(numbers.clone());
+        }
+        if kept.len() == DICTS_KEPT {
+            let (dict, _) = kept.remove(0);
+            budget.release(dict.len() * 4);
+        }
+        budget.take(dict.len() * 4)?;
+        let numbers = new();
+        kept.push((dict.clone(), numbers.clone()));
+        Ok(numbers)
+    }
+
     /// The numbers of a column's texts; with `adds`, those that are new get one.
     fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
         let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
-        const UNASKED: u32 = u32::MAX - 1;
-        let mut of_codes = vec![UNASKED; dict.len()];
+        let of_codes = self.numbers_of_dict(dict, budget)?;
         let mut numbers = Vec::with_capacity(codes.len());
         let mut key = Vec::new();
         let mut is_new = 0;
         let mut of_code = |code: u32, find: &mut Find<'_>| {
-            let number = &mut of_codes[code as usize];
-            if *number == UNASKED {
+            let kept = &of_codes[code as usize];
+            let mut number = kept.load(Ordering::Relaxed);
+            if number == UNASKED {
                 let text = dict.get(code);
                 key.clear();
                 (self.key)(text, &mut key);
-                *number = find(&key, xxh3_64(&key), text);
+                number = find(&key, xxh3_64(&key), text);
+                kept.store(number, Ordering::Relaxed);
             }
-            *number
+            number
         };
         if adds {
             let mut known = self.known.write();
@@ -176,8 +206,10 @@ impl Interner {
 /// How one value becomes words.
 #[derive(Clone, Debug)]
 pub(crate) enum KeyPart {
-    /// A number that fits into 64 bits.
+    /// An integer of 64 bits with a sign, or a moment.
     Word,
+    /// An integer of 64 bits without a sign.
+    Natural,
     /// One that need not: two words.
     Wide,
     /// A DOUBLE.
@@ -190,7 +222,8 @@ impl KeyPart {
     pub(crate) fn of(kind: Kind, collations: &[Arc<KeyOfText>]) -> Option<KeyPart> {
         Some(match kind {
             Kind::Signed | Kind::Date | Kind::DateTime | Kind::Time => KeyPart::Word,
-            Kind::Unsigned | Kind::Decimal(_) => KeyPart::Wide,
+            Kind::Unsigned => KeyPart::Natural,
+            Kind::Decimal(_) => KeyPart::Wide,
             Kind::Real => KeyPart::Real,
             Kind::Text(collation) => {
                 KeyPart::Text(Arc::new(Interner::new(collations.get(collation as usize)?.clone())))
@@ -207,21 +240,31 @@ impl KeyPart {
     }
 }
 
-/// How the values of several columns become words. The last word has a bit for each that is NULL.
+/// How the values of several columns become words.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     pub parts: Vec<KeyPart>,
+    /// How many words a key has; not 0.
     pub words: usize,
+    /// The last word has a bit for each value that is NULL: groups have NULLs. In joins NULL is equal to nothing.
+    has_nulls: bool,
 }
 
 impl Keys {
-    pub(crate) fn new(parts: Vec<KeyPart>) -> Keys {
+    /// Of groups: NULL is a value.
+    pub(crate) fn of_groups(parts: Vec<KeyPart>) -> Keys {
         let words = parts.iter().map(KeyPart::words).sum::<usize>() + 1;
-        Keys { parts, words }
+        Keys { parts, words, has_nulls: true }
+    }
+
+    /// Of joins.
+    pub(crate) fn of_join(parts: Vec<KeyPart>) -> Keys {
+        let words = parts.iter().map(KeyPart::words).sum::<usize>().max(1);
+        Keys { parts, words, has_nulls: false }
     }
 
     /// The words of all rows, row after row. Without `adds`, a row with a text that is not known has a number that no
-    /// row has.
+    /// row has. Words of NULLs are 0.
     pub(crate) fn encode(
         &self,
         columns: &[Arc<Column>],
@@ -230,21 +273,28 @@ impl Keys {
         budget: &Budget,
     ) -> Result<Vec<u64>> {
         let width = self.words;
+        if let ([KeyPart::Word], 1, [column]) = (self.parts.as_slice(), width, columns) {
+            if let (Data::Small(values), None) = (&column.data, &column.nulls) {
+                return Ok(values.iter().map(|value| *value as u64).collect());
+            }
+        }
         let mut words = vec![0u64; rows * width];
         let mut at = 0;
         for (number, (part, column)) in self.parts.iter().zip(columns).enumerate() {
             match part {
-                KeyPart::Word => match &column.data {
+                KeyPart::Word | KeyPart::Natural => match &column.data {
                     Data::Small(values) => {
-                        values
-                            .iter()
-                            .enumerate()
-                            .for_each(|(row, value)| words[row * width + at] = *value as u64);
+                        let places = words.iter_mut().skip(at).step_by(width);
+                        places.zip(values).for_each(|(word, value)| *word = *value as u64);
                     }
                     _ => {
-                        for row in 0..rows {
-                            let value = i64::try_from(column.number(row)).map_err(|_| OVERFLOW)?;
-                            words[row * width + at] = value as u64;
+                        for row in (0..rows).filter(|row| !column.is_null(*row)) {
+                            let value = column.number(row);
+                            let word = match part {
+                                KeyPart::Word => i64::try_from(value).map(|value| value as u64),
+                                _ => u64::try_from(value),
+                            };
+                            words[row * width + at] = word.map_err(|_| OVERFLOW)?;
                         }
                     }
                 },
@@ -272,7 +322,9 @@ impl Keys {
                 for (row, is_null) in nulls.iter().enumerate() {
                     if *is_null {
                         words[row * width + at..row * width + at + part.words()].fill(0);
-                        words[row * width + width - 1] |= 1 << number;
+                        if self.has_nulls {
+                            words[row * width + width - 1] |= 1 << number;
+                        }
                     }
                 }
             }
@@ -281,7 +333,19 @@ impl Keys {
         Ok(words)
     }
 
-    /// The columns that words were made of.
+    /// Which rows have a NULL among their values; `None`: none has.
+    pub(crate) fn nulls(columns: &[Arc<Column>]) -> Option<Vec<bool>> {
+        let mut all: Option<Vec<bool>> = None;
+        for nulls in columns.iter().filter_map(|column| column.nulls.as_ref()) {
+            match &mut all {
+                None => all = Some(nulls.clone()),
+                Some(all) => all.iter_mut().zip(nulls).for_each(|(all, is_null)| *all |= is_null),
+            }
+        }
+        all
+    }
+
+    /// The columns that words of groups were made of.
     pub(crate) fn decode(&self, words: &[u64], rows: usize) -> Vec<Arc<Column>> {
         let width = self.words;
         let mut at = 0;
@@ -294,6 +358,9 @@ impl Keys {
             let column = match part {
                 KeyPart::Word => {
                     Column { data: Data::Small((0..rows).map(|row| word(row) as i64).collect()), nulls }
+                }
+                KeyPart::Natural => {
+                    Column::of_large((0..rows).map(|row| i128::from(word(row))).collect(), nulls)
                 }
                 KeyPart::Wide => {
                     let value = |row: usize| {
@@ -323,15 +390,4 @@ impl Keys {
             _ => false,
         })
     }
-}
-
-/// Of the words of a row.
-#[inline]
-pub(crate) fn hash(words: &[u64]) -> u64 {
-    let mut hash = 0x9e37_79b9_7f4a_7c15u64;
-    for word in words {
-        let mixed = u128::from(hash ^ word) * 0xd6e8_feb8_6659_fd93u128;
-        hash = (mixed as u64) ^ (mixed >> 64) as u64;
-    }
-    hash ^ hash >> 32
 }

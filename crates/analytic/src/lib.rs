@@ -24,14 +24,18 @@ mod explain;
 mod expr;
 mod groups;
 mod hash_join;
+mod key_filter;
 mod keys;
 mod marks;
 mod plan;
 mod planner;
 mod query;
+mod sample;
 mod served;
 mod sort;
 mod subquery;
+mod table_rows;
+mod word_table;
 mod zones;
 
 pub use block::{Block, From, Source, TableColumn};

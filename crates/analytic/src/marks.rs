@@ -32,7 +32,7 @@ fn is_true(mark: Slot) -> Expr {
     Expr::Case(Kind::Signed, vec![(mark, number(1))], Box::new(number(0)))
 }
 
-impl Planner {
+impl Planner<'_> {
     /// Whether each row has a partner in a query, and the name of that.
     pub(crate) fn marked(&mut self, unit: Unit, left: &[Expr], block: &Block) -> Result<(Unit, Expr)> {
         let asked = self.asked_query(unit, left, block, !left.is_empty())?;
@@ -101,6 +101,6 @@ fn with_open(mut residual: Vec<Expr>, left: &[(Expr, Expr)]) -> Vec<Expr> {
 }
 
 fn mark(slot: Slot, probe: Plan, build: Plan, keys: Vec<(Expr, Expr)>, residual: Vec<Expr>) -> Plan {
-    let kind = JoinKind::Mark(slot);
-    Plan::Join(Box::new(Join { kind, probe, build, keys, residual: and(residual), is_marked: false }))
+    let (kind, residual) = (JoinKind::Mark(slot), and(residual));
+    Plan::Join(Box::new(Join { kind, probe, build, keys, residual, is_marked: false, is_probe_first: false }))
 }

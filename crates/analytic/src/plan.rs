@@ -26,6 +26,8 @@ pub(crate) struct Join {
     pub residual: Option<Expr>,
     /// Of `Semi` and `Anti`: it is `probe` that is held in memory, and marked by the rows of `build`.
     pub is_marked: bool,
+    /// The rows of `probe` are few: they are read first, and those of `build` that are none of their partners are dropped.
+    pub is_probe_first: bool,
 }
 
 /// See the head of this file.
@@ -37,10 +39,10 @@ pub(crate) enum Plan {
     Scan {
         table: usize,
         parts: usize,
+        /// How many rows it has, about.
+        rows: f64,
         columns: Vec<TableColumn>,
         filter: Vec<Expr>,
-        /// How many the table has, about.
-        rows: f64,
     },
     Filter(Box<Plan>, Expr),
     Project(Box<Plan>, Vec<(Slot, Expr)>),
@@ -92,14 +94,14 @@ impl Plan {
         let mut slots = Vec::new();
         condition.slots(&mut slots);
         match self {
-            Plan::Scan { table, parts, columns, mut filter, rows } => {
+            Plan::Scan { table, parts, rows, columns, mut filter } => {
                 // What the server computes silently comes last, of the fewest rows.
                 let at = match condition.is_late() {
                     true => filter.len(),
                     false => filter.iter().position(Expr::is_late).unwrap_or(filter.len()),
                 };
                 filter.insert(at, condition);
-                Plan::Scan { table, parts, columns, filter, rows }
+                Plan::Scan { table, parts, rows, columns, filter }
             }
             Plan::Project(input, outputs) => {
                 let is_plain = |slot: &Slot| {
@@ -267,6 +269,14 @@ impl Plan {
             filter.sort_by_key(|part| !part.is_early());
         }
         self.inputs_mut().into_iter().for_each(Plan::ask_first);
+    }
+
+    /// How many rows the largest of its tables has, about.
+    pub(crate) fn rows_scanned(&self) -> f64 {
+        match self {
+            Plan::Scan { rows, .. } => *rows,
+            _ => self.inputs().into_iter().map(Plan::rows_scanned).fold(0.0, f64::max),
+        }
     }
 
     pub(crate) fn inputs(&self) -> Vec<&Plan> {

@@ -44,9 +44,12 @@ struct Outer {
     on: Vec<Expr>,
 }
 
+/// Says what part of a table's rows conditions leave, by looking at some of them; `None`: nobody knows.
+pub(crate) type Sample<'a> = dyn Fn(&Plan) -> Option<f64> + 'a;
+
 /// Plans a query.
-#[derive(Debug)]
-pub(crate) struct Planner {
+pub(crate) struct Planner<'a> {
+    sample: Option<&'a Sample<'a>>,
     pub next_slot: Slot,
     /// How many different values a column has, about.
     pub distinct: HashMap<Slot, f64>,
@@ -58,13 +61,13 @@ pub(crate) fn slots_of(expr: &Expr) -> Vec<Slot> {
     slots
 }
 
-impl Planner {
-    pub(crate) fn new(block: &Block) -> Planner {
+impl<'a> Planner<'a> {
+    pub(crate) fn new(block: &Block, sample: Option<&'a Sample<'a>>) -> Planner<'a> {
         let mut slots = Vec::new();
         block.slots(&mut slots);
         largest(block, &mut slots);
         let next_slot = slots.iter().max().map_or(0, |most| most + 1);
-        Planner { next_slot, distinct: HashMap::new() }
+        Planner { sample, next_slot, distinct: HashMap::new() }
     }
 
     pub(crate) fn new_slot(&mut self) -> Slot {
@@ -147,6 +150,9 @@ impl Planner {
                 None => left.push(condition),
             }
         }
+        // Which order is best depends on how many rows are left of each.
+        let is_alone = units.len() + with_query.len() + outers.len() == 1;
+        units.iter_mut().for_each(|unit| self.look_at(unit, if is_alone { 1e6 } else { 8192.0 }));
         let mut late = Vec::new();
         for condition in with_query {
             match self.early_query(&condition, &mut units)? {
@@ -165,6 +171,17 @@ impl Planner {
             unit = self.with_query(unit, condition)?;
         }
         Ok(unit)
+    }
+
+    /// Counts some rows of a table instead of guessing how many its conditions leave.
+    fn look_at(&self, unit: &mut Unit, rows_min: f64) {
+        let (Some(sample), Plan::Scan { rows, filter, .. }) = (self.sample, &unit.plan) else { return };
+        if filter.is_empty() || *rows < rows_min {
+            return;
+        }
+        if let Some(part) = sample(&unit.plan) {
+            unit.rows = (rows * part).max(1.0);
+        }
     }
 
     fn sources(
@@ -203,18 +220,12 @@ impl Planner {
         match source {
             Source::Table { table, parts, rows, columns } => {
                 let rows = (*rows as f64).max(1.0);
-                for column in columns {
-                    let distinct = if column.distinct == 0 { rows / 10.0 } else { column.distinct as f64 };
-                    self.distinct.insert(column.slot, distinct.max(1.0));
+                for column in columns.iter().filter(|column| column.distinct > 0) {
+                    self.distinct.insert(column.slot, column.distinct as f64);
                 }
                 let slots = columns.iter().map(|column| column.slot).collect();
-                let plan = Plan::Scan {
-                    table: *table,
-                    parts: *parts,
-                    columns: columns.clone(),
-                    filter: Vec::new(),
-                    rows,
-                };
+                let (table, parts, columns) = (*table, *parts, columns.clone());
+                let plan = Plan::Scan { table, parts, rows, columns, filter: Vec::new() };
                 Ok(Unit { plan, slots, rows })
             }
             Source::Query(block) => self.block(block),
@@ -271,6 +282,7 @@ impl Planner {
             keys,
             residual: None,
             is_marked: false,
+            is_probe_first: false,
         };
         let mut unit = Unit { plan: Plan::Join(Box::new(join)), slots, rows };
         // What can be asked of the rows now.
@@ -309,6 +321,7 @@ impl Planner {
         }
         let rows = of_join(&left, &right, &keys, &self.distinct).max(left.rows);
         let slots = left.slots.iter().chain(&right.slots).copied().collect();
+        let is_probe_first = is_small_beside(left.rows, &right.plan);
         let join = Join {
             kind: JoinKind::Left,
             probe: left.plan,
@@ -316,6 +329,7 @@ impl Planner {
             keys,
             residual: and(residual),
             is_marked: false,
+            is_probe_first,
         };
         Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
     }
@@ -351,7 +365,7 @@ impl Planner {
             groups.push((slot, group));
         }
         let mut told: Vec<Told> = Vec::new();
-        let mut replace = |planner: &mut Planner, expr: &Expr| {
+        let mut replace = |planner: &mut Planner<'_>, expr: &Expr| {
             expr.replaced(&mut |part| {
                 if let Some((slot, group)) = groups.iter().find(|(_, group)| group == part) {
                     return Some(Expr::Slot(*slot, group.kind()));
@@ -614,6 +628,11 @@ fn is_key(a: Kind, b: Kind) -> bool {
         (Kind::Text(_) | Kind::Real, _) | (_, Kind::Text(_) | Kind::Real) => false,
         _ => true,
     }
+}
+
+/// Whether so many rows are few enough to be read before what they are joined with.
+pub(crate) fn is_small_beside(rows: f64, other: &Plan) -> bool {
+    rows * 8.0 < other.rows_scanned() && rows < 1e6
 }
 
 /// With as many digits behind the point on both sides.

@@ -1,5 +1,6 @@
 //! A query, from what the server says to the rows.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use pando_query::{Failure, Limits, Why};
@@ -8,13 +9,14 @@ use pandodb::{processors, Result, Table, Txn};
 use crate::block::Block;
 use crate::column::{Batch, Data, Kind, Value};
 use crate::decode;
-use crate::eval::wrong_plan;
+use crate::eval::{wrong_plan, Eval};
 use crate::execute::Run;
 use crate::explain::{Counts, Operator};
 use crate::expr::{Expr, Slot, Texts};
 use crate::keys::Budget;
 use crate::plan::Plan;
-use crate::planner::Planner;
+use crate::planner::{Planner, Sample};
+use crate::sample::Sampler;
 
 /// A query.
 #[derive(Debug)]
@@ -87,8 +89,8 @@ impl Query {
         Some(Query { block, asked, texts })
     }
 
-    fn plan(&self) -> std::result::Result<(Plan, HashMap<Slot, f64>), Failure> {
-        let mut planner = Planner::new(&self.block);
+    fn plan(&self, sample: Option<&Sample<'_>>) -> std::result::Result<(Plan, HashMap<Slot, f64>), Failure> {
+        let mut planner = Planner::new(&self.block, sample);
         let mut plan = planner.block(&self.block)?.plan;
         if !self.asked.iter().all(|asked| plan.ask(asked)) {
             return Err(wrong_plan("what the server may compute of other rows"));
@@ -104,7 +106,7 @@ impl Query {
 
     /// Why there is no plan for it; `None`: there is one.
     pub fn why_not(&self) -> Option<String> {
-        match self.plan() {
+        match self.plan(None) {
             Ok(_) => None,
             Err(Failure::Error(error)) => Some(error.to_string()),
             Err(Failure::GivenBack(why)) => Some(format!("{why:?}")),
@@ -123,9 +125,16 @@ impl Query {
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome> {
         let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
-        let (Some(layouts), Ok((plan, distinct))) = (layouts.collect::<Option<Vec<_>>>(), self.plan()) else {
+        let Some(layouts) = layouts.collect::<Option<Vec<_>>>() else {
             return Ok(Outcome::GivenBack(Why::Unsupported));
         };
+        let plan = {
+            let eval = Eval { texts: &self.texts, is_stopped };
+            let sampler = RefCell::new(Sampler { txn: &mut *txn, tables, layouts: &layouts, eval });
+            // An error comes again when the table is read.
+            self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()))
+        };
+        let Ok((plan, distinct)) = plan else { return Ok(Outcome::GivenBack(Why::Unsupported)) };
         let budget = Budget::new(limits.memory_bytes);
         let threads = if limits.threads == 0 { processors() } else { limits.threads };
         let counts = Counts::of(&plan);
@@ -140,6 +149,7 @@ impl Query {
             is_alone: false,
             rows_met: 0,
             counts: &counts,
+            filters: Vec::new(),
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.rows(&plan, &outputs);

@@ -9,7 +9,7 @@ use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Function, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
-use crate::planner::{alike, and, counts, key_of, slots_of, Planner, Unit};
+use crate::planner::{alike, and, counts, is_small_beside, key_of, slots_of, Planner, Unit};
 
 /// A query without what ties it to the one around it.
 struct Untied {
@@ -111,7 +111,7 @@ fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>
     (keys, others)
 }
 
-impl Planner {
+impl Planner<'_> {
     /// A condition that can be asked of one unit before it is joined: IN of a query of its own. Says whether it was.
     pub(crate) fn early_query(&mut self, condition: &Expr, units: &mut [Unit]) -> Result<bool> {
         let Expr::InQuery(left, block) = condition else { return Ok(false) };
@@ -165,8 +165,15 @@ impl Planner {
         let is_marked =
             matches!(kind, JoinKind::Semi | JoinKind::Anti) && !keys.is_empty() && unit.rows < inner.rows;
         let rows = (unit.rows * 0.3).max(1.0);
-        let join =
-            Join { kind, probe: unit.plan, build: inner.plan, keys, residual: and(residual), is_marked };
+        let join = Join {
+            kind,
+            probe: unit.plan,
+            build: inner.plan,
+            keys,
+            residual: and(residual),
+            is_marked,
+            is_probe_first: false,
+        };
         Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
     }
 
@@ -295,6 +302,7 @@ impl Planner {
                 keys: Vec::new(),
                 residual: None,
                 is_marked: false,
+                is_probe_first: false,
             };
             let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
             return Ok((joined, Expr::Slot(output, of_kind)));
@@ -333,6 +341,7 @@ impl Planner {
         }
         let of_kind = of_output.kind();
         let inner = self.block(&block)?;
+        let is_probe_first = is_small_beside(unit.rows, &inner.plan);
         let join = Join {
             kind: JoinKind::Left,
             probe: unit.plan,
@@ -340,6 +349,7 @@ impl Planner {
             keys: join_keys,
             residual: None,
             is_marked: false,
+            is_probe_first,
         };
         if counted {
             slots.push(marker);
@@ -385,6 +395,7 @@ impl Planner {
                 }
             }
         }
+        let is_probe_first = is_small_beside(unit.rows, &inner.plan);
         let join = Join {
             kind: JoinKind::Single,
             probe: unit.plan,
@@ -392,6 +403,7 @@ impl Planner {
             keys,
             residual: and(others),
             is_marked: false,
+            is_probe_first,
         };
         let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
         Ok((joined, Expr::Slot(output, expr.kind())))

@@ -1,5 +1,7 @@
 //! Segments of a table that conditions need not look at.
 
+use std::sync::Arc;
+
 use pando_query::zone::Span;
 use pandodb::layout::Layouts;
 use pandodb::{Verdict, Zones};
@@ -8,12 +10,20 @@ use crate::block::TableColumn;
 use crate::column::{Kind, Value};
 use crate::eval::power;
 use crate::expr::{Comparison, Expr};
+use crate::key_filter::KeyFilter;
 use pando_query::{Column, Place};
+
+/// Whether what a segment says of a column's bounds are the numbers that are compared.
+fn is_number(kind: Kind) -> bool {
+    matches!(kind, Kind::Signed | Kind::Unsigned | Kind::Decimal(_) | Kind::Date)
+}
 
 /// Conditions that compare a column's numbers with a constant.
 pub(crate) struct Bounded<'a> {
     tests: Vec<(usize, Comparison, i128)>,
-    /// No others.
+    /// Columns whose numbers lie outside have no partner in a join.
+    ranges: Vec<(usize, i64, i64)>,
+    /// No other tests.
     are_all: bool,
     columns: &'a [TableColumn],
     layouts: &'a Layouts,
@@ -21,7 +31,12 @@ pub(crate) struct Bounded<'a> {
 
 impl<'a> Bounded<'a> {
     /// Of conditions that are bound to the columns.
-    pub(crate) fn of(filter: &[Expr], columns: &'a [TableColumn], layouts: &'a Layouts) -> Bounded<'a> {
+    pub(crate) fn of(
+        filter: &[Expr],
+        joins: &[(usize, Arc<KeyFilter>)],
+        columns: &'a [TableColumn],
+        layouts: &'a Layouts,
+    ) -> Bounded<'a> {
         let mut tests = Vec::new();
         // Behind a condition that may warn nothing is passed by: it is asked of all rows that are left to it.
         for part in filter.iter().take_while(|part| !part.is_early()) {
@@ -34,7 +49,7 @@ impl<'a> Bounded<'a> {
                 _ => continue,
             };
             let kind = columns[*slot as usize].kind;
-            let is_number = matches!(kind, Kind::Signed | Kind::Unsigned | Kind::Decimal(_) | Kind::Date);
+            let is_number = is_number(kind);
             let Value::Number(number) = constant.0 else { continue };
             let scales = (kind.scale(), constant.1.scale());
             if !is_number || scales.1 > scales.0 {
@@ -47,11 +62,22 @@ impl<'a> Bounded<'a> {
             tests.push((*slot as usize, comparison, number));
         }
         let are_all = tests.len() == filter.len();
-        Bounded { tests, are_all, columns, layouts }
+        let may_skip = !filter.iter().any(Expr::is_early);
+        let ranges = joins.iter().filter(|(at, _)| may_skip && is_number(columns[*at].kind));
+        let ranges = ranges.map(|(at, filter)| (*at, filter.bounds().0, filter.bounds().1)).collect();
+        Bounded { tests, ranges, are_all, columns, layouts }
     }
 
     /// How many rows of a segment all conditions leave.
     pub(crate) fn verdict(&self, zones: &Zones<'_>) -> Verdict {
+        for (at, least, most) in &self.ranges {
+            if let Some(span) = self.span(*at, zones) {
+                let is_outside = |(low, high)| high < i128::from(*least) || low > i128::from(*most);
+                if least > most || span.bounds().is_none_or(is_outside) {
+                    return Verdict::None;
+                }
+            }
+        }
         let mut all = if self.are_all { Verdict::All } else { Verdict::Some };
         for (at, comparison, constant) in &self.tests {
             match self.one(*at, *comparison, *constant, zones) {
@@ -63,15 +89,18 @@ impl<'a> Bounded<'a> {
         all
     }
 
-    fn one(&self, at: usize, comparison: Comparison, constant: i128, zones: &Zones<'_>) -> Verdict {
+    fn span(&self, at: usize, zones: &Zones<'_>) -> Option<Span> {
         let of = &self.columns[at];
         let column = Column { table: 0, place: of.place, form: of.form.clone() };
         let stored = match of.place {
             Place::Stored(position) => self.layouts.current().columns.get(position),
             Place::Key { .. } => None,
         };
-        let Some(zone) = zones.get(at) else { return Verdict::Some };
-        let Some(span) = Span::of(&zone, &column, stored) else { return Verdict::Some };
+        Span::of(&zones.get(at)?, &column, stored)
+    }
+
+    fn one(&self, at: usize, comparison: Comparison, constant: i128, zones: &Zones<'_>) -> Verdict {
+        let Some(span) = self.span(at, zones) else { return Verdict::Some };
         let Some((least, most)) = span.bounds() else { return Verdict::None };
         let (all, none) = match comparison {
             Comparison::Equal => (least == constant && most == constant, constant < least || constant > most),

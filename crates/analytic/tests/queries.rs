@@ -425,6 +425,82 @@ fn orders_and_limits_cut_the_right_rows() {
     }
 }
 
+/// Of one side of a join follows what the scan of the other may drop: through groups and outer joins, not through a limit.
+#[test]
+fn what_a_join_drops_where_it_is_read_has_no_partner() {
+    for seed in 0..20 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let few = random.random_range(0..12);
+        let world = world(&mut random, &[(few, true), (600, true), (300, false)]);
+        let (small, large, third) = (&world.rows[0], &world.rows[1], &world.rows[2]);
+        let is_pair = |a: &Row, b: &Row| a.number.is_some() && a.number == b.number;
+
+        // The small side is read first, as it is the outer one.
+        let block = Block {
+            from: vec![from(&world, 0), outer(&world, 1, equal(number(0), number(1)))],
+            outputs: outputs(vec![id(0), id(1)]),
+            ..Block::default()
+        };
+        let mut expected = Vec::new();
+        for a in small {
+            let before = expected.len();
+            expected.extend(large.iter().filter(|b| is_pair(a, b)).map(|b| format!("{}|{}", a.id, b.id)));
+            if expected.len() == before {
+                expected.push(format!("{}|NULL", a.id));
+            }
+        }
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected), "seed {seed}: LEFT JOIN");
+
+        // Through groups, with an outer join below them.
+        let grouped = Block {
+            from: vec![from(&world, 1), outer(&world, 2, equal(id(1), id(2)))],
+            groups: vec![number(1)],
+            is_grouped: true,
+            outputs: vec![
+                (500, number(1)),
+                (501, aggregate(Function::Count, Kind::Signed, Some(id(2)))),
+                (502, aggregate(Function::Rows, Kind::Signed, None)),
+            ],
+            ..Block::default()
+        };
+        let of_groups = From { source: Source::Query(Box::new(grouped)), is_outer: false, on: None };
+        let derived = |slot: Slot| Expr::Slot(slot, Kind::Signed);
+        let block = Block {
+            from: vec![from(&world, 0), of_groups],
+            filter: Some(equal(derived(500), number(0))),
+            outputs: outputs(vec![id(0), derived(501), derived(502)]),
+            ..Block::default()
+        };
+        let expected = small.iter().filter_map(|a| {
+            let of: Vec<_> = large.iter().filter(|b| is_pair(a, b)).collect();
+            let counted = of.iter().filter(|b| (b.id as usize) < third.len()).count();
+            (!of.is_empty()).then(|| format!("{}|{counted}|{}", a.id, of.len()))
+        });
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "seed {seed}: groups");
+
+        // Which rows are the first does not depend on who has a partner.
+        let first = Block {
+            from: vec![from(&world, 1)],
+            outputs: vec![(500, number(1)), (501, id(1))],
+            order: vec![(Expr::Slot(501, Kind::Unsigned), true)],
+            limit: Some(40),
+            ..Block::default()
+        };
+        let of_first = From { source: Source::Query(Box::new(first)), is_outer: false, on: None };
+        let block = Block {
+            from: vec![from(&world, 0), of_first],
+            filter: Some(equal(derived(500), number(0))),
+            outputs: outputs(vec![id(0), Expr::Slot(501, Kind::Unsigned)]),
+            ..Block::default()
+        };
+        let first = &large[large.len() - 40..];
+        let expected = small
+            .iter()
+            .flat_map(|a| first.iter().filter(|b| is_pair(a, b)).map(move |b| format!("{}|{}", a.id, b.id)));
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()), "seed {seed}: a limit");
+    }
+}
+
 #[test]
 fn what_does_not_fit_or_is_not_wanted_or_is_too_large_is_given_back() {
     let world = seeded(9);

@@ -2598,7 +2598,7 @@ uint64_t pando_schema_version(const struct PandoDb *db);
 
 /**
  * Renames a table, also into another database. `old_name` and `new_name` are the table's names as constraints that were named
- * after it have them.
+ * after it have them. `copied`: where a copy gets another name than the table that it replaces, that one's path; empty otherwise.
  *
  * # Safety
  * `db` is open, the texts are valid for the call.
@@ -2607,7 +2607,8 @@ PandoStatus pando_table_rename(const struct PandoDb *db,
                                struct PandoBytes from,
                                struct PandoBytes to,
                                struct PandoBytes old_name,
-                               struct PandoBytes new_name);
+                               struct PandoBytes new_name,
+                               struct PandoBytes copied);
 
 /**
  * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to

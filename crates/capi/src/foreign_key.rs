@@ -167,7 +167,7 @@ pub unsafe extern "C" fn pando_schema_version(db: *const PandoDb) -> u64 {
 }
 
 /// Renames a table, also into another database. `old_name` and `new_name` are the table's names as constraints that were named
-/// after it have them.
+/// after it have them. `copied`: where a copy gets another name than the table that it replaces, that one's path; empty otherwise.
 ///
 /// # Safety
 /// `db` is open, the texts are valid for the call.
@@ -178,13 +178,15 @@ pub unsafe extern "C" fn pando_table_rename(
     to: PandoBytes,
     old_name: PandoBytes,
     new_name: PandoBytes,
+    copied: PandoBytes,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
     // SAFETY: as above.
-    let (old_name, new_name) = unsafe { (old_name.to_text(), new_name.to_text()) };
+    let (old_name, new_name, copied) = unsafe { (old_name.to_text(), new_name.to_text(), copied.to_text()) };
     run(|| {
-        db.rename_table_as(&from, &to, Some(NewName { from: &old_name, to: &new_name }))?;
+        let copied = Some(&*copied).filter(|path| !path.is_empty());
+        db.rename_table_as(&from, &to, Some(NewName { from: &old_name, to: &new_name }), copied)?;
         Ok(PandoStatus::Ok)
     })
 }

@@ -293,6 +293,11 @@ fn fixed(
     if let (Form::Signed | Form::Unsigned, Place::Stored(_)) = (form, place) {
         return integers(bytes, width, matches!(form, Form::Signed));
     }
+    if let (Form::Signed | Form::Unsigned, Place::Key { is_reversed, .. }) = (form, place) {
+        if let Some(entries) = key_integers(bytes, width, matches!(form, Form::Signed), *is_reversed) {
+            return Some(entries);
+        }
+    }
     if let (Form::Year, Place::Stored(_), 1) = (form, place, width) {
         return Some(Entries::Small(bytes.iter().map(|byte| year(*byte)).collect()));
     }
@@ -303,17 +308,50 @@ fn fixed(
     }
     if let (Form::Decimal { precision, scale }, Place::Stored(_)) = (form, place) {
         if let Some(shape) = decimal::SmallShape::new(*precision, *scale).filter(|s| s.bytes() == width) {
-            return Some(Entries::Small(
-                bytes.chunks_exact(width).map(|value| shape.decode(value)).collect(),
-            ));
+            return Some(Entries::Small(shape.decode(be_words(bytes, width)).into()));
         }
     }
-    if let (Form::Ordered, Place::Stored(_), 1..=7) = (form, place, width) {
-        let value = |value: &[u8]| value.iter().fold(0, |value, byte| value << 8 | i64::from(*byte));
-        return Some(Entries::Small(bytes.chunks_exact(width).map(value).collect()));
+    if let (Form::Ordered, Place::Stored(_) | Place::Key { is_reversed: false, .. }, 1..=7) =
+        (form, place, width)
+    {
+        return Some(Entries::Small(be_words(bytes, width).map(|word| word as i64).collect()));
     }
     let one = |(row, value)| if is_null(row) { Some(0) } else { number(value, form, place) };
     Some(narrowed(bytes.chunks_exact(width).enumerate().map(one).collect::<Option<Vec<_>>>()?))
+}
+
+/// Values of up to 8 bytes, as words: the first byte highest.
+#[inline]
+fn be_words(bytes: &[u8], width: usize) -> impl Iterator<Item = u64> + '_ {
+    let unused = 64 - 8 * width as u32;
+    (0..bytes.len() / width).map(move |row| {
+        let end = (row + 1) * width;
+        let word = match end.checked_sub(8).and_then(|begin| bytes[begin..end].try_into().ok()) {
+            Some(word) => u64::from_be_bytes(word),
+            // There are no eight bytes before the end of the first ones.
+            None => bytes[..end].iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+        };
+        word << unused >> unused
+    })
+}
+
+/// Integers as keys have them: big-endian, the sign inverted, and all bits if the order is reversed. `None`: some do not fit
+/// into 64 bits with a sign, or the width is none of an integer.
+fn key_integers(bytes: &[u8], width: usize, is_signed: bool, is_reversed: bool) -> Option<Entries<'static>> {
+    let unused = 64u32.checked_sub(8 * width as u32).filter(|_| width > 0)?;
+    let sign = if is_signed { 1u64 << (8 * width - 1) } else { 0 };
+    let inverted = sign ^ if is_reversed { u64::MAX >> unused } else { 0 };
+    let value = |word: u64| {
+        let word = word ^ inverted;
+        if is_signed {
+            (word << unused) as i64 >> unused
+        } else {
+            word as i64
+        }
+    };
+    let values: Vec<i64> = be_words(bytes, width).map(value).collect();
+    let has_large = !is_signed && width == 8 && values.iter().any(|value| *value < 0);
+    (!has_large).then_some(Entries::Small(values.into()))
 }
 
 fn integers(bytes: &[u8], width: usize, is_signed: bool) -> Option<Entries<'static>> {
@@ -415,5 +453,37 @@ pub fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
             Some(bytes.iter().fold(0, |value, byte| value << 8 | i128::from(*byte)))
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All values of a column at once are what they are one by one, for every width, sign and order of keys.
+    #[test]
+    fn integers_of_keys_are_those_of_single_values() {
+        let mut state = 7u64;
+        for (width, is_signed, is_reversed) in (1..=8).flat_map(|width| {
+            [(width, false, false), (width, true, false), (width, false, true), (width, true, true)]
+        }) {
+            let form = if is_signed { Form::Signed } else { Form::Unsigned };
+            let place = Place::Key { offset: 0, size: width, is_reversed };
+            let mut bytes = vec![0u8; width];
+            bytes.extend(vec![0xff; width]);
+            bytes.extend((0..100 * width).map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 56) as u8
+            }));
+            let one = |value| number(value, &form, &place).expect("bytes of a key");
+            let expected: Vec<i128> = bytes.chunks_exact(width).map(one).collect();
+            let all = fixed(&bytes, width, &form, &place, |_| false).expect("bytes of keys");
+            let all: Vec<i128> = match &all {
+                Entries::Small(values) => values.iter().map(|value| i128::from(*value)).collect(),
+                Entries::Large(values) => values.to_vec(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(all, expected, "width {width}, signed {is_signed}, reversed {is_reversed}");
+        }
     }
 }

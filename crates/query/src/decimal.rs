@@ -40,15 +40,16 @@ pub(crate) fn decode(bytes: &[u8], precision: u32, scale: u32) -> Option<i128> {
 /// A DECIMAL of at most 18 digits: a number of 64 bits, however it is stored.
 #[derive(Debug)]
 pub(crate) struct SmallShape {
-    /// Of each group its bytes, and what the number before it is multiplied by.
-    groups: Vec<(usize, i64)>,
+    /// Of each group: how far from the right it is, which bits it has, and what its number counts.
+    groups: Vec<(u32, u64, i64)>,
     bytes: usize,
 }
 
 impl SmallShape {
-    /// `None`: too many digits.
+    /// `None`: too many digits, or bytes.
     pub(crate) fn new(precision: u32, scale: u32) -> Option<SmallShape> {
-        if precision > 18 || scale > precision {
+        let bytes = size(precision, scale);
+        if precision > 18 || scale > precision || bytes > 8 {
             return None;
         }
         let (before, behind) = ((precision - scale) as usize, scale as usize);
@@ -56,36 +57,51 @@ impl SmallShape {
         let digits = std::iter::once(before % DIGITS_IN_GROUP)
             .chain(std::iter::repeat_n(DIGITS_IN_GROUP, whole))
             .chain(std::iter::once(behind % DIGITS_IN_GROUP));
-        let groups =
-            digits.filter(|digits| *digits > 0).map(|n| (BYTES_OF_DIGITS[n], 10i64.pow(n as u32))).collect();
-        Some(SmallShape { groups, bytes: size(precision, scale) })
+        let digits: Vec<usize> = digits.filter(|digits| *digits > 0).collect();
+        let (mut groups, mut shift, mut unit) = (Vec::new(), 0, 1i64);
+        for digits in digits.into_iter().rev() {
+            let bits = 8 * BYTES_OF_DIGITS[digits] as u32;
+            groups.push((shift, (1 << bits) - 1, unit));
+            shift += bits;
+            unit = unit.saturating_mul(10i64.pow(digits as u32));
+        }
+        Some(SmallShape { groups, bytes })
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The number; of bytes that are none, any.
+    /// The numbers of words that have the bytes, the first one highest; of bytes that are none, any.
     #[inline]
-    pub(crate) fn decode(&self, bytes: &[u8]) -> i64 {
-        let is_negative = bytes[0] & 0x80 == 0;
-        let mask = if is_negative { 0xff } else { 0 };
-        let (mut value, mut rest, mut flip) = (0i64, bytes, 0x80);
-        for (size, unit) in &self.groups {
-            let (group, after) = rest.split_at(*size);
-            let number = group.iter().fold(0i64, |number, byte| {
-                let digit = byte ^ mask ^ flip;
-                flip = 0;
-                number << 8 | i64::from(digit)
-            });
-            value = value.wrapping_mul(*unit).wrapping_add(number);
-            rest = after;
+    pub(crate) fn decode(&self, words: impl Iterator<Item = u64>) -> Vec<i64> {
+        match self.groups.as_slice() {
+            [a] => self.decode_groups([*a], words),
+            [a, b] => self.decode_groups([*a, *b], words),
+            [a, b, c] => self.decode_groups([*a, *b, *c], words),
+            groups => words.map(|word| self.decode_one(groups, word)).collect(),
         }
-        if is_negative {
-            value.wrapping_neg()
-        } else {
-            value
-        }
+    }
+
+    #[inline]
+    fn decode_groups<const N: usize>(
+        &self,
+        groups: [(u32, u64, i64); N],
+        words: impl Iterator<Item = u64>,
+    ) -> Vec<i64> {
+        words.map(|word| self.decode_one(&groups, word)).collect()
+    }
+
+    #[inline(always)]
+    fn decode_one(&self, groups: &[(u32, u64, i64)], word: u64) -> i64 {
+        let sign = 1u64 << (8 * self.bytes - 1);
+        // All bits of a negative number are inverted, and the first one of all numbers.
+        let negative = ((word & sign) >> (8 * self.bytes - 1)) as i64 - 1;
+        let word = word ^ sign ^ (negative as u64 & (u64::MAX >> (64 - 8 * self.bytes)));
+        let value = groups.iter().fold(0i64, |value, (shift, bits, unit)| {
+            value.wrapping_add(((word >> shift & bits) as i64).wrapping_mul(*unit))
+        });
+        (value ^ negative).wrapping_sub(negative)
     }
 }
 
@@ -119,13 +135,15 @@ mod tests {
         let bytes = [0x81, 0x0d, 0xfb, 0x38, 0xd2, 0x04, 0xd2];
         let negative: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
         let shape = SmallShape::new(14, 4).unwrap();
-        assert_eq!(shape.decode(&bytes), 12_345_678_901_234);
-        assert_eq!(shape.decode(&negative), -12_345_678_901_234);
+        let word = |bytes: &[u8]| bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let words = [word(&bytes), word(&negative)];
+        assert_eq!(shape.decode(words.into_iter()), [12_345_678_901_234, -12_345_678_901_234]);
         for (precision, scale, bytes) in
             [(5, 2, &[0x83, 0xe7, 99][..]), (9, 9, &[0x80, 0, 0, 7]), (1, 1, &[0x7a])]
         {
             let shape = SmallShape::new(precision, scale).unwrap();
-            assert_eq!(Some(i128::from(shape.decode(bytes))), decode(bytes, precision, scale));
+            let value = shape.decode(std::iter::once(word(bytes)))[0];
+            assert_eq!(Some(i128::from(value)), decode(bytes, precision, scale));
             assert_eq!(shape.bytes(), bytes.len());
         }
         assert!(SmallShape::new(19, 0).is_none());

@@ -9,8 +9,15 @@
 //! 32  start lsn       u64  of the first frame. What is before was synced when this was written
 //! 40  first seqno     u64  of the first frame; of the next commit if there is none
 //! 48  checksum        u64  xxh3 of bytes 0..48
-//! 56  zeros up to 4096
+//! 56  zeros
+//! 512 magic "PandoNxt", number u64 and start lsn u64 of the next file, xxh3 of these; zeros until there is one
+//! 544 zeros up to 4096
 //! ```
+//!
+//! The successor is noted when it is durable under its name, before its first frame is written. So a log whose last file was
+//! read up to the place where a next one begins has lost that one, and says so, instead of ending there without a word. What is
+//! noted may be behind the end that a backup has copied: then nothing is missing. It lies in a sector of its own, and what is
+//! damaged there is as if it were not there.
 //!
 //! It is written and synced while the file is still called a spare, so a file under a log file's
 //! name has a valid head: anything else is corruption, never "not begun yet".
@@ -34,6 +41,9 @@ const VERSION: u32 = 1;
 const FLAG_CONTINUES: u32 = 1;
 const COVERED_BYTES: usize = 48;
 const USED_BYTES: usize = COVERED_BYTES + 8;
+const SUCCESSOR_MAGIC: u64 = u64::from_le_bytes(*b"PandoNxt");
+const SUCCESSOR_AT: u64 = 512;
+const SUCCESSOR_BYTES: usize = 32;
 const _: () = assert!(USED_BYTES as u64 <= FILE_HEAD_BYTES);
 
 /// What the head of a log file says.
@@ -114,6 +124,48 @@ impl LogFileHead {
     pub(crate) fn lsn_at(&self, offset: u64) -> u64 {
         debug_assert!(offset >= FILE_HEAD_BYTES);
         self.start_lsn.wrapping_add(offset - FILE_HEAD_BYTES)
+    }
+}
+
+/// The file that follows another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Successor {
+    pub(crate) number: u64,
+    pub(crate) start_lsn: u64,
+}
+
+impl Successor {
+    fn encode(self) -> [u8; SUCCESSOR_BYTES] {
+        let mut bytes = Vec::with_capacity(SUCCESSOR_BYTES);
+        for field in [SUCCESSOR_MAGIC, self.number, self.start_lsn] {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        let mut all = [0; SUCCESSOR_BYTES];
+        all.copy_from_slice(&bytes);
+        all
+    }
+
+    /// Notes it in the file before, durably.
+    pub(crate) fn note(self, file: &dyn File) -> Result<()> {
+        file.write_at(&self.encode(), SUCCESSOR_AT)?;
+        file.sync()
+    }
+
+    /// What a file says of the next one; `None`: nothing.
+    pub(crate) fn read(file: &dyn File) -> Result<Option<Successor>> {
+        if file.len()? < FILE_HEAD_BYTES {
+            return Ok(None);
+        }
+        let mut bytes = [0; SUCCESSOR_BYTES];
+        file.read_exact_at(&mut bytes, SUCCESSOR_AT)?;
+        let mut fields = [0u64; SUCCESSOR_BYTES / 8];
+        for (field, from) in fields.iter_mut().zip(bytes.chunks_exact(8)) {
+            *field = from.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        }
+        let [_, number, start_lsn, _] = fields;
+        let successor = Successor { number, start_lsn };
+        Ok((bytes == successor.encode()).then_some(successor))
     }
 }
 

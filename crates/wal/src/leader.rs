@@ -14,7 +14,7 @@ use pando_storage::vfs::{File, OpenMode};
 use crate::appender::Switch;
 use crate::files;
 use crate::group::{Part, Turn};
-use crate::header::LogFileHead;
+use crate::header::{LogFileHead, Successor};
 use crate::trim::KeptFile;
 use crate::wal::Wal;
 
@@ -196,12 +196,13 @@ impl Wal {
         if let Some(before) = self.files.lock().last_mut() {
             before.end_lsn = head.start_lsn;
         }
-        *current = Some(self.begin_file(head)?);
+        let before = current.as_ref().map(|current| current.file.clone());
+        *current = Some(self.begin_file(head, before.as_deref())?);
         Ok(())
     }
 
-    /// Makes a log file of a spare that was planned for.
-    pub(crate) fn begin_file(&self, head: LogFileHead) -> Result<Current> {
+    /// Makes a log file of a spare that was planned for; the one before it notes that it is there.
+    pub(crate) fn begin_file(&self, head: LogFileHead, before: Option<&dyn File>) -> Result<Current> {
         let spare = self.spares.take().expect("a switch is planned only with a spare");
         patiently(|| spare.file.write_at(&head.encode(), 0))?;
         spare.file.sync()?;
@@ -210,6 +211,12 @@ impl Wal {
         self.vfs.sync_dir(&self.dir)?;
         // Opened again so that errors name the file as it is called now; where that cannot be, the old handle is as good.
         let file = self.vfs.open(&path, OpenMode::Existing).unwrap_or(spare.file);
+        if let Some(before) = before {
+            let successor = Successor { number: head.number, start_lsn: head.start_lsn };
+            // What it notes is of use only if this file is lost, and all else of it is durable: no error of it is one of the log.
+            let _ = successor.note(before);
+        }
+        // From here on the file before may be trimmed.
         self.files.lock().push(KeptFile { path, head, end_lsn: head.start_lsn });
         Ok(Current { file, head })
     }

@@ -18,7 +18,7 @@ use pando_storage::vfs::{OpenMode, Vfs};
 use crate::assemble::Assembler;
 use crate::batch::BatchReader;
 use crate::frame::Part;
-use crate::header::{LogFileHead, FILE_HEAD_BYTES};
+use crate::header::{LogFileHead, Successor, FILE_HEAD_BYTES};
 use crate::scan::{FileScan, FoundFrame, Step, TornTail};
 use crate::sealed::Opener;
 use crate::{files, Lsn};
@@ -192,7 +192,10 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
         loop {
             let frame = match scan.step()? {
                 Step::Frame(frame) => frame,
-                Step::End(torn) => return Ok(self.end_of_file(known, torn)),
+                Step::End(torn) => {
+                    check_successor(vfs, known, scan.head().lsn_at(scan.offset()))?;
+                    return Ok(self.end_of_file(known, torn));
+                }
             };
             self.durable_lsn = self.durable_lsn.max(frame.head.durable_lsn);
             match frame.head.part {
@@ -290,6 +293,18 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
             }),
         }
     }
+}
+
+/// The last file ends where its frames do, unless it says that another one begins there (see `header`).
+fn check_successor(vfs: &dyn Vfs, known: &KnownFile, end_lsn: u64) -> Result<()> {
+    if known.bound.is_some() {
+        return Ok(());
+    }
+    let successor = Successor::read(&*vfs.open(&known.path, OpenMode::Existing)?)?;
+    let Some(successor) = successor.filter(|successor| successor.start_lsn == end_lsn) else { return Ok(()) };
+    let dir = known.path.parent().unwrap_or(Path::new("."));
+    let expected = format!("the file that follows {}", known.path.display());
+    Err(Error::corruption(&files::log_path(dir, successor.number), 0, "log", expected, "no file"))
 }
 
 #[cfg(test)]

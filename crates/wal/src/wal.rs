@@ -183,7 +183,9 @@ impl Wal {
             continues: false,
         };
         *self.files.lock() = self.kept_files(&end);
-        let current = self.begin_file(head)?;
+        let before =
+            self.found.last().map(|file| self.vfs.open(&file.path, OpenMode::Existing)).transpose()?;
+        let current = self.begin_file(head, before.as_deref())?;
         self.cut_tail(&end)?;
         writer.current = Some(current);
         for position in [&self.written, &self.durable] {

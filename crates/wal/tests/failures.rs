@@ -4,7 +4,7 @@ mod common;
 
 use common::{batch, collect, dir, is_read_only, open_with, owned, recover, seqnos, small};
 use pando_base::{DictId, Error, Kind};
-use pando_storage::vfs::{FaultKind, SimVfs, Vfs};
+use pando_storage::vfs::{FaultKind, OpenMode, SimVfs, Vfs};
 use pando_wal::{BatchBuilder, BatchKind, FlushMode, WalOptions};
 
 const HEAD_BYTES: u64 = 4096;
@@ -101,6 +101,46 @@ fn a_new_file_lets_all_others_go() {
     wal.wait(got.lsn, FlushMode::Commit).unwrap();
     let (_, batches, _) = recover(&vfs.crash()).unwrap();
     assert_eq!(seqnos(&batches), [41]);
+}
+
+/// The newest file is gone, and the one before it is whole: its commits must not be missed without a word. What a copy has up to
+/// a place before that file began is whole.
+#[test]
+fn a_lost_last_file_is_missed() {
+    for crashes in [false, true] {
+        let vfs = SimVfs::new(1);
+        let (wal, _, _) = recover(&vfs).unwrap();
+        let mut expected = Vec::new();
+        for i in 1..=60 {
+            let got = wal.append(&batch(i, 1000)).unwrap();
+            wal.wait(got.lsn, FlushMode::Commit).unwrap();
+            expected.push(i);
+        }
+        drop(wal);
+        // A start begins a file, too.
+        let vfs = vfs.crash();
+        let (wal, batches, _) = recover(&vfs).unwrap();
+        assert_eq!(seqnos(&batches), expected);
+        let got = wal.append(&batch(61, 10)).unwrap();
+        wal.wait(got.lsn, FlushMode::Commit).unwrap();
+        let files = wal.files();
+        assert!(files.len() > 2, "{files:?}");
+        drop(wal);
+        let vfs = if crashes { vfs.crash() } else { vfs };
+        for lost in [files.len() - 1, files.len() - 2] {
+            let path = &files[lost].path;
+            vfs.remove_file(path).unwrap();
+            let Err(error) = recover(&vfs) else { panic!("{} was not missed", path.display()) };
+            assert!(matches!(&error, Error::Corruption { .. }), "{error}");
+            assert!(error.to_string().contains(&path.display().to_string()), "{error}");
+        }
+        // The file that is the last now, cut before the place where the lost one began, as a backup has it.
+        let last = &files[files.len() - 3];
+        let file = vfs.open(&last.path, OpenMode::Existing).unwrap();
+        file.set_len(last.bytes - 1200).unwrap();
+        let (_, batches, _) = recover(&vfs).unwrap();
+        assert!(!batches.is_empty() && expected.starts_with(&seqnos(&batches)), "{:?}", seqnos(&batches));
+    }
 }
 
 #[test]

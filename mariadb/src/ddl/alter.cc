@@ -11,13 +11,14 @@
      PANDO_ALTER_INDEX                        alter_index.cc
      all others                               the server copies the table
 
-   All but indexes that are built is INSTANT: commit_inplace_alter_table makes one record of the catalog, for
+   All but indexes that are built and foreign keys that are checked is INSTANT: commit_inplace_alter_table makes one record of the catalog, for
    all partitions at once, and before it nothing has changed. The record has the id that the server
    gave the new definition. When the server crashes before its own file has the new definition too, it asks
    check_version which of the two holds.
 
-   A change that needs to read rows (NULL to NOT NULL, CHECK), to compute them (stored generated columns) or to
-   rewrite them (types that do not only grow, the primary key) copies. */
+   A foreign key that is added in place has the parents of all rows looked up, while others read.
+   Other changes that need to read rows (NULL to NOT NULL, CHECK), to compute them (stored generated columns) or to
+   rewrite them (types that do not only grow, the primary key) copy. */
 #include "alter.h"
 #include "encryption.h"
 #include "foreign_key_ddl.h"
@@ -278,8 +279,10 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if ((flags & ALTER_CHANGE_CREATE_OPTION) && changes_encryption(table->s->option_struct, info->create_info->option_struct))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  /* The copy looks for parents of its rows. */
-  if ((flags & ALTER_ADD_FOREIGN_KEY) && foreign_keys_are_checked(thd))
+  /* Parents are looked for on the rows as they are; the copy does it on those that it makes. */
+  const bool verifies= (flags & ALTER_ADD_FOREIGN_KEY) && foreign_keys_are_checked(thd);
+  if (verifies && ((flags & (PANDO_ALTER_LAYOUT | ALTER_COLUMN_NAME | ALTER_RENAME_COLUMN | ALTER_RENAME)) ||
+                   !can_verify_in_place(table, info->alter_info)))
     return refuse(thd, info, ER_ALTER_OPERATION_NOT_SUPPORTED_REASON_FK_CHECK);
   if (flags & PANDO_ALTER_LAYOUT)
   {
@@ -293,9 +296,13 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
         !layout.has_room)
       return HA_ALTER_INPLACE_NOT_SUPPORTED;
   }
+  enum_alter_inplace_result result= HA_ALTER_INPLACE_INSTANT;
   if (flags & PANDO_ALTER_INDEX)
-    return check_index_change(altered, info);
-  return HA_ALTER_INPLACE_INSTANT;
+    result= check_index_change(altered, info);
+  /* Rows that come while it looks would not be checked. */
+  if (verifies && (result == HA_ALTER_INPLACE_INSTANT || result == HA_ALTER_INPLACE_NOCOPY_NO_LOCK))
+    return HA_ALTER_INPLACE_NOCOPY_LOCK;
+  return result;
 }
 
 bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
@@ -397,7 +404,23 @@ int ha_pando::next_auto_increment_of_rows(ulonglong *next)
 
 bool ha_pando::inplace_alter_table(TABLE *altered, Alter_inplace_info *info)
 {
+  if ((info->handler_flags & ALTER_ADD_FOREIGN_KEY) && foreign_keys_are_checked(ha_thd()) && verify_added_keys(info))
+    return true;
   return (info->handler_flags & PANDO_ALTER_INDEX) && build_indexes(altered, info);
+}
+
+bool ha_pando::verify_added_keys(Alter_inplace_info *info)
+{
+  THD *thd= ha_thd();
+  const Alter_context *context= static_cast<const Alter_context *>(info->handler_ctx);
+  const int error= m_foreign.verify(thd, without_old(context->foreign_keys, constraints_of(m_name.c_str())));
+  if (!error)
+    return false;
+  if (is_to_end(thd))
+    thd->send_kill_message();
+  else
+    print_error(error, MYF(0));
+  return true;
 }
 
 bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *info, bool commit)

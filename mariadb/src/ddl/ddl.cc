@@ -103,11 +103,29 @@ int ha_pando::delete_table(const char *name)
   return error_of(pando_table_drop(db, text(name)), ha_thd());
 }
 
+/* ALTER TABLE that copies gives the copy the name of the table, or another one, at which foreign keys have to follow. Empty: it is
+   not so. */
+static std::string copied_path(THD *thd, const char *from, const char *to)
+{
+  if (!thd || thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !is_interim_name(from) || is_interim_name(to) ||
+      !thd->lex->query_tables)
+    return std::string();
+  const TABLE_LIST *old= thd->lex->query_tables;
+  const std::string path= catalog_path(old->db.str, old->table_name.str);
+  return path == catalog_path(to) ? std::string() : path;
+}
+
 int ha_pando::rename_table(const char *from, const char *to)
 {
   Related_table::close_kept();
-  const Table_names old_names(catalog_path(from)), new_names(catalog_path(to));
-  return error_of(pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table)), ha_thd());
+  const std::string copied= copied_path(ha_thd(), from, to);
+  const Table_names old_names(copied.empty() ? catalog_path(from) : copied), new_names(catalog_path(to));
+  const PandoStatus status=
+    pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table), text(copied.c_str()));
+  /* As InnoDB: also where not the table is there, but a foreign key of that name. */
+  if (status == PANDO_STATUS_TABLE_EXISTS)
+    my_error(ER_TABLE_EXISTS_ERROR, MYF(0), to);
+  return error_of(status, ha_thd());
 }
 
 int ha_pando::truncate()

@@ -111,6 +111,21 @@ bool same_name(const std::string &a, const std::string &b)
   return !my_strcasecmp(system_charset_info, a.c_str(), b.c_str());
 }
 
+Foreign_key_list without_old(Foreign_key_list list, const Foreign_key_list &old)
+{
+  Foreign_key_list added;
+  for (Foreign_key_definition &key : list)
+  {
+    const auto is_same= [&key](const Foreign_key_definition &other) {
+      return other.name == key.name && other.columns == key.columns && other.parent == key.parent &&
+             other.parent_columns == key.parent_columns;
+    };
+    if (std::none_of(old.begin(), old.end(), is_same))
+      added.push_back(std::move(key));
+  }
+  return added;
+}
+
 bool foreign_keys_are_checked(THD *thd)
 {
   return !thd_test_options(thd, OPTION_NO_FOREIGN_KEY_CHECKS);

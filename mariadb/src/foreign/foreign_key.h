@@ -3,6 +3,8 @@
      foreign_key.cc          constraints of a table as the catalog has them, their texts
      foreign_key_ddl.cc      CREATE, ALTER, DROP, RENAME, TRUNCATE: what may be defined, and what stands in the way
      foreign_key_rows.cc     rows that are written: their parents and children
+     parent_probes.cc        the keys that many rows want of a parent
+     related_rows.cc         rows of the other table of a constraint, looked up by their keys
      related_table.cc        the other table of a constraint, opened beside those of the statement */
 #ifndef PANDO_FOREIGN_KEY_H
 #define PANDO_FOREIGN_KEY_H
@@ -65,6 +67,9 @@ void append_child_and_constraint(THD *thd, const Foreign_key_definition &key, St
 
 bool foreign_keys_are_checked(THD *thd);
 bool same_name(const std::string &a, const std::string &b);
+
+/* Those of `list` that `old` does not have. */
+Foreign_key_list without_old(Foreign_key_list list, const Foreign_key_list &old);
 
 /* Of SHOW ENGINE PANDO STATUS. */
 void note_foreign_key_error(THD *thd, const char *text);

@@ -2,8 +2,8 @@
    in SHOW ENGINE PANDO STATUS.
 
    ALTER TABLE that copies creates a table with all constraints that it is to have, under an interim name, where they do not count
-   (crates/pandodb/src/foreign_keys.rs). The rows are checked for those that it adds when the copy is complete, while the server
-   keeps others from writing to the table and to the parents. */
+   (crates/pandodb/src/ddl/foreign_keys.rs). The rows are checked for those that it adds when the copy is complete, while the server
+   keeps others from writing to the table and to the parents. An ALTER in place checks them before its change is committed. */
 #include "foreign_key_ddl.h"
 #include "definition.h"
 #include "related_table.h"
@@ -208,8 +208,12 @@ public:
       definition.name= key.constraint_name.str;
     else
       definition.name= m_prefix + std::to_string(++m_number);
+    /* Of a name that is given the server sees to this. A dump could not be loaded. */
+    if (system_charset_info->numchars(definition.name.c_str(), definition.name.c_str() + definition.name.size()) >
+        NAME_CHAR_LEN)
+      return my_error(ER_TOO_LONG_IDENT, MYF(0), definition.name.c_str()), HA_ERR_INTERNAL_ERROR;
     if (is_taken(definition.name, *list))
-      return HA_ERR_FOUND_DUPP_KEY;
+      return tell_duplicate(definition), HA_ERR_FOUND_DUPP_KEY;
     if (key.delete_opt == FK_OPTION_SET_DEFAULT || key.update_opt == FK_OPTION_SET_DEFAULT)
       return refused(m_thd, Reason::OTHER, m_table->s->table_name.str, definition, "SET DEFAULT is not supported.");
     if (int error= check_constraint(m_thd, m_table, definition, m_new_path))
@@ -219,6 +223,16 @@ public:
   }
 
 private:
+  void tell_duplicate(const Foreign_key_definition &definition) const
+  {
+    String text;
+    append_constraint(m_thd, definition, &text);
+    const Table_names table(m_new_path);
+    push_warning_printf(m_thd, Sql_condition::WARN_LEVEL_WARN, HA_ERR_FOUND_DUPP_KEY,
+                        "CREATE or ALTER TABLE `%s`.`%s` failed: duplicate name, %s", table.database, table.table,
+                        text.c_ptr_safe());
+  }
+
   bool is_taken(const std::string &name, const Foreign_key_list &list) const
   {
     for (const Foreign_key_definition &other : list)
@@ -342,26 +356,32 @@ static const char *not_null_column(const TABLE *table, const std::vector<std::st
 /* Whether the altered table still has the keys that its constraints need, and those in which it is the parent. True: not, which has
    been reported. */
 static bool lacks_index(THD *thd, const std::string &path, const TABLE *old_table, const TABLE *table,
-                        Alter_info *alter, const std::vector<std::string> &renamed)
+                        Alter_info *alter, const std::vector<std::string> &renamed, bool is_in_place)
 {
+  const bool is_checked= foreign_keys_are_checked(thd);
   for (const Foreign_key_definition &key : constraints_of(path.c_str()))
   {
     if (is_dropped(alter, key.name))
       continue;
+    /* As InnoDB, which comes to the keys before the columns if it does not copy. */
+    if (is_in_place && is_checked && needs_index(old_table, table, key.columns, renamed))
+      return true;
     if (const char *column= missing_column(table, key.columns, renamed))
       return my_error(ER_FK_COLUMN_CANNOT_DROP, MYF(0), column, key.name.c_str()), true;
     if (const char *column= sets_null(key) ? not_null_column(table, key.columns, renamed) : nullptr)
       return my_error(ER_FK_COLUMN_NOT_NULL, MYF(0), column, key.name.c_str()), true;
-    if (foreign_keys_are_checked(thd))
+    if (is_checked)
       if (const char *column= changed_column(old_table, table, key.columns, renamed))
         return my_error(ER_FK_COLUMN_CANNOT_CHANGE, MYF(0), column, key.name.c_str()), true;
-    if (foreign_keys_are_checked(thd) && needs_index(old_table, table, key.columns, renamed))
+    if (is_checked && needs_index(old_table, table, key.columns, renamed))
       return true;
   }
   for (const Foreign_key_definition &key : references_to(path.c_str()))
   {
     if (key.is_to_itself() && is_dropped(alter, key.name))
       continue;
+    if (is_in_place && is_checked && needs_index(old_table, table, key.parent_columns, renamed))
+      return true;
     if (const char *column= missing_column(table, key.parent_columns, renamed))
     {
       const Table_names child(key.child);
@@ -371,7 +391,7 @@ static bool lacks_index(THD *thd, const std::string &path, const TABLE *old_tabl
       append_identifier(thd, &name, child.table, strlen(child.table));
       return my_error(ER_FK_COLUMN_CANNOT_DROP_CHILD, MYF(0), column, key.name.c_str(), name.c_ptr_safe()), true;
     }
-    if (!foreign_keys_are_checked(thd))
+    if (!is_checked)
       continue;
     if (const char *column= changed_column(old_table, table, key.parent_columns, renamed))
     {
@@ -429,7 +449,7 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
   const std::string old_path= source ? catalog_path(source->s->normalized_path.str) : std::string();
   if (source)
   {
-    if (alter && lacks_index(thd, old_path, source, form, alter, {}))
+    if (alter && lacks_index(thd, old_path, source, form, alter, {}, false))
       return HA_ERR_CANNOT_ADD_FOREIGN;
     for (Foreign_key_definition &key : constraints_of(old_path.c_str()))
       if (!alter || !is_dropped(alter, key.name))
@@ -455,10 +475,18 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
   return 0;
 }
 
-/* Of an ALTER in place, with InnoDB's errors. */
-static void report_refusal(int error, const char *table, const Foreign_key_definition &key)
+/* Of an ALTER in place, with InnoDB's errors: which copies where it checks rows, and then tells what CREATE does. */
+static void report_refusal(THD *thd, int error, const TABLE_SHARE *share, const Foreign_key_definition &key)
 {
+  const char *table= share->table_name.str;
   const Table_names parent(key.parent);
+  if (foreign_keys_are_checked(thd) && (error == HA_ERR_FOUND_DUPP_KEY || error == HA_ERR_CANNOT_ADD_FOREIGN))
+  {
+    const uint second= error == HA_ERR_FOUND_DUPP_KEY ? ER_DUP_KEY : ER_CANNOT_ADD_FOREIGN;
+    my_error(ER_CANT_CREATE_TABLE, MYF(0), share->db.str, table, error);
+    push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, second, ER_THD(thd, second), table);
+    return;
+  }
   if (error == HA_ERR_FOUND_DUPP_KEY)
     return my_error(ER_DUP_CONSTRAINT_NAME, MYF(0), "FOREIGN KEY", key.name.c_str());
   if (error != HA_ERR_CANNOT_ADD_FOREIGN)
@@ -478,7 +506,7 @@ bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABL
                         const std::vector<std::string> &renamed, Foreign_key_list *list)
 {
   const std::string itself= catalog_path(path);
-  if (lacks_index(thd, itself, old_table, altered, alter, renamed))
+  if (lacks_index(thd, itself, old_table, altered, alter, renamed, true))
     return true;
   for (Foreign_key_definition &key : constraints_of(path))
     if (!is_dropped(alter, key.name))
@@ -491,7 +519,7 @@ bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABL
   if (!error)
     error= check_versioning(thd, altered, itself, *list);
   if (error)
-    report_refusal(error, old_table->s->table_name.str, additions.last());
+    report_refusal(thd, error, old_table->s, additions.last());
   return error;
 }
 
@@ -521,19 +549,33 @@ int may_drop(THD *thd, const char *path)
 
 Foreign_key_list added_foreign_keys(THD *thd, const char *path)
 {
-  Foreign_key_list added;
   const TABLE *source= copied_table(thd);
-  const Foreign_key_list old= source ? constraints_of(source->s->normalized_path.str) : Foreign_key_list();
-  for (Foreign_key_definition &key : constraints_of(path))
+  return without_old(constraints_of(path),
+                     source ? constraints_of(source->s->normalized_path.str) : Foreign_key_list());
+}
+
+bool can_verify_in_place(const TABLE *table, Alter_info *alter)
+{
+  List_iterator_fast<Key> keys(alter->key_list);
+  while (Key *key= keys++)
   {
-    bool is_old= false;
-    for (const Foreign_key_definition &other : old)
-      is_old= is_old || (other.name == key.name && other.columns == key.columns && other.parent == key.parent &&
-                         other.parent_columns == key.parent_columns);
-    if (!is_old)
-      added.push_back(std::move(key));
+    if (key->type != Key::FOREIGN_KEY || key->old)
+      continue;
+    const Foreign_key &added= *static_cast<Foreign_key *>(key);
+    List_iterator_fast<Key_part_spec> own(const_cast<Foreign_key &>(added).columns);
+    while (Key_part_spec *column= own++)
+      if (!find_field(table, column->field_name.str))
+        return false;
+    if (parent_path(added, table->s->db.str) != catalog_path(table->s->normalized_path.str))
+      continue;
+    std::vector<std::string> referenced;
+    List_iterator_fast<Key_part_spec> others(const_cast<Foreign_key &>(added).ref_columns);
+    while (Key_part_spec *column= others++)
+      referenced.push_back(column->field_name.str);
+    if (find_key(table, referenced) == MAX_KEY)
+      return false;
   }
-  return added;
+  return true;
 }
 
 } // namespace pando

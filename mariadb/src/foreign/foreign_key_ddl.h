@@ -14,6 +14,9 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
 bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABLE *altered, Alter_info *alter,
                         const std::vector<std::string> &renamed, Foreign_key_list *list);
 
+/* Whether the rows, as they are, can be checked for the constraints that an ALTER adds. */
+bool can_verify_in_place(const TABLE *table, Alter_info *alter);
+
 /* Old and new names of the columns that an ALTER renames, in turn. */
 std::vector<std::string> renamed_columns(const TABLE *altered, Alter_info *alter);
 

@@ -12,6 +12,9 @@
    the key that comes first, and REPLACE and ON DUPLICATE KEY UPDATE depend on that: a row without a parent is written to see whether a
    duplicate comes first, and undone.
 
+   Where many rows come at once (a load, a constraint that is added), the keys that they want of a parent are collected, and looked up in
+   their order and each once.
+
    Values go from one side to the other as values of columns; then the other side's own key makes bytes of them. So
    descending keys, columns that may be NULL on one side only, and texts of different lengths need nothing of their own. */
 #include "foreign_key_rows.h"
@@ -22,8 +25,28 @@
 
 namespace pando {
 
-/* As InnoDB. */
+/* As InnoDB: a chain of so many cascades is one too many. */
 static const uint DEPTH_MAX= 15;
+
+namespace {
+
+/* While a row is looked up for a constraint, reports say so of whoever waits. */
+class Waits_for_key
+{
+public:
+  Waits_for_key(THD *thd, const Foreign_key_definition &key) : m_transaction(Transaction::of(thd))
+  {
+    m_transaction->set_foreign_key(&key);
+  }
+  ~Waits_for_key() { m_transaction->set_foreign_key(nullptr); }
+  Waits_for_key(const Waits_for_key &) = delete;
+  Waits_for_key &operator=(const Waits_for_key &) = delete;
+
+private:
+  Transaction *m_transaction;
+};
+
+} // namespace
 
 Foreign_keys::Foreign_keys(ha_pando *file) : m_file(file) {}
 
@@ -96,6 +119,7 @@ void Foreign_keys::end()
     {
       constraint.other= nullptr;
       constraint.is_missing= false;
+      constraint.wanted.clear();
     }
   for (Related_table *one : m_related)
     one->give_back();
@@ -218,6 +242,8 @@ int Foreign_keys::refuse(int error, const Constraint &constraint)
   String report;
   if (error == HA_ERR_NO_REFERENCED_ROW)
     report.append(STRING_WITH_LEN("A row has no parent: "));
+  else if (error == HA_ERR_FK_DEPTH_EXCEEDED)
+    report.append(STRING_WITH_LEN("A chain of cascades is too long: "));
   else
     report.append(STRING_WITH_LEN("A row has children: "));
   report.append(text);
@@ -235,11 +261,12 @@ int Foreign_keys::has_parent(Constraint *constraint, const uchar *record, bool *
     return 0;
   if (!encode_probe(constraint, constraint->own, record, &m_probe))
     return 0;
-  /* Where all rows are verified, nobody can write to the parent. */
-  const ha_pando::Lock lock= m_is_verifying ? ha_pando::Lock::NONE : ha_pando::Lock::SHARED;
-  if (int error= constraint->other->file()->find_related(constraint->index, m_probe.view(), constraint->is_whole_key, lock,
-                                                         found))
-    return error;
+  {
+    const Waits_for_key waits(m_file->ha_thd(), definition);
+    if (int error= constraint->other->file()->find_related(constraint->index, m_probe.view(), constraint->is_whole_key,
+                                                           ha_pando::Lock::SHARED, found))
+      return error;
+  }
   if (!*found && definition.is_to_itself())
     *found= is_own_parent(constraint, record);
   return 0;
@@ -288,6 +315,15 @@ bool Foreign_keys::concerns_children(const uchar *old_record, const uchar *new_r
   return false;
 }
 
+/* Two tables may be each other's parents: what an update cascades to may be the parent that the row wants. */
+bool Foreign_keys::may_bring_parents() const
+{
+  for (const Constraint &constraint : m_as_parent)
+    if (constraint.definition.on_update == PANDO_REFERENTIAL_ACTION_CASCADE)
+      return true;
+  return false;
+}
+
 int Foreign_keys::change_children(const uchar *old_record, const uchar *new_record, const Cascade &own)
 {
   for (Constraint &constraint : m_as_parent)
@@ -321,9 +357,12 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
   if (definition.is_to_itself() && is_own_child(constraint, old_record, probe))
     return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
   bool found;
-  if (int error= constraint->other->file()->find_related(constraint->index, probe.view(), constraint->is_whole_key,
-                                                         ha_pando::Lock::SHARED, &found))
-    return error;
+  {
+    const Waits_for_key waits(thd, definition);
+    if (int error= constraint->other->file()->find_related(constraint->index, probe.view(), constraint->is_whole_key,
+                                                           ha_pando::Lock::SHARED, &found))
+      return error;
+  }
   return found ? refuse(HA_ERR_ROW_IS_REFERENCED, *constraint) : 0;
 }
 
@@ -363,15 +402,18 @@ int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, co
   const bool is_update= new_record || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
   const Cascade cascade= {&own, &definition.child, is_update, &definition, own.depth + 1};
   bool found;
-  if (int error= child->find_related(constraint->index, probe.view(), constraint->is_whole_key,
-                                        ha_pando::Lock::EXCLUSIVE, &found))
-    return error;
+  {
+    const Waits_for_key waits(thd, definition);
+    if (int error= child->find_related(constraint->index, probe.view(), constraint->is_whole_key,
+                                       ha_pando::Lock::EXCLUSIVE, &found))
+      return error;
+  }
   if (!found)
     return 0;
   if (is_update && would_go_round(*constraint, own))
     return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
-  if (cascade.depth > DEPTH_MAX)
-    return HA_ERR_FK_DEPTH_EXCEEDED;
+  if (cascade.depth >= DEPTH_MAX)
+    return refuse(HA_ERR_FK_DEPTH_EXCEEDED, *constraint);
   if (int error= child->m_foreign.begin(thd))
     return error;
   forget_cached_queries(thd, definition.child);
@@ -383,6 +425,7 @@ int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, co
       return error;
     if (constraint->is_whole_key)
       return 0;
+    const Waits_for_key waits(thd, definition);
     if (int error= child->find_next_related(&found))
       return error;
   }
@@ -473,8 +516,12 @@ int Foreign_keys::update(const uchar *old_record, const uchar *new_record, const
   if (!error)
   {
     const Cascade own= {nullptr, &m_path, true, nullptr, 0};
-    error= violated ? refuse(HA_ERR_NO_REFERENCED_ROW, *violated)
-                    : change_children(old_record, new_record, cascade ? *cascade : own);
+    if (!violated || may_bring_parents())
+      error= change_children(old_record, new_record, cascade ? *cascade : own);
+    if (!error && violated && may_bring_parents())
+      error= check_parents(new_record, old_record, cascade ? cascade->cause : nullptr, &violated);
+    if (!error && violated)
+      error= refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
     if (error)
       m_file->undo_to(mark);
   }
@@ -500,7 +547,115 @@ int Foreign_keys::remove(const uchar *record, const Cascade *cascade)
   return error;
 }
 
-/* --- all rows --- */
+/* --- many rows --- */
+
+/* The parent of a row is looked up later, with those of others. */
+int Foreign_keys::want_parent(Constraint *constraint, const uchar *record)
+{
+  if (has_null(constraint->own, record))
+    return 0;
+  const Foreign_key_definition &definition= constraint->definition;
+  if (!find_other(constraint, definition.parent, definition.parent_columns) ||
+      !encode_probe(constraint, constraint->own, record, &m_probe))
+    return refuse(HA_ERR_NO_REFERENCED_ROW, *constraint);
+  constraint->wanted.add(m_probe.view());
+  return constraint->wanted.is_full() ? find_wanted(constraint) : 0;
+}
+
+int Foreign_keys::find_wanted(Constraint *constraint)
+{
+  THD *thd= m_file->ha_thd();
+  Parent_probes *wanted= &constraint->wanted;
+  wanted->sort();
+  const Waits_for_key waits(thd, constraint->definition);
+  for (size_t i= 0; i < wanted->count(); i++)
+  {
+    if (is_to_end(thd))
+      return HA_ERR_ABORTED_BY_USER;
+    ha_pando *parent= constraint->other->file();
+    bool found;
+    /* Where all rows are verified, nobody can write to the parent. */
+    if (int error= m_is_verifying ? parent->find_in_order(constraint->index, wanted->at(i), i == 0, &found)
+                                  : parent->find_related(constraint->index, wanted->at(i), constraint->is_whole_key,
+                                                         ha_pando::Lock::SHARED, &found))
+      return error;
+    if (!found)
+      return refuse(HA_ERR_NO_REFERENCED_ROW, *constraint);
+  }
+  wanted->clear();
+  return 0;
+}
+
+/* Rows that refer to others of the same load would not find them. */
+bool Foreign_keys::may_load() const
+{
+  if (!check_inserts())
+    return true;
+  for (const Constraint &constraint : m_as_child)
+    if (constraint.definition.is_to_itself())
+      return false;
+  return true;
+}
+
+int Foreign_keys::load(const uchar *record)
+{
+  for (Constraint &constraint : m_as_child)
+    if (int error= want_parent(&constraint, record))
+      return error;
+  return 0;
+}
+
+int Foreign_keys::end_load()
+{
+  for (Constraint &constraint : m_as_child)
+    if (int error= find_wanted(&constraint))
+      return error;
+  return 0;
+}
+
+/* In the order of the child's key, which is that of the parent's, or near it; without one, in the order of rows. */
+int Foreign_keys::verify_rows(THD *thd, Constraint *constraint)
+{
+  TABLE *table= m_file->table;
+  uchar *record= table->record[0];
+  const uint index= constraint->own_index;
+  const bool by_key= index != MAX_KEY && !m_file->is_damaged(index);
+  int error;
+  if (by_key)
+  {
+    m_file->extra(HA_EXTRA_KEYREAD);
+    bitmap_clear_all(table->read_set);
+    for (Field *field : constraint->own)
+      bitmap_set_bit(table->read_set, field->field_index);
+    error= m_file->index_init(index, true);
+    if (!error)
+      error= m_file->index_first(record);
+  }
+  else
+  {
+    m_file->rnd_init(true);
+    error= m_file->rnd_next(record);
+  }
+  while (!error)
+  {
+    if (is_to_end(thd))
+      error= HA_ERR_ABORTED_BY_USER;
+    else if (!by_key && table->vfield && table->update_virtual_fields(m_file, VCOL_UPDATE_FOR_READ))
+      error= HA_ERR_GENERIC;
+    else
+      error= want_parent(constraint, record);
+    if (!error)
+      error= by_key ? m_file->index_next(record) : m_file->rnd_next(record);
+  }
+  m_file->extra(HA_EXTRA_NO_KEYREAD);
+  bitmap_set_all(table->read_set);
+  if (by_key)
+    m_file->index_end();
+  else
+    m_file->rnd_end();
+  m_file->close_scan();
+  return error == HA_ERR_END_OF_FILE ? find_wanted(constraint) : error;
+}
 
 int Foreign_keys::verify(THD *thd, Foreign_key_list added)
 {
@@ -513,96 +668,21 @@ int Foreign_keys::verify(THD *thd, Foreign_key_list added)
   m_file->m_lock= ha_pando::Lock::NONE;
   m_file->m_read_latest= true;
   TABLE *table= m_file->table;
-  table->use_all_columns();
-  uchar *record= table->record[0];
-  int error= m_file->rnd_init(true);
-  while (!error && !(error= m_file->rnd_next(record)))
-  {
-    if (is_to_end(thd))
-      error= HA_ERR_ABORTED_BY_USER;
-    else if (table->vfield && table->update_virtual_fields(m_file, VCOL_UPDATE_FOR_READ))
-      error= HA_ERR_GENERIC;
-    Constraint *violated;
-    if (!error && !(error= check_parents(record, nullptr, nullptr, &violated)) && violated)
-      error= refuse(HA_ERR_NO_REFERENCED_ROW, *violated);
-  }
-  m_file->rnd_end();
-  m_file->close_scan();
+  MY_BITMAP *read_set= table->read_set, *write_set= table->write_set;
+  table->column_bitmaps_set_no_signal(&table->tmp_set, &table->tmp_set);
+  bitmap_set_all(&table->tmp_set);
+  int error= 0;
+  for (Constraint &constraint : m_as_child)
+    if (!error)
+      error= verify_rows(thd, &constraint);
+  table->column_bitmaps_set_no_signal(read_set, write_set);
+  m_file->m_columns_prepared= false;
   end();
   m_file->m_lock= lock;
   m_file->m_read_latest= false;
   m_is_verifying= false;
   m_version= 0;
-  return error == HA_ERR_END_OF_FILE ? 0 : error;
+  return error;
 }
 
 } // namespace pando
-
-using namespace pando;
-
-/* --- what a handler does for the constraints of another table --- */
-
-void ha_pando::encode_probe(uint index, uint parts, Bytes *probe)
-{
-  probe->clear();
-  for (uint i= 0; i < parts; i++)
-    m_layouts[index].part(i).encode(probe, table->record[0]);
-}
-
-static int found_or(int error, bool *found)
-{
-  *found= !error;
-  return error == HA_ERR_KEY_NOT_FOUND || error == HA_ERR_END_OF_FILE ? 0 : error;
-}
-
-/* The first row with a key that begins so, into record[0], locked so; as it is now. */
-int ha_pando::find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found)
-{
-  m_lock= m_stored_lock= lock;
-  m_read_latest= lock == Lock::NONE;
-  m_skip_locked= m_peeks= false;
-  m_is_sorted= true;
-  active_index= index;
-  begin_scan(dictionary_of(index));
-  m_columns_prepared= false;
-  m_search.assign(probe.data, probe.len);
-  m_same.assign(probe.data, probe.len);
-  m_keep_same= true;
-  m_range_stop= false;
-  if (is_whole_key)
-    return found_or(get_exact(table->record[0]), found);
-  m_stop.assign(probe.data, probe.len);
-  m_has_stop= after_prefix(&m_stop);
-  return found_or(seek(PANDO_MOVE_AT_OR_AFTER, m_search.view(), table->record[0]), found);
-}
-
-int ha_pando::find_next_related(bool *found)
-{
-  m_keep_same= true;
-  return found_or(go_on(true, table->record[0]), found);
-}
-
-/* The transaction's writes since the mark never were. */
-void ha_pando::undo_to(uint64_t mark)
-{
-  pando_txn_rollback_to(txn(), mark);
-  ++*writes();
-}
-
-/* Before it is kept for other connections. */
-void ha_pando::detach()
-{
-  close_scan();
-  m_foreign.end();
-  reset();
-}
-
-bool ha_pando::referenced_by_foreign_key() const noexcept
-{
-  return const_cast<ha_pando *>(this)->m_foreign.is_referenced();
-}
-
-bool ha_pando::get_foreign_dup_key(char *child, uint child_size, char *key, uint key_size)
-{
-  return Transaction::of(ha_thd())->refusing_key(child, child_size, key, key_size);
-}

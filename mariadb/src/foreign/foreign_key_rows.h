@@ -3,6 +3,7 @@
 #define PANDO_FOREIGN_KEY_ROWS_H
 
 #include "foreign_key.h"
+#include "parent_probes.h"
 #include <memory>
 
 class ha_pando;
@@ -45,6 +46,11 @@ public:
   int update(const uchar *old_record, const uchar *new_record, const Cascade *cascade);
   int remove(const uchar *record, const Cascade *cascade);
 
+  /* The rows of a load, in the place of `insert`: they have parents if `end_load` has succeeded, too. */
+  bool may_load() const;
+  int load(const uchar *record);
+  int end_load();
+
   /* Whether all rows of the table, which nobody else writes to, have parents by these constraints. */
   int verify(THD *thd, Foreign_key_list added);
 
@@ -61,6 +67,7 @@ private:
     uint index= MAX_KEY;
     bool is_whole_key= false; /* at most one row has it */
     std::vector<Field *> fields;
+    Parent_probes wanted; /* of a child */
   };
 
   void refresh();
@@ -72,10 +79,14 @@ private:
   int check_parents(const uchar *record, const uchar *old_record, const Foreign_key_definition *cause,
                     Constraint **violated);
   int has_parent(Constraint *constraint, const uchar *record, bool *found);
+  int want_parent(Constraint *constraint, const uchar *record);
+  int find_wanted(Constraint *constraint);
+  int verify_rows(THD *thd, Constraint *constraint);
   bool is_own_parent(Constraint *constraint, const uchar *record);
   bool is_own_child(Constraint *constraint, const uchar *record, const Bytes &probe);
 
   bool concerns_children(const uchar *old_record, const uchar *new_record) const;
+  bool may_bring_parents() const;
   int change_children(const uchar *old_record, const uchar *new_record, const Cascade &own);
   int change_children_of(Constraint *constraint, const uchar *old_record, const uchar *new_record, const Cascade &own);
   int cascade_to_rows(Constraint *constraint, const Bytes &probe, const uchar *new_record, const Cascade &own,

@@ -66,7 +66,8 @@ bool Related_table::open(THD *thd, const std::string &path)
   m_share.table_cache_key= m_share.db;
   Dummy_error_handler silent;
   thd->push_internal_handler(&silent);
-  m_is_open= read_definition(thd) && m_share.db_type() == hton &&
+  /* Sequences have a handler of the server around the engine's. */
+  m_is_open= read_definition(thd) && m_share.db_type() == hton && m_share.table_type != TABLE_TYPE_SEQUENCE &&
              !open_table_from_share(thd, &m_share, &m_share.table_name, HA_OPEN_KEYFILE, EXTRA_RECORD,
                                     thd->open_options, &m_table, false);
   thd->pop_internal_handler();

@@ -89,7 +89,7 @@ public:
   void start_bulk_insert(ha_rows rows, uint flags) override;
   int end_bulk_insert() override;
 
-  /* --- foreign_key.cc, foreign_key_rows.cc --- */
+  /* --- foreign_key.cc, related_rows.cc --- */
   char *get_foreign_key_create_info() override;
   void free_foreign_key_create_info(char *text) override;
   int get_foreign_key_list(THD *thd, List<FOREIGN_KEY_INFO> *list) override;
@@ -260,7 +260,11 @@ private:
   int update_one_row(const uchar *old_record, const uchar *new_record);
   int delete_one_row(const uchar *record);
 
-  /* --- foreign_key_rows.cc --- */
+  /* --- related_rows.cc --- */
+  void begin_related(uint index, Lock lock);
+  int find_in_order(uint index, PandoBytes probe, bool is_first, bool *found);
+  int seek_entry(PandoBytes key);
+  int pass_entry();
   void encode_probe(uint index, uint parts, pando::Bytes *probe);
   int find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found);
   int find_next_related(bool *found);
@@ -286,6 +290,7 @@ private:
   /* --- alter.cc --- */
   bool plan_columns(TABLE *altered, Alter_inplace_info *info, std::vector<PandoNewColumn> *columns,
                     std::deque<pando::Bytes> *values);
+  bool verify_added_keys(Alter_inplace_info *info);
   int prepare_options(Alter_inplace_info *info, pando::Alter_context *context);
   int next_auto_increment_of_rows(ulonglong *next);
 

@@ -378,7 +378,7 @@ int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)
 
 bool ha_pando::get_error_message(int error, String *text)
 {
-  if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED)
+  if (error == HA_ERR_NO_REFERENCED_ROW || error == HA_ERR_ROW_IS_REFERENCED || error == HA_ERR_FK_DEPTH_EXCEEDED)
   {
     if (const Transaction *transaction= Transaction::if_any(ha_thd()))
       text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);

@@ -32,7 +32,10 @@ static const uint64_t BATCH_BYTES= 512ULL << 10;
 bool ha_pando::may_load() const
 {
   THD *thd= ha_thd();
-  return !is_sequence() && !m_foreign.check_inserts() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
+  /* A row without a parent that the server passes by is to be known at once. */
+  if (!m_foreign.may_load() || (m_foreign.check_inserts() && decides_duplicates()))
+    return false;
+  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
          pando_table_is_empty(m_table);
 }
 
@@ -171,6 +174,8 @@ int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
   if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
     return 0;
   *done= true;
+  if (int error= m_foreign.check_inserts() ? m_foreign.load(record) : 0)
+    return error;
   if (m_bulk->batch->bytes() < BATCH_BYTES)
     return 0;
   return submit_batch() ? 0 : end_bulk_insert();
@@ -233,6 +238,9 @@ int ha_pando::begin_own_load()
   if (!status && m_bulk->load && ask_for_trial())
   {
     m_bulk->phase= Bulk_insert::Phase::LOADING;
+    for (uint64_t row= 0; m_foreign.check_inserts() && row < m_bulk->batch->rows(); row++)
+      if (int error= m_foreign.load(m_bulk->batch->record(row)))
+        return error;
     return !m_bulk->batch->rows() || submit_batch() ? 0 : end_bulk_insert();
   }
   std::unique_ptr<Bulk_insert> bulk= std::move(m_bulk);
@@ -242,8 +250,11 @@ int ha_pando::begin_own_load()
     return fail(status);
   bulk->shape->restore_blobs(bulk->batch.get());
   for (uint64_t row= 0; row < bulk->batch->rows(); row++)
-    if (int error= write_one_row(bulk->batch->record(row)))
+  {
+    const uchar *record= bulk->batch->record(row);
+    if (int error= m_foreign.check_inserts() ? m_foreign.insert(record) : write_one_row(record))
       return error;
+  }
   return 0;
 }
 
@@ -275,6 +286,11 @@ int ha_pando::end_bulk_insert()
   {
     abort_bulk_insert();
     return 0;
+  }
+  if (int error= m_foreign.check_inserts() ? m_foreign.end_load() : 0)
+  {
+    abort_bulk_insert();
+    return my_errno= error;
   }
   if (m_bulk->batch->rows())
     submit_batch();

@@ -16,6 +16,7 @@
 
 #include "ha_pando.h"
 #include "group_by_handler.h"
+#include "like_pattern.h"
 
 #include <list>
 #include <string>
@@ -51,15 +52,6 @@ struct Number
 {
   int slot= -1;        /* negative: none */
   uint scale= 0;
-};
-
-/* A pattern of LIKE, for as long as the query runs. */
-struct Like_pattern
-{
-  std::string text;
-  CHARSET_INFO *collation;
-  int escape;
-  bool negated;
 };
 
 /* Owns a query of the engine. */

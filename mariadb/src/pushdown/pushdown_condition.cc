@@ -265,10 +265,7 @@ extern "C" {
 
 static uint8_t matches_pattern(const void *context, PandoBytes text)
 {
-  const Like_pattern *like= static_cast<const Like_pattern *>(context);
-  const char *begin= reinterpret_cast<const char *>(text.data), *pattern= like->text.data();
-  return like->collation->wildcmp(begin, begin + text.len, pattern, pattern + like->text.size(), like->escape, '_',
-                                  '%') == 0;
+  return static_cast<const Like_pattern *>(context)->matches(text.data, text.len);
 }
 
 } // extern "C"
@@ -295,7 +292,7 @@ bool Translator::add_like(Item_func *function)
   const int number= column(field, false);
   if (!text || !evaluation.is_silent() || pattern->null_value || text->length() > PATTERN_BYTES_MAX || number < 0)
     return false;
-  m_patterns.push_back(Like_pattern{std::string(text->ptr(), text->length()), collation, like->escape, like->negated});
+  m_patterns.emplace_back(text->ptr(), text->length(), collation, like->escape);
   pando_query_matches(m_query, uint32_t(number), matches_pattern, &m_patterns.back());
   if (like->negated)
     condition(PANDO_OPERATOR_NOT, 0);

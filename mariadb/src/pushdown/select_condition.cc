@@ -404,10 +404,8 @@ bool Select_translator::like(Item_func *function, Said *said)
   String *text= pattern->val_str(&buffer);
   if (!text || !evaluation.is_silent() || pattern->null_value || text->length() > PATTERN_BYTES_MAX)
     return refuse("a pattern");
-  const Like_pattern made{std::string(text->ptr(), text->length()), collation, like->escape, like->negated};
-  const auto known= std::find_if(m_patterns.begin(), m_patterns.end(), [&made](const Like_pattern &one) {
-    return one.text == made.text && one.collation == made.collation && one.escape == made.escape;
-  });
+  const Like_pattern made(text->ptr(), text->length(), collation, like->escape);
+  const auto known= std::find(m_patterns.begin(), m_patterns.end(), made);
   if (like->negated)
     B::byte(&said->bytes, 8);
   B::byte(&said->bytes, 12);

@@ -776,33 +776,4 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
   return true;
 }
 
-uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
-{
-  const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
-  const longlong chars= longlong(charset->numchars(begin, end));
-  longlong from= 0, count= length;
-  switch (what)
-  {
-  case SUBSTRING:
-    from= position < 0 ? chars + position : position - 1;
-    if (!position || from < 0)
-      return 0;
-    break;
-  case LEFT:
-    count= position;
-    break;
-  case RIGHT:
-    count= position;
-    from= std::max(chars - std::max(position, 0LL), 0LL);
-    break;
-  }
-  from= std::min(from, chars);
-  count= std::min(std::max(count, 0LL), chars - from);
-  const size_t skipped= charset->charpos(begin, end, size_t(from));
-  const size_t bytes= charset->charpos(begin + skipped, end, size_t(count));
-  if (bytes <= room)
-    memcpy(to, begin + skipped, bytes);
-  return bytes;
-}
-
 } // namespace pando

@@ -38,10 +38,7 @@ static uint64_t key_of_text(const void *collation, PandoBytes text, uint8_t *to,
 
 static uint8_t test_text(const void *context, PandoBytes text)
 {
-  const Like_pattern *like= static_cast<const Like_pattern *>(context);
-  const char *begin= reinterpret_cast<const char *>(text.data), *pattern= like->text.data();
-  return like->collation->wildcmp(begin, begin + text.len, pattern, pattern + like->text.size(), like->escape, '_',
-                                  '%') == 0;
+  return static_cast<const Like_pattern *>(context)->matches(text.data, text.len);
 }
 
 static uint64_t change_text(const void *context, PandoBytes text, uint8_t *to, uint64_t room)

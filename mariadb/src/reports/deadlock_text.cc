@@ -84,6 +84,14 @@ static const char *mode_name(bool exclusive)
   return exclusive ? "exclusive" : "shared";
 }
 
+static void append_foreign_key(const Transaction::About &about, String *out)
+{
+  if (about.foreign_key.empty())
+    return;
+  out->append(STRING_WITH_LEN("\n  for the foreign key "));
+  out->append(about.foreign_key.data(), uint32(about.foreign_key.size()));
+}
+
 static void append_member(THD *thd, uint number, const PandoDeadlockRow &row, const Transaction::About &about,
                           String *out)
 {
@@ -94,6 +102,7 @@ static void append_member(THD *thd, uint number, const PandoDeadlockRow &row, co
                               lock.exclusive ? "waits for the exclusive lock on" :
                                                "waits for the shared lock on");
   append_lock(thd, lock, out);
+  append_foreign_key(about, out);
   const ulonglong other= lock.blocker_count ? lock.blockers[0] : 0;
   if (row.held == 2)
     append_format(out, ",\n  for which transaction %llu waits before it\n", other);
@@ -168,6 +177,7 @@ void append_transactions(String *out)
     append_format(out, "  waits for %llu s for the %s lock on ", ulonglong(row.waiting_us / 1000000),
                   mode_name(lock->second.exclusive));
     append_lock(current_thd, lock->second, out);
+    append_foreign_key(known[row.id], out);
     out->append('\n');
   }
   pando_lock_report_free(report);

@@ -70,7 +70,7 @@ static ST_FIELD_INFO lock_columns[]=
   Show::CEnd()
 };
 
-enum Wait_column { REQUESTING_TRX_ID, REQUESTED_LOCK_ID, BLOCKING_TRX_ID, BLOCKING_LOCK_ID };
+enum Wait_column { REQUESTING_TRX_ID, REQUESTED_LOCK_ID, BLOCKING_TRX_ID, BLOCKING_LOCK_ID, FOREIGN_KEY };
 
 static ST_FIELD_INFO wait_columns[]=
 {
@@ -78,6 +78,7 @@ static ST_FIELD_INFO wait_columns[]=
   Show::Column("requested_lock_id", Show::Varchar(LOCK_ID_MAX), NOT_NULL),
   Show::Column("blocking_trx_id", Show::ULonglong(), NOT_NULL),
   Show::Column("blocking_lock_id", Show::Varchar(LOCK_ID_MAX), NULLABLE),
+  Show::Column("foreign_key", Show::Varchar(DATA_MAX_CHARS), NULLABLE),
   Show::CEnd()
 };
 
@@ -252,9 +253,16 @@ static int fill_lock_waits(THD *thd, TABLE_LIST *tables, Item *)
   TABLE *table= tables->table;
   Field **field= table->field;
   Report report;
+  std::map<uint64_t, std::string> foreign_keys;
+  Transaction::for_each([&](Transaction *transaction) {
+    Transaction::About about;
+    transaction->about(&about, 0);
+    foreign_keys[transaction->id()]= std::move(about.foreign_key);
+  });
   for (uint i= 0; i < report.lock_count(); i++)
   {
     const PandoLockRow row= report.lock(i);
+    const std::string &foreign_key= foreign_keys[row.txn];
     for (uint j= 0; row.waiting && j < row.blocker_count; j++)
     {
       restore_record(table, s->default_values);
@@ -264,6 +272,11 @@ static int fill_lock_waits(THD *thd, TABLE_LIST *tables, Item *)
       PandoLockRow blocking;
       if (find_blocking_lock(report, row.blockers[j], row, &blocking))
         store_lock_id(field[BLOCKING_LOCK_ID], blocking);
+      if (!foreign_key.empty())
+      {
+        field[FOREIGN_KEY]->set_notnull();
+        store(field[FOREIGN_KEY], foreign_key.c_str());
+      }
       if (schema_table_store_record(thd, table))
         return 1;
     }

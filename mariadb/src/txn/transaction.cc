@@ -1,4 +1,5 @@
 #include "transaction.h"
+#include "foreign_key.h"
 #include "backup.h"
 #include "variables.h"
 #include "two_phase.h"
@@ -53,6 +54,12 @@ void Transaction::about(About *about, size_t query_bytes_max) const
   about->charset= m_thd->charset();
   about->query.resize(query_bytes_max + 1);
   about->query.resize(thd_query_safe(m_thd, &about->query[0], about->query.size()));
+  std::lock_guard<std::mutex> guard(m_foreign_key_mutex);
+  if (!m_foreign_key)
+    return;
+  String text;
+  append_child_and_constraint(current_thd, *m_foreign_key, &text);
+  about->foreign_key.assign(text.ptr(), text.length());
 }
 
 Transaction *Transaction::if_any(THD *thd)

@@ -8,12 +8,15 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <vector>
 
 class ha_pando;
 
 namespace pando {
+
+struct Foreign_key_definition;
 
 /* One for each connection that has used the engine; kept in the connection's ha_data. */
 class Transaction
@@ -49,7 +52,13 @@ public:
     bool read_only= false;
     std::string query;
     CHARSET_INFO *charset= system_charset_info;
+    std::string foreign_key; /* for which it looks up a row; empty: for none */
   };
+  void set_foreign_key(const Foreign_key_definition *key)
+  {
+    std::lock_guard<std::mutex> guard(m_foreign_key_mutex);
+    m_foreign_key= key;
+  }
   void about(About *about, size_t query_bytes_max) const;
   /* Calls it for the transactions of all connections, none of which goes away meanwhile. */
   static void for_each(const std::function<void(Transaction *)> &call);
@@ -112,6 +121,8 @@ private:
   const TABLE_SHARE *m_duplicate_share= nullptr; /* only compared */
   uint m_duplicate_index= 0;
   uint64_t m_writes[WRITE_COUNTERS]= {};
+  mutable std::mutex m_foreign_key_mutex;
+  const Foreign_key_definition *m_foreign_key= nullptr;
   std::string m_refusal, m_refusing_table, m_refusing_key;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */

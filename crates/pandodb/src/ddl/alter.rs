@@ -102,7 +102,7 @@ impl Db {
             record.intend.extend(indexes.as_ref().map(|plan| plan.intent(descriptor.id)));
         }
         for (change, (descriptor, _)) in changes.iter().zip(&planned) {
-            self.check_names(descriptor)?;
+            self.check_names(descriptor, None)?;
             self.follow_columns(&descriptor.path, &change.renamed_columns, &mut record.put);
         }
         let recorded = self.change_catalog(record);

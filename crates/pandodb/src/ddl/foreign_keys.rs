@@ -6,12 +6,13 @@
 //!
 //! * CREATE and ALTER write a table's constraints in the same record as everything else about it.
 //! * RENAME changes, in the record of the rename, every constraint that names the table, and the names of constraints that were
-//!   generated from its name.
+//!   generated from its name. A copy that an ALTER gives another name follows the old name of what it has copied, which may still be
+//!   there, to be dropped next.
 //! * A renamed column changes, in the record of the ALTER, every constraint that names the column.
 //! * Tables under interim names (`#sql...`: what an ALTER fills, and what it puts aside) have their constraints in their records,
 //!   but these count only when the table gets its name.
 //!
-//! Rows are checked above this crate, which knows nothing of columns (`mariadb/src/foreign_key*.cc`).
+//! Rows are checked above this crate, which knows nothing of columns (`mariadb/src/foreign`).
 
 use pando_base::{Error, Result};
 
@@ -65,13 +66,15 @@ impl Db {
         self.catalog.schema_version()
     }
 
-    /// Errors: another table of the database has a constraint of the same name.
-    pub(crate) fn check_names(&self, table: &TableDescriptor) -> Result<()> {
+    /// Errors: another table of the database, which `except` is not, has a constraint of the same name.
+    pub(crate) fn check_names(&self, table: &TableDescriptor, except: Option<&str>) -> Result<()> {
         if is_aside(&table.path) {
             return Ok(());
         }
         let database = database_of(&table.path);
-        let taken = |name: &str| self.is_name_taken(database, name, |t| t.id == table.id);
+        let taken = |name: &str| {
+            self.is_name_taken(database, name, |t| t.id == table.id || Some(t.path.as_str()) == except)
+        };
         match table.foreign_keys.iter().find(|key| taken(&key.name)) {
             Some(key) => Err(Error::Exists { what: format!("foreign key {}", key.name) }),
             None => Ok(()),
@@ -79,13 +82,15 @@ impl Db {
     }
 
     /// What a rename does to constraints: those of the table itself, which `table` (with its new path) has, and those of other
-    /// tables, which are returned.
+    /// tables, which are returned. `copied`: the old name of the table of which this one is the copy.
     pub(crate) fn follow_name(
         &self,
         table: &mut TableDescriptor,
         from: &str,
         name: Option<NewName<'_>>,
+        copied: Option<&str>,
     ) -> Vec<TableDescriptor> {
+        let from = copied.unwrap_or(from);
         if is_aside(from) || is_aside(&table.path) {
             return Vec::new();
         }
@@ -99,7 +104,7 @@ impl Db {
             }
         }
         let mut children = self.catalog.children(from);
-        children.retain(|child| child.id != table.id);
+        children.retain(|child| child.id != table.id && child.path != from);
         for key in children.iter_mut().flat_map(|child| &mut child.foreign_keys) {
             if key.parent == from {
                 key.parent.clone_from(&to);

@@ -62,7 +62,7 @@ impl Db {
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let descriptor = self.describe(spec)?;
-        self.check_names(&descriptor)?;
+        self.check_names(&descriptor, None)?;
         self.check_keys(&descriptor)?;
         let id = descriptor.id;
         let intent = Intent::Create { path: descriptor.path.clone() };
@@ -258,11 +258,18 @@ impl Db {
 
     /// Renames a table, also into another database. Errors: no such table, or the new name is taken.
     pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.rename_table_as(from, to, None)
+        self.rename_table_as(from, to, None, None)
     }
 
-    /// The same; generated names of the table's foreign keys follow its name.
-    pub fn rename_table_as(&self, from: &str, to: &str, name: Option<NewName<'_>>) -> Result<()> {
+    /// The same; generated names of the table's foreign keys follow its name. `copied`: the old name of the table of which this
+    /// one is the copy, if the copy gets another one.
+    pub fn rename_table_as(
+        &self,
+        from: &str,
+        to: &str,
+        name: Option<NewName<'_>>,
+        copied: Option<&str>,
+    ) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let (from, to) = (normalize(from), normalize(to));
         let old =
@@ -278,8 +285,9 @@ impl Db {
             // Other rows belong there, and which is not known here.
             new.definition.partition.clear();
         }
-        let children = self.follow_name(&mut new, &from, name);
-        self.check_names(&new)?;
+        let copied = copied.map(normalize);
+        let children = self.follow_name(&mut new, &from, name, copied.as_deref());
+        self.check_names(&new, copied.as_deref())?;
         let old_children: Vec<TableDescriptor> =
             children.iter().filter_map(|child| self.catalog.table(&child.path)).collect();
         let id = old.id;
