@@ -179,12 +179,15 @@ impl Run<'_> {
                 Ok(pipeline)
             }
             Plan::Project(input, outputs) => {
+                let failing = plan.failing();
                 let before =
                     self.narrow_filters(|slot| match outputs.iter().find(|(output, _)| *output == slot) {
-                        Some((_, Expr::Slot(inner, _))) => Some(*inner),
+                        Some((_, Expr::Slot(inner, _))) if failing.is_empty() => Some(*inner),
                         _ => None,
                     });
-                let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| needed.contains(slot)).collect();
+                let is_computed =
+                    |slot| needed.contains(slot) || (plan.shows_groups() && failing.contains(slot));
+                let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| is_computed(slot)).collect();
                 let exprs: Vec<&Expr> = outputs.iter().map(|(_, expr)| expr).collect();
                 let mut pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
                 self.filters = before;
@@ -196,9 +199,10 @@ impl Run<'_> {
             Plan::Join(join) if join.is_marked => self.marked(join, needed),
             Plan::Join(join) => self.join(join, needed),
             Plan::Aggregate { input, groups, told, is_one } => {
+                let can_fail = plan.can_fail();
                 let before =
                     self.narrow_filters(|slot| match groups.iter().find(|(group, _)| *group == slot) {
-                        Some((_, Expr::Slot(inner, _))) => Some(*inner),
+                        Some((_, Expr::Slot(inner, _))) if !can_fail => Some(*inner),
                         _ => None,
                     });
                 let batch = self.aggregate(input, groups, told, *is_one)?;
@@ -211,7 +215,9 @@ impl Run<'_> {
                 // Which rows are the first is not known before all are there.
                 let is_cut = *skip > 0 || limit.is_some();
                 let before = self.narrow_filters(|slot| (!is_cut).then_some(slot));
-                let pipeline = self.pipeline(input, &with_slots(needed, &exprs))?;
+                let mut wanted = with_slots(needed, &exprs);
+                wanted.extend(if is_cut { input.failing() } else { Vec::new() });
+                let pipeline = self.pipeline(input, &with_slots(&wanted, &[]))?;
                 self.filters = before;
                 let batches = self.collect(&pipeline)?;
                 let all = match batches.is_empty() {

@@ -112,6 +112,11 @@ impl Plan {
                 if !slots.iter().all(is_plain) {
                     return Plan::Filter(Box::new(Plan::Project(input, outputs)), condition);
                 }
+                let shown = Plan::Project(input, outputs);
+                if shown.shows_groups() && shown.can_fail() {
+                    return Plan::Filter(Box::new(shown), condition);
+                }
+                let Plan::Project(input, outputs) = shown else { return shown };
                 let inner = condition.replaced(&mut |part| match part {
                     Expr::Slot(slot, _) => {
                         outputs.iter().find(|(output, _)| output == slot).map(|(_, expr)| expr.clone())
@@ -136,6 +141,7 @@ impl Plan {
                 Plan::Filter(Box::new(Plan::Join(join)), condition)
             }
             Plan::Filter(input, known) => Plan::Filter(Box::new(input.filtered(condition)), known),
+            Plan::Aggregate { .. } if self.can_fail() => Plan::Filter(Box::new(self), condition),
             Plan::Aggregate { input, groups, told, is_one } => {
                 let is_group = |slot: &Slot| groups.iter().any(|(group, _)| group == slot);
                 if slots.is_empty() || !slots.iter().all(is_group) {
@@ -151,6 +157,56 @@ impl Plan {
                 Plan::Aggregate { input: Box::new(input.filtered(inner)), groups, told, is_one }
             }
             other => Plan::Filter(Box::new(other), condition),
+        }
+    }
+
+    /// Whether it computes what can fail. The server computes groups and first rows of all rows that there are, so none may be
+    /// dropped below, whatever becomes of them above.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Plan::Project(..) => !self.failing().is_empty(),
+            Plan::Aggregate { input, groups, told, .. } => {
+                let of_told = told.iter().filter_map(|told| told.of.as_ref());
+                let mut exprs = groups.iter().map(|(_, group)| group).chain(of_told);
+                exprs.any(|expr| input.can_fail_in(expr)) || input.can_fail()
+            }
+            Plan::Filter(input, _) | Plan::Sort { input, .. } => input.can_fail(),
+            _ => false,
+        }
+    }
+
+    /// Its columns that can fail.
+    pub(crate) fn failing(&self) -> Vec<Slot> {
+        let Plan::Project(input, outputs) = self else { return Vec::new() };
+        outputs.iter().filter(|(_, expr)| input.can_fail_in(expr)).map(|(slot, _)| *slot).collect()
+    }
+
+    /// Whether it is what a SELECT with groups shows: the server computes all its columns of all its rows.
+    pub(crate) fn shows_groups(&self) -> bool {
+        matches!(self, Plan::Project(input, _) if input.groups_below().is_some())
+    }
+
+    /// Whether an expression over what it gives can fail. What an average divides by is not 0.
+    fn can_fail_in(&self, expr: &Expr) -> bool {
+        let is_count = |by: &Expr| match (by, self.groups_below()) {
+            (Expr::Slot(slot, _), Some(told)) => told
+                .iter()
+                .any(|told| told.slot == *slot && matches!(told.function, Function::Rows | Function::Count)),
+            _ => false,
+        };
+        match expr {
+            Expr::Divide(_, a, by) if is_count(by) => self.can_fail_in(a),
+            Expr::Divide(..) | Expr::Real(..) | Expr::Server { may_warn: true, .. } => true,
+            Expr::Arithmetic(_, Kind::Signed | Kind::Unsigned, ..) => true,
+            other => other.parts().into_iter().any(|part| self.can_fail_in(part)),
+        }
+    }
+
+    fn groups_below(&self) -> Option<&[Told]> {
+        match self {
+            Plan::Aggregate { told, .. } => Some(told),
+            Plan::Filter(input, _) => input.groups_below(),
+            _ => None,
         }
     }
 

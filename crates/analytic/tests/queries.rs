@@ -638,7 +638,7 @@ fn an_answer_tells_of_its_operators_and_their_rows() {
     // The side that is held gives all its rows, the other one those that have a partner.
     let mut scanned: Vec<u64> = of_name("scan").iter().map(|scan| scan.rows).collect();
     scanned.sort_unstable();
-    let (few, many) = (&world.rows[0], &world.rows[1]);
+    let (few, many) = (&world.rows[1], &world.rows[0]);
     assert!(few.len() < many.len());
     let has_partner =
         |row: &&Row| row.number.is_some_and(|number| few.iter().any(|other| other.number == Some(number)));
@@ -647,4 +647,41 @@ fn an_answer_tells_of_its_operators_and_their_rows() {
     assert_eq!(scanned, [few.len() as u64, joined as u64]);
     let parents: Vec<_> = answer.operators.iter().map(|one| one.parent).collect();
     assert_eq!(parents.iter().filter(|parent| parent.is_none()).count(), 1, "{parents:?}");
+}
+
+/// The server computes groups of all rows, whatever is joined with them: so an error of one is an error of the query.
+#[test]
+fn what_fails_in_a_group_that_a_join_has_no_use_for_is_given_back() {
+    let world = seeded(9);
+    let (few, many) = (world.rows[2].len() as i64, world.rows[0].len() as i64);
+    assert!(few < many);
+    let joined = |least_failing: i64, is_distinct: bool, is_outer: bool| {
+        let added = Box::new(constant(i128::from(i64::MAX - least_failing + 1)));
+        let sum = Expr::Arithmetic(Operation::Add, Kind::Signed, Box::new(id(0)), added);
+        let shown = if is_distinct { sum } else { aggregate(Function::Sum, Kind::Signed, Some(sum)) };
+        let derived = Block {
+            from: vec![from(&world, 0)],
+            groups: if is_distinct { Vec::new() } else { vec![id(0)] },
+            is_grouped: !is_distinct,
+            is_distinct,
+            outputs: vec![(500, id(0)), (501, shown)],
+            ..Block::default()
+        };
+        let on = equal(Expr::Slot(500, Kind::Unsigned), id(2));
+        let least = compare(Comparison::Less, Expr::Slot(500, Kind::Unsigned), constant(5));
+        let on = Some(if is_outer { Expr::And(vec![on, least]) } else { on });
+        let of_groups = From { source: Source::Query(Box::new(derived)), is_outer, on };
+        let block = Block {
+            from: vec![from(&world, 2), of_groups],
+            outputs: outputs(vec![id(2)]),
+            ..Block::default()
+        };
+        outcome(&world, &block, LIMITS)
+    };
+    for (is_distinct, is_outer) in [(false, false), (false, true), (true, false), (true, true)] {
+        let fails = joined(many - 1, is_distinct, is_outer);
+        assert!(matches!(fails, Outcome::GivenBack(Why::Overflow)), "{is_distinct} {is_outer}: {fails:?}");
+        let Outcome::Rows(answer) = joined(many, is_distinct, is_outer) else { panic!("no answer") };
+        assert_eq!(answer.rows() as i64, few, "{is_distinct} {is_outer}");
+    }
 }
