@@ -145,7 +145,16 @@ bool Select_translator::comparison(Item_func *function, uint comparison, Said *s
   if (arguments[0]->cols() != 1 || arguments[1]->cols() != 1)
     return refuse("a comparison of rows");
   return compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(),
-                 &said->bytes);
+                 &said->bytes, true);
+}
+
+/* Of two DECIMALs, signs like = and < compare the digits that are shown; BETWEEN, IN and CASE all that there are. */
+void Select_translator::round_to_shown(const Item *item, Said *said)
+{
+  if (said->kind.tag != Value_kind::DECIMAL || said->kind.of <= item->decimals)
+    return;
+  convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
+  said->is_exact= false;
 }
 
 /* A literal that is no value of the kind that it is compared with: the server converts it once, when it is first compared, and keeps
@@ -281,7 +290,7 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
 }
 
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
-bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to)
+bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded)
 {
   const bool may_warn_once= m_may_warn_once;
   m_may_warn_once= false;
@@ -330,6 +339,11 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     convert(&a, b.kind);
   if (!like_each_other(&a, &b, collation))
     return false;
+  if (is_rounded && a.kind.is_number() && b.kind.is_number())
+  {
+    round_to_shown(first, &a);
+    round_to_shown(second, &b);
+  }
   B::byte(to, 5);
   B::byte(to, comparison);
   *to+= a.bytes + b.bytes;
@@ -367,6 +381,9 @@ bool Select_translator::in_list(Item_func *function, Said *said)
   uint32_t count= 0;
   for (uint i= 1; i < function->argument_count(); i++, count++)
   {
+    /* Beside an IN of a query the server makes a number of a text that is not a literal, and warns. */
+    if (arguments[i]->cmp_type() == STRING_RESULT && !arguments[i]->basic_const_item() && m_select->first_inner_unit())
+      return refuse_for_good("IN of a computed text beside a query");
     const bool was_hopeless= m_is_hopeless;
     if (!compare(0, arguments[0], arguments[i], in->compare_collation(), &bytes))
     {

@@ -212,7 +212,8 @@ private:
   bool list(Item_cond *list, bool is_always_met, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
-  bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to);
+  bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded= false);
+  void round_to_shown(const Item *item, Said *said);
   bool between(Item_func *function, Said *said);
   bool in_list(Item_func *function, Said *said);
   bool like(Item_func *function, Said *said);
