@@ -235,7 +235,7 @@ impl Planner<'_> {
     }
 
     /// What ties a query with groups becomes a group of it.
-    fn tie_groups(&mut self, unit: &Unit, block: &mut Block, ties: &mut Vec<Expr>) -> Result<()> {
+    fn tie_groups(&mut self, unit: &Unit, block: &mut Block, ties: &mut [Expr]) -> Result<()> {
         if block.groups.is_empty() || block.limit.is_some() || block.skip > 0 || !block.others.is_empty() {
             return Err(wrong_plan("a tied query with groups or a limit"));
         }
