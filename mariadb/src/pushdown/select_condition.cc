@@ -194,6 +194,14 @@ bool Select_translator::constant_with_warning(Item *item, const Value_kind &kind
   return true;
 }
 
+/* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
+static bool may_be_in_key(const SELECT_LEX *select, Item *item)
+{
+  item= item->real_item();
+  return item->type() == Item::FIELD_ITEM &&
+         (select->leaf_tables.elements > 1 || !static_cast<const Item_field *>(item)->field->part_of_key.is_clear_all());
+}
+
 /* Makes two values such as the engine compares. */
 bool Select_translator::like_each_other(Said *first, Said *second, CHARSET_INFO *collation)
 {
@@ -307,7 +315,7 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
   const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
     Value_kind kind= other.kind;
     constant_item= without_cache(constant_item);
-    if (may_warn_once && constant_with_warning(constant_item, kind, constant_said))
+    if (may_warn_once && !may_be_in_key(m_select, other_item) && constant_with_warning(constant_item, kind, constant_said))
       return true;
     CHARSET_INFO *charset= other_item->collation.collation;
     if (kind.tag == Value_kind::TEXT)
