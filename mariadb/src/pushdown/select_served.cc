@@ -220,7 +220,7 @@ bool Select_translator::field_leaf(Item **place, Server_expression *served)
 }
 
 /* Of IN the server converts the list when names are resolved, and says then what there is to say; once more, where it pushes it into a
-   derived table, or looks for ranges of a key. */
+   derived table, makes a join of its query, or looks for ranges of a key. */
 bool is_list_converted(Item_func *function)
 {
   if (function->functype() != Item_func::IN_FUNC || !static_cast<Item_func_in *>(function)->array)
@@ -229,7 +229,8 @@ bool is_list_converted(Item_func *function)
   if (of->type() != Item::FIELD_ITEM)
     return false;
   const Field *field= static_cast<const Item_field *>(of)->field;
-  return field->part_of_key.is_clear_all() && !field->table->pos_in_table_list->is_view_or_derived();
+  TABLE_LIST *list= field->table->pos_in_table_list;
+  return field->part_of_key.is_clear_all() && !list->is_view_or_derived() && list->select_lex && !list->select_lex->master_unit()->item;
 }
 
 bool Select_translator::function_leaves(Item_func *function, Server_expression *served)

@@ -96,6 +96,31 @@ template<typename Say> bool Select_translator::the_same_rounded(Said *said, Say 
   return is_said;
 }
 
+/* Of IF(..., NULL, 2) the server says that it has no digit, and cuts averages and quotients of it where it keeps them in a column, and
+   nowhere else: the query is answered if nothing has to be cut. */
+void Select_translator::hold(const Item *item, Said *said)
+{
+  const uint precision= item->decimal_precision(), scale= said->kind.scale();
+  if (precision >= 36 || said->digits - scale <= double(precision) - item->decimals + 0.01)
+    return;
+  __int128 most= 1;
+  for (uint i= item->decimals; i < precision + scale; i++)
+    most*= 10;
+  most--;
+  std::string sure;
+  B::byte(&sure, 21);
+  B::byte(&sure, 6);
+  B::small(&sure, 2);
+  for (const bool is_least : {true, false})
+  {
+    B::byte(&sure, 5);
+    B::byte(&sure, is_least ? 5 : 3);
+    sure+= said->bytes;
+    put_number(&sure, is_least ? -most : most, said->kind);
+  }
+  said->bytes.insert(0, sure);
+}
+
 /* What groups are made by. Quotients are rounded in a temporary table, and not where the server sorts: they may not differ within a
    group. `exact` becomes what says so. */
 bool Select_translator::group(Item *item, Said *said, std::string *exact)
@@ -323,6 +348,7 @@ bool Select_translator::output(Item *item, Use use, Said *said)
       return refuse("a quotient that is inserted");
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
+    hold(item, said);
   }
   else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
     return refuse("a quotient whose digits depend on the plan");

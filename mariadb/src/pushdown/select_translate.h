@@ -162,6 +162,7 @@ private:
   bool limits(SELECT_LEX *select, Use use, std::string *to);
   template<typename Say> bool the_same_rounded(Said *said, Say say);
   bool group(Item *item, Said *said, std::string *exact);
+  void hold(const Item *item, Said *said);
   bool order_of(SELECT_LEX *select, Item *item, Said *said);
   bool hides_quotient(const Said &said) const;
   void ask(const std::string &bytes)
