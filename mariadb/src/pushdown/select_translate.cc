@@ -253,6 +253,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
              (!hides_quotient(one) || refuse("a quotient inside of an expression"));
     if (!is_said)
       break;
+    if (one.kind.tag == Value_kind::DECIMAL && (use == Use::TOP || use == Use::DERIVED))
+      hold(item, &one);
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
     B::small(&outputs, slot);
@@ -348,7 +350,6 @@ bool Select_translator::output(Item *item, Use use, Said *said)
       return refuse("a quotient that is inserted");
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
-    hold(item, said);
   }
   else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
     return refuse("a quotient whose digits depend on the plan");
