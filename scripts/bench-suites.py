@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Suites of analytic queries, PANDO beside DuckDB in one run: TPC-H (22 queries), the star schema benchmark (13), air traffic (10).
+A fourth one, `hundred`, has a hundred queries of other shapes over TPC-H's tables, with pushdown beside without.
 
     make bench-suites                    all that it needs, and the three suites
     scripts/bench-suites.py [--suites tpch,ssb,ontime] [--scale 1] [--rows 2000000] [--keys all] [--json PREFIX]
     scripts/bench-suites.py --suites tpch --engines PANDO,PANDO-OFF,InnoDB          without pushdown, and InnoDB, too
     scripts/bench-suites.py --suites tpch --queries Q11,Q17 --runs 9                some of them
+    scripts/bench-suites.py --suites hundred --scale 0.1                            are there queries that pushdown makes slower?
 
 Schemas and queries are in scripts/suites. TPC-H's data come from `tpchgen-cli`; those of the star schema benchmark are made
 of them; air traffic has the rows of `pando-bench generate ontime` in the types of the benchmark's first schema (Year is a
@@ -12,7 +14,8 @@ YEAR(4), numbers are INT(11), everything may be NULL), with its keys or without 
 
 All engines are up at once, and each query is asked of one after the other: once, and then `--runs` times, of which the
 median counts. PANDO-OFF is the same server with pando_pushdown=OFF. DuckDB has a database file without keys, and `--threads`
-threads as PANDO has (it takes one for each processor). Answers are compared: numbers that are rounded up to a ten-thousandth,
+threads as PANDO has (it takes one for each processor). The hundred queries are written for MariaDB, and DuckDB is not asked them:
+PANDO-OFF stands in its place. Answers are compared: numbers that are rounded up to a ten-thousandth,
 all else exactly. `--json PREFIX` writes bench/results/PREFIX-SUITE.json. The status is 1 if an answer differs.
 """
 
@@ -40,7 +43,8 @@ from sqlkit import engines, ontime, program, report
 from sqlkit.server import PrivateServer
 
 _SUITES = ROOT / "scripts" / "suites"
-_TITLES = {"tpch": "TPC-H", "ssb": "Star schema benchmark", "ontime": "Air traffic, the first schema's types"}
+_TITLES = {"tpch": "TPC-H", "ssb": "Star schema benchmark", "ontime": "Air traffic, the first schema's types",
+           "hundred": "A hundred queries over TPC-H's tables"}
 
 # How the star schema's tables are made of TPC-H's, in DuckDB's SQL.
 _CITY = "rpad(substr(n_name, 1, 9), 9, ' ') || CAST({key} * 7 % 10 AS VARCHAR)"
@@ -87,7 +91,7 @@ def _queries(suite):
         return ontime.queries()
     text = (_SUITES / f"{suite}.sql").read_text()
     return {name: " ".join(body.split()).rstrip(";") for name, body in
-            re.findall(r"^-- (Q[\d.]+)\n(.*?)(?=^-- |\Z)", text, flags=re.M | re.S)}
+            re.findall(r"^-- ([A-Z][\d.]+)\n(.*?)(?=^-- |\Z)", text, flags=re.M | re.S)}
 
 
 def _ontime_schema():
@@ -103,7 +107,8 @@ def _ontime_schema():
 
 def _tables(suite):
     """CREATE TABLE by the names of tables."""
-    text = _ontime_schema() if suite == "ontime" else (_SUITES / f"{suite}-schema.sql").read_text()
+    schema = "tpch" if suite == "hundred" else suite
+    text = _ontime_schema() if suite == "ontime" else (_SUITES / f"{schema}-schema.sql").read_text()
     statements = [" ".join(part.split()) for part in re.sub(r"^--.*$", "", text, flags=re.M).split(";")]
     return {statement.split()[2]: statement for statement in statements if statement}
 
@@ -157,7 +162,7 @@ def _files(suite, arguments, directory, connect):
     base = directory / f"tpch-{arguments.scale}"
     base.mkdir(parents=True, exist_ok=True)
     files = _tpch_files(arguments, base)
-    if suite == "tpch":
+    if suite in ("tpch", "hundred"):
         return files
     made = directory / f"ssb-{arguments.scale}"
     made.mkdir(parents=True, exist_ok=True)
@@ -228,11 +233,14 @@ def _duckdb_connect(arguments, path):
 def _open_engines(stack, suite, arguments, files, directory):
     """What each engine is asked with; the server of PANDO."""
     asks, servers = {}, {}
-    for name in arguments.engines.split(","):
+    names = "PANDO,PANDO-OFF" if suite == "hundred" else arguments.engines
+    for name in names.split(","):
         engine = name.removesuffix("-OFF")
         if engine not in servers:
             servers[engine] = Mariadb(stack, suite, arguments, engine, files)
         asks[name] = servers[engine].asker("OFF" if name.endswith("-OFF") else "ON")
+    if suite == "hundred":
+        return asks, servers["PANDO"]
     duckdb = stack.enter_context(_duckdb_connect(arguments, f"{directory}/suite.duckdb"))
     begun = time.monotonic()
     if suite == "tpch":
@@ -292,18 +300,32 @@ def _measure(asks, pando, queries, runs):
 
 
 def _table(asks, measured):
-    """Header and rows, with the sums."""
+    """Header and rows, with the sums. The last engine is the one to compare with."""
     names = list(asks)
-    header = ["", *names, f"{names[0]} / DuckDB", "answered by", "answers"]
+    pando, peer = names[0], names[-1]
+    header = ["", *names, f"{pando} / {peer}", "answered by", "answers"]
     rows = []
     for query, of in measured.items():
         median = of["median"]
-        rows.append([query, *[report.seconds(median[name]) for name in names], f"{median[names[0]] / median['DuckDB']:.2f}",
+        rows.append([query, *[report.seconds(median[name]) for name in names], f"{median[pando] / median[peer]:.2f}",
                      {True: "the engine", False: "the server", None: ""}[of["is_pushed"]],
                      "equal" if of["is_equal"] else "NOT equal"])
     sums = {name: sum(of["median"][name] for of in measured.values()) for name in names}
-    rows.append(["all", *[report.seconds(sums[name]) for name in names], f"{sums[names[0]] / sums['DuckDB']:.2f}", "", ""])
+    rows.append(["all", *[report.seconds(sums[name]) for name in names], f"{sums[pando] / sums[peer]:.2f}", "", ""])
     return header, rows
+
+
+def _tell_pushed(measured):
+    """How much of the time is spent in the engine, and which queries would be faster without it."""
+    times = {query: of["median"] for query, of in measured.items()}
+    pushed = [query for query, of in measured.items() if of["is_pushed"]]
+    share = sum(times[query]["PANDO"] for query in pushed) / sum(of["PANDO"] for of in times.values())
+    # Without pushdown, which queries take the time tells what is left to the server.
+    without = sum(times[query]["PANDO-OFF"] for query in pushed) / sum(of["PANDO-OFF"] for of in times.values())
+    report.note(f"the engine answered {len(pushed)} of {len(measured)} queries: {share:.0%} of the time with pushdown,"
+                f" {without:.0%} of the time without")
+    slower = [query for query, of in times.items() if of["PANDO"] > of["PANDO-OFF"] * 1.1 + 0.001]
+    report.note(f"slower with pushdown by more than a tenth, and a millisecond: {', '.join(slower) or 'none'}")
 
 
 def _write(arguments, suite, header, rows):
@@ -340,6 +362,8 @@ def _run(suite, arguments, directory):
     for row in rows:
         table.add(*row)
     table.print()
+    if "PANDO-OFF" in asks and "PANDO" in asks:
+        _tell_pushed(measured)
     if arguments.json:
         _write(arguments, suite, header, rows)
     return all(of["is_equal"] for of in measured.values())

@@ -131,7 +131,10 @@ def system_variables():
 
 def counters():
     table = re.search(r"^metrics! \{\n(.*?)^\}", source("crates/base/src/metrics.rs"), re.S | re.M)[1]
-    return {f"Pando_{name}": None for name in re.findall(r'^    (\w+): "', table, re.M)}
+    names = re.findall(r'^    (\w+): "', table, re.M)
+    # Texts are the plugin's own.
+    names += re.findall(r'\{"(\w+)", \w+, SHOW_CHAR\}', source("mariadb/src/server/variables.cc"))
+    return {f"Pando_{name}": None for name in names}
 
 
 def table_options():

@@ -51,7 +51,7 @@ pub struct From {
     pub on: Option<Expr>,
 }
 
-/// A SELECT, or several whose rows come one after the other.
+/// A SELECT, or several whose rows are taken together.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// FROM.
@@ -74,10 +74,32 @@ pub struct Block {
     pub skip: u64,
     /// LIMIT.
     pub limit: Option<u64>,
-    /// UNION with these; their outputs are in the same order.
-    pub others: Vec<Block>,
-    /// UNION DISTINCT.
-    pub is_set: bool,
+    /// Of WITH ROLLUP: which groups descend. Its rows come in the order of the groups.
+    pub rollup: Option<Vec<bool>>,
+    /// Taken together with these, one after the other; their outputs are in the same order.
+    pub others: Vec<Other>,
+}
+
+/// How rows of a query are taken together with those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// All of both.
+    Union,
+    /// Those before it that it has not.
+    Except,
+    /// Those before it that it has.
+    Intersect,
+}
+
+/// A query whose rows are taken together with those before it.
+#[derive(Clone, Debug)]
+pub struct Other {
+    /// How.
+    pub operation: Operation,
+    /// No row twice.
+    pub is_distinct: bool,
+    /// The query.
+    pub block: Block,
 }
 
 impl PartialEq for Block {
@@ -92,7 +114,7 @@ impl Block {
     pub fn slots(&self, to: &mut Vec<Slot>) {
         self.from.iter().for_each(|from| from.slots(to));
         self.expressions().for_each(|expr| expr.slots(to));
-        self.others.iter().for_each(|other| other.slots(to));
+        self.others.iter().for_each(|other| other.block.slots(to));
     }
 
     fn expressions(&self) -> impl Iterator<Item = &Expr> {

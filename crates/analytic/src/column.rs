@@ -237,24 +237,33 @@ impl Column {
 
     /// What the storage has.
     pub(crate) fn of_vector(vector: &Arc<Vector>, kind: Kind, form: &Form, place: &Place) -> Option<Column> {
-        let rows = vector.rows();
-        let nulls = vector.nulls().map(|nulls| (0..rows).map(|row| nulls.is_null(row)).collect());
+        Column::of_rows(vector, None, (kind, form, place))
+    }
+
+    /// What the storage has in some rows; `None`: in all.
+    pub(crate) fn of_rows(
+        vector: &Arc<Vector>,
+        rows: Option<&[u32]>,
+        (kind, form, place): (Kind, &Form, &Place),
+    ) -> Option<Column> {
+        let nulls = vector.nulls().map(|nulls| each(rows, vector.rows(), |row| nulls.is_null(row)));
         if kind.is_text() {
             let codes = match vector.values() {
-                Values::Constant(_) => vec![0; rows],
-                Values::Fixed { .. } | Values::Varying(_) => (0..rows as u32).collect(),
-                Values::Dictionary { codes, .. } => codes.clone(),
+                Values::Constant(_) => vec![0; rows.map_or(vector.rows(), <[u32]>::len)],
+                Values::Fixed { .. } | Values::Varying(_) => each(rows, vector.rows(), |row| row as u32),
+                Values::Dictionary { codes, .. } => each(rows, vector.rows(), |row| codes[row]),
             };
             return Some(Column { data: Data::Text(codes, Dict::Vector(vector.clone())), nulls });
         }
         if kind == Kind::Real {
             let value = |row| vector.get(row).map_or(Some(0.0), real_of);
-            return Some(Column { data: Data::Real((0..rows).map(value).collect::<Option<_>>()?), nulls });
+            let values: Option<Vec<f64>> = each(rows, vector.rows(), value).into_iter().collect();
+            return Some(Column { data: Data::Real(values?), nulls });
         }
         let cells = Cells::of_vector(vector, form, place)?;
         let data = match cells.entries {
-            Entries::Small(entries) => Data::Small(spread(entries, &cells.codes, rows)),
-            Entries::Large(entries) => Data::Large(spread(entries, &cells.codes, rows)),
+            Entries::Small(entries) => Data::Small(spread(entries, &cells.codes, rows, vector.rows())),
+            Entries::Large(entries) => Data::Large(spread(entries, &cells.codes, rows, vector.rows())),
             Entries::Texts(_) | Entries::Presence => return None,
         };
         let mut column = Column { data, nulls };
@@ -262,6 +271,12 @@ impl Column {
             column.unpack_moments(kind, vector, place)?;
         }
         Some(column)
+    }
+
+    /// The entries of a dictionary. `None`: one is not a value.
+    pub(crate) fn of_entries(entries: &Strings, of: (Kind, &Form, &Place)) -> Option<Column> {
+        let vector = Vector::new(entries.len(), None, Values::Varying(entries.clone()));
+        Column::of_rows(&Arc::new(vector), None, of)
     }
 
     /// Moments as the storage has them become those that are compared.
@@ -445,11 +460,23 @@ fn one_text(rows: usize, text: &[u8]) -> Data {
     Data::Text(vec![0; rows], Dict::Strings(Arc::new(strings)))
 }
 
-fn spread<T: Copy>(entries: Cow<'_, [T]>, codes: &Codes<'_>, rows: usize) -> Vec<T> {
-    match codes {
-        Codes::Own => entries.into_owned(),
-        Codes::First => vec![entries[0]; rows],
-        Codes::Of(codes) => codes.iter().map(|code| entries[*code as usize]).collect(),
+/// Something of some rows; `None`: of all.
+fn each<T>(some: Option<&[u32]>, rows: usize, of_row: impl Fn(usize) -> T) -> Vec<T> {
+    match some {
+        None => (0..rows).map(of_row).collect(),
+        Some(some) => some.iter().map(|row| of_row(*row as usize)).collect(),
+    }
+}
+
+fn spread<T: Copy>(entries: Cow<'_, [T]>, codes: &Codes<'_>, some: Option<&[u32]>, rows: usize) -> Vec<T> {
+    match (codes, some) {
+        (Codes::Own, None) => entries.into_owned(),
+        (Codes::Own, Some(some)) => some.iter().map(|row| entries[*row as usize]).collect(),
+        (Codes::First, _) => vec![entries[0]; some.map_or(rows, <[u32]>::len)],
+        (Codes::Of(codes), None) => codes.iter().map(|code| entries[*code as usize]).collect(),
+        (Codes::Of(codes), Some(some)) => {
+            some.iter().map(|row| entries[codes[*row as usize] as usize]).collect()
+        }
     }
 }
 
@@ -527,5 +554,101 @@ impl Batch {
         };
         let columns = kinds.iter().enumerate().map(column).collect();
         Batch { rows: batches.iter().map(|batch| batch.rows).sum(), columns }
+    }
+}
+
+/// Bytes of the texts of some columns. What the columns before them had is not counted again: a join gives the texts of the
+/// side in memory with every batch.
+pub(crate) fn bytes_of_new_strings(columns: &[Arc<Column>], before: &mut Vec<Option<Arc<Strings>>>) -> usize {
+    before.resize(columns.len(), None);
+    let mut bytes = 0;
+    for (column, before) in columns.iter().zip(before) {
+        let Some(strings) = column.strings() else { continue };
+        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, strings)) {
+            bytes += strings.total_bytes() + strings.len() * 4;
+            *before = Some(strings.clone());
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pando_column::vector::Nulls;
+
+    #[test]
+    fn texts_that_come_with_every_batch_are_counted_once() {
+        let strings = |text: &[u8]| {
+            let mut strings = Strings::new();
+            strings.push(text);
+            Arc::new(strings)
+        };
+        let batch = |strings: &Arc<Strings>| {
+            let data = Data::Text(vec![0], Dict::Strings(strings.clone()));
+            [Arc::new(Column { data, nulls: None })]
+        };
+        let (one, other) = (strings(&[b'x'; 1000]), strings(&[b'y'; 500]));
+        let mut before = Vec::new();
+        let counted: Vec<usize> = [&one, &one, &other, &other]
+            .into_iter()
+            .map(|strings| bytes_of_new_strings(&batch(strings), &mut before))
+            .collect();
+        assert_eq!(counted, [1004, 0, 504, 0]);
+    }
+
+    fn strings(of: impl Iterator<Item = Vec<u8>>) -> Strings {
+        let mut strings = Strings::new();
+        of.for_each(|value| strings.push(&value));
+        strings
+    }
+
+    /// Some rows of a vector are those of all of it, whatever its form and the kind of its values.
+    #[test]
+    fn some_rows_are_those_of_the_whole_column() {
+        let rows = 40usize;
+        let value =
+            |row: usize, size: usize| -> Vec<u8> { (0..size).map(|at| (row * 7 + at) as u8 & 15).collect() };
+        let kinds = [
+            (Kind::Signed, Form::Signed, 3),
+            (Kind::Unsigned, Form::Unsigned, 8),
+            (Kind::Real, Form::Presence, 8),
+            (Kind::DateTime, Form::Ordered, 5),
+            (Kind::Text(0), Form::Presence, 4),
+        ];
+        for ((kind, form, size), has_nulls) in
+            kinds.into_iter().flat_map(|of| [(of.clone(), false), (of, true)])
+        {
+            let forms = [
+                Values::Constant(value(1, size)),
+                Values::Fixed { width: size, bytes: (0..rows).flat_map(|row| value(row, size)).collect() },
+                Values::Varying(strings((0..rows).map(|row| value(row, size)))),
+                Values::Dictionary {
+                    codes: (0..rows as u32).map(|row| row * row % 5).collect(),
+                    entries: strings((0..5).map(|row| value(row, size))),
+                },
+            ];
+            for values in forms {
+                let nulls = has_nulls.then(|| {
+                    let mut nulls = Nulls::new();
+                    (0..rows).for_each(|row| nulls.push(row % 3 == 1));
+                    nulls
+                });
+                let vector = Arc::new(Vector::new(rows, nulls, values));
+                let place = Place::Stored(0);
+                let whole = Column::of_vector(&vector, kind, &form, &place).expect("values");
+                for some in [&[][..], &[0], &[39, 3, 3, 4, 1]] {
+                    let column = Column::of_rows(&vector, Some(some), (kind, &form, &place)).expect("values");
+                    let found: Vec<Value> = (0..some.len()).map(|row| column.value(row)).collect();
+                    let expected: Vec<Value> = some.iter().map(|row| whole.value(*row as usize)).collect();
+                    assert_eq!(
+                        (column.rows(), found),
+                        (some.len(), expected),
+                        "{kind:?} of {:?}",
+                        vector.values()
+                    );
+                }
+            }
+        }
     }
 }

@@ -3,9 +3,10 @@
 
 use pando_query::{Form, Place};
 
-use crate::block::{Block, From, Source, TableColumn};
+use crate::block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
 use crate::column::{Kind, Value};
 use crate::expr::{Comparison, Expr, Function, Operation, Part};
+use crate::window::{Bound, Frame, Function as WindowFunction, Window};
 
 /// How deep things stand in each other at most.
 const DEPTH_MAX: usize = 300;
@@ -88,13 +89,15 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn number(&mut self) -> Option<i128> {
+        let (low, high) = (self.large()?, self.large()?);
+        Some(i128::from(high as i64) << 64 | i128::from(low))
+    }
+
     fn value(&mut self) -> Option<Value> {
         Some(match self.byte()? {
             0 => Value::Null,
-            1 => {
-                let (low, high) = (self.large()?, self.large()?);
-                Value::Number(i128::from(high as i64) << 64 | i128::from(low))
-            }
+            1 => Value::Number(self.number()?),
             2 => Value::Real(f64::from_bits(self.large()?)),
             3 => {
                 let size = self.small()? as usize;
@@ -139,10 +142,23 @@ impl<'a> Reader<'a> {
                     true => Some(reader.large()?),
                     false => None,
                 },
-                others: reader.list(Self::block)?,
-                is_set: reader.flag()?,
+                rollup: match reader.flag()? {
+                    true => Some(reader.list(Self::flag)?),
+                    false => None,
+                },
+                others: reader.list(Self::other)?,
             })
         })
+    }
+
+    fn other(&mut self) -> Option<Other> {
+        let operation = match self.byte()? {
+            0 => SetOperation::Union,
+            1 => SetOperation::Except,
+            2 => SetOperation::Intersect,
+            _ => return None,
+        };
+        Some(Other { operation, is_distinct: self.flag()?, block: self.block()? })
     }
 
     fn from(&mut self) -> Option<From> {
@@ -195,6 +211,48 @@ impl<'a> Reader<'a> {
             1 => Operation::Subtract,
             2 => Operation::Multiply,
             _ => return None,
+        })
+    }
+
+    fn bound(&mut self) -> Option<Bound> {
+        Some(match self.byte()? {
+            0 => Bound::Unbounded,
+            1 => Bound::Current,
+            2 => Bound::Preceding(self.number()?),
+            3 => Bound::Following(self.number()?),
+            _ => return None,
+        })
+    }
+
+    fn window(&mut self) -> Option<Window> {
+        let function = match self.byte()? {
+            0 => WindowFunction::RowNumber,
+            1 => WindowFunction::Rank,
+            2 => WindowFunction::DenseRank,
+            3 => WindowFunction::Tile,
+            4 => WindowFunction::PercentRank,
+            5 => WindowFunction::Distribution,
+            6 => WindowFunction::Lag,
+            7 => WindowFunction::Lead,
+            8 => WindowFunction::First,
+            9 => WindowFunction::Last,
+            10 => WindowFunction::Nth,
+            11 => WindowFunction::Rows,
+            12 => WindowFunction::Count,
+            13 => WindowFunction::Sum,
+            14 => WindowFunction::Min,
+            15 => WindowFunction::Max,
+            16 => WindowFunction::Mean,
+            _ => return None,
+        };
+        Some(Window {
+            function,
+            kind: self.kind()?,
+            number: i64::try_from(self.number()?).ok()?,
+            of: self.optional()?,
+            partition: self.list(Self::expr)?,
+            order: self.list(|reader| Some((reader.expr()?, reader.flag()?)))?,
+            frame: Frame { is_range: self.flag()?, begin: self.bound()?, end: self.bound()? },
         })
     }
 
@@ -259,6 +317,15 @@ impl<'a> Reader<'a> {
                     4 => Function::Max,
                     5 => Function::CountDistinct,
                     6 => Function::SumDistinct,
+                    7 => Function::Mean,
+                    8 => Function::Variance,
+                    9 => Function::VarianceOfSample,
+                    10 => Function::Deviation,
+                    11 => Function::DeviationOfSample,
+                    12 => Function::BitAnd,
+                    13 => Function::BitOr,
+                    14 => Function::BitXor,
+                    15 => Function::Concat,
                     _ => return None,
                 };
                 Expr::Aggregate(function, self.kind()?, self.optional()?.map(Box::new))
@@ -274,7 +341,9 @@ impl<'a> Reader<'a> {
                 may_warn: self.flag()?,
                 of: self.list(Self::expr)?,
             },
-            21 => Expr::Sure(self.boxed()?, self.boxed()?),
+            21 => Expr::Row(self.list(Self::expr)?),
+            22 => Expr::Window(Box::new(self.window()?)),
+            23 => Expr::Sure(self.boxed()?, self.boxed()?),
             19 => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
             _ => return None,
         })

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::column::{Batch, Column, Data, Dict, Kind, Value, OVERFLOW, UNSUPPORTED};
 use crate::expr::{Comparison, Expr, Operation, Part, Texts};
+use crate::selection::rows_of;
 
 /// Of a condition, for a row.
 pub(crate) const FALSE: u8 = 0;
@@ -158,15 +159,9 @@ impl Eval<'_> {
 
     /// The rows of which a condition is true; `None`: all.
     pub(crate) fn select(&self, condition: &Expr, batch: &Batch) -> Result<Option<Vec<u32>>> {
-        let truth = self.truth(condition, batch)?;
-        // Without a branch for each row.
-        let (mut rows, mut count) = (vec![0u32; truth.len()], 0);
-        for (row, truth) in truth.iter().enumerate() {
-            rows[count] = row as u32;
-            count += usize::from(*truth == TRUE);
-        }
-        rows.truncate(count);
-        Ok((count < batch.rows).then_some(rows))
+        let mut truth = self.truth(condition, batch)?;
+        truth.iter_mut().for_each(|truth| *truth = u8::from(*truth == TRUE));
+        Ok(rows_of(&truth))
     }
 
     pub(crate) fn value(&self, expr: &Expr, batch: &Batch) -> Result<Val> {
@@ -225,10 +220,15 @@ impl Eval<'_> {
                 }
                 self.value(value, batch)?
             }
-            Expr::Server { number, of, .. } => Val::Each(Arc::new(self.served(*number, of, batch)?)),
-            Expr::Aggregate(..) | Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => {
-                return Err(UNSUPPORTED)
+            Expr::Server { number, kind, of, .. } => {
+                Val::Each(Arc::new(self.served(*number, *kind, of, batch)?))
             }
+            Expr::Aggregate(..)
+            | Expr::Row(_)
+            | Expr::Window(_)
+            | Expr::Scalar(..)
+            | Expr::Exists(_)
+            | Expr::InQuery(..) => return Err(UNSUPPORTED),
         })
     }
 

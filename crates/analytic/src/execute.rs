@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use pando_column::vector::Strings;
+use pando_base::locks::Mutex;
 use pando_query::scan::Scan;
 use pando_query::{Failure, Why};
 use pandodb::layout::Layouts;
 use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
-use crate::column::{Batch, Column, Kind, Value, NO_ROW, UNSUPPORTED};
+use crate::column::{bytes_of_new_strings, Batch, Column, Kind, Value, NO_ROW, UNSUPPORTED};
+use crate::concat::Shown;
 use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::explain::Counts;
 use crate::expr::{Expr, Function, Slot, Texts};
@@ -107,10 +108,19 @@ impl Pipeline {
 
 /// Whether it has read its input, or one of both, when its pipeline is there.
 fn holds_rows(plan: &Plan) -> bool {
-    matches!(plan, Plan::Join(_) | Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Union(..))
+    matches!(
+        plan,
+        Plan::Join(_)
+            | Plan::Aggregate { .. }
+            | Plan::Rollup { .. }
+            | Plan::Window { .. }
+            | Plan::Sort { .. }
+            | Plan::Sets(_)
+            | Plan::Union(..)
+    )
 }
 
-fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
+pub(crate) fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
     let mut all = needed.to_vec();
     exprs.iter().for_each(|expr| expr.slots(&mut all));
     all.sort_unstable();
@@ -136,7 +146,7 @@ impl Run<'_> {
         Ok(Batch { rows: all.rows, columns })
     }
 
-    fn eval(&self) -> Eval<'_> {
+    pub(crate) fn eval(&self) -> Eval<'_> {
         Eval { texts: self.texts, is_stopped: self.is_stopped }
     }
 
@@ -210,6 +220,33 @@ impl Run<'_> {
                 let source = Source::Batches(pieces(batch));
                 Ok(Pipeline { source, steps: Vec::new(), slots: plan.slots() })
             }
+            Plan::Rollup { input, groups, told, .. } => {
+                // Rows that a join above drops count in the groups of groups, in the frames of others, and in sets.
+                let before = self.narrow_filters(|_| None);
+                let batch = self.rolled_up(input, groups, told)?;
+                self.filters = before;
+                Ok(Pipeline {
+                    source: Source::Batches(pieces(batch)),
+                    steps: Vec::new(),
+                    slots: plan.slots(),
+                })
+            }
+            Plan::Window { input, windows } => {
+                let before = self.narrow_filters(|_| None);
+                let (batch, slots) = self.with_windows(input, windows, needed)?;
+                self.filters = before;
+                Ok(Pipeline { source: Source::Batches(vec![batch]), steps: Vec::new(), slots })
+            }
+            Plan::Sets(sets) => {
+                let before = self.narrow_filters(|_| None);
+                let batch = self.sets(sets)?;
+                self.filters = before;
+                Ok(Pipeline {
+                    source: Source::Batches(pieces(batch)),
+                    steps: Vec::new(),
+                    slots: plan.slots(),
+                })
+            }
             Plan::Sort { input, order, skip, limit } => {
                 let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
                 // Which rows are the first is not known before all are there.
@@ -232,7 +269,7 @@ impl Run<'_> {
                     .zip(order)
                     .map(|(key, (expr, descends))| (key, expr.kind(), *descends))
                     .collect();
-                let order = sort::order(&keys, all.rows, *skip, *limit, self.texts)?;
+                let order = sort::order(&keys, all.rows, (*skip, *limit), self.budget, self.eval())?;
                 let sorted = all.gather(&order);
                 let source = Source::Batches(vec![sorted]);
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
@@ -469,6 +506,18 @@ impl Run<'_> {
         told: &[crate::plan::Told],
         is_one: bool,
     ) -> Result<Batch> {
+        let (all, shape) = self.gathered(input, groups, told, is_one)?;
+        all.finish(&shape, self.budget, self.eval())
+    }
+
+    /// All groups of a plan's rows.
+    pub(crate) fn gathered(
+        &mut self,
+        input: &Plan,
+        groups: &[(Slot, Expr)],
+        told: &[crate::plan::Told],
+        is_one: bool,
+    ) -> Result<(Groups, Shape)> {
         let group_exprs: Vec<Expr> = groups.iter().map(|(_, expr)| expr.clone()).collect();
         let exprs: Vec<&Expr> =
             group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
@@ -486,22 +535,24 @@ impl Run<'_> {
             };
             let keys = match told.function {
                 Function::CountDistinct | Function::SumDistinct => {
-                    Some(Keys::of_groups(vec![part(told.of.as_ref().ok_or(UNSUPPORTED)?)?]))
+                    let counted = told.of.as_ref().ok_or(UNSUPPORTED)?.row();
+                    Some(Keys::of_groups(counted.iter().map(part).collect::<Result<_>>()?))
                 }
                 _ => None,
             };
-            Ok(Told { function: told.function, kind, key, keys })
+            let concat = match (told.function, &told.of) {
+                (Function::Concat, Some(of)) => Some(Arc::new(Shown::of(of, self.texts)?)),
+                _ => None,
+            };
+            Ok(Told { function: told.function, kind, key, keys, concat })
         };
         let shape = Shape { keys, told: told.iter().map(told_of).collect::<Result<_>>()?, is_one };
         let bound = pipeline.bind_all(&group_exprs)?;
-        let arguments = told
-            .iter()
-            .map(|told| told.of.as_ref().map(|expr| pipeline.bind(expr)).transpose())
-            .collect::<Result<Vec<_>>>()?;
+        let arguments =
+            told.iter().map(|told| pipeline.bind_all(told.arguments())).collect::<Result<Vec<_>>>()?;
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         // The order in which DOUBLEs are added up is that of the rows.
-        let is_ordered =
-            shape.told.iter().any(|told| told.kind == Kind::Real && told.function == Function::Sum);
+        let is_ordered = shape.told.iter().any(|told| told.function.is_of_order(told.kind));
         let (threads, was_alone) = (self.threads, self.is_alone);
         if is_ordered {
             self.threads = 1;
@@ -515,13 +566,14 @@ impl Run<'_> {
                 let columns =
                     bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
                 // What is told of the same expression is computed once.
-                let mut values: Vec<Option<Arc<Column>>> = Vec::with_capacity(arguments.len());
+                let mut values: Vec<Vec<Arc<Column>>> = Vec::with_capacity(arguments.len());
                 for (at, argument) in arguments.iter().enumerate() {
                     let known = arguments[..at].iter().position(|before| before == argument);
-                    values.push(match (argument, known) {
-                        (None, _) => None,
-                        (Some(_), Some(known)) => values[known].clone(),
-                        (Some(expr), None) => Some(eval.column(expr, &batch)?),
+                    values.push(match known {
+                        Some(known) => values[known].clone(),
+                        None => {
+                            argument.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<_>>()?
+                        }
                     });
                 }
                 groups.add(&shape, &columns, &values, batch.rows, budget)
@@ -533,7 +585,7 @@ impl Run<'_> {
         for part in parts {
             all.merge(&shape, part, budget)?;
         }
-        all.finish(&shape)
+        Ok((all, shape))
     }
 
     /// The rows that come out of a pipeline.
@@ -547,7 +599,7 @@ impl Run<'_> {
             || (Vec::new(), Vec::new()),
             |(batches, strings), batch| {
                 let batch = batch.detached();
-                budget.take(batch.bytes() + bytes_of_new_strings(&batch, strings))?;
+                budget.take(batch.bytes() + bytes_of_new_strings(&batch.columns, strings))?;
                 batches.push(batch);
                 Ok(())
             },
@@ -583,8 +635,10 @@ impl Run<'_> {
                 on_threads(most.min(batches.len()).max(1), work).into_iter().collect()
             }
             Source::Table { table, parts, rows } => {
-                // One partition after the other, as the server does; all of one snapshot.
+                // One partition after the other, as the server does; all of one snapshot. One thread goes on with what it has.
                 let mut all = Vec::new();
+                let carried = Mutex::new(None);
+                let begin = || carried.lock().take().unwrap_or_else(&begin);
                 let kinds = rows.kinds();
                 for table in *table..table + parts {
                     let (Some(of_table), Some(layouts)) = (self.tables.get(table), self.layouts.get(table))
@@ -610,9 +664,13 @@ impl Run<'_> {
                         if let Some(batch) = waiting.rest(&kinds) {
                             steps.push(0, batch, &mut |batch| step(&mut state, batch))?;
                         }
-                        all.push(state);
+                        match most {
+                            1 => *carried.lock() = Some(state),
+                            _ => all.push(state),
+                        }
                     }
                 }
+                all.extend(carried.into_inner());
                 Ok(all)
             }
         }
@@ -628,24 +686,9 @@ fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
     slots.iter().copied().filter(|slot| given.iter().any(|(known, _)| known == slot)).collect()
 }
 
-fn empty(kinds: &[Kind]) -> Batch {
+pub(crate) fn empty(kinds: &[Kind]) -> Batch {
     let column = |kind: &Kind| Arc::new(Column::constant(&crate::column::Value::Null, *kind, 0));
     Batch { rows: 0, columns: kinds.iter().map(column).collect() }
-}
-
-/// Bytes of the texts of a batch. What the batch before it had is not counted again: a join gives the texts of the side in
-/// memory with every batch.
-fn bytes_of_new_strings(batch: &Batch, before: &mut Vec<Option<Arc<Strings>>>) -> usize {
-    before.resize(batch.columns.len(), None);
-    let mut bytes = 0;
-    for (column, before) in batch.columns.iter().zip(before) {
-        let Some(strings) = column.strings() else { continue };
-        if !before.as_ref().is_some_and(|before| Arc::ptr_eq(before, strings)) {
-            bytes += strings.total_bytes() + strings.len() * 4;
-            *before = Some(strings.clone());
-        }
-    }
-    bytes
 }
 
 /// Rows that threads take at once.
@@ -793,30 +836,4 @@ fn with_lonely(pairs: crate::hash_join::Pairs, begin: u32, end: u32) -> (crate::
         }
     }
     (all, has_lonely)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::column::{Data, Dict};
-
-    #[test]
-    fn texts_that_come_with_every_batch_are_counted_once() {
-        let strings = |text: &[u8]| {
-            let mut strings = Strings::new();
-            strings.push(text);
-            Arc::new(strings)
-        };
-        let batch = |strings: &Arc<Strings>| {
-            let data = Data::Text(vec![0], Dict::Strings(strings.clone()));
-            Batch { rows: 1, columns: vec![Arc::new(Column { data, nulls: None })] }
-        };
-        let (one, other) = (strings(&[b'x'; 1000]), strings(&[b'y'; 500]));
-        let mut before = Vec::new();
-        let counted: Vec<usize> = [&one, &one, &other, &other]
-            .into_iter()
-            .map(|strings| bytes_of_new_strings(&batch(strings), &mut before))
-            .collect();
-        assert_eq!(counted, [1004, 0, 504, 0]);
-    }
 }

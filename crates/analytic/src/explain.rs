@@ -8,12 +8,14 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::block::Operation as SetOperation;
 use crate::column::{Kind, Value};
 use crate::estimate::{of_join, selectivity};
 use crate::expr::{Comparison, Expr, Function, Operation, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::Plan;
 use crate::planner::Unit;
+use crate::window::Window;
 
 /// In the text of a condition: here comes the number of a column, up to [`NAME_END`].
 pub const COLUMN_BEGIN: char = '\u{1}';
@@ -157,6 +159,9 @@ fn estimate(plan: &Plan, inputs: &[f64], distinct: &HashMap<Slot, f64>) -> f64 {
             };
             groups.iter().map(of_group).product::<f64>().min(first).max(1.0)
         }
+        // The levels above are few, mostly.
+        Plan::Rollup { .. } => (first / 5.0).max(1.0),
+        Plan::Window { .. } | Plan::Sets(_) => first,
         Plan::Sort { limit, .. } => limit.map_or(first, |limit| first.min(limit as f64)),
         Plan::Union(..) => inputs.iter().sum(),
     }
@@ -181,6 +186,13 @@ fn name(plan: &Plan) -> &'static str {
         Plan::Aggregate { is_one: true, .. } => "aggregate",
         Plan::Aggregate { told, .. } if told.is_empty() => "distinct",
         Plan::Aggregate { .. } => "groups",
+        Plan::Rollup { .. } => "rollup",
+        Plan::Window { .. } => "windows",
+        Plan::Sets(sets) => match sets.operation {
+            SetOperation::Union => "union",
+            SetOperation::Except => "except",
+            SetOperation::Intersect => "intersect",
+        },
         Plan::Sort { order, .. } if order.is_empty() => "limit",
         Plan::Sort { limit: None, .. } => "sort",
         Plan::Sort { .. } => "first rows",
@@ -194,14 +206,17 @@ fn list(exprs: impl Iterator<Item = String>, between: &str) -> String {
 
 fn what(plan: &Plan) -> String {
     match plan {
-        Plan::One | Plan::Project(..) | Plan::Union(..) => String::new(),
+        Plan::One | Plan::Project(..) | Plan::Sets(_) | Plan::Union(..) => String::new(),
         Plan::Scan { filter, .. } => list(filter.iter().map(text), " AND "),
         Plan::Filter(_, condition) => text(condition),
         Plan::Join(join) => {
             let keys = join.keys.iter().map(|(a, b)| format!("{} = {}", text(a), text(b)));
             list(keys.chain(join.residual.iter().map(text)), " AND ")
         }
-        Plan::Aggregate { groups, .. } => list(groups.iter().map(|(_, group)| text(group)), ", "),
+        Plan::Aggregate { groups, .. } | Plan::Rollup { groups, .. } => {
+            list(groups.iter().map(|(_, group)| text(group)), ", ")
+        }
+        Plan::Window { windows, .. } => list(windows.iter().map(|(_, window)| of_window(window)), ", "),
         Plan::Sort { order, .. } => {
             let by = |(expr, descends): &(Expr, bool)| text(expr) + if *descends { " DESC" } else { "" };
             list(order.iter().map(by), ", ")
@@ -245,9 +260,15 @@ fn text(expr: &Expr) -> String {
         Expr::Change(_, _, of) | Expr::Convert(_, of) => text(of),
         Expr::Part(part, of) => format!("{part:?}({})", text(of)),
         Expr::Sure(_, value) => text(value),
+        Expr::Row(parts) => list(parts.iter().map(text), ", "),
+        Expr::Window(window) => of_window(window),
         Expr::Aggregate(function, _, of) => aggregate(*function, of.as_deref()),
         Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => "(SELECT)".into(),
     }
+}
+
+fn of_window(window: &Window) -> String {
+    format!("{:?}({})", window.function, window.of.as_ref().map_or_else(String::new, text))
 }
 
 fn aggregate(function: Function, of: Option<&Expr>) -> String {

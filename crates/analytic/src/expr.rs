@@ -1,12 +1,16 @@
 //! Expressions: what a query computes of a row.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use pando_base::locks::Mutex;
 use pando_query::Failure;
 
 use crate::block::Block;
 use crate::column::{Column, Kind, Value};
+use crate::memo::Memo;
+use crate::window::Window;
 
 /// Names a column of a table, or a computed one; no two columns of a query have the same number. Where an expression is
 /// bound to a batch, it is the place in the batch.
@@ -33,6 +37,8 @@ pub struct Texts {
     pub collations: Vec<Arc<KeyOfText>>,
     /// Expressions that have no form here.
     pub server: Option<Arc<ServerValues>>,
+    /// What these have said, by their numbers.
+    pub(crate) memos: Arc<Mutex<HashMap<u32, Memo>>>,
 }
 
 impl fmt::Debug for Texts {
@@ -125,6 +131,49 @@ pub enum Function {
     CountDistinct,
     /// The sum of the different ones.
     SumDistinct,
+    /// The mean of DOUBLEs.
+    Mean,
+    /// The variance of all.
+    Variance,
+    /// That of a sample.
+    VarianceOfSample,
+    /// The standard deviation of all.
+    Deviation,
+    /// That of a sample.
+    DeviationOfSample,
+    /// The bits that all have.
+    BitAnd,
+    /// The bits that one has.
+    BitOr,
+    /// The bits that an odd number of them have.
+    BitXor,
+    /// One after the other, as text: see `concat.rs`.
+    Concat,
+}
+
+impl Function {
+    /// What it is of no rows.
+    pub(crate) fn of_nothing(self) -> Value {
+        match self {
+            Function::Rows
+            | Function::Count
+            | Function::CountDistinct
+            | Function::BitOr
+            | Function::BitXor => Value::Number(0),
+            Function::BitAnd => Value::Number(i128::from(u64::MAX)),
+            _ => Value::Null,
+        }
+    }
+
+    /// Whether its last digits are those of the order of rows; `kind`: of its values.
+    pub(crate) fn is_of_order(self, kind: Kind) -> bool {
+        use Function::{Deviation, DeviationOfSample, Mean, Sum, Variance, VarianceOfSample};
+        match self {
+            Mean | Variance | VarianceOfSample | Deviation | DeviationOfSample => true,
+            Sum => kind == Kind::Real,
+            _ => false,
+        }
+    }
 }
 
 /// What is computed of a row.
@@ -178,6 +227,10 @@ pub enum Expr {
     Sure(Box<Expr>, Box<Expr>),
     /// Of the rows of a group.
     Aggregate(Function, Kind, Option<Box<Expr>>),
+    /// Several, that an aggregate looks at.
+    Row(Vec<Expr>),
+    /// Of the rows around one, after groups.
+    Window(Box<Window>),
     /// The only value of a query's only row; NULL of none.
     Scalar(Box<Block>, Kind),
     /// Whether a query has rows.
@@ -199,11 +252,20 @@ impl Expr {
             | Expr::Aggregate(_, kind, _)
             | Expr::Server { kind, .. }
             | Expr::Scalar(_, kind) => *kind,
+            Expr::Window(window) => window.kind,
             Expr::Divide(scale, ..) => Kind::Decimal(*scale),
             Expr::Real(..) => Kind::Real,
             Expr::Sure(_, value) => value.kind(),
             Expr::Part(Part::Date, _) => Kind::Date,
             _ => Kind::Signed,
+        }
+    }
+
+    /// The values that it stands for: itself, or those of a row.
+    pub(crate) fn row(&self) -> &[Expr] {
+        match self {
+            Expr::Row(parts) => parts,
+            one => std::slice::from_ref(one),
         }
     }
 
@@ -216,9 +278,12 @@ impl Expr {
             | Expr::Real(_, a, b)
             | Expr::Sure(a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
-            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) | Expr::Server { of: parts, .. } => {
-                parts.iter().collect()
-            }
+            Expr::And(parts)
+            | Expr::Or(parts)
+            | Expr::Row(parts)
+            | Expr::InQuery(parts, _)
+            | Expr::Server { of: parts, .. } => parts.iter().collect(),
+            Expr::Window(window) => window.parts(),
             Expr::Not(part)
             | Expr::IsNull(part)
             | Expr::In(part, _)
@@ -242,9 +307,12 @@ impl Expr {
             | Expr::Real(_, a, b)
             | Expr::Sure(a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
-            Expr::And(parts) | Expr::Or(parts) | Expr::InQuery(parts, _) | Expr::Server { of: parts, .. } => {
-                parts.iter_mut().collect()
-            }
+            Expr::And(parts)
+            | Expr::Or(parts)
+            | Expr::Row(parts)
+            | Expr::InQuery(parts, _)
+            | Expr::Server { of: parts, .. } => parts.iter_mut().collect(),
+            Expr::Window(window) => window.parts_mut(),
             Expr::Not(part)
             | Expr::IsNull(part)
             | Expr::In(part, _)
@@ -277,6 +345,11 @@ impl Expr {
     /// Whether there is a query in it.
     pub fn has_query(&self) -> bool {
         self.any(&|part| matches!(part, Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..)))
+    }
+
+    /// Whether it looks at the rows around one.
+    pub(crate) fn has_window(&self) -> bool {
+        self.any(&|part| matches!(part, Expr::Window(_)))
     }
 
     /// Whether the server computes a part of it.

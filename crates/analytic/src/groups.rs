@@ -1,15 +1,20 @@
 //! Groups, and what is told of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
+use crate::aggregates::Other;
 use crate::column::{Batch, Column, Data, Dict, Kind, OVERFLOW, UNSUPPORTED};
-use crate::eval::Result;
+use crate::concat::Shown;
+use crate::direct_groups::DirectGroups;
+use crate::distinct::Distinct;
+use crate::eval::{Eval, Result};
 use crate::expr::{Function, KeyOfText};
 use crate::keys::{Budget, KeyPart, Keys};
+use crate::sums::{count_rows, Sums};
 use crate::word_table::{with_width, WordTable};
 
 /// What is told, and of values of which kind.
@@ -21,6 +26,8 @@ pub(crate) struct Told {
     pub key: Option<Arc<KeyOfText>>,
     /// Of different values.
     pub keys: Option<Keys>,
+    /// Of texts one after the other.
+    pub concat: Option<Arc<Shown>>,
 }
 
 /// The shape of groups, shared by all threads.
@@ -32,20 +39,22 @@ pub(crate) struct Shape {
 }
 
 /// What is known of all groups so far, of one aggregate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     Count(Vec<i64>),
-    Sum(Vec<i128>, Vec<bool>),
+    Sum(Sums),
     Real(Vec<f64>, Vec<bool>),
     Number(Vec<i128>, Vec<bool>),
     Text(Vec<Option<(Vec<u8>, Vec<u8>)>>),
-    Distinct(HashSet<Box<[u64]>>),
+    Distinct(Distinct),
+    Other(Other),
 }
 
 /// See the head of this file; of one thread.
 #[derive(Debug)]
 pub(crate) struct Groups {
     table: WordTable,
+    direct: DirectGroups,
     words: Vec<u64>,
     count: usize,
     states: Vec<State>,
@@ -59,15 +68,26 @@ impl Groups {
         let state = |told: &Told| match (told.function, told.kind) {
             (Function::Rows | Function::Count, _) => State::Count(Vec::new()),
             (Function::Sum, Kind::Real) => State::Real(Vec::new(), Vec::new()),
-            (Function::Sum, _) => State::Sum(Vec::new(), Vec::new()),
+            (Function::Sum, _) => State::Sum(Sums::new(shape.is_one)),
             (Function::Min | Function::Max, Kind::Text(_)) => State::Text(Vec::new()),
             (Function::Min | Function::Max, Kind::Real) => State::Real(Vec::new(), Vec::new()),
             (Function::Min | Function::Max, _) => State::Number(Vec::new(), Vec::new()),
-            (Function::CountDistinct | Function::SumDistinct, _) => State::Distinct(HashSet::new()),
+            (Function::CountDistinct | Function::SumDistinct, _) => {
+                // Without the word that says which are NULL.
+                State::Distinct(Distinct::new(told.keys.as_ref().map_or(1, |keys| keys.words - 1)))
+            }
+            (other, _) => State::Other(Other::new(other)),
         };
         let states = shape.told.iter().map(state).collect();
-        let mut groups =
-            Groups { table: WordTable::new(0), words: Vec::new(), count: 0, states, taken: 0, extra: 0 };
+        let mut groups = Groups {
+            table: WordTable::new(0),
+            direct: DirectGroups::new(&shape.keys),
+            words: Vec::new(),
+            count: 0,
+            states,
+            taken: 0,
+            extra: 0,
+        };
         if shape.is_one {
             groups.count = 1;
             groups.words = vec![0];
@@ -81,7 +101,8 @@ impl Groups {
         for state in &mut self.states {
             match state {
                 State::Count(counts) => counts.resize(count, 0),
-                State::Sum(sums, has) | State::Number(sums, has) => {
+                State::Sum(sums) => sums.grow(count),
+                State::Number(sums, has) => {
                     sums.resize(count, 0);
                     has.resize(count, false);
                 }
@@ -91,6 +112,7 @@ impl Groups {
                 }
                 State::Text(texts) => texts.resize(count, None),
                 State::Distinct(_) => {}
+                State::Other(other) => other.grow(count),
             }
         }
     }
@@ -104,38 +126,82 @@ impl Groups {
         groups
     }
 
+    /// The groups of rows.
+    fn of_rows(
+        &mut self,
+        keys: &Keys,
+        columns: &[Arc<Column>],
+        rows: usize,
+        budget: &Budget,
+    ) -> Result<Vec<u32>> {
+        let Some(places) = self.direct.places(keys, columns, rows, budget)? else {
+            let words = keys.encode(columns, rows, true, budget)?;
+            return Ok(self.find(&words, keys.words));
+        };
+        let (mut groups, unknown) = self.direct.groups(&places);
+        if !unknown.is_empty() {
+            let columns: Vec<Arc<Column>> =
+                columns.iter().map(|column| Arc::new(column.gather(&unknown))).collect();
+            let words = keys.encode(&columns, unknown.len(), true, budget)?;
+            for (row, group) in unknown.iter().zip(self.find(&words, keys.words)) {
+                groups[*row as usize] = group;
+                self.direct.note(places[*row as usize], group);
+            }
+        }
+        Ok(groups)
+    }
+
     /// Adds rows: the columns of the groups, and of each aggregate its own.
     pub(crate) fn add(
         &mut self,
         shape: &Shape,
         columns: &[Arc<Column>],
-        arguments: &[Option<Arc<Column>>],
+        arguments: &[Vec<Arc<Column>>],
         rows: usize,
         budget: &Budget,
     ) -> Result<()> {
         let groups = match shape.is_one {
             true => vec![0; rows],
             false => {
-                let words = shape.keys.encode(columns, rows, true, budget)?;
-                let groups = self.find(&words, shape.keys.words);
+                let groups = self.of_rows(&shape.keys, columns, rows, budget)?;
                 self.grow();
                 groups
             }
         };
         for ((told, state), argument) in shape.told.iter().zip(&mut self.states).zip(arguments) {
-            self.extra += update(told, state, &groups, argument.as_deref(), argument, budget)?;
+            self.extra += update(told, state, &groups, argument, budget)?;
         }
         self.take(budget, shape)
     }
 
     fn take(&mut self, budget: &Budget, shape: &Shape) -> Result<()> {
         let of_states = shape.told.len() * 17;
-        let bytes = self.count * (shape.keys.words * 8 + of_states) + self.table.bytes() + self.extra;
+        let of_groups = self.count * (shape.keys.words * 8 + of_states);
+        let bytes = of_groups + self.table.bytes() + self.direct.bytes() + self.extra;
         if bytes > self.taken {
             budget.take(bytes - self.taken)?;
             self.taken = bytes;
         }
         Ok(())
+    }
+
+    /// The groups of these by the first of what they are groups of.
+    pub(crate) fn rolled_up(&self, shape: &Shape, kept: usize, budget: &Budget) -> Result<Groups> {
+        // The copy is there until it is merged.
+        budget.take(self.taken)?;
+        let mut copy = Groups {
+            table: WordTable::new(0),
+            direct: DirectGroups::new(&shape.keys),
+            words: self.words.clone(),
+            count: self.count,
+            states: self.states.clone(),
+            taken: self.taken,
+            extra: self.extra,
+        };
+        shape.keys.without(&mut copy.words, kept);
+        let mut upper = Groups::new(shape);
+        upper.merge(shape, copy, budget)?;
+        Ok(upper)
     }
 
     /// Adds another thread's.
@@ -157,7 +223,7 @@ impl Groups {
     }
 
     /// The columns of the groups, then those of the aggregates.
-    pub(crate) fn finish(self, shape: &Shape) -> Result<Batch> {
+    pub(crate) fn finish(self, shape: &Shape, budget: &Budget, eval: Eval<'_>) -> Result<Batch> {
         if shape.keys.is_ambiguous() {
             return Err(Failure::GivenBack(Why::Undetermined));
         }
@@ -167,7 +233,7 @@ impl Groups {
             false => shape.keys.decode(&self.words, rows),
         };
         for (told, state) in shape.told.iter().zip(self.states) {
-            columns.push(Arc::new(finish(told, state, rows)?));
+            columns.push(Arc::new(finish(told, state, rows, (budget, eval))?));
         }
         Ok(Batch { rows, columns })
     }
@@ -177,13 +243,12 @@ fn update(
     told: &Told,
     state: &mut State,
     groups: &[u32],
-    column: Option<&Column>,
-    shared: &Option<Arc<Column>>,
+    columns: &[Arc<Column>],
     budget: &Budget,
 ) -> Result<usize> {
-    let Some(column) = column else {
+    let Some(column) = columns.first() else {
         if let State::Count(counts) = state {
-            groups.iter().for_each(|group| counts[*group as usize] += 1);
+            count_rows(groups, counts);
         }
         return Ok(0);
     };
@@ -191,24 +256,10 @@ fn update(
     let rows = groups.iter().enumerate().map(|(row, group)| (row, *group as usize));
     match state {
         State::Count(counts) => match &column.nulls {
-            None => groups.iter().for_each(|group| counts[*group as usize] += 1),
+            None => count_rows(groups, counts),
             Some(nulls) => rows.for_each(|(row, group)| counts[group] += i64::from(!nulls[row])),
         },
-        State::Sum(sums, has) => match (&column.data, &column.nulls) {
-            (Data::Small(values), None) => {
-                for (row, group) in rows {
-                    // So many rows of 64 bits there are not.
-                    sums[group] = sums[group].wrapping_add(i128::from(values[row]));
-                    has[group] = true;
-                }
-            }
-            _ => {
-                for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
-                    sums[group] = sums[group].checked_add(column.number(row)).ok_or(OVERFLOW)?;
-                    has[group] = true;
-                }
-            }
-        },
+        State::Sum(sums) => sums.add(groups, column)?,
         State::Real(best, has) => {
             let Data::Real(values) = &column.data else { return Err(UNSUPPORTED) };
             for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
@@ -236,19 +287,13 @@ fn update(
         State::Text(best) => return update_texts(told, best, groups, column),
         State::Distinct(seen) => {
             let Some(keys) = &told.keys else { return Err(UNSUPPORTED) };
-            let words =
-                keys.encode(&shared.iter().cloned().collect::<Vec<_>>(), groups.len(), true, budget)?;
-            let (width, mut new) = (keys.words, 0);
-            for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
-                let mut key = Vec::with_capacity(width);
-                key.push(group as u64);
-                key.extend_from_slice(&words[row * width..(row + 1) * width - 1]);
-                if seen.insert(key.into_boxed_slice()) {
-                    new += width * 8 + 24;
-                }
-            }
-            return Ok(new);
+            let words = keys.encode(columns, groups.len(), true, budget)?;
+            let is_known = |row: usize| columns.iter().all(|column| !column.is_null(row));
+            let before = seen.bytes();
+            seen.add(groups, &words, keys.words, is_known);
+            return Ok(seen.bytes() - before);
         }
+        State::Other(other) => return other.add(told.kind, groups, columns),
     }
     Ok(0)
 }
@@ -260,19 +305,31 @@ fn update_texts(
     column: &Column,
 ) -> Result<usize> {
     let (Some(key), Data::Text(codes, dict)) = (&told.key, &column.data) else { return Err(UNSUPPORTED) };
-    let mut keys: HashMap<u32, Vec<u8>> = HashMap::new();
     let mut new = 0;
+    // Of texts that come again the keys are kept; of others, it would be for nothing.
+    let mut keys = HashMap::new();
+    let comes_again = dict.len() <= groups.len() / 2;
+    let mut once = Vec::new();
     for (row, group) in groups.iter().enumerate() {
         if column.is_null(row) {
             continue;
         }
         let text = dict.get(codes[row]);
-        let of_text = keys.entry(codes[row]).or_insert_with(|| {
-            let mut of_text = Vec::new();
-            key(text, &mut of_text);
-            of_text
-        });
-        new += better(told.function, &mut best[*group as usize], of_text, text)?;
+        let best = &mut best[*group as usize];
+        if best.as_ref().is_some_and(|(_, best)| best == text) {
+            continue;
+        }
+        let of_text = match comes_again {
+            true => keys.entry(codes[row]).or_insert_with(Vec::new),
+            false => {
+                once.clear();
+                &mut once
+            }
+        };
+        if of_text.is_empty() {
+            key(text, of_text);
+        }
+        new += better(told.function, best, of_text, text)?;
     }
     Ok(new)
 }
@@ -309,12 +366,7 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
         (State::Count(counts), State::Count(others)) => {
             places.zip(others).for_each(|(group, count)| counts[group] += count);
         }
-        (State::Sum(sums, has), State::Sum(others, has_other)) => {
-            for ((group, sum), is_some) in places.zip(others).zip(has_other) {
-                sums[group] = sums[group].checked_add(sum).ok_or(OVERFLOW)?;
-                has[group] |= is_some;
-            }
-        }
+        (State::Sum(sums), State::Sum(others)) => sums.merge(others, groups)?,
         (State::Real(best, has), State::Real(others, has_other)) => {
             for ((group, value), _) in places.zip(others).zip(has_other).filter(|(_, is_some)| *is_some) {
                 best[group] = match told.function {
@@ -343,22 +395,19 @@ fn merge(told: &Told, state: &mut State, other: State, groups: &[u32]) -> Result
                 }
             }
         }
-        (State::Distinct(seen), State::Distinct(others)) => {
-            for mut key in others {
-                key[0] = u64::from(groups[key[0] as usize]);
-                seen.insert(key);
-            }
-        }
+        (State::Distinct(seen), State::Distinct(others)) => seen.merge(others, groups),
+        (State::Other(own), State::Other(other)) => own.merge(other, groups)?,
         _ => return Err(UNSUPPORTED),
     }
     Ok(())
 }
 
-fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
+fn finish(told: &Told, state: State, rows: usize, with: (&Budget, Eval<'_>)) -> Result<Column> {
     let nulls = |has: Vec<bool>| has.contains(&false).then(|| has.iter().map(|has| !has).collect());
     Ok(match state {
         State::Count(counts) => Column { data: Data::Small(counts), nulls: None },
-        State::Sum(values, has) | State::Number(values, has) => Column::of_large(values, nulls(has)),
+        State::Sum(sums) => sums.into_column(),
+        State::Number(values, has) => Column::of_large(values, nulls(has)),
         State::Real(values, has) => {
             if values.iter().any(|value| !value.is_finite()) {
                 return Err(OVERFLOW);
@@ -376,14 +425,18 @@ fn finish(told: &Told, state: State, rows: usize) -> Result<Column> {
             Column { data: Data::Text((0..rows as u32).collect(), dict), nulls: nulls(has) }
         }
         State::Distinct(seen) => distinct(told, &seen, rows)?,
+        State::Other(other) => other.finish(told.function, told.concat.as_deref(), rows, with)?,
     })
 }
 
-fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Column> {
+fn distinct(told: &Told, seen: &Distinct, rows: usize) -> Result<Column> {
     if told.function == Function::CountDistinct {
         let mut counts = vec![0; rows];
-        seen.iter().for_each(|key| counts[key[0] as usize] += 1);
+        seen.keys().for_each(|key| counts[key[0] as usize] += 1);
         return Ok(Column { data: Data::Small(counts), nulls: None });
+    }
+    if told.kind == Kind::Real {
+        return sum_of_reals(seen, rows);
     }
     let is_wide = match told.keys.as_ref().map(|keys| keys.parts.as_slice()) {
         Some([KeyPart::Word | KeyPart::Natural]) => false,
@@ -392,7 +445,7 @@ fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Colu
     };
     let is_signed = told.kind != Kind::Unsigned;
     let (mut sums, mut has) = (vec![0i128; rows], vec![false; rows]);
-    for key in seen {
+    for key in seen.keys() {
         let value = match is_wide {
             true => i128::from(key[2] as i64) << 64 | i128::from(key[1]),
             false if is_signed => i128::from(key[1] as i64),
@@ -403,4 +456,23 @@ fn distinct(told: &Told, seen: &HashSet<Box<[u64]>>, rows: usize) -> Result<Colu
         has[group] = true;
     }
     Ok(Column::of_large(sums, has.contains(&false).then(|| has.iter().map(|has| !has).collect())))
+}
+
+/// The server has different DOUBLEs in a tree that is sorted by their bytes, the lowest first, and adds them up in that order.
+fn sum_of_reals(seen: &Distinct, rows: usize) -> Result<Column> {
+    let mut values: Vec<(usize, f64)> =
+        seen.keys().map(|key| (key[0] as usize, f64::from_bits(key[1]))).collect();
+    values.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.to_le_bytes().cmp(&b.1.to_le_bytes())));
+    let (mut sums, mut has) = (vec![0.0; rows], vec![false; rows]);
+    for (group, value) in values {
+        sums[group] += value;
+        has[group] = true;
+    }
+    if sums.iter().any(|sum: &f64| !sum.is_finite()) {
+        return Err(OVERFLOW);
+    }
+    Ok(Column {
+        data: Data::Real(sums),
+        nulls: has.contains(&false).then(|| has.iter().map(|has| !has).collect()),
+    })
 }

@@ -91,53 +91,81 @@ impl KeyFilter {
         (self.least, self.most)
     }
 
-    #[inline(always)]
-    fn may_have(&self, value: i64) -> bool {
-        if value < self.least || value > self.most {
-            return false;
-        }
-        match &self.set {
-            Set::Bits(bits) => {
-                let at = value.abs_diff(self.least);
-                bits[(at / 64) as usize] >> (at % 64) & 1 != 0
-            }
-            Set::Bloom(words) => {
-                let hash = hash(value);
-                let bits = bits(hash);
-                words[hash as usize & (words.len() - 1)] & bits == bits
-            }
-        }
-    }
-
     /// Whether it has dropped enough so far.
     pub(crate) fn is_of_use(&self) -> bool {
         let (seen, passed) = (self.seen.load(Ordering::Relaxed), self.passed.load(Ordering::Relaxed));
         seen <= ROWS_JUDGED || passed <= seen / 8 * 7
     }
 
+    /// Of 1,024 rows, how many have passed so far.
+    pub(crate) fn share_passed(&self) -> usize {
+        self.passed.load(Ordering::Relaxed) * 1024 / self.seen.load(Ordering::Relaxed).max(1)
+    }
+
     /// The rows whose key may have a partner; `None`: all of them.
     pub(crate) fn select(&self, column: &Column) -> Option<Vec<u32>> {
-        let rows = column.rows();
-        let mut kept = vec![0u32; rows];
-        let mut count = 0;
-        let mut push = |row: usize, is_kept: bool| {
-            kept[count] = row as u32;
-            count += usize::from(is_kept);
-        };
-        match (&column.data, &column.nulls) {
-            (Data::Small(values), None) => {
-                values.iter().enumerate().for_each(|(row, value)| push(row, self.may_have(*value)));
-            }
-            _ => (0..rows).for_each(|row| {
-                let value = i64::try_from(column.number(row));
-                push(row, !column.is_null(row) && value.is_ok_and(|value| self.may_have(value)));
+        let kept = self.passing(column);
+        self.note(column.rows(), kept.as_ref().map_or(column.rows(), Vec::len));
+        kept
+    }
+
+    fn passing(&self, column: &Column) -> Option<Vec<u32>> {
+        let span = self.most.wrapping_sub(self.least) as u64;
+        if self.least > self.most {
+            return selected(column, |_| false);
+        }
+        // Without a branch: what is out of range looks at the last place, for nothing.
+        let place = |value: i64| value.wrapping_sub(self.least) as u64;
+        match &self.set {
+            Set::Bits(bits) => selected(column, |value| {
+                let (at, last) = (place(value), place(value).min(span));
+                (at <= span) & (bits[(last / 64) as usize] >> (last % 64) & 1 != 0)
+            }),
+            Set::Bloom(words) => selected(column, |value| {
+                let hash = hash(value);
+                let bits = bits(hash);
+                (place(value) <= span) & (words[hash as usize & (words.len() - 1)] & bits == bits)
             }),
         }
-        kept.truncate(count);
-        self.seen.fetch_add(rows, Ordering::Relaxed);
-        self.passed.fetch_add(count, Ordering::Relaxed);
-        (count < rows).then_some(kept)
     }
+
+    /// Which of some different keys, none of them NULL, may have a partner: 1 or 0 for each.
+    pub(crate) fn of_entries(&self, entries: &Column) -> Vec<u8> {
+        let mut may_have = vec![0; entries.rows()];
+        match self.passing(entries) {
+            None => may_have.fill(1),
+            Some(rows) => rows.iter().for_each(|row| may_have[*row as usize] = 1),
+        }
+        may_have
+    }
+
+    /// Counts that of so many rows so many have passed.
+    pub(crate) fn note(&self, seen: usize, passed: usize) {
+        self.seen.fetch_add(seen, Ordering::Relaxed);
+        self.passed.fetch_add(passed, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn selected(column: &Column, may_have: impl Fn(i64) -> bool) -> Option<Vec<u32>> {
+    let rows = column.rows();
+    let mut kept = vec![0u32; rows];
+    let mut count = 0;
+    let mut push = |row: usize, is_kept: bool| {
+        kept[count] = row as u32;
+        count += usize::from(is_kept);
+    };
+    match (&column.data, &column.nulls) {
+        (Data::Small(values), None) => {
+            values.iter().enumerate().for_each(|(row, value)| push(row, may_have(*value)));
+        }
+        _ => (0..rows).for_each(|row| {
+            let value = i64::try_from(column.number(row));
+            push(row, !column.is_null(row) && value.is_ok_and(&may_have));
+        }),
+    }
+    kept.truncate(count);
+    (count < rows).then_some(kept)
 }
 
 #[cfg(test)]

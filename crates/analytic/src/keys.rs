@@ -65,7 +65,10 @@ impl Budget {
 
 #[derive(Debug, Default)]
 struct Known {
+    /// By the key.
     table: HashTable<u32>,
+    /// By the text itself, which needs no key.
+    by_text: HashTable<u32>,
     keys: Strings,
     texts: Strings,
 }
@@ -89,9 +92,6 @@ impl std::fmt::Debug for Interner {
         f.write_str("Interner")
     }
 }
-
-/// Says the number of a text by its key, and the key's hash.
-type Find<'a> = dyn FnMut(&[u8], u64, &[u8]) -> u32 + 'a;
 
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
@@ -144,62 +144,120 @@ impl Interner {
     }
 
     /// The numbers of a column's texts; with `adds`, those that are new get one.
-    fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
+    pub(crate) fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
         let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
         let of_codes = self.numbers_of_dict(dict, budget)?;
+        // Most texts have been seen before: without a lock.
+        let mut new = Vec::new();
         let mut numbers = Vec::with_capacity(codes.len());
-        let mut key = Vec::new();
-        let mut is_new = 0;
-        let mut of_code = |code: u32, find: &mut Find<'_>| {
-            let kept = &of_codes[code as usize];
-            let mut number = kept.load(Ordering::Relaxed);
+        numbers.extend(codes.iter().enumerate().map(|(row, code)| {
+            if column.is_null(row) {
+                return 0;
+            }
+            let number = of_codes[*code as usize].load(Ordering::Relaxed);
             if number == UNASKED {
-                let text = dict.get(code);
-                key.clear();
-                (self.key)(text, &mut key);
-                number = find(&key, xxh3_64(&key), text);
-                kept.store(number, Ordering::Relaxed);
+                new.push(row);
             }
             number
-        };
-        if adds {
-            let mut known = self.known.write();
-            let Known { table, keys, texts } = &mut *known;
-            let mut find = |key: &[u8], hash: u64, text: &[u8]| {
-                if let Some(number) = table.find(hash, |number| keys.get(*number as usize) == key) {
-                    if texts.get(*number as usize) != text {
-                        self.is_ambiguous.store(true, Ordering::Relaxed);
+        }));
+        if !new.is_empty() {
+            let mut ask = Ask { codes, dict, of_codes: &of_codes };
+            match adds {
+                true => self.add_texts(&new, &mut ask, &mut numbers, budget)?,
+                false => {
+                    let (known, mut key) = (self.known.read(), Vec::new());
+                    for row in new {
+                        numbers[row] = ask.number(row, |text| {
+                            known
+                                .number(text)
+                                .or_else(|| known.number_by_key(self.key_of(text, &mut key)))
+                                .unwrap_or(UNKNOWN_TEXT)
+                        });
                     }
-                    return *number;
                 }
-                let number = keys.len() as u32;
-                keys.push(key);
-                texts.push(text);
-                is_new += key.len() + text.len() + 24;
-                table.insert_unique(hash, number, |number| xxh3_64(keys.get(*number as usize)));
-                number
-            };
-            for (row, code) in codes.iter().enumerate() {
-                numbers.push(if column.is_null(row) { 0 } else { of_code(*code, &mut find) });
-            }
-            let is_too_long = keys.total_bytes().max(texts.total_bytes()) > (u32::MAX / 2) as usize;
-            drop(known);
-            if is_too_long {
-                return Err(Failure::GivenBack(Why::Memory));
-            }
-            self.bytes.fetch_add(is_new, Ordering::Relaxed);
-            budget.take(is_new)?;
-        } else {
-            let known = self.known.read();
-            let mut find = |key: &[u8], hash: u64, _: &[u8]| {
-                let found = known.table.find(hash, |number| known.keys.get(*number as usize) == key);
-                found.copied().unwrap_or(UNKNOWN_TEXT)
-            };
-            for (row, code) in codes.iter().enumerate() {
-                numbers.push(if column.is_null(row) { 0 } else { of_code(*code, &mut find) });
             }
         }
         Ok(numbers)
+    }
+
+    fn key_of<'a>(&self, text: &[u8], key: &'a mut Vec<u8>) -> &'a [u8] {
+        key.clear();
+        (self.key)(text, key);
+        key
+    }
+
+    /// The numbers of texts that were not asked for before, of which some are new.
+    fn add_texts(
+        &self,
+        rows: &[usize],
+        ask: &mut Ask<'_>,
+        numbers: &mut [u32],
+        budget: &Budget,
+    ) -> Result<()> {
+        let (mut known, mut key) = (self.known.write(), Vec::new());
+        let mut is_new = 0;
+        for row in rows {
+            numbers[*row] = ask.number(*row, |text| {
+                if let Some(number) = known.number(text) {
+                    return number;
+                }
+                let key = self.key_of(text, &mut key);
+                if let Some(number) = known.number_by_key(key) {
+                    // It is equal to another one, and not the same.
+                    self.is_ambiguous.store(true, Ordering::Relaxed);
+                    return number;
+                }
+                is_new += key.len() + text.len() + 32;
+                known.add(key, text)
+            });
+        }
+        let is_too_long = known.keys.total_bytes().max(known.texts.total_bytes()) > (u32::MAX / 2) as usize;
+        drop(known);
+        if is_too_long {
+            return Err(Failure::GivenBack(Why::Memory));
+        }
+        self.bytes.fetch_add(is_new, Ordering::Relaxed);
+        budget.take(is_new)
+    }
+}
+
+impl Known {
+    fn number(&self, text: &[u8]) -> Option<u32> {
+        self.by_text.find(xxh3_64(text), |number| self.texts.get(*number as usize) == text).copied()
+    }
+
+    fn number_by_key(&self, key: &[u8]) -> Option<u32> {
+        self.table.find(xxh3_64(key), |number| self.keys.get(*number as usize) == key).copied()
+    }
+
+    fn add(&mut self, key: &[u8], text: &[u8]) -> u32 {
+        let Known { table, by_text, keys, texts } = self;
+        let number = keys.len() as u32;
+        keys.push(key);
+        texts.push(text);
+        table.insert_unique(xxh3_64(key), number, |number| xxh3_64(keys.get(*number as usize)));
+        by_text.insert_unique(xxh3_64(text), number, |number| xxh3_64(texts.get(*number as usize)));
+        number
+    }
+}
+
+/// Asks for the numbers of a column's texts, of each once.
+struct Ask<'a> {
+    codes: &'a [u32],
+    dict: &'a Dict,
+    of_codes: &'a [AtomicU32],
+}
+
+impl Ask<'_> {
+    fn number(&mut self, row: usize, find: impl FnOnce(&[u8]) -> u32) -> u32 {
+        let code = self.codes[row];
+        let kept = &self.of_codes[code as usize];
+        let mut number = kept.load(Ordering::Relaxed);
+        if number == UNASKED {
+            number = find(self.dict.get(code));
+            kept.store(number, Ordering::Relaxed);
+        }
+        number
     }
 }
 
@@ -331,6 +389,16 @@ impl Keys {
             at += part.words();
         }
         Ok(words)
+    }
+
+    /// The same words with NULL in all parts from this one on.
+    pub(crate) fn without(&self, words: &mut [u64], from: usize) {
+        let kept = self.parts[..from].iter().map(KeyPart::words).sum::<usize>();
+        let nulls: u64 = (from..self.parts.len()).map(|part| 1 << part).sum();
+        for words in words.chunks_mut(self.words) {
+            words[kept..self.words - 1].fill(0);
+            words[self.words - 1] |= nulls;
+        }
     }
 
     /// Which rows have a NULL among their values; `None`: none has.

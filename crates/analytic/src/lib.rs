@@ -14,9 +14,13 @@
 //! * Conditions are three-valued.
 //! * Memory is taken from a budget before it is used for long; beyond it, the query is given back.
 
+mod aggregates;
 mod block;
 mod column;
+mod concat;
 mod decode;
+mod direct_groups;
+mod distinct;
 mod estimate;
 mod eval;
 mod execute;
@@ -24,24 +28,32 @@ mod explain;
 mod expr;
 mod groups;
 mod hash_join;
+mod interval;
 mod key_filter;
 mod keys;
 mod marks;
+mod memo;
 mod plan;
 mod planner;
 mod query;
+mod rollup;
 mod sample;
+mod selection;
 mod served;
+mod sets;
 mod sort;
 mod subquery;
+mod sums;
 mod table_rows;
+mod window;
 mod word_table;
 mod zones;
 
-pub use block::{Block, From, Source, TableColumn};
+pub use block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
 pub use column::{Batch, Column, Data, Dict, Kind, Value};
 pub use explain::{Operator, COLUMN_BEGIN, NAME_END, SERVED_BEGIN};
 pub use expr::{
     ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
 };
 pub use query::{Answer, Outcome, Query};
+pub use window::{Bound, Frame, Function as WindowFunction, Window};

@@ -4,6 +4,8 @@ use crate::block::TableColumn;
 use crate::column::{Kind, Value};
 use crate::expr::{Expr, Function, Slot};
 use crate::hash_join::JoinKind;
+use crate::sets::Sets;
+use crate::window::Window;
 
 /// A column that is told of groups.
 #[derive(Clone, Debug)]
@@ -12,6 +14,17 @@ pub(crate) struct Told {
     pub function: Function,
     pub kind: Kind,
     pub of: Option<Expr>,
+}
+
+impl Told {
+    /// What is computed of each row.
+    pub(crate) fn arguments(&self) -> &[Expr] {
+        let of = self.of.as_ref().map_or(&[][..], Expr::row);
+        match self.function {
+            Function::Concat => of.get(crate::concat::HEAD..).unwrap_or_default(),
+            _ => of,
+        }
+    }
 }
 
 /// A join: rows of `probe` are looked up in `build`, which is held in memory.
@@ -59,6 +72,20 @@ pub(crate) enum Plan {
         skip: u64,
         limit: Option<u64>,
     },
+    /// Groups, the groups of these, and so on, up to one of all; the last column is the number of groups that a row has.
+    Rollup {
+        input: Box<Plan>,
+        groups: Vec<(Slot, Expr)>,
+        told: Vec<Told>,
+        level: Slot,
+    },
+    /// What is told of the rows around each.
+    Window {
+        input: Box<Plan>,
+        windows: Vec<(Slot, Window)>,
+    },
+    /// Rows of one that another has, or has not.
+    Sets(Box<Sets>),
     /// Rows of several; each gives its columns in the order of the slots beside it.
     Union(Vec<(Plan, Vec<Slot>)>, Vec<(Slot, Kind)>),
 }
@@ -86,6 +113,16 @@ impl Plan {
             }
             Plan::Sort { input, .. } => input.slots(),
             Plan::Union(_, slots) => slots.clone(),
+            Plan::Rollup { groups, told, level, .. } => {
+                let groups = groups.iter().map(|(slot, expr)| (*slot, expr.kind()));
+                let told = told.iter().map(|told| (told.slot, told.kind));
+                groups.chain(told).chain([(*level, Kind::Signed)]).collect()
+            }
+            Plan::Window { input, windows } => {
+                let windows = windows.iter().map(|(slot, window)| (*slot, window.kind));
+                input.slots().into_iter().chain(windows).collect()
+            }
+            Plan::Sets(sets) => sets.slots.clone(),
         }
     }
 
@@ -165,11 +202,16 @@ impl Plan {
     pub(crate) fn can_fail(&self) -> bool {
         match self {
             Plan::Project(..) => !self.failing().is_empty(),
-            Plan::Aggregate { input, groups, told, .. } => {
+            Plan::Aggregate { input, groups, told, .. } | Plan::Rollup { input, groups, told, .. } => {
                 let of_told = told.iter().filter_map(|told| told.of.as_ref());
                 let mut exprs = groups.iter().map(|(_, group)| group).chain(of_told);
                 exprs.any(|expr| input.can_fail_in(expr)) || input.can_fail()
             }
+            Plan::Window { input, windows } => {
+                let mut exprs = windows.iter().flat_map(|(_, window)| window.parts());
+                exprs.any(|expr| input.can_fail_in(expr)) || input.can_fail()
+            }
+            Plan::Sets(sets) => sets.left.0.can_fail() || sets.right.0.can_fail(),
             Plan::Filter(input, _) | Plan::Sort { input, .. } => input.can_fail(),
             _ => false,
         }
@@ -204,8 +246,8 @@ impl Plan {
 
     fn groups_below(&self) -> Option<&[Told]> {
         match self {
-            Plan::Aggregate { told, .. } => Some(told),
-            Plan::Filter(input, _) => input.groups_below(),
+            Plan::Aggregate { told, .. } | Plan::Rollup { told, .. } => Some(told),
+            Plan::Filter(input, _) | Plan::Window { input, .. } => input.groups_below(),
             _ => None,
         }
     }
@@ -219,7 +261,10 @@ impl Plan {
         let inner = self.inputs().into_iter().all(Plan::is_sound);
         inner
             && match self {
-                Plan::One | Plan::Union(..) => true,
+                Plan::One | Plan::Union(..) | Plan::Sets(_) => true,
+                Plan::Window { input, windows } => {
+                    has(input, &windows.iter().flat_map(|(_, window)| window.parts()).collect::<Vec<_>>())
+                }
                 Plan::Scan { filter, .. } => {
                     filter.iter().all(|part| !part.has_query() && has_all(&self.slots(), part))
                 }
@@ -235,7 +280,7 @@ impl Plan {
                         .all(|(probe, build)| has(&join.probe, &[probe]) && has(&join.build, &[build]));
                     of_keys && join.residual.iter().all(|part| !part.has_query() && has_all(&both, part))
                 }
-                Plan::Aggregate { input, groups, told, .. } => {
+                Plan::Aggregate { input, groups, told, .. } | Plan::Rollup { input, groups, told, .. } => {
                     let of_told = told.iter().filter_map(|told| told.of.as_ref());
                     has(input, &groups.iter().map(|(_, expr)| expr).chain(of_told).collect::<Vec<_>>())
                 }
@@ -280,7 +325,10 @@ impl Plan {
             Plan::Filter(input, _)
             | Plan::Project(input, _)
             | Plan::Aggregate { input, .. }
+            | Plan::Rollup { input, .. }
+            | Plan::Window { input, .. }
             | Plan::Sort { input, .. } => vec![input],
+            Plan::Sets(sets) => vec![&mut sets.left.0, &mut sets.right.0],
             Plan::Join(join) => vec![&mut join.probe, &mut join.build],
             Plan::Union(inputs, _) => inputs.iter_mut().map(|(input, _)| input).collect(),
         }
@@ -341,7 +389,10 @@ impl Plan {
             Plan::Filter(input, _)
             | Plan::Project(input, _)
             | Plan::Aggregate { input, .. }
+            | Plan::Rollup { input, .. }
+            | Plan::Window { input, .. }
             | Plan::Sort { input, .. } => vec![input],
+            Plan::Sets(sets) => vec![&sets.left.0, &sets.right.0],
             Plan::Join(join) => vec![&join.probe, &join.build],
             Plan::Union(inputs, _) => inputs.iter().map(|(input, _)| input).collect(),
         }
@@ -351,6 +402,6 @@ impl Plan {
 fn has_all(given: &[(Slot, Kind)], expr: &Expr) -> bool {
     let mut slots = Vec::new();
     expr.slots(&mut slots);
-    let is_plain = !expr.any(&|part| matches!(part, Expr::Aggregate(..)));
+    let is_plain = !expr.any(&|part| matches!(part, Expr::Aggregate(..) | Expr::Window(_)));
     is_plain && slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot))
 }

@@ -10,7 +10,7 @@ use crate::block::{Block, From, Source};
 use crate::column::Kind;
 use crate::estimate::{of_join, selectivity};
 use crate::eval::{wrong_plan, Result};
-use crate::expr::{Comparison, Expr, Function, Slot};
+use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan, Told};
 
@@ -36,7 +36,7 @@ impl Unit {
 }
 
 /// Rows with their groups made, what is left of the select list, and of ORDER BY.
-type Grouped = (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>);
+pub(crate) type Grouped = (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>);
 
 /// A LEFT JOIN that waits for its turn.
 struct Outer {
@@ -78,40 +78,12 @@ impl<'a> Planner<'a> {
     /// The plan of a query that does not depend on another; its columns are the block's outputs.
     pub(crate) fn block(&mut self, block: &Block) -> Result<Unit> {
         if !block.others.is_empty() {
-            return self.union(block);
+            return self.together(block);
         }
         let input = self.rows(block)?;
         let unit = self.grouped(block, input)?;
+        let unit = self.windowed(unit)?;
         self.finished(block, unit)
-    }
-
-    fn union(&mut self, block: &Block) -> Result<Unit> {
-        let mut first = block.clone();
-        let others = std::mem::take(&mut first.others);
-        first.order.clear();
-        (first.limit, first.skip) = (None, 0);
-        let kinds: Vec<Kind> = block.outputs.iter().map(|(_, expr)| expr.kind()).collect();
-        let slots: Vec<(Slot, Kind)> =
-            block.outputs.iter().map(|(slot, _)| *slot).zip(kinds.iter().copied()).collect();
-        let (mut inputs, mut rows) = (Vec::new(), 0.0);
-        for one in std::iter::once(&first).chain(&others) {
-            let unit = self.block(one)?;
-            let of_one: Vec<Kind> = one.outputs.iter().map(|(_, expr)| expr.kind()).collect();
-            if of_one != kinds {
-                return Err(wrong_plan("a UNION of different kinds"));
-            }
-            rows += unit.rows;
-            inputs.push((unit.plan, one.outputs.iter().map(|(slot, _)| *slot).collect()));
-        }
-        let mut unit = Unit {
-            plan: Plan::Union(inputs, slots.clone()),
-            slots: slots.iter().map(|(slot, _)| *slot).collect(),
-            rows,
-        };
-        if block.is_set {
-            unit = self.distinct_rows(unit);
-        }
-        self.ordered(unit, &block.order, block.skip, block.limit)
     }
 
     /// FROM and WHERE.
@@ -356,6 +328,9 @@ impl<'a> Planner<'a> {
             let (unit, group) = self.with_scalars(input, group.clone())?;
             input = unit;
             if groups.iter().any(|(_, known)| *known == group) {
+                if block.rollup.is_some() {
+                    return Err(wrong_plan("ROLLUP of the same twice"));
+                }
                 continue;
             }
             let slot = match &group {
@@ -396,8 +371,15 @@ impl<'a> Planner<'a> {
             .product();
         let rows = if is_one { 1.0 } else { of_groups.min(input.rows).max(1.0) };
         let slots = groups.iter().map(|(slot, _)| *slot).chain(told.iter().map(|told| told.slot)).collect();
-        let plan = Plan::Aggregate { input: Box::new(input.plan), groups, told, is_one };
-        let mut unit = Unit { plan, slots, rows };
+        let (mut unit, order) = match &block.rollup {
+            Some(descends) => {
+                self.rolled_up(Unit { slots, rows, ..input }, groups, told, descends, &having)?
+            }
+            None => {
+                let plan = Plan::Aggregate { input: Box::new(input.plan), groups, told, is_one };
+                (Unit { plan, slots, rows }, order)
+            }
+        };
         if let Some(having) = having {
             let mut conditions = Vec::new();
             add_conditions(having, &mut conditions);
@@ -456,7 +438,13 @@ impl<'a> Planner<'a> {
         self.ordered(unit, &sorted_by, block.skip, block.limit)
     }
 
-    fn ordered(&mut self, unit: Unit, order: &[(Expr, bool)], skip: u64, limit: Option<u64>) -> Result<Unit> {
+    pub(crate) fn ordered(
+        &mut self,
+        unit: Unit,
+        order: &[(Expr, bool)],
+        skip: u64,
+        limit: Option<u64>,
+    ) -> Result<Unit> {
         if order.is_empty() && limit.is_none() && skip == 0 {
             return Ok(unit);
         }
@@ -492,7 +480,7 @@ fn largest(block: &Block, slots: &mut Vec<Slot>) {
     let mut inner = Vec::new();
     block.from.iter().for_each(|from| in_from(from, &mut inner));
     inner.into_iter().for_each(|block| largest(block, slots));
-    block.others.iter().for_each(|other| largest(other, slots));
+    block.others.iter().for_each(|other| largest(&other.block, slots));
     let conditions = block.filter.iter().chain(&block.having).chain(&block.groups);
     let others = block.outputs.iter().map(|(_, expr)| expr).chain(block.order.iter().map(|(expr, _)| expr));
     conditions.chain(others).for_each(|expr| in_expr(expr, slots));
@@ -646,9 +634,9 @@ pub(crate) fn alike(a: Expr, b: Expr) -> (Expr, Expr) {
     (with(a), with(b))
 }
 
-/// Whether an aggregate counts.
+/// Whether an aggregate has a value of no rows.
 pub(crate) fn counts(expr: &Expr) -> bool {
-    expr.any(&|part| {
-        matches!(part, Expr::Aggregate(Function::Rows | Function::Count | Function::CountDistinct, ..))
-    })
+    expr.any(
+        &|part| matches!(part, Expr::Aggregate(function, ..) if function.of_nothing() != crate::column::Value::Null),
+    )
 }

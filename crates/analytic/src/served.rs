@@ -1,17 +1,17 @@
 //! Expressions that the server's own code computes: of as few rows as possible.
 //!
 //! What has no form here (a rare function, a comparison that converts) is told by number to whoever made the query
-//! ([`crate::ServerValues`]), with the columns that it looks at. Where these are one column with few different values, it is
-//! computed once for each.
+//! ([`crate::ServerValues`]), with the columns that it looks at. Where their values come again, it is computed once for each
+//! (`memo.rs`).
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pando_column::vector::Strings;
 
-use crate::column::{Batch, Column, Data, Dict, UNSUPPORTED};
+use crate::column::{Batch, Column, Data, Dict, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, FALSE, TRUE};
 use crate::expr::Expr;
+use crate::memo::Memo;
 
 impl Column {
     /// Texts, one for each row; those of NULLs may be anything.
@@ -26,12 +26,9 @@ impl Column {
     }
 }
 
-/// Rows below which nobody looks for equal values.
-const ROWS_MIN: usize = 64;
-
 impl Eval<'_> {
-    /// The values of a server's expression.
-    pub(crate) fn served(&self, number: u32, of: &[Expr], batch: &Batch) -> Result<Column> {
+    /// The values of a server's expression of a kind.
+    pub(crate) fn served(&self, number: u32, kind: Kind, of: &[Expr], batch: &Batch) -> Result<Column> {
         let server = self.texts.server.as_ref().ok_or(UNSUPPORTED)?;
         let rows = batch.rows;
         if of.is_empty() {
@@ -39,13 +36,10 @@ impl Eval<'_> {
             return Ok(one.gather(&vec![0; rows]));
         }
         let columns = of.iter().map(|expr| self.column(expr, batch)).collect::<Result<Vec<_>>>()?;
-        if let ([column], true) = (columns.as_slice(), rows >= ROWS_MIN) {
-            if let Some((different, places)) = different(column) {
-                let few = server(number, &[Arc::new(column.gather(&different))], different.len())?;
-                return Ok(few.gather(&places));
-            }
-        }
-        server(number, &columns, rows)
+        let mut memos = self.texts.memos.lock();
+        let new = || Memo::new(&of.iter().map(Expr::kind).collect::<Vec<_>>());
+        let memo = memos.entry(number).or_insert_with(new);
+        memo.values((&columns, rows), kind, |columns, rows| server(number, columns, rows))
     }
 
     /// Adds a part of AND or OR whose first parts are known, looking only at rows that these leave open.
@@ -71,43 +65,4 @@ impl Eval<'_> {
         });
         Ok(())
     }
-}
-
-/// Rows that have all different values of a column, and of each row which of these has its value; `None`: they are many.
-fn different(column: &Column) -> Option<(Vec<u32>, Vec<u32>)> {
-    let rows = column.rows();
-    let most = rows / 4;
-    let (mut different, mut places) = (Vec::new(), Vec::with_capacity(rows));
-    let mut null = None;
-    let mut by_number: HashMap<i64, u32> = HashMap::new();
-    let mut by_code = match &column.data {
-        Data::Text(_, dict) if dict.len() <= rows.max(1 << 16) => vec![u32::MAX; dict.len()],
-        _ => Vec::new(),
-    };
-    for row in 0..rows {
-        let next = different.len() as u32;
-        let place = if column.is_null(row) {
-            *null.get_or_insert(next)
-        } else {
-            match &column.data {
-                Data::Small(values) => *by_number.entry(values[row]).or_insert(next),
-                Data::Text(codes, _) => {
-                    let known = by_code.get_mut(codes[row] as usize)?;
-                    if *known == u32::MAX {
-                        *known = next;
-                    }
-                    *known
-                }
-                Data::Large(_) | Data::Real(_) => return None,
-            }
-        };
-        if place == next {
-            different.push(row as u32);
-            if different.len() > most {
-                return None;
-            }
-        }
-        places.push(place);
-    }
-    Some((different, places))
 }

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::column::{Column, Data, Kind, UNSUPPORTED};
-use crate::eval::Result;
+use crate::eval::{Eval, Result};
 use crate::expr::Texts;
+use crate::keys::Budget;
 use pando_query::{Failure, Why};
 
 /// What rows are sorted by, ready to be compared.
@@ -15,41 +16,44 @@ enum Ready {
     Text(Vec<u32>, Vec<Vec<u8>>, Arc<Column>),
 }
 
-/// The rows in their order, without those that are skipped, and those beyond the limit. NULL comes first; true: descending.
-/// Which of several equal texts come first is the server's to say.
-pub(crate) fn order(
-    keys: &[(Arc<Column>, Kind, bool)],
-    rows: usize,
-    skip: u64,
-    limit: Option<u64>,
-    texts: &Texts,
-) -> Result<Vec<u32>> {
-    let mut ready = Vec::new();
-    for (column, kind, descends) in keys {
-        let one = match (kind, &column.data) {
-            (Kind::Text(collation), Data::Text(codes, dict)) => {
-                let key = texts.collations.get(*collation as usize).ok_or(UNSUPPORTED)?;
-                let mut of_codes: Vec<Vec<u8>> = vec![Vec::new(); dict.len()];
-                let mut is_known = vec![false; dict.len()];
-                for (row, code) in codes.iter().enumerate() {
-                    if !column.is_null(row) && !is_known[*code as usize] {
-                        is_known[*code as usize] = true;
-                        key(dict.get(*code), &mut of_codes[*code as usize]);
+/// Compares rows.
+pub(crate) struct Sorter(Vec<(Ready, bool)>);
+
+impl Sorter {
+    /// Of these columns; true: descending.
+    pub(crate) fn new(keys: &[(Arc<Column>, Kind, bool)], texts: &Texts, budget: &Budget) -> Result<Sorter> {
+        let mut ready = Vec::new();
+        for (column, kind, descends) in keys {
+            let one = match (kind, &column.data) {
+                (Kind::Text(collation), Data::Text(codes, dict)) => {
+                    let key = texts.collations.get(*collation as usize).ok_or(UNSUPPORTED)?;
+                    let mut of_codes: Vec<Vec<u8>> = vec![Vec::new(); dict.len()];
+                    let mut is_known = vec![false; dict.len()];
+                    for (row, code) in codes.iter().enumerate() {
+                        if !column.is_null(row) && !is_known[*code as usize] {
+                            is_known[*code as usize] = true;
+                            key(dict.get(*code), &mut of_codes[*code as usize]);
+                        }
                     }
+                    let bytes: usize = of_codes.iter().map(|key| key.len() + size_of::<Vec<u8>>() + 1).sum();
+                    budget.take(bytes + codes.len() * 4)?;
+                    Ready::Text(codes.clone(), of_codes, column.clone())
                 }
-                Ready::Text(codes.clone(), of_codes, column.clone())
-            }
-            (Kind::Text(_), _) => return Err(UNSUPPORTED),
-            _ => Ready::Number(column.clone()),
-        };
-        ready.push((one, *descends));
+                (Kind::Text(_), _) => return Err(UNSUPPORTED),
+                _ => Ready::Number(column.clone()),
+            };
+            ready.push((one, *descends));
+        }
+        Ok(Sorter(ready))
     }
-    let by_keys = |a: &u32, b: &u32| -> Ordering {
-        for (one, descends) in &ready {
+
+    /// NULL comes first.
+    pub(crate) fn compare(&self, a: u32, b: u32) -> Ordering {
+        for (one, descends) in &self.0 {
             let order = match one {
-                Ready::Number(column) => by_number(column, *a as usize, *b as usize),
+                Ready::Number(column) => by_number(column, a as usize, b as usize),
                 Ready::Text(codes, keys, column) => {
-                    let (a, b) = (*a as usize, *b as usize);
+                    let (a, b) = (a as usize, b as usize);
                     match (column.is_null(a), column.is_null(b)) {
                         (false, false) => keys[codes[a] as usize].cmp(&keys[codes[b] as usize]),
                         (of_a, of_b) => of_b.cmp(&of_a),
@@ -61,24 +65,75 @@ pub(crate) fn order(
             }
         }
         Ordering::Equal
-    };
-    let compare = |a: &u32, b: &u32| by_keys(a, b).then(a.cmp(b));
+    }
+}
+
+/// Rows that are sorted without asking whether to go on.
+const SORTED_AT_ONCE: usize = 1 << 17;
+
+/// Sorts rows.
+pub(crate) fn sort_rows(
+    rows: &mut Vec<u32>,
+    compare: impl Fn(u32, u32) -> Ordering,
+    eval: Eval<'_>,
+) -> Result<()> {
+    for piece in rows.chunks_mut(SORTED_AT_ONCE) {
+        eval.go_on()?;
+        piece.sort_unstable_by(|a, b| compare(*a, *b));
+    }
+    let mut size = SORTED_AT_ONCE;
+    let mut merged = Vec::new();
+    while size < rows.len() {
+        merged.reserve(rows.len());
+        for pair in rows.chunks(size * 2) {
+            eval.go_on()?;
+            let (mut left, mut right) = pair.split_at(size.min(pair.len()));
+            while let ([first, of_left @ ..], [second, of_right @ ..]) = (left, right) {
+                if compare(*first, *second).is_le() {
+                    merged.push(*first);
+                    left = of_left;
+                } else {
+                    merged.push(*second);
+                    right = of_right;
+                }
+            }
+            merged.extend_from_slice(left);
+            merged.extend_from_slice(right);
+        }
+        std::mem::swap(rows, &mut merged);
+        merged.clear();
+        size *= 2;
+    }
+    Ok(())
+}
+
+/// The rows in their order, without those that are skipped, and those beyond the limit. NULL comes first; true: descending.
+pub(crate) fn order(
+    keys: &[(Arc<Column>, Kind, bool)],
+    rows: usize,
+    (skip, limit): (u64, Option<u64>),
+    budget: &Budget,
+    eval: Eval<'_>,
+) -> Result<Vec<u32>> {
+    let sorter = Sorter::new(keys, eval.texts, budget)?;
+    let compare = |a: u32, b: u32| sorter.compare(a, b).then(a.cmp(&b));
     let mut order: Vec<u32> = (0..rows as u32).collect();
     let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(rows);
     let end = limit
         .map_or(rows, |limit| skip.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(rows));
-    if !ready.is_empty() {
+    if !keys.is_empty() {
         if end > 0 && end < rows / 4 {
-            order.select_nth_unstable_by(end - 1, compare);
+            order.select_nth_unstable_by(end - 1, |a, b| compare(*a, *b));
             order.truncate(end);
         }
-        order.sort_unstable_by(compare);
+        sort_rows(&mut order, compare, eval)?;
         for cut in [skip, end] {
             if cut == 0 || cut >= rows {
                 continue;
             }
+            eval.go_on()?;
             let last = order[cut - 1];
-            let alike: Vec<u32> = (0..rows as u32).filter(|row| by_keys(row, &last).is_eq()).collect();
+            let alike: Vec<u32> = (0..rows as u32).filter(|row| sorter.compare(*row, last).is_eq()).collect();
             // Those that come before the cut, of those that are equal, do so by their place.
             let is_cut = alike.last().is_some_and(|row| *row > last);
             if is_cut && keys.iter().any(|(column, ..)| has_several_texts(column, &alike)) {
@@ -111,6 +166,8 @@ fn by_number(column: &Column, a: usize, b: usize) -> Ordering {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use super::*;
     use crate::column::Dict;
     use pando_column::vector::Strings;
@@ -125,7 +182,8 @@ mod tests {
         let text = Column { data: Data::Text(codes, Dict::Strings(Arc::new(strings))), nulls: None };
         let number = Column { data: Data::Small(rows.iter().map(|row| row.1).collect()), nulls: None };
         let keys = [(Arc::new(text), Kind::Text(0), false), (Arc::new(number), Kind::Signed, false)];
-        order(&keys, rows.len(), skip, limit, &texts)
+        let eval = Eval { texts: &texts, is_stopped: &|| false };
+        order(&keys, rows.len(), (skip, limit), &Budget::new(1 << 20), eval)
     }
 
     #[test]
@@ -154,6 +212,25 @@ mod tests {
             [(0, None), (0, Some(0)), (0, Some(2)), (2, Some(1)), (3, Some(2)), (5, None), (9, Some(1))]
         {
             assert!(!is_open(skip, limit), "{skip} {limit:?}");
+        }
+    }
+
+    #[test]
+    fn many_rows_are_sorted_in_pieces_and_it_is_asked_whether_to_go_on() {
+        let texts = Texts::default();
+        for count in [0, 1, SORTED_AT_ONCE, SORTED_AT_ONCE * 3 + 17] {
+            let asked = AtomicUsize::new(0);
+            let is_stopped = || asked.fetch_add(1, Relaxed) > 100;
+            let mut rows: Vec<u32> =
+                (0..count as u32).map(|row| row.wrapping_mul(2_654_435_761) >> 7).collect();
+            let mut expected = rows.clone();
+            expected.sort_unstable();
+            let eval = Eval { texts: &texts, is_stopped: &is_stopped };
+            assert!(sort_rows(&mut rows, |a, b| a.cmp(&b), eval).is_ok());
+            assert!(rows == expected, "{count} rows");
+            assert!(asked.load(Relaxed) >= count / SORTED_AT_ONCE);
+            asked.store(98, Relaxed);
+            assert_eq!(sort_rows(&mut rows, |a, b| b.cmp(&a), eval).is_ok(), count <= SORTED_AT_ONCE * 2);
         }
     }
 }

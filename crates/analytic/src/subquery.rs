@@ -6,7 +6,7 @@
 use crate::block::Block;
 use crate::column::{Kind, Value};
 use crate::eval::{wrong_plan, Result};
-use crate::expr::{Comparison, Expr, Function, Slot};
+use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
 use crate::planner::{alike, and, counts, is_small_beside, key_of, slots_of, Planner, Unit};
@@ -57,7 +57,7 @@ fn all_given(block: &Block, to: &mut Vec<Slot>) {
     let mut inner = Vec::new();
     block.from.iter().for_each(|from| blocks_of(from, &mut inner));
     inner.into_iter().for_each(|block| all_given(block, to));
-    block.others.iter().for_each(|other| all_given(other, to));
+    block.others.iter().for_each(|other| all_given(&other.block, to));
     let one = block.filter.iter().chain(&block.groups).chain(&block.having);
     let others = block.outputs.iter().map(|(_, expr)| expr).chain(block.order.iter().map(|(expr, _)| expr));
     one.chain(others).for_each(|expr| given_in(expr, to));
@@ -85,6 +85,9 @@ fn untie(block: &Block) -> Result<Untied> {
     let mut block = block.clone();
     if free.is_empty() {
         return Ok(Untied { block, ties: Vec::new() });
+    }
+    if block.rollup.is_some() || block.outputs.iter().any(|(_, expr)| expr.has_window()) {
+        return Err(wrong_plan("a tied query with windows or ROLLUP"));
     }
     let mut parts = Vec::new();
     if let Some(filter) = block.filter.take() {
@@ -359,12 +362,9 @@ impl Planner<'_> {
         if !counted {
             return Ok((joined, value));
         }
-        // Of no rows: counts are 0, all else is NULL.
+        // Of no rows: counts are 0, most others NULL.
         let of_none = of_output.replaced(&mut |part| match part {
-            Expr::Aggregate(Function::Rows | Function::Count | Function::CountDistinct, kind, _) => {
-                Some(Expr::Constant(Value::Number(0), *kind))
-            }
-            Expr::Aggregate(_, kind, _) => Some(Expr::Constant(Value::Null, *kind)),
+            Expr::Aggregate(function, kind, _) => Some(Expr::Constant(function.of_nothing(), *kind)),
             _ => None,
         });
         let is_none = Expr::IsNull(Box::new(Expr::Slot(marker, Kind::Signed)));

@@ -10,7 +10,9 @@ use crate::block::TableColumn;
 use crate::column::{Batch, Column, Data, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, TRUE};
 use crate::expr::{Expr, Slot};
+use crate::interval::Interval;
 use crate::key_filter::KeyFilter;
+use crate::selection::rows_of_entries;
 
 /// Rows that go on together, where blocks have few that count.
 const ROWS_TOGETHER: usize = 2048;
@@ -45,13 +47,21 @@ impl Waiting {
     }
 }
 
+/// A condition, and what is known of it.
+struct Asked {
+    condition: Expr,
+    slots: Vec<Slot>,
+    /// If it says between which numbers its column lies.
+    interval: Option<Interval>,
+}
+
 /// What is wanted of a table.
 pub(crate) struct TableRows {
     pub columns: Vec<TableColumn>,
     /// Conditions, bound to the columns, as they are said.
     pub filter: Vec<Expr>,
     /// The same, as they are asked: those of one column together.
-    asked: Vec<(Expr, Vec<Slot>)>,
+    asked: Vec<Asked>,
     /// What joins say of columns; after the conditions, as these may warn.
     pub joins: Vec<(usize, Arc<KeyFilter>)>,
     /// The columns that go on.
@@ -85,8 +95,13 @@ impl Columns<'_> {
     /// The column of some rows; `None`: of all.
     fn some(&mut self, at: usize, rows: Option<&[u32]>) -> Result<Arc<Column>> {
         let Some(rows) = rows else { return self.whole(at) };
-        if self.whole[at].is_none() && rows.len() < self.block.rows / 2 {
-            if let Some(picked) = picked(&self.block.vectors[at], rows) {
+        if self.whole[at].is_none() {
+            let (vector, of) = (&self.block.vectors[at], &self.of.columns[at]);
+            if let Values::Dictionary { .. } | Values::Constant(_) = vector.values() {
+                let column = Column::of_rows(vector, Some(rows), (of.kind, &of.form, &of.place));
+                return column.map(Arc::new).ok_or(UNSUPPORTED);
+            }
+            if let Some(picked) = (rows.len() < self.block.rows / 2).then(|| picked(vector, rows)).flatten() {
                 return Ok(Arc::new(self.decoded(at, &Arc::new(picked))?));
             }
         }
@@ -103,12 +118,23 @@ fn picked(vector: &Vector, rows: &[u32]) -> Option<Vector> {
     });
     let nulls = nulls.filter(|nulls| nulls.count() > 0);
     let Values::Fixed { width, bytes } = vector.values() else { return None };
-    let mut of_rows = Vec::with_capacity(rows.len() * width);
-    rows.iter().for_each(|row| {
-        let begin = *row as usize * width;
-        of_rows.extend_from_slice(&bytes[begin..begin + width]);
-    });
-    Some(Vector::new(rows.len(), nulls, Values::Fixed { width: *width, bytes: of_rows }))
+    macro_rules! of_width {
+        ($($w:literal)*) => {
+            match *width {
+                $($w => picked_bytes::<$w>(bytes, rows),)*
+                width => rows.iter().flat_map(|row| &bytes[*row as usize * width..][..width]).copied().collect(),
+            }
+        };
+    }
+    let bytes = of_width!(1 2 3 4 5 6 7 8 9 10);
+    Some(Vector::new(rows.len(), nulls, Values::Fixed { width: *width, bytes }))
+}
+
+/// Values of one width, which is known to the compiler: they are copied without a call for each.
+fn picked_bytes<const W: usize>(bytes: &[u8], rows: &[u32]) -> Vec<u8> {
+    let value =
+        |row: &u32| -> [u8; W] { *bytes[*row as usize * W..].first_chunk().expect("a row of the block") };
+    rows.iter().map(value).collect::<Vec<[u8; W]>>().into_flattened()
 }
 
 impl TableRows {
@@ -133,6 +159,12 @@ impl TableRows {
                 None => asked.push((part.clone(), slots)),
             }
         }
+        let with_interval = |(condition, slots): (Expr, Vec<Slot>)| Asked {
+            interval: Interval::of(&condition).filter(|_| slots.len() == 1),
+            condition,
+            slots,
+        };
+        let asked = asked.into_iter().map(with_interval).collect();
         TableRows { columns, filter, asked, joins, given }
     }
 
@@ -146,20 +178,21 @@ impl TableRows {
         let mut columns = Columns { of: self, block, whole: vec![None; self.columns.len()] };
         let mut selected: Option<Vec<u32>> = None;
         let is_none = |selected: &Option<Vec<u32>>| selected.as_ref().is_some_and(Vec::is_empty);
-        for (part, slots) in self.asked.iter().filter(|_| !block.is_all_wanted) {
-            selected = self.narrowed((part, slots), selected, &mut columns, eval)?;
+        for asked in self.asked.iter().filter(|_| !block.is_all_wanted) {
+            selected = self.narrowed(asked, selected, &mut columns, eval)?;
             if is_none(&selected) {
                 return Ok(None);
             }
         }
-        for (at, filter) in &self.joins {
-            if !filter.is_of_use() {
-                continue;
-            }
-            let column = columns.some(*at, selected.as_deref())?;
-            if let Some(kept) = filter.select(&column) {
-                selected = Some(taken(selected, kept));
-            }
+        for (at, filter) in self.joins_in_order() {
+            let vector = &block.vectors[*at];
+            selected = match self.joined_by_entries(filter, *at, vector, selected.as_deref()) {
+                Some(kept) => kept.or(selected),
+                None => match filter.select(&*columns.some(*at, selected.as_deref())?) {
+                    Some(kept) => Some(taken(selected, kept)),
+                    None => selected,
+                },
+            };
             if is_none(&selected) {
                 return Ok(None);
             }
@@ -171,20 +204,57 @@ impl TableRows {
         Ok(Some(out))
     }
 
+    /// What joins say that drops rows: first what has dropped most so far.
+    fn joins_in_order(&self) -> Vec<&(usize, Arc<KeyFilter>)> {
+        let mut joins: Vec<_> = self.joins.iter().filter(|(_, filter)| filter.is_of_use()).collect();
+        joins.sort_by_cached_key(|(_, filter)| filter.share_passed());
+        joins
+    }
+
+    /// As `by_entries`, of what a join says.
+    fn joined_by_entries(
+        &self,
+        filter: &KeyFilter,
+        at: usize,
+        vector: &Arc<Vector>,
+        selected: Option<&[u32]>,
+    ) -> Option<Option<Vec<u32>>> {
+        let Values::Dictionary { codes, entries } = vector.values() else { return None };
+        let rows = selected.map_or(vector.rows(), <[u32]>::len);
+        if entries.len() * 2 > rows {
+            return None;
+        }
+        let of = &self.columns[at];
+        let column = Column::of_entries(entries, (of.kind, &of.form, &of.place))?;
+        let has_partner = filter.of_entries(&column);
+        let kept = rows_of_entries(codes, vector.nulls(), selected, (&has_partner, 0));
+        filter.note(rows, kept.as_ref().map_or(rows, Vec::len));
+        Some(kept)
+    }
+
     /// Those of the selected rows of which a condition is true.
     fn narrowed(
         &self,
-        (part, slots): (&Expr, &[Slot]),
+        Asked { condition: part, slots, interval }: &Asked,
         selected: Option<Vec<u32>>,
         columns: &mut Columns<'_>,
         eval: Eval<'_>,
     ) -> Result<Option<Vec<u32>>> {
-        if let ([slot], true) = (slots, is_plain(part)) {
+        if let ([slot], true) = (slots.as_slice(), is_plain(part)) {
             let at = *slot as usize;
             if let Some(kept) =
                 self.by_entries(part, at, &columns.block.vectors[at], selected.as_deref(), eval)?
             {
                 return Ok(kept.or(selected));
+            }
+            if let Some(interval) = interval {
+                let column = columns.some(at, selected.as_deref())?;
+                if let Some(kept) = interval.select(&column) {
+                    return Ok(match kept {
+                        Some(kept) => Some(taken(selected, kept)),
+                        None => selected,
+                    });
+                }
             }
         }
         let mut batch = Batch { rows: columns.block.rows, columns: vec![nothing(); self.columns.len()] };
@@ -213,27 +283,23 @@ impl TableRows {
         if count * 2 > selected.map_or(vector.rows(), <[u32]>::len) {
             return Ok(None);
         }
-        let own = Vector::new(count, None, Values::Varying(entries.clone()));
         let of = &self.columns[at];
         // An entry that no row has may be anything: then all rows are looked at.
-        let Some(column) = Column::of_vector(&Arc::new(own), of.kind, &of.form, &of.place) else {
+        let Some(column) = Column::of_entries(entries, (of.kind, &of.form, &of.place)) else {
             return Ok(None);
         };
         let mut batch = Batch { rows: count, columns: vec![nothing(); self.columns.len()] };
         batch.columns[at] = Arc::new(column);
-        let mut truth = eval.truth(part, &batch)?;
-        if let Some(nulls) = vector.nulls() {
+        let is_wanted = |truth: &u8| u8::from(*truth == TRUE);
+        let wanted: Vec<u8> = eval.truth(part, &batch)?.iter().map(is_wanted).collect();
+        let mut of_null = 0;
+        if vector.nulls().is_some() {
             let null = Column::constant(&crate::column::Value::Null, of.kind, 1);
             batch = Batch { rows: 1, columns: vec![nothing(); self.columns.len()] };
             batch.columns[at] = Arc::new(null);
-            truth.extend(eval.truth(part, &batch)?);
-            let of_row = |row: u32| match nulls.is_null(row as usize) {
-                true => truth[count],
-                false => truth[codes[row as usize] as usize],
-            };
-            return Ok(Some(kept(vector.rows(), selected, |row| of_row(row) == TRUE)));
+            of_null = eval.truth(part, &batch)?.first().map_or(0, is_wanted);
         }
-        Ok(Some(kept(vector.rows(), selected, |row| truth[codes[row as usize] as usize] == TRUE)))
+        Ok(Some(rows_of_entries(codes, vector.nulls(), selected, (&wanted, of_null))))
     }
 }
 
@@ -247,23 +313,6 @@ fn taken(selected: Option<Vec<u32>>, kept: Vec<u32>) -> Vec<u32> {
         None => kept,
         Some(rows) => kept.iter().map(|at| rows[*at as usize]).collect(),
     }
-}
-
-/// The rows that are wanted; `None`: all of them. Without a branch for each.
-fn kept(rows: usize, selected: Option<&[u32]>, is_wanted: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
-    let all = selected.map_or(rows, <[u32]>::len);
-    let mut kept = vec![0u32; all];
-    let mut count = 0;
-    let mut push = |row: u32| {
-        kept[count] = row;
-        count += usize::from(is_wanted(row));
-    };
-    match selected {
-        None => (0..rows as u32).for_each(&mut push),
-        Some(rows) => rows.iter().for_each(|row| push(*row)),
-    }
-    kept.truncate(count);
-    (count < all).then_some(kept)
 }
 
 /// Whether a condition can be computed of any value: it does not fail, and nobody else computes it.
@@ -282,4 +331,52 @@ fn is_plain(part: &Expr) -> bool {
                 | Expr::Test(..)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::Budget;
+    use pando_column::vector::{Nulls, Strings};
+    use pando_query::{Form, Place};
+
+    /// What a join says of a dictionary's entries is what it says of the rows.
+    #[test]
+    fn a_join_asked_of_entries_keeps_the_same_rows() {
+        let keys = Column { data: Data::Small(vec![3, 1 << 40, -7]), nulls: None };
+        let filter = Arc::new(KeyFilter::of(&keys, &Budget::new(1 << 20)).unwrap().expect("a filter"));
+        let mut entries = Strings::new();
+        [-7i64, 0, 3, 1 << 40, i64::MAX].iter().for_each(|value| entries.push(&value.to_le_bytes()));
+        for has_nulls in [false, true] {
+            let rows = 50;
+            let codes: Vec<u32> = (0..rows).map(|row| row * row % 5).collect();
+            let mut nulls = Nulls::new();
+            (0..rows).for_each(|row| nulls.push(has_nulls && row % 4 == 0));
+            let vector = Vector::new(
+                rows as usize,
+                Some(nulls),
+                Values::Dictionary { codes, entries: entries.clone() },
+            );
+            let vector = Arc::new(vector);
+            let of = TableColumn {
+                slot: 0,
+                kind: Kind::Signed,
+                place: Place::Stored(0),
+                form: Form::Signed,
+                distinct: 0,
+            };
+            let whole = Column::of_vector(&vector, of.kind, &of.form, &of.place).expect("numbers");
+            let table = TableRows::new(vec![of], vec![], vec![(0, filter.clone())], vec![0]);
+            let some: Vec<u32> = (0..rows).filter(|row| row % 3 > 0).collect();
+            for selected in [None, Some(some.as_slice())] {
+                let column = selected.map_or_else(
+                    || whole.gather(&(0..rows).collect::<Vec<u32>>()),
+                    |some| whole.gather(some),
+                );
+                let expected = filter.select(&column).map(|kept| taken(selected.map(<[u32]>::to_vec), kept));
+                let found = table.joined_by_entries(&filter, 0, &vector, selected).expect("a dictionary");
+                assert_eq!(found, expected, "NULLs {has_nulls}, of {selected:?}");
+            }
+        }
+    }
 }

@@ -47,7 +47,7 @@ const EMPTY: u64 = u64::MAX;
 const AT_ONCE: usize = 1024;
 
 /// See the head of this file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WordTable {
     /// Tag in the upper half, number in the lower.
     slots: Vec<u64>,

@@ -66,6 +66,8 @@ metrics! {
     backup_held_bytes: "bytes of tables that would be free without the backup being taken",
     backup_files_left: "files that it has still to copy",
     log_kept_bytes: "log files kept for recovery now",
+    log_held_bytes: "part of them kept for somebody for whom no checkpoint helps; Pando_log_holder says for whom",
+    log_prepares_renewed: "prepared transactions logged anew, so that older log is not kept for them",
     memtable_bytes: "bytes in memtables now",
     buffer_bytes: "bytes in large buffers now, cache and memtables included, updated once a second",
     buffer_bytes_kept: "free bytes kept for the next buffers",

@@ -1360,6 +1360,11 @@ typedef struct PandoFetch {
    */
   uint8_t is_ahead;
   /**
+   * 1: who fetches keeps the locks of all rows that it is given, because it has no other condition on them than `condition`.
+   * Then rows may be locked ahead also where gaps stay free, if there is no place for another key between them.
+   */
+  uint8_t keeps_rows;
+  /**
    * Null, or a condition on the rows of dictionary 0, for locking fetches with `is_ahead`: those for which it is not true
    * need not be given.
    */
@@ -1509,6 +1514,10 @@ typedef struct PandoOptions {
    * 1: encrypt all of the log, not only what belongs to encrypted tables.
    */
   uint8_t encrypt_log;
+  /**
+   * 1: start where the log is damaged, up to its first damage, and write nothing.
+   */
+  uint8_t despite_damage;
 } PandoOptions;
 
 /**
@@ -2389,6 +2398,14 @@ void pando_db_kill(const struct PandoDb *db, uint64_t txn);
  * `db` is open, `buffer` is alive.
  */
 void pando_db_status_text(const struct PandoDb *db, struct PandoBuffer *buffer);
+
+/**
+ * For whom the log is kept, empty where checkpoints suffice to give it up: the text of `Pando_log_holder`.
+ *
+ * # Safety
+ * `db` is open, `buffer` is alive.
+ */
+void pando_db_log_holder(const struct PandoDb *db, struct PandoBuffer *buffer);
 
 /**
  * How many counters there are.
@@ -3436,7 +3453,8 @@ PandoStatus pando_txn_has_written(struct PandoTxn *txn,
 
 /**
  * Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
- * snapshot; else entries that are the same in both lists may be left out, that is, empty.
+ * snapshot; else entries that are the same in both lists may be left out, that is, empty. Where it is known that the row
+ * is not the same, the old one's value, that of the first of `old_entries`, may be left out, too.
  *
  * # Safety
  * As [`pando_txn_insert_row`], for both lists.

@@ -59,6 +59,9 @@ pub struct PandoFetch {
     /// 1: a locking fetch may lock rows before it comes to them, as many as it has met, for scans that will probably come to
     /// all of them. It gives those that are locked already, at least one.
     pub is_ahead: u8,
+    /// 1: who fetches keeps the locks of all rows that it is given, because it has no other condition on them than `condition`.
+    /// Then rows may be locked ahead also where gaps stay free, if there is no place for another key between them.
+    pub keeps_rows: u8,
     /// Null, or a condition on the rows of dictionary 0, for locking fetches with `is_ahead`: those for which it is not true
     /// need not be given.
     pub condition: *const PandoFilter,
@@ -147,7 +150,7 @@ fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) 
     let mode = read_mode(fetch.read, fetch.wait_s);
     // SAFETY: the caller's bytes stay for the call.
     cursor.set_stop(unsafe { fetch.stop.as_option() });
-    cursor.allow_ahead(fetch.is_ahead != 0);
+    cursor.allow_ahead(fetch.is_ahead != 0, fetch.keeps_rows != 0);
     // SAFETY: the caller vouches for it, if there is one.
     let condition = unsafe { fetch.condition.as_ref() };
     cursor.set_condition(condition.map(|filter| (&filter.condition, filter.filter.wants())));

@@ -68,6 +68,8 @@ pub struct PandoOptions {
     pub key: PandoKey,
     /// 1: encrypt all of the log, not only what belongs to encrypted tables.
     pub encrypt_log: u8,
+    /// 1: start where the log is damaged, up to its first damage, and write nothing.
+    pub despite_damage: u8,
 }
 
 /// The server's functions as the engine's listener.
@@ -149,6 +151,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             log: sink,
             keys: key_ring(given.key_version, given.key),
             encrypt_log: given.encrypt_log != 0,
+            despite_damage: given.despite_damage != 0,
             ..defaults
         })?;
         *out = Box::into_raw(Box::new(PandoDb { db }));
@@ -274,6 +277,19 @@ pub unsafe extern "C" fn pando_db_status_text(db: *const PandoDb, buffer: *mut P
         // SAFETY: the caller vouches for both.
         let (db, buffer) = unsafe { (&(*db).db, &mut *buffer) };
         buffer.bytes = db.status_text().into_bytes();
+    });
+}
+
+/// For whom the log is kept, empty where checkpoints suffice to give it up: the text of `Pando_log_holder`.
+///
+/// # Safety
+/// `db` is open, `buffer` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_log_holder(db: *const PandoDb, buffer: *mut PandoBuffer) {
+    guard(|| {
+        // SAFETY: the caller vouches for both.
+        let (db, buffer) = unsafe { (&(*db).db, &mut *buffer) };
+        buffer.bytes = db.log_held().map(|(_, holder)| holder.into_bytes()).unwrap_or_default();
     });
 }
 

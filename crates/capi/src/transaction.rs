@@ -513,7 +513,8 @@ pub unsafe extern "C" fn pando_txn_has_written(
 }
 
 /// Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
-/// snapshot; else entries that are the same in both lists may be left out, that is, empty.
+/// snapshot; else entries that are the same in both lists may be left out, that is, empty. Where it is known that the row
+/// is not the same, the old one's value, that of the first of `old_entries`, may be left out, too.
 ///
 /// # Safety
 /// As [`pando_txn_insert_row`], for both lists.

@@ -56,6 +56,7 @@ impl World {
             key_version: None,
             key: None,
             encrypt_log: 0,
+            despite_damage: 0,
         };
         let spec = PandoTableSpec {
             path: bytes("./d/t"),
@@ -119,6 +120,7 @@ fn scan(world: &World, txn: *mut PandoTxn, index: u32) -> PandoStatus {
         filter: null(),
         condition: null(),
         is_ahead: 0,
+        keeps_rows: 0,
     };
     let mut batch = PandoBatch { rows: bytes(""), count: 0, ended: 0, just_locked: 0, is_peek: 0 };
     // SAFETY: all are alive.

@@ -66,7 +66,7 @@ pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
     Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,
 };
-pub use pando_wal::{FlushMode, LOG_KEY_ID};
+pub use pando_wal::{FlushMode, LOG_KEY_ID, NOTE_OF_NEXT_FILE};
 pub use read::blocks::{Block, Blocks, FilteredRows, RowCondition, Verdict, Want, Zone, Zones};
 pub use read::cursor::{Cursor, ReadMode};
 pub use read::view::{View, ViewCursor};

@@ -11,7 +11,7 @@ use common::{disk, fill, options, spec, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
     adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, TableSpec, Txn,
-    Vfs,
+    Vfs, NOTE_OF_NEXT_FILE,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -50,6 +50,7 @@ impl Copier {
             let to = dir.join(file.path.file_name().unwrap());
             let mut bytes = vec![0; file.bytes as usize];
             vfs.open(&file.path, OpenMode::Existing).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+            bytes[NOTE_OF_NEXT_FILE.start as usize..NOTE_OF_NEXT_FILE.end as usize].fill(0);
             vfs.open(&to, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
         }
         db.backup_log_done(ME).unwrap();

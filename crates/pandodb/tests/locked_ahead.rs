@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -55,8 +55,17 @@ fn money_of(value: &[u8]) -> i64 {
 
 /// What a scan that locks ahead gives, of so many rows at most.
 fn scan(txn: &mut Txn, table: &Arc<Table>, most: usize) -> pandodb::Result<Vec<(u32, i64)>> {
+    scan_with(txn, table, most, false)
+}
+
+fn scan_with(
+    txn: &mut Txn,
+    table: &Arc<Table>,
+    most: usize,
+    keeps_rows: bool,
+) -> pandodb::Result<Vec<(u32, i64)>> {
     let mut cursor = txn.cursor(table, 0);
-    cursor.allow_ahead(true);
+    cursor.allow_ahead(true, keeps_rows);
     cursor.seek_first(txn, EXCLUSIVE)?;
     let mut rows = Vec::new();
     while cursor.valid() {
@@ -67,6 +76,22 @@ fn scan(txn: &mut Txn, table: &Arc<Table>, most: usize) -> pandodb::Result<Vec<(
         cursor.next(txn)?;
     }
     Ok(rows)
+}
+
+/// Rows with these numbers.
+fn dense_database(ids: impl Iterator<Item = u32>) -> (Arc<Db>, Arc<Table>) {
+    let (db, table) = database(0);
+    let mut txn = db.begin();
+    ids.for_each(|id| insert(&mut txn, &table, id, START).unwrap());
+    txn.commit().unwrap();
+    (db, table)
+}
+
+/// In READ COMMITTED: inserts wait for no gaps, and ask for none.
+fn is_free_to_insert_without_gaps(db: &Arc<Db>, table: &Table, id: u32) -> bool {
+    let mut txn = db.begin();
+    txn.set_lock_wait(Duration::ZERO);
+    insert(&mut txn, table, id, 0).is_ok()
 }
 
 fn is_lockable(db: &Arc<Db>, table: &Table, id: u32) -> bool {
@@ -118,6 +143,54 @@ fn a_scan_that_ends_early_has_locked_about_as_much_as_it_read() {
 }
 
 #[test]
+fn without_gaps_rows_that_follow_one_another_are_locked_together_and_nothing_else_is() {
+    // 1000 rows, a place for one, 1000 rows, and then only every second one.
+    let ids = (0..1000).chain(1001..2001).chain((3000..4000).step_by(2));
+    let (db, table) = dense_database(ids);
+    let mut txn = db.begin();
+    assert_eq!(scan_with(&mut txn, &table, usize::MAX, true).unwrap().len(), 2500);
+    let metrics = db.metrics();
+    assert!((1700..=2000).contains(&metrics.rows_locked_ahead.get()), "{}", metrics.rows_locked_ahead.get());
+    assert!(metrics.row_locks.get() < 800, "{}", metrics.row_locks.get());
+    for id in [0, 63, 64, 999, 1001, 1500, 2000, 3000, 3998] {
+        assert!(!is_lockable(&db, &table, id), "{id}");
+    }
+    for id in [1000, 2001, 2999, 3001, 3997, 4000] {
+        assert!(is_free_to_insert_without_gaps(&db, &table, id), "{id}");
+    }
+    txn.commit().unwrap();
+    assert_eq!(db.metrics().row_locks.get(), 0);
+    assert!(is_lockable(&db, &table, 500));
+}
+
+#[test]
+fn without_gaps_who_may_give_rows_back_locks_them_one_by_one() {
+    let (db, table) = dense_database(0..1000);
+    let mut txn = db.begin();
+    assert_eq!(scan(&mut txn, &table, usize::MAX).unwrap().len(), 1000);
+    assert_eq!(db.metrics().rows_locked_ahead.get(), 0);
+    assert_eq!(db.metrics().row_locks.get(), 1000);
+}
+
+#[test]
+fn without_gaps_what_others_hold_or_have_written_is_waited_for() {
+    let (db, table) = dense_database(0..1000);
+    let mut other = db.begin();
+    other.get_locked(&table, 0, &700u32.to_be_bytes(), LockMode::Shared, LockWait::Default).unwrap();
+    let mut txn = db.begin();
+    txn.set_lock_wait(Duration::ZERO);
+    assert!(matches!(scan_with(&mut txn, &table, usize::MAX, true), Err(Error::LockTimeout)));
+    txn.rollback();
+    set(&mut other, &table, (700, START), (700, 1)).unwrap();
+    assert!(matches!(scan_with(&mut txn, &table, usize::MAX, true), Err(Error::LockTimeout)));
+    txn.rollback();
+    other.commit().unwrap();
+    let rows = scan_with(&mut txn, &table, usize::MAX, true).unwrap();
+    assert_eq!((rows.len(), rows[700]), (1000, (700, 1)));
+    assert!(!is_lockable(&db, &table, 700));
+}
+
+#[test]
 fn what_others_hold_is_waited_for_when_the_scan_comes_to_it() {
     let (db, table) = database(2000);
     let mut other = begin(&db);
@@ -144,7 +217,7 @@ fn own_writes_made_before_and_on_the_way_count() {
     set(&mut txn, &table, (5000, START), (5000, 1)).unwrap();
     set(&mut txn, &table, (6000, START), (6001, 2)).unwrap();
     let mut cursor = txn.cursor(&table, 0);
-    cursor.allow_ahead(true);
+    cursor.allow_ahead(true, false);
     cursor.seek_first(&mut txn, EXCLUSIVE).unwrap();
     let mut met = Vec::new();
     while cursor.valid() {
@@ -186,6 +259,68 @@ fn transfer(txn: &mut Txn, table: &Table, rng: &mut ChaCha8Rng) -> pandodb::Resu
         None => set(txn, table, (from, a), (to, a))?,
     }
     Ok(true)
+}
+
+/// Those who only change rows that there are, as scans without gaps may miss a row that moves.
+fn pay(txn: &mut Txn, table: &Arc<Table>, rng: &mut ChaCha8Rng, rows: u32) -> pandodb::Result<()> {
+    let (from, to) = (rng.random_range(0..rows), rng.random_range(0..rows));
+    if from == to {
+        return Ok(());
+    }
+    for (id, change) in [(from, -1), (to, 1)] {
+        let read = txn.get_locked(table, 0, &id.to_be_bytes(), LockMode::Exclusive, LockWait::Default)?;
+        let LockedRead::Row(value) = read else { panic!("row {id} is gone") };
+        set(txn, table, (id, money_of(&value)), (id, money_of(&value) + change))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn without_gaps_a_scan_that_keeps_all_rows_loses_no_change() {
+    const ROWS: u32 = 600;
+    let (db, table) = dense_database(0..ROWS);
+    let (is_over, given) = (AtomicBool::new(false), AtomicI64::new(0));
+    thread::scope(|scope| {
+        for writer in 0..3 {
+            let (db, table, is_over) = (&db, &table, &is_over);
+            scope.spawn(move || {
+                let mut rng = ChaCha8Rng::seed_from_u64(writer);
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut txn = db.begin();
+                    match pay(&mut txn, table, &mut rng, ROWS) {
+                        Ok(()) => txn.commit().unwrap(),
+                        Err(Error::Deadlock | Error::LockTimeout) => txn.rollback(),
+                        Err(error) => panic!("{error:?}"),
+                    }
+                }
+            });
+        }
+        // Each gives one to every row: what is changed from a state that is not the newest is lost.
+        let (mut done, begun) = (0, std::time::Instant::now());
+        while done < 100 && begun.elapsed() < Duration::from_secs(20) {
+            let mut txn = db.begin();
+            let result = scan_with(&mut txn, &table, usize::MAX, true).and_then(|rows| {
+                assert_eq!(rows.len() as u32, ROWS);
+                rows.iter().try_for_each(|row| set(&mut txn, &table, *row, (row.0, row.1 + 1)))
+            });
+            match result {
+                Ok(()) => {
+                    txn.commit().unwrap();
+                    done += 1;
+                }
+                Err(Error::Deadlock | Error::LockTimeout) => txn.rollback(),
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        assert!(done > 0);
+        given.store(done, Ordering::Relaxed);
+    });
+    let rows = scan(&mut db.begin(), &table, usize::MAX).unwrap();
+    let sum: i64 = rows.iter().map(|(_, money)| money).sum();
+    assert_eq!(sum, i64::from(ROWS) * (START + given.load(Ordering::Relaxed)));
+    assert!(db.metrics().rows_locked_ahead.get() > 0);
+    assert_eq!(db.metrics().row_locks.get(), 0, "nothing is left");
 }
 
 #[test]

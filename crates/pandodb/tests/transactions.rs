@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{count, disk, fill, open, options, spec, Lines};
 use pando_storage::vfs::FaultKind;
-use pandodb::{Cursor, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn};
+use pandodb::{Cursor, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn, Vfs};
 
 fn database() -> (Arc<Db>, Arc<Table>) {
     let vfs = disk(1);
@@ -428,4 +428,42 @@ fn when_an_insert_is_rolled_back_one_of_those_who_waited_inserts_and_the_others_
         assert_eq!(inserts.into_iter().map(|insert| insert.join().unwrap()).sum::<usize>(), 1);
     });
     assert_eq!(count(&db, "./db/a").unwrap(), 1);
+}
+
+/// Only a tick can help: nobody commits to the table any more.
+#[test]
+fn what_was_deleted_is_not_stepped_over_for_ever_though_nobody_writes() {
+    let vfs: Arc<dyn Vfs> = disk(1);
+    let mut options = options(&Lines::default());
+    options.tree.memtable_bytes = 16 << 20;
+    let db = Db::open_with_vfs(options, vfs.clone(), vfs).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    let table = db.open_table("./db/a").unwrap();
+    let mut txn = db.begin();
+    let rows: Vec<[u8; 4]> = (0..3000u32).map(u32::to_be_bytes).collect();
+    for id in &rows {
+        txn.insert_row(&table, &[entry(id, b"v", true), entry(id, b"", false)]).unwrap();
+    }
+    txn.commit().unwrap();
+    for id in &rows[..2900] {
+        txn.delete_row(&table, &[entry(id, b"v", true), entry(id, b"", false)]).unwrap();
+    }
+    txn.commit().unwrap();
+    let read_first = || {
+        let mut txn = db.begin();
+        let mut cursor = txn.cursor(&table, 0);
+        cursor.seek_first(&mut txn, ReadMode::Snapshot).unwrap();
+        assert_eq!(cursor.key(), rows[2900]);
+    };
+    let written = || {
+        db.tick();
+        db.run_jobs().unwrap();
+        db.metrics().memtable_written_bytes.get()
+    };
+    read_first();
+    assert_eq!(written(), 0, "one reader is no reason");
+    (0..100).for_each(|_| read_first());
+    assert!(written() > 0);
+    read_first();
+    assert_eq!(count(&db, "./db/a").unwrap(), 100);
 }

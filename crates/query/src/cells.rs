@@ -379,23 +379,36 @@ fn integers(bytes: &[u8], width: usize, is_signed: bool) -> Option<Entries<'stat
             }
             values
         }
-        (3..=7, _) => {
-            let unused = 64 - 8 * width as u32;
-            let value = |value: &[u8]| {
-                let mut word = [0; 8];
-                word[..width].copy_from_slice(value);
-                let word = u64::from_le_bytes(word);
-                if is_signed {
-                    (word << unused) as i64 >> unused
-                } else {
-                    word as i64
-                }
-            };
-            bytes.chunks_exact(width).map(value).collect()
-        }
+        (3, _) => le_integers::<3>(bytes, is_signed),
+        (5, _) => le_integers::<5>(bytes, is_signed),
+        (6, _) => le_integers::<6>(bytes, is_signed),
+        (7, _) => le_integers::<7>(bytes, is_signed),
         _ => return None,
     };
     Some(Entries::Small(values.into()))
+}
+
+/// Integers of a width that no type has, little-endian: each is read as a word with what lies behind it, which is dropped.
+fn le_integers<const W: usize>(bytes: &[u8], is_signed: bool) -> Vec<i64> {
+    let unused = 64 - 8 * W as u32;
+    let value = |word: u64| match is_signed {
+        true => (word << unused) as i64 >> unused,
+        false => (word << unused >> unused) as i64,
+    };
+    let count = bytes.len() / W;
+    // Behind the last ones there are no eight bytes.
+    let with_more = bytes.len().saturating_sub(7).div_ceil(W).min(count);
+    let mut values = Vec::with_capacity(count);
+    values.extend((0..with_more).map(|row| {
+        let word = bytes[row * W..].first_chunk().expect("eight bytes from each of these on");
+        value(u64::from_le_bytes(*word))
+    }));
+    values.extend(bytes[with_more * W..].chunks_exact(W).map(|last| {
+        let mut word = [0; 8];
+        word[..W].copy_from_slice(last);
+        value(u64::from_le_bytes(word))
+    }));
+    values
 }
 
 trait ChunksOf {
@@ -459,6 +472,28 @@ pub fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All values of a column at once are what they are one by one, for every width, sign and number of rows.
+    #[test]
+    fn integers_are_those_of_single_values() {
+        let bytes: Vec<u8> = (0..20 * 8u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8).collect();
+        for (width, is_signed, rows) in (1..=8)
+            .flat_map(|width| (0..=20).flat_map(move |rows| [(width, false, rows), (width, true, rows)]))
+        {
+            let form = if is_signed { Form::Signed } else { Form::Unsigned };
+            let place = Place::Stored(0);
+            let bytes = &bytes[..rows * width];
+            let one = |value| number(value, &form, &place).expect("bytes of an integer");
+            let expected: Vec<i128> = bytes.chunks_exact(width).map(one).collect();
+            let all: Vec<i128> =
+                match fixed(bytes, width, &form, &place, |_| false).expect("bytes of integers") {
+                    Entries::Small(values) => values.iter().map(|value| i128::from(*value)).collect(),
+                    Entries::Large(values) => values.to_vec(),
+                    other => panic!("{other:?}"),
+                };
+            assert_eq!(all, expected, "width {width}, signed {is_signed}");
+        }
+    }
 
     /// All values of a column at once are what they are one by one, for every width, sign and order of keys.
     #[test]

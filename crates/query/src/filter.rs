@@ -470,6 +470,9 @@ fn find_numbers(cells: &Cells<'_>, sorted: &[i128], is_negated: bool, mask: &mut
     }
 }
 
+/// After so many texts it shows whether they repeat.
+const TEXTS_TRIED: usize = 64;
+
 fn test_texts(cells: &Cells<'_>, test: &TextTest, mask: &mut [u8]) {
     let texts = cells.texts();
     match &cells.codes {
@@ -480,10 +483,18 @@ fn test_texts(cells: &Cells<'_>, test: &TextTest, mask: &mut [u8]) {
         }
         Codes::Own => {
             let mut known: HashMap<&[u8], u8> = HashMap::new();
-            for (row, bit) in mask.iter_mut().enumerate().filter(|(_, bit)| **bit != 0) {
+            let mut rows = mask.iter_mut().enumerate().filter(|(_, bit)| **bit != 0);
+            let mut asked = 0;
+            // Texts that come again are asked once; where few do, to remember them costs more than to ask.
+            for (row, bit) in rows.by_ref() {
                 let text = texts.get(row);
                 *bit = *known.entry(text).or_insert_with(|| u8::from(test.holds(text)));
+                asked += 1;
+                if asked == TEXTS_TRIED && known.len() > TEXTS_TRIED / 2 {
+                    break;
+                }
             }
+            rows.for_each(|(row, bit)| *bit = u8::from(test.holds(texts.get(row))));
         }
         Codes::Of(codes) => {
             // Asked when first met: not all entries need be those of rows that are left.
@@ -534,6 +545,37 @@ fn compare_columns(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// In none, some, most or all of many texts; as they repeat or not, they are remembered or not.
+    #[test]
+    fn texts_are_tested_alike_whether_they_repeat_or_not() {
+        use std::borrow::Cow;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        use pando_column::vector::Strings;
+
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let predicate = Predicate(Arc::new(move |text: &[u8]| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            text.ends_with(b"7")
+        }));
+        let test = TextTest::Matches { predicate, is_negated: false };
+        for (different, most_asked) in [(1, 1), (20, 20), (33, 1000), (1000, 1000)] {
+            let mut texts = Strings::default();
+            (0..1000).for_each(|row| texts.push((row % different).to_string().as_bytes()));
+            let entries = Entries::Texts(Cow::Borrowed(&texts));
+            let cells = Cells { rows: 1000, nulls: None, codes: Codes::Own, entries };
+            let mut mask: Vec<u8> = (0..1000).map(|row| u8::from(row % 3 != 0)).collect();
+            asked.store(0, Ordering::Relaxed);
+            test_texts(&cells, &test, &mut mask);
+            assert!(asked.load(Ordering::Relaxed) <= most_asked, "of {different}");
+            for (row, bit) in mask.iter().enumerate() {
+                let expected = row % 3 != 0 && row % different % 10 == 7;
+                assert_eq!(*bit, u8::from(expected), "row {row} of {different}");
+            }
+        }
+    }
 
     #[test]
     fn constants_between_two_values_of_a_column_fall_on_the_side_where_they_are() {

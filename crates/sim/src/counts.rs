@@ -35,6 +35,7 @@ counts! {
     failed_starts: "starts that met a fault and gave an error",
     commits: "commits acknowledged",
     prepared: "transactions prepared",
+    prepared_anew: "prepared transactions logged anew",
     resolved: "prepared transactions committed or rolled back",
     rollbacks: "rollbacks",
     rollbacks_to_savepoint: "rollbacks to a savepoint",

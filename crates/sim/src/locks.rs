@@ -12,8 +12,8 @@ use crate::client::Client;
 use crate::model::{Bytes, LockKey, State, TableId, Write};
 use crate::world::World;
 
-/// Fewer neighbouring keys never become a stretch.
-const STRETCH_KEYS_MIN: usize = 16;
+/// Fewer keys never become a stretch.
+const STRETCH_KEYS_MIN: usize = 2;
 
 /// Keys of a dictionary from the first up to, but without, the second (`None`: up to the end).
 #[derive(Clone, Debug, PartialEq)]
@@ -126,7 +126,9 @@ impl Locks {
             return if *is_sure { Held::Yes } else { Held::Perhaps };
         }
         let in_span = |span: &Span| span.keys >= STRETCH_KEYS_MIN && span.first <= *key && *key <= span.last;
-        let may_stretch = self.count > budget && self.spans.get(&(*table, *dict)).is_some_and(in_span);
+        // The engine's ranges count, too: no more than there are keys, and the gaps.
+        let may_stretch = 2 * self.count + self.gaps.len() > budget
+            && self.spans.get(&(*table, *dict)).is_some_and(in_span);
         match may_stretch || self.perhaps.contains(place) {
             true => Held::Perhaps,
             false => Held::No,

@@ -61,6 +61,11 @@ pub(crate) fn open(
     if options.log_file_bytes >> 10 & 1 == 0 {
         options.ordered_at_once_ops = 0;
     }
+    // So little that what is prepared is logged anew within a run.
+    if options.log_kept_bytes_max >> 10 & 1 == 0 {
+        options.log_kept_bytes_max = 8 << 10;
+        options.log_file_bytes = 16 << 10;
+    }
     if rng.random_ratio(2, 3) {
         options.write_set_bytes = rng.random_range(1..6000);
     }

@@ -306,6 +306,7 @@ impl World {
     pub(crate) fn count_work(&mut self) {
         let metrics = self.db.metrics();
         self.counts.stretches += metrics.row_lock_stretches.get();
+        self.counts.prepared_anew += metrics.log_prepares_renewed.get();
         self.counts.flushes += metrics.flushes.get();
         self.counts.splits += metrics.leaf_splits.get() + metrics.node_splits.get();
         self.counts.compactions += metrics.compactions.get();

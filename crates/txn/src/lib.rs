@@ -13,8 +13,8 @@ mod snapshot;
 mod write_set;
 
 pub use lock::{
-    Deadlock, DeadlockWait, HeldKey, LockError, LockKind, LockManager, LockMode, LockOutcome, LockRow,
-    LockWatch, TxnHandle, TxnRow, Wait,
+    Deadlock, DeadlockWait, HeldKey, HeldStretch, LockError, LockKind, LockManager, LockMode, LockOutcome,
+    LockRow, LockWatch, TxnHandle, TxnRow, Wait,
 };
 pub use snapshot::{Snapshot, Snapshots};
 pub use write_set::{Mark, WriteSet, Written};

@@ -16,6 +16,8 @@
 //! prepare           10  xid length  xid bytes   the entries wait for a batch that resolves them
 //! commit prepared   11  prepare's seqno         they are committed, with the seqno of this batch
 //! rollback prepared 12  prepare's seqno         they are not to be
+//! prepare anew      13  prepare's seqno  xid length  xid bytes
+//!                                               as prepare, and that one counts no more
 //! ```
 //! The entries may be encrypted (`sealed`).
 //!
@@ -41,6 +43,7 @@ pub(crate) const ENCRYPTED: u8 = 0x20;
 const PREPARE: u8 = 0x10;
 const COMMIT_PREPARED: u8 = 0x11;
 const ROLLBACK_PREPARED: u8 = 0x12;
+const PREPARE_ANEW: u8 = 0x13;
 
 /// Most bytes of a batch that only resolves a prepared one: a tag and a number.
 pub(crate) const RESOLUTION_BYTES_MAX: usize = 11;
@@ -54,6 +57,13 @@ pub enum BatchKind<'a> {
     Prepare {
         /// The transaction's name, the coordinator's to choose.
         xid: &'a [u8],
+    },
+    /// As `Prepare`, for a transaction that was prepared before: from here on this batch is the one that counts.
+    PrepareAnew {
+        /// The transaction's name.
+        xid: &'a [u8],
+        /// Seqno of the batch that it replaces, which may be gone.
+        previous: Seqno,
     },
     /// Those of another batch are committed with this one's seqno; it has none of its own.
     CommitPrepared {
@@ -171,6 +181,16 @@ impl BatchBuilder {
     pub fn prepare(&mut self, xid: &[u8]) {
         assert!(self.is_empty(), "what a batch is stands at its begin");
         self.bytes.push(PREPARE);
+        self.number(xid.len() as u64);
+        self.bytes.extend_from_slice(xid);
+        self.entries_at = self.bytes.len();
+    }
+
+    /// As [`BatchBuilder::prepare`], in place of the batch `previous`.
+    pub fn prepare_anew(&mut self, xid: &[u8], previous: Seqno) {
+        assert!(self.is_empty(), "what a batch is stands at its begin");
+        self.bytes.push(PREPARE_ANEW);
+        self.number(previous);
         self.number(xid.len() as u64);
         self.bytes.extend_from_slice(xid);
         self.entries_at = self.bytes.len();
@@ -304,6 +324,8 @@ pub struct BatchReader<'a> {
     offset: u64,
     /// The entries, if they are encrypted; then there are no others.
     sealed: Option<SealedEntries<'a>>,
+    /// The entries were encrypted.
+    is_secret: bool,
 }
 
 impl<'a> BatchReader<'a> {
@@ -316,6 +338,7 @@ impl<'a> BatchReader<'a> {
             path,
             offset,
             sealed: None,
+            is_secret: false,
         };
         match reader.take_kind() {
             Some(kind) => reader.kind = kind,
@@ -342,7 +365,7 @@ impl<'a> BatchReader<'a> {
     where
         'a: 'b,
     {
-        BatchReader { rest: entries, whole_len: entries.len(), sealed: None, ..*self }
+        BatchReader { rest: entries, whole_len: entries.len(), sealed: None, is_secret: true, ..*self }
     }
 
     /// What the batch says about its entries.
@@ -352,12 +375,21 @@ impl<'a> BatchReader<'a> {
 
     /// The entries not yet read, to be kept.
     pub fn to_batch(&self) -> OwnedBatch {
-        OwnedBatch { bytes: self.rest.to_vec(), path: self.path.to_owned(), offset: self.offset }
+        OwnedBatch {
+            bytes: self.rest.to_vec(),
+            path: self.path.to_owned(),
+            offset: self.offset,
+            is_secret: self.is_secret,
+        }
     }
 
     fn take_kind(&mut self) -> Option<BatchKind<'a>> {
         match self.take(1)?.first().copied()? {
             PREPARE => Some(BatchKind::Prepare { xid: self.prefixed()? }),
+            PREPARE_ANEW => {
+                let previous = self.number()?;
+                Some(BatchKind::PrepareAnew { xid: self.prefixed()?, previous })
+            }
             COMMIT_PREPARED => Some(BatchKind::CommitPrepared { prepare: self.number()? }),
             ROLLBACK_PREPARED => Some(BatchKind::RollbackPrepared { prepare: self.number()? }),
             _ => None,
@@ -436,6 +468,7 @@ pub struct OwnedBatch {
     bytes: Vec<u8>,
     path: PathBuf,
     offset: u64,
+    is_secret: bool,
 }
 
 impl OwnedBatch {
@@ -448,7 +481,18 @@ impl OwnedBatch {
             path: &self.path,
             offset: self.offset,
             sealed: None,
+            is_secret: self.is_secret,
         }
+    }
+
+    /// Bytes of its entries.
+    pub fn bytes_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether the log had the entries encrypted.
+    pub fn is_secret(&self) -> bool {
+        self.is_secret
     }
 }
 
@@ -496,6 +540,19 @@ mod tests {
             [Entry::Record { dict: DictId(3), kind: Kind::Put, key: b"key", value: b"value" }]
         );
         assert_eq!(kept.entries().kind(), BatchKind::Commit);
+    }
+
+    #[test]
+    fn a_batch_prepared_anew_names_the_one_it_replaces() {
+        let mut batch = BatchBuilder::new();
+        batch.prepare_anew(b"xid 1", u64::MAX);
+        batch.record(DictId(3), Kind::Delete, b"key", b"");
+        let reader = BatchReader::new(batch.bytes(), Path::new("/log/x"), 4096);
+        assert_eq!(reader.kind(), BatchKind::PrepareAnew { xid: b"xid 1", previous: u64::MAX });
+        let kept = reader.to_batch();
+        let entries: Vec<_> = kept.entries().map(Result::unwrap).collect();
+        assert_eq!(entries, [Entry::Record { dict: DictId(3), kind: Kind::Delete, key: b"key", value: b"" }]);
+        assert!(read(&[PREPARE_ANEW, 7, 5, 1]).is_err(), "half a name is damage");
     }
 
     #[test]

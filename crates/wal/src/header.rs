@@ -15,9 +15,9 @@
 //! ```
 //!
 //! The successor is noted when it is durable under its name, before its first frame is written. So a log whose last file was
-//! read up to the place where a next one begins has lost that one, and says so, instead of ending there without a word. What is
-//! noted may be behind the end that a backup has copied: then nothing is missing. It lies in a sector of its own, and what is
-//! damaged there is as if it were not there.
+//! read up to the place where a next one begins has lost that one, and says so, instead of ending there without a word. A copy
+//! of the log up to some place (a backup) may end just there and lack nothing: whoever copies leaves the note out
+//! ([`NOTE_OF_NEXT_FILE`]). It lies in a sector of its own, and what is damaged there is as if it were not there.
 //!
 //! It is written and synced while the file is still called a spare, so a file under a log file's
 //! name has a valid head: anything else is corruption, never "not begun yet".
@@ -27,6 +27,7 @@
 //! | 1 | the first one |
 #![deny(clippy::indexing_slicing)]
 
+use std::ops::Range;
 use std::path::Path;
 
 use pando_base::{Error, Result, Seqno};
@@ -44,6 +45,8 @@ const USED_BYTES: usize = COVERED_BYTES + 8;
 const SUCCESSOR_MAGIC: u64 = u64::from_le_bytes(*b"PandoNxt");
 const SUCCESSOR_AT: u64 = 512;
 const SUCCESSOR_BYTES: usize = 32;
+/// Where a log file has its note of the next one: in a copy of the log that ends where it was asked to, these bytes are zeros.
+pub const NOTE_OF_NEXT_FILE: Range<u64> = SUCCESSOR_AT..SUCCESSOR_AT + SUCCESSOR_BYTES as u64;
 const _: () = assert!(USED_BYTES as u64 <= FILE_HEAD_BYTES);
 
 /// What the head of a log file says.

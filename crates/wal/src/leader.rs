@@ -114,7 +114,10 @@ impl Wal {
     pub(crate) fn latch(&self, error: &Error) {
         let woken = {
             let mut group = self.group.lock();
-            group.failed.get_or_insert_with(|| error.to_string());
+            group.failed.get_or_insert_with(|| match error {
+                Error::ReadOnly { reason } => reason.clone(),
+                error => error.to_string(),
+            });
             self.latched.store(true, Ordering::Release);
             self.metrics.read_only_latched.set(1);
             group.all()

@@ -75,7 +75,7 @@ mod wal;
 
 pub use assemble::Batch;
 pub use batch::{BatchBuilder, BatchKind, BatchReader, Entry, OwnedBatch};
-pub use header::LogFileHead;
+pub use header::{LogFileHead, NOTE_OF_NEXT_FILE};
 pub use reader::{print, LogFileEnd, LogFileReader};
 pub use replay::{Replay, ReplayEnd};
 pub use scan::TornTail;

@@ -162,6 +162,9 @@ impl fmt::Display for What<'_> {
         match self.0 {
             BatchKind::Commit => Ok(()),
             BatchKind::Prepare { xid } => write!(f, ", prepares {}", Hex(xid)),
+            BatchKind::PrepareAnew { xid, previous } => {
+                write!(f, ", prepares {} in place of seqno {previous}", Hex(xid))
+            }
             BatchKind::CommitPrepared { prepare } => write!(f, ", commits seqno {prepare}"),
             BatchKind::RollbackPrepared { prepare } => write!(f, ", rolls back seqno {prepare}"),
         }

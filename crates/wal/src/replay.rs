@@ -36,6 +36,8 @@ pub struct ReplayEnd {
     pub end: Lsn,
     /// What a power loss left behind the end: worth a line in the error log, not an error.
     pub torn: Option<TornTail>,
+    /// The damage that it ended at ([`crate::WalOptions::ends_at_damage`]).
+    pub damage: Option<String>,
 }
 
 /// A log file and how far it counts.
@@ -73,23 +75,28 @@ pub struct Replay {
     bytes: u64,
     /// Decrypts batches; `None`: they are handed over as they are.
     opener: Option<Opener>,
+    ends_at_damage: bool,
+    /// Why files are left out.
+    damage: Option<Error>,
 }
 
 impl Replay {
     /// Finds the files in a directory and reads their heads.
-    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path, keys: KeyRing) -> Result<Replay> {
+    pub(crate) fn open(vfs: Arc<dyn Vfs>, dir: &Path, keys: KeyRing, ends_at_damage: bool) -> Result<Replay> {
         let mut files: Vec<KnownFile> = Vec::new();
-        let mut bytes = 0;
+        let (mut bytes, mut damage) = (0, None);
         for (number, path) in files::log_files(&*vfs, dir)? {
-            let file = vfs.open(&path, OpenMode::Existing)?;
-            let head = LogFileHead::read(&path, &*file)?;
-            let expected = files.last().map_or(number, |before| before.head.number.saturating_add(1));
-            if head.number != number || number != expected {
-                let (what, found) = ("number of the log file", head.number);
-                return Err(Error::corruption(&path, 0, what, expected, format!("{found} in file {number}")));
+            match read_head(&*vfs, number, &path, files.last()) {
+                Ok((head, len)) => {
+                    bytes += len.saturating_sub(FILE_HEAD_BYTES);
+                    files.push(KnownFile { path, head, bound: None });
+                }
+                Err(error) if ends_at_damage => {
+                    damage = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
             }
-            bytes += file.len()?.saturating_sub(FILE_HEAD_BYTES);
-            files.push(KnownFile { path, head, bound: None });
         }
         let mut bound = None;
         for file in files.iter_mut().rev() {
@@ -102,6 +109,8 @@ impl Replay {
             end: Arc::default(),
             bytes,
             opener: Some(Opener::new(keys)),
+            ends_at_damage,
+            damage,
         })
     }
 
@@ -142,11 +151,19 @@ impl Replay {
             durable_lsn: 0,
             batches: 0,
             bytes: 0,
+            is_refused: false,
         };
-        let mut torn = None;
+        let (mut torn, mut damage) = (None, self.damage.clone());
         for (index, file) in self.files.iter().enumerate() {
             if index == 0 || file.counts() {
-                torn = pass.file(&*self.vfs, index, file)?;
+                match pass.file(&*self.vfs, index, file) {
+                    Ok(tail) => torn = tail,
+                    Err(error) if self.ends_at_damage && !pass.is_refused => {
+                        damage = Some(error);
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         let end = End {
@@ -162,6 +179,7 @@ impl Replay {
             bytes: pass.bytes,
             end: Lsn(pass.end_lsn),
             torn,
+            damage: damage.map(|error| error.to_string()),
         })
     }
 }
@@ -180,6 +198,8 @@ struct Pass<'a, F> {
     durable_lsn: u64,
     batches: u64,
     bytes: u64,
+    /// The error is not of the log, but of who takes its batches.
+    is_refused: bool,
 }
 
 impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
@@ -261,6 +281,7 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
         if let Some(batch) = self.assembler.add(scan, frame)? {
             self.batches += 1;
             self.bytes += batch.bytes;
+            self.is_refused = true;
             match (batch.entries.sealed(), &mut self.opener) {
                 (Some(sealed), Some(opener)) => {
                     let entries = opener.open(batch.path, batch.offset, sealed)?;
@@ -268,6 +289,7 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
                 }
                 _ => (self.f)(seqno, batch.entries)?,
             }
+            self.is_refused = false;
             self.complete(index, scan, seqno);
         }
         Ok(())
@@ -293,6 +315,23 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
             }),
         }
     }
+}
+
+/// The head of the file of that number behind `before`, and how long the file is.
+fn read_head(
+    vfs: &dyn Vfs,
+    number: u64,
+    path: &Path,
+    before: Option<&KnownFile>,
+) -> Result<(LogFileHead, u64)> {
+    let file = vfs.open(path, OpenMode::Existing)?;
+    let head = LogFileHead::read(path, &*file)?;
+    let expected = before.map_or(number, |before| before.head.number.saturating_add(1));
+    if head.number != number || number != expected {
+        let (what, found) = ("number of the log file", head.number);
+        return Err(Error::corruption(path, 0, what, expected, format!("{found} in file {number}")));
+    }
+    Ok((head, file.len()?))
 }
 
 /// The last file ends where its frames do, unless it says that another one begins there (see `header`).
@@ -385,8 +424,18 @@ mod tests {
                     prop_assert!(matches!(error, Error::Corruption { .. }), "{error}");
                 }
             }
+            // Whoever wants what is before the damage gets it, and each time the same.
+            let mut lenient = Replay::open(vfs.clone(), dir, KeyRing::empty(), true)?;
+            let mut passes = [Vec::new(), Vec::new()];
+            for seqnos in &mut passes {
+                lenient.for_each(|seqno, _| {
+                    seqnos.push(seqno);
+                    Ok(())
+                })?;
+            }
+            prop_assert!(passes[0] == passes[1] && passes[0].is_sorted());
             let mut last = 0;
-            let pass = Replay::open(vfs, dir, KeyRing::empty())?.for_each(|seqno, entries| {
+            let pass = Replay::open(vfs, dir, KeyRing::empty(), false)?.for_each(|seqno, entries| {
                 assert!(seqno > last);
                 last = seqno;
                 entries.into_iter().try_for_each(|entry| entry.map(|_| ()))

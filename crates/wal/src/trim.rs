@@ -58,6 +58,18 @@ impl Wal {
         self.files().iter().map(|file| file.bytes).sum()
     }
 
+    /// Bytes from the begin of the file in which the batch `seqno` begins to the end of the log: what can be given up at
+    /// most when it is not needed any more. `None`: it is in the file being written.
+    pub fn bytes_since(&self, seqno: Seqno) -> Option<u64> {
+        let files = self.files.lock();
+        let may_begin_after = |file: &KeptFile| {
+            file.head.first_seqno > seqno || (file.head.continues && file.head.first_seqno == seqno)
+        };
+        let index = files.partition_point(|file| !may_begin_after(file)).saturating_sub(1);
+        (index + 1 < files.len())
+            .then(|| self.written.load(Ordering::Acquire).saturating_sub(files[index].head.start_lsn))
+    }
+
     /// Forgets the batches below `keep_from`, which must be durable in the tree files: files with
     /// nothing else are recycled or removed. The file being written stays.
     pub fn trim(&self, keep_from: Seqno) -> Result<()> {

@@ -61,11 +61,18 @@ pub struct WalOptions {
     pub buffer_bytes: usize,
     /// Keys of encrypted batches; the log's own is [`crate::LOG_KEY_ID`].
     pub keys: KeyRing,
+    /// The log ends for [`Replay`] where its first damage is, instead of giving an error.
+    pub ends_at_damage: bool,
 }
 
 impl Default for WalOptions {
     fn default() -> WalOptions {
-        WalOptions { file_bytes: limits::LOG_FILE_BYTES, buffer_bytes: 8 << 20, keys: KeyRing::empty() }
+        WalOptions {
+            file_bytes: limits::LOG_FILE_BYTES,
+            buffer_bytes: 8 << 20,
+            keys: KeyRing::empty(),
+            ends_at_damage: false,
+        }
     }
 }
 
@@ -126,7 +133,7 @@ impl Wal {
         options.file_bytes = options.file_bytes.max(FILE_BYTES_MIN).next_multiple_of(limits::PAGE_BYTES);
         files::create_dir(&*vfs, dir)?;
         vfs.keep_dir(dir)?;
-        let replay = Replay::open(vfs.clone(), dir, options.keys.clone())?;
+        let replay = Replay::open(vfs.clone(), dir, options.keys.clone(), options.ends_at_damage)?;
         let wal = Wal {
             dir: dir.to_owned(),
             metrics,
@@ -408,6 +415,11 @@ impl Wal {
     /// The last seqno given; before any, the one before the first that will be.
     pub fn last_seqno(&self) -> Seqno {
         self.last_seqno.load(Ordering::Acquire)
+    }
+
+    /// From now on nothing is accepted, for a reason other than a failure.
+    pub fn refuse(&self, reason: &str) {
+        self.latch(&Error::ReadOnly { reason: reason.to_owned() });
     }
 
     /// Whether the disk is too full for the next file of the log: what [`Wal::trim`] gives back is wanted.

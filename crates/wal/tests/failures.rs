@@ -5,7 +5,7 @@ mod common;
 use common::{batch, collect, dir, is_read_only, open_with, owned, recover, seqnos, small};
 use pando_base::{DictId, Error, Kind};
 use pando_storage::vfs::{FaultKind, OpenMode, SimVfs, Vfs};
-use pando_wal::{BatchBuilder, BatchKind, FlushMode, WalOptions};
+use pando_wal::{BatchBuilder, BatchKind, FlushMode, WalOptions, NOTE_OF_NEXT_FILE};
 
 const HEAD_BYTES: u64 = 4096;
 
@@ -144,6 +144,79 @@ fn a_lost_last_file_is_missed() {
 }
 
 #[test]
+fn trimmed_files_are_not_missed_and_lost_ones_are() {
+    for begins_anew in [false, true] {
+        let vfs = SimVfs::new(1);
+        let (wal, _, _) = recover(&vfs).unwrap();
+        // Files are recycled, with what they noted in their lives before.
+        for i in 1..=300 {
+            let got = wal.append(&batch(i, 1000)).unwrap();
+            wal.wait(got.lsn, FlushMode::Commit).unwrap();
+            if i % 30 == 0 {
+                wal.trim(i - 20).unwrap();
+            }
+        }
+        let (trimmed, last) = (wal.files()[0].number - 1, 300 + u64::from(begins_anew));
+        assert!(trimmed > 10, "{trimmed}");
+        if begins_anew {
+            // As at a clean shutdown: one file with nothing in it is left.
+            wal.begin_new_file().unwrap();
+            wal.trim(301).unwrap();
+            assert_eq!(wal.files().len(), 1);
+            let got = wal.append(&batch(301, 10)).unwrap();
+            wal.wait(got.lsn, FlushMode::Commit).unwrap();
+        }
+        drop(wal);
+        let vfs = vfs.crash();
+        let (wal, batches, _) = recover(&vfs).unwrap();
+        assert_eq!(seqnos(&batches).last(), Some(&last));
+        let got = wal.append(&batch(last + 1, 10)).unwrap();
+        wal.wait(got.lsn, FlushMode::Commit).unwrap();
+        let files = wal.files();
+        drop(wal);
+        for file in files.iter().skip(1) {
+            let (vfs, path) = (vfs.copy_after_clean_stop(), &file.path);
+            vfs.remove_file(path).unwrap();
+            let Err(error) = recover(&vfs) else { panic!("{} was not missed", path.display()) };
+            assert!(matches!(&error, Error::Corruption { .. }), "{error}");
+        }
+        // The oldest may be away, as far as the log knows: what it had may be trimmed.
+        vfs.remove_file(&files[0].path).unwrap();
+        let (_, batches, _) = recover(&vfs).unwrap();
+        assert_eq!(seqnos(&batches).last(), Some(&(last + 1)));
+    }
+}
+
+#[test]
+fn a_copy_that_ends_where_a_file_begins_meanwhile_lacks_nothing() {
+    let vfs = SimVfs::new(1);
+    let (wal, _, _) = recover(&vfs).unwrap();
+    (1..=20).for_each(|i| _ = wal.append(&batch(i, 1000)).unwrap());
+    wal.sync_all().unwrap();
+    wal.hold();
+    let (end, last_seqno) = wal.end();
+    let listed = wal.files_up_to(end).unwrap();
+    wal.begin_new_file().unwrap();
+    assert!(wal.append(&batch(21, 10)).is_ok_and(|got| wal.wait(got.lsn, FlushMode::Commit).is_ok()));
+    for leaves_note_out in [true, false] {
+        let copy = SimVfs::new(2);
+        copy.create_dir_all(&dir()).unwrap();
+        for file in &listed {
+            let mut bytes = vec![0; usize::try_from(file.bytes).unwrap()];
+            vfs.open(&file.path, OpenMode::Existing).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+            if leaves_note_out {
+                bytes[NOTE_OF_NEXT_FILE.start as usize..NOTE_OF_NEXT_FILE.end as usize].fill(0);
+            }
+            copy.open(&file.path, OpenMode::Create).unwrap().write_at(&bytes, 0).unwrap();
+        }
+        match recover(&copy) {
+            Ok((_, batches, _)) => assert!(leaves_note_out && seqnos(&batches).last() == Some(&last_seqno)),
+            Err(error) => assert!(!leaves_note_out, "{error}"),
+        }
+    }
+}
+
+#[test]
 fn what_was_prepared_can_be_resolved_on_a_full_disk() {
     let vfs = SimVfs::new(1);
     let (wal, _, _) = recover(&vfs).unwrap();
@@ -187,7 +260,7 @@ fn what_was_prepared_can_be_resolved_on_a_full_disk() {
     let mut kinds = [0u64; 2];
     let end = replay.for_each(|_, entries| {
         match entries.kind() {
-            BatchKind::Prepare { .. } => kinds[0] += 1,
+            BatchKind::Prepare { .. } | BatchKind::PrepareAnew { .. } => kinds[0] += 1,
             BatchKind::CommitPrepared { .. } | BatchKind::RollbackPrepared { .. } => kinds[1] += 1,
             BatchKind::Commit => {}
         }

@@ -2,6 +2,8 @@
 #include "old_rows.h"
 #include "row_layout.h"
 
+#include <algorithm>
+
 namespace pando {
 
 Row_codec::Row_codec()= default;
@@ -120,6 +122,12 @@ void Row_codec::encode(Bytes *out, const uchar *record) const
     else
       stored.column.pack(record, out);
   }
+}
+
+bool Row_codec::differ(const uchar *record_1, const uchar *record_2) const
+{
+  return std::any_of(m_columns.begin(), m_columns.end(),
+                     [=](const Stored_column &stored) { return stored.column.differs(record_1, record_2); });
 }
 
 bool Row_codec::decode(PandoBytes key, PandoBytes row, uchar *record)

@@ -45,6 +45,8 @@ public:
   bool init(const TABLE *table, Index_layout *primary, const PandoTable *engine_table);
 
   void encode(Bytes *out, const uchar *record) const;
+  /* Whether they would be encoded in different bytes. */
+  bool differ(const uchar *record_1, const uchar *record_2) const;
 
   /* Which columns `decode` gives from now on: those of `wanted`, or all. */
   void want(const MY_BITMAP *wanted);

@@ -160,36 +160,43 @@ static uchar compare_with_spaces(const uchar *weights, const uchar *end, const u
   }
 }
 
+/* The first weight that is a space's; null: there is none. What is left of a weight at the end is none. */
+static const uchar *find_space(const uchar *weights, const uchar *end, const uchar *space, uint space_size)
+{
+  if (space_size == 1)
+    return static_cast<const uchar *>(memchr(weights, space[0], size_t(end - weights)));
+  if (space_size == 2) /* without a call for each character */
+  {
+    uint16_t of_space, weight;
+    memcpy(&of_space, space, 2);
+    for (; end - weights >= 2; weights+= 2)
+    {
+      memcpy(&weight, weights, 2);
+      if (weight == of_space)
+        return weights;
+    }
+    return nullptr;
+  }
+  for (; size_t(end - weights) >= space_size; weights+= space_size)
+    if (!memcmp(weights, space, space_size))
+      return weights;
+  return nullptr;
+}
+
 void Text_order::encode_padded(Bytes *out, const Level &level, const uchar *weights, size_t size)
 {
   const uint unit= level.space_size;
   while (size >= unit && size % unit == 0 && !memcmp(weights + size - unit, level.space, unit))
     size-= unit;
   const uchar *end= weights + size;
-  if (unit == 1)
+  while (weights < end)
   {
-    const uchar space= level.space[0];
-    while (weights < end)
-    {
-      const uchar *next= static_cast<const uchar *>(memchr(weights, space, size_t(end - weights)));
-      const uchar *stop= next ? next + 1 : end;
-      out->append(weights, size_t(stop - weights));
-      weights= stop;
-      if (next)
-        out->append_byte(compare_with_spaces(weights, end, level.space, 1));
-    }
-  }
-  else
-  {
-    while (weights < end)
-    {
-      size_t step= MY_MIN(size_t(end - weights), size_t(unit));
-      bool is_space= step == unit && !memcmp(weights, level.space, unit);
-      out->append(weights, step);
-      weights+= step;
-      if (is_space)
-        out->append_byte(compare_with_spaces(weights, end, level.space, unit));
-    }
+    const uchar *space= find_space(weights, end, level.space, unit);
+    const uchar *stop= space ? space + unit : end;
+    out->append(weights, size_t(stop - weights));
+    weights= stop;
+    if (space)
+      out->append_byte(compare_with_spaces(weights, end, level.space, unit));
   }
   out->append(level.space, unit);
   out->append_byte(2);

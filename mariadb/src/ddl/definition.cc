@@ -4,6 +4,7 @@
 #include "partition_rows.h"
 #include "datadict.h"
 #include "unireg.h"
+#include "variables.h"
 #include <string>
 
 namespace pando {
@@ -443,7 +444,7 @@ static void remove_file(void *, PandoBytes table, PandoBytes id)
 /* After the server has finished or undone the DDL that a crash interrupted. */
 int restore_definition_files(handlerton *)
 {
-  if (!db)
+  if (!db || is_started_despite_damage())
     return 0;
   pando_definitions_visit(db, {nullptr, 0}, nullptr, restore_file);
   pando_names_gone_visit(db, nullptr, remove_file);

@@ -188,6 +188,7 @@ private:
   bool is_kept_unique_by_server() const;
   bool takes_gaps() const;
   bool may_lock_ahead() const;
+  bool keeps_rows() const;
   bool may_read_ahead() const;
   uint64_t *writes() const;
   void note_write(bool is_at_row);
@@ -248,7 +249,8 @@ private:
   bool must_compute_virtual_columns() const;
   void want_virtual_columns();
   int compute_virtual_columns(const uchar *record);
-  void encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries);
+  void encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries, bool with_row= true);
+  bool has_clustering_key();
   int new_row_key(const uchar *record, pando::Bytes *key);
   void set_row_key(const pando::Bytes &key);
   int write_failed(PandoStatus status);

@@ -154,6 +154,21 @@ bool ha_pando::may_lock_ahead() const
   return is_locking() && Transaction::of(ha_thd())->isolation() > ISO_READ_COMMITTED && !m_copy_txn && !m_sequence_txn;
 }
 
+/* Whether the statement keeps the lock of each row that a scan of rows gives it: it asks nothing of rows but what the engine
+   has evaluated, and reads them to the end. */
+bool ha_pando::keeps_rows() const
+{
+  const THD *thd= ha_thd();
+  const int command= thd_sql_command(thd);
+  SELECT_LEX *select= thd->lex->first_select_lex();
+  const TABLE_LIST *from= table->pos_in_table_list;
+  return (command == SQLCOM_SELECT || command == SQLCOM_UPDATE || command == SQLCOM_DELETE) && select &&
+         select->table_list.elements == 1 && select->table_list.first == from && !from->belong_to_view &&
+         !select->next_select() && !select->limit_params.explicit_limit && thd->variables.select_limit == HA_POS_ERROR &&
+         !thd->lex->with_rownum && !m_skip_locked &&
+         (select->where ? m_filter && m_filter->is_whole() : !table->file->pushed_cond);
+}
+
 /* Counts the transaction's writes to the table; perhaps those to others, too. */
 uint64_t *ha_pando::writes() const
 {

@@ -6,7 +6,8 @@
    (`m_in_gap`), from where HANDLER may go both ways. Batches grow (1, 4, 16, 64, 256 rows), so that a lookup
    of one row does not pay for more. Locking scans of rows fetch one at a time: to fetch is to lock. In REPEATABLE READ and
    SERIALIZABLE, when they have met some rows, the engine locks as many ahead, and gives these at once
-   (`crates/pandodb/src/read/cursor/ahead.rs`). A row of such a batch is read again if this transaction has written to the table
+   (`crates/pandodb/src/read/cursor/ahead.rs`); in READ COMMITTED only where the statement keeps all rows (`keeps_rows`) and their
+   keys follow one another. A row of such a batch is read again if this transaction has written to the table
    since the batch came, other than at rows that the scan was at.
 
    Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
@@ -124,7 +125,8 @@ int ha_pando::fetch(PandoMove move, PandoBytes key)
     const bool locks_ahead= m_scan_dictionary == 0 && may_lock_ahead();
     wanted.condition= can_pass_by() ? m_filter->get() : nullptr;
     wanted.is_ahead= m_scan_dictionary == 0 && may_read_ahead();
-    wanted.rows_max= locks_ahead ? BATCH_ROWS_MAX : 1;
+    wanted.keeps_rows= wanted.is_ahead && !locks_ahead && keeps_rows();
+    wanted.rows_max= locks_ahead || wanted.keeps_rows ? BATCH_ROWS_MAX : 1;
   }
   m_writes_seen= *writes();
   m_rows_left= 0;

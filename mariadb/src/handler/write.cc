@@ -11,8 +11,9 @@ void ha_pando::views(const std::vector<Entry> &entries, std::vector<PandoEntry> 
     out->push_back(entry.view());
 }
 
-/* Encodes what a record is in every dictionary that is `present`; the others get an empty entry. */
-void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries)
+/* Encodes what a record is in every dictionary that is `present`; the others get an empty entry. Without the row's value where
+   nobody needs it. */
+void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<Entry> *entries, bool with_row)
 {
   for (uint dictionary= 0; dictionary < entries->size(); dictionary++)
   {
@@ -25,7 +26,8 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
     if (dictionary == 0)
     {
       entry.key.append(row_key.data, row_key.len);
-      m_row_codec.encode(&entry.value, record);
+      if (with_row)
+        m_row_codec.encode(&entry.value, record);
       entry.unique= has_primary_key();
       continue;
     }
@@ -33,6 +35,15 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
     entry.unique= layout.encode_key(&entry.key, record, row_key);
     layout.encode_value(&entry.value, record, row_key, (*entries)[0].value.view(), entry.unique);
   }
+}
+
+/* Whether there are entries that have the row in them. */
+bool ha_pando::has_clustering_key()
+{
+  for (uint dictionary= 1; dictionary < m_new.size(); dictionary++)
+    if (layout_of(dictionary)->is_clustering())
+      return true;
+  return false;
 }
 
 int ha_pando::new_row_key(const uchar *record, Bytes *key)
@@ -178,16 +189,18 @@ int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
   {
     m_old_row_key.clear();
     m_layouts[0].encode_key(&m_old_row_key, old_record, PandoBytes{});
-    if (int error= new_row_key(new_record, &m_new_row_key))
-      return error;
   }
   else
-  {
     m_old_row_key.assign(m_row_key.data(), m_row_key.size());
-    m_new_row_key.assign(m_row_key.data(), m_row_key.size());
-  }
   /* A primary key that changes only in what its bytes do not show (case) may still be kept in entries. */
   const bool row_key_changed= has_primary_key() && m_layouts[0].is_changed(old_record, new_record);
+  if (!row_key_changed)
+    m_new_row_key.assign(m_old_row_key.data(), m_old_row_key.size());
+  else if (int error= new_row_key(new_record, &m_new_row_key))
+    return error;
+  if (!row_key_changed && !m_row_codec.differ(old_record, new_record))
+    return HA_ERR_RECORD_IS_THE_SAME;
+  const bool row_key_moved= row_key_changed && !(m_old_row_key == m_new_row_key);
   uint8_t in_full= 0;
   if (m_new.size() > 1)
     if (PandoStatus status= pando_txn_is_newer_than_snapshot(txn(), m_table, m_old_row_key.view(), &in_full))
@@ -198,13 +211,16 @@ int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
                   layout_of(dictionary)->is_clustering() || layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
-  encode_row(old_record, m_old_row_key.view(), &m_old);
+  encode_row(old_record, m_old_row_key.view(), &m_old, has_clustering_key());
   encode_row(new_record, m_new_row_key.view(), &m_new);
-  if (m_old[0].key == m_new[0].key && m_old[0].value == m_new[0].value)
+  if (row_key_changed && !row_key_moved && !m_row_codec.differ(old_record, new_record))
     return HA_ERR_RECORD_IS_THE_SAME;
   views(m_old, &m_old_views);
   views(m_new, &m_new_views);
-  note_write(is_at_old_row() && m_old_row_key == m_new_row_key);
+  /* The engine need not compare them, byte for byte. */
+  if (!row_key_moved)
+    m_new_views[0].key= m_old_views[0].key;
+  note_write(is_at_old_row() && !row_key_moved);
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
@@ -233,7 +249,7 @@ int ha_pando::delete_one_row(const uchar *record)
     m_old_row_key.assign(m_row_key.data(), m_row_key.size());
   for (Entry &entry : m_old)
     entry.present= true;
-  encode_row(record, m_old_row_key.view(), &m_old);
+  encode_row(record, m_old_row_key.view(), &m_old, has_clustering_key());
   views(m_old, &m_old_views);
   note_write(is_at_old_row());
   Counted_call counted(handler_stats);

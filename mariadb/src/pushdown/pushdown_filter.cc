@@ -150,7 +150,8 @@ std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *h
   Taker taker(thd, table, handler);
   std::vector<Item *> taken;
   bool is_all_silent= true;
-  for (Item *part : parts_of(all))
+  const std::vector<Item *> parts= parts_of(all);
+  for (Item *part : parts)
   {
     if (taker.can_take(part))
       taken.push_back(part);
@@ -162,8 +163,9 @@ std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *h
   }
   if (!is_all_silent && !ends_where_unknown(all))
     return nullptr;
+  const bool is_whole= taken.size() == parts.size();
   /* What the server has found out of the table alone, from conditions on several, can tell more. */
-  if (is_all_silent && condition != all)
+  if (is_all_silent && !is_whole && condition != all)
   {
     taken.clear();
     for (Item *part : parts_of(condition))
@@ -172,7 +174,7 @@ std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *h
   }
   std::list<Like_pattern> patterns;
   PandoFilter *filter= taken.empty() ? nullptr : taker.take(taken, &patterns);
-  return std::unique_ptr<Row_filter>(filter ? new Row_filter(filter, std::move(patterns)) : nullptr);
+  return std::unique_ptr<Row_filter>(filter ? new Row_filter(filter, std::move(patterns), is_whole) : nullptr);
 }
 
 } // namespace pando

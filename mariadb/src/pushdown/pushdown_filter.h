@@ -36,12 +36,15 @@ public:
   Row_filter &operator=(const Row_filter &) = delete;
 
   PandoFilter *get() const { return m_filter; }
+  /* Whether all parts were taken. */
+  bool is_whole() const { return m_is_whole; }
 
 private:
-  Row_filter(PandoFilter *filter, std::list<Like_pattern> patterns)
-    : m_filter(filter), m_patterns(std::move(patterns)) {}
+  Row_filter(PandoFilter *filter, std::list<Like_pattern> patterns, bool is_whole)
+    : m_filter(filter), m_is_whole(is_whole), m_patterns(std::move(patterns)) {}
 
   PandoFilter *const m_filter;
+  const bool m_is_whole;
   const std::list<Like_pattern> m_patterns;
 };
 

@@ -1,6 +1,8 @@
 /* Aggregates and subqueries that stand in expressions of a SELECT of any shape. */
 #include "select_translate.h"
 
+#include <algorithm>
+
 namespace pando {
 
 using B= Select_bytes;
@@ -46,32 +48,69 @@ bool is_filled_extreme(Item *item)
   return of->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(of)->field->flags & ZEROFILL_FLAG);
 }
 
+/* Put before what it is of. */
+static void put_function(uint function, const Value_kind &kind, std::string *to)
+{
+  B::byte(to, 16);
+  B::byte(to, function);
+  B::kind(to, kind);
+  B::byte(to, 1);
+}
+
+bool has_zerofill(Item *item)
+{
+  item= item->real_item();
+  return item->type() == Item::FIELD_ITEM && (static_cast<Item_field *>(item)->field->flags & ZEROFILL_FLAG);
+}
+
+/* The server's idea of how many digits a choice has is not right for all (`IF(a, NULL, 3000000000)`), nor is that of an average or a
+   quotient of it: the table that holds the answer would cut them. */
+bool has_digits_of_type(Item *argument, const Said &of)
+{
+  static const double BIGINT_EXCESS= 0.3; /* 2^64 has 19.3 digits */
+  return argument->real_item()->type() == Item::FIELD_ITEM || of.kind.tag == Value_kind::REAL ||
+         of.digits - of.kind.scale() <= double(argument->decimal_precision()) - argument->decimals + BIGINT_EXCESS;
+}
+
+/* Numbers in crates/analytic/src/decode.rs. */
+enum Function_number { ROWS, COUNT, SUM, MIN, MAX, COUNT_DISTINCT, SUM_DISTINCT, MEAN, VARIANCE, VARIANCE_OF_SAMPLE,
+                       DEVIATION, DEVIATION_OF_SAMPLE, BIT_AND, BIT_OR, BIT_XOR, CONCAT };
+
 bool Select_translator::aggregate(Item_sum *sum, Said *said)
 {
-  if (sum->aggr_sel != m_select || sum->get_arg_count() > 1)
+  if (sum->aggr_sel != m_select)
     return refuse("an aggregate of another query");
-  uint function= 0;
+  uint function= ROWS;
   switch (sum->sum_func())
   {
-  case Item_sum::COUNT_FUNC:          function= 1; break;
-  case Item_sum::COUNT_DISTINCT_FUNC: function= 5; break;
-  case Item_sum::SUM_FUNC:            function= 2; break;
-  case Item_sum::SUM_DISTINCT_FUNC:   function= 6; break;
-  case Item_sum::AVG_FUNC:            function= 2; break;
-  case Item_sum::MIN_FUNC:            function= 3; break;
-  case Item_sum::MAX_FUNC:            function= 4; break;
+  case Item_sum::COUNT_FUNC:          function= COUNT; break;
+  case Item_sum::COUNT_DISTINCT_FUNC: function= COUNT_DISTINCT; break;
+  case Item_sum::SUM_FUNC:            function= SUM; break;
+  case Item_sum::SUM_DISTINCT_FUNC:   function= SUM_DISTINCT; break;
+  case Item_sum::AVG_FUNC:            function= SUM; break;
+  case Item_sum::AVG_DISTINCT_FUNC:   return refuse("an average of different ones");
+  case Item_sum::MIN_FUNC:            function= MIN; break;
+  case Item_sum::MAX_FUNC:            function= MAX; break;
+  case Item_sum::VARIANCE_FUNC:
+    return of_moments(sum, static_cast<Item_sum_variance *>(sum)->sample ? VARIANCE_OF_SAMPLE : VARIANCE, said);
+  case Item_sum::STD_FUNC:
+    return of_moments(sum, static_cast<Item_sum_variance *>(sum)->sample ? DEVIATION_OF_SAMPLE : DEVIATION, said);
+  case Item_sum::SUM_BIT_FUNC:        return of_bits(sum, said);
+  case Item_sum::GROUP_CONCAT_FUNC:   return concat(sum, said);
   default:                            return refuse("an aggregate");
   }
+  if (sum->get_arg_count() > 1)
+    return function == COUNT_DISTINCT ? of_rows(sum, said) : refuse("an aggregate of several");
   Item *argument= sum->get_arg(0);
-  const bool is_count= function == 1 || function == 5;
+  const bool is_count= function == COUNT || function == COUNT_DISTINCT;
   const Item *counted= argument->real_item();
-  if (function == 5 && counted->type() == Item::FIELD_ITEM && groups_by_filling(static_cast<const Item_field *>(counted)->field))
+  if (function == COUNT_DISTINCT && counted->type() == Item::FIELD_ITEM &&
+      groups_by_filling(static_cast<const Item_field *>(counted)->field))
     return refuse("a CHAR that is counted by its filling");
-  Silent_evaluation evaluation(m_thd);
-  if (function == 1 && is_constant(argument) && !argument->is_null() && evaluation.is_silent())
+  if (function == COUNT && is_some_constant(argument))
   {
     B::byte(&said->bytes, 16);
-    B::byte(&said->bytes, 0);
+    B::byte(&said->bytes, ROWS);
     said->kind= Value_kind{Value_kind::SIGNED, 0};
     B::kind(&said->bytes, said->kind);
     B::byte(&said->bytes, 0);
@@ -83,50 +122,49 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   Value_kind kind= of.kind;
   if (is_count)
     kind= Value_kind{Value_kind::SIGNED, 0};
-  else if (function == 2 || function == 6)
+  else if (function == SUM || function == SUM_DISTINCT)
   {
     if (kind.is_integer())
       kind= Value_kind{Value_kind::DECIMAL, 0};
     if ((kind.tag != Value_kind::DECIMAL && kind.tag != Value_kind::REAL) || of.is_exact ||
-        (kind.tag == Value_kind::DECIMAL && !is_exact_number(argument)) || (kind.tag == Value_kind::REAL && function == 6))
+        (kind.tag == Value_kind::DECIMAL && !is_exact_number(argument)) || (function == SUM_DISTINCT && kind.tag == Value_kind::REAL && argument->field_type() != MYSQL_TYPE_DOUBLE))
       return refuse("a sum of something else");
     if (argument->field_type() == MYSQL_TYPE_YEAR)
       return refuse("a sum of years");
+    if (sum->sum_func() == Item_sum::AVG_FUNC && kind.tag == Value_kind::REAL)
+      return of_moments(sum, MEAN, said);
   }
-  else if (is_filled_extreme(sum) && is_filling_open(m_select))
-    return refuse("an extreme of zero-filled numbers");
-  else if (kind.is_opaque() && kind.tag != Value_kind::STAMP && !(kind.tag == Value_kind::RAW && has_order_of_bytes(argument->real_item())))
-    return refuse("an extreme of a type that is compared otherwise");
-  else if (of.is_exact || of.is_mixed || of.mixes_zero || argument->field_type() == MYSQL_TYPE_YEAR)
-    return refuse("an extreme of quotients");
+  else if (!extreme(sum, argument, &of))
+    return false;
+  else
+    kind= of.kind;
   std::string told;
   const auto put= [&told, &of](uint number, const Value_kind &of_kind) {
-    B::byte(&told, 16);
-    B::byte(&told, number);
-    B::kind(&told, of_kind);
-    B::byte(&told, 1);
+    put_function(number, of_kind, &told);
     told+= of.bytes;
   };
   put(function, kind);
   said->kind= kind;
   said->is_mixed= of.is_mixed;
-  said->digits= is_count ? 19 : function == 2 || function == 6 ? of.digits + 19 : of.digits;
+  said->digits= is_count ? 19 : function == SUM || function == SUM_DISTINCT ? of.digits + 19 : of.digits;
   if (sum->sum_func() != Item_sum::AVG_FUNC)
   {
     said->bytes= told;
     return true;
   }
-  if (kind.tag == Value_kind::REAL)
-    return refuse("an average of DOUBLEs");
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
   const bool is_inner= m_select->group_list.elements && !is_column_of_answer(m_select, sum);
+  if (is_inner && (m_select->olap == ROLLUP_TYPE || m_select->have_window_funcs()))
+    return refuse("an average inside of an expression");
   m_has_inner_average|= is_inner;
+  if (!has_digits_of_type(argument, of))
+    return refuse("an average that its type does not hold");
   Said total, count;
   total.bytes.swap(told);
   total.kind= kind;
   /* Of digits that differ, fewer than make another word of the quotient. */
   total.is_mixed= of.is_mixed && kind.of > 5;
-  put(1, Value_kind{Value_kind::SIGNED, 0});
+  put(COUNT, Value_kind{Value_kind::SIGNED, 0});
   count.bytes.swap(told);
   count.kind= Value_kind{Value_kind::SIGNED, 0};
   said->is_mixed= false;
@@ -137,6 +175,220 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     convert(said, Value_kind{Value_kind::DECIMAL, sum->decimals});
     said->is_exact= false;
   }
+  return true;
+}
+
+/* What MIN and MAX compare as the engine does: of what is opaque, bytes whose order is their type's. */
+bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
+{
+  if (is_filled_extreme(sum) && is_filling_open(m_select))
+    return refuse("an extreme of zero-filled numbers");
+  if (of->kind.is_opaque() && of->kind.tag != Value_kind::STAMP &&
+      (of->kind.tag != Value_kind::RAW || sum->type_handler() != argument->type_handler() || !has_order_of_bytes(argument->real_item())))
+    return refuse("an extreme of a type that is compared otherwise");
+  return (!of->is_exact && !of->is_mixed && !of->mixes_zero && argument->field_type() != MYSQL_TYPE_YEAR) ||
+         refuse("an extreme of quotients");
+}
+
+/* Digits of a DOUBLE that do not tell in which order values came. */
+static const double SURE_DIGITS= 12;
+
+/* What the optimizer may find to be always true or false: rows are sorted then, in no order. */
+static bool is_grouped_by_condition(const SELECT_LEX *select)
+{
+  for (const ORDER *group= select->join->group_list; group; group= group->next)
+    if ((*group->item)->real_item()->type() != Item::FIELD_ITEM && (*group->item)->type_handler() == &type_handler_bool)
+      return true;
+  return false;
+}
+
+/* Whether the server may read the rows of a table in another order than that of its first key: through another one, or backwards. */
+static bool may_read_in_another_order(const SELECT_LEX *select, TABLE *table)
+{
+  bool descends= false;
+  for (const ORDER *one= select->join->order; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (const ORDER *one= select->join->group_list; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (uint i= 0; i < table->s->keys; i++)
+    if (bitmap_is_set(table->read_set, table->key_info[i].key_part[0].field->field_index) &&
+        (descends || i != table->s->primary_key))
+      return true;
+  return false;
+}
+
+/* Means and variances of DOUBLEs: as the server has them if rows come in its order, which those of joins need not; nor do those
+   that it sorts to make groups of them. */
+bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
+{
+  Item *argument= sum->get_arg(0);
+  Said of;
+  if (sum->get_arg_count() != 1 || sum->has_with_distinct() || !expression(argument, &of))
+    return refuse("a variance of different ones");
+  const bool is_exact= of.kind.is_number() && is_exact_number(argument);
+  if ((!is_exact && of.kind.tag != Value_kind::REAL) || of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR)
+    return refuse("a variance of something else");
+  /* Squares have twice the digits. */
+  const double digits= 2 * (of.digits - of.kind.scale()) + sum->decimals;
+  const bool tells_order= of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS;
+  if (tells_order && (m_select->leaf_tables.elements != 1 || m_select->first_inner_unit() || is_grouped_by_condition(m_select) || !m_select->leaf_tables.head()->table ||
+                      may_read_in_another_order(m_select, m_select->leaf_tables.head()->table) ||
+                      (m_select->group_list.elements && !m_select->join->tmp_table_param.quick_group)))
+    return refuse("DOUBLEs in an order that is not known");
+  said->kind= Value_kind{Value_kind::REAL, 0};
+  put_function(function, said->kind, &said->bytes);
+  said->bytes+= of.bytes;
+  return true;
+}
+
+bool Select_translator::of_bits(Item_sum *sum, Said *said)
+{
+  uint function= CONCAT;
+  if (dynamic_cast<Item_sum_and *>(sum))
+    function= BIT_AND;
+  else if (dynamic_cast<Item_sum_or *>(sum))
+    function= BIT_OR;
+  else if (dynamic_cast<Item_sum_xor *>(sum))
+    function= BIT_XOR;
+  Said of;
+  if (function == CONCAT || sum->get_arg_count() != 1 || !expression(sum->get_arg(0), &of))
+    return refuse("a function of bits");
+  if (!of.kind.is_integer() && of.kind.tag != Value_kind::BIT && of.kind.tag != Value_kind::ENUM && of.kind.tag != Value_kind::SET)
+    return refuse("bits of something else");
+  said->kind= Value_kind{Value_kind::UNSIGNED, 0};
+  said->digits= 20;
+  put_function(function, said->kind, &said->bytes);
+  said->bytes+= of.bytes;
+  return true;
+}
+
+/* COUNT(DISTINCT a, b) */
+bool Select_translator::of_rows(Item_sum *sum, Said *said)
+{
+  said->kind= Value_kind{Value_kind::SIGNED, 0};
+  put_function(COUNT_DISTINCT, said->kind, &said->bytes);
+  B::byte(&said->bytes, 21);
+  B::small(&said->bytes, sum->get_arg_count());
+  for (uint i= 0; i < sum->get_arg_count(); i++)
+  {
+    Said of;
+    if (!expression(sum->get_arg(i), &of) || !makes_groups(sum->get_arg(i)))
+      return false;
+    if (of.is_exact)
+      return refuse("different quotients");
+    said->bytes+= of.bytes;
+  }
+  return true;
+}
+
+namespace {
+
+/* What a GROUP_CONCAT is made of is its own. */
+class Concat_parts : public Item_func_group_concat
+{
+public:
+  static const String *separator_of(const Item_func_group_concat *item) { return item->*(&Concat_parts::separator); }
+  static ORDER **order_of(const Item_func_group_concat *item) { return item->*(&Concat_parts::order); }
+  static uint shown_of(const Item_func_group_concat *item) { return item->*(&Concat_parts::arg_count_field); }
+  static uint ordered_of(const Item_func_group_concat *item) { return item->*(&Concat_parts::arg_count_order); }
+  static bool is_distinct(const Item_func_group_concat *item) { return item->*(&Concat_parts::distinct); }
+  static bool has_limit(const Item_func_group_concat *item) { return item->*(&Concat_parts::limit_clause); }
+};
+
+} // namespace
+
+static void put_text(const char *text, size_t size, uint collation, std::string *to)
+{
+  B::byte(to, 1);
+  B::byte(to, 3);
+  B::small(to, uint32_t(size));
+  to->append(text, size);
+  B::kind(to, Value_kind{Value_kind::TEXT, collation});
+}
+
+static void put_size(uint64_t size, std::string *to)
+{
+  B::byte(to, 1);
+  B::byte(to, 1);
+  B::large(to, size);
+  B::large(to, 0);
+  B::kind(to, Value_kind{Value_kind::SIGNED, 0});
+}
+
+/* A value that the engine writes as the server does. */
+bool Select_translator::concat_argument(Item *argument, const Item *result, Said *of)
+{
+  if (!expression(argument, of))
+    return false;
+  CHARSET_INFO *charset= result->collation.collation;
+  switch (of->kind.tag)
+  {
+  case Value_kind::TEXT:
+    return my_charset_same(argument->collation.collation, charset) || refuse("texts of different character sets");
+  case Value_kind::DECIMAL:
+    if (is_constant(argument) || of->is_exact || of->kind.of != argument->decimals || !is_exact_number(argument))
+      return refuse("digits of a text");
+    break;
+  case Value_kind::SIGNED:
+  case Value_kind::UNSIGNED:
+  case Value_kind::DATE:
+    break;
+  default:
+    return refuse("a text of something else");
+  }
+  return (charset->mbminlen == 1 && argument->field_type() != MYSQL_TYPE_YEAR && !has_zerofill(argument)) ||
+         refuse("a text of something else");
+}
+
+/* GROUP_CONCAT, where its order leaves nothing open: see crates/analytic/src/concat.rs. */
+bool Select_translator::concat(Item_sum *sum, Said *said)
+{
+  const Item_func_group_concat *item= static_cast<Item_func_group_concat *>(sum);
+  const uint shown= Concat_parts::shown_of(item), ordered= Concat_parts::ordered_of(item);
+  const bool is_distinct= Concat_parts::is_distinct(item);
+  const uint64_t bytes_max= m_thd->gconcat_max_len();
+  if (Concat_parts::has_limit(item) || (!ordered && !is_distinct))
+    return refuse("GROUP_CONCAT without an order");
+  const uint collation= collation_number(sum->collation.collation);
+  std::string arguments, by, descends;
+  std::vector<std::string> said_arguments;
+  for (uint i= 0; i < shown; i++)
+  {
+    Said of;
+    if (!concat_argument(sum->get_arg(i), sum, &of) || !makes_groups(sum->get_arg(i)))
+      return false;
+    arguments+= of.bytes;
+    said_arguments.push_back(of.bytes);
+  }
+  for (uint i= 0; i < ordered; i++)
+  {
+    const ORDER *order= Concat_parts::order_of(item)[i];
+    Item *one= *order->item;
+    Said of;
+    if (!expression(one, &of) || !makes_groups(one))
+      return false;
+    if (of.is_exact || (of.kind.tag == Value_kind::TEXT && one->max_length > bytes_max) ||
+        (is_distinct && std::find(said_arguments.begin(), said_arguments.end(), of.bytes) == said_arguments.end()))
+      return refuse("the order of GROUP_CONCAT");
+    by+= of.bytes;
+    descends.push_back(order->direction == ORDER::ORDER_DESC);
+  }
+  /* Different ones come out of a tree that is sorted by them. */
+  if (!ordered)
+  {
+    by= arguments;
+    descends.assign(shown, '\0');
+  }
+  said->kind= Value_kind{Value_kind::TEXT, collation};
+  put_function(CONCAT, said->kind, &said->bytes);
+  B::byte(&said->bytes, 21);
+  B::small(&said->bytes, uint32_t(4 + shown + descends.size()));
+  const String *separator= Concat_parts::separator_of(item);
+  put_text(separator->ptr(), separator->length(), collation, &said->bytes);
+  put_size(bytes_max, &said->bytes);
+  put_size(shown * 2 + is_distinct, &said->bytes);
+  put_text(descends.data(), descends.size(), collation, &said->bytes);
+  said->bytes+= arguments + by;
   return true;
 }
 

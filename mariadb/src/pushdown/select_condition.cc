@@ -278,7 +278,7 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
   Said rounded= decimal;
   convert(&rounded, whole);
   std::string sure;
-  B::byte(&sure, 21);
+  B::byte(&sure, 23);
   B::byte(&sure, 6);
   B::small(&sure, 3);
   const auto put= [&](uint comparison, const std::string &other) {
@@ -458,12 +458,17 @@ bool Select_translator::in_query(Item_in_subselect *item, Said *said)
   const Value_kind &inner= kinds[0];
   const bool is_same_kind= (inner.is_number() && of_left.kind.is_number()) ||
                            (inner == of_left.kind && inner.tag != Value_kind::TIME);
-  Item *output= item->unit->first_select()->item_list.head();
-  if (output && is_converted_for_key(left, output))
-    return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
+  bool is_year= false;
+  for (SELECT_LEX *select= item->unit->first_select(); select; select= select->next_select())
+  {
+    Item *output= select->item_list.head();
+    if (output && is_converted_for_key(left, output))
+      return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
+    is_year|= output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR;
+  }
   if (inner.is_opaque() || of_left.kind.is_opaque())
     return refuse("IN of a type that is compared otherwise");
-  if (!is_same_kind || (output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR))
+  if (!is_same_kind || is_year)
     return refuse("IN of different kinds");
   B::byte(&said->bytes, 19);
   B::small(&said->bytes, 1);

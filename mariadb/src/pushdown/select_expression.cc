@@ -252,6 +252,8 @@ bool Select_translator::native(Item *item, Said *said)
     return column(static_cast<Item_field *>(item)->field, said);
   case Item::SUM_FUNC_ITEM:
     return aggregate(static_cast<Item_sum *>(item), said);
+  case Item::WINDOW_FUNC_ITEM:
+    return window(static_cast<Item_window_func *>(item), said);
   case Item::SUBSELECT_ITEM:
     return subquery(static_cast<Item_subselect *>(item), said);
   case Item::COND_ITEM:
@@ -261,6 +263,13 @@ bool Select_translator::native(Item *item, Said *said)
   default:
     return refuse("an item");
   }
+}
+
+/* A constant that is not NULL, and of which there is nothing to say. */
+bool Select_translator::is_some_constant(Item *item)
+{
+  Silent_evaluation evaluation(m_thd);
+  return is_constant(item) && !without_cache(item)->is_null() && evaluation.is_silent();
 }
 
 /* A constant, as what the server says it is. */
@@ -600,6 +609,8 @@ bool Select_translator::division(Item_func *function, Said *said)
       !is_exact_number(function->arguments()[1]) || !expression(function->arguments()[0], &first) ||
       !expression(function->arguments()[1], &second))
     return refuse("a division");
+  if (!has_digits_of_type(function->arguments()[0], first) || !has_digits_of_type(function->arguments()[1], second))
+    return refuse("a quotient that its type does not hold");
   /* By zero it warns, in some modes. */
   const bool may_warn= m_thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO;
   if (may_warn && m_is_condition && !is_constant(function->arguments()[1]))

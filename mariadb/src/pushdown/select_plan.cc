@@ -45,7 +45,7 @@ static bool asks_for_ends(SELECT_LEX *select)
 static bool may_jump_in_key(SELECT_LEX *select)
 {
   JOIN *join= select->join;
-  if (leaf_count(select) != 1 || select->first_inner_unit() || !asks_for_ends(select))
+  if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !asks_for_ends(select))
     return false;
   if (join->group_list)
     return is_order_of_key(*join->group_list->item);
@@ -119,7 +119,8 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   *reason= "the statement";
   if (!is_statement_for_engine(thd, select) || !join)
     return false;
-  const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT);
+  const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT) ||
+                         select->have_window_funcs();
   const bool has_limit= select->master_unit()->global_parameters()->limit_params.select_limit != nullptr;
   *reason= "rows of one table";
   if (leaf_count(select) == 1 && !is_grouped && !(join->order && has_limit) && !select->first_inner_unit())

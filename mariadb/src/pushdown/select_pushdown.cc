@@ -194,7 +194,11 @@ void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell,
     return;
   }
   case Value_kind::REAL:
-    to->store(cell.real);
+    /* As it is: with fewer digits it is shown, and not kept. */
+    if (to->real_type() == MYSQL_TYPE_DOUBLE)
+      float8store(to->ptr, cell.real);
+    else
+      to->store(cell.real);
     return;
   case Value_kind::DATE:
   case Value_kind::DATETIME:
@@ -245,6 +249,36 @@ static bool has_rows(const PandoAnalytic *query, const Select_translator &transl
   return !translator.is_counted || pando_analytic_cell(query, 0, translator.outputs.size()).low;
 }
 
+/* Whether a DECIMAL has more digits before the point than its column of the temporary table can keep: those of choices and of what is
+   computed of them the server does not know, and its own plans do not cut them (`IF(a, NULL, 2) / 2` has type DECIMAL(4,4)). */
+static bool is_too_wide(const PandoAnalyticCell &cell, const Item *item)
+{
+  const uint precision= item->decimal_precision(), digits= precision - std::min<uint>(precision, item->decimals);
+  __int128 value= (__int128)((unsigned __int128)(cell.high) << 64 | cell.low);
+  for (uint i= 0; i < cell.scale + digits && value; i++)
+    value/= 10;
+  return value != 0;
+}
+
+static bool holds_answer(SELECT_LEX *select, const Select_translator &translator, const PandoAnalytic *query)
+{
+  const uint64_t rows= pando_analytic_rows(query);
+  List_iterator_fast<Item> items(select->item_list);
+  uint at= 0;
+  for (Item *item; (item= items++); at++)
+  {
+    if (translator.outputs[at].tag != Value_kind::DECIMAL || item->real_item()->type() == Item::FIELD_ITEM)
+      continue;
+    for (uint64_t row= 0; row < rows; row++)
+    {
+      const PandoAnalyticCell cell= pando_analytic_cell(query, row, at);
+      if (cell.form != PANDO_ANALYTIC_FORM_NULL && is_too_wide(cell, item))
+        return false;
+    }
+  }
+  return true;
+}
+
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
@@ -290,6 +324,8 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
       "a query as a value that has several rows", "an expression that warns", "digits that depend on the server's plan"};
     if (status != PANDO_STATUS_OK)
       return decline(WHYS[why]);
+    if (!holds_answer(select, *translator, query.get()))
+      return decline("a value that its type does not hold");
     if (!translator->warnings.empty() && !has_rows(query.get(), *translator))
       return decline("a constant that warns");
     for (const Select_translator::Warning &warning : translator->warnings)

@@ -140,6 +140,16 @@ bool Select_translator::converts_silently(Item_func *function)
     has_moment|= arguments[i]->cmp_type() == TIME_RESULT;
     has_number|= arguments[i]->cmp_type() != TIME_RESULT && arguments[i]->cmp_type() != STRING_RESULT;
   }
+  /* Rows are compared column by column. */
+  if (count > 1 && arguments[0]->cols() > 1)
+  {
+    for (uint column= 0; column < arguments[0]->cols(); column++)
+      for (uint i= 1; i < count; i++)
+        if (arguments[i]->cols() != arguments[0]->cols() ||
+            arguments[i]->element_index(column)->cmp_type() != arguments[0]->element_index(column)->cmp_type())
+          return false;
+    return true;
+  }
   if (function->type_handler() != &type_handler_bool || (!has_number && !has_moment))
     return true;
   Silent_evaluation evaluation(m_thd);
@@ -315,6 +325,8 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
     if (static_cast<Item_subselect *>(item)->substype() == Item_subselect::SINGLEROW_SUBS && item->cols() == 1 && place != served->place())
       return leaf(place, false, served);
     return refuse("a subquery in a function");
+  case Item::WINDOW_FUNC_ITEM:
+    return place != served->place() ? leaf(place, false, served) : refuse("a window");
   default:
     return refuse("an item");
   }
@@ -379,7 +391,7 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
   Nesting nesting(this);
   Value_kind kind{Value_kind::SIGNED, 0};
   if (m_is_hopeless || !nesting.is_allowed() || item->cols() != 1 || item->type() == Item::SUM_FUNC_ITEM ||
-      item->type() == Item::SUBSELECT_ITEM)
+      item->type() == Item::SUBSELECT_ITEM || item->type() == Item::WINDOW_FUNC_ITEM)
     return false;
   if (!is_condition && !kind_of_served(item, &kind))
     return refuse("a function's type");

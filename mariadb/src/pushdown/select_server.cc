@@ -37,12 +37,48 @@ bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale)
   return *scale <= SCALE_MAX;
 }
 
+/* Digits that a word of a decimal has. */
+static const uint DIGITS_OF_WORD= 9;
+
+static uint64_t power_of_ten(uint digits)
+{
+  uint64_t power= 1;
+  while (digits--)
+    power*= 10;
+  return power;
+}
+
+/* A number of 64 bits with up to 18 digits behind the point, word by word. */
+static void small_to_decimal(uint64_t value, bool negative, uint scale, my_decimal *decimal)
+{
+  const uint64_t unit= power_of_ten(scale), word= power_of_ten(DIGITS_OF_WORD);
+  uint64_t whole= value / unit, part= value % unit;
+  decimal->intg= 1;
+  for (uint64_t more= whole / 10; more; more/= 10)
+    decimal->intg++;
+  decimal->frac= int(scale);
+  decimal->sign(negative);
+  uint words= (uint(decimal->intg) + DIGITS_OF_WORD - 1) / DIGITS_OF_WORD;
+  for (uint i= words; i--; whole/= word)
+    decimal->buf[i]= decimal_digit_t(whole % word);
+  for (uint left= scale; left;)
+  {
+    const uint digits= MY_MIN(left, DIGITS_OF_WORD);
+    left-= digits;
+    const uint64_t rest= power_of_ten(left);
+    decimal->buf[words++]= decimal_digit_t(part / rest * power_of_ten(DIGITS_OF_WORD - digits));
+    part%= rest;
+  }
+}
+
 void to_decimal(const PandoAnalyticCell &cell, my_decimal *decimal)
 {
   unsigned __int128 value= (unsigned __int128)(cell.high) << 64 | cell.low;
   const bool negative= cell.high < 0;
   if (negative)
     value= -value;
+  if (!(value >> 64) && cell.scale <= 2 * DIGITS_OF_WORD)
+    return small_to_decimal(uint64_t(value), negative, cell.scale, decimal);
   char text[64];
   char *at= text + sizeof(text);
   char *const end= at;

@@ -27,6 +27,8 @@ bool Select_translator::translate(SELECT_LEX *select)
     return false;
   if (warnings.size() > 1)
     return refuse("constants that warn");
+  if (m_fails_in_order && tables.size() > 1)
+    return refuse("an order of several tables that can fail");
   B::small(&m_bytes, m_asked_count);
   m_bytes+= m_asked;
   return true;
@@ -36,13 +38,14 @@ bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, st
                              std::vector<Value_kind> *kinds)
 {
   SELECT_LEX *first= unit->first_select();
-  if (!first || first->next_select() || unit->fake_select_lex)
+  if (first && first->next_select())
+    return together(unit, use, to, slots, kinds);
+  if (!first || unit->fake_select_lex)
     return refuse("a UNION");
   return block(first, use, to, slots, kinds);
 }
 
-/* Whether the server may look at no more than the beginning of texts to sort them. */
-static bool is_sorted_by_prefix(const THD *thd, const Item *item)
+bool is_sorted_by_prefix(const THD *thd, const Item *item)
 {
   static const uint WEIGHT_BYTES= 3; /* of a character, with most collations */
   return item->max_char_length() * WEIGHT_BYTES > thd->variables.max_sort_length;
@@ -50,8 +53,8 @@ static bool is_sorted_by_prefix(const THD *thd, const Item *item)
 
 static bool has_unknown_clause(const SELECT_LEX *select)
 {
-  return select->olap != UNSPECIFIED_OLAP_TYPE || const_cast<SELECT_LEX *>(select)->have_window_funcs() || select->tvc ||
-         select->sj_nests.elements || select->limit_params.with_ties;
+  return (select->olap != UNSPECIFIED_OLAP_TYPE && select->olap != ROLLUP_TYPE) || select->tvc || select->sj_nests.elements ||
+         select->limit_params.with_ties;
 }
 
 /* Where the query has no order, its groups come as the server gives them: sorted; and so do different rows. */
@@ -59,7 +62,8 @@ static uint implied_order(const SELECT_LEX *select, const std::string &groups, c
                           uint output_count, std::string *to)
 {
   const bool is_grouped= select->join->group_list, is_distinct= select->options & SELECT_DISTINCT;
-  if (!is_grouped && !is_distinct)
+  /* The engine sorts such groups itself; windows leave their rows sorted. */
+  if ((!is_grouped && !is_distinct) || select->olap == ROLLUP_TYPE || select->have_window_funcs())
     return 0;
   uint count= output_count;
   if (is_grouped && !is_distinct)
@@ -85,7 +89,7 @@ template<typename Say> bool Select_translator::the_same_rounded(Said *said, Say 
     m_rounds_averages= true;
     is_said= say(&rounded) && (rounded.kind == said->kind || refuse("an average inside of an expression"));
     std::string sure;
-    B::byte(&sure, 21);
+    B::byte(&sure, 23);
     B::byte(&sure, 5);
     B::byte(&sure, 6);
     sure+= said->bytes + rounded.bytes;
@@ -108,7 +112,7 @@ void Select_translator::hold(const Item *item, Said *said)
     most*= 10;
   most--;
   std::string sure;
-  B::byte(&sure, 21);
+  B::byte(&sure, 23);
   B::byte(&sure, 6);
   B::small(&sure, 2);
   for (const bool is_least : {true, false})
@@ -169,10 +173,27 @@ bool Select_translator::order_of(SELECT_LEX *select, Item *item, Said *said)
   const bool is_joined= select->leaf_tables.elements > 1 || (select->join->conds && select->join->conds->with_subquery());
   if (!m_order_can_fail || !is_joined || item->with_sum_func() || my_count_bits(item->used_tables() & ~PSEUDO_TABLE_BITS) != 1)
     return true;
-  if (item->with_subquery())
+  if (item->with_subquery() || item->with_window_func())
     return refuse("an order of several tables that can fail");
   ask(said->bytes);
   return true;
+}
+
+/* Where the server sorts rows to make groups, it takes NULL for the value before it if that is a DECIMAL and no column's
+   (`Cached_item_decimal::cmp`). NULL stands behind values where an order descends. */
+static bool groups_lose_null(const SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  bool descends= false, is_computed= false;
+  for (const ORDER *one= join->order; one; one= one->next)
+    descends|= one->direction == ORDER::ORDER_DESC;
+  for (const ORDER *group= join->group_list; group; group= group->next)
+  {
+    const Item *item= (*group->item)->real_item();
+    descends|= group->direction == ORDER::ORDER_DESC;
+    is_computed|= item->type() != Item::FIELD_ITEM && item->cmp_type() == DECIMAL_RESULT && item->maybe_null();
+  }
+  return descends && is_computed && (!join->tmp_table_param.quick_group || select->olap == ROLLUP_TYPE);
 }
 
 bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots,
@@ -182,8 +203,12 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   JOIN *join= select->join;
   if (!nesting.is_allowed() || !join || has_unknown_clause(select) || join->procedure)
     return refuse("a clause");
+  if (groups_lose_null(select))
+    return refuse("descending groups of DECIMAL expressions");
   SELECT_LEX *const outer= m_select;
   m_select= select;
+  const std::vector<Item *> *const union_types= m_union_types;
+  m_union_types= nullptr;
   std::vector<Part> parts;
   std::string where, groups, having, outputs, order, limit, order_by_groups, order_by_outputs;
   bool has_long_text= false;
@@ -202,18 +227,27 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   where+= said.bytes;
   uint group_count= 0, exact_count= 0;
   std::string exact;
+  std::vector<std::string> said_groups;
   std::vector<std::pair<std::string, std::string>> quotients;
   quotients.swap(m_quotients);
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
+    /* Rows of one table may be sorted by them before they are joined. */
+    m_is_order= !join->tmp_table_param.quick_group;
+    m_order_can_fail= false;
     is_said= this->group(*group->item, &one, &exact);
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     exact_count= uint(m_quotients.size());
     groups+= one.bytes;
+    said_groups.push_back(one.bytes);
     order_by_groups+= one.bytes;
     B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
     has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *group->item);
   }
+  if (is_said && exact_count && (select->olap == ROLLUP_TYPE || select->have_window_funcs()))
+    is_said= refuse("groups of quotients");
   ORDER *const outer_groups= m_groups;
   m_groups= join->group_list;
   Said of_having;
@@ -229,7 +263,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::byte(&having, having_item || exact_count);
   if (exact_count)
   {
-    B::byte(&having, 21);
+    B::byte(&having, 23);
     B::byte(&having, 6);
     B::small(&having, exact_count);
     having+= exact;
@@ -246,15 +280,23 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     if (use == Use::EXISTS)
       break;
     Said one;
+    /* The server computes all rows of a derived table, those without a partner in the joins above, too. */
+    m_is_order= use == Use::DERIVED;
+    m_order_can_fail= false;
+    is_said= the_same_rounded(&one, [&](Said *to) { return output(item, use, to); });
+    m_is_order= false;
+    m_fails_in_order|= m_order_can_fail;
     /* In a temporary table a BIT may become a number, and is shown as one. */
-    is_said= the_same_rounded(&one, [&](Said *to) { return output(item, use, to); }) &&
-             (!(select->options & SELECT_DISTINCT) || makes_groups(item)) &&
+    is_said= is_said && (!(select->options & SELECT_DISTINCT) || makes_groups(item)) &&
              (one.kind.tag != Value_kind::BIT || !(is_grouped || (select->options & SELECT_DISTINCT)) || refuse("different BITs")) &&
              (!hides_quotient(one) || refuse("a quotient inside of an expression"));
     if (!is_said)
       break;
-    if (one.kind.tag == Value_kind::DECIMAL && (use == Use::TOP || use == Use::DERIVED))
+    if (one.kind.tag == Value_kind::DECIMAL && (use == Use::TOP || use == Use::DERIVED || use == Use::BRANCH))
       hold(item, &one);
+    const Value_kind own= one.kind;
+    if (use == Use::BRANCH && !(is_said= as_column_of_union(union_types->at(output_count), item, &one)))
+      break;
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
     B::small(&outputs, slot);
@@ -263,10 +305,12 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     B::byte(&name, 0);
     B::small(&name, slot);
     B::kind(&name, one.kind);
-    names[item]= Said{name, one.kind};
+    /* A branch is sorted by what its column was before it became one of all branches. */
+    if (one.kind == own)
+      names[item]= Said{name, one.kind};
     order_by_outputs+= name;
     B::byte(&order_by_outputs, 0);
-    has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item);
+    has_long_text|= (select->options & SELECT_DISTINCT) && one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item);
     slots->push_back(slot);
     kinds->push_back(one.kind);
   }
@@ -304,6 +348,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   if (is_said && use == Use::TOP && !join->order)
     order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, uint(slots->size()), &order);
   is_said= is_said && limits(select, use, &limit);
+  std::string of_rollup;
+  is_said= is_said && (!has_long_text || select->olap != ROLLUP_TYPE || refuse("a clause")) && rollup(select, said_groups, &of_rollup);
   std::string sources;
   is_said= is_said && put_from(parts, &sources);
   m_select= outer;
@@ -320,8 +366,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::byte(to, use != Use::EXISTS && (select->options & SELECT_DISTINCT));
   B::small(to, order_count);
   *to+= order + limit;
+  *to+= of_rollup;
   B::small(to, 0); /* no others */
-  B::byte(to, 0);
   return true;
 }
 
@@ -342,7 +388,7 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   if (said->kind.tag == Value_kind::DECIMAL && is_constant(item->real_item()) &&
       said->digits - said->kind.of > double(item->decimal_precision()) - item->decimals + 0.01)
     return refuse("a constant that its type does not hold");
-  const bool is_stored= use == Use::TOP || use == Use::DERIVED;
+  const bool is_stored= use == Use::TOP || use == Use::DERIVED || use == Use::BRANCH;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {
     /* A DECIMAL that is inserted may keep more digits than it shows. */
@@ -351,6 +397,10 @@ bool Select_translator::output(Item *item, Use use, Said *said)
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   }
+  else if (said->kind.tag == Value_kind::REAL && (use == Use::DERIVED || use == Use::BRANCH || use == Use::IN) &&
+           item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM &&
+           (use != Use::DERIVED || item->type() != Item::SUM_FUNC_ITEM))
+    return refuse("a DOUBLE that is kept with fewer digits");
   else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
     return refuse("a quotient whose digits depend on the plan");
   return true;
@@ -369,7 +419,10 @@ static bool limit_of(Item *item, uint64_t *limit)
 bool Select_translator::limits(SELECT_LEX *select, Use use, std::string *to)
 {
   uint64_t skip= 0, limit= UINT64_MAX;
-  const Lex_select_limit &params= select->master_unit()->global_parameters()->limit_params;
+  const Lex_select_limit &params= use == Use::BRANCH ? select->limit_params :
+                                                       select->master_unit()->global_parameters()->limit_params;
+  if ((use == Use::BRANCH || select->have_window_funcs()) && params.select_limit && !select->join->order)
+    return refuse("a LIMIT without an order");
   if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
     return refuse("a LIMIT");
   if (use == Use::EXISTS)

@@ -12,6 +12,7 @@
 #include "select_kind.h"
 #include "select_server.h"
 #include "sql_select.h"
+#include "item_windowfunc.h"
 
 #include <list>
 #include <map>
@@ -121,7 +122,8 @@ private:
     Source *source= nullptr;
     std::vector<Part> nest;
   };
-  enum class Use { TOP, DERIVED, MERGED, SCALAR, EXISTS, IN };
+  /* BRANCH: of a UNION or the like. */
+  enum class Use { TOP, DERIVED, MERGED, SCALAR, EXISTS, IN, BRANCH };
 
   class Nesting
   {
@@ -171,6 +173,19 @@ private:
     m_asked_count++;
   }
 
+  /* select_sets.cc */
+  bool together(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
+  bool as_column_of_union(Item *type, Item *item, Said *said);
+
+  /* select_rollup.cc */
+  bool rollup(SELECT_LEX *select, const std::vector<std::string> &groups, std::string *to);
+
+  /* select_window.cc */
+  bool window(Item_window_func *item, Said *said);
+  bool put_window(Item_window_func *item, uint function, const Value_kind &kind, longlong number, const Said *of, std::string *to);
+  bool put_sorted_by(SQL_I_List<ORDER> *list, bool with_direction, std::string *to);
+  bool put_frame(Window_spec *spec, std::string *to);
+
   /* select_expression.cc */
   bool expression(Item *item, Said *said);
   bool native(Item *item, Said *said);
@@ -178,6 +193,7 @@ private:
   bool constant(Item *item, Said *said);
   bool constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said);
   bool is_constant(Item *item) const;
+  bool is_some_constant(Item *item);
   bool column(Field *field, Said *said);
   bool derived_column(Item_ref *ref, Said *said, bool *is_known);
   bool function(Item_func *function, Said *said);
@@ -191,6 +207,12 @@ private:
   bool moment_part(Item_func *function, uint part, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
   bool aggregate(Item_sum *sum, Said *said);
+  bool extreme(Item_sum *sum, Item *argument, Said *of);
+  bool of_moments(Item_sum *sum, uint function, Said *said);
+  bool of_bits(Item_sum *sum, Said *said);
+  bool of_rows(Item_sum *sum, Said *said);
+  bool concat(Item_sum *sum, Said *said);
+  bool concat_argument(Item *argument, const Item *result, Said *of);
   bool subquery(Item_subselect *item, Said *said);
   bool to_real(Item *item, Said *said);
   uint collation_number(const CHARSET_INFO *collation);
@@ -235,13 +257,15 @@ private:
   std::vector<std::pair<std::string, std::string>> m_quotients; /* groups by them: exact, and rounded */
   bool m_is_hopeless= false;
   /* Of several tables, the server may sort the rows of one before it joins them. */
-  bool m_is_order= false, m_order_can_fail= false;
+  bool m_is_order= false, m_order_can_fail= false, m_fails_in_order= false;
   /* What the server may compute of all rows of a table, and how many that are. */
   std::string m_asked;
   uint32_t m_asked_count= 0;
   /* See the_same_rounded(). */
   bool m_rounds_averages= false, m_has_inner_average= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
+  /* Of a branch of a UNION: what its columns become. */
+  const std::vector<Item *> *m_union_types= nullptr;
   uint m_next_slot= 0;
   uint m_depth= 0;
   uint m_nodes= 0;
@@ -269,6 +293,14 @@ bool is_list_converted(Item_func *function);
 
 /* Says a constant. */
 void put_number(std::string *to, __int128 value, const Value_kind &kind);
+/* Whether it is a column of numbers with zeros before them. */
+bool has_zerofill(Item *item);
+
+/* Whether a value has no more digits than the server thinks. */
+bool has_digits_of_type(Item *argument, const Said &of);
+
+/* Whether the server may look at no more than the beginning of texts to sort them. */
+bool is_sorted_by_prefix(const THD *thd, const Item *item);
 
 /* Whether the optimizer makes something else of an IS NULL, whatever the item would give. */
 bool is_rewritten(const Item_func *function);

@@ -165,6 +165,13 @@ static MYSQL_SYSVAR_ULONGLONG(lock_budget, lock_budget, PLUGIN_VAR_RQCMDARG,
   " range locks on neighbouring rows",
   nullptr, update_lock_budget, 200000, 1000, ULONGLONG_MAX, 0);
 
+static my_bool start_despite_damage;
+
+static MYSQL_SYSVAR_BOOL(start_despite_damage, start_despite_damage, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+  "Start where the log is damaged or parts of it are missing, with what can be read, and write nothing: to dump it."
+  " Rows may be old or contradict each other",
+  nullptr, nullptr, FALSE);
+
 static ulong encrypt_tables;
 static my_bool encrypt_log;
 
@@ -218,6 +225,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(log_file_size),
   MYSQL_SYSVAR(open_files),
   MYSQL_SYSVAR(lock_budget),
+  MYSQL_SYSVAR(start_despite_damage),
   MYSQL_SYSVAR(pushdown),
   MYSQL_SYSVAR(pushdown_memory),
   MYSQL_SYSVAR(backup),
@@ -263,6 +271,11 @@ uint load_workers()
   return background_threads;
 }
 
+bool is_started_despite_damage()
+{
+  return start_despite_damage;
+}
+
 bool rollback_on_timeout()
 {
   return rollback_on_lock_wait_timeout;
@@ -282,6 +295,18 @@ void fill_options(PandoOptions *options)
   options->direct_io= direct_io;
   options->log= log_line;
   options->encrypt_log= encrypt_log;
+  options->despite_damage= start_despite_damage;
+}
+
+/* Whom the log is kept for, in memory of who asks. */
+static char *log_holder(THD *thd)
+{
+  PandoBuffer *buffer= pando_buffer_new();
+  pando_db_log_holder(db, buffer);
+  const PandoBytes holder= pando_buffer_bytes(buffer);
+  char *text= thd_strmake(thd, reinterpret_cast<const char *>(holder.data), holder.len);
+  pando_buffer_free(buffer);
+  return text;
 }
 
 /* The counters' values, taken anew each time somebody asks. Several may at once: the memory is of who asks. */
@@ -289,13 +314,15 @@ static int show_counters(THD *thd, st_mysql_show_var *variable, char *)
 {
   const uint count= pando_metric_count();
   auto values= static_cast<uint64_t *>(thd_calloc(thd, count * sizeof(uint64_t)));
-  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 1) * sizeof(st_mysql_show_var)));
-  if (!values || !counters)
+  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 2) * sizeof(st_mysql_show_var)));
+  char *holder= log_holder(thd);
+  if (!values || !counters || !holder)
     return 1;
   pando_db_metrics(db, values, count);
   for (uint i= 0; i < count; i++)
     counters[i]= {pando_metric_name(i), &values[i], SHOW_ULONGLONG};
-  counters[count]= {nullptr, nullptr, SHOW_UNDEF};
+  counters[count]= {"log_holder", holder, SHOW_CHAR};
+  counters[count + 1]= {nullptr, nullptr, SHOW_UNDEF};
   variable->type= SHOW_ARRAY;
   variable->value= counters;
   return 0;

@@ -20,6 +20,9 @@ void apply_lock_budget();
 void apply_pushdown_memory_total();
 void apply_flush_log_at_timeout();
 
+/* pando_start_despite_damage: nothing is written, not by the plugin either. */
+bool is_started_despite_damage();
+
 /* pando_rollback_on_timeout: whether a lock wait timeout costs the whole transaction. */
 bool rollback_on_timeout();
 

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use pandodb::PinnedCopy;
+use pandodb::{PinnedCopy, NOTE_OF_NEXT_FILE};
 use xxhash_rust::xxh3::{xxh3_64, Xxh3};
 
 use super::manifest::{ExtentEntry, FileEntry};
@@ -34,17 +34,27 @@ fn create(path: &Path) -> Outcome<File> {
     Ok(file)
 }
 
-/// Copies a file, or its first `bytes`, and syncs the copy; `name` is what the manifest calls it.
-pub fn plain(
+/// Copies a file and syncs the copy; `name` is what the manifest calls it.
+pub fn plain(from: &Path, to: &Path, name: &str, progress: &mut Progress) -> Outcome<FileEntry> {
+    copy(from, to, None, name, progress)
+}
+
+/// Copies the first `bytes` of a file of the log, without what it notes of a next one, which the backup need not have.
+pub fn log(from: &Path, to: &Path, bytes: u64, name: &str, progress: &mut Progress) -> Outcome<FileEntry> {
+    copy(from, to, Some(bytes), name, progress)
+}
+
+fn copy(
     from: &Path,
     to: &Path,
-    bytes: Option<u64>,
+    log_bytes: Option<u64>,
     name: &str,
     progress: &mut Progress,
 ) -> Outcome<FileEntry> {
     let mut source = File::open(from).map_err(at(from))?;
     let mut target = create(to)?;
-    let mut left = bytes.unwrap_or(u64::MAX);
+    let mut left = log_bytes.unwrap_or(u64::MAX);
+    let blank = log_bytes.map_or(0..0, |_| NOTE_OF_NEXT_FILE);
     let (mut hash, mut copied) = (Xxh3::new(), 0u64);
     let mut piece = vec![0; PIECE_BYTES];
     while left > 0 {
@@ -53,14 +63,16 @@ pub fn plain(
         if count == 0 {
             break;
         }
+        let within = |at: u64| at.saturating_sub(copied).min(count as u64) as usize;
+        piece[within(blank.start)..within(blank.end)].fill(0);
         target.write_all(&piece[..count]).map_err(at(to))?;
         hash.update(&piece[..count]);
         copied += count as u64;
         left -= count as u64;
         progress.add(count as u64);
     }
-    if bytes.is_some_and(|bytes| bytes != copied) {
-        return fail(format!("{}: {copied} bytes instead of {}", from.display(), bytes.unwrap_or_default()));
+    if let Some(bytes) = log_bytes.filter(|bytes| *bytes != copied) {
+        return fail(format!("{}: {copied} bytes instead of {bytes}", from.display()));
     }
     target.sync_all().map_err(at(to))?;
     Ok(FileEntry {
@@ -236,7 +248,7 @@ pub fn check_plain(
     progress: &mut Progress,
 ) -> Outcome<()> {
     let found = match to {
-        Some(to) => plain(path, to, None, &entry.path, progress)?,
+        Some(to) => plain(path, to, &entry.path, progress)?,
         None => checksum(path, &entry.path)?,
     };
     if found.bytes != entry.bytes {

@@ -277,7 +277,7 @@ impl Backup<'_> {
                 }
                 let relative = format!("{PANDO_DIR}/{name}/{file}");
                 let to = self.arguments.target.join(&relative);
-                self.manifest.files.push(copy::plain(&path, &to, None, &relative, &mut progress)?);
+                self.manifest.files.push(copy::plain(&path, &to, &relative, &mut progress)?);
             }
         }
         Ok(())
@@ -353,7 +353,7 @@ impl Backup<'_> {
         for file in files {
             let name = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let relative = format!("{relative}/{name}");
-            let entry = copy::plain(&file.path, &dir.join(&name), Some(file.bytes), &relative, progress)?;
+            let entry = copy::log(&file.path, &dir.join(&name), file.bytes, &relative, progress)?;
             self.manifest.files.push(entry);
         }
         self.session.engine("log done")?;

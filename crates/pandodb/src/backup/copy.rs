@@ -48,6 +48,10 @@ pub fn adopted_by_log(vfs: &Arc<dyn Vfs>, dir: &Path) -> Result<Adopted> {
         match batch.kind() {
             BatchKind::Commit => adopted.add(seqno, runs_of(dir, seqno, batch)?),
             BatchKind::Prepare { .. } => _ = prepared.insert(seqno, runs_of(dir, seqno, batch)?),
+            BatchKind::PrepareAnew { previous, .. } => {
+                prepared.remove(&previous);
+                prepared.insert(seqno, runs_of(dir, seqno, batch)?);
+            }
             BatchKind::CommitPrepared { prepare } => {
                 adopted.add(seqno, prepared.remove(&prepare).unwrap_or_default());
             }

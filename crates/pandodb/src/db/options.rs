@@ -68,6 +68,9 @@ pub struct Options {
     /// Encrypt all that is written to the log, not only what belongs to encrypted tables. Needs key
     /// [`pando_wal::LOG_KEY_ID`].
     pub encrypt_log: bool,
+    /// Start where the log is damaged or parts of it are missing, and write nothing: [`Db::open`](crate::Db::open) gives what can
+    /// still be read. Tables may be of different times then.
+    pub despite_damage: bool,
     /// Shape of the trees.
     pub tree: TreeConfig,
     /// Who is told which transaction waits for which, and asked for the victims of deadlocks.
@@ -101,6 +104,7 @@ impl Options {
             ordered_at_once_ops: limits::ORDERED_AT_ONCE_OPS,
             keys: KeyRing::empty(),
             encrypt_log: false,
+            despite_damage: false,
             tree: TreeConfig::default(),
             lock_watch: None,
             log: Arc::new(|_, _| {}),

@@ -32,8 +32,12 @@ pub(crate) enum Phase {
 /// A batch that waits in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Prepared {
-    /// Of the prepare.
+    /// Of the first prepare that this process knows: names the transaction among the others.
     pub(crate) seqno: Seqno,
+    /// Of the batch that counts now: another one once it was logged anew (`txn::relog`).
+    pub(crate) logged: Seqno,
+    /// Of that batch.
+    pub(crate) bytes: u64,
     pub(crate) xid: Vec<u8>,
 }
 
@@ -60,6 +64,8 @@ pub(crate) struct Detached {
     pub(crate) is_reported: bool,
     /// Why it cannot be committed, only rolled back: recovery could not open a table, or read what it has spilled.
     pub(crate) unusable: Option<EngineError>,
+    /// What the log has of it, where `writes` has not all of that.
+    pub(crate) batch: Option<Arc<OwnedBatch>>,
 }
 
 /// One that is being resolved by its name.
@@ -74,7 +80,7 @@ pub(crate) enum Found {
     Nothing,
     /// It is being resolved, or is to be rolled back as soon as the log has space.
     Busy,
-    Taken(Detached),
+    Taken(Box<Detached>),
 }
 
 /// What recovery found prepared and not resolved.
@@ -145,7 +151,7 @@ impl PreparedTxns {
         let found = detached.remove(found);
         let dicts = found.touched.iter().map(|dict| dict.id).collect();
         self.resolving.lock().push(Resolving { prepared: found.prepared.clone(), dicts });
-        Found::Taken(found)
+        Found::Taken(Box::new(found))
     }
 
     /// What was taken is over, or detached again.

@@ -183,7 +183,8 @@ impl Db {
             }
             if since != 0 && now.saturating_sub(since) >= age_micros {
                 self.checkpoint_or_note(&dict);
-            } else if dict.tree.has_work() {
+            } else if dict.tree.seal_if_full(|| self.wal.last_seqno()) || dict.tree.has_work() {
+                // Where nobody writes any more, readers may still have to step over what was deleted.
                 self.background.request(&dict);
             }
             self.secure_or_note(&dict);
@@ -193,6 +194,7 @@ impl Db {
             }
         }
         self.mark_failing_keys();
+        self.log_prepared_anew();
         self.relieve_log();
         self.trim_log();
         self.tell_who_holds_log(now);
@@ -241,7 +243,8 @@ impl Db {
     fn tell_who_holds_log(&self, now_micros: u64) {
         let told = &self.background.log_holder_told_micros;
         let kept_bytes = self.wal.kept_bytes();
-        let Some(holder) = (kept_bytes > self.log_kept_bytes_max).then(|| self.log_holder()).flatten() else {
+        let is_too_much = kept_bytes > self.log_kept_bytes_max;
+        let Some((_, holder)) = is_too_much.then(|| self.log_holder()).flatten() else {
             told.store(0, Ordering::Relaxed);
             return;
         };
@@ -254,8 +257,8 @@ impl Db {
         self.log(LogLevel::Warning, &format!("the log takes {kept} MiB, more than {limit} MiB: {holder}"));
     }
 
-    /// What needs the oldest log, if it is nothing that a checkpoint is about to end.
-    pub(crate) fn log_holder(&self) -> Option<String> {
+    /// What needs the oldest log, if it is nothing that a checkpoint is about to end, and from which commit on.
+    pub(crate) fn log_holder(&self) -> Option<(Seqno, String)> {
         let prepared = self.prepared.needed_from().map(|seqno| {
             let text =
                 "it is kept for a prepared transaction; XA COMMIT or XA ROLLBACK what XA RECOVER shows";
@@ -279,7 +282,18 @@ impl Db {
             });
             Some((dict.tree.oldest_unwritten()?, failing))
         });
-        held.into_iter().chain(prepared).chain(dicts).min_by_key(|(seqno, _)| *seqno)?.1
+        let oldest = held.into_iter().chain(prepared).chain(dicts).min_by_key(|(seqno, _)| *seqno);
+        oldest.and_then(|(seqno, text)| Some((seqno, text?)))
+    }
+
+    /// Bytes of log that are kept for somebody for whom no checkpoint helps, and for whom.
+    pub fn log_held(&self) -> Option<(u64, String)> {
+        let (from, holder) = self.log_holder()?;
+        Some((self.wal.bytes_since(from)?, holder))
+    }
+
+    pub(crate) fn note_held_log(&self) {
+        self.metrics.log_held_bytes.set(self.log_held().map_or(0, |(bytes, _)| bytes));
     }
 
     /// Gives back the log that no dictionary needs for recovery.

@@ -129,9 +129,10 @@ impl Cursor {
     }
 
     /// Whether a locking cursor may lock rows before it comes to them, many at once: for those who keep what they have
-    /// locked, and will probably come to all of them.
-    pub fn allow_ahead(&mut self, is_allowed: bool) {
-        self.ahead.allow(is_allowed);
+    /// locked, and will probably come to all of them. `keeps_rows`: in READ COMMITTED, too, no row is given back that passes
+    /// the [condition](Cursor::set_condition).
+    pub fn allow_ahead(&mut self, is_allowed: bool, keeps_rows: bool) {
+        self.ahead.allow(is_allowed, keeps_rows);
     }
 
     /// Stops at the first row with a key at or after `key`.

@@ -96,7 +96,9 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     let lock = vfs.lock(&options.engine_dir.join("lock"))?;
     let started = vfs.now_micros();
     let keys = options.keys.clone();
-    let wal_options = WalOptions { file_bytes: options.log_file_bytes, keys, ..WalOptions::default() };
+    let ends_at_damage = options.despite_damage;
+    let wal_options =
+        WalOptions { file_bytes: options.log_file_bytes, keys, ends_at_damage, ..WalOptions::default() };
     let (wal, mut replay) = Wal::create_or_open(log_vfs, &options.engine_dir, wal_options, metrics.clone())?;
     let mut recovery = Recovery {
         options,
@@ -115,11 +117,14 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         records: 0,
     };
     let catalog = recovery.open_catalog(&replay)?;
-    let (last_seqno, named) = recovery.replay_catalog(&mut replay)?;
+    let (mut last_seqno, named) = recovery.replay_catalog(&mut replay)?;
     let unresolved: Vec<Unresolved> = recovery.prepared.values().cloned().collect();
     let content = Content::load(&catalog)?;
     recovery.finish_renames(&content, &wal)?;
     recovery.know_tables(&content);
+    if options.despite_damage {
+        last_seqno = recovery.newest_file(last_seqno);
+    }
     recovery.replay_tables(&mut replay, &wal, &named, last_seqno)?;
     recovery.check_durable(last_seqno)?;
     wal.encrypt_all(options.encrypt_log)?;
@@ -169,7 +174,7 @@ impl Recovery<'_> {
         // The first log file is begun when the catalog is durable.
         let has_log = replay.oldest_seqno().is_some();
         if !self.vfs.exists(&path)? {
-            if has_log {
+            if has_log || self.options.despite_damage {
                 let found = "log files without it";
                 return Err(Error::corruption(&path, 0, "catalog", "the file", found));
             }
@@ -184,7 +189,7 @@ impl Recovery<'_> {
             self.vfs.sync_dir(&self.options.engine_dir)?;
         }
         let opened = self.open_dict(CATALOG, &path, self.options.tree)?;
-        if opened.durable_seqno > 0 && !has_log {
+        if opened.durable_seqno > 0 && !has_log && !self.options.despite_damage {
             let expected = format!("files with the commits up to {} at least", opened.durable_seqno);
             return Err(Error::corruption(&self.options.engine_dir, 0, "log", expected, "no log file"));
         }
@@ -242,6 +247,14 @@ impl Recovery<'_> {
         })
     }
 
+    /// The last commit that the log or a file has, where the log may have lost its end: files show what they have.
+    fn newest_file(&self, last_seqno: Seqno) -> Seqno {
+        let open = |id: &DictId, known: &Known| TreeFile::open(&self.vfs, &known.path, *id);
+        let files = self.known.iter().filter_map(|(id, known)| open(id, known).ok());
+        let catalog = self.dicts.values().map(|opened| opened.durable_seqno);
+        files.map(|(_, superblock)| superblock.durable_seqno).chain(catalog).fold(last_seqno, Seqno::max)
+    }
+
     /// No file holds commits that the log does not know (I7). If one does, the log has lost its end or
     /// is another one: seqnos would be given again that the file has already.
     fn check_durable(&mut self, last_seqno: Seqno) -> Result<()> {
@@ -277,6 +290,10 @@ impl Recovery<'_> {
             })
         })?;
         self.batches = end.batches;
+        if let Some(damage) = end.damage {
+            let text = format!("the log is read up to its first damage: {damage}");
+            (self.options.log)(LogLevel::Error, &text);
+        }
         named.extend(self.note_unresolved());
         Ok((end.last_seqno, named))
     }
@@ -290,6 +307,11 @@ impl Recovery<'_> {
             }
             BatchKind::Prepare { .. } => {
                 let runs = self.runs_of(seqno, batch)?;
+                self.prepared_runs.insert(seqno, runs);
+            }
+            BatchKind::PrepareAnew { previous, .. } => {
+                let runs = self.runs_of(seqno, batch)?;
+                self.prepared_runs.remove(&previous);
                 self.prepared_runs.insert(seqno, runs);
             }
             BatchKind::CommitPrepared { prepare } => {
@@ -462,8 +484,12 @@ impl Recovery<'_> {
         match batch.kind() {
             BatchKind::Commit => self.replay_commit(seqno, seqno, batch, selected),
             BatchKind::Prepare { xid } => {
-                let unresolved = Unresolved { seqno, xid: xid.to_vec(), batch: batch.to_batch() };
-                self.prepared.insert(seqno, unresolved);
+                self.keep_prepared(seqno, xid, batch);
+                Ok(())
+            }
+            BatchKind::PrepareAnew { xid, previous } => {
+                self.prepared.remove(&previous);
+                self.keep_prepared(seqno, xid, batch);
                 Ok(())
             }
             BatchKind::CommitPrepared { prepare } => match self.prepared.remove(&prepare) {
@@ -475,6 +501,11 @@ impl Recovery<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn keep_prepared(&mut self, seqno: Seqno, xid: &[u8], batch: BatchReader<'_>) {
+        let unresolved = Unresolved { seqno, xid: xid.to_vec(), batch: batch.to_batch() };
+        self.prepared.insert(seqno, unresolved);
     }
 
     /// `logged_from` is the seqno under which the log has the entries.

@@ -1,11 +1,14 @@
 //! Opening a database.
+//!
+//! With [`Options::despite_damage`] that is done on a shadow of the disk, so that all of it happens as ever and nothing of it is
+//! written; the log ends at its first damage, and once the database is open, it refuses whatever would be appended.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use pando_storage::vfs::{RealVfs, Vfs};
+use pando_storage::vfs::{RealVfs, ShadowVfs, Vfs};
 
-use crate::db::options::Options;
+use crate::db::options::{LogLevel, Options};
 use crate::db::Db;
 use crate::error::Result;
 use crate::recovery::recover;
@@ -24,6 +27,17 @@ impl Db {
 
     /// As [`Db::open`], on the given file systems for tables and for the log.
     pub fn open_with_vfs(options: Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs>) -> Result<Arc<Db>> {
+        if !options.despite_damage {
+            return Db::open_on(options, vfs, log_vfs);
+        }
+        let (vfs, log_vfs) = (ShadowVfs::over(vfs), ShadowVfs::over(log_vfs));
+        let db = Db::open_on(Options { background_threads: 0, ..options }, vfs, log_vfs)?;
+        db.wal.refuse("it was started despite damage");
+        db.log(LogLevel::Warning, DESPITE_DAMAGE);
+        Ok(db)
+    }
+
+    fn open_on(options: Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs>) -> Result<Arc<Db>> {
         let catalog = Db::catalog_path(&options.engine_dir);
         let mut parts = recover(&options, vfs, log_vfs).map_err(|error| with_advice(error, &catalog))?;
         let (unresolved, private) =
@@ -38,6 +52,10 @@ impl Db {
         Ok(db)
     }
 }
+
+const DESPITE_DAMAGE: &str =
+    "started despite damage: nothing is written, and what is read may be old, or contradict itself; \
+    dump the tables, and load them into a new server";
 
 /// What to do about a damaged catalog.
 fn with_advice(mut error: pando_base::Error, catalog: &Path) -> pando_base::Error {

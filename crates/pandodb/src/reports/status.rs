@@ -52,7 +52,7 @@ impl Db {
                 }
             }
         }
-        if let Some(holder) = self.log_holder() {
+        if let Some((_, holder)) = self.log_holder() {
             let _ = writeln!(text, "WHO HOLDS THE OLDEST LOG\n  {holder}");
         }
         let _ = writeln!(

@@ -12,9 +12,13 @@
 //! What may be covered besides are keys that are not there, and uncommitted ones of others: those who hold them
 //! keep them, and nobody else gets them before the transaction ends.
 //!
-//! Only the transaction that is over its budget does this work, in its own thread. Keys that lie scattered among
-//! those of others cannot be joined; the attempt is given up early, and repeated only when the number
-//! of locks has doubled.
+//! Keys that lie scattered among those of others cannot be joined so; the attempt is given up early. If more than
+//! half of the budget is left after it, the budget counts more than the others: the transaction holds **wider** stretches, over all that lies
+//! between keys and stretches of its own, until a quarter of the budget is left (`widening`). Others that hold keys there keep them; who wants a key
+//! there now waits. Locks that several share cannot be replaced: the others' need to stand for themselves.
+//!
+//! Only the transaction that is over its budget does this work, in its own thread. Where even that does not help, it is repeated only when
+//! the number of locks has doubled.
 
 use pando_tree::Cursor;
 use pando_txn::{HeldKey, LockMode};
@@ -35,11 +39,15 @@ const KEYS_A_SEEK_MIN: usize = 8;
 impl Txn {
     /// After a lock was granted: keeps to the budget.
     pub(crate) fn keep_lock_budget(&mut self) {
-        if self.handle.locks_held() <= self.escalate_at.max(self.db.lock_budget()) {
+        if self.handle.locks_and_ranges_held() <= self.escalate_at.max(self.db.lock_budget()) {
             return;
         }
         self.escalate();
-        let (left, budget) = (self.handle.locks_held(), self.db.lock_budget());
+        let budget = self.db.lock_budget();
+        if self.handle.locks_and_ranges_held() > budget / 2 {
+            self.widen(budget / 4);
+        }
+        let left = self.handle.locks_and_ranges_held();
         self.escalate_at = if left <= budget / 2 { 0 } else { left * 2 };
     }
 

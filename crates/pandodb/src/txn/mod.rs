@@ -4,4 +4,6 @@ pub(crate) mod commit;
 pub(crate) mod escalation;
 pub(crate) mod gap_check;
 pub(crate) mod prepared;
+pub(crate) mod relog;
 pub(crate) mod transaction;
+mod widening;

@@ -43,6 +43,8 @@
 //! memtables in this order, so it always sees it somewhere. Space for the resolution is kept in the log from
 //! the prepare on, so a full disk does not come between the coordinator's decision and ours.
 //!
+//! One that is forgotten is logged anew (`relog`), so that the log before does not stay for ever.
+//!
 //! A latched log (I8) does: then the transaction stays prepared, `commit` gives the error, and the next
 //! start's recovery asks the coordinator again.
 //!
@@ -91,9 +93,10 @@ impl Txn {
             return Ok(());
         }
         self.prepare_adoption()?;
-        let appended =
+        let (appended, bytes) =
             self.db.publish_prepare(&self.writes().read(), xid, self.touched(), self.unpaid_bytes())?;
-        self.phase = Phase::Prepared(Prepared { seqno: appended.seqno, xid: xid.to_vec() });
+        let (seqno, xid) = (appended.seqno, xid.to_vec());
+        self.phase = Phase::Prepared(Prepared { seqno, logged: seqno, bytes, xid });
         Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
     }
 
@@ -148,7 +151,7 @@ impl Txn {
 
     fn order(&mut self, remembered: bool) -> Result<()> {
         if let Phase::Prepared(prepared) = &self.phase {
-            let ordered = self.db.order_prepared(prepared.seqno, self.touched(), remembered)?;
+            let ordered = self.db.order_prepared(prepared.logged, self.touched(), remembered)?;
             self.phase = Phase::Ordered(ordered);
         }
         Ok(())
@@ -190,10 +193,10 @@ impl Txn {
         self.take_back();
         self.forget_left();
         let Phase::Prepared(prepared) = &self.phase else { return Ok(()) };
-        let seqno = prepared.seqno;
-        match self.db.wal.append_resolution(&BatchBuilder::rollback_prepared(seqno)) {
+        let logged = prepared.logged;
+        match self.db.wal.append_resolution(&BatchBuilder::rollback_prepared(logged)) {
             Ok(appended) => {
-                self.db.prepared.unresolved.lock().remove(&seqno);
+                self.db.prepared.unresolved.lock().remove(&logged);
                 self.db.snapshots.publish(appended.seqno);
                 self.phase = Phase::Active;
                 // As long as a crash could bring the transaction back, its runs must be there.
@@ -241,6 +244,7 @@ impl Txn {
             is_rolling_back,
             is_reported: false,
             unusable: None,
+            batch: None,
         });
     }
 
@@ -304,10 +308,10 @@ impl Db {
         pause(2);
         let result = match detached.unusable.take().filter(|_| !is_rollback) {
             // What cannot be read can still be forgotten.
-            None => resolve(&mut Txn::attach(self, detached)),
+            None => resolve(&mut Txn::attach(self, *detached)),
             Some(error) => {
                 detached.unusable = Some(error.clone());
-                self.prepared.put(detached);
+                self.prepared.put(*detached);
                 Err(error.into())
             }
         };
@@ -329,14 +333,14 @@ impl Db {
         }
     }
 
-    /// Logs a batch that waits for its resolution. Errors leave nothing behind.
+    /// Logs a batch that waits for its resolution, and says how long it is. Errors leave nothing behind.
     fn publish_prepare(
         &self,
         writes: &State,
         xid: &[u8],
         dicts: &[Arc<Dict>],
         unpaid_bytes: u64,
-    ) -> pando_base::Result<Appended> {
+    ) -> pando_base::Result<(Appended, u64)> {
         self.pay_for_debt(dicts, unpaid_bytes)?;
         let mut batch = BatchBuilder::new();
         batch.prepare(xid);
@@ -345,7 +349,7 @@ impl Db {
         // Before it is visible: see "What the log keeps".
         self.prepared.unresolved.lock().insert(appended.seqno);
         self.snapshots.publish(appended.seqno);
-        Ok(appended)
+        Ok((appended, batch.bytes_len() as u64))
     }
 
     /// Gives a prepared transaction its seqno, and books its records into the memtables.
@@ -422,9 +426,11 @@ impl Db {
                 _ => txn.restore(&dict, &entry)?,
             }
         }
-        txn.phase = Phase::Prepared(Prepared { seqno, xid });
+        let bytes = batch.bytes_len() as u64;
+        txn.phase = Phase::Prepared(Prepared { seqno, logged: seqno, bytes, xid });
         txn.detach();
         if let Some(last) = self.prepared.detached.lock().last_mut() {
+            last.batch = unusable.is_some().then(|| Arc::new(batch));
             last.unusable = unusable;
         }
         Ok(())

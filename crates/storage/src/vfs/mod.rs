@@ -16,10 +16,12 @@ mod descriptors;
 mod lost;
 mod real;
 mod real_file;
+mod shadow;
 mod sim;
 
 pub(crate) use lost::LostFile;
 pub use real::{open_files_max, RealVfs};
+pub use shadow::ShadowVfs;
 pub use sim::{stop_before_writes, DiskEvents, FaultKind, SimVfs, WriteStop};
 
 use pando_base::{Error, Result};

@@ -47,8 +47,8 @@ use pando_base::locks::{Mutex, MutexGuard};
 use pando_base::{panics, pause, DictId, Metrics, TxnId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-pub use ranges::HeldKey;
 use ranges::{Beside, Patience, Ranges};
+pub use ranges::{HeldKey, HeldStretch};
 pub use report::{Deadlock, DeadlockWait, LockKind, LockRow, TxnRow};
 use table::{Answer, GivenBack, Place, Shard, Waiter, Woken};
 pub use txn::TxnHandle;

@@ -29,6 +29,47 @@ impl TxnHandle {
 }
 
 #[test]
+fn a_stretch_wider_than_what_was_asked_for_takes_nothing_from_others() {
+    let (locks, metrics) = manager();
+    let [a, b, c] = txns(&locks);
+    assert_eq!(b.ask("d", Exclusive, Wait::NoWait), GRANTED);
+    assert_eq!(b.ask("f", Shared, Wait::NoWait), GRANTED);
+    for key in ["b", "e", "h"] {
+        assert_eq!(a.ask(key, Exclusive, Wait::NoWait), GRANTED);
+    }
+    let mut keys = locks.held_keys(&a);
+    keys.sort_by(|a, b| a.key.cmp(&b.key));
+    assert!(locks.widen(&a, DICT, Exclusive, (b"b", Some(b"h\0")), &keys));
+    assert_eq!((a.locks_held(), a.ranges_held()), (0, 1));
+    let stretches = locks.held_stretches(&a);
+    assert_eq!((stretches[0].from.as_slice(), stretches[0].to.as_deref()), (&b"b"[..], Some(&b"h\0"[..])));
+    // What others held is theirs; what nobody held is a's; outside all is free.
+    assert_eq!(a.ask("d", Exclusive, Wait::NoWait), Err(LockError::WouldBlock));
+    assert_eq!(a.ask("f", Exclusive, Wait::NoWait), Err(LockError::WouldBlock));
+    assert_eq!(a.ask("c", Exclusive, Wait::NoWait), HELD);
+    assert_eq!(b.ask("d", Exclusive, Wait::NoWait), HELD);
+    assert_eq!(b.ask("f", Exclusive, Wait::NoWait), GRANTED, "nobody else has it");
+    for key in ["b", "c", "e", "g", "h"] {
+        assert_eq!(c.ask(key, Shared, Wait::NoWait), Err(LockError::WouldBlock), "{key}");
+    }
+    assert_eq!(c.ask("a", Exclusive, Wait::NoWait), GRANTED);
+    assert_eq!(c.ask("i", Exclusive, Wait::NoWait), GRANTED);
+    // Nobody else's stretch goes over it.
+    let held = locks.held_keys(&c);
+    assert!(!locks.widen(&c, DICT, Exclusive, (b"a", Some(b"i\0")), &held));
+    assert_eq!(c.locks_held(), 2);
+    // When the other ends, its keys are a's.
+    b.release();
+    assert_eq!(a.ask("d", Exclusive, Wait::NoWait), HELD);
+    assert_eq!(c.ask("d", Shared, Wait::NoWait), Err(LockError::WouldBlock));
+    a.release();
+    assert_eq!(c.ask("d", Shared, Wait::NoWait), GRANTED);
+    c.release();
+    drop((a, b, c));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
+#[test]
 fn a_gap_keeps_others_from_inserting_and_from_nothing_else() {
     let (locks, metrics) = manager();
     let [a, b] = txns(&locks);

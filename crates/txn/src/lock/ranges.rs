@@ -12,6 +12,8 @@
 //! shard, so there is no moment without either. Locks that others wait for or share are left as they are.
 //! A stretch may cover keys that others hold: it takes nothing from them, it only keeps new requests out. Those
 //! keys stay single locks: what one has as a stretch nobody else covers by his (unless both are shared).
+//! A stretch may also be wider than what was asked for (`widen`): where keys lie too scattered to be joined, the budget counts
+//! more than others' wait for keys between.
 //!
 //! **Cost for those without ranges.** One atomic load per request or insert, of a count of the
 //! transactions that hold ranges in the dictionary (and in those that share its shard).
@@ -62,6 +64,19 @@ pub struct HeldKey {
     pub key: Vec<u8>,
     /// Position in the list of held locks.
     position: u32,
+}
+
+/// A stretch that a transaction holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldStretch {
+    /// The dictionary.
+    pub dict: DictId,
+    /// How its keys are locked.
+    pub mode: LockMode,
+    /// The first key.
+    pub from: Vec<u8>,
+    /// The first key behind it; `None`: without end.
+    pub to: Option<Vec<u8>>,
 }
 
 /// What stretches say to a request.
@@ -191,18 +206,50 @@ impl LockManager {
         locks.collect()
     }
 
+    /// The stretches of `txn`.
+    pub fn held_stretches(&self, txn: &TxnHandle) -> Vec<HeldStretch> {
+        let dicts = txn.state.range_dicts.lock().clone();
+        let mut stretches = Vec::new();
+        for dict in dicts {
+            let shard = self.ranges.lock(dict);
+            let Some(owner) = shard.dict(dict).and_then(|ranges| ranges.owner(&txn.state)) else { continue };
+            for mode in [LockMode::Shared, LockMode::Exclusive] {
+                stretches.extend(owner.set(RangeKind::Stretch(mode)).iter().map(|(from, to)| HeldStretch {
+                    dict,
+                    mode,
+                    from: from.to_vec(),
+                    to: to.map(<[u8]>::to_vec),
+                }));
+            }
+        }
+        stretches
+    }
+
     /// Replaces `keys`, locks of one dictionary and mode that `held_keys` has just told, ascending, by a
     /// stretch from the first to the last. Those that others have come to wait for stay. False: all stay,
     /// because others have a stretch there.
     pub fn replace_by_stretch(&self, txn: &TxnHandle, keys: &[HeldKey]) -> bool {
-        let _scope = panics::uncontained();
         let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return false };
         let mut to = last.key.clone();
         if !is_planted(Bug::StretchTooShort) {
             to.push(0);
         }
-        let (dict, mode) = (first.dict, first.mode);
-        if !self.add_range(&txn.state, dict, RangeKind::Stretch(mode), (&first.key, Some(&to))) {
+        self.widen(txn, first.dict, first.mode, (&first.key, Some(&to)), keys)
+    }
+
+    /// Replaces `keys`, locks of this dictionary and mode within the range that `held_keys` has just told, by a stretch over all
+    /// of the range, whatever else is there: nothing is taken from others who hold keys in it, but nobody else gets any. False: all stay,
+    /// because others have a stretch there.
+    pub fn widen(
+        &self,
+        txn: &TxnHandle,
+        dict: DictId,
+        mode: LockMode,
+        range: (&[u8], Option<&[u8]>),
+        keys: &[HeldKey],
+    ) -> bool {
+        let _scope = panics::uncontained();
+        if !self.add_range(&txn.state, dict, RangeKind::Stretch(mode), range) {
             return false;
         }
         let mut held = txn.state.held.lock();

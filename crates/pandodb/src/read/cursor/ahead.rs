@@ -22,9 +22,13 @@
 //! those left are then locked one by one, as always. 2 looks at what others have written only,
 //! and not for `LockWait::Peek`; instead of 3 to 5 it is read again if anything was committed between. So what others
 //! had moved when the scan began is met as ever; but a scan has been at a row when it has read it, if it is not left.
+//! Where those left are **dense** (`dense`: numbers that follow one another, as counters give them), and whoever reads keeps
+//! them all, they are locked by a stretch after all: there is no place between them for which an insert could wait.
 //!
 //! Not done for SKIP LOCKED and NOWAIT: what is locked and not read yet would be passed by, or an error, for others
 //! who ask so. Nor where the statement gives rows back (READ COMMITTED): a stretch is given back as a whole.
+
+mod dense;
 
 use std::fmt;
 use std::ops::Bound;
@@ -80,6 +84,8 @@ enum Way {
 pub(super) struct Ahead {
     /// Whoever reads allows it.
     is_allowed: bool,
+    /// Whoever reads gives back no row that is left.
+    keeps_rows: bool,
     bytes: Vec<u8>,
     /// Ends of key and value of each row in `bytes`.
     ends: Vec<(usize, usize)>,
@@ -97,8 +103,9 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    pub(super) fn allow(&mut self, is_allowed: bool) {
+    pub(super) fn allow(&mut self, is_allowed: bool, keeps_rows: bool) {
         self.is_allowed = is_allowed;
+        self.keeps_rows = keeps_rows;
     }
 
     /// A scan begins.
@@ -335,6 +342,9 @@ impl Cursor {
         self.reach.go_on_from(&to);
         let filtered = self.ahead.sift();
         txn.db.metrics.rows_filtered.add(filtered as u64);
+        if let (false, ReadMode::Locked(mode, _)) = (self.ahead.is_locked, self.mode) {
+            self.lock_dense(txn, mode)?;
+        }
         Ok(true)
     }
 

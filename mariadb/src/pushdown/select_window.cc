@@ -1,0 +1,206 @@
+/* Window functions of SELECTs that the engine answers: see crates/analytic/src/window.rs. */
+#include "select_translate.h"
+#include "sql_window.h"
+
+namespace pando {
+
+using B= Select_bytes;
+
+/* Numbers in crates/analytic/src/decode.rs. */
+enum Window_number { ROW_NUMBER, RANK, DENSE_RANK, TILE, PERCENT_RANK, DISTRIBUTION, LAG, LEAD, FIRST, LAST, NTH, ROWS, COUNT, SUM,
+                     MIN, MAX, MEAN };
+
+static bool function_of(const Item_sum *sum, uint *function)
+{
+  switch (sum->sum_func())
+  {
+  case Item_sum::ROW_NUMBER_FUNC:   *function= ROW_NUMBER; return true;
+  case Item_sum::RANK_FUNC:         *function= RANK; return true;
+  case Item_sum::DENSE_RANK_FUNC:   *function= DENSE_RANK; return true;
+  case Item_sum::NTILE_FUNC:        *function= TILE; return true;
+  case Item_sum::PERCENT_RANK_FUNC: *function= PERCENT_RANK; return true;
+  case Item_sum::CUME_DIST_FUNC:    *function= DISTRIBUTION; return true;
+  case Item_sum::LAG_FUNC:          *function= LAG; return true;
+  case Item_sum::LEAD_FUNC:         *function= LEAD; return true;
+  case Item_sum::FIRST_VALUE_FUNC:  *function= FIRST; return true;
+  case Item_sum::LAST_VALUE_FUNC:   *function= LAST; return true;
+  case Item_sum::NTH_VALUE_FUNC:    *function= NTH; return true;
+  case Item_sum::COUNT_FUNC:        *function= COUNT; return true;
+  case Item_sum::SUM_FUNC:          *function= SUM; return true;
+  case Item_sum::AVG_FUNC:          *function= MEAN; return true;
+  case Item_sum::MIN_FUNC:          *function= MIN; return true;
+  case Item_sum::MAX_FUNC:          *function= MAX; return true;
+  default:                          return false;
+  }
+}
+
+/* What is sorted by; partitions need no direction. */
+bool Select_translator::put_sorted_by(SQL_I_List<ORDER> *list, bool with_direction, std::string *to)
+{
+  B::small(to, list->elements);
+  const ORDER *one= list->first;
+  for (uint i= 0; i < list->elements; i++, one= one->next)
+  {
+    Item *item= *one->item;
+    Said said;
+    if (!expression(item, &said) || !makes_groups(item))
+      return false;
+    if (said.is_exact || (said.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item)))
+      return refuse("the order of a window");
+    *to+= said.bytes;
+    if (with_direction)
+      B::byte(to, one->direction == ORDER::ORDER_DESC);
+  }
+  return true;
+}
+
+/* The number of a bound: of rows, or, of a range, in the digits of what the order is by. */
+static bool put_bound(Window_frame_bound *bound, bool is_range, const Item *by, std::string *to)
+{
+  if (bound->precedence_type == Window_frame_bound::CURRENT || bound->is_unbounded())
+  {
+    B::byte(to, bound->precedence_type == Window_frame_bound::CURRENT);
+    return true;
+  }
+  Item *offset= bound->offset;
+  my_decimal buffer;
+  __int128 value= 0;
+  uint scale= 0;
+  if (!offset->basic_const_item() || (offset->result_type() != INT_RESULT && offset->result_type() != DECIMAL_RESULT))
+    return false;
+  const my_decimal *decimal= offset->val_decimal(&buffer);
+  if (!decimal || offset->null_value || !digits_of(decimal, &value, &scale) || value < 0)
+    return false;
+  const uint wanted= is_range && by->result_type() == DECIMAL_RESULT ? by->decimals : 0;
+  if (scale > wanted || (is_range && (by->unsigned_flag || by->result_type() == REAL_RESULT)))
+    return false;
+  for (; scale < wanted; scale++)
+    if (__builtin_mul_overflow(value, __int128(10), &value))
+      return false;
+  B::byte(to, bound->precedence_type == Window_frame_bound::PRECEDING ? 2 : 3);
+  B::large(to, uint64_t(value));
+  B::large(to, uint64_t(value >> 64));
+  return true;
+}
+
+bool Select_translator::put_frame(Window_spec *spec, std::string *to)
+{
+  Window_frame *frame= spec->window_frame;
+  if (!frame)
+  {
+    /* Without an order all rows are peers. */
+    B::byte(to, true);
+    B::byte(to, 0);
+    B::byte(to, 1);
+    return true;
+  }
+  const bool is_range= frame->units == Window_frame::UNITS_RANGE;
+  const Item *by= spec->order_list->elements == 1 ? *spec->order_list->first->item : nullptr;
+  B::byte(to, is_range);
+  if (frame->exclusion != Window_frame::EXCL_NONE || (is_range && !by))
+    return refuse("the frame of a window");
+  return (put_bound(frame->top_bound, is_range, by, to) && put_bound(frame->bottom_bound, is_range, by, to)) ||
+         refuse("the frame of a window");
+}
+
+bool Select_translator::put_window(Item_window_func *item, uint function, const Value_kind &kind, longlong number, const Said *of,
+                                   std::string *to)
+{
+  Window_spec *spec= item->window_spec;
+  B::byte(to, 22);
+  B::byte(to, function);
+  B::kind(to, kind);
+  B::large(to, uint64_t(number));
+  B::large(to, number < 0 ? UINT64_MAX : 0);
+  B::byte(to, of != nullptr);
+  if (of)
+    *to+= of->bytes;
+  return put_sorted_by(spec->partition_list, false, to) && put_sorted_by(spec->order_list, true, to) && put_frame(spec, to);
+}
+
+/* Whether it stands in the select list alone. */
+static bool is_shown_alone(SELECT_LEX *select, const Item *item)
+{
+  List_iterator_fast<Item> items(select->item_list);
+  for (Item *one; (one= items++); )
+    if (one->real_item() == item)
+      return true;
+  return false;
+}
+
+bool Select_translator::window(Item_window_func *item, Said *said)
+{
+  Item_sum *sum= item->window_func();
+  const bool is_grouped= m_select->join->group_list;
+  uint function= 0;
+  /* It is kept in a table with its digits before anything else is done with it. */
+  if (item->result_type() == REAL_RESULT && item->decimals < NOT_FIXED_DEC && !is_shown_alone(m_select, item))
+    return refuse("a DOUBLE that is kept with fewer digits");
+  if (!function_of(sum, &function) || sum->has_with_distinct() || !item->window_spec)
+    return refuse("a window function");
+  /* All rows are one group then, which there is even of no rows. */
+  if (!is_grouped && (m_select->agg_func_used() || m_select->join->tmp_table_param.sum_func_count))
+    return refuse("a window over one group");
+  longlong number= 0;
+  if (function == LAG || function == LEAD || function == NTH || function == TILE)
+  {
+    Item *of_number= sum->get_arg(function == TILE ? 0 : 1);
+    if (!of_number->basic_const_item() || of_number->result_type() != INT_RESULT || (number= of_number->val_int()) < 0 ||
+        ((function == NTH || function == TILE) && !number))
+      return refuse("the number of a window function");
+  }
+  const bool has_argument= function >= LAG;
+  Said of;
+  if (has_argument && !(function == COUNT && is_some_constant(sum->get_arg(0))))
+  {
+    Item *argument= sum->get_arg(0);
+    if (!expression(argument, &of))
+      return false;
+    const bool is_moved= function != COUNT && function != SUM && function != MEAN;
+    if (function != COUNT && (of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR || has_zerofill(argument)))
+      return refuse("a window function of quotients");
+    if (is_moved && (of.kind.is_opaque() || of.is_mixed || of.mixes_zero))
+      return refuse("a window function of a type that is kept otherwise");
+    if (is_moved && of.kind.tag == Value_kind::TEXT && !my_charset_same(argument->collation.collation, item->collation.collation))
+      return refuse("a window function of a character set");
+  }
+  else if (function == COUNT)
+    function= ROWS;
+  Said *const argument= of.bytes.empty() ? nullptr : &of;
+  if (function < LAG || function == ROWS || function == COUNT)
+  {
+    said->kind= Value_kind{function == PERCENT_RANK || function == DISTRIBUTION ? Value_kind::REAL : Value_kind::SIGNED, 0};
+    return put_window(item, function, said->kind, number, argument, &said->bytes);
+  }
+  said->kind= of.kind;
+  said->digits= of.digits;
+  if (function != SUM && function != MEAN)
+    return put_window(item, function, said->kind, number, argument, &said->bytes);
+  if (of.kind.is_integer())
+    said->kind= Value_kind{Value_kind::DECIMAL, 0};
+  if (said->kind.tag == Value_kind::REAL)
+    return put_window(item, function, said->kind, number, argument, &said->bytes);
+  if (said->kind.tag != Value_kind::DECIMAL || !is_exact_number(sum->get_arg(0)) || of.is_mixed)
+    return refuse("a window function of something else");
+  said->digits= of.digits + 19;
+  if (function == SUM)
+    return put_window(item, SUM, said->kind, number, argument, &said->bytes);
+  /* With how many digits an expression gets it depends on where the server computes it. */
+  if (!is_shown_alone(m_select, item))
+    return refuse("an average inside of an expression");
+  if (!has_digits_of_type(sum->get_arg(0), of))
+    return refuse("an average that its type does not hold");
+  Said total, count, average;
+  total.kind= said->kind;
+  count.kind= Value_kind{Value_kind::SIGNED, 0};
+  if (!put_window(item, SUM, total.kind, number, argument, &total.bytes) ||
+      !put_window(item, COUNT, count.kind, number, argument, &count.bytes) ||
+      !divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, &average))
+    return false;
+  convert(&average, Value_kind{Value_kind::DECIMAL, item->decimals});
+  average.is_exact= false;
+  *said= average;
+  return true;
+}
+
+} // namespace pando
