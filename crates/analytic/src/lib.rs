@@ -42,6 +42,7 @@ mod selection;
 mod served;
 mod sets;
 mod sort;
+mod steps;
 mod subquery;
 mod sums;
 mod table_rows;
