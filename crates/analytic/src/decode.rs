@@ -16,11 +16,11 @@ struct Reader<'a> {
     depth: usize,
 }
 
-/// The query. `None`: the bytes are not those of one.
-pub(crate) fn block_of(bytes: &[u8]) -> Option<Block> {
+/// The query, and what is asked of all rows. `None`: the bytes are not those of one.
+pub(crate) fn query_of(bytes: &[u8]) -> Option<(Block, Vec<Expr>)> {
     let mut reader = Reader { bytes, depth: 0 };
-    let block = reader.block()?;
-    reader.bytes.is_empty().then_some(block)
+    let (block, asked) = (reader.block()?, reader.list(Reader::expr)?);
+    reader.bytes.is_empty().then_some((block, asked))
 }
 
 /// One of some conditions; where all say that the same is equal to a constant, it is a list of constants.
@@ -343,6 +343,7 @@ impl<'a> Reader<'a> {
             },
             21 => Expr::Row(self.list(Self::expr)?),
             22 => Expr::Window(Box::new(self.window()?)),
+            23 => Expr::Sure(self.boxed()?, self.boxed()?),
             19 => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
             _ => return None,
         })

@@ -214,6 +214,12 @@ impl Eval<'_> {
                 let nulls = has_nulls.then(|| truth.iter().map(|truth| *truth == UNKNOWN).collect());
                 Val::Each(Arc::new(Column { data, nulls }))
             }
+            Expr::Sure(condition, value) => {
+                if self.truth(condition, batch)?.contains(&FALSE) {
+                    return Err(Failure::GivenBack(Why::Unsure));
+                }
+                self.value(value, batch)?
+            }
             Expr::Server { number, kind, of, .. } => {
                 Val::Each(Arc::new(self.served(*number, *kind, of, batch)?))
             }

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::time::Instant;
 
 use pando_base::locks::Mutex;
 use pando_query::scan::Scan;
@@ -11,16 +12,18 @@ use pandodb::layout::Layouts;
 use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
-use crate::column::{bytes_of_new_strings, Batch, Column, Kind, Value, NO_ROW, UNSUPPORTED};
+use crate::column::{bytes_of_new_strings, Batch, Column, Kind, Value, UNSUPPORTED};
 use crate::concat::Shown;
-use crate::eval::{wrong_plan, Eval, Result, FALSE, TRUE, UNKNOWN};
+use crate::eval::{wrong_plan, Eval, Result};
+use crate::explain::Counts;
 use crate::expr::{Expr, Function, Slot, Texts};
 use crate::groups::{Groups, Shape, Told};
-use crate::hash_join::{Built, Found, JoinKind, PAIRS_MAX};
+use crate::hash_join::{Built, JoinKind};
 use crate::key_filter::KeyFilter;
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::plan::{Join, Plan};
 use crate::sort;
+use crate::steps::{Step, Steps};
 use crate::table_rows::{TableRows, Waiting};
 use crate::zones::Bounded;
 
@@ -36,6 +39,7 @@ pub(crate) struct Run<'a> {
     pub is_alone: bool,
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
     pub rows_met: u64,
+    pub counts: &'a Counts,
     /// What the joins above the part of the plan that is being made ready say of its columns.
     pub filters: Filters,
 }
@@ -50,20 +54,6 @@ type Side = (Built, Vec<(Slot, Kind)>, Filters);
 enum Source {
     Table { table: usize, parts: usize, rows: TableRows },
     Batches(Vec<Batch>),
-}
-
-enum Step {
-    Filter(Expr),
-    Project(Vec<Expr>),
-    Probe {
-        built: Arc<Built>,
-        kind: JoinKind,
-        keys: Vec<Expr>,
-        residual: Option<Expr>,
-        /// Columns of the one and of the other that go on.
-        probe: Vec<usize>,
-        build: Vec<usize>,
-    },
 }
 
 struct Pipeline {
@@ -87,17 +77,26 @@ impl Pipeline {
             Source::Table { rows, .. } => rows.filter.iter().any(Expr::needs_server),
             Source::Batches(_) => false,
         };
-        of_source
-            || self.steps.iter().any(|step| match step {
-                Step::Filter(condition) => condition.needs_server(),
-                Step::Project(exprs) => exprs.iter().any(Expr::needs_server),
-                Step::Probe { keys, residual, .. } => keys.iter().chain(residual).any(Expr::needs_server),
-            })
+        of_source || self.steps.iter().any(Step::needs_server)
     }
 
     fn kinds(&self) -> Vec<Kind> {
         self.slots.iter().map(|(_, kind)| *kind).collect()
     }
+}
+
+/// Whether it has read its input, or one of both, when its pipeline is there.
+fn holds_rows(plan: &Plan) -> bool {
+    matches!(
+        plan,
+        Plan::Join(_)
+            | Plan::Aggregate { .. }
+            | Plan::Rollup { .. }
+            | Plan::Window { .. }
+            | Plan::Sort { .. }
+            | Plan::Sets(_)
+            | Plan::Union(..)
+    )
 }
 
 pub(crate) fn with_slots(needed: &[Slot], exprs: &[&Expr]) -> Vec<Slot> {
@@ -130,7 +129,24 @@ impl Run<'_> {
         Eval { texts: self.texts, is_stopped: self.is_stopped }
     }
 
+    /// The pipeline of a plan, with what counts its rows.
     fn pipeline(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
+        let begin = Instant::now();
+        let mut pipeline = self.pipeline_of(plan, needed)?;
+        let Some(number) = self.counts.number_of(plan) else { return Ok(pipeline) };
+        if holds_rows(plan) {
+            self.counts.held(number, begin.elapsed());
+        }
+        match (&pipeline.source, pipeline.steps.is_empty()) {
+            (Source::Batches(batches), true) => {
+                self.counts.add_rows(number, batches.iter().map(|batch| batch.rows).sum());
+            }
+            _ => pipeline.steps.push(Step::Count(number)),
+        }
+        Ok(pipeline)
+    }
+
+    fn pipeline_of(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
         if (self.is_stopped)() {
             return Err(Failure::GivenBack(Why::Stopped));
         }
@@ -143,18 +159,24 @@ impl Run<'_> {
                 Ok(self.scan_of((*table, *parts), columns, filter, needed)?)
             }
             Plan::Filter(input, condition) => {
+                // What is asked of all rows is asked of those, too, that a join drops.
+                let before = self.narrow_filters(|slot| (!condition.is_early()).then_some(slot));
                 let mut pipeline = self.pipeline(input, &with_slots(needed, &[condition]))?;
+                self.filters = before;
                 let condition = pipeline.bind(condition)?;
                 pipeline.steps.push(Step::Filter(condition));
                 Ok(pipeline)
             }
             Plan::Project(input, outputs) => {
+                let failing = plan.failing();
                 let before =
                     self.narrow_filters(|slot| match outputs.iter().find(|(output, _)| *output == slot) {
-                        Some((_, Expr::Slot(inner, _))) => Some(*inner),
+                        Some((_, Expr::Slot(inner, _))) if failing.is_empty() => Some(*inner),
                         _ => None,
                     });
-                let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| needed.contains(slot)).collect();
+                let is_computed =
+                    |slot| needed.contains(slot) || (plan.shows_groups() && failing.contains(slot));
+                let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| is_computed(slot)).collect();
                 let exprs: Vec<&Expr> = outputs.iter().map(|(_, expr)| expr).collect();
                 let mut pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
                 self.filters = before;
@@ -166,9 +188,10 @@ impl Run<'_> {
             Plan::Join(join) if join.is_marked => self.marked(join, needed),
             Plan::Join(join) => self.join(join, needed),
             Plan::Aggregate { input, groups, told, is_one } => {
+                let can_fail = plan.can_fail();
                 let before =
                     self.narrow_filters(|slot| match groups.iter().find(|(group, _)| *group == slot) {
-                        Some((_, Expr::Slot(inner, _))) => Some(*inner),
+                        Some((_, Expr::Slot(inner, _))) if !can_fail => Some(*inner),
                         _ => None,
                     });
                 let batch = self.aggregate(input, groups, told, *is_one)?;
@@ -208,7 +231,9 @@ impl Run<'_> {
                 // Which rows are the first is not known before all are there.
                 let is_cut = *skip > 0 || limit.is_some();
                 let before = self.narrow_filters(|slot| (!is_cut).then_some(slot));
-                let pipeline = self.pipeline(input, &with_slots(needed, &exprs))?;
+                let mut wanted = with_slots(needed, &exprs);
+                wanted.extend(if is_cut { input.failing() } else { Vec::new() });
+                let pipeline = self.pipeline(input, &with_slots(&wanted, &[]))?;
                 self.filters = before;
                 let batches = self.collect(&pipeline)?;
                 let all = match batches.is_empty() {
@@ -375,11 +400,14 @@ impl Run<'_> {
             (0..slots.len()).filter(|at| needed.contains(&slots[*at].0)).collect()
         };
         let (probe, mut build) = (kept(&pipeline.slots), kept(&build_slots));
-        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull) {
+        if matches!(join.kind, JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull | JoinKind::Mark(_)) {
             build.clear();
         }
         let slots = probe.iter().map(|at| pipeline.slots[*at]).chain(build.iter().map(|at| build_slots[*at]));
-        let slots = slots.collect();
+        let mut slots: Vec<(Slot, Kind)> = slots.collect();
+        if let JoinKind::Mark(slot) = join.kind {
+            slots.push((slot, Kind::Signed));
+        }
         let step = Step::Probe { built: Arc::new(built), kind: join.kind, keys, residual, probe, build };
         pipeline.steps.push(step);
         pipeline.slots = slots;
@@ -568,7 +596,8 @@ impl Run<'_> {
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         // The server's own expressions are computed by its session's thread, and by no other.
         let most = if self.is_alone || pipeline.needs_server() { 1 } else { self.threads };
-        let steps = Steps { steps: &pipeline.steps, eval: Eval { texts, is_stopped }, budget };
+        let steps =
+            Steps { steps: &pipeline.steps, counts: self.counts, eval: Eval { texts, is_stopped }, budget };
         match &pipeline.source {
             Source::Batches(batches) => {
                 let next = AtomicUsize::new(0);
@@ -653,126 +682,4 @@ fn pieces(batch: Batch) -> Vec<Batch> {
     starts
         .map(|start| batch.gather(&(start..rows.min(start + PIECE_ROWS as u32)).collect::<Vec<_>>()))
         .collect()
-}
-
-struct Steps<'a> {
-    steps: &'a [Step],
-    eval: Eval<'a>,
-    budget: &'a Budget,
-}
-
-impl Steps<'_> {
-    /// Sends a batch through the steps from number `at` on.
-    fn push(&self, at: usize, batch: Batch, sink: &mut dyn FnMut(Batch) -> Result<()>) -> Result<()> {
-        if batch.rows == 0 {
-            return Ok(());
-        }
-        let Some(step) = self.steps.get(at) else { return sink(batch) };
-        match step {
-            Step::Filter(condition) => match self.eval.select(condition, &batch)? {
-                None => self.push(at + 1, batch, sink),
-                Some(rows) => self.push(at + 1, batch.gather(&rows), sink),
-            },
-            Step::Project(exprs) => {
-                let column = |expr| self.eval.column(expr, &batch);
-                let columns = exprs.iter().map(column).collect::<Result<Vec<_>>>()?;
-                self.push(at + 1, Batch { rows: batch.rows, columns }, sink)
-            }
-            Step::Probe { built, kind, keys, residual, probe, .. } => {
-                let columns =
-                    keys.iter().map(|key| self.eval.column(key, &batch)).collect::<Result<Vec<_>>>()?;
-                let found = built.find(&columns, batch.rows, self.budget)?;
-                match kind {
-                    JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => {
-                        let truths = built.truths(&found, &batch, residual.as_ref(), self.eval)?;
-                        // What the server gives where a NULL leaves it open was seen not to be what the standard says.
-                        if *kind == JoinKind::AntiNull && truths.contains(&UNKNOWN) {
-                            return Err(UNSUPPORTED);
-                        }
-                        let is_wanted = |truth: u8| match kind {
-                            JoinKind::Semi => truth == TRUE,
-                            JoinKind::Anti => truth != TRUE,
-                            _ => truth == FALSE,
-                        };
-                        let rows: Vec<u32> =
-                            (0..batch.rows as u32).filter(|row| is_wanted(truths[*row as usize])).collect();
-                        let kept = Batch {
-                            rows: batch.rows,
-                            columns: probe.iter().map(|at| batch.columns[*at].clone()).collect(),
-                        };
-                        let all = rows.len() == batch.rows;
-                        self.push(at + 1, if all { kept } else { kept.gather(&rows) }, sink)
-                    }
-                    _ => self.pairs(at, &batch, step, &found, sink),
-                }
-            }
-        }
-    }
-
-    fn pairs(
-        &self,
-        at: usize,
-        batch: &Batch,
-        step: &Step,
-        found: &Found,
-        sink: &mut dyn FnMut(Batch) -> Result<()>,
-    ) -> Result<()> {
-        let Step::Probe { built, kind, residual, probe, build, .. } = step else { return Ok(()) };
-        let mut from = 0;
-        while from < batch.rows {
-            self.eval.go_on()?;
-            let begin = from;
-            let (mut pairs, next) = built.pairs(found, from, PAIRS_MAX, false);
-            from = next;
-            if let Some(residual) = residual {
-                pairs = built.filter(pairs, batch, residual, self.eval)?;
-            }
-            if *kind == JoinKind::Single && pairs.probe.windows(2).any(|pair| pair[0] == pair[1]) {
-                // The server says the error.
-                return Err(UNSUPPORTED);
-            }
-            let is_outer = matches!(kind, JoinKind::Left | JoinKind::Single);
-            let mut has_none = false;
-            if is_outer {
-                (pairs, has_none) = with_lonely(pairs, begin as u32, next as u32);
-            }
-            let mut columns = Vec::with_capacity(probe.len() + build.len());
-            // Each row with one partner: they stay as they are.
-            let is_each = pairs.probe.len() == batch.rows
-                && pairs.probe.iter().enumerate().all(|(row, probe)| row == *probe as usize);
-            columns.extend(probe.iter().map(|at| match is_each {
-                true => batch.columns[*at].clone(),
-                false => Arc::new(batch.columns[*at].gather(&pairs.probe)),
-            }));
-            for at in build {
-                let column = &built.batch.columns[*at];
-                columns.push(Arc::new(match has_none {
-                    true => column.gather_or_null(&pairs.build),
-                    false => column.gather(&pairs.build),
-                }));
-            }
-            self.push(at + 1, Batch { rows: pairs.probe.len(), columns }, sink)?;
-        }
-        Ok(())
-    }
-}
-
-/// With a pair for each row that has none; says whether there is such a row.
-fn with_lonely(pairs: crate::hash_join::Pairs, begin: u32, end: u32) -> (crate::hash_join::Pairs, bool) {
-    let mut all = crate::hash_join::Pairs::default();
-    let (mut at, mut has_lonely) = (0, false);
-    for row in begin..end {
-        let first = at;
-        while at < pairs.probe.len() && pairs.probe[at] == row {
-            all.probe.push(row);
-            all.build.push(pairs.build[at]);
-            at += 1;
-        }
-        if at == first {
-            all.probe.push(row);
-            all.build.push(NO_ROW);
-            has_lonely = true;
-        }
-    }
-    (all, has_lonely)
 }

@@ -222,6 +222,9 @@ pub enum Expr {
         /// The columns.
         of: Vec<Expr>,
     },
+    /// The second, if the first is false of no row; else the query is given back. What is true of the rows met makes an
+    /// answer the only one.
+    Sure(Box<Expr>, Box<Expr>),
     /// Of the rows of a group.
     Aggregate(Function, Kind, Option<Box<Expr>>),
     /// Several, that an aggregate looks at.
@@ -252,6 +255,7 @@ impl Expr {
             Expr::Window(window) => window.kind,
             Expr::Divide(scale, ..) => Kind::Decimal(*scale),
             Expr::Real(..) => Kind::Real,
+            Expr::Sure(_, value) => value.kind(),
             Expr::Part(Part::Date, _) => Kind::Date,
             _ => Kind::Signed,
         }
@@ -272,6 +276,7 @@ impl Expr {
             Expr::Arithmetic(_, _, a, b)
             | Expr::Divide(_, a, b)
             | Expr::Real(_, a, b)
+            | Expr::Sure(a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
             Expr::And(parts)
             | Expr::Or(parts)
@@ -300,6 +305,7 @@ impl Expr {
             Expr::Arithmetic(_, _, a, b)
             | Expr::Divide(_, a, b)
             | Expr::Real(_, a, b)
+            | Expr::Sure(a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
             Expr::And(parts)
             | Expr::Or(parts)
@@ -356,9 +362,23 @@ impl Expr {
         self.any(&|part| matches!(part, Expr::Server { may_warn: true, .. }))
     }
 
+    /// Adds the parts that the server computes, and that may warn.
+    pub(crate) fn add_warning(&self, to: &mut Vec<Expr>) {
+        if let Expr::Server { may_warn: true, .. } = self {
+            to.push(self.clone());
+            return;
+        }
+        self.parts().into_iter().for_each(|part| part.add_warning(to));
+    }
+
+    /// Whether it is to be asked of all rows, before anything else.
+    pub(crate) fn is_early(&self) -> bool {
+        self.may_warn() || self.any(&|part| matches!(part, Expr::Sure(..)))
+    }
+
     /// Whether the server computes a part of it, silently: as a condition it comes after the others.
     pub(crate) fn is_late(&self) -> bool {
-        self.needs_server() && !self.may_warn()
+        self.needs_server() && !self.is_early()
     }
 
     /// With other expressions in the place of some; `change` says which, from the outside in.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::column::{Batch, Column, Data, NO_ROW};
 use crate::eval::{Eval, Result, FALSE, TRUE, UNKNOWN};
-use crate::expr::Expr;
+use crate::expr::{Expr, Slot};
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::word_table::{with_width, WordTable};
 use pando_query::{Failure, Why};
@@ -25,6 +25,8 @@ pub enum JoinKind {
     Anti,
     /// NOT IN: those that have none, and of which that is sure.
     AntiNull,
+    /// Each, with whether it has a partner, in a column of this name; NULL: that depends on a NULL.
+    Mark(Slot),
 }
 
 /// Which number a key has: keys are numbered in the order in which they come first.

@@ -24,12 +24,14 @@ mod distinct;
 mod estimate;
 mod eval;
 mod execute;
+mod explain;
 mod expr;
 mod groups;
 mod hash_join;
 mod interval;
 mod key_filter;
 mod keys;
+mod marks;
 mod memo;
 mod plan;
 mod planner;
@@ -40,6 +42,7 @@ mod selection;
 mod served;
 mod sets;
 mod sort;
+mod steps;
 mod subquery;
 mod sums;
 mod table_rows;
@@ -49,6 +52,7 @@ mod zones;
 
 pub use block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
 pub use column::{Batch, Column, Data, Dict, Kind, Value};
+pub use explain::{Operator, COLUMN_BEGIN, NAME_END, SERVED_BEGIN};
 pub use expr::{
     ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
 };

@@ -1,7 +1,7 @@
 //! Plans: operators over operators, with the columns that they give.
 
 use crate::block::TableColumn;
-use crate::column::Kind;
+use crate::column::{Kind, Value};
 use crate::expr::{Expr, Function, Slot};
 use crate::hash_join::JoinKind;
 use crate::sets::Sets;
@@ -100,6 +100,11 @@ impl Plan {
             Plan::Project(_, outputs) => outputs.iter().map(|(slot, expr)| (*slot, expr.kind())).collect(),
             Plan::Join(join) => match join.kind {
                 JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => join.probe.slots(),
+                JoinKind::Mark(slot) => {
+                    let mut slots = join.probe.slots();
+                    slots.push((slot, Kind::Signed));
+                    slots
+                }
                 _ => join.probe.slots().into_iter().chain(join.build.slots()).collect(),
             },
             Plan::Aggregate { groups, told, .. } => {
@@ -144,6 +149,11 @@ impl Plan {
                 if !slots.iter().all(is_plain) {
                     return Plan::Filter(Box::new(Plan::Project(input, outputs)), condition);
                 }
+                let shown = Plan::Project(input, outputs);
+                if shown.shows_groups() && shown.can_fail() {
+                    return Plan::Filter(Box::new(shown), condition);
+                }
+                let Plan::Project(input, outputs) = shown else { return shown };
                 let inner = condition.replaced(&mut |part| match part {
                     Expr::Slot(slot, _) => {
                         outputs.iter().find(|(output, _)| output == slot).map(|(_, expr)| expr.clone())
@@ -168,6 +178,7 @@ impl Plan {
                 Plan::Filter(Box::new(Plan::Join(join)), condition)
             }
             Plan::Filter(input, known) => Plan::Filter(Box::new(input.filtered(condition)), known),
+            Plan::Aggregate { .. } if self.can_fail() => Plan::Filter(Box::new(self), condition),
             Plan::Aggregate { input, groups, told, is_one } => {
                 let is_group = |slot: &Slot| groups.iter().any(|(group, _)| group == slot);
                 if slots.is_empty() || !slots.iter().all(is_group) {
@@ -183,6 +194,61 @@ impl Plan {
                 Plan::Aggregate { input: Box::new(input.filtered(inner)), groups, told, is_one }
             }
             other => Plan::Filter(Box::new(other), condition),
+        }
+    }
+
+    /// Whether it computes what can fail. The server computes groups and first rows of all rows that there are, so none may be
+    /// dropped below, whatever becomes of them above.
+    pub(crate) fn can_fail(&self) -> bool {
+        match self {
+            Plan::Project(..) => !self.failing().is_empty(),
+            Plan::Aggregate { input, groups, told, .. } | Plan::Rollup { input, groups, told, .. } => {
+                let of_told = told.iter().filter_map(|told| told.of.as_ref());
+                let mut exprs = groups.iter().map(|(_, group)| group).chain(of_told);
+                exprs.any(|expr| input.can_fail_in(expr)) || input.can_fail()
+            }
+            Plan::Window { input, windows } => {
+                let mut exprs = windows.iter().flat_map(|(_, window)| window.parts());
+                exprs.any(|expr| input.can_fail_in(expr)) || input.can_fail()
+            }
+            Plan::Sets(sets) => sets.left.0.can_fail() || sets.right.0.can_fail(),
+            Plan::Filter(input, _) | Plan::Sort { input, .. } => input.can_fail(),
+            _ => false,
+        }
+    }
+
+    /// Its columns that can fail.
+    pub(crate) fn failing(&self) -> Vec<Slot> {
+        let Plan::Project(input, outputs) = self else { return Vec::new() };
+        outputs.iter().filter(|(_, expr)| input.can_fail_in(expr)).map(|(slot, _)| *slot).collect()
+    }
+
+    /// Whether it is what a SELECT with groups shows: the server computes all its columns of all its rows.
+    pub(crate) fn shows_groups(&self) -> bool {
+        matches!(self, Plan::Project(input, _) if input.groups_below().is_some())
+    }
+
+    /// Whether an expression over what it gives can fail. What an average divides by is not 0.
+    fn can_fail_in(&self, expr: &Expr) -> bool {
+        let is_count = |by: &Expr| match (by, self.groups_below()) {
+            (Expr::Slot(slot, _), Some(told)) => told
+                .iter()
+                .any(|told| told.slot == *slot && matches!(told.function, Function::Rows | Function::Count)),
+            _ => false,
+        };
+        match expr {
+            Expr::Divide(_, a, by) if is_count(by) => self.can_fail_in(a),
+            Expr::Divide(..) | Expr::Real(..) | Expr::Server { may_warn: true, .. } => true,
+            Expr::Arithmetic(_, Kind::Signed | Kind::Unsigned, ..) => true,
+            other => other.parts().into_iter().any(|part| self.can_fail_in(part)),
+        }
+    }
+
+    fn groups_below(&self) -> Option<&[Told]> {
+        match self {
+            Plan::Aggregate { told, .. } | Plan::Rollup { told, .. } => Some(told),
+            Plan::Filter(input, _) | Plan::Window { input, .. } => input.groups_below(),
+            _ => None,
         }
     }
 
@@ -224,13 +290,64 @@ impl Plan {
             }
     }
 
+    /// Has an expression of one table's columns computed of all its rows. False: they are not those of one table.
+    pub(crate) fn ask(&mut self, of: &Expr) -> bool {
+        let mut slots = Vec::new();
+        of.slots(&mut slots);
+        let yes = Expr::Constant(Value::Number(1), Kind::Signed);
+        // Whatever it is: this is never false.
+        let is_known = Expr::Or(vec![Expr::IsNull(Box::new(of.clone())), yes.clone()]);
+        self.ask_table(&Expr::Sure(Box::new(is_known), Box::new(yes)), &slots)
+    }
+
+    fn ask_table(&mut self, asked: &Expr, slots: &[Slot]) -> bool {
+        let given = self.slots();
+        let has_all = slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot));
+        if let (Plan::Scan { filter, .. }, true) = (&mut *self, has_all) {
+            filter.insert(0, asked.clone());
+            return true;
+        }
+        if self.inputs_mut().into_iter().any(|input| input.ask_table(asked, slots)) {
+            return true;
+        }
+        // A derived table.
+        let is_derived = has_all && matches!(self, Plan::Project(..) | Plan::Aggregate { .. });
+        if is_derived {
+            let derived = std::mem::replace(self, Plan::One);
+            *self = Plan::Filter(Box::new(derived), asked.clone());
+        }
+        is_derived
+    }
+
+    fn inputs_mut(&mut self) -> Vec<&mut Plan> {
+        match self {
+            Plan::One | Plan::Scan { .. } => Vec::new(),
+            Plan::Filter(input, _)
+            | Plan::Project(input, _)
+            | Plan::Aggregate { input, .. }
+            | Plan::Rollup { input, .. }
+            | Plan::Window { input, .. }
+            | Plan::Sort { input, .. } => vec![input],
+            Plan::Sets(sets) => vec![&mut sets.left.0, &mut sets.right.0],
+            Plan::Join(join) => vec![&mut join.probe, &mut join.build],
+            Plan::Union(inputs, _) => inputs.iter_mut().map(|(input, _)| input).collect(),
+        }
+    }
+
     /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. Of several
-    /// tables, one that may warn is asked of all rows of its own table, before anything else: if it is silent of them, it
+    /// tables, what may warn is asked of all rows of its own table, before anything else: if it is silent of them, it
     /// would be so in any plan. False: that cannot be.
     pub(crate) fn settle_warnings(&mut self) -> bool {
         let mut tables = 0;
         self.count_tables(&mut tables);
-        tables < 2 || self.asks_of_all_rows()
+        if tables < 2 {
+            return true;
+        }
+        let mut asked = Vec::new();
+        self.add_warning(&mut asked);
+        let can_be_asked = asked.iter().all(|of| self.ask(of));
+        self.ask_first();
+        can_be_asked
     }
 
     fn count_tables(&self, tables: &mut usize) {
@@ -238,29 +355,24 @@ impl Plan {
         self.inputs().into_iter().for_each(|input| input.count_tables(tables));
     }
 
-    fn asks_of_all_rows(&mut self) -> bool {
+    /// Adds what may warn in conditions that are not of one table alone.
+    fn add_warning(&self, to: &mut Vec<Expr>) {
         match self {
-            Plan::One => true,
-            Plan::Scan { filter, .. } => {
-                filter.sort_by_key(|part| !part.may_warn());
-                true
-            }
-            Plan::Filter(input, condition) => !condition.may_warn() && input.asks_of_all_rows(),
-            Plan::Project(input, _)
-            | Plan::Aggregate { input, .. }
-            | Plan::Rollup { input, .. }
-            | Plan::Window { input, .. }
-            | Plan::Sort { input, .. } => input.asks_of_all_rows(),
-            Plan::Sets(sets) => sets.left.0.asks_of_all_rows() && sets.right.0.asks_of_all_rows(),
+            Plan::Filter(_, condition) => condition.add_warning(to),
             Plan::Join(join) => {
-                let of_keys = join.keys.iter().any(|(probe, build)| probe.may_warn() || build.may_warn());
-                !of_keys
-                    && !join.residual.iter().any(Expr::may_warn)
-                    && join.probe.asks_of_all_rows()
-                    && join.build.asks_of_all_rows()
+                join.keys.iter().flat_map(|(a, b)| [a, b]).for_each(|key| key.add_warning(to));
+                join.residual.iter().for_each(|residual| residual.add_warning(to));
             }
-            Plan::Union(inputs, _) => inputs.iter_mut().all(|(input, _)| input.asks_of_all_rows()),
+            _ => {}
         }
+        self.inputs().into_iter().for_each(|input| input.add_warning(to));
+    }
+
+    fn ask_first(&mut self) {
+        if let Plan::Scan { filter, .. } = self {
+            filter.sort_by_key(|part| !part.is_early());
+        }
+        self.inputs_mut().into_iter().for_each(Plan::ask_first);
     }
 
     /// How many rows the largest of its tables has, about.
@@ -271,7 +383,7 @@ impl Plan {
         }
     }
 
-    fn inputs(&self) -> Vec<&Plan> {
+    pub(crate) fn inputs(&self) -> Vec<&Plan> {
         match self {
             Plan::One | Plan::Scan { .. } => Vec::new(),
             Plan::Filter(input, _)

@@ -1,16 +1,18 @@
 //! A query, from what the server says to the rows.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 use pando_query::{Failure, Limits, Why};
 use pandodb::{processors, Result, Table, Txn};
 
 use crate::block::Block;
-use crate::column::{Batch, Data, Kind, Value, UNSUPPORTED};
+use crate::column::{Batch, Data, Kind, Value};
 use crate::decode;
-use crate::eval::Eval;
+use crate::eval::{wrong_plan, Eval};
 use crate::execute::Run;
-use crate::expr::Texts;
+use crate::explain::{Counts, Operator};
+use crate::expr::{Expr, Slot, Texts};
 use crate::keys::Budget;
 use crate::plan::Plan;
 use crate::planner::{Planner, Sample};
@@ -20,6 +22,8 @@ use crate::sample::Sampler;
 #[derive(Debug)]
 pub struct Query {
     block: Block,
+    /// What the server may compute of all rows of a table: so it is, and comes to nothing.
+    asked: Vec<Expr>,
     /// What the server's code does with texts.
     pub texts: Texts,
 }
@@ -31,6 +35,8 @@ pub struct Answer {
     kinds: Vec<Kind>,
     /// Rows of tables that were gone over.
     pub rows_met: u64,
+    /// How it was answered.
+    pub operators: Vec<Operator>,
 }
 
 /// What became of a query.
@@ -74,26 +80,37 @@ impl Answer {
 impl Query {
     /// Of a block.
     pub fn new(block: Block, texts: Texts) -> Query {
-        Query { block, texts }
+        Query { block, asked: Vec::new(), texts }
     }
 
     /// As the server says it (`decode.rs`). `None`: it is not said right.
     pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
-        Some(Query { block: decode::block_of(bytes)?, texts })
+        let (block, asked) = decode::query_of(bytes)?;
+        Some(Query { block, asked, texts })
     }
 
-    fn plan(&self, sample: Option<&Sample<'_>>) -> std::result::Result<Plan, Failure> {
+    fn plan(&self, sample: Option<&Sample<'_>>) -> std::result::Result<(Plan, HashMap<Slot, f64>), Failure> {
         let mut planner = Planner::new(&self.block, sample);
         let mut plan = planner.block(&self.block)?.plan;
-        match plan.is_sound() && plan.settle_warnings() {
-            true => Ok(plan),
-            false => Err(UNSUPPORTED),
+        if !self.asked.iter().all(|asked| plan.ask(asked)) {
+            return Err(wrong_plan("what the server may compute of other rows"));
+        }
+        if !plan.is_sound() {
+            return Err(wrong_plan("a column where there is none"));
+        }
+        match plan.settle_warnings() {
+            true => Ok((plan, planner.distinct)),
+            false => Err(wrong_plan("a condition on several tables that may warn")),
         }
     }
 
-    /// Whether there is a plan for it.
-    pub fn is_answerable(&self) -> bool {
-        self.plan(None).is_ok()
+    /// Why there is no plan for it; `None`: there is one.
+    pub fn why_not(&self) -> Option<String> {
+        match self.plan(None) {
+            Ok(_) => None,
+            Err(Failure::Error(error)) => Some(error.to_string()),
+            Err(Failure::GivenBack(why)) => Some(format!("{why:?}")),
+        }
     }
 
     /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
@@ -117,9 +134,10 @@ impl Query {
             // An error comes again when the table is read.
             self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()))
         };
-        let Ok(plan) = plan else { return Ok(Outcome::GivenBack(Why::Unsupported)) };
+        let Ok((plan, distinct)) = plan else { return Ok(Outcome::GivenBack(Why::Unsupported)) };
         let budget = Budget::new(limits.memory_bytes);
         let threads = if limits.threads == 0 { processors() } else { limits.threads };
+        let counts = Counts::of(&plan);
         let mut run = Run {
             txn,
             tables,
@@ -130,6 +148,7 @@ impl Query {
             is_stopped,
             is_alone: false,
             rows_met: 0,
+            counts: &counts,
             filters: Vec::new(),
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
@@ -143,7 +162,8 @@ impl Query {
                     given.iter().find(|(known, _)| known == slot).map_or(Kind::Signed, |(_, kind)| *kind)
                 };
                 let kinds = outputs.iter().map(kind).collect();
-                Ok(Outcome::Rows(Answer { batch, kinds, rows_met }))
+                let operators = counts.operators(&plan, &distinct);
+                Ok(Outcome::Rows(Answer { batch, kinds, rows_met, operators }))
             }
             Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
             Err(Failure::Error(error)) => Err(error),

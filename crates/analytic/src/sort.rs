@@ -7,6 +7,7 @@ use crate::column::{Column, Data, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result};
 use crate::expr::Texts;
 use crate::keys::Budget;
+use pando_query::{Failure, Why};
 
 /// What rows are sorted by, ready to be compared.
 enum Ready {
@@ -126,10 +127,30 @@ pub(crate) fn order(
             order.truncate(end);
         }
         sort_rows(&mut order, compare, eval)?;
+        for cut in [skip, end] {
+            if cut == 0 || cut >= rows {
+                continue;
+            }
+            eval.go_on()?;
+            let last = order[cut - 1];
+            let alike: Vec<u32> = (0..rows as u32).filter(|row| sorter.compare(*row, last).is_eq()).collect();
+            // Those that come before the cut, of those that are equal, do so by their place.
+            let is_cut = alike.last().is_some_and(|row| *row > last);
+            if is_cut && keys.iter().any(|(column, ..)| has_several_texts(column, &alike)) {
+                return Err(Failure::GivenBack(Why::Undetermined));
+            }
+        }
     }
     order.truncate(end);
     order.drain(..skip.min(order.len()));
     Ok(order)
+}
+
+/// Whether some rows do not all have the same text.
+fn has_several_texts(column: &Column, rows: &[u32]) -> bool {
+    let Data::Text(codes, dict) = &column.data else { return false };
+    let text = |row: &u32| (!column.is_null(*row as usize)).then(|| dict.get(codes[*row as usize]));
+    rows.windows(2).any(|pair| text(&pair[0]) != text(&pair[1]))
 }
 
 fn by_number(column: &Column, a: usize, b: usize) -> Ordering {
@@ -148,6 +169,51 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use super::*;
+    use crate::column::Dict;
+    use pando_column::vector::Strings;
+
+    /// The rows of an order by a text whose case does not count, then by a number.
+    fn ordered(rows: &[(&str, i64)], skip: u64, limit: Option<u64>) -> Result<Vec<u32>> {
+        let mut texts = Texts::default();
+        texts.collations.push(Arc::new(|text, key| key.extend(text.to_ascii_lowercase())));
+        let mut strings = Strings::new();
+        rows.iter().for_each(|(text, _)| strings.push(text.as_bytes()));
+        let codes = (0..rows.len() as u32).collect();
+        let text = Column { data: Data::Text(codes, Dict::Strings(Arc::new(strings))), nulls: None };
+        let number = Column { data: Data::Small(rows.iter().map(|row| row.1).collect()), nulls: None };
+        let keys = [(Arc::new(text), Kind::Text(0), false), (Arc::new(number), Kind::Signed, false)];
+        let eval = Eval { texts: &texts, is_stopped: &|| false };
+        order(&keys, rows.len(), (skip, limit), &Budget::new(1 << 20), eval)
+    }
+
+    #[test]
+    fn which_of_equal_texts_a_limit_leaves_is_not_guessed() {
+        let is_open = |skip, limit| {
+            let rows = [("b", 1), ("A", 1), ("a", 1), ("a", 2), ("C", 1), ("C", 1), ("d", 1)];
+            match ordered(&rows, skip, limit) {
+                Ok(order) => {
+                    let all = [1, 2, 3, 0, 4, 5, 6];
+                    let begin = (skip as usize).min(all.len());
+                    let end = limit.map_or(all.len(), |limit| (begin + limit as usize).min(all.len()));
+                    assert_eq!(order, all[begin..end], "{skip} {limit:?}");
+                    false
+                }
+                Err(failure) => {
+                    assert!(matches!(failure, Failure::GivenBack(Why::Undetermined)), "{failure:?}");
+                    true
+                }
+            }
+        };
+        assert!(is_open(0, Some(1)));
+        assert!(is_open(1, None));
+        assert!(is_open(1, Some(3)));
+        // Equal ones, all of them or none; the same ones; those that a number tells apart.
+        for (skip, limit) in
+            [(0, None), (0, Some(0)), (0, Some(2)), (2, Some(1)), (3, Some(2)), (5, None), (9, Some(1))]
+        {
+            assert!(!is_open(skip, limit), "{skip} {limit:?}");
+        }
+    }
 
     #[test]
     fn many_rows_are_sorted_in_pieces_and_it_is_asked_whether_to_go_on() {

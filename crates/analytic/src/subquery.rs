@@ -6,7 +6,7 @@
 use crate::block::Block;
 use crate::column::{Kind, Value};
 use crate::eval::{wrong_plan, Result};
-use crate::expr::{Expr, Slot};
+use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
 use crate::planner::{alike, and, counts, is_small_beside, key_of, slots_of, Planner, Unit};
@@ -15,6 +15,24 @@ use crate::planner::{alike, and, counts, is_small_beside, key_of, slots_of, Plan
 struct Untied {
     block: Block,
     ties: Vec<Expr>,
+}
+
+/// Rows that are asked of, and those of a query in a condition.
+pub(crate) struct Asked {
+    pub unit: Unit,
+    pub inner: Unit,
+    /// What is equal where they are tied.
+    pub keys: Vec<(Expr, Expr)>,
+    /// What IN says is equal.
+    pub left: Vec<(Expr, Expr)>,
+    /// What else ties them.
+    pub residual: Vec<Expr>,
+}
+
+impl Asked {
+    pub(crate) fn is_tied(&self) -> bool {
+        !self.keys.is_empty() || !self.residual.is_empty()
+    }
 }
 
 /// The columns that a query looks at and does not have.
@@ -140,54 +158,13 @@ impl Planner<'_> {
     }
 
     fn semi_join(&mut self, unit: Unit, left: &[Expr], block: &Block, kind: JoinKind) -> Result<Unit> {
-        let mut unit = unit;
         let slots = unit.slots.clone();
-        let mut of_left = Vec::new();
-        for expr in left {
-            let (with, expr) = self.with_scalars(unit, expr.clone())?;
-            unit = with;
-            of_left.push(expr);
+        let asked = self.asked_query(unit, left, block, kind == JoinKind::AntiNull)?;
+        if kind == JoinKind::AntiNull && asked.is_tied() {
+            return self.tied_not_in(asked, slots);
         }
-        let Untied { mut block, ties } = untie(block)?;
-        let (inner, of_inner) = if ties.is_empty() {
-            if kind != JoinKind::AntiNull && block.limit.is_none() && block.others.is_empty() {
-                block.order.clear();
-            }
-            let inner = self.block(&block)?;
-            let given = inner.plan.slots();
-            let kind_of = |slot: &Slot| given.iter().find(|(known, _)| known == slot).map(|(_, kind)| *kind);
-            let of_inner: Option<Vec<Expr>> = block
-                .outputs
-                .iter()
-                .map(|(slot, _)| kind_of(slot).map(|kind| Expr::Slot(*slot, kind)))
-                .collect();
-            (inner, of_inner.ok_or_else(|| wrong_plan("outputs"))?)
-        } else {
-            let is_plain =
-                !block.is_grouped && block.limit.is_none() && block.skip == 0 && block.others.is_empty();
-            if !is_plain || block.having.is_some() {
-                return Err(wrong_plan("a tied query with groups"));
-            }
-            let inner = self.rows(&block)?;
-            (inner, block.outputs.iter().map(|(_, expr)| expr.clone()).collect())
-        };
-        let (mut keys, others) = split_ties(ties, &unit, &inner);
-        let is_tied = !keys.is_empty() || !others.is_empty();
-        if kind == JoinKind::AntiNull && is_tied {
-            // What a NULL means is a matter of the rows with equal keys.
-            return Err(wrong_plan("a tied NOT IN"));
-        }
-        if !left.is_empty() {
-            if left.len() != of_inner.len() || (kind == JoinKind::AntiNull && left.len() > 1) {
-                return Err(wrong_plan("IN of rows"));
-            }
-            for (a, b) in of_left.into_iter().zip(of_inner) {
-                if a.kind() != b.kind() && (a.kind().is_text() || b.kind().is_text()) {
-                    return Err(wrong_plan("IN of different kinds"));
-                }
-                keys.push(alike(a, b));
-            }
-        }
+        let Asked { unit, inner, mut keys, left, residual } = asked;
+        keys.extend(left);
         let is_marked =
             matches!(kind, JoinKind::Semi | JoinKind::Anti) && !keys.is_empty() && unit.rows < inner.rows;
         let rows = (unit.rows * 0.3).max(1.0);
@@ -196,11 +173,89 @@ impl Planner<'_> {
             probe: unit.plan,
             build: inner.plan,
             keys,
-            residual: and(others),
+            residual: and(residual),
             is_marked,
             is_probe_first: false,
         };
         Ok(Unit { plan: Plan::Join(Box::new(join)), slots, rows })
+    }
+
+    /// The rows that are asked of, and those of a query in a condition, with what connects them. With `is_exact` each of
+    /// its rows counts, whatever its order.
+    pub(crate) fn asked_query(
+        &mut self,
+        unit: Unit,
+        left: &[Expr],
+        block: &Block,
+        is_exact: bool,
+    ) -> Result<Asked> {
+        let mut unit = unit;
+        let mut of_left = Vec::new();
+        for expr in left {
+            let (with, expr) = self.with_scalars(unit, expr.clone())?;
+            unit = with;
+            of_left.push(expr);
+        }
+        let Untied { mut block, mut ties } = untie(block)?;
+        if !ties.is_empty() && block.is_grouped {
+            self.tie_groups(&unit, &mut block, &mut ties)?;
+        }
+        let (inner, of_inner) = if ties.is_empty() || block.is_grouped {
+            if !is_exact && block.limit.is_none() && block.others.is_empty() {
+                block.order.clear();
+            }
+            let inner = self.block(&block)?;
+            let given = inner.plan.slots();
+            let kind_of = |slot: &Slot| given.iter().find(|(known, _)| known == slot).map(|(_, kind)| *kind);
+            let of_inner: Option<Vec<Expr>> = block
+                .outputs
+                .iter()
+                .take(left.len())
+                .map(|(slot, _)| kind_of(slot).map(|kind| Expr::Slot(*slot, kind)))
+                .collect();
+            (inner, of_inner.ok_or_else(|| wrong_plan("outputs"))?)
+        } else {
+            if block.limit.is_some() || block.skip > 0 || !block.others.is_empty() || block.having.is_some() {
+                return Err(wrong_plan("a tied query with a limit"));
+            }
+            let inner = self.rows(&block)?;
+            (inner, block.outputs.iter().map(|(_, expr)| expr.clone()).collect())
+        };
+        let (keys, residual) = split_ties(ties, &unit, &inner);
+        let mut pairs = Vec::new();
+        if !left.is_empty() {
+            if left.len() != of_inner.len() || (is_exact && left.len() > 1) {
+                return Err(wrong_plan("IN of rows"));
+            }
+            for (a, b) in of_left.into_iter().zip(of_inner) {
+                if a.kind() != b.kind() && (a.kind().is_text() || b.kind().is_text()) {
+                    return Err(wrong_plan("IN of different kinds"));
+                }
+                pairs.push(alike(a, b));
+            }
+        }
+        Ok(Asked { unit, inner, keys, left: pairs, residual })
+    }
+
+    /// What ties a query with groups becomes a group of it.
+    fn tie_groups(&mut self, unit: &Unit, block: &mut Block, ties: &mut [Expr]) -> Result<()> {
+        if block.groups.is_empty() || block.limit.is_some() || block.skip > 0 || !block.others.is_empty() {
+            return Err(wrong_plan("a tied query with groups or a limit"));
+        }
+        let mut given = Vec::new();
+        block.given(&mut given);
+        let inner = Unit { plan: Plan::One, slots: given, rows: 1.0 };
+        for tie in ties.iter_mut() {
+            let Some((outer, inner)) = key_of(tie, unit, &inner) else {
+                return Err(wrong_plan("a tied group without equalities"));
+            };
+            let slot = self.new_slot();
+            let named = Expr::Slot(slot, inner.kind());
+            block.outputs.push((slot, inner.clone()));
+            block.groups.push(inner);
+            *tie = Expr::Compare(Comparison::Equal, Box::new(outer), Box::new(named));
+        }
+        Ok(())
     }
 
     /// Joins what queries in an expression give, and names it in their place.
@@ -209,25 +264,27 @@ impl Planner<'_> {
         if !expr.has_query() {
             return Ok((unit, expr));
         }
-        let mut scalars = Vec::new();
+        let is_query = |part: &Expr| matches!(part, Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..));
+        let mut queries = Vec::new();
         _ = expr.replaced(&mut |part| {
-            if let Expr::Scalar(block, kind) = part {
-                scalars.push((block.clone(), *kind));
-                return Some(Expr::Constant(Value::Null, *kind));
-            }
-            None
+            is_query(part).then(|| {
+                queries.push(part.clone());
+                Expr::Constant(Value::Null, part.kind())
+            })
         });
         let mut names = Vec::new();
-        for (block, kind) in scalars {
-            let (with, name) = self.scalar(unit, &block, kind)?;
+        for query in queries {
+            let (with, name) = match query {
+                Expr::Scalar(block, kind) => self.scalar(unit, &block, kind)?,
+                Expr::Exists(block) => self.marked(unit, &[], &block)?,
+                Expr::InQuery(left, block) => self.marked(unit, &left, &block)?,
+                other => (unit, other),
+            };
             unit = with;
             names.push(name);
         }
         let mut names = names.into_iter();
-        let replaced = expr.replaced(&mut |part| match part {
-            Expr::Scalar(..) => names.next(),
-            _ => None,
-        });
+        let replaced = expr.replaced(&mut |part| if is_query(part) { names.next() } else { None });
         Ok((unit, replaced))
     }
 

@@ -153,7 +153,7 @@ impl TableRows {
             slots.dedup();
             let is_alike = |(known, of): &&mut (Expr, Vec<Slot>)| *of == slots && is_plain(known);
             // What is asked behind a condition that may warn stays behind it.
-            let begin = asked.iter().rposition(|(known, _)| known.may_warn()).map_or(0, |at| at + 1);
+            let begin = asked.iter().rposition(|(known, _)| known.is_early()).map_or(0, |at| at + 1);
             match asked[begin..].iter_mut().find(is_alike).filter(|_| slots.len() == 1 && is_plain(part)) {
                 Some((known, _)) => *known = Expr::And(vec![known.clone(), part.clone()]),
                 None => asked.push((part.clone(), slots)),

@@ -39,7 +39,7 @@ impl<'a> Bounded<'a> {
     ) -> Bounded<'a> {
         let mut tests = Vec::new();
         // Behind a condition that may warn nothing is passed by: it is asked of all rows that are left to it.
-        for part in filter.iter().take_while(|part| !part.may_warn()) {
+        for part in filter.iter().take_while(|part| !part.is_early()) {
             let Expr::Compare(comparison, a, b) = part else { continue };
             let (slot, comparison, constant) = match (&**a, &**b) {
                 (Expr::Slot(slot, _), Expr::Constant(value, kind)) => (slot, *comparison, (value, kind)),
@@ -62,7 +62,7 @@ impl<'a> Bounded<'a> {
             tests.push((*slot as usize, comparison, number));
         }
         let are_all = tests.len() == filter.len();
-        let may_skip = !filter.iter().any(Expr::may_warn);
+        let may_skip = !filter.iter().any(Expr::is_early);
         let ranges = joins.iter().filter(|(at, _)| may_skip && is_number(columns[*at].kind));
         let ranges = ranges.map(|(at, filter)| (*at, filter.bounds().0, filter.bounds().1)).collect();
         Bounded { tests, ranges, are_all, columns, layouts }

@@ -312,6 +312,22 @@ enum PandoAnalyticWhy
    * It is not wanted any more.
    */
   PANDO_ANALYTIC_WHY_STOPPED = 5,
+  /**
+   * A NULL leaves open what NOT IN is.
+   */
+  PANDO_ANALYTIC_WHY_OPEN = 6,
+  /**
+   * A query as a value has several rows.
+   */
+  PANDO_ANALYTIC_WHY_SEVERAL = 7,
+  /**
+   * The server's own expression has something to say.
+   */
+  PANDO_ANALYTIC_WHY_TOLD = 8,
+  /**
+   * The answer depends on how the server would go about it.
+   */
+  PANDO_ANALYTIC_WHY_UNSURE = 9,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1241,6 +1257,41 @@ typedef struct PandoAnalyticTexts {
 typedef uint8_t (*PandoIsStopped)(const void *context);
 
 /**
+ * An operator of the plan by which a query was answered.
+ */
+typedef struct PandoAnalyticOperator {
+  /**
+   * The operator that its rows go to; -1: it is the last one.
+   */
+  int32_t parent;
+  /**
+   * Of a scan: which of the tables that the query was given; else -1.
+   */
+  int32_t table;
+  /**
+   * What it does.
+   */
+  struct PandoBytes name;
+  /**
+   * Its condition, or what it makes groups of, or sorts by. A byte 1 or 2, digits and a byte 3 are a column, or an expression
+   * of the server's, by number.
+   */
+  struct PandoBytes what;
+  /**
+   * Rows that it was thought to give.
+   */
+  uint64_t estimated;
+  /**
+   * Rows that it gave.
+   */
+  uint64_t rows;
+  /**
+   * Microseconds that it took to get the rows that it holds; 0: it holds none.
+   */
+  uint64_t held_us;
+} PandoAnalyticOperator;
+
+/**
  * A value of an answer.
  */
 typedef struct PandoAnalyticCell {
@@ -2103,12 +2154,14 @@ struct PandoAnalytic *pando_analytic_new(struct PandoBytes bytes, const struct P
 void pando_analytic_free(struct PandoAnalytic *query);
 
 /**
- * Whether there is a plan for the query, so that it is answered unless its rows are in the way.
+ * Whether there is a plan for the query, so that it is answered unless its rows are in the way. If not, `why_not` says why; it
+ * lives as long as the query.
  *
  * # Safety
- * `query` is alive.
+ * `query` is alive, and `why_not` can be written.
  */
-uint8_t pando_analytic_is_answerable(const struct PandoAnalytic *query);
+uint8_t pando_analytic_is_answerable(struct PandoAnalytic *query,
+                                     struct PandoBytes *why_not);
 
 /**
  * Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
@@ -2141,6 +2194,22 @@ uint64_t pando_analytic_rows(const struct PandoAnalytic *query);
  * `query` is alive.
  */
 uint64_t pando_analytic_rows_met(const struct PandoAnalytic *query);
+
+/**
+ * How many operators the plan has by which a query was answered.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_operators(const struct PandoAnalytic *query);
+
+/**
+ * An operator: each comes before its inputs. Its texts live as long as the query.
+ *
+ * # Safety
+ * `query` is alive, and has so many.
+ */
+struct PandoAnalyticOperator pando_analytic_operator(const struct PandoAnalytic *query, uint64_t number);
 
 /**
  * A value of the answer. Beyond it: NULL.

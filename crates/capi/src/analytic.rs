@@ -98,6 +98,14 @@ pub enum PandoAnalyticWhy {
     Undetermined = 4,
     /// It is not wanted any more.
     Stopped = 5,
+    /// A NULL leaves open what NOT IN is.
+    Open = 6,
+    /// A query as a value has several rows.
+    Several = 7,
+    /// The server's own expression has something to say.
+    Told = 8,
+    /// The answer depends on how the server would go about it.
+    Unsure = 9,
 }
 
 /// A query and its answer.
@@ -105,6 +113,8 @@ pub enum PandoAnalyticWhy {
 pub struct PandoAnalytic {
     query: Query,
     answer: Answer,
+    /// Why there is no plan for it.
+    why_not: String,
 }
 
 #[derive(Clone, Copy)]
@@ -197,7 +207,10 @@ pub unsafe extern "C" fn pando_analytic_new(
         Query::decode(bytes, of_query)
     });
     match made {
-        Ok(Some(query)) => Box::into_raw(Box::new(PandoAnalytic { query, answer: Answer::default() })),
+        Ok(Some(query)) => {
+            let made = PandoAnalytic { query, answer: Answer::default(), why_not: String::new() };
+            Box::into_raw(Box::new(made))
+        }
         _ => std::ptr::null_mut(),
     }
 }
@@ -216,15 +229,23 @@ pub unsafe extern "C" fn pando_analytic_free(query: *mut PandoAnalytic) {
     });
 }
 
-/// Whether there is a plan for the query, so that it is answered unless its rows are in the way.
+/// Whether there is a plan for the query, so that it is answered unless its rows are in the way. If not, `why_not` says why; it
+/// lives as long as the query.
 ///
 /// # Safety
-/// `query` is alive.
+/// `query` is alive, and `why_not` can be written.
 #[no_mangle]
-pub unsafe extern "C" fn pando_analytic_is_answerable(query: *const PandoAnalytic) -> u8 {
-    // SAFETY: the caller vouches for it.
-    let is_answerable = contain(|| unsafe { &*query }.query.is_answerable());
-    u8::from(is_answerable == Ok(true))
+pub unsafe extern "C" fn pando_analytic_is_answerable(
+    query: *mut PandoAnalytic,
+    why_not: *mut PandoBytes,
+) -> u8 {
+    // SAFETY: the caller vouches for both.
+    let (query, to) = unsafe { (&mut *query, &mut *why_not) };
+    let why_not = contain(|| query.query.why_not()).unwrap_or_else(|_| Some("a plan".into()));
+    let is_answerable = why_not.is_none();
+    query.why_not = why_not.unwrap_or_default();
+    *to = PandoBytes::from_slice(query.why_not.as_bytes());
+    u8::from(is_answerable)
 }
 
 /// Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
@@ -263,6 +284,10 @@ pub unsafe extern "C" fn pando_analytic_run(
                     Why::Overflow => PandoAnalyticWhy::Overflow,
                     Why::Undetermined => PandoAnalyticWhy::Undetermined,
                     Why::Stopped => PandoAnalyticWhy::Stopped,
+                    Why::Open => PandoAnalyticWhy::Open,
+                    Why::Several => PandoAnalyticWhy::Several,
+                    Why::Told => PandoAnalyticWhy::Told,
+                    Why::Unsure => PandoAnalyticWhy::Unsure,
                 };
                 return Ok(PandoStatus::Unsupported);
             }
@@ -290,6 +315,62 @@ pub unsafe extern "C" fn pando_analytic_rows(query: *const PandoAnalytic) -> u64
 pub unsafe extern "C" fn pando_analytic_rows_met(query: *const PandoAnalytic) -> u64 {
     // SAFETY: the caller vouches for it.
     guard(|| unsafe { &*query }.answer.rows_met)
+}
+
+/// An operator of the plan by which a query was answered.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoAnalyticOperator {
+    /// The operator that its rows go to; -1: it is the last one.
+    pub parent: i32,
+    /// Of a scan: which of the tables that the query was given; else -1.
+    pub table: i32,
+    /// What it does.
+    pub name: PandoBytes,
+    /// Its condition, or what it makes groups of, or sorts by. A byte 1 or 2, digits and a byte 3 are a column, or an expression
+    /// of the server's, by number.
+    pub what: PandoBytes,
+    /// Rows that it was thought to give.
+    pub estimated: u64,
+    /// Rows that it gave.
+    pub rows: u64,
+    /// Microseconds that it took to get the rows that it holds; 0: it holds none.
+    pub held_us: u64,
+}
+
+/// How many operators the plan has by which a query was answered.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_analytic_operators(query: *const PandoAnalytic) -> u64 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &*query }.answer.operators.len() as u64)
+}
+
+/// An operator: each comes before its inputs. Its texts live as long as the query.
+///
+/// # Safety
+/// `query` is alive, and has so many.
+#[no_mangle]
+pub unsafe extern "C" fn pando_analytic_operator(
+    query: *const PandoAnalytic,
+    number: u64,
+) -> PandoAnalyticOperator {
+    guard(|| {
+        // SAFETY: the caller vouches for it.
+        let operator = &unsafe { &*query }.answer.operators[number as usize];
+        let number = |number: Option<usize>| number.map_or(-1, |number| number as i32);
+        PandoAnalyticOperator {
+            parent: number(operator.parent),
+            table: number(operator.table),
+            name: PandoBytes::from_slice(operator.name.as_bytes()),
+            what: PandoBytes::from_slice(operator.what.as_bytes()),
+            estimated: operator.estimated as u64,
+            rows: operator.rows,
+            held_us: operator.held_us,
+        }
+    })
 }
 
 /// A value of the answer. Beyond it: NULL.

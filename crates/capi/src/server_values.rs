@@ -113,7 +113,7 @@ pub(crate) fn served(
     let mut result = NOTHING;
     match server(context, number, of_server.as_ptr(), of_server.len(), rows as u64, &mut result) {
         PandoServerOutcome::Values => {}
-        PandoServerOutcome::GivenBack => return Err(Failure::GivenBack(Why::Unsupported)),
+        PandoServerOutcome::GivenBack => return Err(Failure::GivenBack(Why::Told)),
         PandoServerOutcome::Stopped => return Err(Failure::GivenBack(Why::Stopped)),
         PandoServerOutcome::Overflow => return Err(Failure::GivenBack(Why::Overflow)),
     }

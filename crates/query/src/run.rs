@@ -47,6 +47,14 @@ pub enum Why {
     Undetermined,
     /// Whoever asked does not want it any more.
     Stopped,
+    /// A NULL leaves open what NOT IN is, and the server has its own idea of it.
+    Open,
+    /// A query as a value has several rows.
+    Several,
+    /// The server's own expression has something to say.
+    Told,
+    /// The answer depends on how the server would go about it.
+    Unsure,
 }
 
 /// What became of a query.

@@ -18,6 +18,10 @@ class Like_pattern
 {
 public:
   Like_pattern(const char *text, size_t size, CHARSET_INFO *collation, int escape);
+  bool operator==(const Like_pattern &other) const
+  {
+    return m_text == other.m_text && m_collation == other.m_collation && m_escape == other.m_escape;
+  }
   /* Any thread may ask. */
   bool matches(const uchar *text, size_t size) const;
 

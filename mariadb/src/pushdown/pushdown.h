@@ -218,17 +218,28 @@ class Silent_evaluation : public Internal_error_handler
 public:
   explicit Silent_evaluation(THD *thd) : m_thd(thd) { thd->push_internal_handler(this); }
   ~Silent_evaluation() { m_thd->pop_internal_handler(); }
-  bool handle_condition(THD *, uint, const char *, Sql_condition::enum_warning_level *, const char *,
+  bool handle_condition(THD *, uint code, const char *, Sql_condition::enum_warning_level *level, const char *text,
                         Sql_condition **) override
   {
     m_is_silent= false;
+    m_count++;
+    m_code= code;
+    m_level= *level;
+    m_text= text;
     return true;
   }
   bool is_silent() const { return m_is_silent; }
+  /* What it would have said, if that is one warning. */
+  bool is_one_warning() const { return m_count == 1 && m_level == Sql_condition::WARN_LEVEL_WARN; }
+  uint code() const { return m_code; }
+  const std::string &text() const { return m_text; }
 
 private:
   THD *m_thd;
   bool m_is_silent= true;
+  uint m_count= 0, m_code= 0;
+  Sql_condition::enum_warning_level m_level= Sql_condition::WARN_LEVEL_NOTE;
+  std::string m_text;
 };
 
 /* What the server keeps converted, or evaluated, in a cache of its own. */

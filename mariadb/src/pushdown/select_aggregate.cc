@@ -17,6 +17,37 @@ static bool is_column_of_answer(SELECT_LEX *select, const Item_sum *sum)
   return false;
 }
 
+/* Whether the least of zero-filled numbers is shown so is a matter of the temporary table that groups may be in; without groups, and in
+   a derived table, there is no doubt. */
+static bool is_filling_open(const SELECT_LEX *select)
+{
+  const st_select_lex_unit *unit= const_cast<SELECT_LEX *>(select)->master_unit();
+  return !unit->derived && (unit->outer_select() || select->group_list.elements);
+}
+
+/* Whether the bytes of a column are in the order of its values. */
+static bool has_order_of_bytes(Item *item)
+{
+  if (item->type() != Item::FIELD_ITEM)
+    return false;
+  const Field *field= static_cast<const Item_field *>(item)->field;
+  return field->real_type() == MYSQL_TYPE_NEWDECIMAL ||
+         (field->real_type() == MYSQL_TYPE_STRING && field->charset() == &my_charset_bin &&
+          field->type_handler()->is_traditional_scalar_type());
+}
+
+bool is_filled_extreme(Item *item)
+{
+  item= item->real_item();
+  if (item->type() != Item::SUM_FUNC_ITEM)
+    return false;
+  const Item_sum *sum= static_cast<const Item_sum *>(item);
+  if (sum->sum_func() != Item_sum::MIN_FUNC && sum->sum_func() != Item_sum::MAX_FUNC)
+    return false;
+  Item *of= sum->get_arg(0)->real_item();
+  return of->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(of)->field->flags & ZEROFILL_FLAG);
+}
+
 /* Put before what it is of. */
 static void put_function(uint function, const Value_kind &kind, std::string *to)
 {
@@ -122,8 +153,10 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     return true;
   }
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
-  if (m_select->group_list.elements && !is_column_of_answer(m_select, sum))
+  const bool is_inner= m_select->group_list.elements && !is_column_of_answer(m_select, sum);
+  if (is_inner && (m_select->olap == ROLLUP_TYPE || m_select->have_window_funcs()))
     return refuse("an average inside of an expression");
+  m_has_inner_average|= is_inner;
   if (!has_digits_of_type(argument, of))
     return refuse("an average that its type does not hold");
   Said total, count;
@@ -135,16 +168,23 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   count.bytes.swap(told);
   count.kind= Value_kind{Value_kind::SIGNED, 0};
   said->is_mixed= false;
-  return divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, said);
+  if (!divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, said))
+    return false;
+  if (is_inner && m_rounds_averages && said->kind.of > sum->decimals)
+  {
+    convert(said, Value_kind{Value_kind::DECIMAL, sum->decimals});
+    said->is_exact= false;
+  }
+  return true;
 }
 
 /* What MIN and MAX compare as the engine does: of what is opaque, bytes whose order is their type's. */
 bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
 {
-  if (has_zerofill(argument))
+  if (is_filled_extreme(sum) && is_filling_open(m_select))
     return refuse("an extreme of zero-filled numbers");
   if (of->kind.is_opaque() && of->kind.tag != Value_kind::STAMP &&
-      (of->kind.tag != Value_kind::RAW || sum->type_handler() != argument->type_handler()))
+      (of->kind.tag != Value_kind::RAW || sum->type_handler() != argument->type_handler() || !has_order_of_bytes(argument->real_item())))
     return refuse("an extreme of a type that is compared otherwise");
   return (!of->is_exact && !of->is_mixed && !of->mixes_zero && argument->field_type() != MYSQL_TYPE_YEAR) ||
          refuse("an extreme of quotients");

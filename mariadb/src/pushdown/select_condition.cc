@@ -12,11 +12,12 @@ static const Value_kind TRUTH{Value_kind::SIGNED, 0};
 /* What has no form of the engine's is the server's to compute. */
 bool Select_translator::condition(Item *item, Said *said)
 {
-  const size_t sources= m_sources.size(), table_count= tables.size();
+  const size_t sources= m_sources.size(), table_count= tables.size(), warning_count= warnings.size();
   if (native_condition(item, said))
     return true;
   const char *why= reason;
   *said= Said();
+  warnings.resize(warning_count);
   m_sources.resize(sources);
   tables.resize(table_count);
   reason= why;
@@ -26,6 +27,8 @@ bool Select_translator::condition(Item *item, Said *said)
 bool Select_translator::native_condition(Item *item, Said *said)
 {
   Nesting nesting(this);
+  const bool is_always_met= m_is_always_met;
+  m_is_always_met= m_may_warn_once= false;
   if (!nesting.is_allowed())
     return refuse("a deep condition");
   said->kind= TRUTH;
@@ -36,7 +39,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     return constant(item, said);
   }
   if (item->type() == Item::COND_ITEM)
-    return list(static_cast<Item_cond *>(item), said);
+    return list(static_cast<Item_cond *>(item), is_always_met, said);
   if (item->type() == Item::SUBSELECT_ITEM)
   {
     Item_subselect *query= static_cast<Item_subselect *>(item);
@@ -54,6 +57,19 @@ bool Select_translator::native_condition(Item *item, Said *said)
   if (item->type() != Item::FUNC_ITEM)
     return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
   Item_func *function= static_cast<Item_func *>(item);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::NE_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+    m_may_warn_once= is_always_met;
+    break;
+  default:
+    break;
+  }
   switch (function->functype())
   {
   case Item_func::EQ_FUNC:    return comparison(function, 0, said);
@@ -102,7 +118,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   }
 }
 
-bool Select_translator::list(Item_cond *list, Said *said)
+bool Select_translator::list(Item_cond *list, bool is_always_met, Said *said)
 {
   if (list->functype() != Item_func::COND_AND_FUNC && list->functype() != Item_func::COND_OR_FUNC)
     return refuse("a list of conditions");
@@ -112,6 +128,7 @@ bool Select_translator::list(Item_cond *list, Said *said)
   for (Item *part; (part= parts++); count++)
   {
     Said one;
+    m_is_always_met= is_always_met && list->functype() == Item_func::COND_AND_FUNC;
     if (!condition(part, &one))
       return false;
     bytes+= one.bytes;
@@ -138,6 +155,51 @@ void Select_translator::round_to_shown(const Item *item, Said *said)
     return;
   convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   said->is_exact= false;
+}
+
+/* A literal that is no value of the kind that it is compared with: the server converts it once, when it is first compared, and keeps
+   what it has made of it. False: it is no such literal. */
+bool Select_translator::constant_with_warning(Item *item, const Value_kind &kind, Said *said)
+{
+  if (!item->basic_const_item() || item->type() == Item::NULL_ITEM)
+    return false;
+  Silent_evaluation evaluation(m_thd);
+  if (kind.tag == Value_kind::DATE || kind.tag == Value_kind::DATETIME)
+  {
+    if (item->cmp_type() != STRING_RESULT && item->cmp_type() != INT_RESULT)
+      return false;
+    const Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
+    if (!moment.is_valid_datetime() || item->null_value)
+      return false;
+    said->kind= Value_kind{Value_kind::DATETIME, 0};
+    put_number(&said->bytes, moment.to_packed(), said->kind);
+  }
+  else if (kind.is_number() && item->cmp_type() == STRING_RESULT && item->type_handler()->is_traditional_scalar_type())
+  {
+    my_decimal buffer;
+    const my_decimal *decimal= item->val_decimal(&buffer);
+    __int128 value= 0;
+    uint scale= 0;
+    if (!decimal || item->null_value || !digits_of(decimal, &value, &scale))
+      return false;
+    said->kind= Value_kind{Value_kind::DECIMAL, scale};
+    put_number(&said->bytes, value, said->kind);
+  }
+  if (!evaluation.is_one_warning())
+  {
+    *said= Said();
+    return false;
+  }
+  warnings.push_back(Warning{evaluation.code(), evaluation.text()});
+  return true;
+}
+
+/* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
+static bool may_be_in_key(const SELECT_LEX *select, Item *item)
+{
+  item= item->real_item();
+  return item->type() == Item::FIELD_ITEM &&
+         (select->leaf_tables.elements > 1 || !static_cast<const Item_field *>(item)->field->part_of_key.is_clear_all());
 }
 
 /* Makes two values such as the engine compares. */
@@ -186,22 +248,75 @@ static bool is_converted_for_key(Item *first, Item *second)
          (first->result_type() == DECIMAL_RESULT && second->result_type() == INT_RESULT && is_in_key(second));
 }
 
+/* Likewise of a constant, which becomes the nearest integer, and is not compared again. */
+static bool is_fraction_for_key(Item *key, Item *constant)
+{
+  if (key->result_type() != INT_RESULT || constant->result_type() != DECIMAL_RESULT || !is_converted_for_key(key, constant))
+    return false;
+  my_decimal buffer, whole;
+  const my_decimal *value= constant->val_decimal(&buffer);
+  if (!value || constant->null_value)
+    return false;
+  value->round_to(&whole, 0, HALF_UP);
+  return value->cmp(&whole) != 0;
+}
+
+/* It may do so if all of them are numbers of the key's own: nothing is lost then. */
+bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_first, const Said &of_second)
+{
+  const bool is_first= first->result_type() == INT_RESULT;
+  const Item *key= (is_first ? first : second)->real_item();
+  const Said &decimal= is_first ? of_second : of_first;
+  const Field *field= static_cast<const Item_field *>(key)->field;
+  const uint bits= 8 * std::min(field->pack_length(), 8u);
+  if (decimal.kind.tag != Value_kind::DECIMAL || decimal.is_exact || decimal.is_mixed || field->type() == MYSQL_TYPE_YEAR ||
+      field->type() == MYSQL_TYPE_BIT || decimal.bytes.empty())
+    return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
+  const bool has_sign= !(field->flags & UNSIGNED_FLAG);
+  const __int128 most= (__int128(1) << (bits - has_sign)) - 1;
+  const Value_kind whole{Value_kind::DECIMAL, 0};
+  Said rounded= decimal;
+  convert(&rounded, whole);
+  std::string sure;
+  B::byte(&sure, 23);
+  B::byte(&sure, 6);
+  B::small(&sure, 3);
+  const auto put= [&](uint comparison, const std::string &other) {
+    B::byte(&sure, 5);
+    B::byte(&sure, comparison);
+    sure+= decimal.bytes + other;
+  };
+  std::string least_bytes, most_bytes;
+  put_number(&least_bytes, has_sign ? -most - 1 : __int128(0), whole);
+  put_number(&most_bytes, most, whole);
+  put(0, rounded.bytes);
+  put(5, least_bytes);
+  put(3, most_bytes);
+  put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
+  ask(sure);
+  return true;
+}
+
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
 bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded)
 {
+  const bool may_warn_once= m_may_warn_once;
+  m_may_warn_once= false;
   if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a comparison of years");
   const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);
-  if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second))
-    return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
   Said a, b;
   if ((!is_constant_1 || is_constant_2) && !expression(first, &a))
     return false;
   if (!is_constant_2 && !expression(second, &b))
     return false;
+  if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second) && !ask_for_key(first, second, a, b))
+    return false;
   const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
     Value_kind kind= other.kind;
     constant_item= without_cache(constant_item);
+    if (may_warn_once && !may_be_in_key(m_select, other_item) && constant_with_warning(constant_item, kind, constant_said))
+      return true;
     CHARSET_INFO *charset= other_item->collation.collation;
     if (kind.tag == Value_kind::TEXT)
       kind.of= collation ? collation_number(collation) : kind.of;
@@ -220,6 +335,9 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     return false;
   if (is_constant_1 && !is_constant_2 && !say(first, b, second, &a))
     return false;
+  if (is_constant_1 != is_constant_2 && (comparison == 0 || comparison == 6) &&
+      is_fraction_for_key(is_constant_1 ? second : first, is_constant_1 ? first : second))
+    return refuse_for_good("a fraction that may be looked for in a key of integers");
   if (a.kind.tag == Value_kind::TEXT && b.kind.tag == Value_kind::TEXT &&
       !my_charset_same(first->collation.collation, second->collation.collation))
     return refuse("a comparison of different character sets");
@@ -270,8 +388,19 @@ bool Select_translator::in_list(Item_func *function, Said *said)
   std::string bytes;
   uint32_t count= 0;
   for (uint i= 1; i < function->argument_count(); i++, count++)
+  {
+    /* Beside an IN of a query the server makes a number of a text that is not a literal, and warns. */
+    if (arguments[i]->cmp_type() == STRING_RESULT && !arguments[i]->basic_const_item() && m_select->first_inner_unit())
+      return refuse_for_good("IN of a computed text beside a query");
+    const bool was_hopeless= m_is_hopeless;
     if (!compare(0, arguments[0], arguments[i], in->compare_collation(), &bytes))
+    {
+      /* The server has converted them already, and has said what there was to say. */
+      if (is_list_converted(in))
+        m_is_hopeless= was_hopeless;
       return false;
+    }
+  }
   if (in->negated)
     B::byte(&said->bytes, 8);
   B::byte(&said->bytes, 7);
@@ -300,13 +429,18 @@ bool Select_translator::like(Item_func *function, Said *said)
   String *text= pattern->val_str(&buffer);
   if (!text || !evaluation.is_silent() || pattern->null_value || text->length() > PATTERN_BYTES_MAX)
     return refuse("a pattern");
-  m_patterns.emplace_back(text->ptr(), text->length(), collation, like->escape);
+  const Like_pattern made(text->ptr(), text->length(), collation, like->escape);
+  const auto known= std::find(m_patterns.begin(), m_patterns.end(), made);
   if (like->negated)
     B::byte(&said->bytes, 8);
   B::byte(&said->bytes, 12);
-  B::small(&said->bytes, uint32_t(tests.size()));
+  B::small(&said->bytes, uint32_t(std::distance(m_patterns.begin(), known)));
   said->bytes+= of.bytes;
-  tests.push_back(&m_patterns.back());
+  if (known == m_patterns.end())
+  {
+    m_patterns.push_back(made);
+    tests.push_back(&m_patterns.back());
+  }
   return true;
 }
 
@@ -329,7 +463,7 @@ bool Select_translator::in_query(Item_in_subselect *item, Said *said)
   {
     Item *output= select->item_list.head();
     if (output && is_converted_for_key(left, output))
-      return refuse("a DECIMAL that may be looked for in a key of integers");
+      return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
     is_year|= output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR;
   }
   if (inner.is_opaque() || of_left.kind.is_opaque())

@@ -161,8 +161,6 @@ bool Select_translator::column(Field *field, Said *said)
       B::kind(&said->bytes, said->kind);
       return true;
     }
-    if (!m_is_condition && groups_by_filling(field))
-      return refuse("a CHAR that is grouped by its filling");
     if (!field->stored_in_db())
       return refuse("a virtual column");
     uint form= 0, precision= 0;
@@ -307,7 +305,7 @@ static void put_null(std::string *to, const Value_kind &kind)
   B::kind(to, kind);
 }
 
-static void put_number(std::string *to, __int128 value, const Value_kind &kind)
+void put_number(std::string *to, __int128 value, const Value_kind &kind)
 {
   B::byte(to, 1);
   B::byte(to, 1);
@@ -613,10 +611,27 @@ bool Select_translator::division(Item_func *function, Said *said)
     return refuse("a division");
   if (!has_digits_of_type(function->arguments()[0], first) || !has_digits_of_type(function->arguments()[1], second))
     return refuse("a quotient that its type does not hold");
-  /* By zero it warns. */
-  if (m_is_condition && !is_constant(function->arguments()[1]))
+  /* By zero it warns, in some modes. */
+  const bool may_warn= m_thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO;
+  if (may_warn && m_is_condition && !is_constant(function->arguments()[1]))
     return refuse("a condition that can fail");
-  return divide(first, second, static_cast<Item_func_div *>(function)->prec_increment, said);
+  Said quotient;
+  if (!divide(first, second, static_cast<Item_func_div *>(function)->prec_increment, &quotient))
+    return false;
+  *said= quotient;
+  if (may_warn)
+    return true;
+  said->bytes.clear();
+  B::byte(&said->bytes, 10);
+  B::kind(&said->bytes, said->kind);
+  B::small(&said->bytes, 1);
+  B::byte(&said->bytes, 5);
+  B::byte(&said->bytes, 0);
+  said->bytes+= second.bytes;
+  put_number(&said->bytes, 0, Value_kind{Value_kind::SIGNED, 0});
+  put_null(&said->bytes, said->kind);
+  said->bytes+= quotient.bytes;
+  return true;
 }
 
 bool Select_translator::case_of(Item_func *function, Said *said)
@@ -756,13 +771,19 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
   }
   if (!evaluation.is_silent())
     return refuse_for_good("a constant that warns");
-  m_changes.push_back(Text_change{what, charset, numbers[0], numbers[1]});
+  const Text_change change{what, charset, numbers[0], numbers[1]};
+  auto known= std::find(m_changes.begin(), m_changes.end(), change);
+  const uint32_t number= uint32_t(std::distance(m_changes.begin(), known));
   said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
   B::byte(&said->bytes, 13);
-  B::small(&said->bytes, uint32_t(changes.size()));
+  B::small(&said->bytes, number);
   B::kind(&said->bytes, said->kind);
   said->bytes+= of.bytes;
-  changes.push_back(&m_changes.back());
+  if (known == m_changes.end())
+  {
+    m_changes.push_back(change);
+    changes.push_back(&m_changes.back());
+  }
   return true;
 }
 

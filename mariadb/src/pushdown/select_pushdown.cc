@@ -1,5 +1,7 @@
 /* The handler of a SELECT that the engine has answered whole. */
 #include "select_translate.h"
+#include "select_report.h"
+#include "transaction.h"
 #include "counted_call.h"
 #include "select_handler.h"
 #include "sql_time.h"
@@ -8,7 +10,6 @@
 #include "variables.h"
 
 #include <memory>
-#include <mutex>
 
 namespace pando {
 
@@ -128,6 +129,11 @@ bool Pushed_select::prepare()
       table->field[i]->flags|= ZEROFILL_FLAG;
       table->field[i]->field_length= static_cast<const Item_field *>(of)->field->field_length;
     }
+    if (is_filled_extreme(item) && select->group_list.elements == 0)
+    {
+      static_cast<Field_num *>(table->field[i])->zerofill= false;
+      table->field[i]->flags&= ~ZEROFILL_FLAG;
+    }
     Item *column= new (thd->mem_root) Item_of_answer(thd, table->field[i], item);
     if (!column || shown.push_back(column, thd->mem_root))
       return true;
@@ -229,35 +235,18 @@ int Pushed_select::next_row()
 
 } // namespace
 
-/* Why SELECTs were not answered, and how often; of those that nobody had to look at closely, only how many. */
-static std::mutex declined_mutex;
-static std::map<const char *, ulonglong> declined;
-
-static select_handler *decline(const char *reason)
+static select_handler *decline(const std::string &reason)
 {
-  const std::lock_guard<std::mutex> guard(declined_mutex);
-  declined[reason]++;
+  note_declined(reason);
   return nullptr;
 }
 
-void append_declined_selects(String *text)
+/* Whether the conditions of the SELECT were met by a row: by all that is shown, or, of one group, by as many as are counted. */
+static bool has_rows(const PandoAnalytic *query, const Select_translator &translator)
 {
-  std::map<std::string, ulonglong> by_name;
-  {
-    const std::lock_guard<std::mutex> guard(declined_mutex);
-    for (const auto &one : declined)
-      by_name[one.first]+= one.second;
-  }
-  if (by_name.empty())
-    return;
-  text->append(STRING_WITH_LEN("\nSELECTs left to the server, by what is in the way\n"));
-  for (const auto &one : by_name)
-  {
-    text->append(one.first.data(), one.first.size());
-    text->append(STRING_WITH_LEN(": "));
-    text->append_ulonglong(one.second);
-    text->append('\n');
-  }
+  if (!pando_analytic_rows(query))
+    return false;
+  return !translator.is_counted || pando_analytic_cell(query, 0, translator.outputs.size()).low;
 }
 
 /* Whether a DECIMAL has more digits before the point than its column of the temporary table can keep: those of choices and of what is
@@ -317,8 +306,9 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   texts.server_context= translator.get();
   const std::string &bytes= translator->bytes();
   Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
-  if (!query || !pando_analytic_is_answerable(query.get()))
-    return decline("a plan");
+  PandoBytes why_not= {};
+  if (!query || !pando_analytic_is_answerable(query.get(), &why_not))
+    return decline(query ? std::string(reinterpret_cast<const char *>(why_not.data), why_not.len) : "a plan");
   if (!thd->lex->describe)
   {
     std::vector<const PandoTable *> engine_tables;
@@ -330,11 +320,18 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
     if (status == PANDO_STATUS_BUG)
       warn_of_error(thd);
     static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
-      "texts that are equal and not the same", "KILL or a time limit"};
+      "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
+      "a query as a value that has several rows", "an expression that warns", "digits that depend on the server's plan"};
     if (status != PANDO_STATUS_OK)
       return decline(WHYS[why]);
     if (!holds_answer(select, *translator, query.get()))
       return decline("a value that its type does not hold");
+    if (!translator->warnings.empty() && !has_rows(query.get(), *translator))
+      return decline("a constant that warns");
+    for (const Select_translator::Warning &warning : translator->warnings)
+      push_warning(thd, Sql_condition::WARN_LEVEL_WARN, warning.code, warning.text.c_str());
+    if (Transaction *transaction= Transaction::if_any(thd))
+      transaction->last_plan= lines_of_plan(query.get(), *translator);
   }
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }

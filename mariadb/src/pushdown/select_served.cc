@@ -187,6 +187,8 @@ bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *
   for (const Server_leaf &known : served->leaves)
     if (known.is_at(place))
       return true;
+  if (is_filled_extreme(*place))
+    return refuse("an extreme of zero-filled numbers");
   if (is_of_group ? !expression(*place, &said) : !native(*place, &said))
     return false;
   if (said.is_exact || said.is_mixed)
@@ -227,13 +229,28 @@ bool Select_translator::field_leaf(Item **place, Server_expression *served)
   return true;
 }
 
+/* Of IN the server converts the list when names are resolved, and says then what there is to say; once more, where it pushes it into a
+   derived table, makes a join of its query, or looks for ranges of a key. */
+bool is_list_converted(Item_func *function)
+{
+  if (function->functype() != Item_func::IN_FUNC || !static_cast<Item_func_in *>(function)->array)
+    return false;
+  const Item *of= function->arguments()[0]->real_item();
+  if (of->type() != Item::FIELD_ITEM)
+    return false;
+  const Field *field= static_cast<const Item_field *>(of)->field;
+  TABLE_LIST *list= field->table->pos_in_table_list;
+  return field->part_of_key.is_clear_all() && !list->is_view_or_derived() && list->select_lex && !list->select_lex->master_unit()->item;
+}
+
 bool Select_translator::function_leaves(Item_func *function, Server_expression *served)
 {
   if (has_effects(function))
     return refuse(function->func_name());
   if (is_rewritten(function))
     return refuse_for_good("IS NULL of a date");
-  if (!converts_silently(function))
+  const bool is_converted= is_list_converted(function);
+  if (!is_converted && !converts_silently(function))
     return refuse_for_good("a constant that warns");
   served->may_warn|= !is_silent(m_thd, function);
   const size_t count= served->leaves.size();

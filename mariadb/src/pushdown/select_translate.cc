@@ -3,6 +3,8 @@
 #include "row_layout.h"
 #include "text_order.h"
 
+#include <algorithm>
+
 namespace pando {
 
 /* Tables of a query at most. */
@@ -23,7 +25,13 @@ bool Select_translator::translate(SELECT_LEX *select)
   std::vector<uint> slots;
   if (!unit(select->master_unit(), Use::TOP, &m_bytes, &slots, &outputs))
     return false;
-  return !m_fails_in_order || tables.size() == 1 || refuse("an order of several tables that can fail");
+  if (warnings.size() > 1)
+    return refuse("constants that warn");
+  if (m_fails_in_order && tables.size() > 1)
+    return refuse("an order of several tables that can fail");
+  B::small(&m_bytes, m_asked_count);
+  m_bytes+= m_asked;
+  return true;
 }
 
 bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots,
@@ -68,6 +76,109 @@ static uint implied_order(const SELECT_LEX *select, const std::string &groups, c
   return count;
 }
 
+/* Where the server keeps groups in a temporary table, an expression gets an average with the table's digits, else with all: the
+   query is answered if that comes to the same. */
+template<typename Say> bool Select_translator::the_same_rounded(Said *said, Say say)
+{
+  const bool rounds= m_rounds_averages, has_average= m_has_inner_average;
+  m_rounds_averages= m_has_inner_average= false;
+  bool is_said= say(said);
+  if (is_said && m_has_inner_average)
+  {
+    Said rounded;
+    m_rounds_averages= true;
+    is_said= say(&rounded) && (rounded.kind == said->kind || refuse("an average inside of an expression"));
+    std::string sure;
+    B::byte(&sure, 23);
+    B::byte(&sure, 5);
+    B::byte(&sure, 6);
+    sure+= said->bytes + rounded.bytes;
+    said->bytes.insert(0, sure);
+  }
+  m_rounds_averages= rounds;
+  m_has_inner_average= has_average;
+  return is_said;
+}
+
+/* Of IF(..., NULL, 2) the server says that it has no digit, and cuts averages and quotients of it where it keeps them in a column, and
+   nowhere else: the query is answered if nothing has to be cut. */
+void Select_translator::hold(const Item *item, Said *said)
+{
+  const uint precision= item->decimal_precision(), scale= said->kind.scale();
+  if (precision >= 36 || said->digits - scale <= double(precision) - item->decimals + 0.01)
+    return;
+  __int128 most= 1;
+  for (uint i= item->decimals; i < precision + scale; i++)
+    most*= 10;
+  most--;
+  std::string sure;
+  B::byte(&sure, 23);
+  B::byte(&sure, 6);
+  B::small(&sure, 2);
+  for (const bool is_least : {true, false})
+  {
+    B::byte(&sure, 5);
+    B::byte(&sure, is_least ? 5 : 3);
+    sure+= said->bytes;
+    put_number(&sure, is_least ? -most : most, said->kind);
+  }
+  said->bytes.insert(0, sure);
+}
+
+/* What groups are made by. Quotients are rounded in a temporary table, and not where the server sorts: they may not differ within a
+   group. `exact` becomes what says so. */
+bool Select_translator::group(Item *item, Said *said, std::string *exact)
+{
+  if (!expression(item, said) || !makes_groups(item))
+    return false;
+  if (!said->is_exact)
+    return true;
+  if (said->kind.tag != Value_kind::DECIMAL || item->with_sum_func())
+    return refuse("groups of quotients");
+  const Said quotient= *said;
+  if (said->kind.of > item->decimals)
+    convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
+  said->is_exact= false;
+  m_quotients.emplace_back(quotient.bytes, said->bytes);
+  B::byte(exact, 5);
+  B::byte(exact, 6);
+  for (uint function= 3; function <= 4; function++)
+  {
+    B::byte(exact, 16);
+    B::byte(exact, function);
+    B::kind(exact, quotient.kind);
+    B::byte(exact, 1);
+    *exact+= quotient.bytes;
+  }
+  return true;
+}
+
+/* Whether there is a quotient within it that groups are made by: it may be rounded there. */
+bool Select_translator::hides_quotient(const Said &said) const
+{
+  return std::any_of(m_quotients.begin(), m_quotients.end(), [&said](const std::pair<std::string, std::string> &one) {
+    return said.bytes != one.second && said.bytes.find(one.first) != std::string::npos;
+  });
+}
+
+/* By what is shown, with its digits. The server may sort one of several tables before it joins them. */
+bool Select_translator::order_of(SELECT_LEX *select, Item *item, Said *said)
+{
+  m_is_order= true;
+  m_order_can_fail= false;
+  const bool is_said= the_same_rounded(said, [&](Said *to) { return output(item, Use::TOP, to); });
+  m_is_order= false;
+  if (!is_said)
+    return false;
+  const bool is_joined= select->leaf_tables.elements > 1 || (select->join->conds && select->join->conds->with_subquery());
+  if (!m_order_can_fail || !is_joined || item->with_sum_func() || my_count_bits(item->used_tables() & ~PSEUDO_TABLE_BITS) != 1)
+    return true;
+  if (item->with_subquery() || item->with_window_func())
+    return refuse("an order of several tables that can fail");
+  ask(said->bytes);
+  return true;
+}
+
 /* Where the server sorts rows to make groups, it takes NULL for the value before it if that is a DECIMAL and no column's
    (`Cached_item_decimal::cmp`). NULL stands behind values where an order descends. */
 static bool groups_lose_null(const SELECT_LEX *select)
@@ -105,41 +216,65 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   m_is_condition= true;
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
   Said said;
+  m_is_always_met= use == Use::TOP;
   if (is_said && join->conds)
     is_said= condition(join->conds, &said);
+  m_is_always_met= false;
+  const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
+  const bool counts_rows= use == Use::TOP && is_grouped && !join->group_list && !warnings.empty();
   m_is_condition= false;
   B::byte(&where, join->conds != nullptr);
   where+= said.bytes;
-  uint group_count= 0;
+  uint group_count= 0, exact_count= 0;
+  std::string exact;
   std::vector<std::string> said_groups;
+  std::vector<std::pair<std::string, std::string>> quotients;
+  quotients.swap(m_quotients);
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
     /* Rows of one table may be sorted by them before they are joined. */
     m_is_order= !join->tmp_table_param.quick_group;
     m_order_can_fail= false;
-    is_said= expression(*group->item, &one) && makes_groups(*group->item) && (!one.is_exact || refuse("groups of quotients"));
+    is_said= this->group(*group->item, &one, &exact);
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
+    exact_count= uint(m_quotients.size());
     groups+= one.bytes;
     said_groups.push_back(one.bytes);
     order_by_groups+= one.bytes;
     B::byte(&order_by_groups, group->direction == ORDER::ORDER_DESC);
     has_long_text|= one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *group->item);
   }
+  if (is_said && exact_count && (select->olap == ROLLUP_TYPE || select->have_window_funcs()))
+    is_said= refuse("groups of quotients");
   ORDER *const outer_groups= m_groups;
   m_groups= join->group_list;
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
   m_is_condition= true;
   if (is_said && having_item)
-    is_said= condition(having_item, &of_having);
+    is_said= the_same_rounded(&of_having, [&](Said *to) {
+               m_is_always_met= use == Use::TOP && !m_rounds_averages;
+               return condition(having_item, to);
+             }) &&
+             (!hides_quotient(of_having) || refuse("a quotient inside of an expression"));
   m_is_condition= was_condition;
-  B::byte(&having, having_item != nullptr);
+  B::byte(&having, having_item || exact_count);
+  if (exact_count)
+  {
+    B::byte(&having, 23);
+    B::byte(&having, 6);
+    B::small(&having, exact_count);
+    having+= exact;
+    if (!having_item)
+      put_number(&having, 1, Value_kind{Value_kind::SIGNED, 0});
+  }
   having+= of_having.bytes;
   List_iterator_fast<Item> items(select->item_list);
   uint output_count= 0;
   bool has_variable_output= false;
+  std::map<const Item *, Said> names;
   for (Item *item; is_said && (item= items++); output_count++)
   {
     if (use == Use::EXISTS)
@@ -148,48 +283,70 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     /* The server computes all rows of a derived table, those without a partner in the joins above, too. */
     m_is_order= use == Use::DERIVED;
     m_order_can_fail= false;
-    is_said= output(item, use, &one);
+    is_said= the_same_rounded(&one, [&](Said *to) { return output(item, use, to); });
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail;
-    if (!(is_said= is_said && (!(select->options & SELECT_DISTINCT) || makes_groups(item))))
+    /* In a temporary table a BIT may become a number, and is shown as one. */
+    is_said= is_said && (!(select->options & SELECT_DISTINCT) || makes_groups(item)) &&
+             (one.kind.tag != Value_kind::BIT || !(is_grouped || (select->options & SELECT_DISTINCT)) || refuse("different BITs")) &&
+             (!hides_quotient(one) || refuse("a quotient inside of an expression"));
+    if (!is_said)
       break;
-    /* Whether the server shows bits or a number depends on where it keeps the rows. */
-    if ((select->options & SELECT_DISTINCT) && one.kind.tag == Value_kind::BIT && !(is_said= refuse("different bits")))
-      break;
+    if (one.kind.tag == Value_kind::DECIMAL && (use == Use::TOP || use == Use::DERIVED || use == Use::BRANCH))
+      hold(item, &one);
+    const Value_kind own= one.kind;
     if (use == Use::BRANCH && !(is_said= as_column_of_union(union_types->at(output_count), item, &one)))
       break;
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
     B::small(&outputs, slot);
     outputs+= one.bytes;
-    order_by_outputs+= one.bytes;
+    std::string name;
+    B::byte(&name, 0);
+    B::small(&name, slot);
+    B::kind(&name, one.kind);
+    /* A branch is sorted by what its column was before it became one of all branches. */
+    if (one.kind == own)
+      names[item]= Said{name, one.kind};
+    order_by_outputs+= name;
     B::byte(&order_by_outputs, 0);
     has_long_text|= (select->options & SELECT_DISTINCT) && one.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item);
     slots->push_back(slot);
     kinds->push_back(one.kind);
+  }
+  if (is_said && counts_rows)
+  {
+    B::small(&outputs, m_next_slot++);
+    B::byte(&outputs, 16);
+    B::byte(&outputs, 0);
+    B::kind(&outputs, Value_kind{Value_kind::SIGNED, 0});
+    B::byte(&outputs, 0);
+    output_count++;
+    is_counted= true;
   }
   uint order_count= 0;
   const bool wants_order= use == Use::TOP || select->limit_params.select_limit;
   for (ORDER *one= join->order; is_said && wants_order && use != Use::EXISTS && one; one= one->next, order_count++)
   {
     Said by;
-    /* By what is shown, with its digits. */
-    m_is_order= true;
-    m_order_can_fail= false;
-    is_said= output(*one->item, Use::TOP, &by);
-    m_is_order= false;
-    m_fails_in_order|= m_order_can_fail && my_count_bits((*one->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
+    const auto name= names.find(*one->item);
+    const bool has_name= name != names.end();
+    if (!has_name || !(*one->item)->with_subquery())
+      is_said= order_of(select, *one->item, &by) && (!hides_quotient(by) || refuse("a quotient inside of an expression"));
+    if (has_name)
+      by= name->second;
     if (by.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *one->item))
       is_said= refuse("an order by long texts");
     order+= by.bytes;
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
   m_groups= outer_groups;
+  m_quotients.swap(quotients);
   /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
   if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
     is_said= refuse("DISTINCT of constants");
   if (is_said && use == Use::TOP && !join->order)
-    order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, output_count, &order);
+    order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, uint(slots->size()), &order);
   is_said= is_said && limits(select, use, &limit);
   std::string of_rollup;
   is_said= is_said && (!has_long_text || select->olap != ROLLUP_TYPE || refuse("a clause")) && rollup(select, said_groups, &of_rollup);
@@ -199,7 +356,6 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   m_is_condition= was_condition;
   if (!is_said)
     return false;
-  const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
   *to+= sources + where;
   B::small(to, group_count);
   *to+= groups;

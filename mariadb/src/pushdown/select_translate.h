@@ -62,6 +62,10 @@ struct Text_change
   What what;
   CHARSET_INFO *charset;
   longlong position, length;
+  bool operator==(const Text_change &other) const
+  {
+    return what == other.what && charset == other.charset && position == other.position && length == other.length;
+  }
   uint64_t apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
 };
 
@@ -73,7 +77,17 @@ public:
   /* False: not this one; `reason` says why. */
   bool translate(SELECT_LEX *select);
   const std::string &bytes() const { return m_bytes; }
+  /* For people (select_report.cc). */
+  std::string name_of_column(uint slot) const;
+  std::string name_of_table(int number) const;
+  std::string name_of_served(uint number) const;
   const char *reason= "an expression";
+
+  /* What the server says once, of a constant that it converts when it first compares it: if the SELECT has rows. */
+  struct Warning { uint code; std::string text; };
+  std::vector<Warning> warnings;
+  /* Beyond the outputs there is how many rows there are. */
+  bool is_counted= false;
 
   std::vector<TABLE *> tables;
   /* What has their rows: each table's own handler, or those of the partitions that are read. */
@@ -148,6 +162,16 @@ private:
   bool output(Item *item, Use use, Said *said);
   bool makes_groups(Item *item);
   bool limits(SELECT_LEX *select, Use use, std::string *to);
+  template<typename Say> bool the_same_rounded(Said *said, Say say);
+  bool group(Item *item, Said *said, std::string *exact);
+  void hold(const Item *item, Said *said);
+  bool order_of(SELECT_LEX *select, Item *item, Said *said);
+  bool hides_quotient(const Said &said) const;
+  void ask(const std::string &bytes)
+  {
+    m_asked+= bytes;
+    m_asked_count++;
+  }
 
   /* select_sets.cc */
   bool together(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
@@ -208,7 +232,8 @@ private:
   /* select_condition.cc */
   bool condition(Item *item, Said *said);
   bool native_condition(Item *item, Said *said);
-  bool list(Item_cond *list, Said *said);
+  bool list(Item_cond *list, bool is_always_met, Said *said);
+  bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
   bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded= false);
   void round_to_shown(const Item *item, Said *said);
@@ -216,6 +241,7 @@ private:
   bool in_list(Item_func *function, Said *said);
   bool like(Item_func *function, Said *said);
   bool in_query(Item_in_subselect *item, Said *said);
+  bool ask_for_key(Item *first, Item *second, const Said &of_first, const Said &of_second);
   bool like_each_other(Said *first, Said *second, CHARSET_INFO *collation);
   void convert(Said *said, const Value_kind &kind);
   void negate(std::string *bytes) { bytes->insert(0, 1, char(8)); }
@@ -228,15 +254,23 @@ private:
   std::map<const CHARSET_INFO *, uint> m_collations;
   std::map<std::pair<const void *, uint>, uint> m_types;
   ORDER *m_groups= nullptr; /* of what is said of groups */
+  std::vector<std::pair<std::string, std::string>> m_quotients; /* groups by them: exact, and rounded */
   bool m_is_hopeless= false;
   /* Of several tables, the server may sort the rows of one before it joins them. */
   bool m_is_order= false, m_order_can_fail= false, m_fails_in_order= false;
+  /* What the server may compute of all rows of a table, and how many that are. */
+  std::string m_asked;
+  uint32_t m_asked_count= 0;
+  /* See the_same_rounded(). */
+  bool m_rounds_averages= false, m_has_inner_average= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
   /* Of a branch of a UNION: what its columns become. */
   const std::vector<Item *> *m_union_types= nullptr;
   uint m_next_slot= 0;
   uint m_depth= 0;
   uint m_nodes= 0;
+  /* It is asked of each row that the SELECT has. */
+  bool m_is_always_met= false, m_may_warn_once= false;
   /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
   bool m_is_condition= false;
 };
@@ -251,6 +285,14 @@ bool is_stored_by_statement(const THD *thd);
 /* The digits of a number, and how many are behind the point. */
 bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 
+/* Whether it is the least or the largest of zero-filled numbers. */
+bool is_filled_extreme(Item *item);
+
+/* Whether it is an IN whose list has been converted for good. */
+bool is_list_converted(Item_func *function);
+
+/* Says a constant. */
+void put_number(std::string *to, __int128 value, const Value_kind &kind);
 /* Whether it is a column of numbers with zeros before them. */
 bool has_zerofill(Item *item);
 
@@ -267,9 +309,6 @@ bool is_rewritten(const Item_func *function);
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
 bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);
-
-/* For SHOW ENGINE PANDO STATUS: why SELECTs were not answered. */
-void append_declined_selects(String *text);
 
 /* hton->create_select */
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select);

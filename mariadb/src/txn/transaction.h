@@ -4,6 +4,7 @@
 
 #include "plugin.h"
 #include "replication.h"
+#include "select_report.h"
 
 #include <atomic>
 #include <functional>
@@ -36,6 +37,9 @@ public:
      back; or it stays prepared, as its commit has failed. */
   bool is_bereft() const { return pando_txn_id(m_txn) != m_id; }
   enum_tx_isolation isolation() const { return m_isolation; }
+
+  /* How the last SELECT of the connection that the engine answered whole was answered. */
+  std::vector<Plan_line> last_plan;
 
   /* Before a statement that locks rows. */
   void will_lock() { m_participant->enter(); }

@@ -359,5 +359,166 @@ fn what_does_not_fit_or_is_not_wanted_or_is_too_large_is_given_back() {
     let two = Block { from: vec![from(&world, 1)], outputs: vec![(2000, id(1))], ..Block::default() };
     let scalar = Expr::Scalar(Box::new(two), Kind::Unsigned);
     let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![scalar]), ..Block::default() };
-    assert_eq!(why(&block, LIMITS), Why::Unsupported);
+    assert_eq!(why(&block, LIMITS), Why::Several);
+    // What has to be true of all rows, and is not.
+    let few = compare(Comparison::Less, id(0), constant(5));
+    let sure = Expr::Sure(Box::new(few), Box::new(id(0)));
+    let block = Block { from: vec![from(&world, 0)], outputs: outputs(vec![sure]), ..Block::default() };
+    assert_eq!(why(&block, LIMITS), Why::Unsure);
+}
+
+/// Whether a row has partners: with the same number, and of which `test` is true; and whether a NULL leaves IN open.
+fn is_in_tied(a: &Row, inner: &[Row], test: impl Fn(&Row, &Row) -> bool) -> Option<bool> {
+    let tied: Vec<&Row> = inner.iter().filter(|b| test(a, b)).collect();
+    if a.number.is_some() && tied.iter().any(|b| b.number == a.number) {
+        return Some(true);
+    }
+    let is_open = !tied.is_empty() && (a.number.is_none() || tied.iter().any(|b| b.number.is_none()));
+    if is_open {
+        None
+    } else {
+        Some(false)
+    }
+}
+
+#[test]
+fn exists_and_in_as_values_are_known_of_each_row_or_given_back() {
+    let not = |expr| Expr::Not(Box::new(expr));
+    let (mut answered, mut opened) = (0, 0);
+    let cases = [
+        (0, 1, 0, false),
+        (1, 0, 0, false),
+        (2, 0, 0, false),
+        (0, 2, 30, false),
+        (2, 0, 0, true),
+        (2, 1, 9, true),
+    ];
+    for (outer_table, inner_table, least, is_sure) in cases {
+        let world = seeded(7);
+        let (of_outer, of_inner) = (&world.rows[outer_table as usize], &world.rows[inner_table as usize]);
+        let is_tied = |a: &Row, b: &Row| {
+            (!is_sure || b.number.is_some()) && b.id > least && a.text.eq_ignore_ascii_case(b.text)
+        };
+        let tied = Block {
+            from: vec![from(&world, inner_table)],
+            filter: Some(Expr::And(vec![
+                equal(text(inner_table), text(outer_table)),
+                compare(Comparison::Greater, id(inner_table), constant(i128::from(least))),
+                Expr::Or(vec![
+                    constant(i128::from(!is_sure)),
+                    not(Expr::IsNull(Box::new(number(inner_table)))),
+                ]),
+            ])),
+            outputs: vec![(2000, number(inner_table))],
+            ..Block::default()
+        };
+        let exists = Expr::Exists(Box::new(tied.clone()));
+        let is_in = Expr::InQuery(vec![number(outer_table)], Box::new(tied));
+        let block = |outputs_of: Vec<Expr>, filter: Option<Expr>| Block {
+            from: vec![from(&world, outer_table)],
+            filter,
+            outputs: outputs(outputs_of),
+            ..Block::default()
+        };
+        // As a value, and under OR.
+        let expected = of_outer.iter().map(|a| {
+            let has = of_inner.iter().any(|b| is_tied(a, b));
+            format!("{}|{}", a.id, u8::from(has))
+        });
+        let shown = ask(&world, &block(vec![id(outer_table), exists.clone()], None));
+        assert_eq!(sorted(shown), sorted(expected.collect()), "{outer_table} {inner_table}");
+        let either = Expr::Or(vec![compare(Comparison::Less, id(outer_table), constant(4)), not(exists)]);
+        let expected = of_outer.iter().filter(|a| a.id < 4 || !of_inner.iter().any(|b| is_tied(a, b)));
+        let expected = expected.map(|a| a.id.to_string()).collect();
+        let left = ask(&world, &block(vec![id(outer_table)], Some(either)));
+        assert_eq!(sorted(left), sorted(expected), "{outer_table} {inner_table}");
+        // NOT IN, and IN as a value: whatever a NULL leaves open is given back.
+        let truths: Vec<_> = of_outer.iter().map(|a| is_in_tied(a, of_inner, is_tied)).collect();
+        let is_open = truths.contains(&None);
+        let none = outcome(&world, &block(vec![id(outer_table)], Some(not(is_in.clone()))), LIMITS);
+        let value = outcome(&world, &block(vec![id(outer_table), is_in.clone()], None), LIMITS);
+        opened += usize::from(is_open);
+        answered += usize::from(!is_open);
+        for one in [&none, &value] {
+            assert_eq!(
+                matches!(one, Outcome::GivenBack(Why::Unsure)),
+                is_open,
+                "{outer_table} {inner_table}"
+            );
+        }
+        if !is_open {
+            let expected = of_outer.iter().zip(&truths).filter(|(_, truth)| **truth == Some(false));
+            let expected = expected.map(|(a, _)| a.id.to_string()).collect();
+            let rows = ask(&world, &block(vec![id(outer_table)], Some(not(is_in))));
+            assert_eq!(sorted(rows), sorted(expected));
+        }
+    }
+    assert!(opened > 0 && answered > 0, "{opened} open, {answered} answered");
+}
+
+#[test]
+fn an_answer_tells_of_its_operators_and_their_rows() {
+    let world = seeded(8);
+    let block = Block {
+        from: vec![from(&world, 0), from(&world, 1)],
+        filter: Some(equal(number(0), number(1))),
+        outputs: outputs(vec![aggregate(Function::Rows, Kind::Signed, None)]),
+        is_grouped: true,
+        ..Block::default()
+    };
+    let Outcome::Rows(answer) = outcome(&world, &block, LIMITS) else { panic!("no answer") };
+    let Value::Number(pairs) = answer.value(0, 0) else { panic!("no number") };
+    let of_name = |name: &str| answer.operators.iter().filter(|one| one.name == name).collect::<Vec<_>>();
+    let [join] = of_name("join")[..] else { panic!("{:?}", answer.operators) };
+    assert_eq!(i128::from(join.rows), pairs);
+    assert!(join.held_us > 0, "{join:?}");
+    // The side that is held gives all its rows, the other one those that have a partner.
+    let mut scanned: Vec<u64> = of_name("scan").iter().map(|scan| scan.rows).collect();
+    scanned.sort_unstable();
+    let (few, many) = (&world.rows[1], &world.rows[0]);
+    assert!(few.len() < many.len());
+    let has_partner =
+        |row: &&Row| row.number.is_some_and(|number| few.iter().any(|other| other.number == Some(number)));
+    let joined = many.iter().filter(has_partner).count();
+    assert!(joined < many.len());
+    assert_eq!(scanned, [few.len() as u64, joined as u64]);
+    let parents: Vec<_> = answer.operators.iter().map(|one| one.parent).collect();
+    assert_eq!(parents.iter().filter(|parent| parent.is_none()).count(), 1, "{parents:?}");
+}
+
+/// The server computes groups of all rows, whatever is joined with them: so an error of one is an error of the query.
+#[test]
+fn what_fails_in_a_group_that_a_join_has_no_use_for_is_given_back() {
+    let world = seeded(9);
+    let (few, many) = (world.rows[2].len() as i64, world.rows[0].len() as i64);
+    assert!(few < many);
+    let joined = |least_failing: i64, is_distinct: bool, is_outer: bool| {
+        let added = Box::new(constant(i128::from(i64::MAX - least_failing + 1)));
+        let sum = Expr::Arithmetic(Operation::Add, Kind::Signed, Box::new(id(0)), added);
+        let shown = if is_distinct { sum } else { aggregate(Function::Sum, Kind::Signed, Some(sum)) };
+        let derived = Block {
+            from: vec![from(&world, 0)],
+            groups: if is_distinct { Vec::new() } else { vec![id(0)] },
+            is_grouped: !is_distinct,
+            is_distinct,
+            outputs: vec![(500, id(0)), (501, shown)],
+            ..Block::default()
+        };
+        let on = equal(Expr::Slot(500, Kind::Unsigned), id(2));
+        let least = compare(Comparison::Less, Expr::Slot(500, Kind::Unsigned), constant(5));
+        let on = Some(if is_outer { Expr::And(vec![on, least]) } else { on });
+        let of_groups = From { source: Source::Query(Box::new(derived)), is_outer, on };
+        let block = Block {
+            from: vec![from(&world, 2), of_groups],
+            outputs: outputs(vec![id(2)]),
+            ..Block::default()
+        };
+        outcome(&world, &block, LIMITS)
+    };
+    for (is_distinct, is_outer) in [(false, false), (false, true), (true, false), (true, true)] {
+        let fails = joined(many - 1, is_distinct, is_outer);
+        assert!(matches!(fails, Outcome::GivenBack(Why::Overflow)), "{is_distinct} {is_outer}: {fails:?}");
+        let Outcome::Rows(answer) = joined(many, is_distinct, is_outer) else { panic!("no answer") };
+        assert_eq!(answer.rows() as i64, few, "{is_distinct} {is_outer}");
+    }
 }

@@ -1,0 +1,294 @@
+//! What a plan was, and what came of it: its operators, from the top, with the rows that they were thought to give and gave.
+//!
+//! Rows are counted batch by batch. An operator that holds rows (groups, an order, one side of a join) also has the time that it
+//! took to get them, with all that is below it.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::block::Operation as SetOperation;
+use crate::column::{Kind, Value};
+use crate::estimate::{of_join, selectivity};
+use crate::expr::{Comparison, Expr, Function, Operation, Slot};
+use crate::hash_join::JoinKind;
+use crate::plan::Plan;
+use crate::planner::Unit;
+use crate::window::Window;
+
+/// In the text of a condition: here comes the number of a column, up to [`NAME_END`].
+pub const COLUMN_BEGIN: char = '\u{1}';
+/// Likewise, the number of an expression of the server's.
+pub const SERVED_BEGIN: char = '\u{2}';
+/// The end of such a number.
+pub const NAME_END: char = '\u{3}';
+
+/// An operator of a plan that was executed.
+#[derive(Clone, Debug, Default)]
+pub struct Operator {
+    /// The one that its rows go to.
+    pub parent: Option<usize>,
+    /// What it does.
+    pub name: &'static str,
+    /// Of a scan: which table.
+    pub table: Option<usize>,
+    /// Its condition, or what it makes groups of, or sorts by.
+    pub what: String,
+    /// Rows that it was thought to give.
+    pub estimated: f64,
+    /// Rows that it gave.
+    pub rows: u64,
+    /// What it took to get the rows that it holds; 0 microseconds: it passes them on.
+    pub held_us: u64,
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    rows: AtomicU64,
+    held_us: AtomicU64,
+}
+
+/// What is counted while a plan is executed.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// By the place in memory of the operator, which stays for so long.
+    numbers: HashMap<usize, usize>,
+    counts: Vec<Count>,
+}
+
+fn place(plan: &Plan) -> usize {
+    std::ptr::from_ref(plan) as usize
+}
+
+impl Counts {
+    pub(crate) fn of(plan: &Plan) -> Counts {
+        let mut counts = Counts::default();
+        counts.number(plan);
+        counts.counts.resize_with(counts.numbers.len(), Count::default);
+        counts
+    }
+
+    fn number(&mut self, plan: &Plan) {
+        let number = self.numbers.len();
+        self.numbers.insert(place(plan), number);
+        plan.inputs().into_iter().for_each(|input| self.number(input));
+    }
+
+    pub(crate) fn number_of(&self, plan: &Plan) -> Option<usize> {
+        self.numbers.get(&place(plan)).copied()
+    }
+
+    pub(crate) fn add_rows(&self, number: usize, rows: usize) {
+        if let Some(count) = self.counts.get(number) {
+            count.rows.fetch_add(rows as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Of an operator that holds its rows.
+    pub(crate) fn held(&self, number: usize, took: Duration) {
+        if let Some(count) = self.counts.get(number) {
+            // Less than one is one: it has held them.
+            let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+            count.held_us.fetch_add(us, Ordering::Relaxed);
+        }
+    }
+
+    /// The operators, each before its inputs.
+    pub(crate) fn operators(&self, plan: &Plan, distinct: &HashMap<Slot, f64>) -> Vec<Operator> {
+        let mut all = Vec::new();
+        self.add(plan, None, distinct, &mut all);
+        all
+    }
+
+    /// Adds one and its inputs; says how many rows it was thought to give.
+    fn add(
+        &self,
+        plan: &Plan,
+        parent: Option<usize>,
+        distinct: &HashMap<Slot, f64>,
+        to: &mut Vec<Operator>,
+    ) -> f64 {
+        let number = to.len();
+        let count = self.counts.get(number);
+        let of = |count: Option<&AtomicU64>| count.map_or(0, |count| count.load(Ordering::Relaxed));
+        let table = if let Plan::Scan { table, .. } = plan { Some(*table) } else { None };
+        to.push(Operator {
+            parent,
+            name: name(plan),
+            table,
+            what: what(plan),
+            estimated: 0.0,
+            rows: of(count.map(|count| &count.rows)),
+            held_us: of(count.map(|count| &count.held_us)),
+        });
+        let inputs: Vec<f64> =
+            plan.inputs().into_iter().map(|input| self.add(input, Some(number), distinct, to)).collect();
+        let rows = estimate(plan, &inputs, distinct);
+        to[number].estimated = rows;
+        rows
+    }
+}
+
+fn estimate(plan: &Plan, inputs: &[f64], distinct: &HashMap<Slot, f64>) -> f64 {
+    let left = |rows: f64, conditions: &[Expr]| {
+        conditions.iter().fold(rows, |rows, condition| rows * selectivity(condition, distinct)).max(1.0)
+    };
+    let first = inputs.first().copied().unwrap_or(1.0);
+    match plan {
+        Plan::One => 1.0,
+        Plan::Scan { rows, filter, .. } => left(*rows, filter),
+        Plan::Filter(_, condition) => left(first, std::slice::from_ref(condition)),
+        Plan::Project(..) => first,
+        Plan::Join(join) => {
+            let unit = |rows: f64| Unit { plan: Plan::One, slots: Vec::new(), rows };
+            let second = inputs.get(1).copied().unwrap_or(1.0);
+            let rows = of_join(&unit(first), &unit(second), &join.keys, distinct);
+            match join.kind {
+                JoinKind::Inner => left(rows, join.residual.as_slice()),
+                JoinKind::Left => rows.max(first),
+                JoinKind::Single | JoinKind::Mark(_) => first,
+                JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => (first * 0.3).max(1.0),
+            }
+        }
+        Plan::Aggregate { is_one: true, .. } => 1.0,
+        Plan::Aggregate { groups, .. } => {
+            let of_group = |(_, group): &(Slot, Expr)| match group {
+                Expr::Slot(slot, _) => distinct.get(slot).copied().unwrap_or(first),
+                _ => first / 10.0,
+            };
+            groups.iter().map(of_group).product::<f64>().min(first).max(1.0)
+        }
+        // The levels above are few, mostly.
+        Plan::Rollup { .. } => (first / 5.0).max(1.0),
+        Plan::Window { .. } | Plan::Sets(_) => first,
+        Plan::Sort { limit, .. } => limit.map_or(first, |limit| first.min(limit as f64)),
+        Plan::Union(..) => inputs.iter().sum(),
+    }
+}
+
+fn name(plan: &Plan) -> &'static str {
+    match plan {
+        Plan::One => "one row",
+        Plan::Scan { .. } => "scan",
+        Plan::Filter(..) => "filter",
+        Plan::Project(..) => "columns",
+        Plan::Join(join) => match (join.kind, join.is_marked) {
+            (JoinKind::Inner, _) => "join",
+            (JoinKind::Left, _) => "left join",
+            (JoinKind::Single, _) => "join of one row",
+            (JoinKind::Semi, false) => "semi-join",
+            (JoinKind::Semi, true) => "semi-join, left side held",
+            (JoinKind::Anti | JoinKind::AntiNull, false) => "anti-join",
+            (JoinKind::Anti | JoinKind::AntiNull, true) => "anti-join, left side held",
+            (JoinKind::Mark(_), _) => "mark join",
+        },
+        Plan::Aggregate { is_one: true, .. } => "aggregate",
+        Plan::Aggregate { told, .. } if told.is_empty() => "distinct",
+        Plan::Aggregate { .. } => "groups",
+        Plan::Rollup { .. } => "rollup",
+        Plan::Window { .. } => "windows",
+        Plan::Sets(sets) => match sets.operation {
+            SetOperation::Union => "union",
+            SetOperation::Except => "except",
+            SetOperation::Intersect => "intersect",
+        },
+        Plan::Sort { order, .. } if order.is_empty() => "limit",
+        Plan::Sort { limit: None, .. } => "sort",
+        Plan::Sort { .. } => "first rows",
+        Plan::Union(..) => "union",
+    }
+}
+
+fn list(exprs: impl Iterator<Item = String>, between: &str) -> String {
+    exprs.collect::<Vec<_>>().join(between)
+}
+
+fn what(plan: &Plan) -> String {
+    match plan {
+        Plan::One | Plan::Project(..) | Plan::Sets(_) | Plan::Union(..) => String::new(),
+        Plan::Scan { filter, .. } => list(filter.iter().map(text), " AND "),
+        Plan::Filter(_, condition) => text(condition),
+        Plan::Join(join) => {
+            let keys = join.keys.iter().map(|(a, b)| format!("{} = {}", text(a), text(b)));
+            list(keys.chain(join.residual.iter().map(text)), " AND ")
+        }
+        Plan::Aggregate { groups, .. } | Plan::Rollup { groups, .. } => {
+            list(groups.iter().map(|(_, group)| text(group)), ", ")
+        }
+        Plan::Window { windows, .. } => list(windows.iter().map(|(_, window)| of_window(window)), ", "),
+        Plan::Sort { order, .. } => {
+            let by = |(expr, descends): &(Expr, bool)| text(expr) + if *descends { " DESC" } else { "" };
+            list(order.iter().map(by), ", ")
+        }
+    }
+}
+
+/// An expression for people: columns, and what the server computes, are numbers.
+fn text(expr: &Expr) -> String {
+    let both = |sign: &str, a: &Expr, b: &Expr| format!("({} {sign} {})", text(a), text(b));
+    let calculated = |operation: &Operation, a: &Expr, b: &Expr| match operation {
+        Operation::Add => both("+", a, b),
+        Operation::Subtract => both("-", a, b),
+        Operation::Multiply => both("*", a, b),
+    };
+    match expr {
+        Expr::Slot(slot, _) => format!("{COLUMN_BEGIN}{slot}{NAME_END}"),
+        Expr::Server { number, .. } => format!("{SERVED_BEGIN}{number}{NAME_END}"),
+        Expr::Constant(value, kind) => constant(value, *kind),
+        Expr::Arithmetic(operation, _, a, b) | Expr::Real(operation, a, b) => calculated(operation, a, b),
+        Expr::Divide(_, a, b) => both("/", a, b),
+        Expr::Compare(comparison, a, b) => {
+            let sign = match comparison {
+                Comparison::Equal => "=",
+                Comparison::NotEqual => "<>",
+                Comparison::Less => "<",
+                Comparison::LessOrEqual => "<=",
+                Comparison::Greater => ">",
+                Comparison::GreaterOrEqual => ">=",
+                Comparison::Same => "<=>",
+            };
+            format!("{} {sign} {}", text(a), text(b))
+        }
+        Expr::And(parts) => format!("({})", list(parts.iter().map(text), " AND ")),
+        Expr::Or(parts) => format!("({})", list(parts.iter().map(text), " OR ")),
+        Expr::Not(part) => format!("NOT {}", text(part)),
+        Expr::IsNull(part) => format!("{} IS NULL", text(part)),
+        Expr::Case(..) => "CASE".into(),
+        Expr::In(of, values) => format!("{} IN ({} constants)", text(of), values.len()),
+        Expr::Test(_, of) => format!("{} LIKE", text(of)),
+        Expr::Change(_, _, of) | Expr::Convert(_, of) => text(of),
+        Expr::Part(part, of) => format!("{part:?}({})", text(of)),
+        Expr::Sure(_, value) => text(value),
+        Expr::Row(parts) => list(parts.iter().map(text), ", "),
+        Expr::Window(window) => of_window(window),
+        Expr::Aggregate(function, _, of) => aggregate(*function, of.as_deref()),
+        Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => "(SELECT)".into(),
+    }
+}
+
+fn of_window(window: &Window) -> String {
+    format!("{:?}({})", window.function, window.of.as_ref().map_or_else(String::new, text))
+}
+
+fn aggregate(function: Function, of: Option<&Expr>) -> String {
+    format!("{function:?}({})", of.map_or_else(|| "*".into(), text))
+}
+
+fn constant(value: &Value, kind: Kind) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::Number(number) => {
+            let scale = kind.scale() as usize;
+            let digits = format!("{:0width$}", number.unsigned_abs(), width = scale + 1);
+            let (whole, behind) = digits.split_at(digits.len() - scale);
+            let mut text = String::from(if *number < 0 { "-" } else { "" }) + whole;
+            if scale > 0 {
+                _ = write!(text, ".{behind}");
+            }
+            text
+        }
+        Value::Real(value) => value.to_string(),
+        Value::Text(text) => format!("'{}'", String::from_utf8_lossy(text)),
+    }
+}
