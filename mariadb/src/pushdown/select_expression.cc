@@ -145,6 +145,15 @@ bool Select_translator::kind_of_field(Field *field, Value_kind *kind, uint *form
   return true;
 }
 
+void Select_translator::put_slot(uint slot, const Value_kind &kind, Said *said)
+{
+  B::byte(&said->bytes, 0);
+  B::small(&said->bytes, slot);
+  B::kind(&said->bytes, kind);
+  said->kind= kind;
+  m_widened_met+= uint(m_widened.count(slot));
+}
+
 bool Select_translator::column(Field *field, Said *said)
 {
   for (Source &source : m_sources)
@@ -155,10 +164,7 @@ bool Select_translator::column(Field *field, Said *said)
     {
       if (field->field_index >= source.slots.size())
         return refuse("a column of a derived table");
-      B::byte(&said->bytes, 0);
-      B::small(&said->bytes, source.slots[field->field_index]);
-      said->kind= source.kinds[field->field_index];
-      B::kind(&said->bytes, said->kind);
+      put_slot(source.slots[field->field_index], source.kinds[field->field_index], said);
       return true;
     }
     if (!field->stored_in_db())
@@ -196,10 +202,7 @@ bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known
           source.list->field_translation[i].item == *ref->ref)
       {
         *is_known= true;
-        B::byte(&said->bytes, 0);
-        B::small(&said->bytes, source.slots[i]);
-        said->kind= source.kinds[i];
-        B::kind(&said->bytes, said->kind);
+        put_slot(source.slots[i], source.kinds[i], said);
         return true;
       }
   }
@@ -229,6 +232,7 @@ bool Select_translator::native(Item *item, Said *said)
     return refuse("a row of values");
   if (is_constant(item))
     return constant(item, said);
+  const uint widened_met= m_widened_met;
   switch (item->type())
   {
   case Item::REF_ITEM:
@@ -259,7 +263,7 @@ bool Select_translator::native(Item *item, Said *said)
   case Item::COND_ITEM:
     return condition(item, said);
   case Item::FUNC_ITEM:
-    return function(static_cast<Item_func *>(item), said);
+    return function(static_cast<Item_func *>(item), said) && !computes_of_widened(widened_met);
   default:
     return refuse("an item");
   }
@@ -498,6 +502,13 @@ void Select_translator::convert(Said *said, const Value_kind &kind)
   B::kind(&bytes, kind);
   said->bytes.insert(0, bytes);
   said->kind= kind;
+}
+
+/* The server may ask a condition of each branch of a UNION, where a column is still an integer, and fail. */
+bool Select_translator::computes_of_widened(uint met_before)
+{
+  return m_is_condition && m_widened_met != met_before &&
+         !refuse_for_good("a condition on an integer that a UNION makes another number");
 }
 
 bool Select_translator::arithmetic(Item_func *function, uint operation, Said *said)

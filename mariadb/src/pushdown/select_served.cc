@@ -404,7 +404,8 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
     kind.of= std::min((kind.of + 8) / 9 * 9 + 9, SERVED_SCALE_MAX);
   }
   std::unique_ptr<Server_expression> served(new Server_expression(m_thd, item, kind, is_condition));
-  if (!leaves_of(served->place(), served.get()))
+  const uint widened_met= m_widened_met;
+  if (!leaves_of(served->place(), served.get()) || computes_of_widened(widened_met))
     return false;
   uint number= 0;
   const auto is_known= [&](const std::unique_ptr<Server_expression> &known) {

@@ -45,6 +45,8 @@ bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to
   List_iterator_fast<Item> of_unit(unit->types);
   for (Item *type; (type= of_unit++); )
     types.push_back(type);
+  std::set<uint> widened;
+  widened.swap(m_widened_columns);
   static const size_t NO_OTHERS_BYTES= 4;
   uint32_t count= 0;
   std::string others;
@@ -75,6 +77,9 @@ bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to
     B::byte(&others, select->distinct && of_branch == Use::BRANCH);
     others+= bytes;
   }
+  for (const uint column : m_widened_columns)
+    m_widened.insert(slots->at(column));
+  m_widened_columns.swap(widened);
   B::small(to, count - 1);
   *to+= others;
   return true;

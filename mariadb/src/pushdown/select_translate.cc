@@ -283,7 +283,9 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     /* The server computes all rows of a derived table, those without a partner in the joins above, too. */
     m_is_order= use == Use::DERIVED;
     m_order_can_fail= false;
+    const uint widened_met= m_widened_met;
     is_said= the_same_rounded(&one, [&](Said *to) { return output(item, use, to); });
+    const bool is_widened= m_widened_met != widened_met;
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail;
     /* In a temporary table a BIT may become a number, and is shown as one. */
@@ -299,6 +301,10 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
       break;
     has_variable_output|= !is_constant(item);
     const uint slot= m_next_slot++;
+    if (use == Use::BRANCH && (is_widened || (own.is_integer() && !one.kind.is_integer())))
+      m_widened_columns.insert(output_count);
+    if (is_widened)
+      m_widened.insert(slot);
     B::small(&outputs, slot);
     outputs+= one.bytes;
     std::string name;
@@ -388,6 +394,9 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   if (said->kind.tag == Value_kind::DECIMAL && is_constant(item->real_item()) &&
       said->digits - said->kind.of > double(item->decimal_precision()) - item->decimals + 0.01)
     return refuse("a constant that its type does not hold");
+  /* The year 0 is shown as 0000 out of a column, of a temporary table, too, and as 0 where it is computed. */
+  if (use == Use::TOP && item->field_type() == MYSQL_TYPE_YEAR && item->real_item()->type() != Item::FIELD_ITEM)
+    return refuse("a year that is computed");
   const bool is_stored= use == Use::TOP || use == Use::DERIVED || use == Use::BRANCH;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {

@@ -16,6 +16,7 @@
 
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -215,6 +216,8 @@ private:
   bool concat_argument(Item *argument, const Item *result, Said *of);
   bool subquery(Item_subselect *item, Said *said);
   bool to_real(Item *item, Said *said);
+  bool computes_of_widened(uint met_before);
+  void put_slot(uint slot, const Value_kind &kind, Said *said);
   uint collation_number(const CHARSET_INFO *collation);
   uint type_number(const Field *field);
   bool kind_of_field(Field *field, Value_kind *kind, uint *form, uint *precision);
@@ -264,6 +267,10 @@ private:
   /* See the_same_rounded(). */
   bool m_rounds_averages= false, m_has_inner_average= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
+  /* Integers that become other numbers in a UNION: which columns of the one that is being said, and all slots of such. How often one
+     has been met. */
+  std::set<uint> m_widened_columns, m_widened;
+  uint m_widened_met= 0;
   /* Of a branch of a UNION: what its columns become. */
   const std::vector<Item *> *m_union_types= nullptr;
   uint m_next_slot= 0;

@@ -1,5 +1,5 @@
 """Random SELECTs of any shape: joins of up to five tables, inner and outer, queries in conditions and as values, derived
-tables, UNION and its siblings in them, groups over all of it, ROLLUP, window functions, DISTINCT, HAVING, the first rows of an order. Answers are sets, but for those with LIMIT, which are
+tables, UNION and its siblings in them, groups over all of it, EXISTS and IN as values, ROLLUP, window functions, DISTINCT, HAVING, the first rows of an order. Answers are sets, but for those with LIMIT, which are
 sorted by all of their columns."""
 
 import re
@@ -179,6 +179,12 @@ class _Source:
         ))
 
 
+def _asked(random, source, columns):
+    """A condition with a query in it, as a value."""
+    condition = source.condition_with_query(columns)
+    return random.choice((f"({condition})", f"CASE WHEN {condition} THEN {random.choice(columns).name} END", f"NOT ({condition})"))
+
+
 def _value(random, columns):
     """An expression of a row."""
     column = random.choice(columns)
@@ -254,6 +260,8 @@ def _windowed(random, source):
     tables, of, conditions = source.joined(random.choice((0, 0, 1)))
     if random.random() < 0.5:
         conditions.append(queries._condition(random, of))
+    if random.random() < 0.2:
+        conditions.append(source.condition_with_query(of))
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     if random.random() < 0.3:
         groups = [random.choice(of) for _ in range(random.choice((1, 2)))]
@@ -272,6 +280,7 @@ def _windowed(random, source):
         if random.random() < 0.2:
             functions[0] = f"{functions[0]} {random.choice(('+ 1', '* 100', '/ 3'))}"
         shown = [f"{_value(random, of)} AS v{number}" for number in range(random.randint(0, 2))]
+        shown += [f"{_asked(random, source, of)} AS q"] if random.random() < 0.15 else []
         grouped = ""
     shown += [f"{function} AS w{number}" for number, function in enumerate(functions)]
     text = f"SELECT {SELECT} {random.choice(('', '', '', 'DISTINCT '))}{', '.join(shown)} FROM {tables}{where}{grouped}"
@@ -292,6 +301,8 @@ def query(random, columns, dimensions):
         conditions.append(queries._condition(random, of))
     if random.random() < 0.4:
         conditions.append(source.condition_with_query(of))
+    if random.random() < 0.1:
+        conditions.append(f"({queries._condition(random, of)} OR {source.condition_with_query(of)})")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     if random.random() < 0.4:
         shown = [f"{_value(random, of)} AS v{number}" for number in range(random.randint(1, 4))]
@@ -299,6 +310,8 @@ def query(random, columns, dimensions):
             inner, more = source.table()
             shown.append(f"(SELECT {random.choice(('COUNT(*)', f'MAX({more[0].name})'))} FROM {inner} WHERE "
                          f"{_link(random, more, of)}) AS q")
+        if random.random() < 0.2:
+            shown.append(f"{_asked(random, source, of)} AS q1")
         text = f"SELECT {SELECT} {random.choice(('', '', 'DISTINCT '))}{', '.join(shown)} FROM {tables}{where}"
         if random.random() < 0.5:
             order = [f"{number + 1}{random.choice(('', ' DESC'))}" for number in range(len(shown))]
@@ -306,7 +319,11 @@ def query(random, columns, dimensions):
             text += f" ORDER BY {', '.join(order)}{random.choice(('', ' LIMIT 3', ' LIMIT 2, 20'))}"
         return text
     groups = [_value(random, of) for _ in range(random.choice((0, 1, 1, 2, 3)))]
+    if random.random() < 0.1:
+        groups.append(_asked(random, source, of))
     told = [_told(random, of) for _ in range(random.randint(0 if groups else 1, 3))]
+    if told and random.random() < 0.1:
+        told.append(f"{random.choice(('SUM', 'MAX', 'COUNT'))}({_asked(random, source, of)})")
     if told and random.random() < 0.2:
         told.append(f"{random.choice(('SUM', 'AVG'))}({queries.number(random, of, 1)}) / COUNT(*)")
     shown = [f"{expression} AS g{number}" for number, expression in enumerate(groups)]
