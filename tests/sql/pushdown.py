@@ -201,7 +201,7 @@ class Run:
     def _is_servers(self, pando):
         """Whether the answer depends on the order of peers, or of what is put together, and is the server's own: it met rows in
         another order only because a part of the query (a derived table) was answered for it."""
-        if not re.search(r" OVER |GROUP_CONCAT", pando):
+        if not re.search(r" OVER |GROUP_CONCAT|STD|VAR", pando):
             return False
         self.session.query("SET pando_pushdown = ON")
         declined = self._declined()

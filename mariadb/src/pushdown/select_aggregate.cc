@@ -347,6 +347,8 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
   const uint shown= Concat_parts::shown_of(item), ordered= Concat_parts::ordered_of(item);
   const bool is_distinct= Concat_parts::is_distinct(item);
   const uint64_t bytes_max= m_thd->gconcat_max_len();
+  if (m_is_condition)
+    return refuse_for_good("GROUP_CONCAT in HAVING");
   if (Concat_parts::has_limit(item) || (!ordered && !is_distinct))
     return refuse("GROUP_CONCAT without an order");
   const uint collation= collation_number(sum->collation.collation);

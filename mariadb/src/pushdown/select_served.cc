@@ -235,6 +235,9 @@ bool is_list_converted(Item_func *function)
 {
   if (function->functype() != Item_func::IN_FUNC || !static_cast<Item_func_in *>(function)->array)
     return false;
+  /* Of NOT IN the optimizer makes ranges, of columns without a key, too. */
+  if (static_cast<Item_func_in *>(function)->negated)
+    return false;
   const Item *of= function->arguments()[0]->real_item();
   if (of->type() != Item::FIELD_ITEM)
     return false;
