@@ -108,7 +108,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   {
     Item *query= function->arguments()[1];
     if (query->type() != Item::SUBSELECT_ITEM)
-      return refuse("a subquery's optimizer");
+      return refuse("the optimizer of a subquery");
     return condition(query, said);
   }
   default:

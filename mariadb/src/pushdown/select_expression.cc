@@ -171,7 +171,7 @@ bool Select_translator::column(Field *field, Said *said)
       return refuse("a virtual column");
     uint form= 0, precision= 0;
     if (!kind_of_field(field, &said->kind, &form, &precision))
-      return refuse("a column's type");
+      return refuse("the type of a column");
     const auto is_field= [field](const Column &column) { return column.field == field; };
     auto known= std::find_if(source.columns.begin(), source.columns.end(), is_field);
     if (known == source.columns.end())
@@ -295,7 +295,7 @@ bool Select_translator::constant(Item *item, Said *said)
     else if (item->cmp_type() == STRING_RESULT && item->type_handler()->is_traditional_scalar_type())
       kind= Value_kind{Value_kind::TEXT, collation_number(item->collation.collation)};
     else
-      return refuse("a constant's type");
+      return refuse("the type of a constant");
   }
   if (!constant_of(item, kind, item->collation.collation, said))
     return false;
@@ -378,7 +378,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
     const enum_field_types type= item->field_type();
     if (item->cmp_type() == TIME_RESULT ? type != MYSQL_TYPE_DATE && type != MYSQL_TYPE_DATETIME :
                                           !is_compared_as_text(item))
-      return refuse("a constant moment's type");
+      return refuse("the type of a constant moment");
     Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
     if (!evaluation.is_silent())
       return refuse_for_good("a constant that warns");
@@ -399,7 +399,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   case Value_kind::TIME:
   {
     if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
-      return refuse("a constant time's type");
+      return refuse("the type of a constant time");
     const Time time(m_thd, item, Time::Options_cmp(m_thd));
     if (!evaluation.is_silent())
       return refuse_for_good("a constant that warns");
@@ -411,7 +411,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   case Value_kind::TEXT:
   {
     if (!is_compared_as_text(item) || !my_charset_same(item->collation.collation, charset))
-      return refuse("a constant text's character set");
+      return refuse("the character set of a constant text");
     StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
     String *text= item->val_str(&buffer);
     if (!evaluation.is_silent())
@@ -684,7 +684,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
     else if (type == MYSQL_TYPE_DATETIME)
       kind.tag= Value_kind::DATETIME;
     else
-      return refuse("a choice's type");
+      return refuse("the type of a choice");
   }
   std::string bytes;
   uint scale= 0;

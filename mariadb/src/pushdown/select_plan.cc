@@ -125,7 +125,7 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   *reason= "rows of one table";
   if (leaf_count(select) == 1 && !is_grouped && !(join->order && has_limit) && !select->first_inner_unit())
     return false;
-  *reason= "the first rows of a key's order";
+  *reason= "the first rows in the order of a key";
   if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item))
     return false;
   *reason= "the ends of a key";

@@ -321,7 +321,7 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
       warn_of_error(thd);
     static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
       "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
-      "a query as a value that has several rows", "an expression that warns", "digits that depend on the server's plan"};
+      "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server"};
     if (status != PANDO_STATUS_OK)
       return decline(WHYS[why]);
     if (!holds_answer(select, *translator, query.get()))

@@ -195,7 +195,7 @@ bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *
     return refuse("a quotient whose digits depend on the plan");
   served->leaves.emplace_back(place, said.kind);
   if (!served->leaves.back().make(m_thd))
-    return refuse("a value's type");
+    return refuse("the type of a value");
   served->said.push_back(said.bytes);
   return true;
 }
@@ -397,7 +397,7 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
       item->type() == Item::SUBSELECT_ITEM || item->type() == Item::WINDOW_FUNC_ITEM)
     return false;
   if (!is_condition && !kind_of_served(item, &kind))
-    return refuse("a function's type");
+    return refuse("the type of a function");
   if (kind.tag == Value_kind::TEXT)
     kind.of= collation_number(item->collation.collation);
   bool has_more_digits= false;

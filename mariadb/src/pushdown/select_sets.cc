@@ -115,7 +115,7 @@ bool Select_translator::as_column_of_union(Item *type, Item *item, Said *said)
   if (own.is_opaque())
     return type->type_handler() == item->type_handler() || refuse("a UNION of different types");
   if (kind.tag == Value_kind::NONE && !kind_of_column(type, &kind))
-    return refuse("a UNION's type");
+    return refuse("the type of a UNION");
   if (kind.tag == Value_kind::TEXT)
     kind.of= collation_number(type->collation.collation);
   if (item->type() == Item::NULL_ITEM)

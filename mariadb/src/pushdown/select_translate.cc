@@ -602,7 +602,7 @@ bool Select_translator::put_table(const Source &source, std::string *to)
     PandoQueryColumn place= {};
     if (!kind_of_field(column.field, &kind, &form, &precision) || !column.field->stored_in_db() ||
         !place_of(column.field, &place) || (place.position < 0 && form > PANDO_FORM_ORDERED && form != PANDO_FORM_YEAR))
-      return refuse("a column's place");
+      return refuse("the place of a column");
     B::small(to, column.slot);
     B::kind(to, kind);
     B::small(to, uint32_t(place.position));
