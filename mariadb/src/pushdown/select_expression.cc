@@ -276,6 +276,22 @@ bool Select_translator::is_some_constant(Item *item)
   return is_constant(item) && !without_cache(item)->is_null() && evaluation.is_silent();
 }
 
+/* Computes the arguments of functions first. A comparison keeps what it has made of them where nobody else can look: if one fails,
+   it must not have been asked, or it would find a value there when the server asks it. */
+static void evaluate_arguments(Item *item, const Silent_evaluation &evaluation)
+{
+  if (item->type() != Item::FUNC_ITEM)
+    return;
+  Item_func *function= static_cast<Item_func *>(item);
+  for (uint i= 0; i < function->argument_count() && evaluation.is_silent(); i++)
+  {
+    Item *argument= function->arguments()[i];
+    evaluate_arguments(argument, evaluation);
+    if (evaluation.is_silent() && argument->cols() == 1 && !argument->basic_const_item())
+      argument->update_null_value();
+  }
+}
+
 /* A constant, as what the server says it is. */
 bool Select_translator::constant(Item *item, Said *said)
 {
@@ -297,6 +313,9 @@ bool Select_translator::constant(Item *item, Said *said)
     else
       return refuse("the type of a constant");
   }
+  evaluate_arguments(item, evaluation);
+  if (!evaluation.is_silent())
+    return refuse_for_good("a constant that warns");
   if (!constant_of(item, kind, item->collation.collation, said))
     return false;
   return evaluation.is_silent() || refuse_for_good("a constant that warns");
