@@ -245,6 +245,11 @@ private:
 /* What the server keeps converted, or evaluated, in a cache of its own. */
 Item *without_cache(Item *item);
 
+/* Whether there is a comparison of different types within a constant. It keeps a constant argument as it is compared, where nobody else
+   can look: if that argument fails or warns, the engine must not have asked, or the server finds a value there and says nothing. So is one
+   that is too deep to be looked at. */
+bool keeps_converted(const Item *item, uint depth= 0);
+
 /* Whether the item may be taken for the other: the same column, or the same expression. */
 bool is_same(Item *item, Item *other);
 

@@ -16,6 +16,63 @@ Item *without_cache(Item *item)
   return item;
 }
 
+/* Functions that compare their arguments, and keep a constant one as what it is compared as. */
+static bool is_comparing(const Item_func *function)
+{
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+  case Item_func::NE_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+  case Item_func::IN_FUNC:
+  case Item_func::CASE_SIMPLE_FUNC:
+    return true;
+  default:
+    return !strcasecmp(function->func_name(), "nullif");
+  }
+}
+
+bool keeps_converted(const Item *item, uint depth)
+{
+  static const uint DEPTH_MAX= 64;
+  if (depth > DEPTH_MAX)
+    return true;
+  if (item->type() == Item::CACHE_ITEM)
+  {
+    const Item *of= const_cast<Item_cache *>(static_cast<const Item_cache *>(item))->get_item();
+    return of && keeps_converted(of, depth + 1);
+  }
+  if (item->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> parts(*const_cast<Item_cond *>(static_cast<const Item_cond *>(item))->argument_list());
+    while (const Item *part= parts++)
+      if (keeps_converted(part, depth + 1))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<const Item_func *>(item);
+  const Item *first= nullptr;
+  for (uint i= 0; i < function->argument_count(); i++)
+  {
+    const Item *argument= function->arguments()[i];
+    if (keeps_converted(argument, depth + 1))
+      return true;
+    if (argument->type() == Item::NULL_ITEM || !is_comparing(function))
+      continue;
+    if (argument->cols() != 1 || (first && argument->cmp_type() != first->cmp_type()))
+      return true;
+    first= argument;
+  }
+  return false;
+}
+
 /* A literal, a parameter, or what the server evaluates once for a statement: functions of such, user variables, NOW(). */
 bool Translator::is_constant(Item *item) const
 {
@@ -25,7 +82,7 @@ bool Translator::is_constant(Item *item) const
     return true;
   item= without_cache(item);
   return item->type() == Item::FUNC_ITEM && item->can_eval_in_optimize() && !item->with_subquery() &&
-         !(item->used_tables() & ~OUTER_REF_TABLE_BIT);
+         !(item->used_tables() & ~OUTER_REF_TABLE_BIT) && !keeps_converted(item);
 }
 
 /* A constant that the server compares with the column as values of the column's own kind. */

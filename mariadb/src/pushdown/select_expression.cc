@@ -24,7 +24,7 @@ bool Select_translator::is_constant(Item *item) const
     return false;
   if (item->basic_const_item())
     return true;
-  return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() &&
+  return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() && !keeps_converted(item) &&
          (item->type() == Item::FUNC_ITEM || item->type() == Item::CACHE_ITEM || item->type() == Item::COND_ITEM ||
           item->type() == Item::PARAM_ITEM || item->type() == Item::CONST_ITEM); /* the last: variables of programs */
 }
@@ -276,22 +276,6 @@ bool Select_translator::is_some_constant(Item *item)
   return is_constant(item) && !without_cache(item)->is_null() && evaluation.is_silent();
 }
 
-/* Computes the arguments of functions first. A comparison keeps what it has made of them where nobody else can look: if one fails,
-   it must not have been asked, or it would find a value there when the server asks it. */
-static void evaluate_arguments(Item *item, const Silent_evaluation &evaluation)
-{
-  if (item->type() != Item::FUNC_ITEM)
-    return;
-  Item_func *function= static_cast<Item_func *>(item);
-  for (uint i= 0; i < function->argument_count() && evaluation.is_silent(); i++)
-  {
-    Item *argument= function->arguments()[i];
-    evaluate_arguments(argument, evaluation);
-    if (evaluation.is_silent() && argument->cols() == 1 && !argument->basic_const_item())
-      argument->update_null_value();
-  }
-}
-
 /* A constant, as what the server says it is. */
 bool Select_translator::constant(Item *item, Said *said)
 {
@@ -313,9 +297,6 @@ bool Select_translator::constant(Item *item, Said *said)
     else
       return refuse("the type of a constant");
   }
-  evaluate_arguments(item, evaluation);
-  if (!evaluation.is_silent())
-    return refuse_for_good("a constant that warns");
   if (!constant_of(item, kind, item->collation.collation, said))
     return false;
   return evaluation.is_silent() || refuse_for_good("a constant that warns");
@@ -777,43 +758,6 @@ bool Select_translator::moment_part(Item_func *function, uint part, Said *said)
   B::byte(&said->bytes, part);
   said->bytes+= of.bytes;
   said->kind= Value_kind{Value_kind::SIGNED, 0};
-  return true;
-}
-
-bool Select_translator::text_change(Item_func *function, Text_change::What what, Said *said)
-{
-  Item **arguments= function->arguments();
-  Said of;
-  if (!expression(arguments[0], &of))
-    return false;
-  CHARSET_INFO *charset= arguments[0]->collation.collation;
-  if (of.kind.tag != Value_kind::TEXT || !my_charset_same(charset, function->collation.collation))
-    return refuse("a function of a text");
-  longlong numbers[2]= {0, LONGLONG_MAX};
-  Silent_evaluation evaluation(m_thd);
-  for (uint i= 1; i < function->argument_count() && i < 3; i++)
-  {
-    if (!is_constant(arguments[i]) || arguments[i]->result_type() != INT_RESULT || arguments[i]->unsigned_flag)
-      return refuse("a function of a text and others");
-    numbers[i - 1]= arguments[i]->val_int();
-    if (arguments[i]->null_value)
-      return refuse("a function of a text and NULL");
-  }
-  if (!evaluation.is_silent())
-    return refuse_for_good("a constant that warns");
-  const Text_change change{what, charset, numbers[0], numbers[1]};
-  auto known= std::find(m_changes.begin(), m_changes.end(), change);
-  const uint32_t number= uint32_t(std::distance(m_changes.begin(), known));
-  said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
-  B::byte(&said->bytes, 13);
-  B::small(&said->bytes, number);
-  B::kind(&said->bytes, said->kind);
-  said->bytes+= of.bytes;
-  if (known == m_changes.end())
-  {
-    m_changes.push_back(change);
-    changes.push_back(&m_changes.back());
-  }
   return true;
 }
 

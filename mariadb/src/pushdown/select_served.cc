@@ -277,6 +277,8 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
     return refuse("a deep expression");
   if (item->basic_const_item())
     return true;
+  if (item->const_item() && keeps_converted(item))
+    return refuse_for_good("a constant that is converted");
   if (is_constant(item))
   {
     Silent_evaluation evaluation(m_thd);

@@ -6,6 +6,8 @@
 
 namespace pando {
 
+using B= Select_bytes;
+
 uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
 {
   const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
@@ -52,6 +54,43 @@ uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint6
   if (bytes <= room)
     memcpy(to, begin + skipped, bytes);
   return bytes;
+}
+
+bool Select_translator::text_change(Item_func *function, Text_change::What what, Said *said)
+{
+  Item **arguments= function->arguments();
+  Said of;
+  if (!expression(arguments[0], &of))
+    return false;
+  CHARSET_INFO *charset= arguments[0]->collation.collation;
+  if (of.kind.tag != Value_kind::TEXT || !my_charset_same(charset, function->collation.collation))
+    return refuse("a function of a text");
+  longlong numbers[2]= {0, LONGLONG_MAX};
+  Silent_evaluation evaluation(m_thd);
+  for (uint i= 1; i < function->argument_count() && i < 3; i++)
+  {
+    if (!is_constant(arguments[i]) || arguments[i]->result_type() != INT_RESULT || arguments[i]->unsigned_flag)
+      return refuse("a function of a text and others");
+    numbers[i - 1]= arguments[i]->val_int();
+    if (arguments[i]->null_value)
+      return refuse("a function of a text and NULL");
+  }
+  if (!evaluation.is_silent())
+    return refuse_for_good("a constant that warns");
+  const Text_change change{what, charset, numbers[0], numbers[1]};
+  auto known= std::find(m_changes.begin(), m_changes.end(), change);
+  const uint32_t number= uint32_t(std::distance(m_changes.begin(), known));
+  said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
+  B::byte(&said->bytes, 13);
+  B::small(&said->bytes, number);
+  B::kind(&said->bytes, said->kind);
+  said->bytes+= of.bytes;
+  if (known == m_changes.end())
+  {
+    m_changes.push_back(change);
+    changes.push_back(&m_changes.back());
+  }
+  return true;
 }
 
 } // namespace pando
