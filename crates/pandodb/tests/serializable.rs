@@ -239,6 +239,7 @@ fn transactions_with_locking_scans_are_serializable_in_the_order_of_their_commit
         let mut rows = Rows::new();
         let history = history.into_inner().unwrap();
         assert!(history.len() > 300, "most go through: {}", history.len());
+        println!("seed {seed}, lock budget {lock_budget}");
         history.iter().enumerate().for_each(|(number, steps)| replay(&mut rows, steps, number));
         assert_eq!(db.locks().len(), 0);
         assert!(db.metrics().row_lock_waits.get() > 0, "they are to meet");

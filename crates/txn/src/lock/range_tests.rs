@@ -69,6 +69,63 @@ fn a_stretch_wider_than_what_was_asked_for_takes_nothing_from_others() {
     assert_nothing_is_left(&locks, &metrics);
 }
 
+/// Others came to the key's own lock before the stretch went over it, and get it without being asked about stretches.
+#[test]
+fn a_stretch_does_not_stand_for_a_lock_that_others_wait_for() {
+    let (locks, metrics) = manager();
+    let [a, b, c] = txns(&locks);
+    assert_eq!(b.ask("d", Shared, Wait::NoWait), GRANTED);
+    for key in ["a", "f"] {
+        assert_eq!(a.ask(key, Shared, Wait::NoWait), GRANTED);
+    }
+    thread::scope(|scope| {
+        let before = scope.spawn(|| c.ask("d", Exclusive, LONG));
+        c.until_it_waits();
+        a.escalate();
+        assert_eq!((a.locks_held(), a.ranges_held()), (0, 1));
+        assert_eq!(a.ask("d", Shared, Wait::NoWait), Err(LockError::WouldBlock));
+        let behind = scope.spawn(|| a.ask("d", Shared, LONG));
+        a.until_it_waits();
+        b.release();
+        assert_eq!(before.join().unwrap(), WAITED);
+        c.release();
+        assert_eq!(behind.join().unwrap(), WAITED);
+    });
+    assert_eq!(a.locks_held(), 1);
+    a.release();
+    drop((a, b, c));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
+/// Shared beneath an exclusive stretch: who waits to share it would get it when those before him give up.
+#[test]
+fn a_lock_that_others_wait_for_is_made_exclusive_itself_beneath_a_stretch() {
+    let (locks, metrics) = manager();
+    let [a, b, c] = txns(&locks);
+    assert_eq!(a.ask("d", Shared, Wait::NoWait), GRANTED);
+    for key in ["a", "f"] {
+        assert_eq!(a.ask(key, Exclusive, Wait::NoWait), GRANTED);
+    }
+    thread::scope(|scope| {
+        let first = scope.spawn(|| b.ask("d", Exclusive, LONG));
+        b.until_it_waits();
+        let second = scope.spawn(|| c.ask("d", Shared, LONG));
+        c.until_it_waits();
+        let mut keys = locks.held_keys(&a);
+        keys.sort_by(|a, b| a.key.cmp(&b.key));
+        assert!(locks.widen(&a, DICT, Exclusive, (b"a", Some(b"f\0")), &keys));
+        assert_eq!(a.ask("d", Exclusive, Wait::NoWait), GRANTED);
+        locks.kill(b.id());
+        assert_eq!(first.join().unwrap(), Err(LockError::Killed));
+        assert_eq!(b.ask("d", Shared, Wait::NoWait), Err(LockError::Killed));
+        locks.kill(c.id());
+        assert_eq!(second.join().unwrap(), Err(LockError::Killed), "it was not let in beside a");
+    });
+    a.release();
+    drop((a, b, c));
+    assert_nothing_is_left(&locks, &metrics);
+}
+
 #[test]
 fn a_gap_keeps_others_from_inserting_and_from_nothing_else() {
     let (locks, metrics) = manager();

@@ -386,7 +386,10 @@ impl LockManager {
             true => ranges.owns(txn, dict, mode, key),
             false => mode == LockMode::Shared && ranges.owns_shared(txn, dict, key),
         };
-        let others_admit = lock.is_none_or(|lock| lock.others_admit(txn, mode));
+        // Who waits for the key's own lock came before the stretch, which nobody asks when the lock is handed over:
+        // so nothing is held beside a queue but the lock itself.
+        let others_admit =
+            lock.is_none_or(|lock| lock.others_admit(txn, mode) && lock.queue().next().is_none());
         if others_admit && is_owned {
             debug_assert!(!ranges.is_blocked(txn, dict, Wish::Lock(mode), key), "two have the same key");
             return Beside::Held;
