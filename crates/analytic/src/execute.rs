@@ -22,6 +22,7 @@ use crate::hash_join::{Built, JoinKind};
 use crate::key_filter::KeyFilter;
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::plan::{Join, Plan};
+use crate::repeated::Repeated;
 use crate::sort;
 use crate::steps::{Step, Steps};
 use crate::table_rows::{TableRows, Waiting};
@@ -42,6 +43,7 @@ pub(crate) struct Run<'a> {
     pub counts: &'a Counts,
     /// What the joins above the part of the plan that is being made ready say of its columns.
     pub filters: Filters,
+    pub repeated: Repeated,
 }
 
 /// What joins say of columns.
@@ -188,13 +190,21 @@ impl Run<'_> {
             Plan::Join(join) if join.is_marked => self.marked(join, needed),
             Plan::Join(join) => self.join(join, needed),
             Plan::Aggregate { input, groups, told, is_one } => {
-                let can_fail = plan.can_fail();
+                let repeated = self.repeated.number_of(plan);
+                let known = repeated.and_then(|number| self.repeated.rows(number));
+                let can_narrow = repeated.is_none() && !plan.can_fail();
                 let before =
                     self.narrow_filters(|slot| match groups.iter().find(|(group, _)| *group == slot) {
-                        Some((_, Expr::Slot(inner, _))) if !can_fail => Some(*inner),
+                        Some((_, Expr::Slot(inner, _))) if can_narrow => Some(*inner),
                         _ => None,
                     });
-                let batch = self.aggregate(input, groups, told, *is_one)?;
+                let batch = match known {
+                    Some(batch) => batch,
+                    None => self.aggregate(input, groups, told, *is_one)?,
+                };
+                if let Some(number) = repeated {
+                    self.repeated.keep(number, batch.clone());
+                }
                 self.filters = before;
                 let source = Source::Batches(pieces(batch));
                 Ok(Pipeline { source, steps: Vec::new(), slots: plan.slots() })

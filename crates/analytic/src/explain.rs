@@ -96,8 +96,10 @@ impl Counts {
 
     /// The operators, each before its inputs.
     pub(crate) fn operators(&self, plan: &Plan, distinct: &HashMap<Slot, f64>) -> Vec<Operator> {
+        let mut names = Names::default();
+        names.learn(plan);
         let mut all = Vec::new();
-        self.add(plan, None, distinct, &mut all);
+        self.add(plan, None, (distinct, &names), &mut all);
         all
     }
 
@@ -106,9 +108,10 @@ impl Counts {
         &self,
         plan: &Plan,
         parent: Option<usize>,
-        distinct: &HashMap<Slot, f64>,
+        known: (&HashMap<Slot, f64>, &Names),
         to: &mut Vec<Operator>,
     ) -> f64 {
+        let (distinct, names) = known;
         let number = to.len();
         let count = self.counts.get(number);
         let of = |count: Option<&AtomicU64>| count.map_or(0, |count| count.load(Ordering::Relaxed));
@@ -117,13 +120,13 @@ impl Counts {
             parent,
             name: name(plan),
             table,
-            what: what(plan),
+            what: names.what(plan),
             estimated: 0.0,
             rows: of(count.map(|count| &count.rows)),
             held_us: of(count.map(|count| &count.held_us)),
         });
         let inputs: Vec<f64> =
-            plan.inputs().into_iter().map(|input| self.add(input, Some(number), distinct, to)).collect();
+            plan.inputs().into_iter().map(|input| self.add(input, Some(number), known, to)).collect();
         let rows = estimate(plan, &inputs, distinct);
         to[number].estimated = rows;
         rows
@@ -204,75 +207,142 @@ fn list(exprs: impl Iterator<Item = String>, between: &str) -> String {
     exprs.collect::<Vec<_>>().join(between)
 }
 
-fn what(plan: &Plan) -> String {
-    match plan {
-        Plan::One | Plan::Project(..) | Plan::Sets(_) | Plan::Union(..) => String::new(),
-        Plan::Scan { filter, .. } => list(filter.iter().map(text), " AND "),
-        Plan::Filter(_, condition) => text(condition),
-        Plan::Join(join) => {
-            let keys = join.keys.iter().map(|(a, b)| format!("{} = {}", text(a), text(b)));
-            list(keys.chain(join.residual.iter().map(text)), " AND ")
+/// Longer texts are no names of columns.
+const NAME_MAX: usize = 100;
+
+/// What the columns are that operators compute, for people. Columns of tables, and what the server computes, are numbers.
+#[derive(Default)]
+struct Names(HashMap<Slot, String>);
+
+impl Names {
+    /// From the tables up: a column is named by what it is computed of.
+    fn learn(&mut self, plan: &Plan) {
+        plan.inputs().into_iter().for_each(|input| self.learn(input));
+        match plan {
+            Plan::Project(_, outputs) => outputs.iter().for_each(|(slot, expr)| self.add(*slot, expr)),
+            Plan::Aggregate { groups, told, .. } | Plan::Rollup { groups, told, .. } => {
+                groups.iter().for_each(|(slot, expr)| self.add(*slot, expr));
+                for told in told {
+                    self.add(
+                        told.slot,
+                        &Expr::Aggregate(told.function, told.kind, told.of.clone().map(Box::new)),
+                    );
+                }
+            }
+            Plan::Window { windows, .. } => {
+                for (slot, window) in windows {
+                    self.add(*slot, &Expr::Window(Box::new(window.clone())));
+                }
+            }
+            _ => {}
         }
-        Plan::Aggregate { groups, .. } | Plan::Rollup { groups, .. } => {
-            list(groups.iter().map(|(_, group)| text(group)), ", ")
+    }
+
+    fn add(&mut self, slot: Slot, expr: &Expr) {
+        if matches!(expr, Expr::Slot(of, _) if *of == slot) {
+            return;
         }
-        Plan::Window { windows, .. } => list(windows.iter().map(|(_, window)| of_window(window)), ", "),
-        Plan::Sort { order, .. } => {
-            let by = |(expr, descends): &(Expr, bool)| text(expr) + if *descends { " DESC" } else { "" };
-            list(order.iter().map(by), ", ")
+        let text = self.text(expr);
+        if text.len() <= NAME_MAX {
+            self.0.insert(slot, text);
+        }
+    }
+
+    fn what(&self, plan: &Plan) -> String {
+        let text = |expr: &Expr| self.text(expr);
+        match plan {
+            Plan::One | Plan::Project(..) | Plan::Sets(_) | Plan::Union(..) => String::new(),
+            Plan::Scan { filter, .. } => list(filter.iter().map(text), " AND "),
+            Plan::Filter(_, condition) => text(condition),
+            Plan::Join(join) => {
+                let keys = join.keys.iter().map(|(a, b)| format!("{} = {}", text(a), text(b)));
+                list(keys.chain(join.residual.iter().map(text)), " AND ")
+            }
+            Plan::Aggregate { groups, .. } | Plan::Rollup { groups, .. } => {
+                list(groups.iter().map(|(_, group)| text(group)), ", ")
+            }
+            Plan::Window { windows, .. } => {
+                list(windows.iter().map(|(_, window)| self.of_window(window)), ", ")
+            }
+            Plan::Sort { order, .. } => {
+                let by = |(expr, descends): &(Expr, bool)| text(expr) + if *descends { " DESC" } else { "" };
+                list(order.iter().map(by), ", ")
+            }
+        }
+    }
+
+    fn text(&self, expr: &Expr) -> String {
+        let text = |expr: &Expr| self.text(expr);
+        let both = |sign: &str, a: &Expr, b: &Expr| format!("({} {sign} {})", text(a), text(b));
+        let calculated = |operation: &Operation, a: &Expr, b: &Expr| match operation {
+            Operation::Add => both("+", a, b),
+            Operation::Subtract => both("-", a, b),
+            Operation::Multiply => both("*", a, b),
+        };
+        match expr {
+            Expr::Slot(slot, _) => match self.0.get(slot) {
+                Some(name) => name.clone(),
+                None => format!("{COLUMN_BEGIN}{slot}{NAME_END}"),
+            },
+            Expr::Server { number, .. } => format!("{SERVED_BEGIN}{number}{NAME_END}"),
+            Expr::Constant(value, kind) => constant(value, *kind),
+            Expr::Arithmetic(operation, _, a, b) | Expr::Real(operation, a, b) => calculated(operation, a, b),
+            Expr::Divide(_, a, b) => both("/", a, b),
+            Expr::Compare(comparison, a, b) => format!("{} {} {}", text(a), sign(*comparison), text(b)),
+            Expr::And(parts) => format!("({})", list(parts.iter().map(text), " AND ")),
+            Expr::Or(parts) => format!("({})", list(parts.iter().map(text), " OR ")),
+            Expr::Not(part) => format!("NOT {}", text(part)),
+            Expr::IsNull(part) => format!("{} IS NULL", text(part)),
+            Expr::Case(..) => "CASE".into(),
+            Expr::In(of, values) => format!("{} IN ({} constants)", text(of), values.len()),
+            Expr::Test(_, of) => format!("{} LIKE", text(of)),
+            Expr::Change(_, _, of) | Expr::Convert(_, of) => text(of),
+            Expr::Part(part, of) => format!("{part:?}({})", text(of)),
+            Expr::Sure(_, value) => text(value),
+            Expr::Row(parts) => list(parts.iter().map(text), ", "),
+            Expr::Window(window) => self.of_window(window),
+            Expr::Aggregate(function, _, of) => self.aggregate(*function, of.as_deref()),
+            Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => "(SELECT)".into(),
+        }
+    }
+
+    fn of_window(&self, window: &Window) -> String {
+        let of = window.of.as_ref().map_or_else(String::new, |of| self.text(of));
+        format!("{:?}({of})", window.function)
+    }
+
+    fn aggregate(&self, function: Function, of: Option<&Expr>) -> String {
+        let of = of.map_or_else(|| "*".into(), |of| self.text(of));
+        match function {
+            Function::Rows | Function::Count => format!("COUNT({of})"),
+            Function::CountDistinct => format!("COUNT(DISTINCT {of})"),
+            Function::Sum => format!("SUM({of})"),
+            Function::SumDistinct => format!("SUM(DISTINCT {of})"),
+            Function::Min => format!("MIN({of})"),
+            Function::Max => format!("MAX({of})"),
+            Function::Mean => format!("AVG({of})"),
+            Function::Variance => format!("VAR_POP({of})"),
+            Function::VarianceOfSample => format!("VAR_SAMP({of})"),
+            Function::Deviation => format!("STD({of})"),
+            Function::DeviationOfSample => format!("STDDEV_SAMP({of})"),
+            Function::BitAnd => format!("BIT_AND({of})"),
+            Function::BitOr => format!("BIT_OR({of})"),
+            Function::BitXor => format!("BIT_XOR({of})"),
+            Function::Concat => "GROUP_CONCAT(...)".into(),
         }
     }
 }
 
-/// An expression for people: columns, and what the server computes, are numbers.
-fn text(expr: &Expr) -> String {
-    let both = |sign: &str, a: &Expr, b: &Expr| format!("({} {sign} {})", text(a), text(b));
-    let calculated = |operation: &Operation, a: &Expr, b: &Expr| match operation {
-        Operation::Add => both("+", a, b),
-        Operation::Subtract => both("-", a, b),
-        Operation::Multiply => both("*", a, b),
-    };
-    match expr {
-        Expr::Slot(slot, _) => format!("{COLUMN_BEGIN}{slot}{NAME_END}"),
-        Expr::Server { number, .. } => format!("{SERVED_BEGIN}{number}{NAME_END}"),
-        Expr::Constant(value, kind) => constant(value, *kind),
-        Expr::Arithmetic(operation, _, a, b) | Expr::Real(operation, a, b) => calculated(operation, a, b),
-        Expr::Divide(_, a, b) => both("/", a, b),
-        Expr::Compare(comparison, a, b) => {
-            let sign = match comparison {
-                Comparison::Equal => "=",
-                Comparison::NotEqual => "<>",
-                Comparison::Less => "<",
-                Comparison::LessOrEqual => "<=",
-                Comparison::Greater => ">",
-                Comparison::GreaterOrEqual => ">=",
-                Comparison::Same => "<=>",
-            };
-            format!("{} {sign} {}", text(a), text(b))
-        }
-        Expr::And(parts) => format!("({})", list(parts.iter().map(text), " AND ")),
-        Expr::Or(parts) => format!("({})", list(parts.iter().map(text), " OR ")),
-        Expr::Not(part) => format!("NOT {}", text(part)),
-        Expr::IsNull(part) => format!("{} IS NULL", text(part)),
-        Expr::Case(..) => "CASE".into(),
-        Expr::In(of, values) => format!("{} IN ({} constants)", text(of), values.len()),
-        Expr::Test(_, of) => format!("{} LIKE", text(of)),
-        Expr::Change(_, _, of) | Expr::Convert(_, of) => text(of),
-        Expr::Part(part, of) => format!("{part:?}({})", text(of)),
-        Expr::Sure(_, value) => text(value),
-        Expr::Row(parts) => list(parts.iter().map(text), ", "),
-        Expr::Window(window) => of_window(window),
-        Expr::Aggregate(function, _, of) => aggregate(*function, of.as_deref()),
-        Expr::Scalar(..) | Expr::Exists(_) | Expr::InQuery(..) => "(SELECT)".into(),
+fn sign(comparison: Comparison) -> &'static str {
+    match comparison {
+        Comparison::Equal => "=",
+        Comparison::NotEqual => "<>",
+        Comparison::Less => "<",
+        Comparison::LessOrEqual => "<=",
+        Comparison::Greater => ">",
+        Comparison::GreaterOrEqual => ">=",
+        Comparison::Same => "<=>",
     }
-}
-
-fn of_window(window: &Window) -> String {
-    format!("{:?}({})", window.function, window.of.as_ref().map_or_else(String::new, text))
-}
-
-fn aggregate(function: Function, of: Option<&Expr>) -> String {
-    format!("{function:?}({})", of.map_or_else(|| "*".into(), text))
 }
 
 fn constant(value: &Value, kind: Kind) -> String {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use pando_query::{Failure, Limits, Why};
+use pandodb::layout::Layouts;
 use pandodb::{processors, Result, Table, Txn};
 
 use crate::block::Block;
@@ -16,6 +17,7 @@ use crate::expr::{Expr, Slot, Texts};
 use crate::keys::Budget;
 use crate::plan::Plan;
 use crate::planner::{Planner, Sample};
+use crate::repeated::Repeated;
 use crate::sample::Sampler;
 
 /// A query.
@@ -37,6 +39,13 @@ pub struct Answer {
     pub rows_met: u64,
     /// How it was answered.
     pub operators: Vec<Operator>,
+}
+
+/// A plan, and what it was made of.
+struct Ready<'a> {
+    plan: Plan,
+    distinct: HashMap<Slot, f64>,
+    layouts: Vec<&'a Layouts>,
 }
 
 /// What became of a query.
@@ -113,6 +122,36 @@ impl Query {
         }
     }
 
+    /// The plan for these tables, made after a look at some of their rows. `None`: there is none.
+    fn ready<'a>(
+        &self,
+        txn: &mut Txn,
+        tables: &[&'a Table],
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Ready<'a>> {
+        let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
+        let layouts = layouts.collect::<Option<Vec<_>>>()?;
+        let eval = Eval { texts: &self.texts, is_stopped };
+        let sampler = RefCell::new(Sampler { txn, tables, layouts: &layouts, eval });
+        // An error comes again when the table is read.
+        let planned = self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()));
+        drop(sampler);
+        let (plan, distinct) = planned.ok()?;
+        Some(Ready { plan, distinct, layouts })
+    }
+
+    /// The operators by which it would be answered, with the rows that they are thought to give. `None`: there is no plan.
+    pub fn explain(
+        &self,
+        txn: &mut Txn,
+        tables: &[&Table],
+        is_stopped: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Answer> {
+        let Ready { plan, distinct, .. } = self.ready(txn, tables, is_stopped)?;
+        let operators = Counts::of(&plan).operators(&plan, &distinct);
+        Some(Answer { operators, ..Answer::default() })
+    }
+
     /// Answers it from what the transaction sees. `is_stopped` is asked often, by all threads.
     ///
     /// # Errors
@@ -124,17 +163,9 @@ impl Query {
         limits: Limits,
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome> {
-        let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
-        let Some(layouts) = layouts.collect::<Option<Vec<_>>>() else {
+        let Some(Ready { plan, distinct, layouts }) = self.ready(txn, tables, is_stopped) else {
             return Ok(Outcome::GivenBack(Why::Unsupported));
         };
-        let plan = {
-            let eval = Eval { texts: &self.texts, is_stopped };
-            let sampler = RefCell::new(Sampler { txn: &mut *txn, tables, layouts: &layouts, eval });
-            // An error comes again when the table is read.
-            self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()))
-        };
-        let Ok((plan, distinct)) = plan else { return Ok(Outcome::GivenBack(Why::Unsupported)) };
         let budget = Budget::new(limits.memory_bytes);
         let threads = if limits.threads == 0 { processors() } else { limits.threads };
         let counts = Counts::of(&plan);
@@ -150,6 +181,10 @@ impl Query {
             rows_met: 0,
             counts: &counts,
             filters: Vec::new(),
+            repeated: Repeated::of(&plan, &|a, b| match (tables.get(a), tables.get(b)) {
+                (Some(a), Some(b)) => a.is_same_as(b),
+                _ => false,
+            }),
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.rows(&plan, &outputs);

@@ -2180,6 +2180,19 @@ PandoStatus pando_analytic_run(struct PandoAnalytic *query,
                                PandoAnalyticWhy *why);
 
 /**
+ * How the query would be answered: from then on its operators can be read, and it has no rows. `Unsupported`: there is no plan.
+ *
+ * # Safety
+ * As [`pando_analytic_run`].
+ */
+PandoStatus pando_analytic_explain(struct PandoAnalytic *query,
+                                   struct PandoTxn *txn,
+                                   const struct PandoTable *const *tables,
+                                   size_t count,
+                                   PandoIsStopped is_stopped,
+                                   const void *context);
+
+/**
  * How many rows the answer has.
  *
  * # Safety

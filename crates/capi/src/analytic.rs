@@ -297,6 +297,34 @@ pub unsafe extern "C" fn pando_analytic_run(
     })
 }
 
+/// How the query would be answered: from then on its operators can be read, and it has no rows. `Unsupported`: there is no plan.
+///
+/// # Safety
+/// As [`pando_analytic_run`].
+#[no_mangle]
+pub unsafe extern "C" fn pando_analytic_explain(
+    query: *mut PandoAnalytic,
+    txn: *mut PandoTxn,
+    tables: *const *const PandoTable,
+    count: usize,
+    is_stopped: PandoIsStopped,
+    context: *const c_void,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all.
+    let (query, txn, tables) = unsafe { (&mut *query, &mut *txn, std::slice::from_raw_parts(tables, count)) };
+    let context = Context(context);
+    run_contained(|| {
+        let stopped = || is_stopped(context.pointer()) != 0;
+        // SAFETY: the caller vouches for them.
+        let tables: Vec<&Table> = tables.iter().map(|table| &*unsafe { &**table }.table).collect();
+        let Some(answer) = query.query.explain(&mut txn.txn, &tables, &stopped) else {
+            return Ok(PandoStatus::Unsupported);
+        };
+        query.answer = answer;
+        Ok(PandoStatus::Ok)
+    })
+}
+
 /// How many rows the answer has.
 ///
 /// # Safety

@@ -140,6 +140,8 @@ public:
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
   PandoStatus answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
                      PandoAnalyticWhy *why);
+  /* How it would be answered: its operators, with the rows that they are thought to give. */
+  PandoStatus explain(PandoAnalytic *query, const PandoTable *const *tables, size_t count);
 
   /* --- pushdown_filter.cc --- */
   const COND *cond_push(const COND *condition) override;

@@ -1,6 +1,7 @@
 /* The handler of a SELECT that the engine has answered whole. */
 #include "select_translate.h"
 #include "select_report.h"
+#include "select_explain.h"
 #include "transaction.h"
 #include "counted_call.h"
 #include "select_handler.h"
@@ -94,6 +95,12 @@ public:
     : select_handler(thd, hton), m_translator(std::move(translator)), m_query(std::move(query))
   {
     select= select_lex;
+  }
+  /* The server has described the SELECT by now, and not shown it yet. */
+  ~Pushed_select() override
+  {
+    if (is_plan_shown(thd))
+      show_plan(thd, select, lines_of_plan(m_query.get(), *m_translator));
   }
 
 protected:
@@ -235,9 +242,10 @@ int Pushed_select::next_row()
 
 } // namespace
 
-static select_handler *decline(const std::string &reason)
+static select_handler *decline(THD *thd, const std::string &reason)
 {
   note_declined(reason);
+  show_declined(thd, reason);
   return nullptr;
 }
 
@@ -289,7 +297,7 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
   if (!is_said || thd->is_error())
-    return decline(translator->reason);
+    return decline(thd, translator->reason);
   if (translator->tables.empty() || is_select_better_done_by_keys(thd, select, translator.get()))
     return nullptr;
   PandoAnalyticTexts texts= {};
@@ -308,12 +316,17 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
   PandoBytes why_not= {};
   if (!query || !pando_analytic_is_answerable(query.get(), &why_not))
-    return decline(query ? std::string(reinterpret_cast<const char *>(why_not.data), why_not.len) : "a plan");
-  if (!thd->lex->describe)
+    return decline(thd, query ? std::string(reinterpret_cast<const char *>(why_not.data), why_not.len) : "a plan");
+  std::vector<const PandoTable *> engine_tables;
+  for (const ha_pando *handler : translator->handlers)
+    engine_tables.push_back(handler->engine_table());
+  if (thd->lex->describe)
   {
-    std::vector<const PandoTable *> engine_tables;
-    for (const ha_pando *handler : translator->handlers)
-      engine_tables.push_back(handler->engine_table());
+    if (translator->handlers[0]->explain(query.get(), engine_tables.data(), engine_tables.size()) != PANDO_STATUS_OK)
+      return decline(thd, "a plan");
+  }
+  else
+  {
     PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
     const PandoStatus status= translator->handlers[0]
                                 ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
@@ -323,11 +336,11 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
       "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
       "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server"};
     if (status != PANDO_STATUS_OK)
-      return decline(WHYS[why]);
+      return decline(thd, WHYS[why]);
     if (!holds_answer(select, *translator, query.get()))
-      return decline("a value that its type does not hold");
+      return decline(thd, "a value that its type does not hold");
     if (!translator->warnings.empty() && !has_rows(query.get(), *translator))
-      return decline("a constant that warns");
+      return decline(thd, "a constant that warns");
     for (const Select_translator::Warning &warning : translator->warnings)
       push_warning(thd, Sql_condition::WARN_LEVEL_WARN, warning.code, warning.text.c_str());
     if (Transaction *transaction= Transaction::if_any(thd))
@@ -339,6 +352,12 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
 } // namespace pando
 
 using namespace pando;
+
+PandoStatus ha_pando::explain(PandoAnalytic *query, const PandoTable *const *tables, size_t count)
+{
+  Counted_call counted(handler_stats);
+  return pando_analytic_explain(query, txn(), tables, count, is_select_stopped, ha_thd());
+}
 
 PandoStatus ha_pando::answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
                              PandoAnalyticWhy *why)

@@ -442,3 +442,71 @@ fn windows_sets_rollup_and_texts_stop_when_they_are_told() {
         assert!(stops.count() > 3, "{what}");
     }
 }
+
+/// Two groups of the same table, by different names for its columns, joined with each other and with the few rows of a third.
+#[test]
+fn groups_that_occur_twice_are_computed_once() {
+    let mut world = seeded(14);
+    let (again, rows) = (world.db.open_table("./db/t0").unwrap(), world.rows[0].clone());
+    world.tables.push(again);
+    world.rows.push(rows);
+    let many = world.rows[0].len() as u64;
+    // Of the groups of table 3, those of rows with an id below the limit; no limit: the same as those of table 0.
+    let joined = |limit: Option<i128>, function: Function| {
+        let groups = |table: u32, slot: Slot| Block {
+            from: vec![from(&world, table)],
+            filter: match (table, limit) {
+                (3, Some(limit)) => Some(compare(Comparison::Less, id(3), constant(limit))),
+                _ => None,
+            },
+            groups: vec![number(table)],
+            is_grouped: true,
+            outputs: vec![
+                (slot, number(table)),
+                (
+                    slot + 1,
+                    aggregate(
+                        if table == 3 { function } else { Function::Count },
+                        Kind::Signed,
+                        Some(id(table)),
+                    ),
+                ),
+            ],
+            ..Block::default()
+        };
+        let source = |block| From { source: Source::Query(Box::new(block)), is_outer: false, on: None };
+        let slot = |slot| Expr::Slot(slot, Kind::Signed);
+        let block = Block {
+            from: vec![source(groups(0, 500)), source(groups(3, 600)), from(&world, 2)],
+            filter: Some(Expr::And(vec![equal(slot(501), slot(601)), equal(slot(600), number(2))])),
+            outputs: outputs(vec![slot(500), slot(501), slot(600), id(2)]),
+            ..Block::default()
+        };
+        let groups = |limit: i128| {
+            let mut groups: BTreeMap<Option<i16>, (i128, i128)> = BTreeMap::new();
+            for row in world.rows[0].iter().filter(|row| i128::from(row.id) < limit) {
+                let group = groups.entry(row.number).or_insert((0, 0));
+                *group = (group.0 + 1, group.1.max(i128::from(row.id)));
+            }
+            groups
+        };
+        let mut expected = Vec::new();
+        for (number, (count, _)) in groups(i128::MAX) {
+            for (other, (other_count, max)) in groups(limit.unwrap_or(i128::MAX)) {
+                let told = if function == Function::Max { max } else { other_count };
+                for row in &world.rows[2] {
+                    if told == count && other.is_some() && other == row.number {
+                        expected.push(format!("{}|{count}|{}|{}", shown(number), shown(other), row.id));
+                    }
+                }
+            }
+        }
+        let Outcome::Rows(answer) = outcome(&world, &block, LIMITS) else { panic!("given back") };
+        assert_eq!(sorted(ask(&world, &block)), sorted(expected), "{limit:?} {function:?}");
+        answer.rows_met - world.rows[2].len() as u64
+    };
+    assert_eq!(joined(None, Function::Count), many);
+    // A condition or a function more, and they are two.
+    assert!(joined(Some(i128::from(many) - 1), Function::Count) > many);
+    assert!(joined(None, Function::Max) > many);
+}

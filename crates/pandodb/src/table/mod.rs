@@ -114,6 +114,11 @@ impl Table {
         self.clusterings.get(index).copied().unwrap_or_default()
     }
 
+    /// Whether both are the same table, as it was opened at the same time.
+    pub fn is_same_as(&self, other: &Table) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared) && self.generation == other.generation
+    }
+
     /// Whether this object knows all indexes there are.
     pub(crate) fn is_writable(&self) -> bool {
         self.generation >= self.shared.writable_from.load(Ordering::Acquire)
