@@ -70,7 +70,7 @@ pub struct Txn {
     just_locked: bool,
     /// Locking cursors keep others from inserting where they have been.
     takes_gaps: bool,
-    /// The keys that a scan has locked ahead last, of all of which nobody else has a lock.
+    /// The rows that a scan has locked ahead last ([`Txn::lock_row`]).
     pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
     pub(crate) escalate_at: usize,
@@ -79,7 +79,8 @@ pub struct Txn {
     pub(crate) phase: Phase,
 }
 
-/// Keys of a dictionary that are locked by a stretch, and by nobody else in any way that excludes it.
+/// Where all rows are locked by a stretch, and by nobody else in any way that excludes it. Of keys without a row that is
+/// not so: nobody has looked whether others hold them.
 #[derive(Debug)]
 pub(crate) struct LockedAhead {
     dict: DictId,
@@ -335,7 +336,7 @@ impl Txn {
     ) -> Result<LockedRead> {
         let dict = &table.dicts[index];
         dict.check_usable()?;
-        if self.lock(dict, key, mode, wait)?.is_none() {
+        if self.lock_row(dict, key, mode, wait)?.is_none() {
             return Ok(LockedRead::Skipped);
         }
         if let Some(row) = self.newest_locked(dict, key)? {
@@ -367,11 +368,6 @@ impl Txn {
         wait: LockWait,
     ) -> Result<Option<LockOutcome>> {
         self.just_locked = false;
-        if self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode))
-            && !self.handle.is_killed()
-        {
-            return Ok(Some(LockOutcome::AlreadyHeld));
-        }
         let wait = self.wait_of(wait);
         match self.db.locks.lock(&self.handle, dict.id, key, mode, wait) {
             Ok(outcome) => {
@@ -384,6 +380,23 @@ impl Txn {
             Err(LockError::WouldBlock) if wait == Wait::SkipLocked => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// As [`Txn::lock`], for who will not insert the key: without a look at the locks if it is among rows that were locked
+    /// ahead. If there is no row, others may hold the key then; they insert it no more than others insert into the gap.
+    pub(crate) fn lock_row(
+        &mut self,
+        dict: &Dict,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Option<LockOutcome>> {
+        let is_ahead = self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode));
+        if !is_ahead || self.handle.is_killed() {
+            return self.lock(dict, key, mode, wait);
+        }
+        self.just_locked = false;
+        Ok(Some(LockOutcome::AlreadyHeld))
     }
 
     pub(crate) fn wait_of(&self, wait: LockWait) -> Wait {

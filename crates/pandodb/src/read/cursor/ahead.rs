@@ -34,6 +34,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use pando_base::{pause, Seqno};
 use pando_txn::{LockMode, Mark};
 
 use super::gaps::after;
@@ -94,6 +95,8 @@ pub(super) struct Ahead {
     left: Option<Vec<u32>>,
     /// The row, of those left, that the cursor is at or comes to.
     at: usize,
+    /// As of when they were read: what is behind them may be looked at in a newer state already.
+    seqno: Seqno,
     /// They are locked.
     is_locked: bool,
     /// Rows met since the seek, or since it had to stop.
@@ -156,6 +159,10 @@ impl Ahead {
         }
         self.sieve = Some(sieve);
         self.left.as_ref().map_or(0, |left| rows - left.len())
+    }
+
+    pub(super) fn seqno(&self) -> Seqno {
+        self.seqno
     }
 
     /// One row was met by itself.
@@ -411,6 +418,7 @@ impl Cursor {
             }
             self.ahead.truncate(free);
             let to = after(self.ahead.key_of(free - 1));
+            pause(2);
             if free < read {
                 self.look_again(txn, Some(to.clone()))?;
             }
@@ -448,6 +456,7 @@ impl Cursor {
 
     /// Reads rows from where both sides are, before the stop, until `is_enough` says so of the next one.
     fn collect(&mut self, txn: &Txn, is_enough: impl Fn(&Ahead, &[u8]) -> bool) -> Result<()> {
+        self.ahead.seqno = self.seqno;
         let stop = self.stop.take();
         let is_over = |ahead: &Ahead, key: &[u8]| {
             stop.as_ref().is_some_and(|stop| key >= stop.as_slice()) || is_enough(ahead, key)

@@ -34,7 +34,7 @@ impl Cursor {
         if !is_free(self, txn)?
             || !txn.db.locks.lock_stretch(&txn.handle, dict.id, mode, &from, Some(&to))
             || !is_free(self, txn)?
-            || dict.tree.last_write() > self.seqno
+            || dict.tree.last_write() > self.ahead.seqno
         {
             return Ok(());
         }
