@@ -290,7 +290,8 @@ fn a_detached_transaction_keeps_its_locks_and_its_table() {
     txn.detach();
     assert!(txn.id() != id && !txn.is_prepared());
     assert!(is_locked(&db, 0, "a"));
-    for refused in [db.drop_table(T), db.truncate_table(T), db.rename_table(T, "./db/u")] {
+    let told = db.check_resolved(T);
+    for refused in [told, db.drop_table(T), db.truncate_table(T), db.rename_table(T, "./db/u")] {
         assert!(matches!(refused, Err(EngineError::InUse { .. })), "{refused:?}");
     }
     put(&mut txn, &table, "b", "2");
@@ -304,6 +305,7 @@ fn a_detached_transaction_keeps_its_locks_and_its_table() {
     assert!(is_locked(&db, 0, "c"));
     assert!(db.rollback_by_xid(b"2").unwrap());
     assert!(!is_locked(&db, 0, "c"));
+    db.check_resolved(T).unwrap();
     db.truncate_table(T).unwrap();
     db.rename_table(T, "./db/u").unwrap();
     db.drop_table("./db/u").unwrap();

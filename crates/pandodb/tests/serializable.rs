@@ -336,7 +336,7 @@ fn transactions_are_serializable_for_many_rounds() {
     for seed in 100..100 + rounds {
         let lock_budget = [1, 3, 8, 40, 150, usize::MAX][seed as usize % 6];
         run(Plan { seed, lock_budget, keys: 24, transactions: 300, is_long: false });
-        let keys = [90, 200, 400, 700][seed as usize % 4];
+        let keys = [300, 400, 500, 700][seed as usize % 4];
         run(Plan { seed, lock_budget, keys, transactions: 60, is_long: true });
     }
 }
