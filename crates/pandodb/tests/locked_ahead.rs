@@ -258,6 +258,22 @@ fn a_key_without_a_row_that_another_holds_does_not_come_with_the_rows_around_it(
     insert(&mut txn, &table, 6405, 1).unwrap();
 }
 
+/// Between two numbers that follow one another is no key of their length; others may be there.
+#[test]
+fn without_gaps_a_longer_key_between_rows_locked_together_is_not_locked_with_them() {
+    let (db, table) = dense_database(0..1000);
+    let longer = [&700u32.to_be_bytes()[..], &[0]].concat();
+    let mut other = begin(&db);
+    let absent = other.get_locked(&table, 0, &longer, LockMode::Exclusive, LockWait::Default);
+    assert_eq!(absent.unwrap(), LockedRead::Absent);
+    let mut txn = db.begin();
+    txn.set_lock_wait(Duration::ZERO);
+    assert_eq!(scan_with(&mut txn, &table, usize::MAX, true).unwrap().len(), 1000);
+    assert!(db.metrics().rows_locked_ahead.get() > 800);
+    let read = txn.get_locked(&table, 0, &longer, LockMode::Exclusive, LockWait::Default);
+    assert!(matches!(read, Err(Error::LockTimeout)), "{read:?}");
+}
+
 /// Who inserts holds the key before it waits for a gap in the index; one who inserts the same key after that
 /// would be overwritten.
 #[test]

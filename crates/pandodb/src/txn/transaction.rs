@@ -87,6 +87,8 @@ pub(crate) struct LockedAhead {
     mode: LockMode,
     from: Vec<u8>,
     to: Vec<u8>,
+    /// Only keys of this length: without gaps, others may come to have rows between.
+    len: Option<usize>,
 }
 
 impl LockedAhead {
@@ -95,6 +97,7 @@ impl LockedAhead {
             && (self.mode == LockMode::Exclusive || mode == LockMode::Shared)
             && *self.from <= *key
             && *key < *self.to
+            && self.len.is_none_or(|len| len == key.len())
     }
 }
 
@@ -106,14 +109,22 @@ impl Db {
 }
 
 impl Txn {
-    /// A scan has locked the keys from `from` up to, but without, `to`.
-    pub(crate) fn note_locked_ahead(&mut self, dict: DictId, mode: LockMode, from: &[u8], to: &[u8]) {
+    /// A scan has locked the rows from `from` up to, but without, `to`; those of this length only if one is given.
+    pub(crate) fn note_locked_ahead(
+        &mut self,
+        dict: DictId,
+        mode: LockMode,
+        (from, to): (&[u8], &[u8]),
+        len: Option<usize>,
+    ) {
         match &mut self.locked_ahead {
-            Some(ahead) if ahead.dict == dict && ahead.mode == mode && ahead.to == from => {
+            Some(ahead)
+                if ahead.dict == dict && ahead.mode == mode && ahead.len == len && ahead.to == from =>
+            {
                 ahead.to.clear();
                 ahead.to.extend_from_slice(to);
             }
-            ahead => *ahead = Some(LockedAhead { dict, mode, from: from.to_vec(), to: to.to_vec() }),
+            ahead => *ahead = Some(LockedAhead { dict, mode, from: from.to_vec(), to: to.to_vec(), len }),
         }
     }
 

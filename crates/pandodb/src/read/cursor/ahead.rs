@@ -13,7 +13,9 @@
 //! 5. If anything was committed since it read, it reads the same range again. What was there before has been
 //!    looked at under the stretch, and cannot change any more. What is new goes through 4 again.
 //!
-//! Rows kept are given without a look at locks or trees; only own writes come before them, as always.
+//! Rows kept are given without a look at locks or trees; only own writes come before them, as always. Nor are locks looked at when the
+//! transaction locks these rows again (`Txn::lock_row`). A key among them without a row is another matter: others may have it
+//! from before, and insert it no more, as the gap is held; whoever inserts it asks them.
 //!
 //! Whoever reads may give a condition ([`Cursor::set_condition`]): it is evaluated on all rows kept, as columns, and those
 //! for which it is not true are not given.
@@ -384,7 +386,7 @@ impl Cursor {
         txn.lock_gap(&dict, from, Some(&to));
         // 4 and 5.
         let Some(is_read_again) = self.settle_ahead(txn, &dict, mode, from, &to)? else { return Ok(None) };
-        txn.note_locked_ahead(dict.id, mode, from, &to);
+        txn.note_locked_ahead(dict.id, mode, (from, &to), None);
         txn.db.metrics.rows_locked_ahead.add(self.ahead.ends.len() as u64);
         if free < read || is_read_again {
             self.look_again(txn, Some(to.clone()))?;

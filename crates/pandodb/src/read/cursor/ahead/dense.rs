@@ -38,7 +38,7 @@ impl Cursor {
         {
             return Ok(());
         }
-        txn.note_locked_ahead(dict.id, mode, &from, &to);
+        txn.note_locked_ahead(dict.id, mode, (&from, &to), Some(from.len()));
         txn.db.metrics.rows_locked_ahead.add(rows as u64);
         self.ahead.is_locked = true;
         if rows < self.ahead.count() {
