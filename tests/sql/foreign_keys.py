@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Foreign keys: under concurrent clients and kill -9 every child keeps its parent, and random statements do what they do in InnoDB.
 
-    tests/sql/foreign_keys.sh [--engine PANDO] [--peer InnoDB] [--rounds 3] [--statements 600] [--clients 8] [--seed N]
+    tests/sql/foreign_keys.sh [--engine PANDO] [--peer InnoDB] [--rounds 3] [--statements 600] [--clients 8] [--seconds 3]
+                              [--lock-budget N] [--seed N]
 
 First, clients insert, change and delete parents and children of tables with every action, and of one that refers to itself, each in
-transactions of a few statements at a random isolation level; one more client alters the tables. Each round ends with
-kill -9. Then no child is without its parent, and every key has the rows of its table.
+transactions of a few statements at a random isolation level, some of them prepared and left without a connection; one more client
+alters the tables, and adds a constraint that was dropped, and one loads children. Each round ends with kill -9. Then no child is without its parent, and every key has the rows of its table.
 
 Then random tables with random constraints get random statements, on both engines: answers, errors, affected rows and all rows must be
 the same.
@@ -36,7 +37,7 @@ def _arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=3, help="of a round, at most")
-    parser.add_argument("--lock-budget", type=int, help="pando_lock_budget")
+    parser.add_argument("--lock-budget", type=int, help="pando_lock_budget, 1000 or more")
     parser.add_argument("--statements", type=int, default=600, help="of the comparison; 0: none")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     return parser.parse_args()
