@@ -6,7 +6,8 @@
 
 First, clients insert, change and delete parents and children of tables with every action, and of one that refers to itself, each in
 transactions of a few statements at a random isolation level, some of them prepared and left without a connection; one more client
-alters the tables, and adds a constraint that was dropped, and one loads children. Each round ends with kill -9. Then no child is without its parent, and every key has the rows of its table.
+alters the tables, and adds a constraint that was dropped, and one loads children. Each round ends with kill -9. Then no child is
+without its parent, and every key has the rows of its table.
 
 Then random tables with random constraints get random statements, on both engines: answers, errors, affected rows and all rows must be
 the same.

@@ -256,6 +256,6 @@ class Alterer(Client):
             return super()._statement(session, sql)
         except SqlError as error:
             # The column is there already; a prepared transaction without a connection has changed the table.
-            if error.number not in (1060, 1025):
+            if error.number not in (1060, 1025) and "in use by a prepared transaction" not in str(error):
                 raise
             return True
