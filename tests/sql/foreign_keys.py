@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Foreign keys: under concurrent clients and kill -9 every child keeps its parent, and random statements do what they do in InnoDB.
 
-    tests/sql/foreign_keys.sh [--engine PANDO] [--peer InnoDB] [--rounds 3] [--statements 600] [--clients 8] [--seed N]
+    tests/sql/foreign_keys.sh [--engine PANDO] [--peer InnoDB] [--rounds 3] [--statements 600] [--clients 8] [--seconds 3]
+                              [--lock-budget N] [--seed N]
 
 First, clients insert, change and delete parents and children of tables with every action, and of one that refers to itself, each in
-transactions of a few statements at a random isolation level; one more client alters the tables. Each round ends with
-kill -9. Then no child is without its parent, and every key has the rows of its table.
+transactions of a few statements at a random isolation level, some of them prepared and left without a connection; one more client
+alters the tables, and adds a constraint that was dropped, and one loads children. Each round ends with kill -9. Then no child is
+without its parent, and every key has the rows of its table.
 
 Then random tables with random constraints get random statements, on both engines: answers, errors, affected rows and all rows must be
 the same.
@@ -27,7 +29,6 @@ from sqlkit import engines, program
 from sqlkit.server import PrivateServer
 
 _CACHE_MB = 32
-_LOAD_SECONDS = (0.5, 3.0)
 
 
 def _arguments():
@@ -36,6 +37,8 @@ def _arguments():
     parser.add_argument("--peer", default="InnoDB")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=3, help="of a round, at most")
+    parser.add_argument("--lock-budget", type=int, help="pando_lock_budget, 1000 or more")
     parser.add_argument("--statements", type=int, default=600, help="of the comparison; 0: none")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     return parser.parse_args()
@@ -44,7 +47,9 @@ def _arguments():
 def _options(arguments):
     both = (arguments.engine, arguments.peer)
     options = [option for engine in both for option in engines.options(engine, _CACHE_MB)]
-    return options + ["--pando-lock-wait-timeout=3", "--innodb-lock-wait-timeout=3", "--pando-checkpoint-period=1",
+    if arguments.lock_budget:
+        options.append(f"--pando-lock-budget={arguments.lock_budget}")
+    return options + ["--pando-lock-wait-timeout=1", "--innodb-lock-wait-timeout=1", "--pando-checkpoint-period=1",
                       "--lock-wait-timeout=10"]
 
 
@@ -54,15 +59,17 @@ def _rounds(server, arguments, rng):
     for number in range(arguments.rounds):
         everybody = [clients.Client(server, rng.randrange(1 << 31)) for _ in range(arguments.clients)]
         everybody.append(clients.Alterer(server, rng.randrange(1 << 31)))
+        everybody.append(clients.Loader(server, rng.randrange(1 << 31)))
         threads = [threading.Thread(target=client.run) for client in everybody]
         for thread in threads:
             thread.start()
-        time.sleep(rng.uniform(*_LOAD_SECONDS))
+        time.sleep(rng.uniform(0.5, arguments.seconds))
         server.kill()
         for thread in threads:
             thread.join()
         server.start()
         with server.connect(clients.DATABASE) as session:
+            clients.resolve(session, rng)
             problems = [client.problem for client in everybody if client.problem] + clients.violations(session)
             done = sum(client.done for client in everybody)
             refused = sum(client.refused for client in everybody)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Statements over all rows of a table beside sessions that move money in it: nothing is lost, nothing passed by.
 
-    tests/sql/locked_sums.sh [--engine PANDO] [--seconds 12] [--seed N]
+    tests/sql/locked_sums.sh [--engine PANDO] [--seconds 12] [--lock-budget N] [--seed N]
 
 Some sessions move amounts between accounts, and accounts to other ids, a few in a transaction. Meanwhile one at REPEATABLE
 READ sums all accounts under locks, by reading rows and by INSERT ... SELECT, changes them all, and sums again within the same
@@ -33,6 +33,7 @@ def _arguments():
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    parser.add_argument("--lock-budget", type=int, default=200_000, help="pando_lock_budget; 1000 makes range locks of most")
     return parser.parse_args()
 
 
@@ -126,7 +127,8 @@ def main():
     arguments = _arguments()
     print(f"seed {arguments.seed}")
     checks = report.Checks()
-    with PrivateServer("locked-sums", ["--pando-lock-wait-timeout=5", "--innodb-lock-wait-timeout=5"]) as server:
+    options = ["--pando-lock-wait-timeout=5", "--innodb-lock-wait-timeout=5", f"--pando-lock-budget={arguments.lock_budget}"]
+    with PrivateServer("locked-sums", options) as server:
         with server.connect() as session:
             session.query("CREATE DATABASE IF NOT EXISTS test")
         with server.connect("test", timeout=120) as session:

@@ -3070,6 +3070,14 @@ PandoStatus pando_table_layout(const struct PandoTable *table, uint32_t version,
 PandoStatus pando_table_drop(const struct PandoDb *db, struct PandoBytes path);
 
 /**
+ * `InUse`: a prepared transaction without a connection has changed the table.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_table_check_resolved(const struct PandoDb *db, struct PandoBytes path);
+
+/**
  * Removes all rows and the auto-increment value of a table that nobody else uses.
  *
  * # Safety

@@ -168,6 +168,20 @@ pub unsafe extern "C" fn pando_table_drop(db: *const PandoDb, path: PandoBytes) 
     })
 }
 
+/// `InUse`: a prepared transaction without a connection has changed the table.
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_check_resolved(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run_contained(|| {
+        db.check_resolved(&path)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
 /// Removes all rows and the auto-increment value of a table that nobody else uses.
 ///
 /// # Safety

@@ -238,6 +238,73 @@ fn own_writes_made_before_and_on_the_way_count() {
     assert!(met.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }
 
+/// A scan looks at the locks of the rows that it has read. Where there is no row, another may have the key all the same.
+#[test]
+fn a_key_without_a_row_that_another_holds_does_not_come_with_the_rows_around_it() {
+    let (db, table) = database(1000);
+    let mut other = begin(&db);
+    let absent = other.get_locked(&table, 0, &6405u32.to_be_bytes(), LockMode::Exclusive, LockWait::Default);
+    assert_eq!(absent.unwrap(), LockedRead::Absent);
+    let mut txn = begin(&db);
+    txn.set_lock_wait(Duration::ZERO);
+    assert_eq!(scan(&mut txn, &table, usize::MAX).unwrap().len(), 1000);
+    assert!(db.metrics().rows_locked_ahead.get() > 800);
+    assert!(matches!(insert(&mut txn, &table, 6405, 1), Err(Error::LockTimeout | Error::WouldBlock)));
+    let moved = set(&mut txn, &table, (6400, START), (6405, START));
+    assert!(matches!(moved, Err(Error::LockTimeout | Error::WouldBlock)));
+    let put = txn.put(&table, 0, &6405u32.to_be_bytes(), b"1", LockWait::Default);
+    assert!(matches!(put, Err(Error::LockTimeout)));
+    other.rollback();
+    insert(&mut txn, &table, 6405, 1).unwrap();
+}
+
+/// Between two numbers that follow one another is no key of their length; others may be there.
+#[test]
+fn without_gaps_a_longer_key_between_rows_locked_together_is_not_locked_with_them() {
+    let (db, table) = dense_database(0..1000);
+    let longer = [&700u32.to_be_bytes()[..], &[0]].concat();
+    let mut other = begin(&db);
+    let absent = other.get_locked(&table, 0, &longer, LockMode::Exclusive, LockWait::Default);
+    assert_eq!(absent.unwrap(), LockedRead::Absent);
+    let mut txn = db.begin();
+    txn.set_lock_wait(Duration::ZERO);
+    assert_eq!(scan_with(&mut txn, &table, usize::MAX, true).unwrap().len(), 1000);
+    assert!(db.metrics().rows_locked_ahead.get() > 800);
+    let read = txn.get_locked(&table, 0, &longer, LockMode::Exclusive, LockWait::Default);
+    assert!(matches!(read, Err(Error::LockTimeout)), "{read:?}");
+}
+
+/// Who inserts holds the key before it waits for a gap in the index; one who inserts the same key after that
+/// would be overwritten.
+#[test]
+fn of_two_who_insert_the_same_key_between_rows_locked_ahead_one_is_refused() {
+    let (db, table) = database(1000);
+    let mut txn = begin(&db);
+    let mut entries_seen = txn.cursor(&table, 1);
+    entries_seen.seek_first(&mut txn, EXCLUSIVE).unwrap();
+    while entries_seen.valid() {
+        entries_seen.next(&mut txn).unwrap();
+    }
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut other = begin(&db);
+            other.set_takes_gaps(false);
+            let inserted = insert(&mut other, &table, 6405, 1);
+            inserted.and_then(|()| other.commit())
+        });
+        while db.metrics().row_lock_waits.get() == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(scan(&mut txn, &table, usize::MAX).unwrap().len(), 1000);
+        let mine = insert(&mut txn, &table, 6405, 2).and_then(|()| txn.commit());
+        if mine.is_err() {
+            txn.rollback();
+        }
+        let other = other.join().unwrap();
+        assert_ne!(mine.is_ok(), other.is_ok(), "{mine:?}, {other:?}");
+    });
+}
+
 /// Moves money between two rows, or a row to another key; true: it was done.
 fn transfer(txn: &mut Txn, table: &Table, rng: &mut ChaCha8Rng) -> pandodb::Result<bool> {
     let mut pick = || rng.random_range(0..4000u32);
@@ -277,6 +344,15 @@ fn pay(txn: &mut Txn, table: &Arc<Table>, rng: &mut ChaCha8Rng, rows: u32) -> pa
 
 #[test]
 fn without_gaps_a_scan_that_keeps_all_rows_loses_no_change() {
+    no_change_is_lost_without_gaps(true);
+}
+
+#[test]
+fn without_gaps_a_scan_that_may_give_rows_back_loses_no_change() {
+    no_change_is_lost_without_gaps(false);
+}
+
+fn no_change_is_lost_without_gaps(keeps_rows: bool) {
     const ROWS: u32 = 600;
     let (db, table) = dense_database(0..ROWS);
     let (is_over, given) = (AtomicBool::new(false), AtomicI64::new(0));
@@ -299,7 +375,7 @@ fn without_gaps_a_scan_that_keeps_all_rows_loses_no_change() {
         let (mut done, begun) = (0, std::time::Instant::now());
         while done < 100 && begun.elapsed() < Duration::from_secs(20) {
             let mut txn = db.begin();
-            let result = scan_with(&mut txn, &table, usize::MAX, true).and_then(|rows| {
+            let result = scan_with(&mut txn, &table, usize::MAX, keeps_rows).and_then(|rows| {
                 assert_eq!(rows.len() as u32, ROWS);
                 rows.iter().try_for_each(|row| set(&mut txn, &table, *row, (row.0, row.1 + 1)))
             });
@@ -319,8 +395,61 @@ fn without_gaps_a_scan_that_keeps_all_rows_loses_no_change() {
     let rows = scan(&mut db.begin(), &table, usize::MAX).unwrap();
     let sum: i64 = rows.iter().map(|(_, money)| money).sum();
     assert_eq!(sum, i64::from(ROWS) * (START + given.load(Ordering::Relaxed)));
-    assert!(db.metrics().rows_locked_ahead.get() > 0);
+    assert_eq!(keeps_rows, db.metrics().rows_locked_ahead.get() > 0);
     assert_eq!(db.metrics().row_locks.get(), 0, "nothing is left");
+}
+
+/// What was read ahead ends where another has written; what is behind is read from a newer state. A row that somebody
+/// changed between the two has to be read again under its lock.
+#[test]
+fn without_gaps_a_row_read_ahead_of_what_another_has_written_is_not_old() {
+    const ROWS: u32 = 400;
+    const WRITTEN: u32 = 350;
+    let (db, table) = dense_database(0..ROWS + 1);
+    let (is_over, paid) = (AtomicBool::new(false), AtomicI64::new(0));
+    let mut given = 0;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let mut txn = db.begin();
+                let id = WRITTEN.to_be_bytes();
+                let read = txn.get_locked(&table, 0, &id, LockMode::Exclusive, LockWait::Default).unwrap();
+                let LockedRead::Row(value) = read else { panic!("it is there") };
+                set(&mut txn, &table, (WRITTEN, money_of(&value)), (WRITTEN, money_of(&value) + 1)).unwrap();
+                thread::sleep(Duration::from_millis(1));
+                txn.commit().unwrap();
+                paid.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        for writer in 0..2 {
+            let (db, table, is_over, paid) = (&db, &table, &is_over, &paid);
+            scope.spawn(move || {
+                let mut rng = ChaCha8Rng::seed_from_u64(writer);
+                while !is_over.load(Ordering::Relaxed) {
+                    let (mut txn, id) = (db.begin(), rng.random_range(64..WRITTEN));
+                    let key = id.to_be_bytes();
+                    let read = txn.get_locked(table, 0, &key, LockMode::Exclusive, LockWait::Default);
+                    let LockedRead::Row(value) = read.unwrap() else { panic!("it is there") };
+                    set(&mut txn, table, (id, money_of(&value)), (id, money_of(&value) + 1)).unwrap();
+                    txn.commit().unwrap();
+                    paid.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let begun = std::time::Instant::now();
+        while given < 200 && begun.elapsed() < Duration::from_secs(5) {
+            let mut txn = db.begin();
+            let rows = scan_with(&mut txn, &table, ROWS as usize, given % 2 == 0).unwrap();
+            assert_eq!(rows.len() as u32, ROWS);
+            rows.iter().try_for_each(|row| set(&mut txn, &table, *row, (row.0, row.1 + 1))).unwrap();
+            txn.commit().unwrap();
+            given += 1;
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let rows = scan(&mut db.begin(), &table, ROWS as usize).unwrap();
+    let sum: i64 = rows.iter().map(|(_, money)| money).sum();
+    assert_eq!(sum, i64::from(ROWS) * (START + given) + paid.into_inner());
 }
 
 #[test]

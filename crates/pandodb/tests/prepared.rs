@@ -290,7 +290,8 @@ fn a_detached_transaction_keeps_its_locks_and_its_table() {
     txn.detach();
     assert!(txn.id() != id && !txn.is_prepared());
     assert!(is_locked(&db, 0, "a"));
-    for refused in [db.drop_table(T), db.truncate_table(T), db.rename_table(T, "./db/u")] {
+    let told = db.check_resolved(T);
+    for refused in [told, db.drop_table(T), db.truncate_table(T), db.rename_table(T, "./db/u")] {
         assert!(matches!(refused, Err(EngineError::InUse { .. })), "{refused:?}");
     }
     put(&mut txn, &table, "b", "2");
@@ -304,6 +305,7 @@ fn a_detached_transaction_keeps_its_locks_and_its_table() {
     assert!(is_locked(&db, 0, "c"));
     assert!(db.rollback_by_xid(b"2").unwrap());
     assert!(!is_locked(&db, 0, "c"));
+    db.check_resolved(T).unwrap();
     db.truncate_table(T).unwrap();
     db.rename_table(T, "./db/u").unwrap();
     db.drop_table("./db/u").unwrap();
@@ -734,7 +736,11 @@ fn a_prepared_transaction_that_cannot_be_read_keeps_the_others_working_and_can_b
         db.create_table(&spec(T)).unwrap();
         db.create_table(&spec("./db/other")).unwrap();
         fill(&db, "./db/other", 0..10).unwrap();
-        drop(db);
+        // When it comes back, its range lock is over the keys of the one that cannot be read.
+        let (mut around, table) = (db.begin(), db.open_table(T).unwrap());
+        ["a0", "a1", "a2", "c"].iter().for_each(|key| put(&mut around, &table, key, "0"));
+        around.prepare(b"around").unwrap();
+        drop((around, table, db));
         let mut settings = options(&Lines::default());
         settings.write_set_bytes = 1;
         let files: Arc<dyn Vfs> = vfs.clone();
@@ -749,7 +755,10 @@ fn a_prepared_transaction_that_cannot_be_read_keeps_the_others_working_and_can_b
         let vfs = vfs.crash();
         let before = vfs.io_count();
         vfs.fail_io_after(n, FaultKind::FlippedRead);
-        let db = open(&vfs);
+        let mut settings = options(&Lines::default());
+        settings.lock_budget = 2;
+        let files: Arc<dyn Vfs> = vfs.clone();
+        let db = Db::open_with_vfs(settings, files.clone(), files);
         let met = vfs.io_count() - before >= n;
         vfs.clear_faults();
         let db = match db {
@@ -761,6 +770,7 @@ fn a_prepared_transaction_that_cannot_be_read_keeps_the_others_working_and_can_b
             }
         };
         assert_eq!(count(&db, "./db/other").unwrap(), 10);
+        assert!(db.rollback_by_xid(b"around").unwrap());
         // Nothing takes the space of what is prepared, also of what could not be read.
         let _ = db.run_jobs();
         let _ = db.checkpoint();

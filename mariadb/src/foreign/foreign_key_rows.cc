@@ -657,6 +657,16 @@ int Foreign_keys::verify_rows(THD *thd, Constraint *constraint)
   return error == HA_ERR_END_OF_FILE ? find_wanted(constraint) : error;
 }
 
+/* A prepared transaction without a connection has no metadata locks, and its rows are not to be seen before it is committed:
+   children without a parent, or parents that go. */
+int Foreign_keys::check_resolved(THD *thd, const Constraint &constraint) const
+{
+  for (const std::string *path : {&m_path, &constraint.definition.parent})
+    if (int error= error_of(pando_table_check_resolved(db, text(path->c_str())), thd))
+      return error;
+  return 0;
+}
+
 int Foreign_keys::verify(THD *thd, Foreign_key_list added)
 {
   if (added.empty())
@@ -673,7 +683,7 @@ int Foreign_keys::verify(THD *thd, Foreign_key_list added)
   bitmap_set_all(&table->tmp_set);
   int error= 0;
   for (Constraint &constraint : m_as_child)
-    if (!error)
+    if (!error && !(error= check_resolved(thd, constraint)))
       error= verify_rows(thd, &constraint);
   table->column_bitmaps_set_no_signal(read_set, write_set);
   m_file->m_columns_prepared= false;

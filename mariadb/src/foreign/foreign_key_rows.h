@@ -81,6 +81,7 @@ private:
   int has_parent(Constraint *constraint, const uchar *record, bool *found);
   int want_parent(Constraint *constraint, const uchar *record);
   int find_wanted(Constraint *constraint);
+  int check_resolved(THD *thd, const Constraint &constraint) const;
   int verify_rows(THD *thd, Constraint *constraint);
   bool is_own_parent(Constraint *constraint, const uchar *record);
   bool is_own_child(Constraint *constraint, const uchar *record, const Bytes &probe);

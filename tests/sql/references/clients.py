@@ -1,6 +1,7 @@
 """Clients that write to parents and children at once, and what must hold afterwards."""
 
 import random
+import time
 
 from sqlkit.client import ConnectionLost, SqlError
 
@@ -9,6 +10,8 @@ _IDS = 40
 # Refused by a constraint; a duplicate; a deadlock; a timeout; the table has changed, or is just being exchanged.
 _REFUSED = {1451, 1452, 1761, 1216, 1217}
 _EXPECTED = _REFUSED | {1062, 1213, 1205, 1020, 1412, 1317, 1146, 1048}
+# What XA says of a transaction that is not what it was thought to be.
+_ROLLED_BACK = {1397, 1399, 1402, 1613, 1614}
 _LEVELS = ("READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 # Child, its columns, the parent and its columns.
 _REFERENCES = [
@@ -47,6 +50,9 @@ def create(session, engine):
             "pairs_of (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT, KEY a (a, b),"
             " FOREIGN KEY (a, b) REFERENCES pairs (a, b) ON UPDATE CASCADE)"):
         session.query(f"CREATE TABLE {sql} ENGINE={engine}")
+    session.query(f"CREATE TABLE late (id INT AUTO_INCREMENT PRIMARY KEY, p INT, KEY p (p)) ENGINE={engine}")
+    session.query(f"CREATE TABLE loaded (id INT AUTO_INCREMENT PRIMARY KEY, p INT, KEY p (p),"
+                  f" FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE) ENGINE={engine}")
     for number in range(_IDS // 2):
         session.query(f"INSERT INTO parents (id, code, v) VALUES ({number}, 'c{number}', 0)")
 
@@ -54,7 +60,10 @@ def create(session, engine):
 def violations(session):
     """Children without parents, and keys that do not agree with their tables."""
     found = []
-    for child, columns, parent, parent_columns in _REFERENCES:
+    is_late = session.number("SELECT COUNT(*) FROM information_schema.referential_constraints"
+                             f" WHERE constraint_schema = '{DATABASE}' AND table_name = 'late'")
+    references = _REFERENCES + [("loaded", "p", "parents", "id")] + [("late", "p", "parents", "id")] * is_late
+    for child, columns, parent, parent_columns in references:
         pairs = list(zip(columns.split(", "), parent_columns.split(", ")))
         given = " AND ".join(f"c.{column} IS NOT NULL" for column, _ in pairs)
         match = " AND ".join(f"c.{column} = p.{parent_column}" for column, parent_column in pairs)
@@ -76,6 +85,13 @@ def rows(session):
     return ", ".join(str(session.number(f"SELECT COUNT(*) FROM {table}")) for table in tables)
 
 
+def resolve(session, rng):
+    """Decides about what is prepared and has no connection."""
+    for row in session.query("XA RECOVER").rows:
+        name = row[3].decode() if isinstance(row[3], bytes) else row[3]
+        session.query(f"XA {rng.choice(('COMMIT', 'ROLLBACK'))} '{name}'")
+
+
 class Client:
     """One connection with random transactions, until the server goes."""
 
@@ -87,9 +103,16 @@ class Client:
     def run(self):
         """Of a thread."""
         try:
-            with self._server.connect(DATABASE) as session:
-                while True:
-                    self._transaction(session)
+            while True:
+                with self._server.connect(DATABASE) as session:
+                    prepared = None
+                    while not prepared:
+                        prepared = self._transaction(session)
+                # It is without a connection for a while, some to the end.
+                time.sleep(self._rng.uniform(0, 0.05))
+                if self._rng.random() < 0.95:
+                    with self._server.connect(DATABASE) as session:
+                        self._expect(session, f"XA {self._rng.choice(('COMMIT', 'ROLLBACK'))} '{prepared}'")
         except ConnectionLost:
             pass
         except SqlError as error:
@@ -100,12 +123,42 @@ class Client:
         session.query(f"SET SESSION TRANSACTION ISOLATION LEVEL {rng.choice(_LEVELS)}")
         if rng.random() < 0.3:
             self._statement(session, self._choose())
-            return
+            return None
+        if rng.random() < 0.15:
+            return self._prepare(session)
         session.query("BEGIN")
         for _ in range(rng.randrange(1, 6)):
             if not self._statement(session, self._choose()):
                 break
         session.query(rng.choices(("COMMIT", "ROLLBACK"), (5, 1))[0])
+        return None
+
+    def _prepare(self, session):
+        """The name of a prepared transaction, if it is to be left to others."""
+        rng = self._rng
+        name = f"x{rng.getrandbits(60)}"
+        session.query(f"XA START '{name}'")
+        for _ in range(rng.randrange(1, 6)):
+            if not self._statement(session, self._choose()):
+                break
+        if not self._expect(session, f"XA END '{name}'") or not self._expect(session, f"XA PREPARE '{name}'"):
+            self._expect(session, f"XA ROLLBACK '{name}'")
+            return None
+        if rng.random() < 0.5:
+            return name
+        self._expect(session, f"XA {rng.choice(('COMMIT', 'ROLLBACK'))} '{name}'")
+        return None
+
+    @staticmethod
+    def _expect(session, sql):
+        """False: it had been rolled back."""
+        try:
+            session.query(sql)
+        except SqlError as error:
+            if error.number not in _ROLLED_BACK | _EXPECTED:
+                raise
+            return False
+        return True
 
     def _statement(self, session, sql):
         """False: the transaction is over."""
@@ -157,13 +210,36 @@ class Client:
             f"INSERT INTO pairs_of (a, b) VALUES ({a}, {b})",
             f"UPDATE pairs_of SET b = {b} WHERE a = {a}",
             f"DELETE FROM pairs_of WHERE a = {a} LIMIT 5",
+            f"INSERT INTO late (p) VALUES ({some}), ({other})",
+            f"UPDATE late SET p = {some} WHERE p = {other}",
+            f"DELETE FROM late WHERE p = {some}",
+            f"INSERT INTO loaded (p) VALUES ({some}), ({other})",
+            "SELECT COUNT(*) FROM parents FOR UPDATE",
+            "SELECT * FROM restricted WHERE v >= 0 LOCK IN SHARE MODE",
         ))
+
+
+class Loader(Client):
+    """Loads many children at once into a table that was emptied."""
+
+    def _transaction(self, session):
+        session.query(f"SET SESSION TRANSACTION ISOLATION LEVEL {self._rng.choice(_LEVELS)}")
+        self._statement(session, "TRUNCATE TABLE loaded")
+        self._statement(session, "INSERT INTO loaded (p) SELECT parents.id FROM parents, seq_1_to_600")
+        session.query("DO SLEEP(0.1)")
 
 
 class Alterer(Client):
     """Changes the tables meanwhile."""
 
     def _transaction(self, session):
+        if self._rng.random() < 0.3:
+            for sql in ("ALTER TABLE late DROP FOREIGN KEY IF EXISTS late_p", "DO SLEEP(0.03)",
+                        "DELETE FROM late WHERE p NOT IN (SELECT id FROM parents)",
+                        "ALTER TABLE late ADD CONSTRAINT late_p FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE"
+                        + self._rng.choice(("", ", ALGORITHM=COPY"))):
+                self._statement(session, sql)
+            return
         table = self._rng.choice(("parents", "restricted", "cascaded", "nulled", "tree", "pairs_of"))
         self._statement(session, self._rng.choice((
             f"ALTER TABLE {table} FORCE, ALGORITHM=COPY",
@@ -179,7 +255,7 @@ class Alterer(Client):
         try:
             return super()._statement(session, sql)
         except SqlError as error:
-            # The column is there already.
-            if error.number != 1060:
+            # The column is there already; a prepared transaction without a connection has changed the table.
+            if error.number not in (1060, 1025) and "in use by a prepared transaction" not in str(error):
                 raise
             return True

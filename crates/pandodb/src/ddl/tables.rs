@@ -58,6 +58,15 @@ impl Db {
         self.catalog.table(&normalize(path)).is_some()
     }
 
+    /// Makes sure that no prepared transaction without a connection has changed a table. Nobody has its metadata locks,
+    /// and what it has written is not to be seen: whoever verifies all rows, and keeps others out meanwhile, asks first.
+    pub fn check_resolved(&self, path: &str) -> Result<()> {
+        match self.catalog.table(&normalize(path)) {
+            Some(descriptor) => Ok(self.prepared.check_unused(&descriptor)?),
+            None => Ok(()),
+        }
+    }
+
     /// Creates a table. Errors: it exists, or its directory does; I/O leaves nothing behind.
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();

@@ -505,6 +505,14 @@ impl Cursor {
         self.tree_mut().refresh(seqno);
     }
 
+    /// As of when the row was read that the cursor is at.
+    fn row_seqno(&self) -> Seqno {
+        match self.at {
+            At::Ahead => self.ahead.seqno(),
+            At::Nothing | At::Tree | At::Own => self.seqno,
+        }
+    }
+
     /// Locks the row if the mode says so.
     fn admit(&mut self, txn: &mut Txn) -> Result<Admission> {
         let ReadMode::Locked(mode, wait) = self.mode else { return Ok(Admission::Row) };
@@ -524,7 +532,7 @@ impl Cursor {
             self.newer = own;
             return Ok(if self.newer.is_some() { Admission::Row } else { Admission::PassedBy });
         }
-        if dict.tree.last_write() > self.seqno {
+        if dict.tree.last_write() > self.row_seqno() {
             self.newer = txn.newest_locked(&dict, &key)?;
             if self.newer.is_none() {
                 return Ok(Admission::Gone(key));
@@ -537,7 +545,7 @@ impl Cursor {
     fn peek(&mut self, txn: &Txn, key: Vec<u8>) -> Result<Admission> {
         self.just_locked = false;
         let dict = self.dict();
-        if dict.tree.last_write() > self.seqno {
+        if dict.tree.last_write() > self.row_seqno() {
             let newest = txn.db.snapshots.take();
             self.newer = dict.tree.get(&key, newest.seqno())?;
             if self.newer.is_none() {

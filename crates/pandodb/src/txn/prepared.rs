@@ -394,7 +394,7 @@ impl Db {
     fn restore_one(self: &Arc<Self>, found: Unresolved, runs: &mut PrivateRuns) -> Result<()> {
         let Unresolved { seqno, xid, batch } = found;
         let mut txn = self.begin();
-        let mut unusable = None;
+        let (mut unusable, mut unread) = (None, Vec::new());
         for entry in batch.entries() {
             let entry = entry?;
             let dict = match self.dict_of_prepared(entry.dict()) {
@@ -411,8 +411,7 @@ impl Db {
                     let run = runs.get_mut(&id).and_then(VecDeque::pop_front);
                     if let Err(error) = txn.restore_run(&dict, run) {
                         let crate::Error::Engine(error) = error else { return Err(error) };
-                        // Which keys it has is not known: nobody gets any of them before it is resolved.
-                        self.locks.lock_all(&txn.handle, dict.id);
+                        unread.push(dict.id);
                         self.log(
                             LogLevel::Error,
                             &format!(
@@ -426,6 +425,8 @@ impl Db {
                 _ => txn.restore(&dict, &entry)?,
             }
         }
+        // Which keys it has there is not known: nobody gets any of them before it is resolved, whoever was restored before it.
+        unread.into_iter().for_each(|dict| self.locks.lock_all_beside_others(&txn.handle, dict));
         let bytes = batch.bytes_len() as u64;
         txn.phase = Phase::Prepared(Prepared { seqno, logged: seqno, bytes, xid });
         txn.detach();

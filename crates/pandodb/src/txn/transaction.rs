@@ -70,7 +70,7 @@ pub struct Txn {
     just_locked: bool,
     /// Locking cursors keep others from inserting where they have been.
     takes_gaps: bool,
-    /// The keys that a scan has locked ahead last, of all of which nobody else has a lock.
+    /// The rows that a scan has locked ahead last ([`Txn::lock_row`]).
     pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
     pub(crate) escalate_at: usize,
@@ -79,13 +79,16 @@ pub struct Txn {
     pub(crate) phase: Phase,
 }
 
-/// Keys of a dictionary that are locked by a stretch, and by nobody else in any way that excludes it.
+/// Where all rows are locked by a stretch, and by nobody else in any way that excludes it. Of keys without a row that is
+/// not so: nobody has looked whether others hold them.
 #[derive(Debug)]
 pub(crate) struct LockedAhead {
     dict: DictId,
     mode: LockMode,
     from: Vec<u8>,
     to: Vec<u8>,
+    /// Only keys of this length: without gaps, others may come to have rows between.
+    len: Option<usize>,
 }
 
 impl LockedAhead {
@@ -94,6 +97,7 @@ impl LockedAhead {
             && (self.mode == LockMode::Exclusive || mode == LockMode::Shared)
             && *self.from <= *key
             && *key < *self.to
+            && self.len.is_none_or(|len| len == key.len())
     }
 }
 
@@ -105,14 +109,22 @@ impl Db {
 }
 
 impl Txn {
-    /// A scan has locked the keys from `from` up to, but without, `to`.
-    pub(crate) fn note_locked_ahead(&mut self, dict: DictId, mode: LockMode, from: &[u8], to: &[u8]) {
+    /// A scan has locked the rows from `from` up to, but without, `to`; those of this length only if one is given.
+    pub(crate) fn note_locked_ahead(
+        &mut self,
+        dict: DictId,
+        mode: LockMode,
+        (from, to): (&[u8], &[u8]),
+        len: Option<usize>,
+    ) {
         match &mut self.locked_ahead {
-            Some(ahead) if ahead.dict == dict && ahead.mode == mode && ahead.to == from => {
+            Some(ahead)
+                if ahead.dict == dict && ahead.mode == mode && ahead.len == len && ahead.to == from =>
+            {
                 ahead.to.clear();
                 ahead.to.extend_from_slice(to);
             }
-            ahead => *ahead = Some(LockedAhead { dict, mode, from: from.to_vec(), to: to.to_vec() }),
+            ahead => *ahead = Some(LockedAhead { dict, mode, from: from.to_vec(), to: to.to_vec(), len }),
         }
     }
 
@@ -335,7 +347,7 @@ impl Txn {
     ) -> Result<LockedRead> {
         let dict = &table.dicts[index];
         dict.check_usable()?;
-        if self.lock(dict, key, mode, wait)?.is_none() {
+        if self.lock_row(dict, key, mode, wait)?.is_none() {
             return Ok(LockedRead::Skipped);
         }
         if let Some(row) = self.newest_locked(dict, key)? {
@@ -367,11 +379,6 @@ impl Txn {
         wait: LockWait,
     ) -> Result<Option<LockOutcome>> {
         self.just_locked = false;
-        if self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode))
-            && !self.handle.is_killed()
-        {
-            return Ok(Some(LockOutcome::AlreadyHeld));
-        }
         let wait = self.wait_of(wait);
         match self.db.locks.lock(&self.handle, dict.id, key, mode, wait) {
             Ok(outcome) => {
@@ -384,6 +391,23 @@ impl Txn {
             Err(LockError::WouldBlock) if wait == Wait::SkipLocked => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// As [`Txn::lock`], for who will not insert the key: without a look at the locks if it is among rows that were locked
+    /// ahead. If there is no row, others may hold the key then; they insert it no more than others insert into the gap.
+    pub(crate) fn lock_row(
+        &mut self,
+        dict: &Dict,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Option<LockOutcome>> {
+        let is_ahead = self.locked_ahead.as_ref().is_some_and(|ahead| ahead.has(dict.id, key, mode));
+        if !is_ahead || self.handle.is_killed() {
+            return self.lock(dict, key, mode, wait);
+        }
+        self.just_locked = false;
+        Ok(Some(LockOutcome::AlreadyHeld))
     }
 
     pub(crate) fn wait_of(&self, wait: LockWait) -> Wait {

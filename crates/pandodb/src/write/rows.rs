@@ -179,7 +179,7 @@ impl Txn {
     fn lock_old(&mut self, table: &Table, old: &[Entry<'_>]) -> Result<()> {
         for (index, (dict, entry)) in table.dicts.iter().zip(old).enumerate() {
             if index == 0 || entry.unique {
-                self.lock(dict, entry.key, LockMode::Exclusive, LockWait::Default)?;
+                self.lock_row(dict, entry.key, LockMode::Exclusive, LockWait::Default)?;
             }
         }
         Ok(())

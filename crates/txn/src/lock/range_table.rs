@@ -5,8 +5,8 @@
 //! - a **stretch**, shared or exclusive, stands for that lock on every key in it.
 //!
 //! Gaps never conflict with anything and are granted at once. A stretch is granted unless it would share a key
-//! with one of another's that excludes it: which of the two stood for a lock there could not be told. Who waits in the queue here wishes to
-//! insert a key, or to lock one. When ranges go, those whose wish no range of others covers any more are
+//! with one of another's that excludes it: which of the two stood for a lock there could not be told. (Whoever asks for no
+//! other lock may have one across others': `lock_all_beside_others`.) Who waits in the queue here wishes to insert a key, or to lock one. When ranges go, those whose wish no range of others covers any more are
 //! woken, in the order of the queue; each then asks again, because what it wishes is not decided
 //! here alone.
 //!

@@ -333,6 +333,14 @@ impl LockManager {
         self.add_range(&txn.state, dict, RangeKind::Stretch(LockMode::Exclusive), (b"", None));
     }
 
+    /// As [`Self::lock_all`], also across stretches of others. For who asks for no other lock in the dictionary: of a key that two
+    /// have so nobody could say whose it is.
+    pub fn lock_all_beside_others(&self, txn: &TxnHandle, dict: DictId) {
+        let _scope = panics::uncontained();
+        txn.state.note_begun();
+        self.put_range(&txn.state, dict, RangeKind::Stretch(LockMode::Exclusive), (b"", None), true);
+    }
+
     /// Whether others hold, or wait for, locks on keys or stretches of keys of the dictionaries. Looks at all
     /// locks that there are.
     pub fn others_hold_any(&self, txn: &TxnHandle, dicts: &[DictId]) -> bool {
@@ -449,10 +457,23 @@ impl LockManager {
         kind: RangeKind,
         range: (&[u8], Option<&[u8]>),
     ) -> bool {
+        self.put_range(state, dict, kind, range, false)
+    }
+
+    fn put_range(
+        &self,
+        state: &Arc<TxnState>,
+        dict: DictId,
+        kind: RangeKind,
+        range: (&[u8], Option<&[u8]>),
+        may_be_across: bool,
+    ) -> bool {
         let counted = self.ranges.at(dict);
         let newly_blocked = {
             let mut shard = counted.shard.lock();
-            if matches!(kind, RangeKind::Stretch(mode) if shard.is_across(state, dict, mode, range)) {
+            let is_across =
+                matches!(kind, RangeKind::Stretch(mode) if shard.is_across(state, dict, mode, range));
+            if is_across && !may_be_across {
                 return false;
             }
             let Added { before, after, first_of_kind, new_dict } = shard.add(state, dict, kind, range);

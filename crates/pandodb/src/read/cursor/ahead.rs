@@ -13,7 +13,9 @@
 //! 5. If anything was committed since it read, it reads the same range again. What was there before has been
 //!    looked at under the stretch, and cannot change any more. What is new goes through 4 again.
 //!
-//! Rows kept are given without a look at locks or trees; only own writes come before them, as always.
+//! Rows kept are given without a look at locks or trees; only own writes come before them, as always. Nor are locks looked at when the
+//! transaction locks these rows again (`Txn::lock_row`). A key among them without a row is another matter: others may have it
+//! from before, and insert it no more, as the gap is held; whoever inserts it asks them.
 //!
 //! Whoever reads may give a condition ([`Cursor::set_condition`]): it is evaluated on all rows kept, as columns, and those
 //! for which it is not true are not given.
@@ -34,6 +36,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use pando_base::{pause, Seqno};
 use pando_txn::{LockMode, Mark};
 
 use super::gaps::after;
@@ -94,6 +97,8 @@ pub(super) struct Ahead {
     left: Option<Vec<u32>>,
     /// The row, of those left, that the cursor is at or comes to.
     at: usize,
+    /// As of when they were read: what is behind them may be looked at in a newer state already.
+    seqno: Seqno,
     /// They are locked.
     is_locked: bool,
     /// Rows met since the seek, or since it had to stop.
@@ -156,6 +161,10 @@ impl Ahead {
         }
         self.sieve = Some(sieve);
         self.left.as_ref().map_or(0, |left| rows - left.len())
+    }
+
+    pub(super) fn seqno(&self) -> Seqno {
+        self.seqno
     }
 
     /// One row was met by itself.
@@ -377,7 +386,7 @@ impl Cursor {
         txn.lock_gap(&dict, from, Some(&to));
         // 4 and 5.
         let Some(is_read_again) = self.settle_ahead(txn, &dict, mode, from, &to)? else { return Ok(None) };
-        txn.note_locked_ahead(dict.id, mode, from, &to);
+        txn.note_locked_ahead(dict.id, mode, (from, &to), None);
         txn.db.metrics.rows_locked_ahead.add(self.ahead.ends.len() as u64);
         if free < read || is_read_again {
             self.look_again(txn, Some(to.clone()))?;
@@ -411,6 +420,7 @@ impl Cursor {
             }
             self.ahead.truncate(free);
             let to = after(self.ahead.key_of(free - 1));
+            pause(2);
             if free < read {
                 self.look_again(txn, Some(to.clone()))?;
             }
@@ -448,6 +458,7 @@ impl Cursor {
 
     /// Reads rows from where both sides are, before the stop, until `is_enough` says so of the next one.
     fn collect(&mut self, txn: &Txn, is_enough: impl Fn(&Ahead, &[u8]) -> bool) -> Result<()> {
+        self.ahead.seqno = self.seqno;
         let stop = self.stop.take();
         let is_over = |ahead: &Ahead, key: &[u8]| {
             stop.as_ref().is_some_and(|stop| key >= stop.as_slice()) || is_enough(ahead, key)

@@ -34,11 +34,11 @@ impl Cursor {
         if !is_free(self, txn)?
             || !txn.db.locks.lock_stretch(&txn.handle, dict.id, mode, &from, Some(&to))
             || !is_free(self, txn)?
-            || dict.tree.last_write() > self.seqno
+            || dict.tree.last_write() > self.ahead.seqno
         {
             return Ok(());
         }
-        txn.note_locked_ahead(dict.id, mode, &from, &to);
+        txn.note_locked_ahead(dict.id, mode, (&from, &to), Some(from.len()));
         txn.db.metrics.rows_locked_ahead.add(rows as u64);
         self.ahead.is_locked = true;
         if rows < self.ahead.count() {
