@@ -32,6 +32,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   if (!nesting.is_allowed())
     return refuse("a deep condition");
   said->kind= TRUTH;
+  said->digits= 1;
   if (is_constant(item))
   {
     if (item->result_type() != INT_RESULT)
@@ -87,6 +88,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
       return false;
     negate(&said->bytes);
     said->kind= TRUTH;
+    said->digits= 1;
     return true;
   case Item_func::ISNULL_FUNC:
   case Item_func::ISNOTNULL_FUNC:

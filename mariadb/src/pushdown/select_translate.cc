@@ -337,12 +337,16 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     Said by;
     const auto name= names.find(*one->item);
     const bool has_name= name != names.end();
-    if (!has_name || !(*one->item)->with_subquery())
+    const bool is_said_again= !has_name || !(*one->item)->with_subquery();
+    if (is_said_again)
       is_said= order_of(select, *one->item, &by) && (!hides_quotient(by) || refuse("a quotient inside of an expression"));
-    if (has_name)
+    const bool is_distinct= select->options & SELECT_DISTINCT, is_long= is_sorted_by_prefix(m_thd, *one->item);
+    if (has_name && (!is_long || name->second.kind.tag != Value_kind::TEXT))
       by= name->second;
-    if (by.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *one->item))
-      is_said= refuse("an order by long texts");
+    else if (is_said)
+      is_said= (is_said_again || refuse("an order by long texts")) && sort_by_all(*one->item, !is_distinct, &by);
+    if (has_name && is_distinct)
+      by= name->second;
     order+= by.bytes;
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
@@ -430,7 +434,7 @@ bool Select_translator::limits(SELECT_LEX *select, Use use, std::string *to)
   uint64_t skip= 0, limit= UINT64_MAX;
   const Lex_select_limit &params= use == Use::BRANCH ? select->limit_params :
                                                        select->master_unit()->global_parameters()->limit_params;
-  if ((use == Use::BRANCH || select->have_window_funcs()) && params.select_limit && !select->join->order)
+  if ((use == Use::BRANCH || select->have_window_funcs()) && has_limit(params) && !select->join->order)
     return refuse("a LIMIT without an order");
   if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
     return refuse("a LIMIT");
@@ -587,11 +591,21 @@ bool Select_translator::place_of(Field *field, PandoQueryColumn *place)
   return false;
 }
 
+/* A table that stands in a query several times is the same one each time. Of partitions, not the same ones need be read. */
+uint32_t Select_translator::first_number(const Source &source) const
+{
+  for (const Source &other : m_sources)
+    if (other.number >= 0 && other.parts == 1 && source.parts == 1 && other.table->s == source.table->s && !source.table->part_info)
+      return uint32_t(other.number);
+  return uint32_t(source.number);
+}
+
 bool Select_translator::put_table(const Source &source, std::string *to)
 {
   const ha_rows rows= source.table->file->stats.records;
   B::byte(to, 0);
   B::small(to, uint32_t(source.number));
+  B::small(to, first_number(source));
   B::small(to, source.parts);
   B::large(to, rows);
   B::small(to, uint32_t(source.columns.size()));

@@ -59,7 +59,8 @@ public:
 /* A function of a text and constants. */
 struct Text_change
 {
-  enum What { SUBSTRING, LEFT, RIGHT };
+  /* FITS: the same if the server sorts it by all of it, which it does of texts that take `position` bytes; else NULL. */
+  enum What { SUBSTRING, LEFT, RIGHT, TRIM, LTRIM, RTRIM, LOWER, UPPER, FITS };
   What what;
   CHARSET_INFO *charset;
   longlong position, length;
@@ -68,6 +69,11 @@ struct Text_change
     return what == other.what && charset == other.charset && position == other.position && length == other.length;
   }
   uint64_t apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+
+private:
+  uint64_t part(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+  uint64_t in_case(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+  bool fits(const uint8_t *text, size_t size) const;
 };
 
 /* Says a SELECT in the engine's words. */
@@ -159,6 +165,7 @@ private:
   bool on(std::vector<Part> *parts);
   bool put_from(const std::vector<Part> &parts, std::string *to);
   bool put_table(const Source &source, std::string *to);
+  uint32_t first_number(const Source &source) const;
   static bool place_of(Field *field, PandoQueryColumn *place);
   bool output(Item *item, Use use, Said *said);
   bool makes_groups(Item *item);
@@ -207,13 +214,17 @@ private:
   bool coalesce(Item_func *function, Said *said);
   bool moment_part(Item_func *function, uint part, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
+  uint32_t number_of_change(const Text_change &change);
+  std::string fits(const Said &said, CHARSET_INFO *charset);
+  bool sort_by_all(Item *item, bool may_wrap, Said *said);
   bool aggregate(Item_sum *sum, Said *said);
   bool extreme(Item_sum *sum, Item *argument, Said *of);
   bool of_moments(Item_sum *sum, uint function, Said *said);
   bool of_bits(Item_sum *sum, Said *said);
+  bool as_real(Item *argument, Said *of);
   bool of_rows(Item_sum *sum, Said *said);
   bool concat(Item_sum *sum, Said *said);
-  bool concat_argument(Item *argument, const Item *result, Said *of);
+  bool concat_argument(Item *argument, const Item *result, bool is_distinct, Said *of);
   bool subquery(Item_subselect *item, Said *said);
   bool to_real(Item *item, Said *said);
   bool computes_of_widened(uint met_before);
@@ -225,6 +236,7 @@ private:
 
   /* select_served.cc */
   bool server(Item *item, bool is_condition, Said *said);
+  bool served_as(Item *item, const Value_kind &kind, bool is_condition, bool has_more_digits, Said *said);
   bool leaves_of(Item **place, Server_expression *served);
   bool function_leaves(Item_func *function, Server_expression *served);
   bool field_leaf(Item **place, Server_expression *served);
@@ -312,7 +324,9 @@ bool is_sorted_by_prefix(const THD *thd, const Item *item);
 /* Whether the optimizer makes something else of an IS NULL, whatever the item would give. */
 bool is_rewritten(const Item_func *function);
 
-/* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
+/* select_plan.cc: whether somebody has asked for no more than so many rows. */
+bool has_limit(const Lex_select_limit &params);
+/* Whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
 bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);

@@ -45,8 +45,10 @@ bool Select_translator::put_sorted_by(SQL_I_List<ORDER> *list, bool with_directi
     Said said;
     if (!expression(item, &said) || !makes_groups(item))
       return false;
-    if (said.is_exact || (said.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item)))
+    if (said.is_exact)
       return refuse("the order of a window");
+    if (!sort_by_all(item, true, &said))
+      return false;
     *to+= said.bytes;
     if (with_direction)
       B::byte(to, one->direction == ORDER::ORDER_DESC);
