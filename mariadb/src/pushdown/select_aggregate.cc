@@ -129,6 +129,12 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   {
     if (function == SUM && sum->result_type() == REAL_RESULT && !as_real(argument, &of))
       return false;
+    if (of.kind.tag == Value_kind::BIT)
+    {
+      of= Said();
+      if (!served_as(argument, Value_kind{Value_kind::UNSIGNED, 0}, false, false, &of))
+        return false;
+    }
     kind= of.kind;
     if (kind.is_integer())
       kind= Value_kind{Value_kind::DECIMAL, 0};
@@ -183,10 +189,12 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     convert(said, Value_kind{Value_kind::DECIMAL, sum->decimals});
     said->is_exact= false;
   }
+  /* It is not beyond the values that it is of. */
+  said->digits= std::min(said->digits, of.digits - of.kind.scale() + said->kind.scale());
   if (!is_held)
   {
-    said->digits= of.digits - of.kind.scale() + said->kind.scale();
     hold(sum, said);
+    said->digits= double(sum->decimal_precision()) - sum->decimals + said->kind.scale();
   }
   return true;
 }

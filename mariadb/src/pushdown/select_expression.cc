@@ -156,6 +156,15 @@ void Select_translator::put_slot(uint slot, const Value_kind &kind, Said *said)
 
 bool Select_translator::column(Field *field, Said *said)
 {
+  if (!column_of_source(field, said))
+    return false;
+  if (m_filled.count(field))
+    without_filling(field, said);
+  return true;
+}
+
+bool Select_translator::column_of_source(Field *field, Said *said)
+{
   for (Source &source : m_sources)
   {
     if (source.table != field->table || !source.table)

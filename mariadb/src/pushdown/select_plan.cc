@@ -95,6 +95,13 @@ static bool may_lead_by_key(Item *item, bool is_in_or)
       return false;
     break;
   case Item_func::ISNULL_FUNC:
+  {
+    /* Of rows of a LEFT JOIN without a partner no key knows. */
+    const Item *of= function->arguments()[0]->real_item();
+    if (of->type() == Item::FIELD_ITEM && static_cast<const Item_field *>(of)->field->table->maybe_null)
+      return false;
+    break;
+  }
   case Item_func::EQUAL_FUNC:
     break;
   default:

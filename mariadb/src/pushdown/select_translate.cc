@@ -129,7 +129,15 @@ void Select_translator::hold(const Item *item, Said *said)
    group. `exact` becomes what says so. */
 bool Select_translator::group(Item *item, Said *said, std::string *exact)
 {
-  if (!expression(item, said) || !makes_groups(item))
+  if (!expression(item, said))
+    return false;
+  if (Field *field= filled_field(item))
+  {
+    without_filling(field, said);
+    m_filled_groups.insert(field);
+    return true;
+  }
+  if (!makes_groups(item))
     return false;
   if (!said->is_exact)
     return true;
@@ -217,12 +225,14 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
   Said said;
   m_is_always_met= use == Use::TOP;
+  m_is_conjunct= true;
   if (is_said && join->conds)
     is_said= condition(join->conds, &said);
-  m_is_always_met= false;
+  m_is_always_met= m_is_conjunct= false;
   const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
   const bool counts_rows= use == Use::TOP && is_grouped && !join->group_list && !warnings.empty();
-  m_is_condition= false;
+  /* Groups are said as the select list is: else they would not be found in it. */
+  m_is_condition= was_condition;
   B::byte(&where, join->conds != nullptr);
   where+= said.bytes;
   uint group_count= 0, exact_count= 0;
@@ -230,6 +240,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   std::vector<std::string> said_groups;
   std::vector<std::pair<std::string, std::string>> quotients;
   quotients.swap(m_quotients);
+  std::set<const Field *> outer_filled_groups;
+  outer_filled_groups.swap(m_filled_groups);
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
@@ -250,6 +262,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     is_said= refuse("groups of quotients");
   ORDER *const outer_groups= m_groups;
   m_groups= join->group_list;
+  m_filled.swap(m_filled_groups);
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
   m_is_condition= true;
@@ -351,6 +364,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
   m_groups= outer_groups;
+  m_filled.swap(m_filled_groups);
+  m_filled_groups.swap(outer_filled_groups);
   m_quotients.swap(quotients);
   /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
   if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
@@ -381,7 +396,29 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   return true;
 }
 
-/* CHAR in a NO PAD collation is grouped by with its filling. */
+/* A column of a table that the server groups by with its filling, as CHAR in a NO PAD collation, and sorts by without. Where two values are equal with
+   it, or without, and are not the same text, the groups are a matter of the plan; where none are, both ways are the same. The first would need a
+   value that ends with what weighs as a space; of the second the query is given back as of all texts that are equal and not the same. */
+Field *Select_translator::filled_field(Item *item) const
+{
+  item= item->real_item();
+  if (item->type() != Item::FIELD_ITEM)
+    return nullptr;
+  Field *field= static_cast<Item_field *>(item)->field;
+  const auto has_it= [field](const Source &source) { return source.number >= 0 && source.table == field->table; };
+  const CHARSET_INFO *charset= field->charset();
+  return field->stored_in_db() && groups_by_filling(field) && charset->mbminlen == 1 && !(charset->state & MY_CS_NONASCII) &&
+         std::any_of(m_sources.begin(), m_sources.end(), has_it) ? field : nullptr;
+}
+
+void Select_translator::without_filling(const Field *field, Said *said)
+{
+  std::string sure;
+  B::byte(&sure, 23);
+  sure+= passes(Text_change{Text_change::NOT_FILLED, field->charset(), 0, 0}, *said);
+  said->bytes.insert(0, sure);
+}
+
 bool Select_translator::makes_groups(Item *item)
 {
   item= item->real_item();

@@ -174,6 +174,8 @@ bool Select_translator::window(Item_window_func *item, Said *said)
     said->kind= Value_kind{function == PERCENT_RANK || function == DISTRIBUTION ? Value_kind::REAL : Value_kind::SIGNED, 0};
     return put_window(item, function, said->kind, number, argument, &said->bytes);
   }
+  if (function == SUM && item->result_type() == REAL_RESULT && !as_real(sum->get_arg(0), &of))
+    return false;
   said->kind= of.kind;
   said->digits= of.digits;
   if (function != SUM && function != MEAN)

@@ -36,6 +36,8 @@ uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint6
   case LOWER:
   case UPPER:
     return in_case(text, size, to, room);
+  case NOT_FILLED:
+    return ends_as_if_filled(text, size) ? IS_NULL : copy(text, size, to, room);
   case FITS:
     return fits(text, size) ? copy(text, size, to, room) : IS_NULL;
   default:
@@ -51,6 +53,15 @@ uint64_t Text_change::in_case(const uint8_t *text, size_t size, uint8_t *to, uin
   const char *from= reinterpret_cast<const char *>(text);
   char *into= reinterpret_cast<char *>(to);
   return what == LOWER ? charset->cset->casedn(charset, from, size, into, most) : charset->cset->caseup(charset, from, size, into, most);
+}
+
+/* Whether its last character weighs as much as a space: a no-break space does, in some collations. */
+bool Text_change::ends_as_if_filled(const uint8_t *text, size_t size) const
+{
+  const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
+  const size_t chars= charset->numchars(begin, end);
+  const size_t last= chars ? charset->charpos(begin, end, chars - 1) : 0;
+  return chars && last < size && !charset->strnncollsp(text + last, size - last, reinterpret_cast<const uchar *>(" "), 1);
 }
 
 bool Text_change::fits(const uint8_t *text, size_t size) const
@@ -138,12 +149,9 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
   }
   if (!evaluation.is_silent())
     return refuse_for_good("a constant that warns");
-  const uint32_t number= number_of_change(Text_change{what, charset, numbers[0], numbers[1]});
   said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
-  B::byte(&said->bytes, 13);
-  B::small(&said->bytes, number);
-  B::kind(&said->bytes, said->kind);
-  said->bytes+= of.bytes;
+  said->bytes= of.bytes;
+  change(Text_change{what, charset, numbers[0], numbers[1]}, said);
   return true;
 }
 
@@ -159,8 +167,17 @@ uint32_t Select_translator::number_of_change(const Text_change &change)
   return number;
 }
 
-/* Whether a text is NULL, or short enough that the server sorts it by all of it. */
-std::string Select_translator::fits(const Said &said, CHARSET_INFO *charset)
+void Select_translator::change(const Text_change &change, Said *said)
+{
+  std::string bytes;
+  B::byte(&bytes, 13);
+  B::small(&bytes, number_of_change(change));
+  B::kind(&bytes, said->kind);
+  said->bytes.insert(0, bytes);
+}
+
+/* Whether a text is NULL, or one of which `test` does not make NULL. */
+std::string Select_translator::passes(const Text_change &test, const Said &said)
 {
   std::string bytes;
   B::byte(&bytes, 7);
@@ -169,10 +186,9 @@ std::string Select_translator::fits(const Said &said, CHARSET_INFO *charset)
   bytes+= said.bytes;
   B::byte(&bytes, 8);
   B::byte(&bytes, 9);
-  B::byte(&bytes, 13);
-  B::small(&bytes, number_of_change(Text_change{Text_change::FITS, charset, longlong(m_thd->variables.max_sort_length), 0}));
-  B::kind(&bytes, said.kind);
-  return bytes + said.bytes;
+  Said tested= said;
+  change(test, &tested);
+  return bytes + tested.bytes;
 }
 
 /* The server sorts long texts by their beginnings (`max_sort_length`), the engine by all of them: that is the same if none is that long.
@@ -183,7 +199,7 @@ bool Select_translator::sort_by_all(Item *item, bool may_wrap, Said *said)
     return true;
   std::string sure;
   B::byte(&sure, 23);
-  sure+= fits(*said, item->collation.collation);
+  sure+= passes(Text_change{Text_change::FITS, item->collation.collation, longlong(m_thd->variables.max_sort_length), 0}, *said);
   if (may_wrap)
   {
     said->bytes.insert(0, sure);
