@@ -129,7 +129,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   {
     if (function == SUM && sum->result_type() == REAL_RESULT && !as_real(argument, &of))
       return false;
-    if (of.kind.tag == Value_kind::BIT)
+    if (of.kind.tag == Value_kind::BIT || of.kind.tag == Value_kind::ENUM || of.kind.tag == Value_kind::SET)
     {
       of= Said();
       if (!served_as(argument, Value_kind{Value_kind::UNSIGNED, 0}, false, false, &of))

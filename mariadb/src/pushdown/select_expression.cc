@@ -163,10 +163,12 @@ bool Select_translator::column(Field *field, Said *said)
   return true;
 }
 
+/* A query that is said twice has its tables twice: those that were named last are its own. */
 bool Select_translator::column_of_source(Field *field, Said *said)
 {
-  for (Source &source : m_sources)
+  for (auto at= m_sources.rbegin(); at != m_sources.rend(); ++at)
   {
+    Source &source= *at;
     if (source.table != field->table || !source.table)
       continue;
     if (source.number < 0)
@@ -202,8 +204,9 @@ bool Select_translator::column_of_source(Field *field, Said *said)
 bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known)
 {
   *is_known= false;
-  for (Source &source : m_sources)
+  for (auto at= m_sources.rbegin(); at != m_sources.rend(); ++at)
   {
+    Source &source= *at;
     if (source.number >= 0 || !source.list->field_translation)
       continue;
     for (uint i= 0; i < source.slots.size(); i++)

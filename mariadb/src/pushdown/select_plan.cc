@@ -45,6 +45,9 @@ static bool asks_for_ends(SELECT_LEX *select)
 static bool may_jump_in_key(SELECT_LEX *select)
 {
   JOIN *join= select->join;
+  /* All rows are shown. */
+  if (!join->group_list && !select->agg_func_used() && !(select->options & SELECT_DISTINCT))
+    return false;
   if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !asks_for_ends(select))
     return false;
   if (join->group_list)

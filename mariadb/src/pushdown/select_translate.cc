@@ -248,7 +248,9 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     /* Rows of one table may be sorted by them before they are joined. */
     m_is_order= !join->tmp_table_param.quick_group;
     m_order_can_fail= false;
-    is_said= this->group(*group->item, &one, &exact);
+    /* Where the server sorts rows for groups, it shows the value that the query had last. */
+    const bool is_sorted= select->olap == ROLLUP_TYPE || !join->tmp_table_param.quick_group;
+    is_said= is_sorted && (*group->item)->with_subquery() ? refuse("sorted groups of a query") : this->group(*group->item, &one, &exact);
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     exact_count= uint(m_quotients.size());
