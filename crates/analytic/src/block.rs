@@ -27,6 +27,8 @@ pub enum Source {
     Table {
         /// Which of the tables that the query was given.
         table: usize,
+        /// The first of them that is the same one, under whatever name.
+        first: usize,
         /// How many of these, from that one on, are its partitions; 1: it has none.
         parts: usize,
         /// How many rows it has, about.

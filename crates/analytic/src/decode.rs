@@ -168,6 +168,7 @@ impl<'a> Reader<'a> {
             let source = match reader.byte()? {
                 0 => Source::Table {
                     table: reader.small()? as usize,
+                    first: reader.small()? as usize,
                     parts: reader.small()? as usize,
                     rows: reader.large()?,
                     columns: reader.list(Self::column)?,

@@ -36,6 +36,7 @@ mod memo;
 mod plan;
 mod planner;
 mod query;
+mod renamed;
 mod repeated;
 mod rollup;
 mod sample;

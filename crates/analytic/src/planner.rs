@@ -13,6 +13,7 @@ use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan, Told};
+use crate::renamed::is_same_query;
 
 /// Rows that are joined with others.
 #[derive(Debug)]
@@ -190,7 +191,7 @@ impl<'a> Planner<'a> {
 
     fn source(&mut self, source: &Source) -> Result<Unit> {
         match source {
-            Source::Table { table, parts, rows, columns } => {
+            Source::Table { table, parts, rows, columns, .. } => {
                 let rows = (*rows as f64).max(1.0);
                 for column in columns.iter().filter(|column| column.distinct > 0) {
                     self.distinct.insert(column.slot, column.distinct as f64);
@@ -324,8 +325,10 @@ impl<'a> Planner<'a> {
         }
         let mut input = input;
         let mut groups: Vec<(Slot, Expr)> = Vec::new();
-        for group in &block.groups {
-            let (unit, group) = self.with_scalars(input, group.clone())?;
+        // Groups that are values of queries, as they were said.
+        let mut asked: Vec<(Expr, Expr)> = Vec::new();
+        for said in &block.groups {
+            let (unit, group) = self.with_scalars(input, said.clone())?;
             input = unit;
             if groups.iter().any(|(_, known)| *known == group) {
                 if block.rollup.is_some() {
@@ -337,6 +340,9 @@ impl<'a> Planner<'a> {
                 Expr::Slot(slot, _) => *slot,
                 _ => self.new_slot(),
             };
+            if said.has_query() {
+                asked.push((said.clone(), Expr::Slot(slot, group.kind())));
+            }
             groups.push((slot, group));
         }
         let mut told: Vec<Told> = Vec::new();
@@ -344,6 +350,9 @@ impl<'a> Planner<'a> {
             expr.replaced(&mut |part| {
                 if let Some((slot, group)) = groups.iter().find(|(_, group)| group == part) {
                     return Some(Expr::Slot(*slot, group.kind()));
+                }
+                if let Some((_, named)) = asked.iter().find(|(said, _)| is_same_query(said, part)) {
+                    return Some(named.clone());
                 }
                 let Expr::Aggregate(function, kind, of) = part else { return None };
                 let of = of.as_deref().cloned();
@@ -358,8 +367,12 @@ impl<'a> Planner<'a> {
         let outputs: Vec<_> = outputs.iter().map(|(slot, expr)| (*slot, replace(self, expr))).collect();
         let order: Vec<_> = order.iter().map(|(expr, descends)| (replace(self, expr), *descends)).collect();
         let having = block.having.as_ref().map(|having| replace(self, having));
-        if told.iter().filter_map(|told| told.of.as_ref()).any(Expr::has_query) {
-            return Err(wrong_plan("a query in an aggregate"));
+        for told in &mut told {
+            if let Some(of) = told.of.take() {
+                let (unit, of) = self.with_scalars(input, of)?;
+                input = unit;
+                told.of = Some(of);
+            }
         }
         let is_one = groups.is_empty();
         let of_groups: f64 = groups

@@ -63,7 +63,8 @@ fn all_given(block: &Block, to: &mut Vec<Slot>) {
     one.chain(others).for_each(|expr| given_in(expr, to));
 }
 
-fn given_in(expr: &Expr, to: &mut Vec<Slot>) {
+/// Adds the columns that queries in an expression have themselves.
+pub(crate) fn given_in(expr: &Expr, to: &mut Vec<Slot>) {
     match expr {
         Expr::Scalar(block, _) | Expr::Exists(block) | Expr::InQuery(_, block) => all_given(block, to),
         _ => {}

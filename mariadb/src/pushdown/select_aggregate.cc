@@ -76,6 +76,9 @@ bool has_digits_of_type(Item *argument, const Said &of)
 enum Function_number { ROWS, COUNT, SUM, MIN, MAX, COUNT_DISTINCT, SUM_DISTINCT, MEAN, VARIANCE, VARIANCE_OF_SAMPLE,
                        DEVIATION, DEVIATION_OF_SAMPLE, BIT_AND, BIT_OR, BIT_XOR, CONCAT };
 
+/* Digits that the engine computes with. */
+static const uint DIGITS_MAX= 36;
+
 bool Select_translator::aggregate(Item_sum *sum, Said *said)
 {
   if (sum->aggr_sel != m_select)
@@ -124,6 +127,15 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     kind= Value_kind{Value_kind::SIGNED, 0};
   else if (function == SUM || function == SUM_DISTINCT)
   {
+    if (function == SUM && sum->result_type() == REAL_RESULT && !as_real(argument, &of))
+      return false;
+    if (of.kind.tag == Value_kind::BIT || of.kind.tag == Value_kind::ENUM || of.kind.tag == Value_kind::SET)
+    {
+      of= Said();
+      if (!served_as(argument, Value_kind{Value_kind::UNSIGNED, 0}, false, false, &of))
+        return false;
+    }
+    kind= of.kind;
     if (kind.is_integer())
       kind= Value_kind{Value_kind::DECIMAL, 0};
     if ((kind.tag != Value_kind::DECIMAL && kind.tag != Value_kind::REAL) || of.is_exact ||
@@ -157,7 +169,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   if (is_inner && (m_select->olap == ROLLUP_TYPE || m_select->have_window_funcs()))
     return refuse("an average inside of an expression");
   m_has_inner_average|= is_inner;
-  if (!has_digits_of_type(argument, of))
+  /* The table that holds the answer would cut it, if it has more than its type says: then the query is given back. */
+  const bool is_held= has_digits_of_type(argument, of);
+  if (!is_held && sum->decimal_precision() >= DIGITS_MAX)
     return refuse("an average that its type does not hold");
   Said total, count;
   total.bytes.swap(told);
@@ -175,7 +189,23 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     convert(said, Value_kind{Value_kind::DECIMAL, sum->decimals});
     said->is_exact= false;
   }
+  /* It is not beyond the values that it is of. */
+  said->digits= std::min(said->digits, of.digits - of.kind.scale() + said->kind.scale());
+  if (!is_held)
+  {
+    hold(sum, said);
+    said->digits= double(sum->decimal_precision()) - sum->decimals + said->kind.scale();
+  }
   return true;
+}
+
+/* Of texts and the like the server adds up what it reads of them as numbers. */
+bool Select_translator::as_real(Item *argument, Said *of)
+{
+  if (of->kind.tag == Value_kind::REAL || of->kind.is_number())
+    return true;
+  *of= Said();
+  return served_as(argument, Value_kind{Value_kind::REAL, 0}, false, false, of);
 }
 
 /* What MIN and MAX compare as the engine does: of what is opaque, bytes whose order is their type's. */
@@ -225,6 +255,8 @@ bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
   Said of;
   if (sum->get_arg_count() != 1 || sum->has_with_distinct() || !expression(argument, &of))
     return refuse("a variance of different ones");
+  if (argument->cmp_type() == STRING_RESULT && !as_real(argument, &of))
+    return false;
   const bool is_exact= of.kind.is_number() && is_exact_number(argument);
   if ((!is_exact && of.kind.tag != Value_kind::REAL) || of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a variance of something else");
@@ -254,7 +286,12 @@ bool Select_translator::of_bits(Item_sum *sum, Said *said)
   if (function == CONCAT || sum->get_arg_count() != 1 || !expression(sum->get_arg(0), &of))
     return refuse("a function of bits");
   if (!of.kind.is_integer() && of.kind.tag != Value_kind::BIT && of.kind.tag != Value_kind::ENUM && of.kind.tag != Value_kind::SET)
-    return refuse("bits of something else");
+  {
+    /* As the server rounds it. */
+    of= Said();
+    if (!served_as(sum->get_arg(0), Value_kind{Value_kind::SIGNED, 0}, false, false, &of))
+      return false;
+  }
   said->kind= Value_kind{Value_kind::UNSIGNED, 0};
   said->digits= 20;
   put_function(function, said->kind, &said->bytes);
@@ -316,7 +353,7 @@ static void put_size(uint64_t size, std::string *to)
 }
 
 /* A value that the engine writes as the server does. */
-bool Select_translator::concat_argument(Item *argument, const Item *result, Said *of)
+bool Select_translator::concat_argument(Item *argument, const Item *result, bool is_distinct, Said *of)
 {
   if (!expression(argument, of))
     return false;
@@ -334,7 +371,15 @@ bool Select_translator::concat_argument(Item *argument, const Item *result, Said
   case Value_kind::DATE:
     break;
   default:
-    return refuse("a text of something else");
+  {
+    /* As the server writes columns; different ones are sorted by what they are, not by that. */
+    const bool is_text= argument->cmp_type() == STRING_RESULT;
+    if (is_distinct || argument->real_item()->type() != Item::FIELD_ITEM || charset->mbminlen != 1 || has_zerofill(argument) ||
+        argument->field_type() == MYSQL_TYPE_BIT || (is_text && !my_charset_same(argument->collation.collation, charset)))
+      return refuse("a text of something else");
+    *of= Said();
+    return served_as(argument, Value_kind{Value_kind::TEXT, collation_number(charset)}, false, false, of);
+  }
   }
   return (charset->mbminlen == 1 && argument->field_type() != MYSQL_TYPE_YEAR && !has_zerofill(argument)) ||
          refuse("a text of something else");
@@ -357,7 +402,7 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
   for (uint i= 0; i < shown; i++)
   {
     Said of;
-    if (!concat_argument(sum->get_arg(i), sum, &of) || !makes_groups(sum->get_arg(i)))
+    if (!concat_argument(sum->get_arg(i), sum, is_distinct, &of) || !makes_groups(sum->get_arg(i)))
       return false;
     arguments+= of.bytes;
     said_arguments.push_back(of.bytes);

@@ -27,11 +27,12 @@ bool Select_translator::condition(Item *item, Said *said)
 bool Select_translator::native_condition(Item *item, Said *said)
 {
   Nesting nesting(this);
-  const bool is_always_met= m_is_always_met;
-  m_is_always_met= m_may_warn_once= false;
+  const bool is_always_met= m_is_always_met, is_conjunct= m_is_conjunct;
+  m_is_always_met= m_may_warn_once= m_is_conjunct= false;
   if (!nesting.is_allowed())
     return refuse("a deep condition");
   said->kind= TRUTH;
+  said->digits= 1;
   if (is_constant(item))
   {
     if (item->result_type() != INT_RESULT)
@@ -39,12 +40,12 @@ bool Select_translator::native_condition(Item *item, Said *said)
     return constant(item, said);
   }
   if (item->type() == Item::COND_ITEM)
-    return list(static_cast<Item_cond *>(item), is_always_met, said);
+    return list(static_cast<Item_cond *>(item), is_always_met, is_conjunct, said);
   if (item->type() == Item::SUBSELECT_ITEM)
   {
     Item_subselect *query= static_cast<Item_subselect *>(item);
     if (query->substype() == Item_subselect::IN_SUBS)
-      return in_query(static_cast<Item_in_subselect *>(query), said);
+      return in_query(static_cast<Item_in_subselect *>(query), is_conjunct, said);
     if (query->substype() == Item_subselect::EXISTS_SUBS)
     {
       std::vector<uint> slots;
@@ -87,6 +88,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
       return false;
     negate(&said->bytes);
     said->kind= TRUTH;
+    said->digits= 1;
     return true;
   case Item_func::ISNULL_FUNC:
   case Item_func::ISNOTNULL_FUNC:
@@ -109,6 +111,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     Item *query= function->arguments()[1];
     if (query->type() != Item::SUBSELECT_ITEM)
       return refuse("the optimizer of a subquery");
+    m_is_conjunct= is_conjunct;
     return condition(query, said);
   }
   default:
@@ -118,7 +121,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   }
 }
 
-bool Select_translator::list(Item_cond *list, bool is_always_met, Said *said)
+bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjunct, Said *said)
 {
   if (list->functype() != Item_func::COND_AND_FUNC && list->functype() != Item_func::COND_OR_FUNC)
     return refuse("a list of conditions");
@@ -129,6 +132,7 @@ bool Select_translator::list(Item_cond *list, bool is_always_met, Said *said)
   {
     Said one;
     m_is_always_met= is_always_met && list->functype() == Item_func::COND_AND_FUNC;
+    m_is_conjunct= is_conjunct;
     if (!condition(part, &one))
       return false;
     bytes+= one.bytes;
@@ -298,7 +302,7 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
 }
 
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
-bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded)
+bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign)
 {
   const bool may_warn_once= m_may_warn_once;
   m_may_warn_once= false;
@@ -347,11 +351,15 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     convert(&a, b.kind);
   if (!like_each_other(&a, &b, collation))
     return false;
-  if (is_rounded && a.kind.is_number() && b.kind.is_number())
+  if (is_sign && a.kind.is_number() && b.kind.is_number())
   {
     round_to_shown(first, &a);
     round_to_shown(second, &b);
   }
+  static const uint SWAPPED[]= {0, 1, 4, 5, 2, 3, 6};
+  /* IN has a list of constants, which is looked up. */
+  if (is_sign && (test_of_text(comparison, a, b, collation, to) || test_of_text(SWAPPED[comparison], b, a, collation, to)))
+    return true;
   B::byte(to, 5);
   B::byte(to, comparison);
   *to+= a.bytes + b.bytes;
@@ -409,6 +417,53 @@ bool Select_translator::in_list(Item_func *function, Said *said)
   return true;
 }
 
+bool Text_test::passes(const uint8_t *text, size_t size) const
+{
+  if (pattern)
+    return pattern->matches(text, size);
+  const int order= collation->strnncollsp(text, size, reinterpret_cast<const uchar *>(constant.data()), constant.size());
+  switch (comparison)
+  {
+  case 0:  return order == 0;
+  case 1:  return order != 0;
+  case 2:  return order < 0;
+  case 3:  return order <= 0;
+  case 4:  return order > 0;
+  default: return order >= 0;
+  }
+}
+
+uint32_t Select_translator::number_of_test(const Text_test &test)
+{
+  const auto known= std::find(m_tests.begin(), m_tests.end(), test);
+  const uint32_t number= uint32_t(std::distance(m_tests.begin(), known));
+  if (known == m_tests.end())
+  {
+    m_tests.push_back(test);
+    tests.push_back(&m_tests.back());
+  }
+  return number;
+}
+
+/* Texts that are computed are seldom the same, and no zone map and no key filter knows of them: each is compared once, so the bytes that
+   order it need not be made. False: it is said otherwise. */
+bool Select_translator::test_of_text(uint comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to)
+{
+  static const char CHANGED= 13, SERVED= 20, CONSTANT= 1, OF_TEXT= 3;
+  static const size_t BEGIN= 6;
+  const std::string &bytes= constant.bytes;
+  if (text.kind.tag != Value_kind::TEXT || !collation || comparison > 5 || (text.bytes[0] != CHANGED && text.bytes[0] != SERVED) ||
+      bytes.size() < BEGIN || bytes[0] != CONSTANT || bytes[1] != OF_TEXT)
+    return false;
+  uint32_t size= 0;
+  for (uint i= 0; i < 4; i++)
+    size|= uint32_t(uint8_t(bytes[2 + i])) << (8 * i);
+  B::byte(to, 12);
+  B::small(to, number_of_test(Text_test{nullptr, collation, comparison, bytes.substr(BEGIN, size)}));
+  *to+= text.bytes;
+  return true;
+}
+
 /* Patterns are short: the comparison calls itself for each of their wildcards. */
 static const size_t PATTERN_BYTES_MAX= 256;
 
@@ -433,18 +488,17 @@ bool Select_translator::like(Item_func *function, Said *said)
   const auto known= std::find(m_patterns.begin(), m_patterns.end(), made);
   if (like->negated)
     B::byte(&said->bytes, 8);
-  B::byte(&said->bytes, 12);
-  B::small(&said->bytes, uint32_t(std::distance(m_patterns.begin(), known)));
-  said->bytes+= of.bytes;
   if (known == m_patterns.end())
-  {
     m_patterns.push_back(made);
-    tests.push_back(&m_patterns.back());
-  }
+  const Like_pattern *of_pattern= known == m_patterns.end() ? &m_patterns.back() : &*known;
+  B::byte(&said->bytes, 12);
+  B::small(&said->bytes, number_of_test(Text_test{of_pattern, collation, 0, std::string()}));
+  said->bytes+= of.bytes;
   return true;
 }
 
-bool Select_translator::in_query(Item_in_subselect *item, Said *said)
+/* `is_conjunct`: false and NULL are the same. */
+bool Select_translator::in_query(Item_in_subselect *item, bool is_conjunct, Said *said)
 {
   Item *left= item->left_exp();
   Said of_left;
@@ -453,7 +507,13 @@ bool Select_translator::in_query(Item_in_subselect *item, Said *said)
   std::string bytes;
   if (!left || left->cols() != 1)
     return refuse("IN of rows");
-  if (!expression(left, &of_left) || !unit(item->unit, Use::IN, &bytes, &slots, &kinds) || kinds.size() != 1)
+  if (!expression(left, &of_left))
+    return false;
+  const bool was_plain= m_is_plain_in;
+  m_is_plain_in= is_conjunct;
+  const bool is_said= unit(item->unit, Use::IN, &bytes, &slots, &kinds);
+  m_is_plain_in= was_plain;
+  if (!is_said || kinds.size() != 1)
     return false;
   const Value_kind &inner= kinds[0];
   const bool is_same_kind= (inner.is_number() && of_left.kind.is_number()) ||

@@ -156,8 +156,19 @@ void Select_translator::put_slot(uint slot, const Value_kind &kind, Said *said)
 
 bool Select_translator::column(Field *field, Said *said)
 {
-  for (Source &source : m_sources)
+  if (!column_of_source(field, said))
+    return false;
+  if (m_filled.count(field))
+    without_filling(field, said);
+  return true;
+}
+
+/* A query that is said twice has its tables twice: those that were named last are its own. */
+bool Select_translator::column_of_source(Field *field, Said *said)
+{
+  for (auto at= m_sources.rbegin(); at != m_sources.rend(); ++at)
   {
+    Source &source= *at;
     if (source.table != field->table || !source.table)
       continue;
     if (source.number < 0)
@@ -193,8 +204,9 @@ bool Select_translator::column(Field *field, Said *said)
 bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known)
 {
   *is_known= false;
-  for (Source &source : m_sources)
+  for (auto at= m_sources.rbegin(); at != m_sources.rend(); ++at)
   {
+    Source &source= *at;
     if (source.number >= 0 || !source.list->field_translation)
       continue;
     for (uint i= 0; i < source.slots.size(); i++)
@@ -473,6 +485,11 @@ bool Select_translator::function(Item_func *function, Said *said)
     return text_change(function, Text_change::LEFT, said);
   if (has_name(function, "right") && function->argument_count() == 2)
     return text_change(function, Text_change::RIGHT, said);
+  static const struct { const char *name; Text_change::What what; } CHANGES[]= {{"trim", Text_change::TRIM},
+    {"ltrim", Text_change::LTRIM}, {"rtrim", Text_change::RTRIM}, {"lcase", Text_change::LOWER}, {"ucase", Text_change::UPPER}};
+  for (const auto &one : CHANGES)
+    if (function->argument_count() == 1 && has_name(function, one.name))
+      return text_change(function, one.what, said);
   if (function->type_handler() == &type_handler_bool || function->functype() == Item_func::IN_OPTIMIZER_FUNC)
     return condition(function, said);
   return refuse("a function");
@@ -753,7 +770,8 @@ bool Select_translator::moment_part(Item_func *function, uint part, Said *said)
   const bool is_date= of.kind.tag == Value_kind::DATE;
   if ((!is_date && of.kind.tag != Value_kind::DATETIME) || (is_date && part >= 5 && part <= 7))
     return refuse("a part of something else");
-  said->digits= 7;
+  static const uint DIGITS[]= {4, 2, 2, 1, 6, 2, 2, 2};
+  said->digits= DIGITS[part];
   B::byte(&said->bytes, 14);
   B::byte(&said->bytes, part);
   said->bytes+= of.bytes;

@@ -45,6 +45,9 @@ static bool asks_for_ends(SELECT_LEX *select)
 static bool may_jump_in_key(SELECT_LEX *select)
 {
   JOIN *join= select->join;
+  /* All rows are shown. */
+  if (!join->group_list && !select->agg_func_used() && !(select->options & SELECT_DISTINCT))
+    return false;
   if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !asks_for_ends(select))
     return false;
   if (join->group_list)
@@ -95,6 +98,13 @@ static bool may_lead_by_key(Item *item, bool is_in_or)
       return false;
     break;
   case Item_func::ISNULL_FUNC:
+  {
+    /* Of rows of a LEFT JOIN without a partner no key knows. */
+    const Item *of= function->arguments()[0]->real_item();
+    if (of->type() == Item::FIELD_ITEM && static_cast<const Item_field *>(of)->field->table->maybe_null)
+      return false;
+    break;
+  }
   case Item_func::EQUAL_FUNC:
     break;
   default:
@@ -112,6 +122,13 @@ static bool may_lead_by_key(Item *item, bool is_in_or)
   return has_key;
 }
 
+/* The parser gives a query without a LIMIT the one of `sql_select_limit`, which is none unless somebody has set it. */
+bool has_limit(const Lex_select_limit &params)
+{
+  Item *limit= params.select_limit;
+  return limit && (params.explicit_limit || !limit->basic_const_item() || limit->val_uint() != HA_POS_ERROR);
+}
+
 /* Of one table, without groups, and not sorted: the rows go to the server one after the other. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
@@ -121,9 +138,8 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
     return false;
   const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT) ||
                          select->have_window_funcs();
-  const bool has_limit= select->master_unit()->global_parameters()->limit_params.select_limit != nullptr;
   *reason= "rows of one table";
-  if (leaf_count(select) == 1 && !is_grouped && !(join->order && has_limit) && !select->first_inner_unit())
+  if (leaf_count(select) == 1 && !is_grouped && !join->order && !select->first_inner_unit())
     return false;
   *reason= "the first rows in the order of a key";
   if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item))
@@ -135,7 +151,7 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   if (join->conds && may_lead_by_key(join->conds, false))
     return false;
   *reason= "a LIMIT without an order";
-  if (!is_grouped && !join->order && has_limit)
+  if (!is_grouped && !join->order && has_limit(select->master_unit()->global_parameters()->limit_params))
     return false;
   return true;
 }

@@ -39,7 +39,7 @@ static uint64_t key_of_text(const void *collation, PandoBytes text, uint8_t *to,
 
 static uint8_t test_text(const void *context, PandoBytes text)
 {
-  return static_cast<const Like_pattern *>(context)->matches(text.data, text.len);
+  return static_cast<const Text_test *>(context)->passes(text.data, text.len);
 }
 
 static uint64_t change_text(const void *context, PandoBytes text, uint8_t *to, uint64_t room)

@@ -108,6 +108,8 @@ static bool is_silent(THD *thd, const Item_func *function)
     return first == TIME_RESULT;
   if (is_one_of(function, {"floor", "ceiling", "sign"}))
     return is_number;
+  if (is_one_of(function, {"abs"}))
+    return first == DECIMAL_RESULT || first == REAL_RESULT;
   if (is_one_of(function, {"/", "%", "mod"}))
     return are_alike(function) && is_number && function->result_type() != REAL_RESULT && !(thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO);
   if (is_one_of(function, {"+", "-", "*"}))
@@ -408,6 +410,15 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
     has_more_digits= true;
     kind.of= std::min((kind.of + 8) / 9 * 9 + 9, SERVED_SCALE_MAX);
   }
+  return served_as(item, kind, is_condition, has_more_digits, said);
+}
+
+/* An item's value as one of a kind that need not be its own: the server's Item is asked for a number, or for a text, as the server would
+   ask it. */
+bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_condition, bool has_more_digits, Said *said)
+{
+  if (m_is_hopeless)
+    return false;
   std::unique_ptr<Server_expression> served(new Server_expression(m_thd, item, kind, is_condition));
   const uint widened_met= m_widened_met;
   if (!leaves_of(served->place(), served.get()) || computes_of_widened(widened_met))
@@ -431,7 +442,7 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
   said->kind= kind;
   said->is_exact= has_more_digits;
   said->is_mixed= kind.tag == Value_kind::DECIMAL;
-  said->digits= kind.tag == Value_kind::DECIMAL ? std::min(item->max_length, 65u) : 20;
+  said->digits= is_condition ? 1 : kind.tag == Value_kind::DECIMAL ? std::min(item->max_length, 65u) : 20;
   if (known == served_expressions.end())
     served_expressions.push_back(std::move(served));
   return true;

@@ -31,8 +31,9 @@ bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to
   const Lex_select_limit &limits= unit->global_parameters()->limit_params;
   if (use == Use::TOP || use == Use::MERGED)
     return refuse("a UNION");
-  /* The server asks each of the queries for the row, and for NULL in its place, and loses rows of NOT IN so. */
-  if (use == Use::IN && !is_united_only(unit->first_select()))
+  /* The server asks each of the queries for the row, and for NULL in its place, and loses rows of NOT IN so; where it is the same whether
+     it is false or NULL, nothing comes of that. */
+  if (use == Use::IN && !m_is_plain_in && !is_united_only(unit->first_select()))
     return refuse("IN of EXCEPT or INTERSECT");
   /* Of EXISTS the server looks at one row. */
   const bool has_limit= use == Use::EXISTS ? limits.select_limit && (!limits.select_limit->basic_const_item() || !limits.select_limit->val_int()) :

@@ -129,7 +129,15 @@ void Select_translator::hold(const Item *item, Said *said)
    group. `exact` becomes what says so. */
 bool Select_translator::group(Item *item, Said *said, std::string *exact)
 {
-  if (!expression(item, said) || !makes_groups(item))
+  if (!expression(item, said))
+    return false;
+  if (Field *field= filled_field(item))
+  {
+    without_filling(field, said);
+    m_filled_groups.insert(field);
+    return true;
+  }
+  if (!makes_groups(item))
     return false;
   if (!said->is_exact)
     return true;
@@ -217,12 +225,14 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
   Said said;
   m_is_always_met= use == Use::TOP;
+  m_is_conjunct= true;
   if (is_said && join->conds)
     is_said= condition(join->conds, &said);
-  m_is_always_met= false;
+  m_is_always_met= m_is_conjunct= false;
   const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
   const bool counts_rows= use == Use::TOP && is_grouped && !join->group_list && !warnings.empty();
-  m_is_condition= false;
+  /* Groups are said as the select list is: else they would not be found in it. */
+  m_is_condition= was_condition;
   B::byte(&where, join->conds != nullptr);
   where+= said.bytes;
   uint group_count= 0, exact_count= 0;
@@ -230,13 +240,17 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   std::vector<std::string> said_groups;
   std::vector<std::pair<std::string, std::string>> quotients;
   quotients.swap(m_quotients);
+  std::set<const Field *> outer_filled_groups;
+  outer_filled_groups.swap(m_filled_groups);
   for (ORDER *group= join->group_list; is_said && group; group= group->next, group_count++)
   {
     Said one;
     /* Rows of one table may be sorted by them before they are joined. */
     m_is_order= !join->tmp_table_param.quick_group;
     m_order_can_fail= false;
-    is_said= this->group(*group->item, &one, &exact);
+    /* Where the server sorts rows for groups, it shows the value that the query had last. */
+    const bool is_sorted= select->olap == ROLLUP_TYPE || !join->tmp_table_param.quick_group;
+    is_said= is_sorted && (*group->item)->with_subquery() ? refuse("sorted groups of a query") : this->group(*group->item, &one, &exact);
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     exact_count= uint(m_quotients.size());
@@ -250,6 +264,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     is_said= refuse("groups of quotients");
   ORDER *const outer_groups= m_groups;
   m_groups= join->group_list;
+  m_filled.swap(m_filled_groups);
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
   m_is_condition= true;
@@ -337,16 +352,22 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     Said by;
     const auto name= names.find(*one->item);
     const bool has_name= name != names.end();
-    if (!has_name || !(*one->item)->with_subquery())
+    const bool is_said_again= !has_name || !(*one->item)->with_subquery();
+    if (is_said_again)
       is_said= order_of(select, *one->item, &by) && (!hides_quotient(by) || refuse("a quotient inside of an expression"));
-    if (has_name)
+    const bool is_distinct= select->options & SELECT_DISTINCT, is_long= is_sorted_by_prefix(m_thd, *one->item);
+    if (has_name && (!is_long || name->second.kind.tag != Value_kind::TEXT))
       by= name->second;
-    if (by.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, *one->item))
-      is_said= refuse("an order by long texts");
+    else if (is_said)
+      is_said= (is_said_again || refuse("an order by long texts")) && sort_by_all(*one->item, !is_distinct, &by);
+    if (has_name && is_distinct)
+      by= name->second;
     order+= by.bytes;
     B::byte(&order, one->direction == ORDER::ORDER_DESC);
   }
   m_groups= outer_groups;
+  m_filled.swap(m_filled_groups);
+  m_filled_groups.swap(outer_filled_groups);
   m_quotients.swap(quotients);
   /* The server makes LIMIT 1 of it, whatever the LIMIT says. */
   if (is_said && (select->options & SELECT_DISTINCT) && use != Use::EXISTS && !has_variable_output)
@@ -377,7 +398,29 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   return true;
 }
 
-/* CHAR in a NO PAD collation is grouped by with its filling. */
+/* A column of a table that the server groups by with its filling, as CHAR in a NO PAD collation, and sorts by without. Where two values are equal with
+   it, or without, and are not the same text, the groups are a matter of the plan; where none are, both ways are the same. The first would need a
+   value that ends with what weighs as a space; of the second the query is given back as of all texts that are equal and not the same. */
+Field *Select_translator::filled_field(Item *item) const
+{
+  item= item->real_item();
+  if (item->type() != Item::FIELD_ITEM)
+    return nullptr;
+  Field *field= static_cast<Item_field *>(item)->field;
+  const auto has_it= [field](const Source &source) { return source.number >= 0 && source.table == field->table; };
+  const CHARSET_INFO *charset= field->charset();
+  return field->stored_in_db() && groups_by_filling(field) && charset->mbminlen == 1 && !(charset->state & MY_CS_NONASCII) &&
+         std::any_of(m_sources.begin(), m_sources.end(), has_it) ? field : nullptr;
+}
+
+void Select_translator::without_filling(const Field *field, Said *said)
+{
+  std::string sure;
+  B::byte(&sure, 23);
+  sure+= passes(Text_change{Text_change::NOT_FILLED, field->charset(), 0, 0}, *said);
+  said->bytes.insert(0, sure);
+}
+
 bool Select_translator::makes_groups(Item *item)
 {
   item= item->real_item();
@@ -430,7 +473,7 @@ bool Select_translator::limits(SELECT_LEX *select, Use use, std::string *to)
   uint64_t skip= 0, limit= UINT64_MAX;
   const Lex_select_limit &params= use == Use::BRANCH ? select->limit_params :
                                                        select->master_unit()->global_parameters()->limit_params;
-  if ((use == Use::BRANCH || select->have_window_funcs()) && params.select_limit && !select->join->order)
+  if ((use == Use::BRANCH || select->have_window_funcs()) && has_limit(params) && !select->join->order)
     return refuse("a LIMIT without an order");
   if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
     return refuse("a LIMIT");
@@ -587,11 +630,21 @@ bool Select_translator::place_of(Field *field, PandoQueryColumn *place)
   return false;
 }
 
+/* A table that stands in a query several times is the same one each time. Of partitions, not the same ones need be read. */
+uint32_t Select_translator::first_number(const Source &source) const
+{
+  for (const Source &other : m_sources)
+    if (other.number >= 0 && other.parts == 1 && source.parts == 1 && other.table->s == source.table->s && !source.table->part_info)
+      return uint32_t(other.number);
+  return uint32_t(source.number);
+}
+
 bool Select_translator::put_table(const Source &source, std::string *to)
 {
   const ha_rows rows= source.table->file->stats.records;
   B::byte(to, 0);
   B::small(to, uint32_t(source.number));
+  B::small(to, first_number(source));
   B::small(to, source.parts);
   B::large(to, rows);
   B::small(to, uint32_t(source.columns.size()));

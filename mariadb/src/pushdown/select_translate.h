@@ -59,7 +59,8 @@ public:
 /* A function of a text and constants. */
 struct Text_change
 {
-  enum What { SUBSTRING, LEFT, RIGHT };
+  /* NOT_FILLED: the same, but NULL of a text that ends as if it were filled with spaces. FITS: the same if the server sorts it by all of it, which it does of texts that take `position` bytes; else NULL. */
+  enum What { SUBSTRING, LEFT, RIGHT, TRIM, LTRIM, RTRIM, LOWER, UPPER, FITS, NOT_FILLED };
   What what;
   CHARSET_INFO *charset;
   longlong position, length;
@@ -68,6 +69,26 @@ struct Text_change
     return what == other.what && charset == other.charset && position == other.position && length == other.length;
   }
   uint64_t apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+
+private:
+  uint64_t part(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+  uint64_t in_case(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const;
+  bool fits(const uint8_t *text, size_t size) const;
+  bool ends_as_if_filled(const uint8_t *text, size_t size) const;
+};
+
+/* A test of a text: a pattern, or a comparison with a constant, which the collation ends at the first difference. */
+struct Text_test
+{
+  const Like_pattern *pattern;
+  CHARSET_INFO *collation;
+  uint comparison; /* as in crates/analytic/src/decode.rs */
+  std::string constant;
+  bool operator==(const Text_test &other) const
+  {
+    return pattern == other.pattern && collation == other.collation && comparison == other.comparison && constant == other.constant;
+  }
+  bool passes(const uint8_t *text, size_t size) const;
 };
 
 /* Says a SELECT in the engine's words. */
@@ -159,9 +180,12 @@ private:
   bool on(std::vector<Part> *parts);
   bool put_from(const std::vector<Part> &parts, std::string *to);
   bool put_table(const Source &source, std::string *to);
+  uint32_t first_number(const Source &source) const;
   static bool place_of(Field *field, PandoQueryColumn *place);
   bool output(Item *item, Use use, Said *said);
   bool makes_groups(Item *item);
+  Field *filled_field(Item *item) const;
+  void without_filling(const Field *field, Said *said);
   bool limits(SELECT_LEX *select, Use use, std::string *to);
   template<typename Say> bool the_same_rounded(Said *said, Say say);
   bool group(Item *item, Said *said, std::string *exact);
@@ -196,6 +220,7 @@ private:
   bool is_constant(Item *item) const;
   bool is_some_constant(Item *item);
   bool column(Field *field, Said *said);
+  bool column_of_source(Field *field, Said *said);
   bool derived_column(Item_ref *ref, Said *said, bool *is_known);
   bool function(Item_func *function, Said *said);
   bool arithmetic(Item_func *function, uint operation, Said *said);
@@ -207,13 +232,18 @@ private:
   bool coalesce(Item_func *function, Said *said);
   bool moment_part(Item_func *function, uint part, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
+  uint32_t number_of_change(const Text_change &change);
+  void change(const Text_change &change, Said *said);
+  std::string passes(const Text_change &test, const Said &said);
+  bool sort_by_all(Item *item, bool may_wrap, Said *said);
   bool aggregate(Item_sum *sum, Said *said);
   bool extreme(Item_sum *sum, Item *argument, Said *of);
   bool of_moments(Item_sum *sum, uint function, Said *said);
   bool of_bits(Item_sum *sum, Said *said);
+  bool as_real(Item *argument, Said *of);
   bool of_rows(Item_sum *sum, Said *said);
   bool concat(Item_sum *sum, Said *said);
-  bool concat_argument(Item *argument, const Item *result, Said *of);
+  bool concat_argument(Item *argument, const Item *result, bool is_distinct, Said *of);
   bool subquery(Item_subselect *item, Said *said);
   bool to_real(Item *item, Said *said);
   bool computes_of_widened(uint met_before);
@@ -225,6 +255,7 @@ private:
 
   /* select_served.cc */
   bool server(Item *item, bool is_condition, Said *said);
+  bool served_as(Item *item, const Value_kind &kind, bool is_condition, bool has_more_digits, Said *said);
   bool leaves_of(Item **place, Server_expression *served);
   bool function_leaves(Item_func *function, Server_expression *served);
   bool field_leaf(Item **place, Server_expression *served);
@@ -235,15 +266,17 @@ private:
   /* select_condition.cc */
   bool condition(Item *item, Said *said);
   bool native_condition(Item *item, Said *said);
-  bool list(Item_cond *list, bool is_always_met, Said *said);
+  bool list(Item_cond *list, bool is_always_met, bool is_conjunct, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
-  bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_rounded= false);
+  bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
   void round_to_shown(const Item *item, Said *said);
   bool between(Item_func *function, Said *said);
   bool in_list(Item_func *function, Said *said);
   bool like(Item_func *function, Said *said);
-  bool in_query(Item_in_subselect *item, Said *said);
+  uint32_t number_of_test(const Text_test &test);
+  bool test_of_text(uint comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to);
+  bool in_query(Item_in_subselect *item, bool is_conjunct, Said *said);
   bool ask_for_key(Item *first, Item *second, const Said &of_first, const Said &of_second);
   bool like_each_other(Said *first, Said *second, CHARSET_INFO *collation);
   void convert(Said *said, const Value_kind &kind);
@@ -253,11 +286,14 @@ private:
   std::string m_bytes;
   std::list<Source> m_sources;
   std::list<Like_pattern> m_patterns;
+  std::list<Text_test> m_tests;
   std::list<Text_change> m_changes;
   std::map<const CHARSET_INFO *, uint> m_collations;
   std::map<std::pair<const void *, uint>, uint> m_types;
   ORDER *m_groups= nullptr; /* of what is said of groups */
   std::vector<std::pair<std::string, std::string>> m_quotients; /* groups by them: exact, and rounded */
+  /* Columns that the server makes groups by with their filling: of what is said of groups, and while they are said. */
+  std::set<const Field *> m_filled, m_filled_groups;
   bool m_is_hopeless= false;
   /* Of several tables, the server may sort the rows of one before it joins them. */
   bool m_is_order= false, m_order_can_fail= false, m_fails_in_order= false;
@@ -278,6 +314,8 @@ private:
   uint m_nodes= 0;
   /* It is asked of each row that the SELECT has. */
   bool m_is_always_met= false, m_may_warn_once= false;
+  /* It is a part of WHERE of which false and NULL are the same; and IN of a query is. */
+  bool m_is_conjunct= false, m_is_plain_in= false;
   /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
   bool m_is_condition= false;
 };
@@ -312,7 +350,9 @@ bool is_sorted_by_prefix(const THD *thd, const Item *item);
 /* Whether the optimizer makes something else of an IS NULL, whatever the item would give. */
 bool is_rewritten(const Item_func *function);
 
-/* select_plan.cc: whether a SELECT is one that the engine is asked about at all. */
+/* select_plan.cc: whether somebody has asked for no more than so many rows. */
+bool has_limit(const Lex_select_limit &params);
+/* Whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
 bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);

@@ -45,8 +45,10 @@ bool Select_translator::put_sorted_by(SQL_I_List<ORDER> *list, bool with_directi
     Said said;
     if (!expression(item, &said) || !makes_groups(item))
       return false;
-    if (said.is_exact || (said.kind.tag == Value_kind::TEXT && is_sorted_by_prefix(m_thd, item)))
+    if (said.is_exact)
       return refuse("the order of a window");
+    if (!sort_by_all(item, true, &said))
+      return false;
     *to+= said.bytes;
     if (with_direction)
       B::byte(to, one->direction == ORDER::ORDER_DESC);
@@ -172,6 +174,8 @@ bool Select_translator::window(Item_window_func *item, Said *said)
     said->kind= Value_kind{function == PERCENT_RANK || function == DISTRIBUTION ? Value_kind::REAL : Value_kind::SIGNED, 0};
     return put_window(item, function, said->kind, number, argument, &said->bytes);
   }
+  if (function == SUM && item->result_type() == REAL_RESULT && !as_real(sum->get_arg(0), &of))
+    return false;
   said->kind= of.kind;
   said->digits= of.digits;
   if (function != SUM && function != MEAN)

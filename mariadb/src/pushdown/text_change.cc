@@ -1,4 +1,4 @@
-/* Functions of a text and constants, computed without the server's items: SUBSTRING, LEFT and RIGHT. */
+/* Functions of a text and constants, computed without the server's items: SUBSTRING, LEFT, RIGHT, TRIM and the like. */
 #include "select_translate.h"
 
 #include <algorithm>
@@ -8,7 +8,75 @@ namespace pando {
 
 using B= Select_bytes;
 
+static const uint64_t IS_NULL= UINT64_MAX;
+
+static uint64_t copy(const uint8_t *text, size_t size, uint8_t *to, uint64_t room)
+{
+  if (size && size <= room)
+    memcpy(to, text, size);
+  return size;
+}
+
 uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
+{
+  const uint8_t *end= text + size;
+  switch (what)
+  {
+  case TRIM:
+  case LTRIM:
+  case RTRIM:
+    /* The space has one byte, and is no part of a longer character. */
+    if (what != RTRIM)
+      while (text < end && *text == ' ')
+        text++;
+    if (what != LTRIM)
+      while (text < end && end[-1] == ' ')
+        end--;
+    return copy(text, size_t(end - text), to, room);
+  case LOWER:
+  case UPPER:
+    return in_case(text, size, to, room);
+  case NOT_FILLED:
+    return ends_as_if_filled(text, size) ? IS_NULL : copy(text, size, to, room);
+  case FITS:
+    return fits(text, size) ? copy(text, size, to, room) : IS_NULL;
+  default:
+    return part(text, size, to, room);
+  }
+}
+
+uint64_t Text_change::in_case(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
+{
+  const size_t most= size * (what == LOWER ? charset->casedn_multiply() : charset->caseup_multiply());
+  if (most > room)
+    return most;
+  const char *from= reinterpret_cast<const char *>(text);
+  char *into= reinterpret_cast<char *>(to);
+  return what == LOWER ? charset->cset->casedn(charset, from, size, into, most) : charset->cset->caseup(charset, from, size, into, most);
+}
+
+/* Whether its last character weighs as much as a space: a no-break space does, in some collations. */
+bool Text_change::ends_as_if_filled(const uint8_t *text, size_t size) const
+{
+  const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
+  const size_t chars= charset->numchars(begin, end);
+  const size_t last= chars ? charset->charpos(begin, end, chars - 1) : 0;
+  return chars && last < size && !charset->strnncollsp(text + last, size - last, reinterpret_cast<const uchar *>(" "), 1);
+}
+
+bool Text_change::fits(const uint8_t *text, size_t size) const
+{
+  const char *begin= reinterpret_cast<const char *>(text);
+  const size_t bytes= size_t(position);
+  if (size > bytes || charset->numchars(begin, begin + size) * charset->mbmaxlen > bytes)
+    return false;
+  const size_t most= charset->strnxfrmlen(bytes);
+  std::vector<uchar> weights(most + 1);
+  return charset->strnxfrm(weights.data(), weights.size(), uint(bytes), text, size, 0) <= most;
+}
+
+/* A text that becomes larger than the room is asked for once more, with that room. */
+uint64_t Text_change::part(const uint8_t *text, size_t size, uint8_t *to, uint64_t room) const
 {
   const char *begin= reinterpret_cast<const char *>(text), *end= begin + size;
   /* Where what comes before the end of the answer is ASCII, nobody has to count characters. */
@@ -46,6 +114,8 @@ uint64_t Text_change::apply(const uint8_t *text, size_t size, uint8_t *to, uint6
     count= position;
     from= std::max(chars - std::max(position, 0LL), 0LL);
     break;
+  default:
+    return IS_NULL;
   }
   from= std::min(from, chars);
   count= std::min(std::max(count, 0LL), chars - from);
@@ -65,6 +135,8 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
   CHARSET_INFO *charset= arguments[0]->collation.collation;
   if (of.kind.tag != Value_kind::TEXT || !my_charset_same(charset, function->collation.collation))
     return refuse("a function of a text");
+  if (what >= Text_change::TRIM && what <= Text_change::RTRIM && (charset->mbminlen != 1 || (charset->state & MY_CS_NONASCII)))
+    return refuse("a function of a text");
   longlong numbers[2]= {0, LONGLONG_MAX};
   Silent_evaluation evaluation(m_thd);
   for (uint i= 1; i < function->argument_count() && i < 3; i++)
@@ -77,19 +149,66 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
   }
   if (!evaluation.is_silent())
     return refuse_for_good("a constant that warns");
-  const Text_change change{what, charset, numbers[0], numbers[1]};
-  auto known= std::find(m_changes.begin(), m_changes.end(), change);
-  const uint32_t number= uint32_t(std::distance(m_changes.begin(), known));
   said->kind= Value_kind{Value_kind::TEXT, collation_number(function->collation.collation)};
-  B::byte(&said->bytes, 13);
-  B::small(&said->bytes, number);
-  B::kind(&said->bytes, said->kind);
-  said->bytes+= of.bytes;
+  said->bytes= of.bytes;
+  change(Text_change{what, charset, numbers[0], numbers[1]}, said);
+  return true;
+}
+
+uint32_t Select_translator::number_of_change(const Text_change &change)
+{
+  const auto known= std::find(m_changes.begin(), m_changes.end(), change);
+  const uint32_t number= uint32_t(std::distance(m_changes.begin(), known));
   if (known == m_changes.end())
   {
     m_changes.push_back(change);
     changes.push_back(&m_changes.back());
   }
+  return number;
+}
+
+void Select_translator::change(const Text_change &change, Said *said)
+{
+  std::string bytes;
+  B::byte(&bytes, 13);
+  B::small(&bytes, number_of_change(change));
+  B::kind(&bytes, said->kind);
+  said->bytes.insert(0, bytes);
+}
+
+/* Whether a text is NULL, or one of which `test` does not make NULL. */
+std::string Select_translator::passes(const Text_change &test, const Said &said)
+{
+  std::string bytes;
+  B::byte(&bytes, 7);
+  B::small(&bytes, 2);
+  B::byte(&bytes, 9);
+  bytes+= said.bytes;
+  B::byte(&bytes, 8);
+  B::byte(&bytes, 9);
+  Said tested= said;
+  change(test, &tested);
+  return bytes + tested.bytes;
+}
+
+/* The server sorts long texts by their beginnings (`max_sort_length`), the engine by all of them: that is the same if none is that long.
+   Without `may_wrap` the value has to stay as it is said, and all rows of its table are looked at. */
+bool Select_translator::sort_by_all(Item *item, bool may_wrap, Said *said)
+{
+  if (said->kind.tag != Value_kind::TEXT || !is_sorted_by_prefix(m_thd, item))
+    return true;
+  std::string sure;
+  B::byte(&sure, 23);
+  sure+= passes(Text_change{Text_change::FITS, item->collation.collation, longlong(m_thd->variables.max_sort_length), 0}, *said);
+  if (may_wrap)
+  {
+    said->bytes.insert(0, sure);
+    return true;
+  }
+  if (item->with_sum_func() || item->with_subquery() || item->with_window_func())
+    return refuse("an order by long texts");
+  put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
+  ask(sure);
   return true;
 }
 
