@@ -10,7 +10,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 # Of the engine's tests those with threads that do not take turns.
-ENGINE_TESTS=(concurrent concurrent_blocks ddl_concurrent background lock_budget prepared serializable)
+ENGINE_TESTS=(concurrent concurrent_blocks ddl_concurrent background lock_budget locked_ahead prepared queues serializable)
 SERVER_TESTS=("live_sums --seconds 60" "compare_histories --rounds 120" "rr_trx --seconds 60" "hot_index --rounds 12"
     "kill9 --rounds 12" "replication" "two_phase")
 
