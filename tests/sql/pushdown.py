@@ -174,7 +174,7 @@ class Run:
         on = _answer(session, pando)
         session.query("SET pando_pushdown = OFF")
         off = _answer(session, pando)
-        innodb = _answer(session, statement.format(**self.names[1]))
+        innodb = self._as_named(_answer(session, statement.format(**self.names[1])))
         if off[0] != "error" and self._same((*on[:2], off[2]), off, statement) and self._is_said_of_plan(on, off, pando):
             self.warnings_differ += 1
             on = (*on[:2], off[2])
@@ -191,6 +191,12 @@ class Run:
             else:
                 self.innodb_differs += 1
         return True
+
+    def _as_named(self, answer):
+        """The answer of InnoDB, with PANDO's tables in the names of columns, which are the text of their expressions."""
+        if answer[0] == "error":
+            return answer
+        return (tuple(re.sub(rf"\b{self.innodb}([de]?)\b", rf"{self.pando}\1", name) for name in answer[0]), *answer[1:])
 
     def _is_said_of_plan(self, on, off, pando):
         """Whether all that the server warns of, and the engine does not, the optimizer says while it makes a plan."""

@@ -19,6 +19,8 @@ const VALUES_MAX: usize = 1 << 16;
 const COLUMNS_MAX: usize = 4;
 /// Rows after which it is judged whether values come again.
 const ROWS_JUDGED: usize = 1 << 14;
+/// The first rows of a larger block: where no two of them are the same, there are many more combinations than are kept.
+const ROWS_TRIED: usize = 1 << 10;
 
 /// See the head of this file; of one expression.
 #[derive(Debug)]
@@ -76,6 +78,10 @@ impl Memo {
         kind: Kind,
         ask: impl Fn(&[Arc<Column>], usize) -> Result<Column>,
     ) -> Result<Column> {
+        if rows > 4 * ROWS_TRIED && self.known.as_mut().is_some_and(|known| known.are_all_different(columns))
+        {
+            self.known = None;
+        }
         let of_rows = self
             .known
             .take()
@@ -92,6 +98,20 @@ impl Memo {
 }
 
 impl Known {
+    /// Whether no values of the first rows of the first block come again.
+    fn are_all_different(&mut self, columns: &[Arc<Column>]) -> bool {
+        if self.rows > 0 {
+            return false;
+        }
+        let tried: Vec<u32> = (0..ROWS_TRIED as u32).collect();
+        let first: Vec<Arc<Column>> = columns.iter().map(|column| Arc::new(column.gather(&tried))).collect();
+        let Ok(words) = self.keys.encode(&first, ROWS_TRIED, true, &self.budget) else { return false };
+        let (mut table, mut of_table) = (WordTable::new(0), Vec::new());
+        let (width, known) = (self.keys.words, (&mut of_table, self.keys.words));
+        with_width!(width, W => table.find_or_add::<W>(&words, known, |_| {}));
+        table.len() == ROWS_TRIED
+    }
+
     /// `None`: these are not kept.
     fn values(
         &mut self,
@@ -194,6 +214,14 @@ mod tests {
             assert!((0..1000).all(|row| found.number(row) == i128::from(values[row]) * 2));
         }
         assert!(memo.known.is_none());
+        // Of a large block the first rows tell, if no two of them are the same.
+        for (modulus, is_kept) in [(i64::MAX, false), (1000, true)] {
+            let mut memo = Memo::new(&[Kind::Signed]);
+            let values: Vec<i64> = (0..8192).map(|row| row % modulus).collect();
+            let found = memo.values((&[small(&values)], 8192), Kind::Signed, double).unwrap();
+            assert!((0..8192).all(|row| found.number(row) == i128::from(values[row]) * 2));
+            assert_eq!(memo.known.is_some(), is_kept);
+        }
         assert!(Memo::new(&[Kind::Real]).known.is_none());
         assert!(Memo::new(&[Kind::Signed; 5]).known.is_none());
     }
