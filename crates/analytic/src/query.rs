@@ -132,10 +132,11 @@ impl Query {
         let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
         let layouts = layouts.collect::<Option<Vec<_>>>()?;
         let eval = Eval { texts: &self.texts, is_stopped };
-        let sampler = RefCell::new(Sampler { txn, tables, layouts: &layouts, eval });
-        // An error comes again when the table is read.
-        let planned = self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()));
-        drop(sampler);
+        let planned = {
+            let sampler = RefCell::new(Sampler { txn, tables, layouts: &layouts, eval });
+            // An error comes again when the table is read.
+            self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()))
+        };
         let (plan, distinct) = planned.ok()?;
         Some(Ready { plan, distinct, layouts })
     }
