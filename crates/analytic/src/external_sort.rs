@@ -48,6 +48,9 @@ struct Own {
 const RUNS_MIN: usize = 4;
 const RUNS_MAX: usize = 64;
 
+/// Rows whose keys are made without asking whether to go on.
+const KEYS_AT_ONCE: usize = 1 << 14;
+
 /// Rows that are merged at once.
 const MERGED_ROWS: usize = 4096;
 
@@ -159,6 +162,7 @@ impl Own {
     /// Writes all rows as a run.
     fn write(&mut self, order: &Order<'_>, spill: &Spill, budget: &Budget) -> Result<()> {
         if self.batches.is_empty() {
+            budget.release(std::mem::take(&mut self.taken));
             return Ok(());
         }
         let all = Batch::concat(&self.batches, order.kinds);
@@ -230,6 +234,9 @@ impl Order<'_> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(rows));
         let mut of_text = Vec::new();
         for row in 0..rows {
+            if row % KEYS_AT_ONCE == 0 {
+                self.eval.go_on()?;
+            }
             for ((expr, descends), column) in self.by.iter().zip(columns) {
                 let begin = bytes.len();
                 match (&column.data, expr.kind()) {
@@ -454,5 +461,128 @@ impl<'a> Cutter<'a> {
 
     fn finish(&self) -> Result<()> {
         self.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Texts;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    fn texts() -> Texts {
+        let mut texts = Texts::default();
+        texts.collations.push(Arc::new(|text: &[u8], key: &mut Vec<u8>| key.extend(text.to_ascii_lowercase())));
+        texts
+    }
+
+    fn column(random: &mut ChaCha8Rng, kind: Kind, rows: usize) -> Column {
+        let nulls = random.random_bool(0.7).then(|| (0..rows).map(|_| random.random_bool(0.2)).collect());
+        let wide = [i128::MIN, i128::from(i64::MIN) - 1, i64::MIN.into(), -1, 0, 1, i64::MAX.into(), 1 << 64];
+        let data = match kind {
+            Kind::Text(_) => {
+                let mut strings = Strings::new();
+                let all: [&[u8]; 8] = [b"", b"a", b"A", b"ab", b"a\0", b"a\0b", b"a\xff", b"b"];
+                all.iter().for_each(|text| strings.push(text));
+                let codes = (0..rows).map(|_| random.random_range(0..all.len() as u32)).collect();
+                Data::Text(codes, Dict::Strings(Arc::new(strings)))
+            }
+            Kind::Real => {
+                let all = [f64::MIN, -1.5, -0.0, 0.0, f64::MIN_POSITIVE, 2.0, f64::MAX];
+                Data::Real((0..rows).map(|_| all[random.random_range(0..all.len())]).collect())
+            }
+            Kind::Decimal(_) if random.random_bool(0.5) => {
+                Data::Large((0..rows).map(|_| wide[random.random_range(0..wide.len())]).collect())
+            }
+            _ => Data::Small((0..rows).map(|_| random.random_range(-3..3) << random.random_range(0..60)).collect()),
+        };
+        Column { data, nulls }
+    }
+
+    /// Keys of bytes are ordered as values are, whatever these are.
+    #[test]
+    fn keys_are_ordered_as_the_rows_are() {
+        let (texts, mut random) = (texts(), ChaCha8Rng::seed_from_u64(7));
+        let eval = Eval { texts: &texts, is_stopped: &|| false };
+        let kinds = [Kind::Signed, Kind::Text(0), Kind::Real, Kind::Decimal(2), Kind::DateTime];
+        for _ in 0..300 {
+            let rows = 12;
+            let some: Vec<(Kind, bool)> =
+                (0..3).map(|_| (kinds[random.random_range(0..kinds.len())], random.random_bool(0.5))).collect();
+            let columns: Vec<Arc<Column>> =
+                some.iter().map(|(kind, _)| Arc::new(column(&mut random, *kind, rows))).collect();
+            let by = some.iter().enumerate();
+            let by = by.map(|(at, (kind, descends))| (Expr::Slot(at as u32, *kind), *descends)).collect();
+            let order = Order { by, cut: (0, None), kinds: &[], eval };
+            let (bytes, ends) = order.keys(&columns, rows).unwrap();
+            let key = |row: usize| &bytes[if row == 0 { 0 } else { ends[row - 1] }..ends[row]];
+            let of: Vec<_> = columns
+                .iter()
+                .zip(&some)
+                .map(|(column, (kind, descends))| (column.clone(), *kind, *descends))
+                .collect();
+            let sorter = sort::Sorter::new(&of, &texts, &Budget::new(1 << 20)).unwrap();
+            for (a, b) in (0..rows).flat_map(|a| (0..rows).map(move |b| (a, b))) {
+                assert_eq!(
+                    key(a).cmp(key(b)),
+                    sorter.compare(a as u32, b as u32),
+                    "{some:?}: {:?} and {:?}",
+                    columns.iter().map(|column| column.value(a)).collect::<Vec<_>>(),
+                    columns.iter().map(|column| column.value(b)).collect::<Vec<_>>()
+                );
+            }
+        }
+    }
+
+    /// Which of several equal texts a limit leaves is not guessed, in the file as little as in memory.
+    #[test]
+    fn cuts_between_equal_texts_are_found() {
+        let (texts, kinds) = (texts(), [Kind::Text(0)]);
+        let eval = Eval { texts: &texts, is_stopped: &|| false };
+        let cut_of = |cut: Cut| {
+            let mut strings = Strings::new();
+            ["a", "b", "B", "b", "c", "c"].iter().for_each(|text| strings.push(text.as_bytes()));
+            let data = Data::Text((0..6).collect(), Dict::Strings(Arc::new(strings)));
+            let column = Arc::new(Column { data, nulls: None });
+            let order = Order { by: vec![(Expr::Slot(0, Kind::Text(0)), false)], cut, kinds: &kinds, eval };
+            let (bytes, ends) = order.keys(&[column.clone()], 6).unwrap();
+            let mut keys = Strings::new();
+            (0..6usize).for_each(|row| keys.push(&bytes[if row == 0 { 0 } else { ends[row - 1] }..ends[row]]));
+            let data = Data::Text((0..6).collect(), Dict::Strings(Arc::new(keys)));
+            let keys = Arc::new(Column { data, nulls: None });
+            let all = Batch { rows: 6, columns: vec![column.clone(), column, keys] };
+            // Wherever the rows come in two parts.
+            let found = (0..=6u32).map(|at| {
+                let mut cutter = Cutter::new(&order);
+                let mut rows = 0;
+                for part in [(0..at).collect::<Vec<u32>>(), (at..6).collect()] {
+                    let (batch, goes_on) = cutter.cut(all.gather(&part)).ok()?;
+                    rows += batch.rows;
+                    if !goes_on {
+                        break;
+                    }
+                }
+                cutter.finish().ok().map(|()| rows)
+            });
+            let found: Vec<Option<usize>> = found.collect();
+            assert!(found.iter().all(|one| *one == found[0]), "{cut:?}: {found:?}");
+            found[0]
+        };
+        for (cut, rows) in [
+            ((0, Some(1)), Some(1)),
+            ((0, Some(2)), None),
+            ((0, Some(3)), None),
+            ((0, Some(4)), Some(4)),
+            // These are the same.
+            ((0, Some(5)), Some(5)),
+            ((2, None), None),
+            ((1, Some(3)), Some(3)),
+            ((5, None), Some(1)),
+            ((9, None), Some(0)),
+            ((0, Some(0)), Some(0)),
+        ] {
+            assert_eq!(cut_of(cut), rows, "{cut:?}");
+        }
     }
 }

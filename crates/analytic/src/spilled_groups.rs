@@ -40,6 +40,12 @@ impl Gathering<'_> {
         self.computed.iter().map(Expr::kind).collect()
     }
 
+    /// Of the columns of the groups and of what is told of them.
+    fn given_kinds(&self) -> Vec<Kind> {
+        let groups = self.computed[..self.groups].iter().map(Expr::kind);
+        groups.chain(self.told.iter().map(|told| told.kind)).collect()
+    }
+
     fn columns(&self, eval: Eval<'_>, batch: &Batch) -> Result<Vec<Arc<Column>>> {
         self.computed.iter().map(|expr| eval.column(expr, batch)).collect()
     }
@@ -181,8 +187,13 @@ impl Run<'_> {
                 Err(failure) => return Err(failure),
                 Ok(batch) => {
                     drop(budget);
-                    self.budget.take(bytes_of(&batch))?;
-                    return Ok(held(batch));
+                    let left = AtomicUsize::new(self.budget.allowance());
+                    let kinds = of.given_kinds();
+                    let mut spool = Spool::new(Some(spill), self.budget, &left, &kinds);
+                    for batch in crate::spill::in_pieces(&batch, GIVEN_ROWS) {
+                        spool.add(batch)?;
+                    }
+                    return spool.finish();
                 }
             }
         }
@@ -210,10 +221,7 @@ impl Run<'_> {
     }
 
     fn groups_of_parts(&self, of: &Gathering<'_>, parts: Parts, spill: &Spill) -> Result<Vec<Chunk>> {
-        let shape = of.shape(self.texts)?;
-        let mut kinds: Vec<Kind> = of.computed[..of.groups].iter().map(Expr::kind).collect();
-        kinds.extend(of.told.iter().map(|told| told.kind));
-        drop(shape);
+        let kinds = of.given_kinds();
         let left = AtomicUsize::new(self.budget.allowance());
         let work: Mutex<VecDeque<(Vec<Piece>, u32)>> =
             Mutex::new(parts.into_iter().filter(|part| !part.is_empty()).map(|part| (part, 1)).collect());
@@ -236,6 +244,10 @@ impl Run<'_> {
                     Err(Failure::GivenBack(Why::Memory)) if level < LEVELS => {
                         drop(part);
                         let smaller = of.divided(pieces, level, spill, eval)?;
+                        if level > 1 && smaller.iter().filter(|part| !part.is_empty()).count() == 1 {
+                            // One group, or so: there is nothing to divide.
+                            return Err(Failure::GivenBack(Why::Memory));
+                        }
                         let smaller = smaller.into_iter().filter(|part| !part.is_empty());
                         work.lock().extend(smaller.map(|part| (part, level + 1)));
                     }
@@ -255,14 +267,10 @@ fn held(batch: Batch) -> Vec<Chunk> {
     crate::execute::pieces(batch).into_iter().map(Chunk::Held).collect()
 }
 
-fn bytes_of(batch: &Batch) -> usize {
-    batch.bytes() + crate::column::bytes_of_new_strings(&batch.columns, &mut Vec::new())
-}
-
 /// The groups of one part.
 fn groups_of_pieces(of: &Gathering<'_>, pieces: &[Piece], eval: Eval<'_>, budget: &Budget) -> Result<Batch> {
     let shape = of.shape(eval.texts)?;
-    let mut groups = Groups::new(&shape);
+    let mut groups = Groups::of_part(&shape);
     for piece in pieces {
         eval.go_on()?;
         let batch = piece.load()?;
