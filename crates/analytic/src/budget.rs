@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
-use pando_query::{Failure, Share, Why};
+use pando_query::{memory_left_bytes, Failure, Share, Why};
 
 use crate::eval::Result;
 
@@ -41,12 +41,16 @@ impl Budget {
 
     /// Takes some, for the rest of the query; says whether there was so much. If not, nothing is taken.
     pub(crate) fn try_take(&self, bytes: usize) -> bool {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        let fits = used <= self.limit
-            && match &self.of {
-                Some(of) => of.try_take(bytes),
-                None => used <= self.counted.load(Ordering::Relaxed) || self.count(used),
-            };
+        // What does not fit is not seen by others for a moment.
+        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
+        let Ok(before) = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) else {
+            return false;
+        };
+        let used = before + bytes;
+        let fits = match &self.of {
+            Some(of) => of.try_take(bytes),
+            None => used <= self.counted.load(Ordering::Relaxed) || self.count(used),
+        };
         if !fits {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }
@@ -86,9 +90,17 @@ impl Budget {
         self.used.store(0, Ordering::Relaxed);
     }
 
-    /// What is left.
+    /// What is left, of its own and of what it is a part of.
     pub(crate) fn room(&self) -> usize {
-        self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
+        let used = self.used.load(Ordering::Relaxed);
+        let others = match &self.of {
+            Some(of) => of.room(),
+            None => {
+                let counted = self.counted.load(Ordering::Relaxed).saturating_sub(used);
+                counted.saturating_add(memory_left_bytes())
+            }
+        };
+        self.limit.saturating_sub(used).min(others)
     }
 
     /// What an operator may hold that could go on with a temporary file: so much that something is left for those that come

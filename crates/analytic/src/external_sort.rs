@@ -473,7 +473,9 @@ mod tests {
 
     fn texts() -> Texts {
         let mut texts = Texts::default();
-        texts.collations.push(Arc::new(|text: &[u8], key: &mut Vec<u8>| key.extend(text.to_ascii_lowercase())));
+        texts
+            .collations
+            .push(Arc::new(|text: &[u8], key: &mut Vec<u8>| key.extend(text.to_ascii_lowercase())));
         texts
     }
 
@@ -495,7 +497,9 @@ mod tests {
             Kind::Decimal(_) if random.random_bool(0.5) => {
                 Data::Large((0..rows).map(|_| wide[random.random_range(0..wide.len())]).collect())
             }
-            _ => Data::Small((0..rows).map(|_| random.random_range(-3..3) << random.random_range(0..60)).collect()),
+            _ => Data::Small(
+                (0..rows).map(|_| random.random_range(-3..3) << random.random_range(0..60)).collect(),
+            ),
         };
         Column { data, nulls }
     }
@@ -508,8 +512,9 @@ mod tests {
         let kinds = [Kind::Signed, Kind::Text(0), Kind::Real, Kind::Decimal(2), Kind::DateTime];
         for _ in 0..300 {
             let rows = 12;
-            let some: Vec<(Kind, bool)> =
-                (0..3).map(|_| (kinds[random.random_range(0..kinds.len())], random.random_bool(0.5))).collect();
+            let some: Vec<(Kind, bool)> = (0..3)
+                .map(|_| (kinds[random.random_range(0..kinds.len())], random.random_bool(0.5)))
+                .collect();
             let columns: Vec<Arc<Column>> =
                 some.iter().map(|(kind, _)| Arc::new(column(&mut random, *kind, rows))).collect();
             let by = some.iter().enumerate();
@@ -548,7 +553,8 @@ mod tests {
             let order = Order { by: vec![(Expr::Slot(0, Kind::Text(0)), false)], cut, kinds: &kinds, eval };
             let (bytes, ends) = order.keys(&[column.clone()], 6).unwrap();
             let mut keys = Strings::new();
-            (0..6usize).for_each(|row| keys.push(&bytes[if row == 0 { 0 } else { ends[row - 1] }..ends[row]]));
+            (0..6usize)
+                .for_each(|row| keys.push(&bytes[if row == 0 { 0 } else { ends[row - 1] }..ends[row]]));
             let data = Data::Text((0..6).collect(), Dict::Strings(Arc::new(keys)));
             let keys = Arc::new(Column { data, nulls: None });
             let all = Batch { rows: 6, columns: vec![column.clone(), column, keys] };
