@@ -424,7 +424,13 @@ fn concat_texts(columns: &[&Column], rows: usize) -> Data {
 }
 
 /// Adds the texts of a column, each once where that is worth looking.
-fn add_texts(column: &Column, of_column: &[u32], dict: &Dict, strings: &mut Strings, codes: &mut Vec<u32>) {
+pub(crate) fn add_texts(
+    column: &Column,
+    of_column: &[u32],
+    dict: &Dict,
+    strings: &mut Strings,
+    codes: &mut Vec<u32>,
+) {
     let mut seen = match of_column.len() >= dict.len() / 4 {
         true => vec![u32::MAX; dict.len()],
         false => Vec::new(),

@@ -62,6 +62,11 @@ impl DirectGroups {
         DirectGroups { digits, groups: Vec::new(), is_of_use }
     }
 
+    /// Of a part of all rows, by the hash of their keys: these do not lie close together.
+    pub(crate) fn none() -> DirectGroups {
+        DirectGroups { digits: Vec::new(), groups: Vec::new(), is_of_use: false }
+    }
+
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.groups.len() * 4

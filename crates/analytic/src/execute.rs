@@ -13,17 +13,17 @@ use pandodb::{on_threads, Block, Table, Txn, Want};
 
 use crate::block::TableColumn;
 use crate::column::{bytes_of_new_strings, Batch, Column, Kind, Value, UNSUPPORTED};
-use crate::concat::Shown;
 use crate::eval::{wrong_plan, Eval, Result};
 use crate::explain::Counts;
-use crate::expr::{Expr, Function, Slot, Texts};
-use crate::groups::{Groups, Shape, Told};
+use crate::expr::{Expr, Slot, Texts};
+use crate::grace_join::{self, Grace, Whole};
 use crate::hash_join::{Built, JoinKind};
 use crate::key_filter::KeyFilter;
 use crate::keys::{Budget, KeyPart, Keys};
+use crate::partition::Parts;
 use crate::plan::{Join, Plan};
 use crate::repeated::Repeated;
-use crate::sort;
+use crate::spill::{Chunk, Spill, Spool};
 use crate::steps::{Step, Steps};
 use crate::table_rows::{TableRows, Waiting};
 use crate::zones::Bounded;
@@ -34,7 +34,9 @@ pub(crate) struct Run<'a> {
     pub tables: &'a [&'a Table],
     pub layouts: Vec<&'a Layouts>,
     pub texts: &'a Texts,
-    pub budget: &'a Budget,
+    pub budget: &'a Arc<Budget>,
+    /// Where rows go that memory has no room for.
+    pub spill: Option<&'a Spill>,
     pub threads: usize,
     /// What is done with the rows of a pipeline needs the session's thread.
     pub is_alone: bool,
@@ -49,40 +51,67 @@ pub(crate) struct Run<'a> {
 /// What joins say of columns.
 type Filters = Vec<(Slot, Arc<KeyFilter>)>;
 
-/// One side of a join in memory, its columns, and what its keys say of the other side.
-type Side = (Built, Vec<(Slot, Kind)>, Filters);
+/// One side of a join, its columns, and what its keys say of the other side.
+type Side = (Sided, Vec<(Slot, Kind)>, Filters);
+
+/// One side of a join, to be looked up in.
+enum Sided {
+    Built(Built),
+    Divided(Parts, Whole),
+}
 
 /// Where the rows of a pipeline come from.
 enum Source {
-    Table { table: usize, parts: usize, rows: TableRows },
-    Batches(Vec<Batch>),
+    Table {
+        table: usize,
+        parts: usize,
+        rows: TableRows,
+    },
+    Chunks(Vec<Chunk>),
+    /// In an order, which is that of the rows that come out of it.
+    Ordered(Vec<Chunk>),
+    Grace(Box<Grace>),
 }
 
-struct Pipeline {
+impl Source {
+    fn held(batches: Vec<Batch>) -> Source {
+        Source::Chunks(batches.into_iter().map(Chunk::Held).collect())
+    }
+
+    fn chunks(&self) -> Option<&[Chunk]> {
+        match self {
+            Source::Chunks(chunks) | Source::Ordered(chunks) => Some(chunks),
+            Source::Table { .. } | Source::Grace(_) => None,
+        }
+    }
+}
+
+pub(crate) struct Pipeline {
     source: Source,
     steps: Vec<Step>,
     slots: Vec<(Slot, Kind)>,
 }
 
 impl Pipeline {
-    fn bind(&self, expr: &Expr) -> Result<Expr> {
+    pub(crate) fn bind(&self, expr: &Expr) -> Result<Expr> {
         let slots: Vec<Slot> = self.slots.iter().map(|(slot, _)| *slot).collect();
         expr.bound(&slots).ok_or(UNSUPPORTED)
     }
 
-    fn bind_all(&self, exprs: &[Expr]) -> Result<Vec<Expr>> {
+    pub(crate) fn bind_all(&self, exprs: &[Expr]) -> Result<Vec<Expr>> {
         exprs.iter().map(|expr| self.bind(expr)).collect()
     }
 
-    fn needs_server(&self) -> bool {
+    pub(crate) fn needs_server(&self) -> bool {
         let of_source = match &self.source {
             Source::Table { rows, .. } => rows.filter.iter().any(Expr::needs_server),
-            Source::Batches(_) => false,
+            Source::Chunks(_) | Source::Ordered(_) => false,
+            Source::Grace(grace) => grace.needs_server(),
         };
         of_source || self.steps.iter().any(Step::needs_server)
     }
 
-    fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.slots.iter().map(|(_, kind)| *kind).collect()
     }
 }
@@ -113,18 +142,47 @@ impl Run<'_> {
     /// All rows of a plan, of the columns that are needed, in the order that it says.
     pub(crate) fn rows(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Batch> {
         let pipeline = self.pipeline(plan, needed)?;
-        let batches = self.collect(&pipeline)?;
+        let chunks = self.chunks_of(&pipeline, needed, None)?;
+        let kind = |slot: &Slot| pipeline.slots.iter().find(|(known, _)| known == slot);
+        let kinds: Vec<Kind> = needed.iter().filter_map(kind).map(|(_, kind)| *kind).collect();
+        self.loaded(&chunks, &kinds)
+    }
+
+    /// Rows, in memory.
+    fn loaded(&self, chunks: &[Chunk], kinds: &[Kind]) -> Result<Batch> {
+        let mut batches = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let batch = chunk.load()?;
+            if chunk.is_spilled() {
+                self.budget.take(batch.bytes() + bytes_of_new_strings(&batch.columns, &mut Vec::new()))?;
+            }
+            batches.push(batch);
+        }
+        Ok(match batches.is_empty() {
+            true => empty(kinds),
+            false => Batch::concat(&batches, kinds),
+        })
+    }
+
+    /// Likewise, wherever they are.
+    pub(crate) fn chunks(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Vec<Chunk>> {
+        let pipeline = self.pipeline(plan, needed)?;
+        self.chunks_of(&pipeline, needed, self.spill)
+    }
+
+    fn chunks_of(
+        &mut self,
+        pipeline: &Pipeline,
+        needed: &[Slot],
+        spill: Option<&Spill>,
+    ) -> Result<Vec<Chunk>> {
+        let chunks = self.collect(pipeline, spill)?;
         let at = |slot: &Slot| {
             let found = pipeline.slots.iter().position(|(known, _)| known == slot);
             found.ok_or_else(|| wrong_plan("a column is missing"))
         };
         let places = needed.iter().map(at).collect::<Result<Vec<_>>>()?;
-        let all = match batches.is_empty() {
-            true => empty(&pipeline.kinds()),
-            false => Batch::concat(&batches, &pipeline.kinds()),
-        };
-        let columns = places.iter().map(|place| all.columns[*place].clone()).collect();
-        Ok(Batch { rows: all.rows, columns })
+        Ok(chunks.iter().map(|chunk| chunk.of_columns(&places)).collect())
     }
 
     pub(crate) fn eval(&self) -> Eval<'_> {
@@ -132,7 +190,7 @@ impl Run<'_> {
     }
 
     /// The pipeline of a plan, with what counts its rows.
-    fn pipeline(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
+    pub(crate) fn pipeline(&mut self, plan: &Plan, needed: &[Slot]) -> Result<Pipeline> {
         let begin = Instant::now();
         let mut pipeline = self.pipeline_of(plan, needed)?;
         let Some(number) = self.counts.number_of(plan) else { return Ok(pipeline) };
@@ -140,8 +198,8 @@ impl Run<'_> {
             self.counts.held(number, begin.elapsed());
         }
         match (&pipeline.source, pipeline.steps.is_empty()) {
-            (Source::Batches(batches), true) => {
-                self.counts.add_rows(number, batches.iter().map(|batch| batch.rows).sum());
+            (Source::Chunks(chunks) | Source::Ordered(chunks), true) => {
+                self.counts.add_rows(number, chunks.iter().map(Chunk::rows).sum());
             }
             _ => pipeline.steps.push(Step::Count(number)),
         }
@@ -154,7 +212,7 @@ impl Run<'_> {
         }
         match plan {
             Plan::One => {
-                let source = Source::Batches(vec![Batch { rows: 1, columns: Vec::new() }]);
+                let source = Source::held(vec![Batch { rows: 1, columns: Vec::new() }]);
                 Ok(Pipeline { source, steps: Vec::new(), slots: Vec::new() })
             }
             Plan::Scan { table, parts, columns, filter, .. } => {
@@ -198,15 +256,15 @@ impl Run<'_> {
                         Some((_, Expr::Slot(inner, _))) if can_narrow => Some(*inner),
                         _ => None,
                     });
-                let batch = match known {
-                    Some(batch) => batch,
+                let chunks = match known {
+                    Some(chunks) => chunks,
                     None => self.aggregate(input, groups, told, *is_one)?,
                 };
                 if let Some(number) = repeated {
-                    self.repeated.keep(number, batch.clone());
+                    self.repeated.keep(number, chunks.clone());
                 }
                 self.filters = before;
-                let source = Source::Batches(pieces(batch));
+                let source = Source::Chunks(chunks);
                 Ok(Pipeline { source, steps: Vec::new(), slots: plan.slots() })
             }
             Plan::Rollup { input, groups, told, .. } => {
@@ -214,27 +272,19 @@ impl Run<'_> {
                 let before = self.narrow_filters(|_| None);
                 let batch = self.rolled_up(input, groups, told)?;
                 self.filters = before;
-                Ok(Pipeline {
-                    source: Source::Batches(pieces(batch)),
-                    steps: Vec::new(),
-                    slots: plan.slots(),
-                })
+                Ok(Pipeline { source: Source::held(pieces(batch)), steps: Vec::new(), slots: plan.slots() })
             }
             Plan::Window { input, windows } => {
                 let before = self.narrow_filters(|_| None);
                 let (batch, slots) = self.with_windows(input, windows, needed)?;
                 self.filters = before;
-                Ok(Pipeline { source: Source::Batches(vec![batch]), steps: Vec::new(), slots })
+                Ok(Pipeline { source: Source::held(vec![batch]), steps: Vec::new(), slots })
             }
             Plan::Sets(sets) => {
                 let before = self.narrow_filters(|_| None);
                 let batch = self.sets(sets)?;
                 self.filters = before;
-                Ok(Pipeline {
-                    source: Source::Batches(pieces(batch)),
-                    steps: Vec::new(),
-                    slots: plan.slots(),
-                })
+                Ok(Pipeline { source: Source::held(pieces(batch)), steps: Vec::new(), slots: plan.slots() })
             }
             Plan::Sort { input, order, skip, limit } => {
                 let exprs: Vec<&Expr> = order.iter().map(|(expr, _)| expr).collect();
@@ -245,32 +295,17 @@ impl Run<'_> {
                 wanted.extend(if is_cut { input.failing() } else { Vec::new() });
                 let pipeline = self.pipeline(input, &with_slots(&wanted, &[]))?;
                 self.filters = before;
-                let batches = self.collect(&pipeline)?;
-                let all = match batches.is_empty() {
-                    true => empty(&pipeline.kinds()),
-                    false => Batch::concat(&batches, &pipeline.kinds()),
-                };
-                let bound = exprs.iter().map(|expr| pipeline.bind(expr)).collect::<Result<Vec<_>>>()?;
-                let keys =
-                    bound.iter().map(|expr| self.eval().column(expr, &all)).collect::<Result<Vec<_>>>()?;
-                let keys: Vec<_> = keys
-                    .into_iter()
-                    .zip(order)
-                    .map(|(key, (expr, descends))| (key, expr.kind(), *descends))
-                    .collect();
-                let order = sort::order(&keys, all.rows, (*skip, *limit), self.budget, self.eval())?;
-                let sorted = all.gather(&order);
-                let source = Source::Batches(vec![sorted]);
+                let source = Source::Ordered(self.sorted(&pipeline, order, (*skip, *limit))?);
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
             }
             Plan::Union(inputs, slots) => {
                 let before = self.narrow_filters(|_| None);
-                let mut batches = Vec::new();
+                let mut chunks = Vec::new();
                 for (input, of_input) in inputs {
-                    batches.extend(pieces(self.rows(input, of_input)?));
+                    chunks.extend(self.chunks(input, of_input)?);
                 }
                 self.filters = before;
-                Ok(Pipeline { source: Source::Batches(batches), steps: Vec::new(), slots: slots.clone() })
+                Ok(Pipeline { source: Source::Chunks(chunks), steps: Vec::new(), slots: slots.clone() })
             }
         }
     }
@@ -323,23 +358,33 @@ impl Run<'_> {
         &mut self,
         plan: &Plan,
         needed: &[Slot],
-        keys: Keys,
+        keys: &Keys,
         exprs: &[Expr],
         marks: bool,
         others: &[Expr],
     ) -> Result<Side> {
         let pipeline = self.pipeline(plan, needed)?;
         let exprs = pipeline.bind_all(exprs)?;
-        let batches = self.collect(&pipeline)?;
-        let batch = match batches.is_empty() {
-            true => empty(&pipeline.kinds()),
-            false => Batch::concat(&batches, &pipeline.kinds()),
+        let (batch, columns, taken) = match self.side(&pipeline, keys, &exprs)? {
+            grace_join::Side::Divided(parts, whole) => {
+                return Ok((Sided::Divided(parts, whole), pipeline.slots, Vec::new()));
+            }
+            grace_join::Side::Held(batch, columns, taken) => (batch, columns, taken),
         };
-        drop(batches);
-        let columns =
-            exprs.iter().map(|expr| self.eval().column(expr, &batch)).collect::<Result<Vec<_>>>()?;
         let filters = self.filters_of(others, &columns)?;
-        Ok((Built::new(batch, keys, &columns, marks, self.budget)?, pipeline.slots, filters))
+        let budget = Budget::part(self.budget, usize::MAX);
+        match (Built::new(batch.clone(), keys.clone(), &columns, marks, &budget), self.spill) {
+            (Err(Failure::GivenBack(Why::Memory)), Some(spill)) if !exprs.is_empty() => {
+                drop(budget);
+                self.budget.release(taken);
+                let (parts, whole) = self.divided(&batch, &columns, &pipeline.kinds(), keys, spill)?;
+                Ok((Sided::Divided(parts, whole), pipeline.slots, filters))
+            }
+            (built, _) => {
+                budget.keep();
+                Ok((Sided::Built(built?), pipeline.slots, filters))
+            }
+        }
     }
 
     /// What keys that are known say of the columns of the other side.
@@ -385,9 +430,9 @@ impl Run<'_> {
         let is_through = matches!(join.kind, JoinKind::Inner | JoinKind::Left);
         let before = self.narrow_filters(|slot| is_through.then_some(slot));
         self.filters.extend(of_early);
-        let result = self.build(&join.build, &build_slots, keys, &of_build, false, &of_probe);
+        let result = self.build(&join.build, &build_slots, &keys, &of_build, false, &of_probe);
         self.filters = before;
-        let (built, build_slots, of_built) = result?;
+        let (sided, build_slots, of_built) = result?;
         let mut pipeline = match early {
             Some(pipeline) => pipeline,
             None => {
@@ -400,7 +445,7 @@ impl Run<'_> {
                 result?
             }
         };
-        let keys = pipeline.bind_all(&of_probe)?;
+        let probe_keys = pipeline.bind_all(&of_probe)?;
         let both: Vec<Slot> = pipeline.slots.iter().chain(&build_slots).map(|(slot, _)| *slot).collect();
         let residual = match &join.residual {
             Some(residual) => Some(residual.bound(&both).ok_or(UNSUPPORTED)?),
@@ -418,29 +463,54 @@ impl Run<'_> {
         if let JoinKind::Mark(slot) = join.kind {
             slots.push((slot, Kind::Signed));
         }
-        let step = Step::Probe { built: Arc::new(built), kind: join.kind, keys, residual, probe, build };
-        pipeline.steps.push(step);
-        pipeline.slots = slots;
-        Ok(pipeline)
+        let kind = join.kind;
+        match sided {
+            Sided::Built(built) => {
+                let built = Arc::new(built);
+                pipeline.steps.push(Step::Probe { built, kind, keys: probe_keys, residual, probe, build });
+                pipeline.slots = slots;
+                Ok(pipeline)
+            }
+            Sided::Divided(parts, whole) => {
+                let grace = Grace {
+                    build: parts,
+                    probe: self.scattered(&pipeline, &keys, &probe_keys)?,
+                    whole,
+                    keys,
+                    build_kinds: build_slots.iter().map(|(_, kind)| *kind).collect(),
+                    build_keys: bound_to(&build_slots, &of_build)?,
+                    probe_kinds: pipeline.kinds(),
+                    probe_keys,
+                    kind,
+                    is_marked: false,
+                    residual,
+                    kept: (probe, build),
+                };
+                Ok(Pipeline { source: Source::Grace(Box::new(grace)), steps: Vec::new(), slots })
+            }
+        }
     }
 
     /// The rows of a pipeline, read, and what their keys say of the other side of a join.
     fn held(&mut self, pipeline: Pipeline, keys: &[Expr], others: &[Expr]) -> Result<(Pipeline, Filters)> {
         let keys = pipeline.bind_all(keys)?;
-        let batches = self.collect(&pipeline)?;
-        let mut columns = Vec::new();
-        for key in &keys {
-            let parts = batches.iter().map(|batch| self.eval().column(key, batch));
-            let parts = parts.collect::<Result<Vec<_>>>()?;
-            let parts: Vec<&Column> = parts.iter().map(|part| &**part).collect();
-            columns.push(Arc::new(match parts.is_empty() {
-                true => Column::constant(&Value::Null, key.kind(), 0),
-                false => Column::concat(&parts, key.kind()),
-            }));
+        let chunks = self.collect(&pipeline, self.spill)?;
+        let mut filters = Vec::new();
+        // Of rows in the file nothing is said: they would have to be read for it.
+        if !chunks.iter().any(Chunk::is_spilled) {
+            let mut columns = Vec::new();
+            for key in &keys {
+                let parts = chunks.iter().map(|chunk| self.eval().column(key, &chunk.load()?));
+                let parts = parts.collect::<Result<Vec<_>>>()?;
+                let parts: Vec<&Column> = parts.iter().map(|part| &**part).collect();
+                columns.push(Arc::new(match parts.is_empty() {
+                    true => Column::constant(&Value::Null, key.kind(), 0),
+                    false => Column::concat(&parts, key.kind()),
+                }));
+            }
+            filters = self.filters_of(others, &columns)?;
         }
-        let filters = self.filters_of(others, &columns)?;
-        let pipeline =
-            Pipeline { source: Source::Batches(batches), steps: Vec::new(), slots: pipeline.slots };
+        let pipeline = Pipeline { source: Source::Chunks(chunks), steps: Vec::new(), slots: pipeline.slots };
         Ok((pipeline, filters))
     }
 
@@ -452,8 +522,8 @@ impl Run<'_> {
         let keys = self.keys_of(&join.keys)?;
         let wanted = with_slots(needed, &residual);
         let own_slots = of_plan(&with_slots(&wanted, &of_own.iter().collect::<Vec<_>>()), &join.probe);
-        let (built, own_slots, filters) =
-            self.build(&join.probe, &own_slots, keys, &of_own, true, &of_other)?;
+        let (sided, own_slots, filters) =
+            self.build(&join.probe, &own_slots, &keys, &of_own, true, &of_other)?;
         let other_slots = of_plan(
             &with_slots(&with_slots(&[], &residual), &of_other.iter().collect::<Vec<_>>()),
             &join.build,
@@ -462,12 +532,34 @@ impl Run<'_> {
         let result = self.pipeline(&join.build, &other_slots);
         self.filters = before;
         let pipeline = result?;
-        let keys = pipeline.bind_all(&of_other)?;
+        let other_keys = pipeline.bind_all(&of_other)?;
         let both: Vec<Slot> = pipeline.slots.iter().chain(&own_slots).map(|(slot, _)| *slot).collect();
         let residual = match &join.residual {
             Some(residual) => Some(residual.bound(&both).ok_or(UNSUPPORTED)?),
             None => None,
         };
+        let built = match sided {
+            Sided::Built(built) => built,
+            Sided::Divided(parts, whole) => {
+                let grace = Grace {
+                    build: parts,
+                    probe: self.scattered(&pipeline, &keys, &other_keys)?,
+                    whole,
+                    keys,
+                    build_kinds: own_slots.iter().map(|(_, kind)| *kind).collect(),
+                    build_keys: bound_to(&own_slots, &of_own)?,
+                    probe_kinds: pipeline.kinds(),
+                    probe_keys: other_keys,
+                    kind: join.kind,
+                    is_marked: true,
+                    residual,
+                    kept: (Vec::new(), Vec::new()),
+                };
+                let source = Source::Chunks(self.marked_in_parts(&grace)?);
+                return Ok(Pipeline { source, steps: Vec::new(), slots: own_slots });
+            }
+        };
+        let keys = other_keys;
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         let was_alone = self.is_alone;
         self.is_alone |= keys.iter().chain(&residual).any(Expr::needs_server);
@@ -485,119 +577,33 @@ impl Run<'_> {
         result?;
         let rows = built.marked(join.kind == JoinKind::Semi);
         let batch = built.batch.gather(&rows);
-        Ok(Pipeline { source: Source::Batches(pieces(batch)), steps: Vec::new(), slots: own_slots })
-    }
-
-    fn aggregate(
-        &mut self,
-        input: &Plan,
-        groups: &[(Slot, Expr)],
-        told: &[crate::plan::Told],
-        is_one: bool,
-    ) -> Result<Batch> {
-        let (all, shape) = self.gathered(input, groups, told, is_one)?;
-        all.finish(&shape, self.budget, self.eval())
-    }
-
-    /// All groups of a plan's rows.
-    pub(crate) fn gathered(
-        &mut self,
-        input: &Plan,
-        groups: &[(Slot, Expr)],
-        told: &[crate::plan::Told],
-        is_one: bool,
-    ) -> Result<(Groups, Shape)> {
-        let group_exprs: Vec<Expr> = groups.iter().map(|(_, expr)| expr.clone()).collect();
-        let exprs: Vec<&Expr> =
-            group_exprs.iter().chain(told.iter().filter_map(|told| told.of.as_ref())).collect();
-        let pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
-        let part = |expr: &Expr| KeyPart::of(expr.kind(), &self.texts.collations).ok_or(UNSUPPORTED);
-        let keys = Keys::of_groups(group_exprs.iter().map(part).collect::<Result<_>>()?);
-        if groups.len() > 63 {
-            return Err(UNSUPPORTED);
-        }
-        let told_of = |told: &crate::plan::Told| {
-            let kind = told.of.as_ref().map_or(Kind::Signed, Expr::kind);
-            let key = match kind {
-                Kind::Text(collation) => self.texts.collations.get(collation as usize).cloned(),
-                _ => None,
-            };
-            let keys = match told.function {
-                Function::CountDistinct | Function::SumDistinct => {
-                    let counted = told.of.as_ref().ok_or(UNSUPPORTED)?.row();
-                    Some(Keys::of_groups(counted.iter().map(part).collect::<Result<_>>()?))
-                }
-                _ => None,
-            };
-            let concat = match (told.function, &told.of) {
-                (Function::Concat, Some(of)) => Some(Arc::new(Shown::of(of, self.texts)?)),
-                _ => None,
-            };
-            Ok(Told { function: told.function, kind, key, keys, concat })
-        };
-        let shape = Shape { keys, told: told.iter().map(told_of).collect::<Result<_>>()?, is_one };
-        let bound = pipeline.bind_all(&group_exprs)?;
-        let arguments =
-            told.iter().map(|told| pipeline.bind_all(told.arguments())).collect::<Result<Vec<_>>>()?;
-        let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
-        // The order in which DOUBLEs are added up is that of the rows.
-        let is_ordered = shape.told.iter().any(|told| told.function.is_of_order(told.kind));
-        let (threads, was_alone) = (self.threads, self.is_alone);
-        if is_ordered {
-            self.threads = 1;
-        }
-        self.is_alone |= bound.iter().chain(arguments.iter().flatten()).any(Expr::needs_server);
-        let parts = self.fold(
-            &pipeline,
-            || Groups::new(&shape),
-            |groups, batch| {
-                let eval = Eval { texts, is_stopped };
-                let columns =
-                    bound.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<Vec<_>>>()?;
-                // What is told of the same expression is computed once.
-                let mut values: Vec<Vec<Arc<Column>>> = Vec::with_capacity(arguments.len());
-                for (at, argument) in arguments.iter().enumerate() {
-                    let known = arguments[..at].iter().position(|before| before == argument);
-                    values.push(match known {
-                        Some(known) => values[known].clone(),
-                        None => {
-                            argument.iter().map(|expr| eval.column(expr, &batch)).collect::<Result<_>>()?
-                        }
-                    });
-                }
-                groups.add(&shape, &columns, &values, batch.rows, budget)
-            },
-        );
-        (self.threads, self.is_alone) = (threads, was_alone);
-        let mut parts = parts?.into_iter();
-        let mut all = parts.next().unwrap_or_else(|| Groups::new(&shape));
-        for part in parts {
-            all.merge(&shape, part, budget)?;
-        }
-        Ok((all, shape))
+        Ok(Pipeline { source: Source::held(pieces(batch)), steps: Vec::new(), slots: own_slots })
     }
 
     /// The rows that come out of a pipeline.
-    fn collect(&mut self, pipeline: &Pipeline) -> Result<Vec<Batch>> {
-        if let (Source::Batches(batches), true) = (&pipeline.source, pipeline.steps.is_empty()) {
-            return Ok(batches.clone());
+    pub(crate) fn collect(&mut self, pipeline: &Pipeline, spill: Option<&Spill>) -> Result<Vec<Chunk>> {
+        if let (Some(chunks), true) = (pipeline.source.chunks(), pipeline.steps.is_empty()) {
+            return Ok(chunks.to_vec());
         }
-        let budget = self.budget;
-        let parts = self.fold(
-            pipeline,
-            || (Vec::new(), Vec::new()),
-            |(batches, strings), batch| {
-                let batch = batch.detached();
-                budget.take(batch.bytes() + bytes_of_new_strings(&batch.columns, strings))?;
-                batches.push(batch);
-                Ok(())
-            },
-        )?;
-        Ok(parts.into_iter().flat_map(|(batches, _)| batches).filter(|batch| batch.rows > 0).collect())
+        let (budget, kinds) = (self.budget, pipeline.kinds());
+        let left = AtomicUsize::new(budget.allowance());
+        let begin = || Spool::new(spill, budget, &left, &kinds);
+        let parts = self.fold(pipeline, begin, |spool, batch| spool.add(batch))?;
+        let chunks = parts.into_iter().map(Spool::finish).collect::<Result<Vec<_>>>()?;
+        Ok(chunks.into_iter().flatten().collect())
+    }
+
+    /// Likewise, all of them in memory.
+    pub(crate) fn collect_held(&mut self, pipeline: &Pipeline) -> Result<Vec<Batch>> {
+        let chunks = self.collect(pipeline, None)?;
+        match chunks.iter().any(Chunk::is_spilled) {
+            true => Ok(vec![self.loaded(&chunks, &pipeline.kinds())?]),
+            false => chunks.iter().map(Chunk::load).collect(),
+        }
     }
 
     /// Gives all batches that come out of a pipeline to `step`, which has something of its own in each thread.
-    fn fold<S: Send>(
+    pub(crate) fn fold<S: Send>(
         &mut self,
         pipeline: &Pipeline,
         begin: impl Fn() -> S + Sync,
@@ -609,19 +615,24 @@ impl Run<'_> {
         let steps =
             Steps { steps: &pipeline.steps, counts: self.counts, eval: Eval { texts, is_stopped }, budget };
         match &pipeline.source {
-            Source::Batches(batches) => {
+            Source::Chunks(chunks) | Source::Ordered(chunks) => {
+                let most = if matches!(pipeline.source, Source::Ordered(_)) { 1 } else { most };
                 let next = AtomicUsize::new(0);
                 let work = || {
                     let mut state = begin();
-                    while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if is_stopped() {
                             return Err(Failure::GivenBack(Why::Stopped));
                         }
-                        steps.push(0, batch.clone(), &mut |batch| step(&mut state, batch))?;
+                        steps.push(0, chunk.load()?, &mut |batch| step(&mut state, batch))?;
                     }
                     Ok(state)
                 };
-                on_threads(most.min(batches.len()).max(1), work).into_iter().collect()
+                on_threads(most.min(chunks.len()).max(1), work).into_iter().collect()
+            }
+            Source::Grace(grace) => {
+                let push = |state: &mut S, batch| steps.push(0, batch, &mut |batch| step(state, batch));
+                self.fold_grace(grace, most, begin, push)
             }
             Source::Table { table, parts, rows } => {
                 // One partition after the other, as the server does; all of one snapshot. One thread goes on with what it has.
@@ -670,6 +681,11 @@ pub(crate) fn want(column: &TableColumn) -> Want {
     pando_query::Column { table: 0, place: column.place, form: column.form.clone() }.want()
 }
 
+fn bound_to(slots: &[(Slot, Kind)], exprs: &[Expr]) -> Result<Vec<Expr>> {
+    let slots: Vec<Slot> = slots.iter().map(|(slot, _)| *slot).collect();
+    exprs.iter().map(|expr| expr.bound(&slots).ok_or(UNSUPPORTED)).collect()
+}
+
 fn of_plan(slots: &[Slot], plan: &Plan) -> Vec<Slot> {
     let given = plan.slots();
     slots.iter().copied().filter(|slot| given.iter().any(|(known, _)| known == slot)).collect()
@@ -683,7 +699,7 @@ pub(crate) fn empty(kinds: &[Kind]) -> Batch {
 /// Rows that threads take at once.
 const PIECE_ROWS: usize = 32768;
 
-fn pieces(batch: Batch) -> Vec<Batch> {
+pub(crate) fn pieces(batch: Batch) -> Vec<Batch> {
     if batch.rows <= PIECE_ROWS {
         return vec![batch];
     }

@@ -85,6 +85,16 @@ impl Counts {
         }
     }
 
+    /// How many rows all operators have given so far.
+    pub(crate) fn rows(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.rows.load(Ordering::Relaxed)).collect()
+    }
+
+    /// They have not given more than these, as it is done once more.
+    pub(crate) fn set_rows(&self, rows: &[u64]) {
+        self.counts.iter().zip(rows).for_each(|(count, rows)| count.rows.store(*rows, Ordering::Relaxed));
+    }
+
     /// Of an operator that holds its rows.
     pub(crate) fn held(&self, number: usize, took: Duration) {
         if let Some(count) = self.counts.get(number) {

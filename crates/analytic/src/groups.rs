@@ -96,6 +96,11 @@ impl Groups {
         groups
     }
 
+    /// Of a part of all rows, by the hash of their keys.
+    pub(crate) fn of_part(shape: &Shape) -> Groups {
+        Groups { direct: DirectGroups::none(), ..Groups::new(shape) }
+    }
+
     fn grow(&mut self) {
         let count = self.count;
         for state in &mut self.states {

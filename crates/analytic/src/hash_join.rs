@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::column::{Batch, Column, Data, NO_ROW};
 use crate::eval::{Eval, Result, FALSE, TRUE, UNKNOWN};
 use crate::expr::{Expr, Slot};
+use crate::grace_join::Whole;
 use crate::keys::{Budget, KeyPart, Keys};
 use crate::word_table::{with_width, WordTable};
 use pando_query::{Failure, Why};
@@ -54,6 +55,8 @@ pub(crate) struct Built {
     numbers: Numbers,
     /// `None`: each row has a key of its own, and the key's number is the row's.
     lists: Option<Lists>,
+    /// It has rows.
+    has_rows: bool,
     /// A key of it is NULL.
     has_null: bool,
     /// Which rows have a partner, where that is asked.
@@ -107,7 +110,13 @@ impl Built {
             false => Some(Lists::new(&of_rows, count, known.as_deref())),
         };
         let matched = if marks { (0..rows).map(|_| AtomicBool::new(false)).collect() } else { Vec::new() };
-        Ok(Built { batch, keys, numbers, lists, has_null: known.is_some(), matched })
+        let (has_rows, has_null) = (rows > 0, known.is_some());
+        Ok(Built { batch, keys, numbers, lists, has_rows, has_null, matched })
+    }
+
+    /// As a part of a side of which that is known.
+    pub(crate) fn of_whole(self, whole: Whole) -> Built {
+        Built { has_rows: whole.has_rows, has_null: whole.has_null, ..self }
     }
 
     /// Looks up the keys of rows.
@@ -208,7 +217,7 @@ impl Built {
             }
             pairs.probe.iter().for_each(|row| truths[*row as usize] = TRUE);
         }
-        if self.batch.rows > 0 {
+        if self.has_rows {
             for (row, truth) in truths.iter_mut().enumerate() {
                 let has_null = found.nulls.as_ref().is_some_and(|nulls| nulls[row]);
                 if *truth == FALSE && (has_null || self.has_null) {

@@ -7,61 +7,13 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use pando_base::locks::{Mutex, RwLock};
 use pando_column::vector::Strings;
-use pando_query::{Failure, Share, Why};
+use pando_query::{Failure, Why};
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use crate::budget::Budget;
 use crate::column::{Column, Data, Dict, Kind, OVERFLOW};
 use crate::eval::Result;
 use crate::expr::KeyOfText;
-
-/// Bytes that all operators of a query may take: its own limit, and what there is for all queries of the process.
-#[derive(Debug)]
-pub struct Budget {
-    limit: usize,
-    used: AtomicUsize,
-    /// What is counted in the process's budget already.
-    counted: AtomicUsize,
-    share: Mutex<Share<'static>>,
-}
-
-/// What is counted at once.
-const COUNTED_BYTES: usize = 1 << 20;
-
-impl Budget {
-    /// Of so many bytes.
-    pub fn new(limit: usize) -> Budget {
-        let share = Mutex::new(Share::new());
-        Budget { limit, used: AtomicUsize::new(0), counted: AtomicUsize::new(0), share }
-    }
-
-    /// Takes some, for the rest of the query.
-    pub fn take(&self, bytes: usize) -> Result<()> {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let fits = used <= self.limit && (used <= self.counted.load(Ordering::Relaxed) || self.count(used));
-        if fits {
-            Ok(())
-        } else {
-            Err(Failure::GivenBack(Why::Memory))
-        }
-    }
-
-    /// Counts so many bytes, and some that may come, in the process's budget.
-    fn count(&self, used: usize) -> bool {
-        let mut share = self.share.lock();
-        let counted = self.counted.load(Ordering::Relaxed);
-        let wanted = [used + COUNTED_BYTES, used];
-        let Some(bytes) = wanted.into_iter().find(|bytes| *bytes <= counted || share.set(*bytes)) else {
-            return false;
-        };
-        self.counted.store(bytes.max(counted), Ordering::Relaxed);
-        true
-    }
-
-    /// Gives some back.
-    pub fn release(&self, bytes: usize) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -107,6 +59,11 @@ impl Interner {
             of_dicts: Mutex::new(Vec::new()),
             bytes: AtomicUsize::new(0),
         }
+    }
+
+    /// Gives the bytes that order a text.
+    pub(crate) fn key(&self) -> &KeyOfText {
+        &*self.key
     }
 
     pub(crate) fn is_ambiguous(&self) -> bool {
@@ -319,6 +276,15 @@ impl Keys {
     pub(crate) fn of_join(parts: Vec<KeyPart>) -> Keys {
         let words = parts.iter().map(KeyPart::words).sum::<usize>().max(1);
         Keys { parts, words, has_nulls: false }
+    }
+
+    /// The same, of which no text is known yet.
+    pub(crate) fn renewed(&self) -> Keys {
+        let part = |part: &KeyPart| match part {
+            KeyPart::Text(interner) => KeyPart::Text(Arc::new(Interner::new(interner.key.clone()))),
+            other => other.clone(),
+        };
+        Keys { parts: self.parts.iter().map(part).collect(), ..*self }
     }
 
     /// The words of all rows, row after row. Without `adds`, a row with a text that is not known has a number that no

@@ -16,6 +16,7 @@
 
 mod aggregates;
 mod block;
+mod budget;
 mod column;
 mod concat;
 mod decode;
@@ -26,6 +27,8 @@ mod eval;
 mod execute;
 mod explain;
 mod expr;
+mod external_sort;
+mod grace_join;
 mod groups;
 mod hash_join;
 mod interval;
@@ -33,6 +36,7 @@ mod key_filter;
 mod keys;
 mod marks;
 mod memo;
+mod partition;
 mod plan;
 mod planner;
 mod query;
@@ -44,6 +48,8 @@ mod selection;
 mod served;
 mod sets;
 mod sort;
+mod spill;
+mod spilled_groups;
 mod steps;
 mod subquery;
 mod sums;
@@ -59,4 +65,5 @@ pub use expr::{
     ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
 };
 pub use query::{Answer, Outcome, Query};
+pub use spill::SpillTo;
 pub use window::{Bound, Frame, Function as WindowFunction, Window};

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pando_query::{Failure, Limits, Why};
 use pandodb::layout::Layouts;
@@ -19,6 +20,7 @@ use crate::plan::Plan;
 use crate::planner::{Planner, Sample};
 use crate::repeated::Repeated;
 use crate::sample::Sampler;
+use crate::spill::{Chunk, Spill, SpillTo};
 
 /// A query.
 #[derive(Debug)]
@@ -28,12 +30,19 @@ pub struct Query {
     asked: Vec<Expr>,
     /// What the server's code does with texts.
     pub texts: Texts,
+    /// Where rows go that memory has no room for; `None`: the query is given back then.
+    pub spill_to: Option<SpillTo>,
 }
 
-/// The rows of an answer.
+/// The rows of an answer. Those that are in memory, or in a part of it that [`Answer::go_to`] has read, can be looked at.
 #[derive(Debug, Default)]
 pub struct Answer {
+    chunks: Vec<Chunk>,
+    /// The row that each chunk begins with; then how many there are.
+    starts: Vec<usize>,
+    /// What can be looked at, and the row that it begins with.
     batch: Batch,
+    start: usize,
     kinds: Vec<Kind>,
     /// Rows of tables that were gone over.
     pub rows_met: u64,
@@ -58,21 +67,61 @@ pub enum Outcome {
 }
 
 impl Answer {
+    fn new(chunks: Vec<Chunk>, kinds: Vec<Kind>) -> std::result::Result<Answer, Failure> {
+        let mut answer = Answer { kinds, ..Answer::default() };
+        if !chunks.iter().any(Chunk::is_spilled) {
+            let batches = chunks.iter().map(Chunk::load).collect::<std::result::Result<Vec<_>, _>>()?;
+            answer.batch = match batches.is_empty() {
+                true => crate::execute::empty(&answer.kinds),
+                false => Batch::concat(&batches, &answer.kinds),
+            };
+            answer.starts = vec![answer.batch.rows];
+            return Ok(answer);
+        }
+        let mut rows = 0;
+        for chunk in &chunks {
+            answer.starts.push(rows);
+            rows += chunk.rows();
+        }
+        answer.starts.push(rows);
+        answer.chunks = chunks;
+        Ok(answer)
+    }
+
     /// How many rows.
     pub fn rows(&self) -> usize {
-        self.batch.rows
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// Makes a row ready to be looked at, with some around it; texts of others are gone then. False: the temporary file that it is in
+    /// cannot be read.
+    #[must_use]
+    pub fn go_to(&mut self, row: usize) -> bool {
+        let is_there = row.checked_sub(self.start).is_some_and(|row| row < self.batch.rows);
+        if is_there || self.chunks.is_empty() || row >= self.rows() {
+            return true;
+        }
+        let number = self.starts.partition_point(|start| *start <= row) - 1;
+        match self.chunks[number].load() {
+            Ok(batch) => {
+                (self.batch, self.start) = (batch, self.starts[number]);
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     /// A value; NULL beyond the rows and columns.
     pub fn value(&self, row: usize, column: usize) -> Value {
-        match self.batch.columns.get(column) {
-            Some(column) if row < self.batch.rows => column.value(row),
+        match (self.batch.columns.get(column), row.checked_sub(self.start)) {
+            (Some(column), Some(row)) if row < self.batch.rows => column.value(row),
             _ => Value::Null,
         }
     }
 
     /// A text; `None` where there is none.
     pub fn text(&self, row: usize, column: usize) -> Option<&[u8]> {
+        let row = row.checked_sub(self.start)?;
         let column = self.batch.columns.get(column).filter(|column| row < column.rows())?;
         match &column.data {
             Data::Text(codes, dict) if !column.is_null(row) => Some(dict.get(codes[row])),
@@ -89,13 +138,13 @@ impl Answer {
 impl Query {
     /// Of a block.
     pub fn new(block: Block, texts: Texts) -> Query {
-        Query { block, asked: Vec::new(), texts }
+        Query { block, asked: Vec::new(), texts, spill_to: None }
     }
 
     /// As the server says it (`decode.rs`). `None`: it is not said right.
     pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
         let (block, asked) = decode::query_of(bytes)?;
-        Some(Query { block, asked, texts })
+        Some(Query { block, asked, texts, spill_to: None })
     }
 
     fn plan(&self, sample: Option<&Sample<'_>>) -> std::result::Result<(Plan, HashMap<Slot, f64>), Failure> {
@@ -167,7 +216,8 @@ impl Query {
         let Some(Ready { plan, distinct, layouts }) = self.ready(txn, tables, is_stopped) else {
             return Ok(Outcome::GivenBack(Why::Unsupported));
         };
-        let budget = Budget::new(limits.memory_bytes);
+        let budget = Arc::new(Budget::new(limits.memory_bytes));
+        let spill = self.spill_to.clone().map(|to| Spill::new(to, limits.memory_bytes));
         let threads = if limits.threads == 0 { processors() } else { limits.threads };
         let counts = Counts::of(&plan);
         let mut run = Run {
@@ -176,6 +226,7 @@ impl Query {
             layouts,
             texts: &self.texts,
             budget: &budget,
+            spill: spill.as_ref(),
             threads,
             is_stopped,
             is_alone: false,
@@ -188,18 +239,25 @@ impl Query {
             }),
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
-        let result = run.rows(&plan, &outputs);
+        let result = run.chunks(&plan, &outputs);
         let rows_met = run.rows_met;
         txn.note_query(result.is_ok().then_some(rows_met));
+        if let Some(bytes) = spill.as_ref().map(Spill::bytes).filter(|bytes| *bytes > 0) {
+            txn.note_spilled(bytes);
+        }
         match result {
-            Ok(batch) => {
+            Ok(chunks) => {
                 let given = plan.slots();
                 let kind = |slot| {
                     given.iter().find(|(known, _)| known == slot).map_or(Kind::Signed, |(_, kind)| *kind)
                 };
                 let kinds = outputs.iter().map(kind).collect();
                 let operators = counts.operators(&plan, &distinct);
-                Ok(Outcome::Rows(Answer { batch, kinds, rows_met, operators }))
+                match Answer::new(chunks, kinds) {
+                    Ok(answer) => Ok(Outcome::Rows(Answer { rows_met, operators, ..answer })),
+                    Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
+                    Err(Failure::Error(error)) => Err(error),
+                }
             }
             Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
             Err(Failure::Error(error)) => Err(error),

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::column::Batch;
 use crate::expr::{Expr, Slot};
 use crate::plan::{Plan, Told};
+use crate::spill::Chunk;
 
 /// Parts of a plan that are compared with each other, at most.
 const COMPARED_MAX: usize = 64;
@@ -18,7 +18,7 @@ const COMPARED_MAX: usize = 64;
 pub(crate) struct Repeated {
     /// Which they are, by the places of the operators in memory.
     numbers: HashMap<usize, usize>,
-    rows: HashMap<usize, Batch>,
+    rows: HashMap<usize, Vec<Chunk>>,
 }
 
 fn place(plan: &Plan) -> usize {
@@ -60,12 +60,12 @@ impl Repeated {
     }
 
     /// The rows of one.
-    pub(crate) fn rows(&self, number: usize) -> Option<Batch> {
+    pub(crate) fn rows(&self, number: usize) -> Option<Vec<Chunk>> {
         self.rows.get(&number).cloned()
     }
 
     /// They are known now.
-    pub(crate) fn keep(&mut self, number: usize, rows: Batch) {
+    pub(crate) fn keep(&mut self, number: usize, rows: Vec<Chunk>) {
         self.rows.insert(number, rows);
     }
 }

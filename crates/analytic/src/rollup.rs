@@ -54,7 +54,8 @@ impl Run<'_> {
         groups: &[(Slot, Expr)],
         told: &[Told],
     ) -> Result<Batch> {
-        let (finest, shape) = self.gathered(input, groups, told, false)?;
+        let of = self.gathering(input, groups, told, false)?;
+        let (finest, shape) = self.gathered(&of, self.budget)?;
         let mut levels = vec![(finest, groups.len())];
         for kept in (0..groups.len()).rev() {
             let (finer, _) = levels.last().ok_or_else(|| wrong_plan("no groups"))?;

@@ -114,6 +114,8 @@ metrics! {
     load_spilled_bytes: "bytes of sorted entries written beyond pando_load_memory",
     queries_pushed: "queries that the engine answered itself",
     queries_given_back: "queries that it began to answer and then left to the server",
+    query_spill_files: "temporary files of such queries, beyond pando_pushdown_memory",
+    query_spilled_bytes: "bytes written to them",
     rows_aggregated: "rows that such queries scanned",
     rows_aggregated_in_columns: "of these, rows read as whole columns of segments",
     rows_skipped: "rows of segments that queries skipped by their zone maps",

@@ -328,6 +328,10 @@ enum PandoAnalyticWhy
    * The answer depends on how the server would go about it.
    */
   PANDO_ANALYTIC_WHY_UNSURE = 9,
+  /**
+   * A temporary file could not be written or read.
+   */
+  PANDO_ANALYTIC_WHY_DISK = 10,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1316,7 +1320,7 @@ typedef struct PandoAnalyticCell {
    */
   double real;
   /**
-   * A text, which lives as long as the query.
+   * A text, which lives until another row is made ready.
    */
   struct PandoBytes text;
 } PandoAnalyticCell;
@@ -2165,7 +2169,9 @@ uint8_t pando_analytic_is_answerable(struct PandoAnalytic *query,
 
 /**
  * Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
- * some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay.
+ * some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay; those
+ * for which there was no memory are in a temporary file in `tmp_dir`, which has no name; without such a directory, the query is
+ * given back then.
  *
  * # Safety
  * All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
@@ -2175,6 +2181,7 @@ PandoStatus pando_analytic_run(struct PandoAnalytic *query,
                                const struct PandoTable *const *tables,
                                size_t count,
                                uint64_t memory_bytes,
+                               struct PandoBytes tmp_dir,
                                PandoIsStopped is_stopped,
                                const void *context,
                                PandoAnalyticWhy *why);
@@ -2201,6 +2208,15 @@ PandoStatus pando_analytic_explain(struct PandoAnalytic *query,
 uint64_t pando_analytic_rows(const struct PandoAnalytic *query);
 
 /**
+ * Makes a row of the answer ready: its values can be asked for then, until another row is made ready. `Io`: it cannot be read from
+ * the temporary file.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+PandoStatus pando_analytic_go_to(struct PandoAnalytic *query, uint64_t row);
+
+/**
  * How many rows of tables were gone over.
  *
  * # Safety
@@ -2225,7 +2241,7 @@ uint64_t pando_analytic_operators(const struct PandoAnalytic *query);
 struct PandoAnalyticOperator pando_analytic_operator(const struct PandoAnalytic *query, uint64_t number);
 
 /**
- * A value of the answer. Beyond it: NULL.
+ * A value of a row of the answer that [`pando_analytic_go_to`] has made ready. Beyond it: NULL.
  *
  * # Safety
  * `query` is alive.

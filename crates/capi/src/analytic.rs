@@ -3,15 +3,15 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pando_analytic::{Answer, Outcome, Query, Texts, Value};
+use pando_analytic::{Answer, Outcome, Query, SpillTo, Texts, Value};
 use pando_query::{Limits, Why};
-use pandodb::Table;
+use pandodb::{RealVfs, Table};
 
 use crate::bytes::PandoBytes;
 use crate::guard::{contain, guard};
 use crate::query::PandoIsStopped;
 use crate::server_values::{served, PandoServerValues};
-use crate::status::{run_contained, PandoStatus};
+use crate::status::{fail, run_contained, PandoStatus};
 use crate::table::PandoTable;
 use crate::transaction::PandoTxn;
 
@@ -78,7 +78,7 @@ pub struct PandoAnalyticCell {
     pub high: i64,
     /// A DOUBLE.
     pub real: f64,
-    /// A text, which lives as long as the query.
+    /// A text, which lives until another row is made ready.
     pub text: PandoBytes,
 }
 
@@ -106,6 +106,8 @@ pub enum PandoAnalyticWhy {
     Told = 8,
     /// The answer depends on how the server would go about it.
     Unsure = 9,
+    /// A temporary file could not be written or read.
+    Disk = 10,
 }
 
 /// A query and its answer.
@@ -116,6 +118,9 @@ pub struct PandoAnalytic {
     /// Why there is no plan for it.
     why_not: String,
 }
+
+/// The number of the operating system for a failed read or write.
+const EIO: i32 = 5;
 
 #[derive(Clone, Copy)]
 struct Context(*const c_void);
@@ -249,7 +254,9 @@ pub unsafe extern "C" fn pando_analytic_is_answerable(
 }
 
 /// Answers the query from what consistent reads of the transaction see of `count` tables. `Unsupported`: it is to be answered
-/// some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay.
+/// some other way, `why` says why; nothing has come of it; likewise after `Bug`. The rows can be read from then on, and stay; those
+/// for which there was no memory are in a temporary file in `tmp_dir`, which has no name; without such a directory, the query is
+/// given back then.
 ///
 /// # Safety
 /// All objects are alive, `tables` are as many as are said; what `is_stopped` does with `context` may be done on any thread.
@@ -260,6 +267,7 @@ pub unsafe extern "C" fn pando_analytic_run(
     tables: *const *const PandoTable,
     count: usize,
     memory_bytes: u64,
+    tmp_dir: PandoBytes,
     is_stopped: PandoIsStopped,
     context: *const c_void,
     why: *mut PandoAnalyticWhy,
@@ -269,8 +277,12 @@ pub unsafe extern "C" fn pando_analytic_run(
     // SAFETY: as above.
     let why = unsafe { &mut *why };
     *why = PandoAnalyticWhy::Unsupported;
+    // SAFETY: the caller vouches for it.
+    let tmp_dir = unsafe { tmp_dir.to_text() };
     let context = Context(context);
     run_contained(|| {
+        query.query.spill_to =
+            (!tmp_dir.is_empty()).then(|| SpillTo { vfs: RealVfs::new(false), dir: tmp_dir.into() });
         let limits = Limits { threads: 0, memory_bytes: memory_bytes as usize };
         let stopped = || is_stopped(context.pointer()) != 0;
         // SAFETY: the caller vouches for them.
@@ -288,6 +300,7 @@ pub unsafe extern "C" fn pando_analytic_run(
                     Why::Several => PandoAnalyticWhy::Several,
                     Why::Told => PandoAnalyticWhy::Told,
                     Why::Unsure => PandoAnalyticWhy::Unsure,
+                    Why::Disk => PandoAnalyticWhy::Disk,
                 };
                 return Ok(PandoStatus::Unsupported);
             }
@@ -333,6 +346,29 @@ pub unsafe extern "C" fn pando_analytic_explain(
 pub unsafe extern "C" fn pando_analytic_rows(query: *const PandoAnalytic) -> u64 {
     // SAFETY: the caller vouches for it.
     guard(|| unsafe { &*query }.answer.rows() as u64)
+}
+
+/// Makes a row of the answer ready: its values can be asked for then, until another row is made ready. `Io`: it cannot be read from
+/// the temporary file.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_analytic_go_to(query: *mut PandoAnalytic, row: u64) -> PandoStatus {
+    // SAFETY: the caller vouches for it.
+    let query = unsafe { &mut *query };
+    run_contained(|| match query.answer.go_to(row as usize) {
+        true => Ok(PandoStatus::Ok),
+        false => Ok(fail(
+            &pandodb::EngineError::io(
+                "read",
+                std::path::Path::new("a temporary file of a query"),
+                0,
+                std::io::Error::from_raw_os_error(EIO),
+            )
+            .into(),
+        )),
+    })
 }
 
 /// How many rows of tables were gone over.
@@ -401,7 +437,7 @@ pub unsafe extern "C" fn pando_analytic_operator(
     })
 }
 
-/// A value of the answer. Beyond it: NULL.
+/// A value of a row of the answer that [`pando_analytic_go_to`] has made ready. Beyond it: NULL.
 ///
 /// # Safety
 /// `query` is alive.

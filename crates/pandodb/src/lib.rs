@@ -60,8 +60,8 @@ pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{layout, vector, Compression};
 pub use pando_load::{Admission, Entries};
 pub use pando_storage::encryption::{KeyList, KeyProvider, KeyRing, SecretKey};
-pub use pando_storage::vfs::{RealVfs, SimVfs, Vfs};
-pub use pando_storage::{Place, Superblock};
+pub use pando_storage::vfs::{FaultKind, RealVfs, SimVfs, Vfs};
+pub use pando_storage::{Place, Superblock, TempFile, TempPiece};
 pub use pando_tree::{Estimate, TreeConfig};
 pub use pando_txn::{
     Deadlock, DeadlockWait, LockKind, LockMode, LockRow, LockWatch, Mark, TxnHandle, TxnRow,

@@ -23,6 +23,12 @@ pub fn memory_used_bytes() -> u64 {
     OF_ALL.used_bytes.load(Ordering::Relaxed) as u64
 }
 
+/// What is left for all queries of the process.
+pub fn memory_left_bytes() -> usize {
+    let (most, used) = (&OF_ALL.max_bytes, &OF_ALL.used_bytes);
+    most.load(Ordering::Relaxed).saturating_sub(used.load(Ordering::Relaxed))
+}
+
 impl Budget {
     const fn new(max_bytes: usize) -> Budget {
         Budget { used_bytes: AtomicUsize::new(0), max_bytes: AtomicUsize::new(max_bytes) }

@@ -42,7 +42,7 @@ mod speed_tests;
 pub mod zone;
 
 pub use aggregate::{Aggregate, Cell};
-pub use budget::{memory_used_bytes, set_memory_max_bytes, Budget, Share};
+pub use budget::{memory_left_bytes, memory_used_bytes, set_memory_max_bytes, Budget, Share};
 pub use column::{Collation, Column, CompareTexts, Form, Place};
 pub use expression::{Bounds, DatePart, Expression, Operator, EXPRESSIONS_MAX};
 pub use filter::{Comparison, Constant, Filter, Predicate, TestText, DEPTH_MAX};

@@ -55,6 +55,8 @@ pub enum Why {
     Told,
     /// The answer depends on how the server would go about it.
     Unsure,
+    /// A temporary file could not be written or read.
+    Disk,
 }
 
 /// What became of a query.

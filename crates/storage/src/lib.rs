@@ -6,6 +6,7 @@
 //! - [`encryption`]: keys, and what is done with them; [`TreeFile`]s that are encrypted are so as a whole.
 //! - [`TreeFile`]: the file of one dictionary: two superblock slots (I7), and extents that are given
 //!   back when their owner is dropped (I2).
+//! - [`TempFile`]: a file without a name, for what memory has no room for.
 //!
 //! Depends on `pando-base` only. Threads: everything is `Send + Sync`; readers and writers of blocks
 //! take no lock here.
@@ -17,6 +18,7 @@ mod file_blocks;
 mod place;
 mod space;
 mod superblock;
+mod temp_file;
 mod tree_file;
 pub mod vfs;
 
@@ -24,4 +26,5 @@ pub use block::{BlockKind, EncryptedBlock};
 pub use extent::Extent;
 pub use place::Place;
 pub use superblock::{FileEncryption, Superblock};
+pub use temp_file::{TempFile, TempPiece};
 pub use tree_file::{FilePin, TreeFile};

@@ -232,6 +232,8 @@ int Pushed_select::next_row()
   /* Who stores the row tells of what it cuts with the row's number; what is rounded here, is rounded as ever. */
   if (m_next)
     thd->get_stmt_da()->inc_current_row_for_warning();
+  if (pando_analytic_go_to(m_query.get(), m_next) != PANDO_STATUS_OK)
+    return EIO;
   Check_level_instant_set no_notes(thd, CHECK_FIELD_IGNORE);
   List_iterator_fast<Item> items(select->item_list);
   for (uint i= 0; i < table->s->fields; i++)
@@ -250,9 +252,9 @@ static select_handler *decline(THD *thd, const std::string &reason)
 }
 
 /* Whether the conditions of the SELECT were met by a row: by all that is shown, or, of one group, by as many as are counted. */
-static bool has_rows(const PandoAnalytic *query, const Select_translator &translator)
+static bool has_rows(PandoAnalytic *query, const Select_translator &translator)
 {
-  if (!pando_analytic_rows(query))
+  if (!pando_analytic_rows(query) || pando_analytic_go_to(query, 0) != PANDO_STATUS_OK)
     return false;
   return !translator.is_counted || pando_analytic_cell(query, 0, translator.outputs.size()).low;
 }
@@ -268,19 +270,26 @@ static bool is_too_wide(const PandoAnalyticCell &cell, const Item *item)
   return value != 0;
 }
 
-static bool holds_answer(SELECT_LEX *select, const Select_translator &translator, const PandoAnalytic *query)
+static bool holds_answer(SELECT_LEX *select, const Select_translator &translator, PandoAnalytic *query)
 {
   const uint64_t rows= pando_analytic_rows(query);
   List_iterator_fast<Item> items(select->item_list);
+  std::vector<std::pair<uint, const Item *>> asked;
   uint at= 0;
   for (Item *item; (item= items++); at++)
+    if (translator.outputs[at].tag == Value_kind::DECIMAL && item->real_item()->type() != Item::FIELD_ITEM)
+      asked.emplace_back(at, item);
+  if (asked.empty())
+    return true;
+  /* Row by row: they may be in a file. */
+  for (uint64_t row= 0; row < rows; row++)
   {
-    if (translator.outputs[at].tag != Value_kind::DECIMAL || item->real_item()->type() == Item::FIELD_ITEM)
-      continue;
-    for (uint64_t row= 0; row < rows; row++)
+    if (pando_analytic_go_to(query, row) != PANDO_STATUS_OK)
+      return false;
+    for (const auto &of : asked)
     {
-      const PandoAnalyticCell cell= pando_analytic_cell(query, row, at);
-      if (cell.form != PANDO_ANALYTIC_FORM_NULL && is_too_wide(cell, item))
+      const PandoAnalyticCell cell= pando_analytic_cell(query, row, of.first);
+      if (cell.form != PANDO_ANALYTIC_FORM_NULL && is_too_wide(cell, of.second))
         return false;
     }
   }
@@ -334,7 +343,8 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
       warn_of_error(thd);
     static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
       "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
-      "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server"};
+      "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server",
+      "a temporary file"};
     if (status != PANDO_STATUS_OK)
       return decline(thd, WHYS[why]);
     if (!holds_answer(select, *translator, query.get()))
@@ -363,5 +373,7 @@ PandoStatus ha_pando::answer(PandoAnalytic *query, const PandoTable *const *tabl
                              PandoAnalyticWhy *why)
 {
   Counted_call counted(handler_stats);
-  return pando_analytic_run(query, txn(), tables, count, memory_bytes, is_select_stopped, ha_thd(), why);
+  const char *dir= mysql_tmpdir;
+  const PandoBytes tmp_dir= {reinterpret_cast<const uint8_t *>(dir), dir ? strlen(dir) : 0};
+  return pando_analytic_run(query, txn(), tables, count, memory_bytes, tmp_dir, is_select_stopped, ha_thd(), why);
 }

@@ -130,7 +130,8 @@ static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
   nullptr, nullptr, TRUE);
 
 static MYSQL_THDVAR_ULONGLONG(pushdown_memory, PLUGIN_VAR_RQCMDARG,
-  "Memory that the groups of one SELECT answered in the engine may take. Beyond it the server answers it",
+  "Memory that one SELECT answered in the engine may take for groups, joins and sorting. Beyond it these go on with a temporary file"
+  " in tmpdir; what cannot, the server answers",
   nullptr, nullptr, 256ULL << 20, 1ULL << 20, ULONGLONG_MAX, 4096);
 
 static void update_pushdown_memory_total(THD *, st_mysql_sys_var *, void *to, const void *from)
@@ -140,8 +141,8 @@ static void update_pushdown_memory_total(THD *, st_mysql_sys_var *, void *to, co
 }
 
 static MYSQL_SYSVAR_ULONGLONG(pushdown_memory_total, pushdown_memory_total, PLUGIN_VAR_RQCMDARG,
-  "Memory that the groups and joined tables of all SELECTs answered in the engine may take together. Beyond it the server answers"
-  " those that want more. By default an eighth of the memory of the machine",
+  "Memory that all SELECTs answered in the engine may take together. Beyond it those that want more go on with temporary files,"
+  " or the server answers them. By default an eighth of the memory of the machine",
   nullptr, update_pushdown_memory_total, part_of_memory(8), 1ULL << 20, ULONGLONG_MAX, 4096);
 
 static MYSQL_SYSVAR_BOOL(rollback_on_timeout, rollback_on_lock_wait_timeout, PLUGIN_VAR_OPCMDARG,

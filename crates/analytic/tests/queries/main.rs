@@ -3,4 +3,5 @@
 
 mod joins;
 mod shapes;
+mod spilling;
 mod world;

@@ -72,6 +72,12 @@ impl Txn {
             None => self.db.metrics.queries_given_back.add(1),
         }
     }
+
+    /// Counts bytes that a query has written to a temporary file.
+    pub fn note_spilled(&self, bytes: u64) {
+        self.db.metrics.query_spill_files.add(1);
+        self.db.metrics.query_spilled_bytes.add(bytes);
+    }
 }
 
 impl View<'_> {

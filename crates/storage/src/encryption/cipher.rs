@@ -33,6 +33,8 @@ pub enum Purpose {
     TreeFile,
     /// Batches of the log.
     Log,
+    /// Temporary files.
+    TempFile,
 }
 
 impl Purpose {
@@ -40,6 +42,7 @@ impl Purpose {
         match self {
             Purpose::TreeFile => b"pando tree file 1",
             Purpose::Log => b"pando log 1",
+            Purpose::TempFile => b"pando temporary file 1",
         }
     }
 }
