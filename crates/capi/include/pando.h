@@ -2214,7 +2214,8 @@ uint64_t pando_analytic_rows(const struct PandoAnalytic *query);
  * # Safety
  * `query` is alive.
  */
-PandoStatus pando_analytic_go_to(struct PandoAnalytic *query, uint64_t row);
+PandoStatus pando_analytic_go_to(struct PandoAnalytic *query,
+                                 uint64_t row);
 
 /**
  * How many rows of tables were gone over.
