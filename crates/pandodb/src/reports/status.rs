@@ -36,7 +36,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
         ],
     ),
     ("LOADS", &["load", "rows_loaded"]),
-    ("WHOLE QUERIES", &["queries_", "rows_aggregated", "rows_skipped", "rows_filtered"]),
+    ("WHOLE QUERIES", &["queries_", "query_", "rows_aggregated", "rows_skipped", "rows_filtered"]),
 ];
 
 impl Db {
