@@ -361,6 +361,8 @@ bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_tr
   {
     for (const TABLE *table : translator->tables)
     {
+      /* The server asks it for tables of derived ones later: after a load a table would have no rows so far. */
+      table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
       const double rows= double(table->file->stats.records);
       engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * translator->columns / double(translator->tables.size()));
       all+= rows;
