@@ -17,6 +17,7 @@ _CAPABILITIES = (_LONG_PASSWORD | _LONG_FLAG | _PROTOCOL_41 | _TRANSACTIONS | _S
 _CHARSET_UTF8MB4_GENERAL_CI = 45
 _PACKET_BYTES_MAX = 0xFFFFFF
 _MORE_RESULTS = 0x8
+_TYPE_AT = -6  # of a column's description
 
 
 class SqlError(Exception):
@@ -32,12 +33,12 @@ class ConnectionLost(Exception):
 
 
 class Result:
-    """The answer to one statement; `rows` holds tuples of bytes or None."""
+    """The answer to one statement; `rows` holds tuples of bytes or None, `types` the protocol's numbers of the columns' types."""
 
-    __slots__ = ("columns", "rows", "affected", "insert_id", "warnings", "status")
+    __slots__ = ("columns", "rows", "affected", "insert_id", "warnings", "status", "types")
 
-    def __init__(self, columns=(), rows=(), affected=0, insert_id=0, warnings=0, status=0):
-        self.columns, self.rows = columns, rows
+    def __init__(self, columns=(), rows=(), affected=0, insert_id=0, warnings=0, status=0, types=()):
+        self.columns, self.rows, self.types = columns, rows, types
         self.affected, self.insert_id, self.warnings, self.status = affected, insert_id, warnings, status
 
 
@@ -146,14 +147,15 @@ class Connection:
         return thread_id
 
     def _read_rows(self, column_count):
-        columns = [_column_name(self._read()) for _ in range(column_count)]
+        described = [self._read() for _ in range(column_count)]
+        columns, types = [_column_name(packet) for packet in described], [packet[_TYPE_AT] for packet in described]
         self._read()  # end of the columns
         rows = []
         while True:
             packet = self._read()
             if packet[0] == 0xFE and len(packet) < 9:
                 warnings, status = struct.unpack_from("<HH", packet, 1)
-                return Result(columns, rows, len(rows), 0, warnings, status)
+                return Result(columns, rows, len(rows), 0, warnings, status, types)
             if packet[0] == 0xFF:
                 raise _error(packet)
             rows.append(_cells(packet, column_count))

@@ -23,8 +23,21 @@ pub type ChangeText = dyn Fn(&[u8], &mut Vec<u8>) -> bool + Send + Sync;
 /// Appends bytes that memcmp orders as the collation orders texts.
 pub type KeyOfText = dyn Fn(&[u8], &mut Vec<u8>) + Send + Sync;
 
+/// What becomes of what the server says (warnings) while it computes values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hearing {
+    /// These rows stand for others that look the same: where there is something to say, the query is given back with
+    /// [`pando_query::Why::Told`], and all rows are asked for again.
+    Silent,
+    /// It is said of each row.
+    Told,
+    /// Nothing but what there is to say is wanted, of all rows that a plan of the server's could look at: if it is not what is told in
+    /// the end, the query is the server's.
+    Asked,
+}
+
 /// Computes an expression of the server's, by number, of so many rows of its columns, in the session's own thread.
-pub type ServerValues = dyn Fn(u32, &[Arc<Column>], usize) -> Result<Column, Failure> + Send + Sync;
+pub type ServerValues = dyn Fn(u32, Hearing, &[Arc<Column>], usize) -> Result<Column, Failure> + Send + Sync;
 
 /// What the server's own code does with texts, by number.
 #[derive(Clone, Default)]
@@ -38,7 +51,7 @@ pub struct Texts {
     /// Expressions that have no form here.
     pub server: Option<Arc<ServerValues>>,
     /// What these have said, by their numbers.
-    pub(crate) memos: Arc<Mutex<HashMap<u32, Memo>>>,
+    pub(crate) memos: Arc<Mutex<HashMap<(u32, bool), Memo>>>,
 }
 
 impl fmt::Debug for Texts {
@@ -217,8 +230,10 @@ pub enum Expr {
         number: u32,
         /// What its values are.
         kind: Kind,
-        /// It may warn, so it is not put behind other conditions.
+        /// It may warn of some rows, and not of others: so all that a plan of the server's could look at are asked of.
         may_warn: bool,
+        /// It stands here for what there is to say alone.
+        is_asked: bool,
         /// The columns.
         of: Vec<Expr>,
     },
@@ -357,14 +372,9 @@ impl Expr {
         self.any(&|part| matches!(part, Expr::Server { .. }))
     }
 
-    /// Whether the server computes a part of it, and may warn.
-    pub(crate) fn may_warn(&self) -> bool {
-        self.any(&|part| matches!(part, Expr::Server { may_warn: true, .. }))
-    }
-
-    /// Adds the parts that the server computes, and that may warn.
+    /// Adds the parts that the server computes, and that may warn of some rows.
     pub(crate) fn add_warning(&self, to: &mut Vec<Expr>) {
-        if let Expr::Server { may_warn: true, .. } = self {
+        if let Expr::Server { may_warn: true, is_asked: false, .. } = self {
             to.push(self.clone());
             return;
         }
@@ -373,10 +383,22 @@ impl Expr {
 
     /// Whether it is to be asked of all rows, before anything else.
     pub(crate) fn is_early(&self) -> bool {
-        self.may_warn() || self.any(&|part| matches!(part, Expr::Sure(..)))
+        self.any(&|part| matches!(part, Expr::Sure(..)))
     }
 
-    /// Whether the server computes a part of it, silently: as a condition it comes after the others.
+    /// The same, of which nothing but what the server has to say is wanted.
+    pub(crate) fn asked(&self) -> Expr {
+        let mut copy = self.clone();
+        if let Expr::Server { is_asked, .. } = &mut copy {
+            *is_asked = true;
+        }
+        for part in copy.parts_mut() {
+            *part = part.asked();
+        }
+        copy
+    }
+
+    /// Whether the server computes a part of it: as a condition it comes after the others, and is asked of the fewest rows.
     pub(crate) fn is_late(&self) -> bool {
         self.needs_server() && !self.is_early()
     }

@@ -62,7 +62,8 @@ pub use block::{Block, From, Operation as SetOperation, Other, Source, TableColu
 pub use column::{Batch, Column, Data, Dict, Kind, Value};
 pub use explain::{Operator, COLUMN_BEGIN, NAME_END, SERVED_BEGIN};
 pub use expr::{
-    ChangeText, Comparison, Expr, Function, KeyOfText, Operation, Part, ServerValues, Slot, TestText, Texts,
+    ChangeText, Comparison, Expr, Function, Hearing, KeyOfText, Operation, Part, ServerValues, Slot,
+    TestText, Texts,
 };
 pub use query::{Answer, Outcome, Query};
 pub use spill::SpillTo;

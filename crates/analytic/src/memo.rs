@@ -68,10 +68,15 @@ impl Memo {
         Memo { known: parts.map(known) }
     }
 
+    /// Whether all values are asked for.
+    pub(crate) fn keeps_nothing(&self) -> bool {
+        self.known.is_none()
+    }
+
     /// The values of an expression of a kind, of rows with these columns; `ask` says those that are not known.
     ///
     /// # Errors
-    /// Those of asking.
+    /// Those of asking; nothing is kept from then on.
     pub(crate) fn values(
         &mut self,
         (columns, rows): (&[Arc<Column>], usize),

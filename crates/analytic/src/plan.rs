@@ -296,7 +296,7 @@ impl Plan {
         of.slots(&mut slots);
         let yes = Expr::Constant(Value::Number(1), Kind::Signed);
         // Whatever it is: this is never false.
-        let is_known = Expr::Or(vec![Expr::IsNull(Box::new(of.clone())), yes.clone()]);
+        let is_known = Expr::Or(vec![Expr::IsNull(Box::new(of.asked())), yes.clone()]);
         self.ask_table(&Expr::Sure(Box::new(is_known), Box::new(yes)), &slots)
     }
 
@@ -334,13 +334,11 @@ impl Plan {
         }
     }
 
-    /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. Of several
-    /// tables, what may warn is asked of all rows of its own table, before anything else: if it is silent of them, it
-    /// would be so in any plan. False: that cannot be.
+    /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. What may warn of some rows
+    /// is asked of all rows of its own table, before anything else: if there is the same to say of the rows that it is computed of in
+    /// the end, it would be so in any plan. A condition that stands alone is computed of all rows by any. False: that cannot be.
     pub(crate) fn settle_warnings(&mut self) -> bool {
-        let mut tables = 0;
-        self.count_tables(&mut tables);
-        if tables < 2 {
+        if self.conditions() < 2 {
             return true;
         }
         let mut asked = Vec::new();
@@ -350,14 +348,21 @@ impl Plan {
         can_be_asked
     }
 
-    fn count_tables(&self, tables: &mut usize) {
-        *tables += usize::from(matches!(self, Plan::Scan { .. }));
-        self.inputs().into_iter().for_each(|input| input.count_tables(tables));
+    /// How many conditions there are; a join is one, and another table, too.
+    fn conditions(&self) -> usize {
+        let own = match self {
+            Plan::Scan { filter, .. } => filter.len(),
+            Plan::Filter(..) => 1,
+            Plan::Join(_) | Plan::Union(..) | Plan::Sets(_) => 2,
+            _ => 0,
+        };
+        self.inputs().into_iter().fold(own, |count, input| count + input.conditions())
     }
 
-    /// Adds what may warn in conditions that are not of one table alone.
+    /// Adds what may warn in conditions.
     fn add_warning(&self, to: &mut Vec<Expr>) {
         match self {
+            Plan::Scan { filter, .. } => filter.iter().for_each(|part| part.add_warning(to)),
             Plan::Filter(_, condition) => condition.add_warning(to),
             Plan::Join(join) => {
                 join.keys.iter().flat_map(|(a, b)| [a, b]).for_each(|key| key.add_warning(to));

@@ -281,6 +281,35 @@ typedef uint32_t PandoServerOutcome;
 #endif // __cplusplus
 
 /**
+ * What becomes of what the server says while it computes values.
+ */
+enum PandoHearing
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Where it has something to say, it is `GivenBack`, and asked again of all rows.
+   */
+  PANDO_HEARING_SILENT = 0,
+  /**
+   * It is said of each row.
+   */
+  PANDO_HEARING_TOLD = 1,
+  /**
+   * Nothing else is wanted, of all rows that a plan could look at.
+   */
+  PANDO_HEARING_ASKED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoHearing PandoHearing;
+#else
+typedef uint32_t PandoHearing;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * Why a query was not answered.
  */
 enum PandoAnalyticWhy
@@ -1200,6 +1229,7 @@ typedef struct PandoServerColumn {
  */
 typedef PandoServerOutcome (*PandoServerValues)(const void *context,
                                                 uint32_t number,
+                                                PandoHearing hearing,
                                                 const struct PandoServerColumn *columns,
                                                 size_t count,
                                                 uint64_t rows,

@@ -206,8 +206,8 @@ pub unsafe extern "C" fn pando_analytic_new(
             }));
         }
         let (server, context) = (texts.server, Context(texts.server_context));
-        of_query.server = Some(Arc::new(move |number, columns, rows| {
-            served(server, context.pointer(), number, columns, rows)
+        of_query.server = Some(Arc::new(move |number, hearing, columns, rows| {
+            served(server, context.pointer(), (number, hearing), columns, rows)
         }));
         Query::decode(bytes, of_query)
     });

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use pando_analytic::{Column, Data};
+use pando_analytic::{Column, Data, Hearing};
 use pando_query::{Failure, Why};
 
 use crate::bytes::PandoBytes;
@@ -37,11 +37,24 @@ pub enum PandoServerOutcome {
     Overflow = 3,
 }
 
+/// What becomes of what the server says while it computes values.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoHearing {
+    /// Where it has something to say, it is `GivenBack`, and asked again of all rows.
+    Silent = 0,
+    /// It is said of each row.
+    Told = 1,
+    /// Nothing else is wanted, of all rows that a plan could look at.
+    Asked = 2,
+}
+
 /// Computes the values of an expression, by number, of so many rows of its columns. The result has to stay until the next call.
 /// It is called in the thread that runs the query, and in no other.
 pub type PandoServerValues = extern "C" fn(
     context: *const c_void,
     number: u32,
+    hearing: PandoHearing,
     columns: *const PandoServerColumn,
     count: usize,
     rows: u64,
@@ -103,15 +116,20 @@ const NOTHING: PandoServerColumn = PandoServerColumn {
 pub(crate) fn served(
     server: PandoServerValues,
     context: *const c_void,
-    number: u32,
+    (number, hearing): (u32, Hearing),
     columns: &[std::sync::Arc<Column>],
     rows: usize,
 ) -> Result<Column, Failure> {
+    let hearing = match hearing {
+        Hearing::Silent => PandoHearing::Silent,
+        Hearing::Told => PandoHearing::Told,
+        Hearing::Asked => PandoHearing::Asked,
+    };
     let lists: Vec<Lists> = columns.iter().map(|column| Lists::of(column)).collect();
     let of_server: Vec<PandoServerColumn> =
         lists.iter().zip(columns).map(|(lists, column)| lists.column(column)).collect();
     let mut result = NOTHING;
-    match server(context, number, of_server.as_ptr(), of_server.len(), rows as u64, &mut result) {
+    match server(context, number, hearing, of_server.as_ptr(), of_server.len(), rows as u64, &mut result) {
         PandoServerOutcome::Values => {}
         PandoServerOutcome::GivenBack => return Err(Failure::GivenBack(Why::Told)),
         PandoServerOutcome::Stopped => return Err(Failure::GivenBack(Why::Stopped)),

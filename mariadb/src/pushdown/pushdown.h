@@ -222,6 +222,7 @@ public:
                         Sql_condition **) override
   {
     m_is_silent= false;
+    m_has_error|= *level == Sql_condition::WARN_LEVEL_ERROR;
     m_count++;
     m_code= code;
     m_level= *level;
@@ -229,6 +230,7 @@ public:
     return true;
   }
   bool is_silent() const { return m_is_silent; }
+  bool has_error() const { return m_has_error; }
   /* What it would have said, if that is one warning. */
   bool is_one_warning() const { return m_count == 1 && m_level == Sql_condition::WARN_LEVEL_WARN; }
   uint code() const { return m_code; }
@@ -236,7 +238,7 @@ public:
 
 private:
   THD *m_thd;
-  bool m_is_silent= true;
+  bool m_is_silent= true, m_has_error= false;
   uint m_count= 0, m_code= 0;
   Sql_condition::enum_warning_level m_level= Sql_condition::WARN_LEVEL_NOTE;
   std::string m_text;

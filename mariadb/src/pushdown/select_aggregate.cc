@@ -262,7 +262,7 @@ bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
     return refuse("a variance of something else");
   /* Squares have twice the digits. */
   const double digits= 2 * (of.digits - of.kind.scale()) + sum->decimals;
-  const bool tells_order= of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS;
+  const bool tells_order= m_shown != sum && (of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS);
   if (tells_order && (m_select->leaf_tables.elements != 1 || m_select->first_inner_unit() || is_grouped_by_condition(m_select) || !m_select->leaf_tables.head()->table ||
                       may_read_in_another_order(m_select, m_select->leaf_tables.head()->table) ||
                       (m_select->group_list.elements && !m_select->join->tmp_table_param.quick_group)))

@@ -27,8 +27,8 @@ bool Select_translator::condition(Item *item, Said *said)
 bool Select_translator::native_condition(Item *item, Said *said)
 {
   Nesting nesting(this);
-  const bool is_always_met= m_is_always_met, is_conjunct= m_is_conjunct;
-  m_is_always_met= m_may_warn_once= m_is_conjunct= false;
+  const bool is_always_met= m_is_always_met, is_conjunct= m_is_conjunct, is_optimized= m_is_optimized;
+  m_is_always_met= m_may_warn_once= m_is_conjunct= m_is_optimized= false;
   if (!nesting.is_allowed())
     return refuse("a deep condition");
   said->kind= TRUTH;
@@ -40,7 +40,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     return constant(item, said);
   }
   if (item->type() == Item::COND_ITEM)
-    return list(static_cast<Item_cond *>(item), is_always_met, is_conjunct, said);
+    return list(static_cast<Item_cond *>(item), is_always_met, is_conjunct, is_optimized, said);
   if (item->type() == Item::SUBSELECT_ITEM)
   {
     Item_subselect *query= static_cast<Item_subselect *>(item);
@@ -95,11 +95,23 @@ bool Select_translator::native_condition(Item *item, Said *said)
   {
     Said of;
     Item *argument= function->arguments()[0];
-    /* `date IS NULL` finds zero dates, too. */
     if (!expression(argument, &of))
       return false;
     if (is_rewritten(function))
-      return refuse_for_good("IS NULL of a date");
+    {
+      /* `date IS NULL` finds zero dates, too, where the optimizer looks at it: in lists of conditions, and not within other expressions. */
+      if ((!is_optimized && m_is_condition) || (of.kind.tag != Value_kind::DATE && of.kind.tag != Value_kind::DATETIME))
+        return refuse_for_good("IS NULL of a date");
+      if (is_optimized)
+      {
+        B::byte(&said->bytes, 7);
+        B::small(&said->bytes, 2);
+        B::byte(&said->bytes, 5);
+        B::byte(&said->bytes, 0);
+        said->bytes+= of.bytes;
+        put_number(&said->bytes, 0, of.kind);
+      }
+    }
     B::byte(&said->bytes, 9);
     said->bytes+= of.bytes;
     if (function->functype() == Item_func::ISNOTNULL_FUNC)
@@ -121,7 +133,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   }
 }
 
-bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjunct, Said *said)
+bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said)
 {
   if (list->functype() != Item_func::COND_AND_FUNC && list->functype() != Item_func::COND_OR_FUNC)
     return refuse("a list of conditions");
@@ -133,6 +145,7 @@ bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjun
     Said one;
     m_is_always_met= is_always_met && list->functype() == Item_func::COND_AND_FUNC;
     m_is_conjunct= is_conjunct;
+    m_is_optimized= is_optimized;
     if (!condition(part, &one))
       return false;
     bytes+= one.bytes;
@@ -509,10 +522,12 @@ bool Select_translator::in_query(Item_in_subselect *item, bool is_conjunct, Said
     return refuse("IN of rows");
   if (!expression(left, &of_left))
     return false;
-  const bool was_plain= m_is_plain_in;
+  const bool was_plain= m_is_plain_in, might_be_null= m_may_in_be_null;
   m_is_plain_in= is_conjunct;
+  m_may_in_be_null= left->maybe_null();
   const bool is_said= unit(item->unit, Use::IN, &bytes, &slots, &kinds);
   m_is_plain_in= was_plain;
+  m_may_in_be_null= might_be_null;
   if (!is_said || kinds.size() != 1)
     return false;
   const Value_kind &inner= kinds[0];

@@ -311,7 +311,7 @@ bool Select_translator::constant(Item *item, Said *said)
   }
   if (!constant_of(item, kind, item->collation.collation, said))
     return false;
-  return evaluation.is_silent() || refuse_for_good("a constant that warns");
+  return evaluation.is_silent() || refuse_constant(evaluation);
 }
 
 static void put_null(std::string *to, const Value_kind &kind)
@@ -350,7 +350,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
     my_decimal buffer;
     const my_decimal *decimal= item->val_decimal(&buffer);
     if (!evaluation.is_silent())
-      return refuse_for_good("a constant that warns");
+      return refuse_constant(evaluation);
     if (item->null_value || !decimal)
     {
       put_null(&said->bytes, kind);
@@ -370,7 +370,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   {
     const double value= item->val_real();
     if (!evaluation.is_silent())
-      return refuse_for_good("a constant that warns");
+      return refuse_constant(evaluation);
     if (item->null_value)
     {
       put_null(&said->bytes, kind);
@@ -393,7 +393,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
       return refuse("the type of a constant moment");
     Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
     if (!evaluation.is_silent())
-      return refuse_for_good("a constant that warns");
+      return refuse_constant(evaluation);
     if (!moment.is_valid_datetime())
       return refuse("a constant moment");
     const MYSQL_TIME *time= moment.get_mysql_time();
@@ -414,7 +414,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
       return refuse("the type of a constant time");
     const Time time(m_thd, item, Time::Options_cmp(m_thd));
     if (!evaluation.is_silent())
-      return refuse_for_good("a constant that warns");
+      return refuse_constant(evaluation);
     if (!time.is_valid_time())
       return refuse("a constant time");
     put_number(&said->bytes, TIME_to_longlong_time_packed(time.get_mysql_time()), kind);
@@ -427,7 +427,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
     StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
     String *text= item->val_str(&buffer);
     if (!evaluation.is_silent())
-      return refuse_for_good("a constant that warns");
+      return refuse_constant(evaluation);
     if (text && text->length() > TEXT_BYTES_MAX)
       return refuse("a constant text");
     if (!text || item->null_value)

@@ -47,13 +47,13 @@ static uint64_t change_text(const void *context, PandoBytes text, uint8_t *to, u
   return static_cast<const Text_change *>(context)->apply(text.data, text.len, to, room);
 }
 
-static PandoServerOutcome server_values(const void *context, uint32_t number, const PandoServerColumn *columns, size_t count,
-                                        uint64_t rows, PandoServerColumn *result)
+static PandoServerOutcome server_values(const void *context, uint32_t number, PandoHearing hearing, const PandoServerColumn *columns,
+                                        size_t count, uint64_t rows, PandoServerColumn *result)
 {
   const Select_translator *translator= static_cast<const Select_translator *>(context);
   if (number >= translator->served_expressions.size())
     return PANDO_SERVER_OUTCOME_GIVEN_BACK;
-  return translator->served_expressions[number]->values(columns, count, rows, result);
+  return translator->served_expressions[number]->values(hearing, columns, count, rows, result);
 }
 
 static uint8_t is_select_stopped(const void *thd)
@@ -296,19 +296,29 @@ static bool holds_answer(SELECT_LEX *select, const Select_translator &translator
   return true;
 }
 
+/* What the cost says (select_plan.cc). */
+static const char LEFT_TO_KEYS[]= "keys that lead to few rows", LEFT_TO_SCAN[]= "few rows";
+
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
   if (!pushdown_of(thd))
     return nullptr;
-  if (!is_select_for_engine(thd, select, &reason) || is_select_better_done_by_keys(thd, select, nullptr))
+  if (!is_select_for_engine(thd, select, &reason))
+  {
+    fprintf(stderr, "UNASKED %s\n", reason);
     return nullptr;
+  }
+  if (is_select_better_done_by_keys(thd, select, nullptr))
+    return decline(thd, LEFT_TO_KEYS);
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
   if (!is_said || thd->is_error())
     return decline(thd, translator->reason);
-  if (translator->tables.empty() || is_select_better_done_by_keys(thd, select, translator.get()))
-    return nullptr;
+  if (translator->tables.empty())
+    return decline(thd, "a SELECT without tables");
+  if (is_select_better_done_by_keys(thd, select, translator.get()))
+    return decline(thd, LEFT_TO_SCAN);
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;
   texts.collations= translator->collations.data();
@@ -345,12 +355,21 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
       "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
       "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server",
       "a temporary file"};
+    const char *in_the_way= nullptr;
     if (status != PANDO_STATUS_OK)
-      return decline(thd, WHYS[why]);
-    if (!holds_answer(select, *translator, query.get()))
-      return decline(thd, "a value that its type does not hold");
-    if (!translator->warnings.empty() && !has_rows(query.get(), *translator))
-      return decline(thd, "a constant that warns");
+      in_the_way= WHYS[why];
+    else if (!holds_answer(select, *translator, query.get()))
+      in_the_way= "a value that its type does not hold";
+    else if (!translator->warnings.empty() && !has_rows(query.get(), *translator))
+      in_the_way= "a constant that warns";
+    else if (!are_warnings_sure(translator->served_expressions, translator->tables.size()))
+      in_the_way= "rows that warn or not by the plan of the server";
+    if (in_the_way)
+    {
+      tell_kept_warnings(thd, translator->served_expressions);
+      return decline(thd, in_the_way);
+    }
+    tell_warnings(thd, translator->served_expressions);
     for (const Select_translator::Warning &warning : translator->warnings)
       push_warning(thd, Sql_condition::WARN_LEVEL_WARN, warning.code, warning.text.c_str());
     if (Transaction *transaction= Transaction::if_any(thd))

@@ -129,8 +129,9 @@ bool is_rewritten(const Item_func *function)
   return (field->flags & AUTO_INCREMENT_FLAG) || ((field->flags & NOT_NULL_FLAG) && argument->cmp_type() == TIME_RESULT);
 }
 
-/* The server converts a constant once, keeps it, and says then what there is to say: it may not have been said here. */
-bool Select_translator::converts_silently(Item_func *function)
+/* What there is to say of constants that the server converts to compare them: it may do so once, and keep them. False: rows of values
+   that are compared as different types. */
+bool Select_translator::converts(Item_func *function)
 {
   Item **arguments= function->arguments();
   const uint count= function->argument_count();
@@ -154,7 +155,6 @@ bool Select_translator::converts_silently(Item_func *function)
   }
   if (function->type_handler() != &type_handler_bool || (!has_number && !has_moment))
     return true;
-  Silent_evaluation evaluation(m_thd);
   for (uint i= 0; i < count; i++)
   {
     if (arguments[i]->cols() != 1 || !is_constant(arguments[i]))
@@ -168,7 +168,7 @@ bool Select_translator::converts_silently(Item_func *function)
       (void) item->get_date(m_thd, &time, Datetime::Options_cmp(m_thd));
     }
   }
-  return evaluation.is_silent();
+  return true;
 }
 
 bool Select_translator::is_group(Item *item) const
@@ -248,16 +248,57 @@ bool is_list_converted(Item_func *function)
   return field->part_of_key.is_clear_all() && !list->is_view_or_derived() && list->select_lex && !list->select_lex->master_unit()->item;
 }
 
+/* Texts that are compared with numbers become numbers, whatever they are compared with: adds them. False: there is more to it. */
+static bool add_converted(Item_func *function, std::vector<Item *> *to)
+{
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+  case Item_func::NE_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+    break;
+  default:
+    return false;
+  }
+  for (uint i= 0; i < function->argument_count(); i++)
+  {
+    Item *argument= function->arguments()[i];
+    if (argument->cols() != 1 || argument->cmp_type() == TIME_RESULT)
+      return false;
+    if (argument->cmp_type() != STRING_RESULT || argument->const_item())
+      continue;
+    if (argument->real_item()->type() != Item::FIELD_ITEM)
+      return false;
+    to->push_back(argument);
+  }
+  return true;
+}
+
 bool Select_translator::function_leaves(Item_func *function, Server_expression *served)
 {
   if (has_effects(function))
     return refuse(function->func_name());
-  if (is_rewritten(function))
+  if (is_rewritten(function) && m_is_condition)
     return refuse_for_good("IS NULL of a date");
-  const bool is_converted= is_list_converted(function);
-  if (!is_converted && !converts_silently(function))
-    return refuse_for_good("a constant that warns");
-  served->may_warn|= !is_silent(m_thd, function);
+  {
+    Silent_evaluation evaluation(m_thd);
+    const bool are_alike= is_list_converted(function) || converts(function);
+    if (!evaluation.is_silent() && !refuse_constant(evaluation) && m_is_hopeless)
+      return false;
+    if (!are_alike && !m_hears_constants)
+      return refuse_for_good("a constant that warns");
+    served->has_warning_constant|= !evaluation.is_silent();
+    if (!are_alike || !is_silent(m_thd, function))
+    {
+      served->may_warn= true;
+      served->is_of_converted&= are_alike && add_converted(function, &served->converted);
+    }
+  }
   const size_t count= served->leaves.size();
   for (uint i= 0; i < function->argument_count(); i++)
     if (!leaves_of(function->arguments() + i, served))
@@ -286,7 +327,10 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
     Silent_evaluation evaluation(m_thd);
     StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
     (void) without_cache(item)->val_str(&buffer);
-    return evaluation.is_silent() || refuse_for_good("a constant that warns");
+    if (!evaluation.is_silent() && !refuse_constant(evaluation) && m_is_hopeless)
+      return false;
+    served->has_warning_constant|= !evaluation.is_silent();
+    return true;
   }
   if (place != served->place() && is_group(item))
     return leaf(place, true, served);
@@ -413,6 +457,39 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
   return served_as(item, kind, is_condition, has_more_digits, said);
 }
 
+static uint32_t number_of_served(const Said &said)
+{
+  uint32_t number= 0;
+  for (uint i= 0; i < 4; i++)
+    number|= uint32_t(uint8_t(said.bytes[1 + i])) << (8 * i);
+  return number;
+}
+
+/* Of which rows of several tables a condition is computed nobody knows: so each of the texts that it makes numbers of is asked of all rows of
+   its table. False: the engine has to find out. */
+bool Select_translator::ask_of_parts(Server_expression *served)
+{
+  const auto is_of_first= [served](const Server_leaf &leaf) { return leaf.table() && leaf.table() == served->leaves[0].table(); };
+  if (!m_is_condition || !served->may_warn || !served->is_of_converted ||
+      std::all_of(served->leaves.begin(), served->leaves.end(), is_of_first))
+    return false;
+  std::vector<std::string> asked;
+  for (Item *item : served->converted)
+  {
+    const Value_kind real{Value_kind::REAL, 0};
+    Said of;
+    if (!served_as(item, real, false, false, &of))
+      return false;
+    Heard *heard= &served_expressions[number_of_served(of)]->heard;
+    heard->is_part= true;
+    served->heard.parts.push_back(heard);
+    asked.push_back(of.bytes);
+  }
+  for (const std::string &one : asked)
+    ask(one);
+  return true;
+}
+
 /* An item's value as one of a kind that need not be its own: the server's Item is asked for a number, or for a text, as the server would
    ask it. */
 bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_condition, bool has_more_digits, Said *said)
@@ -423,15 +500,23 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   const uint widened_met= m_widened_met;
   if (!leaves_of(served->place(), served.get()) || computes_of_widened(widened_met))
     return false;
-  uint number= 0;
   const auto is_known= [&](const std::unique_ptr<Server_expression> &known) {
     return known->kind() == kind && known->is_condition() == is_condition && known->said == served->said &&
            is_same(known->item(), item);
   };
-  const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
-  number= uint(known - served_expressions.begin());
   m_order_can_fail|= served->may_warn && m_is_order;
-  const bool may_warn= served->may_warn && m_is_condition;
+  const bool was_hopeless= m_is_hopeless;
+  const bool is_asked_in_parts= ask_of_parts(served.get());
+  m_is_hopeless= was_hopeless;
+  const bool may_warn= !is_asked_in_parts && served->may_warn && m_is_condition;
+  served->is_heard= m_hears_constants && (m_hears_rows || m_is_condition || !served->may_warn);
+  const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
+  const uint number= uint(known - served_expressions.begin());
+  if (known != served_expressions.end())
+  {
+    (*known)->is_heard&= served->is_heard;
+    (*known)->heard.parts.insert((*known)->heard.parts.end(), served->heard.parts.begin(), served->heard.parts.end());
+  }
   B::byte(&said->bytes, 20);
   B::small(&said->bytes, number);
   B::kind(&said->bytes, kind);

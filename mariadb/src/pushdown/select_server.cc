@@ -335,7 +335,7 @@ private:
 /* Rows after which somebody asks whether the session is to end. */
 static const size_t ROWS_UNASKED= 256;
 
-PandoServerOutcome Server_expression::values(const PandoServerColumn *columns, size_t count, size_t rows,
+PandoServerOutcome Server_expression::values(PandoHearing hearing, const PandoServerColumn *columns, size_t count, size_t rows,
                                              PandoServerColumn *result)
 {
   /* Items belong to their session's thread. */
@@ -348,8 +348,10 @@ PandoServerOutcome Server_expression::values(const PandoServerColumn *columns, s
   m_ends.clear();
   m_bytes.clear();
   m_is_large= false;
-  Silent_evaluation evaluation(m_thd);
+  if (hearing == PANDO_HEARING_ASKED)
+    heard.is_asked= true;
   {
+    Heard::Listener listener(m_thd, &heard);
     const Borrowed_records records(leaves);
     for (size_t row= 0; row < rows; row++)
     {
@@ -362,11 +364,9 @@ PandoServerOutcome Server_expression::values(const PandoServerColumn *columns, s
       for (Field *field : virtual_fields)
         if (field->table->null_row || field->table->update_virtual_field(field, false))
           return PANDO_SERVER_OUTCOME_GIVEN_BACK;
-      const PandoServerOutcome outcome= one(row);
+      const PandoServerOutcome outcome= row_heard(row, hearing);
       if (outcome != PANDO_SERVER_OUTCOME_VALUES)
         return outcome;
-      if (!evaluation.is_silent() || m_thd->is_error())
-        return PANDO_SERVER_OUTCOME_GIVEN_BACK;
     }
   }
   *result= PandoServerColumn{};
@@ -389,6 +389,45 @@ PandoServerOutcome Server_expression::values(const PandoServerColumn *columns, s
   else
     result->large= m_large.data();
   return PANDO_SERVER_OUTCOME_VALUES;
+}
+
+/* A row, and what is said of it. What an Item says of a constant that it converts and keeps it says once: so what it has not said before is
+   looked for once more. */
+PandoServerOutcome Server_expression::row_heard(size_t row, PandoHearing hearing)
+{
+  PandoServerOutcome outcome= one(row);
+  if (m_thd->is_error() || heard.has_error())
+    return PANDO_SERVER_OUTCOME_GIVEN_BACK;
+  if (heard.is_silent() || outcome != PANDO_SERVER_OUTCOME_VALUES)
+    return outcome;
+  if (heard.is_new())
+  {
+    heard.begin_again();
+    forget_text(row);
+    outcome= one(row);
+    if (m_thd->is_error() || heard.has_error() || outcome != PANDO_SERVER_OUTCOME_VALUES)
+      return PANDO_SERVER_OUTCOME_GIVEN_BACK;
+    heard.end_again();
+    if (heard.is_silent())
+      return PANDO_SERVER_OUTCOME_VALUES;
+  }
+  if (!is_heard || heard.names_row())
+    return PANDO_SERVER_OUTCOME_GIVEN_BACK;
+  if (hearing == PANDO_HEARING_SILENT)
+  {
+    heard.forget();
+    return PANDO_SERVER_OUTCOME_GIVEN_BACK;
+  }
+  return heard.keep(hearing == PANDO_HEARING_ASKED) ? PANDO_SERVER_OUTCOME_VALUES : PANDO_SERVER_OUTCOME_GIVEN_BACK;
+}
+
+/* Texts are put behind each other. */
+void Server_expression::forget_text(size_t row)
+{
+  if (m_kind.tag != Value_kind::TEXT || m_is_condition)
+    return;
+  m_ends.resize(row);
+  m_bytes.resize(row ? m_ends.back() : 0);
 }
 
 PandoServerOutcome Server_expression::one(size_t row)

@@ -4,14 +4,15 @@
    at something that is no column of a table (a column of a derived table, a group's aggregate), into a field of our own, which an
    Item_field takes the place of that something for. Then the Item is asked, and all is put back as it was.
 
-   It is done in the session's thread. If the Item has anything to say (a warning, an error), nobody hears it, and the query
-   is the server's own: it says so itself, as often as it does. */
+   It is done in the session's thread. What the Item has to say is heard (Heard), and told when the query is answered: a warning. Where it may not be
+   heard, and where it is an error, the query is the server's own, which says it itself. */
 #ifndef PANDO_SELECT_SERVER_H
 #define PANDO_SELECT_SERVER_H
 
 #include "pushdown.h"
 #include "column.h"
 #include "select_kind.h"
+#include "select_heard.h"
 #include "sql_select.h"
 
 #include <memory>
@@ -68,12 +69,23 @@ public:
   /* How the engine says them; also who is the same as another. */
   std::vector<std::string> said;
   std::vector<Field *> virtual_fields;
+  /* Of some rows, and not of others. */
   bool may_warn= false;
+  /* What is said of rows is said of these alone, when they become numbers; not, if there are others that are not known. */
+  std::vector<Item *> converted;
+  bool is_of_converted= true;
+  /* Of constants within it, of all rows alike. */
+  bool has_warning_constant= false;
+  /* What it says may be told, if the engine answers. */
+  bool is_heard= false;
+  Heard heard;
 
-  PandoServerOutcome values(const PandoServerColumn *columns, size_t count, size_t rows, PandoServerColumn *result);
+  PandoServerOutcome values(PandoHearing hearing, const PandoServerColumn *columns, size_t count, size_t rows, PandoServerColumn *result);
 
 private:
+  PandoServerOutcome row_heard(size_t row, PandoHearing hearing);
   PandoServerOutcome one(size_t row);
+  void forget_text(size_t row);
   PandoServerOutcome number(size_t row);
   PandoServerOutcome moment(size_t row);
   PandoServerOutcome text(size_t row);

@@ -25,6 +25,15 @@ static bool is_united_only(SELECT_LEX *first)
   return true;
 }
 
+/* Whether one of the queries may give a NULL. */
+static bool gives_null(SELECT_LEX_UNIT *unit)
+{
+  for (SELECT_LEX *select= unit->first_select(); select; select= select->next_select())
+    if (select->item_list.head()->maybe_null())
+      return true;
+  return false;
+}
+
 bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots,
                                  std::vector<Value_kind> *kinds)
 {
@@ -33,7 +42,7 @@ bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to
     return refuse("a UNION");
   /* The server asks each of the queries for the row, and for NULL in its place, and loses rows of NOT IN so; where it is the same whether
      it is false or NULL, nothing comes of that. */
-  if (use == Use::IN && !m_is_plain_in && !is_united_only(unit->first_select()))
+  if (use == Use::IN && !m_is_plain_in && !is_united_only(unit->first_select()) && (m_may_in_be_null || gives_null(unit)))
     return refuse("IN of EXCEPT or INTERSECT");
   /* Of EXISTS the server looks at one row. */
   const bool has_limit= use == Use::EXISTS ? limits.select_limit && (!limits.select_limit->basic_const_item() || !limits.select_limit->val_int()) :

@@ -20,13 +20,14 @@ bool Select_translator::Nesting::is_allowed() const
          has_stack(m_translator->m_thd);
 }
 
+/* Where warnings are errors, the server has to come to them itself. */
+Select_translator::Select_translator(THD *thd) : m_thd(thd), m_hears_constants(!is_stored_by_statement(thd)) {}
+
 bool Select_translator::translate(SELECT_LEX *select)
 {
   std::vector<uint> slots;
   if (!unit(select->master_unit(), Use::TOP, &m_bytes, &slots, &outputs))
     return false;
-  if (warnings.size() > 1)
-    return refuse("constants that warn");
   if (m_fails_in_order && tables.size() > 1)
     return refuse("an order of several tables that can fail");
   B::small(&m_bytes, m_asked_count);
@@ -225,10 +226,10 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
   Said said;
   m_is_always_met= use == Use::TOP;
-  m_is_conjunct= true;
+  m_is_conjunct= m_is_optimized= true;
   if (is_said && join->conds)
     is_said= condition(join->conds, &said);
-  m_is_always_met= m_is_conjunct= false;
+  m_is_always_met= m_is_conjunct= m_is_optimized= false;
   const bool is_grouped= join->group_list || select->agg_func_used() || join->tmp_table_param.sum_func_count;
   const bool counts_rows= use == Use::TOP && is_grouped && !join->group_list && !warnings.empty();
   /* Groups are said as the select list is: else they would not be found in it. */
@@ -250,7 +251,10 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     m_order_can_fail= false;
     /* Where the server sorts rows for groups, it shows the value that the query had last. */
     const bool is_sorted= select->olap == ROLLUP_TYPE || !join->tmp_table_param.quick_group;
+    const bool heard_rows= m_hears_rows;
+    m_hears_rows&= use == Use::TOP;
     is_said= is_sorted && (*group->item)->with_subquery() ? refuse("sorted groups of a query") : this->group(*group->item, &one, &exact);
+    m_hears_rows= heard_rows;
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail && my_count_bits((*group->item)->used_tables() & ~PSEUDO_TABLE_BITS) == 1;
     exact_count= uint(m_quotients.size());
@@ -289,6 +293,10 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   List_iterator_fast<Item> items(select->item_list);
   uint output_count= 0;
   bool has_variable_output= false;
+  /* The server need not compute what it does not show. */
+  const Lex_select_limit &limits_of= use == Use::BRANCH ? select->limit_params : select->master_unit()->global_parameters()->limit_params;
+  const bool is_cut= has_limit(limits_of);
+  const bool is_shown= use == Use::TOP && !(select->options & SELECT_DISTINCT) && !is_stored_by_statement(m_thd);
   std::map<const Item *, Said> names;
   for (Item *item; is_said && (item= items++); output_count++)
   {
@@ -299,7 +307,12 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     m_is_order= use == Use::DERIVED;
     m_order_can_fail= false;
     const uint widened_met= m_widened_met;
+    const bool heard_rows= m_hears_rows;
+    m_hears_rows&= use == Use::TOP && !is_cut;
+    m_shown= is_shown ? item->real_item() : nullptr;
     is_said= the_same_rounded(&one, [&](Said *to) { return output(item, use, to); });
+    m_shown= nullptr;
+    m_hears_rows= heard_rows;
     const bool is_widened= m_widened_met != widened_met;
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail;
@@ -353,8 +366,13 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     const auto name= names.find(*one->item);
     const bool has_name= name != names.end();
     const bool is_said_again= !has_name || !(*one->item)->with_subquery();
+    const bool heard_rows= m_hears_rows;
+    m_hears_rows&= use == Use::TOP && !is_cut;
+    m_shown= is_shown && !is_cut ? (*one->item)->real_item() : nullptr;
     if (is_said_again)
       is_said= order_of(select, *one->item, &by) && (!hides_quotient(by) || refuse("a quotient inside of an expression"));
+    m_shown= nullptr;
+    m_hears_rows= heard_rows;
     const bool is_distinct= select->options & SELECT_DISTINCT, is_long= is_sorted_by_prefix(m_thd, *one->item);
     if (has_name && (!is_long || name->second.kind.tag != Value_kind::TEXT))
       by= name->second;
@@ -553,7 +571,10 @@ bool Select_translator::on(std::vector<Part> *parts)
     if (!part.list->on_expr)
       continue;
     Said said;
-    if (!condition(part.list->on_expr, &said))
+    m_is_optimized= true;
+    const bool is_said= condition(part.list->on_expr, &said);
+    m_is_optimized= false;
+    if (!is_said)
       return false;
     part.on= said.bytes;
   }

@@ -95,7 +95,7 @@ struct Text_test
 class Select_translator
 {
 public:
-  explicit Select_translator(THD *thd) : m_thd(thd) {}
+  explicit Select_translator(THD *thd);
   /* False: not this one; `reason` says why. */
   bool translate(SELECT_LEX *select);
   const std::string &bytes() const { return m_bytes; }
@@ -170,6 +170,13 @@ private:
   {
     m_is_hopeless= true;
     return refuse(why);
+  }
+
+  /* A constant of which the server has something to say: its own Item says it, if that is a warning, and if it may be heard. */
+  bool refuse_constant(const Silent_evaluation &evaluation)
+  {
+    static const char WHY[]= "a constant that warns";
+    return m_hears_constants && !evaluation.has_error() ? refuse(WHY) : refuse_for_good(WHY);
   }
 
   /* select_translate.cc */
@@ -261,12 +268,13 @@ private:
   bool field_leaf(Item **place, Server_expression *served);
   bool leaf(Item **place, bool is_of_group, Server_expression *served);
   bool is_group(Item *item) const;
-  bool converts_silently(Item_func *function);
+  bool ask_of_parts(Server_expression *served);
+  bool converts(Item_func *function);
 
   /* select_condition.cc */
   bool condition(Item *item, Said *said);
   bool native_condition(Item *item, Said *said);
-  bool list(Item_cond *list, bool is_always_met, bool is_conjunct, Said *said);
+  bool list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
   bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
@@ -316,8 +324,16 @@ private:
   bool m_is_always_met= false, m_may_warn_once= false;
   /* It is a part of WHERE of which false and NULL are the same; and IN of a query is. */
   bool m_is_conjunct= false, m_is_plain_in= false;
+  /* What stands before IN of a query may be NULL. */
+  bool m_may_in_be_null= true;
   /* Of which rows a condition is computed is a matter of the server's plan, so it may not fail. */
   bool m_is_condition= false;
+  /* Likewise; as a part of it the optimizer makes something else of `date IS NULL`. */
+  bool m_is_optimized= false;
+  /* What is shown and nothing else is done with: an aggregate may have other last digits there, as in another plan of the server's. */
+  const Item *m_shown= nullptr;
+  /* What Items say may be told, if the engine answers: of constants, and of rows, which of those beyond a LIMIT is open. */
+  bool m_hears_constants= false, m_hears_rows= true;
 };
 
 /* select_place.cc: the handlers that have a table's rows. None: it is not a table of the engine, or not one that may be read so. */
