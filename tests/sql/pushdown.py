@@ -57,7 +57,9 @@ def _answer(session, statement):
         result = session.query(statement)
     except SqlError as error:
         return ("error", error.number)
-    said = frozenset(tuple(row) for row in session.query("SHOW WARNINGS").rows) if result.warnings else frozenset()
+    warnings = session.query("SHOW WARNINGS").rows if result.warnings else ()
+    # At which row of a plan something is said is that plan's.
+    said = frozenset((level, code, re.sub(rb" at row [0-9]+$", b"", text)) for level, code, text in warnings)
     return (tuple(result.columns), _rounded([tuple(row) for row in result.rows], result.types, statement), said)
 
 

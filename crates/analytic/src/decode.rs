@@ -340,6 +340,7 @@ impl<'a> Reader<'a> {
                 number: self.small()?,
                 kind: self.kind()?,
                 may_warn: self.flag()?,
+                first: self.small()?,
                 is_asked: false,
                 of: self.list(Self::expr)?,
             },

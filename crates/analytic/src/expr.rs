@@ -232,6 +232,8 @@ pub enum Expr {
         kind: Kind,
         /// It may warn of some rows, and not of others: so all that a plan of the server's could look at are asked of.
         may_warn: bool,
+        /// The first that is the same, but for the names of the columns of queries.
+        first: u32,
         /// It stands here for what there is to say alone.
         is_asked: bool,
         /// The columns.

@@ -38,6 +38,7 @@ fn rename(expr: &mut Expr, names: &HashMap<Slot, Slot>) {
     match expr {
         Expr::Slot(slot, _) => rename_slot(slot, names),
         Expr::Scalar(block, _) | Expr::Exists(block) | Expr::InQuery(_, block) => rename_block(block, names),
+        Expr::Server { number, first, .. } => *number = *first,
         _ => {}
     }
     expr.parts_mut().into_iter().for_each(|part| rename(part, names));
@@ -108,6 +109,18 @@ mod tests {
         assert!(is_same_query(&asked(5, 1, 9), &asked(7, 1, 9)));
         assert!(!is_same_query(&asked(5, 1, 9), &asked(7, 2, 9)), "they look at different rows");
         assert!(!is_same_query(&asked(5, 1, 9), &asked(7, 1, 8)), "they are of different tables");
+        let served = |slot, number, first| {
+            let of = vec![Expr::Slot(slot, Kind::Signed)];
+            let test =
+                Expr::Server { number, kind: Kind::Signed, may_warn: false, first, is_asked: false, of };
+            let mut query = asked(slot, 1, 9);
+            let Expr::Not(exists) = &mut query else { panic!("what has been made") };
+            let Expr::Exists(block) = &mut **exists else { panic!("what has been made") };
+            block.filter = Some(test);
+            query
+        };
+        assert!(is_same_query(&served(5, 0, 0), &served(7, 1, 0)), "the server computes the same of both");
+        assert!(!is_same_query(&served(5, 0, 0), &served(7, 1, 1)));
         let plain = Expr::Slot(1, Kind::Signed);
         assert!(!is_same_query(&plain, &plain), "there is no query");
     }

@@ -117,7 +117,7 @@ mod tests {
 
     fn of(slots: &[u32], is_asked: bool) -> Expr {
         let of = slots.iter().map(|slot| Expr::Slot(*slot, Kind::Signed)).collect();
-        Expr::Server { number: 0, kind: Kind::Signed, may_warn: true, is_asked, of }
+        Expr::Server { number: 0, kind: Kind::Signed, may_warn: true, first: 0, is_asked, of }
     }
 
     fn batch(values: &[i64]) -> Batch {

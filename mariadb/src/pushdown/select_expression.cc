@@ -24,7 +24,7 @@ bool Select_translator::is_constant(Item *item) const
     return false;
   if (item->basic_const_item())
     return true;
-  return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() && !keeps_converted(item) &&
+  return item->fixed() && item->const_item() && !item->used_tables() && item->can_eval_in_optimize() && !keeps_converted(item) && !acts(item) &&
          (item->type() == Item::FUNC_ITEM || item->type() == Item::CACHE_ITEM || item->type() == Item::COND_ITEM ||
           item->type() == Item::PARAM_ITEM || item->type() == Item::CONST_ITEM); /* the last: variables of programs */
 }

@@ -296,8 +296,12 @@ static bool holds_answer(SELECT_LEX *select, const Select_translator &translator
   return true;
 }
 
-/* What the cost says (select_plan.cc). */
-static const char LEFT_TO_KEYS[]= "keys that lead to few rows", LEFT_TO_SCAN[]= "few rows";
+static select_handler *leave(THD *thd, Left_by_cost why)
+{
+  note_left_by_cost(why);
+  show_declined(thd, name_of(why));
+  return nullptr;
+}
 
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
 {
@@ -305,12 +309,9 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   if (!pushdown_of(thd))
     return nullptr;
   if (!is_select_for_engine(thd, select, &reason))
-  {
-    fprintf(stderr, "UNASKED %s\n", reason);
     return nullptr;
-  }
   if (is_select_better_done_by_keys(thd, select, nullptr))
-    return decline(thd, LEFT_TO_KEYS);
+    return leave(thd, Left_by_cost::KEYS);
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
   if (!is_said || thd->is_error())
@@ -318,7 +319,7 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   if (translator->tables.empty())
     return decline(thd, "a SELECT without tables");
   if (is_select_better_done_by_keys(thd, select, translator.get()))
-    return decline(thd, LEFT_TO_SCAN);
+    return leave(thd, Left_by_cost::FEW_ROWS);
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;
   texts.collations= translator->collations.data();

@@ -1,11 +1,12 @@
 #include "select_report.h"
 #include "select_translate.h"
 
+#include <atomic>
 #include <mutex>
 
 namespace pando {
 
-/* Of those that nobody had to look at closely, nothing is noted: they are the many small ones. */
+/* Of those that nobody asked the cost of, nothing is noted. */
 static std::mutex declined_mutex;
 static std::map<std::string, Declined> declined;
 
@@ -18,10 +19,35 @@ void note_declined(const std::string &reason)
   of_reason.last= now;
 }
 
+static std::atomic<ulonglong> left_by_cost[size_t(Left_by_cost::COUNT)];
+static std::atomic<time_t> last_left[size_t(Left_by_cost::COUNT)];
+
+const char *name_of(Left_by_cost why)
+{
+  return why == Left_by_cost::KEYS ? "cost: keys that lead to few rows" : "cost: few rows";
+}
+
+void note_left_by_cost(Left_by_cost why)
+{
+  left_by_cost[size_t(why)].fetch_add(1, std::memory_order_relaxed);
+  last_left[size_t(why)].store(time_t(my_hrtime().val / 1000000), std::memory_order_relaxed);
+}
+
 std::map<std::string, Declined> declined_selects()
 {
-  const std::lock_guard<std::mutex> guard(declined_mutex);
-  return declined;
+  std::map<std::string, Declined> all;
+  {
+    const std::lock_guard<std::mutex> guard(declined_mutex);
+    all= declined;
+  }
+  for (const Left_by_cost why : {Left_by_cost::KEYS, Left_by_cost::FEW_ROWS})
+    if (const ulonglong queries= left_by_cost[size_t(why)])
+    {
+      Declined &of_cost= all[name_of(why)];
+      of_cost.queries= queries;
+      of_cost.last= last_left[size_t(why)];
+    }
+  return all;
 }
 
 void append_declined_selects(String *text)

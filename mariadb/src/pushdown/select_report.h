@@ -19,8 +19,13 @@ struct Declined
   time_t last= 0;
 };
 
-/* A SELECT is left to the server. */
+/* Why the cost says that the server is faster (select_plan.cc). */
+enum class Left_by_cost { KEYS, FEW_ROWS, COUNT };
+const char *name_of(Left_by_cost why);
+
+/* A SELECT is left to the server. Those that the cost leaves are many small ones: nobody waits to count them. */
 void note_declined(const std::string &reason);
+void note_left_by_cost(Left_by_cost why);
 std::map<std::string, Declined> declined_selects();
 /* For SHOW ENGINE PANDO STATUS. */
 void append_declined_selects(String *text);

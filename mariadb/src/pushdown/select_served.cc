@@ -117,6 +117,35 @@ static bool is_silent(THD *thd, const Item_func *function)
   return false;
 }
 
+bool acts(const Item *item, uint depth)
+{
+  static const uint DEPTH_MAX= 64;
+  if (depth > DEPTH_MAX)
+    return true;
+  if (item->type() == Item::CACHE_ITEM)
+  {
+    const Item *of= const_cast<Item_cache *>(static_cast<const Item_cache *>(item))->get_item();
+    return of && acts(of, depth + 1);
+  }
+  if (item->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> parts(*const_cast<Item_cond *>(static_cast<const Item_cond *>(item))->argument_list());
+    while (const Item *part= parts++)
+      if (acts(part, depth + 1))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<const Item_func *>(item);
+  if (function->functype() == Item_func::GSYSVAR_FUNC || (function->functype() != Item_func::GUSERVAR_FUNC && has_effects(function)))
+    return true;
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (acts(function->arguments()[i], depth + 1))
+      return true;
+  return false;
+}
+
 /* What the optimizer makes something else of: `date IS NULL` finds zero dates, and of a key that counts the last one. */
 bool is_rewritten(const Item_func *function)
 {
@@ -521,6 +550,11 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   B::small(&said->bytes, number);
   B::kind(&said->bytes, kind);
   B::byte(&said->bytes, may_warn);
+  const auto is_alike= [&](const std::unique_ptr<Server_expression> &one) {
+    return one->kind() == kind && one->is_condition() == is_condition && is_same(one->item(), item);
+  };
+  const auto first= std::find_if(served_expressions.begin(), served_expressions.end(), is_alike);
+  B::small(&said->bytes, uint32_t(first - served_expressions.begin()));
   B::small(&said->bytes, uint32_t(served->said.size()));
   for (const std::string &one : served->said)
     said->bytes+= one;

@@ -349,6 +349,9 @@ bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 /* Whether it is the least or the largest of zero-filled numbers. */
 bool is_filled_extreme(Item *item);
 
+/* Whether there is a function within it that does something, or whose value is not a matter of its arguments. A user variable is read once. */
+bool acts(const Item *item, uint depth= 0);
+
 /* Whether it is an IN whose list has been converted for good. */
 bool is_list_converted(Item_func *function);
 
