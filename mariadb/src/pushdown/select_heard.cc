@@ -41,7 +41,9 @@ bool Heard::keep(bool is_asked)
 {
   for (const Saying &one : m_now)
   {
-    if (is_asked)
+    if (m_kept.count(one))
+      m_once.insert(one);
+    else if (is_asked)
       m_asked.insert(one);
     else
       m_told[one]++;

@@ -64,6 +64,9 @@ public:
   /* It is told of this row, or has been asked for. False: there is too much of it. */
   bool keep(bool is_asked);
 
+  /* Of a constant that the server computes once for a condition, and keeps. */
+  void add_kept(const Saying &one) { m_kept.insert(one); }
+
   /* It has been asked what there is to say of all rows. */
   bool is_asked= false;
   /* Expressions of parts of it that have been asked instead, and whether it is such a part itself. */
@@ -80,7 +83,7 @@ public:
 private:
   std::vector<Saying> m_now, m_before;
   bool m_has_error= false;
-  std::set<Saying> m_known, m_once, m_asked;
+  std::set<Saying> m_known, m_kept, m_once, m_asked;
   std::map<Saying, ulonglong> m_told;
 };
 

@@ -359,6 +359,8 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
     if (!evaluation.is_silent() && !refuse_constant(evaluation) && m_is_hopeless)
       return false;
     served->has_warning_constant|= !evaluation.is_silent();
+    if (evaluation.is_one_warning() && m_is_condition)
+      served->heard.add_kept(Saying{Sql_condition::WARN_LEVEL_WARN, evaluation.code(), evaluation.text()});
     return true;
   }
   if (place != served->place() && is_group(item))

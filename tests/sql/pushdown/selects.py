@@ -23,7 +23,7 @@ def _renamed(columns, alias):
     return made
 
 # Texts that may be equal and not the same, though those of the columns are not.
-TEXT = re.compile(r"SUBSTRING|LEFT\(|RIGHT\(|CONCAT|COALESCE")
+TEXT = re.compile(r"UPPER|SUBSTRING|LEFT\(|RIGHT\(|CONCAT|COALESCE")
 # An order by all columns.
 ORDERED = re.compile(r" ORDER BY [0-9]+( DESC)?(, [0-9]+( DESC)?)*( LIMIT [0-9, ]+)?$")
 
