@@ -408,6 +408,7 @@ bool Select_translator::leaves_of(Item **place, Server_expression *served)
       return leaf(place, false, served);
     return refuse("a subquery in a function");
   case Item::WINDOW_FUNC_ITEM:
+    served->is_over_window= true;
     return place != served->place() ? leaf(place, false, served) : refuse("a window");
   default:
     return refuse("an item");
@@ -540,7 +541,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   const bool is_asked_in_parts= ask_of_parts(served.get());
   m_is_hopeless= was_hopeless;
   const bool may_warn= !is_asked_in_parts && served->may_warn && m_is_condition;
-  served->is_heard= m_hears_constants && (m_hears_rows || m_is_condition || !served->may_warn);
+  served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
   const uint number= uint(known - served_expressions.begin());
   if (known != served_expressions.end())

@@ -76,6 +76,8 @@ public:
   bool is_of_converted= true;
   /* Of constants within it, of all rows alike. */
   bool has_warning_constant= false;
+  /* The server computes it before it knows what windows are, too, and warns of that. */
+  bool is_over_window= false;
   /* What it says may be told, if the engine answers. */
   bool is_heard= false;
   Heard heard;
