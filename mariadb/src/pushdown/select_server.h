@@ -76,7 +76,7 @@ public:
   bool is_of_converted= true;
   /* Of constants within it, of all rows alike. */
   bool has_warning_constant= false;
-  /* The server computes it before it knows what windows are, too, and warns of that. */
+  /* Beside a query as a value, the server has been seen to compute it of empty texts that no window has given, and to warn of them. */
   bool is_over_window= false;
   /* What it says may be told, if the engine answers. */
   bool is_heard= false;
