@@ -95,7 +95,7 @@ def _rounded(rows, types, statement):
     value is shown alone: where something is done with it, the engine leaves the query to the server."""
     open_columns = [number for number, (part, of_type) in enumerate(zip(_shown(statement), types))
                     if of_type == _DOUBLE and _OF_ORDER.match(part)]
-    if not open_columns or "DISTINCT " in statement[:40]:
+    if not open_columns or re.match(r"SELECT (/\* select \*/ )?DISTINCT ", statement):
         return rows
 
     def rounded(cell):
