@@ -23,6 +23,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::large::Reference;
+
 /// Most layouts a table may keep: a change of columns each week for seventy years. Then a change has to rewrite the rows, which
 /// begins anew.
 pub const LAYOUTS_MAX: usize = 4000;
@@ -226,15 +228,30 @@ impl fmt::Display for ColumnType {
 }
 
 impl NewColumn {
-    /// The same without references, unless it comes from a column of `layout` that has them: a value that was written without
-    /// them in mind could look like one.
+    /// The same without references.
     #[must_use]
-    pub fn without_new_references(mut self, layout: &Layout) -> NewColumn {
-        let is_large = |at: usize| layout.columns.get(at).is_some_and(|column| column.ty.kind == Kind::Large);
-        if self.ty.kind == Kind::Large && matches!(self.source, Source::Column(at) if !is_large(at)) {
+    pub fn without_references(mut self) -> NewColumn {
+        if self.ty.kind == Kind::Large {
             self.ty.kind = Kind::Blob;
         }
         self
+    }
+
+    /// The same without references, unless it comes from a column of `layout` that has them: a value that was written without
+    /// them in mind could look like one.
+    #[must_use]
+    pub fn without_new_references(self, layout: &Layout) -> NewColumn {
+        let is_large = |at: usize| layout.columns.get(at).is_some_and(|column| column.ty.kind == Kind::Large);
+        let has_none = match &self.source {
+            Source::Column(at) => !is_large(*at),
+            Source::Added(Value::Bytes(value)) => Reference::decode(value).is_some(),
+            Source::Added(Value::Null) => false,
+        };
+        if has_none {
+            self.without_references()
+        } else {
+            self
+        }
     }
 }
 

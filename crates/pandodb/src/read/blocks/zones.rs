@@ -1,6 +1,6 @@
 //! What is known of a segment's values before they are read.
 
-use pando_column::layout::{Column, Layouts, Value};
+use pando_column::layout::{Column, Kind, Layouts, Value};
 use pando_tree::Pieces;
 
 use super::want::Want;
@@ -55,6 +55,10 @@ impl Zones<'_> {
     }
 
     fn of_column(&self, now: &Column) -> Option<Zone> {
+        if now.ty.kind == Kind::Large {
+            // They may be of references.
+            return None;
+        }
         let zones = self.pieces.zones(self.layouts)?;
         let Some(then) = zones.layout.columns.iter().find(|column| column.id == now.id) else {
             return Some(added(now));
