@@ -215,6 +215,8 @@ private:
   int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
+  int decode_row(PandoBytes row_key, PandoBytes row, uchar *record);
+  int read_large(PandoBytes row_key, uchar *record);
   int entry_has_row(pando::Index_layout &layout, bool *has_row);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
@@ -331,6 +333,7 @@ private:
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
   std::vector<pando::Index_layout> m_building; /* indexes that another connection is adding */
   pando::Row_codec m_row_codec;
+  pando::Large_values m_large;
   std::string m_name;
 
   /* The statement. */
