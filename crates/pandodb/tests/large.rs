@@ -127,8 +127,11 @@ fn resolve(txn: &mut Txn, table: &Table, bytes: &[u8], is_locked: bool) -> Row {
     Row { n, values: [first, second] }
 }
 
+/// Values, and what a row has in place of them.
+type Kept = Vec<(Vec<u8>, Reference)>;
+
 /// The row as it is locked, its bytes and its values with the references that it has.
-fn locked(txn: &mut Txn, table: &Table, n: u32) -> Option<(Vec<u8>, Row, Vec<(Vec<u8>, Reference)>)> {
+fn locked(txn: &mut Txn, table: &Table, n: u32) -> Option<(Vec<u8>, Row, Kept)> {
     let read = txn.get_locked(table, 0, &key(n), LockMode::Exclusive, LockWait::NoWait).unwrap();
     let LockedRead::Row(bytes) = read else { return None };
     let row = resolve(txn, table, &bytes, true);
