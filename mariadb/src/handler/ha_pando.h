@@ -121,7 +121,9 @@ public:
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3500; }
   uint max_supported_key_part_length() const override { return 3072; }
-  uint8 table_cache_type() override { return HA_CACHE_TBL_TRANSACT; }
+  /* The server forgets cached answers about a table before an autocommitted statement has committed: who reads in between would
+     have the rows of before cached, for good. */
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
 
   /* --- alter.cc --- */
   bool can_convert_nocopy(const Field &field, const Column_definition &type) const override;
