@@ -42,7 +42,7 @@ impl<'a> LargeChange<'a> {
         self.put.iter().map(|value| value.bytes.len()).sum()
     }
 
-    /// Before [`LargeChange::write`]. Says whether there is anything to write.
+    /// Before [`LargeChange::write`].
     pub(super) fn touch(&self, txn: &mut Txn) {
         let Some(values) = &self.values else { return };
         if !self.put.is_empty() {

@@ -136,7 +136,7 @@ impl FilteredRows {
         let writer = RowWriter::new(layouts, &wants);
         let blocks = Blocks { takes_chunks: false, ..blocks };
         let is_little = 2 * (wants.len() - 1) <= columns;
-        let needed = is_little.then(|| ColumnReader::new(layouts, &wants));
+        let needed = is_little.then(|| ColumnReader::new(layouts, &wants, blocks.sight.large.is_some()));
         FilteredRows { blocks, needed, writer, found: None, leniency: Leniency::default(), metrics }
     }
 

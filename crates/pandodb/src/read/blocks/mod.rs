@@ -121,7 +121,7 @@ impl View<'_> {
             pieces: sight.dict.tree.pieces(sight.seqno, begin.unwrap_or(b""), end),
             own,
             reader: RowReader::new(layouts, wants),
-            columns: ColumnReader::new(layouts, wants),
+            columns: ColumnReader::new(layouts, wants, sight.large.is_some()),
             large: LargeReader::new(sight.large.clone(), layouts, wants),
             sight,
             cursor: None,

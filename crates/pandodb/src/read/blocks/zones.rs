@@ -32,6 +32,8 @@ pub struct Zones<'a> {
     pub(super) layouts: &'a Layouts,
     pub(super) wants: &'a [Want],
     pub(super) pieces: &'a Pieces,
+    /// Rows may refer to large values.
+    pub(super) has_references: bool,
 }
 
 impl Zones<'_> {
@@ -55,8 +57,8 @@ impl Zones<'_> {
     }
 
     fn of_column(&self, now: &Column) -> Option<Zone> {
-        if now.ty.kind == Kind::Large {
-            // They may be of references.
+        if self.has_references && now.ty.kind == Kind::Large {
+            // It may be that of references.
             return None;
         }
         let zones = self.pieces.zones(self.layouts)?;
