@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use pando_column::vector::{Values, Vector};
+use pando_column::vector::{Strings, Values, Vector};
 use pandodb::Block;
 
 use crate::block::TableColumn;
-use crate::column::{Batch, Column, Data, Kind, UNSUPPORTED};
+use crate::column::{bytes_of_new_strings, Batch, Column, Data, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, TRUE};
 use crate::expr::{Expr, Slot};
 use crate::interval::Interval;
@@ -16,12 +16,18 @@ use crate::selection::rows_of_entries;
 
 /// Rows that go on together, where blocks have few that count.
 const ROWS_TOGETHER: usize = 2048;
+/// Bytes of texts with which they go on, however few they are: a text may have megabytes.
+const BYTES_TOGETHER: usize = 4 << 20;
 
 /// Rows of blocks that wait for more.
 #[derive(Default)]
 pub(crate) struct Waiting {
     batches: Vec<Batch>,
     rows: usize,
+    /// Of texts.
+    bytes: usize,
+    /// The texts of the last batch, which may be those of the next one.
+    strings: Vec<Option<Arc<Strings>>>,
 }
 
 impl Waiting {
@@ -31,8 +37,9 @@ impl Waiting {
             return Some(batch);
         }
         self.rows += batch.rows;
+        self.bytes += bytes_of_new_strings(&batch.columns, &mut self.strings);
         self.batches.push(batch);
-        if self.rows < ROWS_TOGETHER {
+        if self.rows < ROWS_TOGETHER && self.bytes < BYTES_TOGETHER {
             return None;
         }
         self.rest(kinds)
@@ -42,7 +49,12 @@ impl Waiting {
     pub(crate) fn rest(&mut self, kinds: &[Kind]) -> Option<Batch> {
         let batches = std::mem::take(&mut self.batches);
         let rows = std::mem::take(&mut self.rows);
-        let batch = Batch::concat(&batches, kinds);
+        self.bytes = 0;
+        self.strings.clear();
+        let batch = match batches.len() {
+            1 => batches[0].clone(),
+            _ => Batch::concat(&batches, kinds),
+        };
         (rows > 0).then_some(Batch { rows, ..batch })
     }
 }
