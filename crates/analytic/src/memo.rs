@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::column::{bytes_of_new_strings, Column, Kind};
+use crate::column::{bytes_of_held_texts, Column, Kind};
 use crate::eval::Result;
 use crate::keys::{Budget, Interner, KeyPart, Keys};
 use crate::word_table::{with_width, WordTable};
@@ -80,7 +80,7 @@ impl Memo {
         kind: Kind,
         ask: impl Fn(&[Arc<Column>], usize) -> Result<Column>,
     ) -> Result<Column> {
-        if bytes_of_new_strings(columns, &mut Vec::new()) > TEXT_BYTES_OF_BATCH_MAX {
+        if bytes_of_held_texts(columns, &mut Vec::new()) > TEXT_BYTES_OF_BATCH_MAX {
             self.known = None;
         }
         if rows > 4 * ROWS_TRIED && self.known.as_mut().is_some_and(|known| known.are_all_different(columns))

@@ -106,7 +106,12 @@ impl LargeReader {
     }
 
     fn resolved(&self, vector: &Vector, from: usize, to: usize) -> Result<Vector> {
-        let (mut nulls, mut strings) = (Nulls::new(), Strings::new());
+        let size = |row: usize| match (reference_at(vector, row), vector.get(row)) {
+            (Some(reference), _) => reference.length as usize,
+            (None, value) => value.map_or(0, <[u8]>::len),
+        };
+        let bytes = (from..to).map(size).sum();
+        let (mut nulls, mut strings) = (Nulls::new(), Strings::with_capacity(to - from, bytes));
         for row in from..to {
             let value = vector.get(row);
             nulls.push(value.is_none());
