@@ -90,7 +90,7 @@ static void write_rows(struct PandoDb *db)
     row.key = key_of((i + 1) * 1000, room);
     row.value = text(goods[i]);
     row.unique = 1;
-    check(pando_txn_insert_row(txn, table, &row, 1, 0), "insert");
+    check(pando_txn_insert_row(txn, table, &row, 1, NULL, 0, 0), "insert");
   }
   check(pando_txn_commit(txn), "commit");
   pando_txn_free(txn);

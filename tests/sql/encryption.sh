@@ -67,6 +67,9 @@ fill() {
 INSERT INTO $table SELECT seq, CONCAT('$word', seq), CONCAT(seq, '$word') FROM seq_1_to_500;
 -- One that is spilled.
 INSERT INTO $table SELECT seq, CONCAT('$word', seq), REPEAT(CONCAT(seq, '$word'), 20) FROM seq_1001_to_15000;
+-- Large values, apart from their rows.
+INSERT INTO $table SELECT seq, CONCAT('$word', seq), REPEAT(CONCAT(seq, '$word'), 2000) FROM seq_20001_to_20030;
+UPDATE $table SET c = CONCAT(c, '$word') WHERE a > 20020;
 UPDATE $table SET b = CONCAT('$word', a, 'changed') WHERE a % 10 = 3;
 DELETE FROM $table WHERE a % 10 = 4;
 SET GLOBAL pando_checkpoint_period = 1;
@@ -103,7 +106,7 @@ fill hidden "$SECRET" >/dev/null
 fill shown "$PLAIN" >/dev/null
 sql -e "INSERT INTO hidden VALUES (3000000, '$SECRET', 'only in the log'); INSERT INTO shown VALUES (3000000, '$PLAIN', 'only in the log')"
 expect_clean "in use" "$SERVER"
-for name in 'shown.pando/main' 'shown.pando/key-b' 'shown.pando/key-added' 'shown_loaded.pando/main' 'parted#P#seen.pando/main' '.pando/pando-0'; do
+for name in 'shown.pando/main' 'shown.pando/large' 'shown_loaded.pando/large' 'shown.pando/key-b' 'shown.pando/key-added' 'shown_loaded.pando/main' 'parted#P#seen.pando/main' '.pando/pando-0'; do
     expect_seen "in use" "$SERVER/data" "$name"
 done
 server_kill "$SERVER"

@@ -92,6 +92,19 @@ impl Dict {
         }
     }
 
+    /// Bytes of memory that its texts take.
+    fn text_bytes(&self) -> usize {
+        let of = |strings: &Strings| strings.total_bytes() + strings.len() * 4;
+        match self {
+            Dict::Strings(strings) => of(strings),
+            Dict::Vector(vector) => match vector.values() {
+                Values::Constant(value) => value.len(),
+                Values::Fixed { bytes, .. } => bytes.len(),
+                Values::Varying(strings) | Values::Dictionary { entries: strings, .. } => of(strings),
+            },
+        }
+    }
+
     /// Whether it is the very same.
     pub(crate) fn is(&self, other: &Dict) -> bool {
         match (self, other) {
@@ -578,10 +591,37 @@ pub(crate) fn bytes_of_new_strings(columns: &[Arc<Column>], before: &mut Vec<Opt
     bytes
 }
 
+/// Bytes of the texts that some columns keep in memory, the storage's, too; without those of the columns before them.
+pub(crate) fn bytes_of_held_texts(columns: &[Arc<Column>], before: &mut Vec<Option<Dict>>) -> usize {
+    before.resize(columns.len(), None);
+    let mut bytes = 0;
+    for (column, before) in columns.iter().zip(before) {
+        let Data::Text(_, dict) = &column.data else { continue };
+        if !before.as_ref().is_some_and(|before| before.is(dict)) {
+            bytes += dict.text_bytes();
+            *before = Some(dict.clone());
+        }
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use pando_column::vector::Nulls;
+
+    #[test]
+    fn texts_of_the_storage_are_held_too() {
+        let vector = Arc::new(Vector::new(2, None, Values::Constant(vec![b'x'; 1000])));
+        let held = |dict: &Dict| Arc::new(Column { data: Data::Text(vec![0], dict.clone()), nulls: None });
+        let (stored, mut before) = (Dict::Vector(vector), Vec::new());
+        let own = Dict::Strings(Arc::new(strings([vec![1; 500]].into_iter())));
+        let counted =
+            [&stored, &stored, &own, &stored].map(|dict| bytes_of_held_texts(&[held(dict)], &mut before));
+        assert_eq!(counted, [1000, 0, 504, 1000]);
+        let number = Arc::new(Column { data: Data::Small(vec![1]), nulls: None });
+        assert_eq!(bytes_of_held_texts(&[number], &mut before), 0);
+    }
 
     #[test]
     fn texts_that_come_with_every_batch_are_counted_once() {

@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use crate::column::{Column, Kind};
+use crate::column::{bytes_of_held_texts, Column, Kind};
 use crate::eval::Result;
 use crate::keys::{Budget, Interner, KeyPart, Keys};
 use crate::word_table::{with_width, WordTable};
 
 /// Bytes that the texts of one expression's values may take.
 const TEXT_BYTES_MAX: usize = 16 << 20;
+/// Where the texts of one batch have more, they are long, and nothing is kept.
+const TEXT_BYTES_OF_BATCH_MAX: usize = 4 << 20;
 /// Combinations of values that are kept.
 const VALUES_MAX: usize = 1 << 16;
 /// Columns that an expression may look at.
@@ -83,6 +85,9 @@ impl Memo {
         kind: Kind,
         ask: impl Fn(&[Arc<Column>], usize) -> Result<Column>,
     ) -> Result<Column> {
+        if bytes_of_held_texts(columns, &mut Vec::new()) > TEXT_BYTES_OF_BATCH_MAX {
+            self.known = None;
+        }
         if rows > 4 * ROWS_TRIED && self.known.as_mut().is_some_and(|known| known.are_all_different(columns))
         {
             self.known = None;
@@ -227,6 +232,11 @@ mod tests {
             assert!((0..8192).all(|row| found.number(row) == i128::from(values[row]) * 2));
             assert_eq!(memo.known.is_some(), is_kept);
         }
+        let mut memo = Memo::new(&[Kind::Text(0), Kind::Signed]);
+        let long = "x".repeat(TEXT_BYTES_OF_BATCH_MAX + 1);
+        let columns = [texts(&[&long], &[]), small(&[1])];
+        assert_eq!(memo.values((&columns, 1), Kind::Text(0), |c, rows| Ok(both(c, rows))).unwrap().rows(), 1);
+        assert!(memo.known.is_none(), "long texts are not kept");
         assert!(Memo::new(&[Kind::Real]).known.is_none());
         assert!(Memo::new(&[Kind::Signed; 5]).known.is_none());
     }

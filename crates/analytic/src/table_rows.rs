@@ -7,7 +7,7 @@ use pando_column::vector::{Values, Vector};
 use pandodb::Block;
 
 use crate::block::TableColumn;
-use crate::column::{Batch, Column, Data, Kind, UNSUPPORTED};
+use crate::column::{bytes_of_held_texts, Batch, Column, Data, Dict, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, TRUE};
 use crate::expr::{Expr, Slot};
 use crate::interval::Interval;
@@ -16,23 +16,33 @@ use crate::selection::rows_of_entries;
 
 /// Rows that go on together, where blocks have few that count.
 const ROWS_TOGETHER: usize = 2048;
+/// Bytes of texts with which they go on, however few they are: a text may have megabytes, and of a block of which one row is left all
+/// texts are in memory.
+const BYTES_TOGETHER: usize = 16 << 20;
 
 /// Rows of blocks that wait for more.
 #[derive(Default)]
 pub(crate) struct Waiting {
     batches: Vec<Batch>,
     rows: usize,
+    /// Of texts.
+    bytes: usize,
+    /// The texts of the last batch, which may be those of the next one.
+    texts: Vec<Option<Dict>>,
 }
 
 impl Waiting {
     /// Adds rows; gives what goes on now.
     pub(crate) fn add(&mut self, batch: Batch, kinds: &[Kind]) -> Option<Batch> {
-        if self.rows == 0 && batch.rows >= ROWS_TOGETHER / 4 {
+        let bytes = bytes_of_held_texts(&batch.columns, &mut self.texts);
+        if self.rows == 0 && (batch.rows >= ROWS_TOGETHER / 4 || bytes >= BYTES_TOGETHER / 4) {
+            self.texts.clear();
             return Some(batch);
         }
         self.rows += batch.rows;
+        self.bytes += bytes;
         self.batches.push(batch);
-        if self.rows < ROWS_TOGETHER {
+        if self.rows < ROWS_TOGETHER && self.bytes < BYTES_TOGETHER {
             return None;
         }
         self.rest(kinds)
@@ -42,7 +52,12 @@ impl Waiting {
     pub(crate) fn rest(&mut self, kinds: &[Kind]) -> Option<Batch> {
         let batches = std::mem::take(&mut self.batches);
         let rows = std::mem::take(&mut self.rows);
-        let batch = Batch::concat(&batches, kinds);
+        self.bytes = 0;
+        self.texts.clear();
+        let batch = match batches.len() {
+            1 => batches[0].clone(),
+            _ => Batch::concat(&batches, kinds),
+        };
         (rows > 0).then_some(Batch { rows, ..batch })
     }
 }
@@ -336,9 +351,33 @@ fn is_plain(part: &Expr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::column::Value;
     use crate::keys::Budget;
     use pando_column::vector::{Nulls, Strings};
     use pando_query::{Form, Place};
+
+    /// Few rows of long texts go on as soon as many short ones.
+    #[test]
+    fn rows_that_wait_are_bounded_by_rows_and_by_bytes() {
+        let batch = |rows: usize, size: usize| {
+            let vector = Vector::new(rows, None, Values::Constant(vec![b'x'; size]));
+            let data = Data::Text(vec![0; rows], Dict::Vector(Arc::new(vector)));
+            Batch { rows, columns: vec![Arc::new(Column { data, nulls: None })] }
+        };
+        let kinds = [Kind::Text(0)];
+        for (rows, size, expected) in
+            [(1, BYTES_TOGETHER / 4, 1), (1, BYTES_TOGETHER / 8, 8), (256, 10, ROWS_TOGETHER / 256)]
+        {
+            let mut waiting = Waiting::default();
+            for _ in 0..2 {
+                let given = (1..).find_map(|count| Some((count, waiting.add(batch(rows, size), &kinds)?)));
+                let (count, given) = given.unwrap();
+                assert_eq!((count, given.rows), (expected, expected * rows));
+                assert!(matches!(given.columns[0].value(0), Value::Text(text) if text.len() == size));
+            }
+            assert!(waiting.rest(&kinds).is_none());
+        }
+    }
 
     /// What a join says of a dictionary's entries is what it says of the rows.
     #[test]

@@ -7,6 +7,11 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 /// Longest value in bytes: a row with a LONGBLOB near the server's 1 GB packet limit.
 pub const VALUE_BYTES_MAX: usize = (1 << 30) + (64 << 20);
 
+/// A value of a BLOB, TEXT or JSON column from which on it is stored apart from its row: what a change of another column would
+/// otherwise write again. A quarter of a segment: shorter ones compress better among others of their column, and a scan reads
+/// them without a search for each.
+pub const LARGE_VALUE_BYTES: usize = 16 << 10;
+
 /// Unit of allocation and alignment in a tree file: the page of common disks, as O_DIRECT wants.
 pub const PAGE_BYTES: u64 = 4096;
 

@@ -129,7 +129,7 @@ typedef int32_t PandoStatus;
 #endif // __cplusplus
 
 /**
- * What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
+ * What the bytes of a value are. Of `Char`, `Varchar`, `Blob` and `Large` each value has a count before it.
  */
 enum PandoColumnKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -176,6 +176,10 @@ enum PandoColumnKind
    * `size` bytes hold the length of every value.
    */
   PANDO_COLUMN_KIND_BLOB = 9,
+  /**
+   * As `Blob`, but a row may have a reference in place of the value.
+   */
+  PANDO_COLUMN_KIND_LARGE = 10,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -2152,6 +2156,20 @@ typedef struct PandoEntry {
   uint8_t unique;
 } PandoEntry;
 
+/**
+ * A large value that is written with its row.
+ */
+typedef struct PandoLargeValue {
+  /**
+   * Its number: [`pando_table_next_large_value`].
+   */
+  uint64_t id;
+  /**
+   * The value.
+   */
+  struct PandoBytes bytes;
+} PandoLargeValue;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -2778,6 +2796,47 @@ struct PandoBytes pando_table_building_recipe(const struct PandoTable *table, ui
  * The table is open, and has so many.
  */
 uint8_t pando_table_building_is_over(const struct PandoTable *table, uint32_t index);
+
+/**
+ * 1 if a value of a column of kind `Large` is to be stored apart from its row.
+ *
+ * # Safety
+ * The bytes are valid for the call.
+ */
+uint8_t pando_large_is_apart(struct PandoBytes value);
+
+/**
+ * 1 if what a row has in a column of kind `Large` is a reference.
+ *
+ * # Safety
+ * The bytes are valid for the call.
+ */
+uint8_t pando_large_is_reference(struct PandoBytes value);
+
+/**
+ * Gives a value that is to be stored apart a number, and writes what its row has in place of it: 24 bytes. 0: all values of this table
+ * are stored in its rows.
+ *
+ * # Safety
+ * The table is open; `id` and the 24 bytes at `reference` are valid.
+ */
+uint8_t pando_table_next_large_value(const struct PandoTable *table,
+                                     uint64_t size,
+                                     uint64_t *id,
+                                     uint8_t *reference);
+
+/**
+ * Reads the value that a row refers to into `buffer`. `is_locked`: 1 if the transaction has locked the row or was given its newest
+ * state, 0 if consistent reads gave it. `NotFound`: the row has changed since it was read without a lock.
+ *
+ * # Safety
+ * All objects are alive, the transaction and the buffer belong to this thread, the bytes are valid for the call.
+ */
+PandoStatus pando_txn_large_value(struct PandoTxn *txn,
+                                  const struct PandoTable *table,
+                                  struct PandoBytes reference,
+                                  uint8_t is_locked,
+                                  struct PandoBuffer *buffer);
 
 /**
  * For an encoder: adds the entry that the batch's next row has in a dictionary.
@@ -3487,16 +3546,18 @@ void pando_txn_unlock(struct PandoTxn *txn,
                       struct PandoBytes key);
 
 /**
- * Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written. A row that is in the way is
- * locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
+ * Inserts a row: `new_entries[i]` goes to dictionary `i`, and the row refers to `large` values. Errors leave nothing written. A
+ * row that is in the way is locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
  *
  * # Safety
- * All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
+ * All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries, `large` has `large_count`.
  */
 PandoStatus pando_txn_insert_row(struct PandoTxn *txn,
                                  const struct PandoTable *table,
                                  const struct PandoEntry *new_entries,
                                  uint32_t count,
+                                 const struct PandoLargeValue *large,
+                                 uint32_t large_count,
                                  uint8_t may_replace);
 
 /**
@@ -3526,16 +3587,19 @@ PandoStatus pando_txn_has_written(struct PandoTxn *txn,
 /**
  * Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
  * snapshot; else entries that are the same in both lists may be left out, that is, empty. Where it is known that the row
- * is not the same, the old one's value, that of the first of `old_entries`, may be left out, too.
+ * is not the same, the old one's value, that of the first of `old_entries`, may be left out, too. `large` are the values to which
+ * the row did not refer before.
  *
  * # Safety
- * As [`pando_txn_insert_row`], for both lists.
+ * As [`pando_txn_insert_row`], for all lists.
  */
 PandoStatus pando_txn_update_row(struct PandoTxn *txn,
                                  const struct PandoTable *table,
                                  const struct PandoEntry *old_entries,
                                  const struct PandoEntry *new_entries,
                                  uint32_t count,
+                                 const struct PandoLargeValue *large,
+                                 uint32_t large_count,
                                  uint8_t in_full);
 
 /**

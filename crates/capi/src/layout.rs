@@ -8,7 +8,7 @@ use pandodb::layout::{ColumnType, Kind, Layouts, NewColumn, Source, Value};
 
 use crate::bytes::PandoBytes;
 
-/// What the bytes of a value are. Of `Char`, `Varchar` and `Blob` each value has a count before it.
+/// What the bytes of a value are. Of `Char`, `Varchar`, `Blob` and `Large` each value has a count before it.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PandoColumnKind {
@@ -32,6 +32,8 @@ pub enum PandoColumnKind {
     Varchar = 8,
     /// `size` bytes hold the length of every value.
     Blob = 9,
+    /// As `Blob`, but a row may have a reference in place of the value.
+    Large = 10,
 }
 
 /// A column that a table is to have.
@@ -147,6 +149,7 @@ fn kind_to_c(kind: Kind) -> PandoColumnKind {
         Kind::Char => PandoColumnKind::Char,
         Kind::Varchar => PandoColumnKind::Varchar,
         Kind::Blob => PandoColumnKind::Blob,
+        Kind::Large => PandoColumnKind::Large,
     }
 }
 
@@ -162,6 +165,7 @@ fn kind_from_c(kind: PandoColumnKind) -> Kind {
         PandoColumnKind::Char => Kind::Char,
         PandoColumnKind::Varchar => Kind::Varchar,
         PandoColumnKind::Blob => Kind::Blob,
+        PandoColumnKind::Large => Kind::Large,
     }
 }
 

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pandodb::{Entry, Error, LockMode, LockedRead, Mark, Txn};
+use pandodb::{Entry, Error, LargeValue, LockMode, LockedRead, Mark, Txn};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::{contain, guard, meet_planted_bug};
+use crate::large::{large_values, PandoLargeValue};
 use crate::read::{lock_wait, PandoRead};
 use crate::status::{fail, fail_with_bug, run, PandoStatus};
 use crate::table::PandoTable;
@@ -451,25 +452,26 @@ fn change(txn: &mut PandoTxn, work: impl FnOnce(&mut Txn) -> pandodb::Result<()>
     })
 }
 
-/// Inserts a row: `new_entries[i]` goes to dictionary `i`. Errors leave nothing written. A row that is in the way is
-/// locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
+/// Inserts a row: `new_entries[i]` goes to dictionary `i`, and the row refers to `large` values. Errors leave nothing written. A
+/// row that is in the way is locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
 ///
 /// # Safety
-/// All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries.
+/// All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries, `large` has `large_count`.
 #[no_mangle]
 pub unsafe extern "C" fn pando_txn_insert_row(
     txn: *mut PandoTxn,
     table: *const PandoTable,
     new_entries: *const PandoEntry,
     count: u32,
+    large: *const PandoLargeValue,
+    large_count: u32,
     may_replace: u8,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, new) = unsafe { (&mut *txn, &(*table).table, entries(new_entries, count)) };
-    change(txn, |txn| match may_replace {
-        0 => txn.insert_row(table, &new),
-        _ => txn.insert_row_or_lock(table, &new),
-    })
+    // SAFETY: as above.
+    let large: Vec<LargeValue<'_>> = unsafe { large_values(large, large_count) };
+    change(txn, |txn| txn.insert_row_with(table, &new, &large, may_replace != 0))
 }
 
 /// `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then
@@ -514,10 +516,11 @@ pub unsafe extern "C" fn pando_txn_has_written(
 
 /// Replaces a row that was read under its lock. Errors leave nothing written. `in_full`: 1 if the row is newer than the
 /// snapshot; else entries that are the same in both lists may be left out, that is, empty. Where it is known that the row
-/// is not the same, the old one's value, that of the first of `old_entries`, may be left out, too.
+/// is not the same, the old one's value, that of the first of `old_entries`, may be left out, too. `large` are the values to which
+/// the row did not refer before.
 ///
 /// # Safety
-/// As [`pando_txn_insert_row`], for both lists.
+/// As [`pando_txn_insert_row`], for all lists.
 #[no_mangle]
 pub unsafe extern "C" fn pando_txn_update_row(
     txn: *mut PandoTxn,
@@ -525,15 +528,16 @@ pub unsafe extern "C" fn pando_txn_update_row(
     old_entries: *const PandoEntry,
     new_entries: *const PandoEntry,
     count: u32,
+    large: *const PandoLargeValue,
+    large_count: u32,
     in_full: u8,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, old, new) =
         unsafe { (&mut *txn, &(*table).table, entries(old_entries, count), entries(new_entries, count)) };
-    change(txn, |txn| match in_full {
-        0 => txn.update_row(table, &old, &new),
-        _ => txn.update_newer_row(table, &old, &new),
-    })
+    // SAFETY: as above.
+    let large: Vec<LargeValue<'_>> = unsafe { large_values(large, large_count) };
+    change(txn, |txn| txn.update_row_with(table, &old, &new, &large, in_full != 0))
 }
 
 /// Deletes a row that was read under its lock.

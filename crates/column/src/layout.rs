@@ -23,6 +23,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::large::Reference;
+
 /// Most layouts a table may keep: a change of columns each week for seventy years. Then a change has to rewrite the rows, which
 /// begins anew.
 pub const LAYOUTS_MAX: usize = 4000;
@@ -34,7 +36,7 @@ pub const LAYOUTS_MIN: usize = 250;
 /// The number of a table's first layout.
 pub const FIRST_VERSION: u32 = 1;
 
-/// What the bytes of a value are. In a row, `Char`, `Varchar` and `Blob` have a count before them, all
+/// What the bytes of a value are. In a row, `Char`, `Varchar`, `Blob` and `Large` have a count before them, all
 /// others are as long as their column's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
@@ -58,12 +60,14 @@ pub enum Kind {
     Varchar,
     /// Less than 2 to the power of `8 * size` bytes.
     Blob,
+    /// As `Blob`; but the row may have a [reference](crate::large) in place of the value.
+    Large,
 }
 
 impl Kind {
     /// Whether values have a length of their own.
     pub fn is_counted(self) -> bool {
-        matches!(self, Kind::Char | Kind::Varchar | Kind::Blob)
+        matches!(self, Kind::Char | Kind::Varchar | Kind::Blob | Kind::Large)
     }
 }
 
@@ -72,7 +76,7 @@ impl Kind {
 pub struct ColumnType {
     /// What the bytes are.
     pub kind: Kind,
-    /// Bytes of a value; of `Char` and `Varchar` at most, of `Blob` those of its length.
+    /// Bytes of a value; of `Char` and `Varchar` at most, of `Blob` and `Large` those of its length.
     pub size: u32,
     /// NULL is possible.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -181,6 +185,8 @@ impl ColumnType {
             (Unsigned, Signed) => to.size > self.size,
             (Signed, Signed) | (Unsigned, Unsigned) | (Enum, Enum) | (Set, Set) => to.size >= self.size,
             (Char, Char) | (Varchar, Varchar) | (Blob, Blob) => to.size >= self.size,
+            // Of another kind, a value could look like a reference.
+            (Large, Large) => to.size >= self.size,
             // The zeros that fill a binary CHAR would be missing.
             (Char, Varchar) => !self.binary && to.size >= self.size,
             (Char, Blob) => !self.binary && fits_blob(self.size, to.size),
@@ -203,7 +209,7 @@ impl ColumnType {
     pub fn is_valid(&self, value: &[u8]) -> bool {
         match self.kind {
             Kind::Char | Kind::Varchar => value.len() <= self.size as usize,
-            Kind::Blob => self.size >= 4 || (value.len() as u64) < 1 << (8 * self.size),
+            Kind::Blob | Kind::Large => self.size >= 4 || (value.len() as u64) < 1 << (8 * self.size),
             _ => value.len() == self.size as usize,
         }
     }
@@ -218,6 +224,34 @@ impl fmt::Display for ColumnType {
         let binary = if self.binary { " binary" } else { "" };
         let null = if self.nullable { " null" } else { "" };
         write!(f, "{:?}({}){binary}{null}", self.kind, self.size)
+    }
+}
+
+impl NewColumn {
+    /// The same without references.
+    #[must_use]
+    pub fn without_references(mut self) -> NewColumn {
+        if self.ty.kind == Kind::Large {
+            self.ty.kind = Kind::Blob;
+        }
+        self
+    }
+
+    /// The same without references, unless it comes from a column of `layout` that has them: a value that was written without
+    /// them in mind could look like one.
+    #[must_use]
+    pub fn without_new_references(self, layout: &Layout) -> NewColumn {
+        let is_large = |at: usize| layout.columns.get(at).is_some_and(|column| column.ty.kind == Kind::Large);
+        let has_none = match &self.source {
+            Source::Column(at) => !is_large(*at),
+            Source::Added(Value::Bytes(value)) => Reference::decode(value).is_some(),
+            Source::Added(Value::Null) => false,
+        };
+        if has_none {
+            self.without_references()
+        } else {
+            self
+        }
     }
 }
 

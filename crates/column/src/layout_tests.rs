@@ -97,6 +97,7 @@ fn types_only_grow() {
         ((Varchar, 255), (Varchar, 256)),
         ((Varchar, 255), (Blob, 1)),
         ((Blob, 2), (Blob, 4)),
+        ((Large, 2), (Large, 4)),
     ] {
         assert!(grows(from, to), "{from:?} to {to:?}");
         assert_eq!(grows(to, from), from == to, "{to:?} to {from:?}");
@@ -105,6 +106,9 @@ fn types_only_grow() {
         ((Signed, 4), (Unsigned, 8)),
         ((Unsigned, 4), (Signed, 4)),
         ((Varchar, 256), (Blob, 1)),
+        ((Large, 2), (Blob, 4)),
+        ((Blob, 2), (Large, 2)),
+        ((Varchar, 255), (Large, 2)),
         ((Float, 4), (Float, 8)),
         ((Bytes, 4), (Bytes, 5)),
         ((Bit, 1), (Bit, 2)),
@@ -263,7 +267,8 @@ fn any_kind() -> impl Strategy<Value = Kind> {
         Just(Set),
         Just(Char),
         Just(Varchar),
-        Just(Blob)
+        Just(Blob),
+        Just(Large)
     ]
 }
 
@@ -320,4 +325,20 @@ proptest! {
             prop_assert_eq!(layouts.fault(), None);
         }
     }
+}
+
+#[test]
+fn references_are_only_for_columns_that_had_them_from_the_beginning() {
+    let column = |kind, source| NewColumn { source, ..new("c", ty(kind, 2, true), Source::Column(0)) };
+    let first = Layouts::new(vec![
+        column(Kind::Large, Source::Added(Value::Null)),
+        column(Kind::Blob, Source::Added(Value::Null)),
+        column(Kind::Varchar, Source::Added(Value::Null)),
+    ]);
+    let kind_of = |new: NewColumn| new.without_new_references(first.current()).ty.kind;
+    assert_eq!(kind_of(column(Kind::Large, Source::Column(0))), Kind::Large);
+    assert_eq!(kind_of(column(Kind::Large, Source::Column(1))), Kind::Blob);
+    assert_eq!(kind_of(column(Kind::Large, Source::Column(2))), Kind::Blob);
+    assert_eq!(kind_of(column(Kind::Large, Source::Added(Value::Null))), Kind::Large);
+    assert_eq!(kind_of(column(Kind::Varchar, Source::Column(2))), Kind::Varchar);
 }

@@ -24,6 +24,7 @@ mod columnar;
 mod compression;
 mod decode;
 pub mod format;
+pub mod large;
 pub mod layout;
 mod row;
 mod segment;

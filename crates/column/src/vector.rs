@@ -116,6 +116,11 @@ impl Strings {
         Strings::default()
     }
 
+    /// None yet, with room for so many strings of so many bytes in all.
+    pub fn with_capacity(strings: usize, bytes: usize) -> Strings {
+        Strings { ends: Vec::with_capacity(strings), bytes: Vec::with_capacity(bytes) }
+    }
+
     /// Of bytes and the places where each string ends. Panics unless these ascend and the last is the end.
     pub fn from_parts(ends: Vec<u32>, bytes: Vec<u8>) -> Strings {
         assert!(ends.windows(2).all(|pair| pair[0] <= pair[1]), "ends of strings ascend");

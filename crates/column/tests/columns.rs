@@ -37,6 +37,7 @@ fn layouts() -> Layouts {
         (Char, 10),
         (Varchar, 300),
         (Blob, 4),
+        (Large, 4),
     ];
     let columns =
         kinds.iter().flat_map(|(kind, size)| [column(*kind, *size, false), column(*kind, *size, true)]);
@@ -72,7 +73,7 @@ fn row(layouts: &Layouts, version: u32, cells: &[u32]) -> Vec<u8> {
         let size = column.ty.size as usize;
         match column.ty.kind {
             ColumnKind::Char => put_text(&mut out, &bytes[..cell as usize % (size + 1)]),
-            ColumnKind::Varchar | ColumnKind::Blob => {
+            ColumnKind::Varchar | ColumnKind::Blob | ColumnKind::Large => {
                 put_text(&mut out, &bytes.repeat(6)[..cell as usize % 200])
             }
             _ => out.extend_from_slice(&bytes[..size]),

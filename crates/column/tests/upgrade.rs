@@ -29,6 +29,7 @@ fn ty() -> impl Strategy<Value = ColumnType> {
         (Just(Char), 1u32..30),
         (Just(Varchar), 1u32..400),
         (Just(Blob), 1u32..4),
+        (Just(Large), 2u32..4),
     ];
     (kind, any::<bool>()).prop_map(|((kind, size), nullable)| ColumnType {
         kind,
@@ -43,7 +44,7 @@ fn bytes_of(ty: ColumnType, seed: u64) -> Vec<u8> {
     let some = |count: usize| (0..count).map(|at| (seed >> (at % 8 * 8)) as u8).collect::<Vec<u8>>();
     match ty.kind {
         Kind::Char | Kind::Varchar => some(seed as usize % (ty.size as usize + 1)),
-        Kind::Blob => some(seed as usize % 250),
+        Kind::Blob | Kind::Large => some(seed as usize % 250),
         _ => some(ty.size as usize),
     }
 }
@@ -68,7 +69,7 @@ fn grown(ty: ColumnType) -> ColumnType {
     let most = match ty.kind {
         Kind::Signed | Kind::Unsigned | Kind::Set => 8,
         Kind::Char | Kind::Varchar => 1000,
-        Kind::Blob => 4,
+        Kind::Blob | Kind::Large => 4,
         _ => ty.size,
     };
     ColumnType { size: (ty.size + 1).min(most), nullable: true, ..ty }

@@ -108,7 +108,7 @@ impl World {
             }
             let variety = if is_varied { 256 } else { 3 };
             let size = match column.ty.kind {
-                Kind::Varchar | Kind::Blob => {
+                Kind::Varchar | Kind::Blob | Kind::Large => {
                     let size = self.rng.random_range(0..if is_varied { 140usize } else { 4 });
                     if size >= 128 {
                         row.push(size as u8 | 0x80);

@@ -254,7 +254,7 @@ bool Column::differs(const uchar *record_1, const uchar *record_2) const
   size_t size_1, size_2;
   value(record_1, &bytes_1, &size_1);
   value(record_2, &bytes_2, &size_2);
-  return size_1 != size_2 || (size_1 && memcmp(bytes_1, bytes_2, size_1) != 0);
+  return size_1 != size_2 || (size_1 && bytes_1 != bytes_2 && memcmp(bytes_1, bytes_2, size_1) != 0);
 }
 
 } // namespace pando

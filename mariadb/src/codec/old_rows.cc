@@ -4,7 +4,8 @@ namespace pando {
 
 static bool is_counted(PandoColumnKind kind)
 {
-  return kind == PANDO_COLUMN_KIND_CHAR || kind == PANDO_COLUMN_KIND_VARCHAR || kind == PANDO_COLUMN_KIND_BLOB;
+  return kind == PANDO_COLUMN_KIND_CHAR || kind == PANDO_COLUMN_KIND_VARCHAR || kind == PANDO_COLUMN_KIND_BLOB ||
+         kind == PANDO_COLUMN_KIND_LARGE;
 }
 
 Old_rows::Old_rows(const PandoLayout &old, const PandoLayout &current)

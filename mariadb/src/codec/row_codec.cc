@@ -22,6 +22,7 @@ bool Row_codec::init(const TABLE *table, Index_layout *primary, const PandoTable
     stored.column.init(table, field);
     stored.null_position= stored.column.nullable() ? nulls++ : 0;
     stored.wanted= true;
+    stored.large_slot= NOT_LARGE;
     m_columns.push_back(stored);
   }
   m_null_bytes= (nulls + 7) / 8;
@@ -33,7 +34,22 @@ bool Row_codec::init(const TABLE *table, Index_layout *primary, const PandoTable
     return false;
   }
   m_version= layout.version;
-  return agrees(table, layout, primary);
+  if (!agrees(table, layout, primary))
+    return false;
+  m_large.clear();
+  for (uint i= 0; i < layout.column_count; i++)
+    if (layout.columns[i].kind == PANDO_COLUMN_KIND_LARGE)
+    {
+      m_columns[i].large_slot= uint(m_large.size());
+      m_large.push_back(i);
+    }
+  return true;
+}
+
+/* In a table that was made without a place for them, or of a column that was of another type, large values are in the rows. */
+static bool is_kind(PandoColumnKind expected, PandoColumnKind kind)
+{
+  return expected == kind || (expected == PANDO_COLUMN_KIND_LARGE && kind == PANDO_COLUMN_KIND_BLOB);
 }
 
 /* Whatever happens to the server's definition of a table, a row is never read as what it is not. */
@@ -49,7 +65,7 @@ bool Row_codec::agrees(const TABLE *table, const PandoLayout &layout, Index_layo
   for (uint i= 0; i < layout.column_count; i++)
   {
     const PandoColumn &column= layout.columns[i];
-    if (expected[i].kind == column.kind && expected[i].size == column.size &&
+    if (is_kind(expected[i].kind, column.kind) && expected[i].size == column.size &&
         expected[i].nullable == column.nullable)
       continue;
     sql_print_error("PANDO: table %s: column %.*s: its definition has kind %u, size %u, nullable %u, "
@@ -110,7 +126,7 @@ void Row_codec::plan_decoding()
   }
 }
 
-void Row_codec::encode(Bytes *out, const uchar *record) const
+void Row_codec::encode(Bytes *out, const uchar *record, Large_writer *large) const
 {
   out->append_number(m_version);
   size_t nulls= out->size();
@@ -119,9 +135,22 @@ void Row_codec::encode(Bytes *out, const uchar *record) const
   {
     if (stored.column.is_null(record))
       out->data()[nulls + stored.null_position / 8]|= uchar(1 << (stored.null_position % 8));
-    else
+    else if (stored.large_slot == NOT_LARGE || !large || !refer(stored, record, large, out))
       stored.column.pack(record, out);
   }
+}
+
+bool Row_codec::refer(const Stored_column &stored, const uchar *record, Large_writer *large, Bytes *out)
+{
+  PandoBytes value;
+  uchar reference[LARGE_REFERENCE_SIZE];
+  stored.column.value(record, &value.data, &value.len);
+  if (value.len < LARGE_REFERENCE_SIZE || !pando_large_is_apart(value) ||
+      !large->refer(stored.large_slot, value, reference))
+    return false;
+  out->append_number(sizeof(reference));
+  out->append(reference, sizeof(reference));
+  return true;
 }
 
 bool Row_codec::differ(const uchar *record_1, const uchar *record_2) const

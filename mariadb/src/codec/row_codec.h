@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 #include "index_layout.h"
+#include "large_values.h"
 
 namespace pando {
 
@@ -25,7 +26,10 @@ struct Stored_column
   Column column;
   uint null_position;
   bool wanted;
+  uint large_slot; /* NOT_LARGE: its values are in the row */
 };
+
+static const uint NOT_LARGE= UINT_MAX;
 
 /* What decoding does next: passes bytes by, then takes a column, or passes one by whose size the row tells. */
 struct Decoding_step
@@ -44,7 +48,8 @@ public:
   /* False: the engine's table has other columns than the server's definition says (which is logged). */
   bool init(const TABLE *table, Index_layout *primary, const PandoTable *engine_table);
 
-  void encode(Bytes *out, const uchar *record) const;
+  /* Values that are to be stored apart are given to `large`; without it they are put into the row, which must not be stored then. */
+  void encode(Bytes *out, const uchar *record, Large_writer *large) const;
   /* Whether they would be encoded in different bytes. */
   bool differ(const uchar *record_1, const uchar *record_2) const;
 
@@ -54,12 +59,17 @@ public:
   /* Where those are in the layout. */
   std::vector<uint32_t> wanted_positions() const;
 
+  /* Columns whose values a row may refer to, by position; those of a decoded record are for Large_values::read. */
+  const std::vector<uint> &large_columns() const { return m_large; }
+  const Stored_column &column(uint position) const { return m_columns[position]; }
+
   /* Fills a record from a row. BLOBs point into `row`. False: the bytes are not those of a row. */
   bool decode(PandoBytes key, PandoBytes row, uchar *record);
   /* The same from an entry of a clustering key. */
   bool decode_entry(Index_layout *layout, PandoBytes key, PandoBytes value, uchar *record);
 
 private:
+  static bool refer(const Stored_column &stored, const uchar *record, Large_writer *large, Bytes *out);
   bool decode_row(PandoBytes row, uchar *record);
   bool agrees(const TABLE *table, const PandoLayout &layout, Index_layout *primary) const;
   void plan_decoding();
@@ -67,6 +77,7 @@ private:
   bool decode_old(uint64_t version, Reader *reader, uchar *record);
 
   std::vector<Stored_column> m_columns;
+  std::vector<uint> m_large;
   std::vector<Decoding_step> m_steps; /* of a row without NULLs */
   std::vector<std::unique_ptr<Old_rows>> m_old; /* by version; those that were met */
   const PandoTable *m_engine_table= nullptr;

@@ -75,8 +75,8 @@ PandoNewColumn describe(const Field *field)
   case MYSQL_TYPE_MEDIUM_BLOB:
   case MYSQL_TYPE_LONG_BLOB:
   case MYSQL_TYPE_GEOMETRY:
-    column.kind= PANDO_COLUMN_KIND_BLOB;
     column.size= static_cast<const Field_blob *>(field)->pack_length_no_ptr();
+    column.kind= column.size > 1 ? PANDO_COLUMN_KIND_LARGE : PANDO_COLUMN_KIND_BLOB;
     break;
   case MYSQL_TYPE_STRING:
   case MYSQL_TYPE_VAR_STRING:

@@ -384,15 +384,6 @@ bool Foreign_keys::would_go_round(const Constraint &constraint, const Cascade &o
   return false;
 }
 
-/* The query cache knows the tables of statements only. */
-static void forget_cached_queries(THD *thd, const std::string &path)
-{
-  const Table_names names(path);
-  char key[2 * (NAME_LEN + 1)];
-  const char *end= strmov(strmov(key, names.database) + 1, names.table) + 1;
-  mysql_query_cache_invalidate4(thd, key, unsigned(end - key), true);
-}
-
 int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, const uchar *new_record,
                                   const Cascade &own, Action action)
 {
@@ -416,7 +407,6 @@ int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, co
     return refuse(HA_ERR_FK_DEPTH_EXCEEDED, *constraint);
   if (int error= child->m_foreign.begin(thd))
     return error;
-  forget_cached_queries(thd, definition.child);
   while (found)
   {
     if (is_to_end(thd))

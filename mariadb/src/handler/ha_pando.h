@@ -121,7 +121,9 @@ public:
   uint max_supported_keys() const override { return MAX_KEY; }
   uint max_supported_key_length() const override { return 3500; }
   uint max_supported_key_part_length() const override { return 3072; }
-  uint8 table_cache_type() override { return HA_CACHE_TBL_TRANSACT; }
+  /* The server forgets cached answers about a table before an autocommitted statement has committed: who reads in between would
+     have the rows of before cached, for good. */
+  uint8 table_cache_type() override { return HA_CACHE_TBL_NOCACHE; }
 
   /* --- alter.cc --- */
   bool can_convert_nocopy(const Field &field, const Column_definition &type) const override;
@@ -215,6 +217,8 @@ private:
   int stand_in_gap(PandoBytes key, bool after);
   int deliver(uchar *record);
   int deliver_entry(uchar *record, bool *passed_by);
+  int decode_row(PandoBytes row_key, PandoBytes row, uchar *record);
+  int read_large(PandoBytes row_key, uchar *record);
   int entry_has_row(pando::Index_layout &layout, bool *has_row);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
@@ -331,6 +335,7 @@ private:
   std::unique_ptr<pando::Index_layout[]> m_layouts; /* by the server's index number */
   std::vector<pando::Index_layout> m_building; /* indexes that another connection is adding */
   pando::Row_codec m_row_codec;
+  pando::Large_values m_large;
   std::string m_name;
 
   /* The statement. */

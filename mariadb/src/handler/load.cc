@@ -210,7 +210,7 @@ int ha_pando::begin_load()
   for (ha_pando *one : all)
   {
     first= MY_MIN(first, one->m_bulk->mark);
-    writes+= one->m_bulk->rows * one->m_new.size();
+    writes+= one->m_bulk->rows * one->m_new.size() + one->m_bulk->large_values;
   }
   if (pando_txn_writes_since(txn(), first) != writes)
   {

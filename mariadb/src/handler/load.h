@@ -108,6 +108,7 @@ private:
   static void free_batch_callback(void *context, void *batch);
   static void free_context_callback(void *context);
 
+  const PandoTable *const m_engine_table;
   const bool m_has_primary_key;
   const size_t m_row_key_max;
   const uint m_keys;
@@ -164,6 +165,7 @@ struct Bulk_insert
   std::unique_ptr<Row_batch> batch;
   PandoLoad *load= nullptr;
   uint64_t rows= 0;
+  uint64_t large_values= 0; /* TRIAL: written with the rows */
   Bytes last_key;      /* primary key of the last row, where the server decides about duplicates */
   bool ascends= true;  /* so far, those of all rows */
   bool asks= false;    /* LOADING: of each row it is asked whether its keys have been seen */

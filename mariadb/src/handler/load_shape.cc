@@ -8,7 +8,7 @@ static const uint SHORT_VARCHAR= 32;
 
 Load_shape::Load_shape(const TABLE *table, const PandoTable *engine_table, bool has_primary_key,
                        size_t row_key_max, uint workers)
-  : m_has_primary_key(has_primary_key), m_row_key_max(row_key_max), m_keys(table->s->keys),
+  : m_engine_table(engine_table), m_has_primary_key(has_primary_key), m_row_key_max(row_key_max), m_keys(table->s->keys),
     m_record_size(table->s->reclength)
 {
   for (uint i= 0; i <= workers; i++)
@@ -173,6 +173,34 @@ int Load_shape::encode(Row_batch *batch, PandoEntries *entries)
   return error;
 }
 
+namespace {
+
+/* Large values are entries of the dictionary behind those of the keys. */
+class Load_writer final : public Large_writer
+{
+public:
+  Load_writer(const PandoTable *table, PandoEntries *entries, uint dictionary)
+    : m_table(table), m_entries(entries), m_dictionary(dictionary) {}
+
+  bool refer(uint, PandoBytes value, uchar *reference) override
+  {
+    uint64_t id;
+    uchar key[8];
+    if (!pando_table_next_large_value(m_table, value.len, &id, reference))
+      return false;
+    mi_int8store(key, id);
+    pando_entries_add(m_entries, m_dictionary, PandoBytes{key, sizeof(key)}, value);
+    return true;
+  }
+
+private:
+  const PandoTable *m_table;
+  PandoEntries *m_entries;
+  uint m_dictionary;
+};
+
+} // namespace
+
 int Load_shape::encode_row(Codecs *codecs, const uchar *record, uint64_t hidden_key,
                            PandoEntries *entries) const
 {
@@ -190,7 +218,8 @@ int Load_shape::encode_row(Codecs *codecs, const uchar *record, uint64_t hidden_
     uchar *bytes= row_key->extend(HIDDEN_KEY_SIZE);
     mi_int8store(bytes, hidden_key);
   }
-  codecs->rows.encode(row, record);
+  Load_writer large(m_engine_table, entries, m_keys + !m_has_primary_key);
+  codecs->rows.encode(row, record, &large);
   pando_entries_add(entries, 0, row_key->view(), row->view());
   for (uint i= m_has_primary_key; i < m_keys; i++)
   {

@@ -212,6 +212,7 @@ int ha_pando::reset()
   m_foreign.end();
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
+  m_large.release();
   m_columns_prepared= false;
   m_keyread= false;
   m_skip_locked= false;

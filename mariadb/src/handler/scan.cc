@@ -357,9 +357,7 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
       if (m_writes_seen != *writes())
         return get_row(m_row_key.view(), record, passed_by);
     }
-    if (!m_row_codec.decode(m_entry_key, m_entry_value, record))
-      return damaged("a row cannot be decoded");
-    return 0;
+    return decode_row(m_entry_key, m_entry_value, record);
   }
   /* A locking scan checks it on the row as it is when it is locked. */
   if (!is_locking())
@@ -379,7 +377,32 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
   m_row_key_in_entry= true;
   const bool done= layout.is_clustering() ? m_row_codec.decode_entry(&layout, m_entry_key, m_entry_value, record)
                                           : layout.decode(m_entry_key, m_entry_value, record);
-  return done ? 0 : damaged("an index entry cannot be decoded");
+  if (!done)
+    return damaged("an index entry cannot be decoded");
+  return layout.is_clustering() ? read_large(PandoBytes{}, record) : 0;
+}
+
+int ha_pando::decode_row(PandoBytes row_key, PandoBytes row, uchar *record)
+{
+  if (!m_row_codec.decode(row_key, row, record))
+    return damaged("a row cannot be decoded");
+  return read_large(row_key, record);
+}
+
+/* The values that a row which was decoded refers to. `row_key`: no bytes if it is not one that can be written. */
+int ha_pando::read_large(PandoBytes row_key, uchar *record)
+{
+  if (m_row_codec.large_columns().empty())
+    return 0;
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= m_large.read(m_row_codec, txn(), m_table, read_mode() != PANDO_READ_SNAPSHOT, row_key, record);
+  }
+  if (status != PANDO_STATUS_NOT_FOUND)
+    return status ? fail(status) : 0;
+  /* Who had the row locked has changed it meanwhile. */
+  return m_is_peek && m_at_cursor ? lock_peeked(record) : damaged("a large value of a row is not there");
 }
 
 /* Whether the current entry of a secondary key has all that is wanted of its row, and is of a row that is as the entry says. */
@@ -546,9 +569,7 @@ int ha_pando::get_row(PandoBytes row_key, uchar *record, bool *absent, bool *ski
   }
   if (status)
     return fail(status);
-  if (!m_row_codec.decode(row_key, pando_buffer_bytes(m_buffer), record))
-    return damaged("a row cannot be decoded");
-  return 0;
+  return decode_row(row_key, pando_buffer_bytes(m_buffer), record);
 }
 
 /* The one row with the key m_search, of the primary key or a unique one. */

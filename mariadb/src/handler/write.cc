@@ -27,7 +27,7 @@ void ha_pando::encode_row(const uchar *record, PandoBytes row_key, std::vector<E
     {
       entry.key.append(row_key.data, row_key.len);
       if (with_row)
-        m_row_codec.encode(&entry.value, record);
+        m_row_codec.encode(&entry.value, record, &m_large);
       entry.unique= has_primary_key();
       continue;
     }
@@ -150,16 +150,20 @@ int ha_pando::write_one_row(const uchar *record)
     return error;
   for (Entry &entry : m_new)
     entry.present= true;
+  m_large.begin(m_table, PandoBytes{});
   encode_row(record, m_new_row_key.view(), &m_new);
   views(m_new, &m_new_views);
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
-    status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()), m_replaces_duplicates);
+    status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()),
+                                 m_large.written().data(), uint32_t(m_large.written().size()), m_replaces_duplicates);
   }
   note_write(false);
   if (status)
     return write_failed(status);
+  if (m_bulk)
+    m_bulk->large_values+= m_large.written().size();
   set_row_key(m_new_row_key);
   return 0;
 }
@@ -211,7 +215,10 @@ int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
                   layout_of(dictionary)->is_clustering() || layout_of(dictionary)->is_changed(old_record, new_record);
     m_new[dictionary].present= m_old[dictionary].present= present;
   }
+  m_large.begin(m_table, m_old_row_key.view());
+  m_large.only_keep(true);
   encode_row(old_record, m_old_row_key.view(), &m_old, has_clustering_key());
+  m_large.only_keep(false);
   encode_row(new_record, m_new_row_key.view(), &m_new);
   if (row_key_changed && !row_key_moved && !m_row_codec.differ(old_record, new_record))
     return HA_ERR_RECORD_IS_THE_SAME;
@@ -225,7 +232,7 @@ int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
   {
     Counted_call counted(handler_stats);
     status= pando_txn_update_row(txn(), m_table, m_old_views.data(), m_new_views.data(), uint32_t(m_new_views.size()),
-                                 in_full);
+                                 m_large.written().data(), uint32_t(m_large.written().size()), in_full);
   }
   if (status)
     return write_failed(status);
@@ -249,6 +256,8 @@ int ha_pando::delete_one_row(const uchar *record)
     m_old_row_key.assign(m_row_key.data(), m_row_key.size());
   for (Entry &entry : m_old)
     entry.present= true;
+  m_large.begin(m_table, m_old_row_key.view());
+  m_large.only_keep(true);
   encode_row(record, m_old_row_key.view(), &m_old, has_clustering_key());
   views(m_old, &m_old_views);
   note_write(is_at_old_row());

@@ -22,15 +22,16 @@ bool is_stored_by_statement(const THD *thd)
 }
 
 /* What else has side effects is refused where it stands (`acts`): reading a user variable is said to have one, too, and has none.
-   ON DUPLICATE KEY UPDATE may look at the columns of the rows that were selected. */
+   ON DUPLICATE KEY UPDATE may look at the columns of the rows that were selected. What `max_join_size` refuses, the server's
+   optimizer says. */
 bool is_statement_for_engine(THD *thd, const SELECT_LEX *select)
 {
   const LEX *lex= thd->lex;
   return (lex->sql_command == SQLCOM_SELECT || (is_stored_by_statement(thd) && lex->duplicates != DUP_UPDATE)) &&
          !thd->is_error() && !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !lex->with_rownum &&
-         !lex->limit_rows_examined &&
+         !lex->limit_rows_examined && (thd->variables.option_bits & OPTION_BIG_SELECTS) &&
          !(select->options & (OPTION_FOUND_ROWS | OPTION_SCHEMA_TABLE)) && !(select->uncacheable & UNCACHEABLE_RAND) &&
-         thd->lex->set_var_list.is_empty();
+         lex->set_var_list.is_empty();
 }
 
 std::vector<ha_pando *> handlers_of(TABLE *table)

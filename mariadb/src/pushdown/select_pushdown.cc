@@ -222,11 +222,18 @@ void Pushed_select::store(const Value_kind &kind, const PandoAnalyticCell &cell,
   }
 }
 
+/* The rows of the OFFSET: FOUND_ROWS() counts them. */
+static uint64_t rows_skipped(SELECT_LEX *select)
+{
+  Item *offset= select->master_unit()->global_parameters()->limit_params.offset_limit;
+  return offset ? offset->val_uint() : 0;
+}
+
 int Pushed_select::next_row()
 {
   if (m_next == m_rows)
   {
-    thd->limit_found_rows= m_rows;
+    thd->limit_found_rows= m_rows ? m_rows + rows_skipped(select) : 0;
     return HA_ERR_END_OF_FILE;
   }
   /* Who stores the row tells of what it cuts with the row's number; what is rounded here, is rounded as ever. */

@@ -156,7 +156,7 @@ fn form_of(ty: &layout::ColumnType) -> Option<Form> {
     use layout::Kind;
     let small = u8::try_from(ty.size).ok().filter(|size| (1..=8).contains(size));
     let physical = match (ty.kind, small) {
-        (Kind::Char | Kind::Varchar | Kind::Blob, _) => Physical::Counted,
+        (Kind::Char | Kind::Varchar | Kind::Blob | Kind::Large, _) => Physical::Counted,
         (_, None) if ty.size == 0 => return None,
         (_, None) => Physical::Bytes(ty.size),
         (Kind::Signed, Some(size)) => Physical::Signed(size),

@@ -3,9 +3,13 @@
 //! A change of columns rewrites nothing: rows say which layout they are of (`crate::layout`). But whoever writes them anew
 //! for another reason writes them in the current layout, so that all rows of a segment have the same columns in time: only then
 //! do its columns have zones, and can be read as wholes. What a reader gets is the same: the value of each current column.
+//!
+//! A row that refers to a large value in a column that was dropped stays as it is: whoever deletes or changes it has to find the
+//! reference, to delete the value.
 #![deny(clippy::indexing_slicing)]
 
 use super::shape::{Physical, Shape};
+use crate::large::Reference;
 use crate::layout::{Column, ColumnType, Kind, Layout, Value};
 use crate::wire::put_varint;
 
@@ -17,6 +21,8 @@ pub(super) struct Upgrade {
     to_prefix: Vec<u8>,
     to_null_bytes: usize,
     steps: Vec<Step>,
+    /// Columns of the row that were dropped since and may have references.
+    dropped: Vec<usize>,
 }
 
 /// A column of the current layout.
@@ -38,6 +44,10 @@ impl Upgrade {
     /// From one layout of a table to its current one; `None` if either has columns that cannot be taken apart.
     pub(super) fn new(from: &Layout, current: &Layout) -> Option<Upgrade> {
         let (shape, to) = (Shape::of(from)?, Shape::of(current)?);
+        let is_dropped = |old: &Column| {
+            old.ty.kind == Kind::Large && current.columns.iter().all(|column| column.id != old.id)
+        };
+        let dropped = from.columns.iter().enumerate().filter(|(_, old)| is_dropped(old)).map(|(at, _)| at);
         let steps: Option<Vec<Step>> = current.columns.iter().map(|column| step(from, column)).collect();
         Some(Upgrade {
             from_prefix: shape.prefix(),
@@ -45,12 +55,18 @@ impl Upgrade {
             to_prefix: to.prefix(),
             to_null_bytes: to.null_bytes(),
             steps: steps?,
+            dropped: dropped.collect(),
         })
     }
 
-    /// Writes the row into `out`. `None`: it is not one of that layout, and `out` has anything.
+    /// Writes the row into `out`. `None`: it is not one of that layout, or has to stay in it, and `out` has anything.
     pub(super) fn write(&self, row: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let cells = self.cells(row)?;
+        for at in &self.dropped {
+            if (*cells.get(*at)?).is_some_and(|value| Reference::decode(value).is_some()) {
+                return None;
+            }
+        }
         out.clear();
         out.extend_from_slice(&self.to_prefix);
         let nulls = out.len();

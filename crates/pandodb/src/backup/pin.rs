@@ -130,7 +130,7 @@ impl Db {
         let file = catalog.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         files.extend([wanted(BackupFile { dict: CATALOG, table: String::new(), file, bytes: None })]);
         for table in self.catalog.tables(is_backed_up) {
-            let usable = table.dictionaries.iter().filter(|its| its.unusable.is_none());
+            let usable = table.all_dictionaries().filter(|its| its.unusable.is_none());
             files.extend(usable.map(|dictionary| {
                 let (dict, file) = (DictId(dictionary.id), dictionary.file.clone());
                 wanted(BackupFile { dict, table: table.path.clone(), file, bytes: None })
@@ -222,7 +222,7 @@ impl Db {
             if let Some(source) = self.known_source(owner, dict)? {
                 return Ok(source);
             }
-            let has_it = |table: &TableDescriptor| table.dictionaries.iter().any(|its| its.id == dict.0);
+            let has_it = |table: &TableDescriptor| table.has(dict);
             let Some(table) = self.catalog.tables(has_it).pop() else { continue };
             // Pins it.
             match self.open_table(&table.path) {

@@ -83,6 +83,9 @@ pub(crate) struct TableDescriptor {
     pub id: u64,
     pub path: String,
     pub dictionaries: Vec<DictDescriptor>,
+    /// Where large values are; tables without columns of [`Kind::Large`](pando_column::layout::Kind::Large) have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub large: Option<DictDescriptor>,
     pub compression: String,
     pub temporary: bool,
     /// Seconds since 1970.
@@ -153,6 +156,16 @@ pub(crate) enum Intent {
 }
 
 impl TableDescriptor {
+    /// All dictionaries: those of rows and indexes in their order, then that of large values.
+    pub(crate) fn all_dictionaries(&self) -> impl Iterator<Item = &DictDescriptor> {
+        self.dictionaries.iter().chain(&self.large)
+    }
+
+    /// Whether a dictionary is one of its.
+    pub(crate) fn has(&self, dict: DictId) -> bool {
+        self.all_dictionaries().any(|its| its.id == dict.0)
+    }
+
     /// Which of its dictionaries have rows.
     pub(crate) fn clusterings(&self) -> Vec<Clustering> {
         self.dictionaries.iter().map(|dictionary| dictionary.clustering).collect()
@@ -286,6 +299,7 @@ mod tests {
                     clustering: Clustering::Tailed,
                 },
             ],
+            large: None,
             compression: "ZSTD:3".into(),
             temporary: false,
             created: 0,

@@ -121,7 +121,7 @@ impl PreparedTxns {
     /// Refuses to take away a table that a prepared transaction without a connection has changed. A temporary one goes
     /// with its connection.
     pub(crate) fn check_unused(&self, table: &TableDescriptor) -> pando_base::Result<()> {
-        let is_its = |id: DictId| table.dictionaries.iter().any(|its| its.id == id.0);
+        let is_its = |id: DictId| table.has(id);
         let detached = self.detached.lock();
         let is_used = detached.iter().any(|detached| detached.touched.iter().any(|dict| is_its(dict.id)))
             || self.resolving.lock().iter().any(|resolving| resolving.dicts.iter().copied().any(is_its));

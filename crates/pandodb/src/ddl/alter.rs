@@ -64,7 +64,12 @@ impl TableChange {
         if let Some(columns) = &change.columns {
             let layouts = descriptor.layouts.as_ref();
             let layouts = layouts.ok_or_else(|| refused(format!("the columns of {path} are not known")))?;
-            let changed = layouts.changed(columns.clone()).map_err(|e| refused(format!("{path}: {e}")))?;
+            let has_large = descriptor.large.is_some();
+            let columns = columns.iter().cloned().map(|column| match has_large {
+                true => column.without_new_references(layouts.current()),
+                false => column.without_references(),
+            });
+            let changed = layouts.changed(columns.collect()).map_err(|e| refused(format!("{path}: {e}")))?;
             descriptor.layouts = Some(changed);
         }
         for (position, name) in &change.index_names {
@@ -151,7 +156,7 @@ impl Db {
 
     /// The open table follows its descriptor. Who still has it open keeps the old one.
     fn apply_to_open(&self, descriptor: &TableDescriptor, indexes: Option<&IndexPlan>, change: &TableChange) {
-        for dictionary in &descriptor.dictionaries {
+        for dictionary in descriptor.all_dictionaries() {
             if let Some(dict) = self.dict(DictId(dictionary.id)) {
                 let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
                 dict.tree.set_compression(config.run.compression, config.buffer_compression);

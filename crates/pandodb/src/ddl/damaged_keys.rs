@@ -35,11 +35,15 @@ use crate::table::Dict;
 const WORK_TRIES: usize = 3;
 
 impl Db {
-    /// Opens the dictionary at `position` of a table that is not open; that of an index that is damaged as an unusable one.
+    /// Opens a dictionary of a table that is not open; that of an index that is damaged as an unusable one.
     /// Requires: the DDL mutex, or a database that is being opened. Errors: those of opening it; of the catalog.
-    pub(crate) fn open_dict_of(&self, table: &TableDescriptor, position: usize) -> Result<Arc<Dict>> {
-        let dictionary = &table.dictionaries[position];
+    pub(crate) fn open_dict_of(
+        &self,
+        table: &TableDescriptor,
+        dictionary: &DictDescriptor,
+    ) -> Result<Arc<Dict>> {
         let id = DictId(dictionary.id);
+        let is_index = table.dictionaries.iter().skip(1).any(|its| its.id == dictionary.id);
         if let Some(dict) = self.dict(id) {
             return Ok(dict);
         }
@@ -53,7 +57,7 @@ impl Db {
                     check_encryption(&dict.file, table.encryption_key_id)?;
                     Ok(dict)
                 };
-                let is_lost = |error: &Error| position > 0 && error.is_damage();
+                let is_lost = |error: &Error| is_index && error.is_damage();
                 // It may be the reading that was bad: ask twice.
                 match open().or_else(|error| if is_lost(&error) { open() } else { Err(error) }) {
                     Ok(dict) => dict,

@@ -375,7 +375,7 @@ impl Db {
         if !self.vfs.exists(&dir)? {
             return Ok(());
         }
-        for file in files.iter().filter(|file| table.dictionaries.iter().all(|its| its.file != **file)) {
+        for file in files.iter().filter(|file| table.all_dictionaries().all(|its| its.file != **file)) {
             let path = dir.join(file);
             if self.vfs.exists(&path)? {
                 self.vfs.remove_file(&path)?;

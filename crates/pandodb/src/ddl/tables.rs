@@ -47,6 +47,7 @@ use crate::ddl::foreign_keys::normalized;
 use crate::runtime::clock::seconds_since_1970;
 use crate::runtime::files::{check_durable, sync_parent, STATUS_FILE};
 use crate::table::clustering::Clustering;
+use crate::table::large::LargeValues;
 use crate::table::{Dict, Table};
 
 /// What it is written to first.
@@ -96,7 +97,9 @@ impl Db {
     fn describe(&self, spec: &TableSpec) -> Result<TableDescriptor> {
         let path = normalize(&spec.path);
         self.claim_name(&path)?;
-        let id = self.catalog.take_ids(2 + spec.indexes.len() as u64);
+        let has_large =
+            spec.columns.iter().flatten().any(|column| column.ty.kind == pando_column::layout::Kind::Large);
+        let id = self.catalog.take_ids(2 + u64::from(has_large) + spec.indexes.len() as u64);
         let mut dictionaries = vec![DictDescriptor {
             id: id + 1,
             name: "main".into(),
@@ -115,10 +118,19 @@ impl Db {
                 clustering: index.clustering,
             });
         }
+        let large = has_large.then(|| DictDescriptor {
+            id: id + 2 + spec.indexes.len() as u64,
+            name: "large".into(),
+            file: "large.pando".into(),
+            has_filters: true,
+            unusable: None,
+            clustering: Clustering::None,
+        });
         Ok(TableDescriptor {
             id,
             path,
             dictionaries,
+            large,
             compression: compression_text(spec.compression),
             temporary: spec.temporary,
             created: seconds_since_1970(),
@@ -159,7 +171,7 @@ impl Db {
     fn create_files(&self, descriptor: &TableDescriptor, spec: &TableSpec, seqno: Seqno) -> Result<()> {
         let dir = table_dir(&self.base_dir, &descriptor.path);
         create_dir(&*self.vfs, &dir)?;
-        for (position, dictionary) in descriptor.dictionaries.iter().enumerate() {
+        for (position, dictionary) in descriptor.all_dictionaries().enumerate() {
             let id = DictId(dictionary.id);
             let file = self.create_file(&dir.join(&dictionary.file), id, descriptor.encryption_key_id)?;
             let config = dictionary.tree_config(&self.tree_config, descriptor.compression());
@@ -214,10 +226,17 @@ impl Db {
         let descriptor =
             self.catalog.table(&path).ok_or_else(|| Error::NotFound { what: format!("table {path}") })?;
         let mut dicts = Vec::with_capacity(descriptor.dictionaries.len());
-        for position in 0..descriptor.dictionaries.len() {
-            dicts.push(self.open_dict_of(&descriptor, position)?);
+        for dictionary in &descriptor.dictionaries {
+            dicts.push(self.open_dict_of(&descriptor, dictionary)?);
         }
-        let table = Table::new(descriptor.id, descriptor.created, &path, dicts);
+        let large = match &descriptor.large {
+            Some(dictionary) => {
+                let dict = self.open_dict_of(&descriptor, dictionary)?;
+                Some(LargeValues::new(dict, &self.snapshots.live())?)
+            }
+            None => None,
+        };
+        let table = Table::new(descriptor.id, descriptor.created, &path, dicts, large);
         let clusterings = descriptor.clusterings();
         let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));
         self.tables.write().insert(path, table.clone());
@@ -243,7 +262,7 @@ impl Db {
         self.change_catalog(Change { remove: Some((id, path.clone())), intend, ..Change::default() })?;
         self.note_gone(gone);
         let dir = table_dir(&self.base_dir, &path);
-        self.keep_space(&dir, &descriptor.dictionaries);
+        self.keep_space(&dir, &descriptor.all_dictionaries().cloned().collect::<Vec<_>>());
         self.forget(descriptor);
         match self.remove_dir(&dir) {
             Ok(()) => self.fulfil(id),
@@ -373,7 +392,7 @@ impl Db {
 
     /// Tells the open table and its files their new place.
     fn follow_rename(&self, from: &str, new: &TableDescriptor, dir: &Path, seqno: Seqno) {
-        for dictionary in &new.dictionaries {
+        for dictionary in new.all_dictionaries() {
             if let Some(dict) = self.dict(DictId(dictionary.id)) {
                 dict.file.set_path(&dir.join(&dictionary.file));
                 if dict.is_interim.swap(false, Ordering::AcqRel) {
@@ -395,7 +414,7 @@ impl Db {
         if let Some(descriptor) = &descriptor {
             self.prepared.check_unused(descriptor)?;
         }
-        let mut dicts = table.dicts.clone();
+        let mut dicts: Vec<Arc<Dict>> = table.all_dicts().cloned().collect();
         dicts.retain(|dict| !dict.is_unusable());
         dicts.sort_by_key(|dict| dict.id);
         let seqno = self.publish_truncate(&dicts)?;
@@ -425,7 +444,7 @@ impl Db {
     fn forget(&self, descriptor: &TableDescriptor) {
         self.tables.write().remove(&descriptor.path);
         let mut dicts = self.dicts.write();
-        for dictionary in &descriptor.dictionaries {
+        for dictionary in descriptor.all_dictionaries() {
             let id = DictId(dictionary.id);
             if let Some(dict) = dicts.remove(&id) {
                 dict.dropped.store(true, Ordering::Release);

@@ -32,10 +32,10 @@ enum Idle {
 }
 
 impl Idle {
-    fn dicts(&self) -> &[Arc<Dict>] {
+    fn dicts(&self) -> Vec<&Arc<Dict>> {
         match self {
-            Idle::Table(table) => &table.dicts,
-            Idle::Dict(dict) => std::slice::from_ref(dict),
+            Idle::Table(table) => table.all_dicts().collect(),
+            Idle::Dict(dict) => vec![dict],
         }
     }
 }
@@ -96,7 +96,7 @@ impl Db {
     fn idle_tables(&self) -> impl Iterator<Item = Idle> + '_ {
         let tables = self.tables.read();
         let owned: HashSet<DictId> =
-            tables.values().flat_map(|table| table.dicts.iter().map(|dict| dict.id)).collect();
+            tables.values().flat_map(|table| table.all_dicts().map(|dict| dict.id)).collect();
         let unused = tables.iter().filter(|(_, table)| Arc::strong_count(table) == 1);
         let unused: Vec<String> = unused.map(|(path, _)| path.clone()).collect();
         let dicts = self.dicts.read();
@@ -129,7 +129,7 @@ impl Db {
             let is_written = dict.is_unusable() || (is_clean(dict) && !dict.is_dirty());
             is_alone && is_written && !self.is_kept_from_snapshots(dict)
         };
-        if !idle.dicts().iter().all(is_unused) {
+        if !idle.dicts().into_iter().all(is_unused) {
             return;
         }
         if let Idle::Table(table) = &idle {

@@ -9,10 +9,13 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use pando_base::{pause, Seqno};
+use pando_base::{pause, Error as EngineError, Seqno};
+use pando_column::large::Reference;
 
 use crate::error::Result;
+use crate::read::large::{checked, find};
 use crate::read::own_writes::OwnCursor;
+use crate::table::large::LargeValues;
 use crate::table::writes::Writes;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::Txn;
@@ -31,6 +34,16 @@ pub(crate) struct Sight {
     pub(crate) seqno: Seqno,
     /// The own writes, if there are any to this dictionary.
     pub(crate) writes: Option<Arc<Writes>>,
+    /// Of rows: what they refer to.
+    pub(crate) large: Option<LargeSight>,
+}
+
+/// What is seen of large values.
+#[derive(Clone, Debug)]
+pub(crate) struct LargeSight {
+    values: Arc<LargeValues>,
+    seqno: Seqno,
+    writes: Option<Arc<Writes>>,
 }
 
 /// Goes up over the rows of a part of a view.
@@ -59,7 +72,11 @@ impl Txn {
         dict.check_readable(seqno)?;
         pause(4);
         let writes = self.has_touched(&dict).then(|| self.writes().clone());
-        Ok(View { sight: Sight { dict, seqno, writes }, txn: PhantomData })
+        let large = table.large.clone().filter(|large| large.may_be_some()).map(|values| {
+            let writes = self.has_touched(&values.dict).then(|| self.writes().clone());
+            LargeSight { values, seqno, writes }
+        });
+        Ok(View { sight: Sight { dict, seqno, writes, large }, txn: PhantomData })
     }
 
     /// Counts a query that was answered from a view, and the rows it went over; or one that was not.
@@ -112,6 +129,26 @@ impl Sight {
             own = Some((writes.clone(), cursor));
         }
         Ok(ViewCursor { tree, own, end: end.map(<[u8]>::to_vec), at: At::Nothing })
+    }
+}
+
+impl LargeSight {
+    /// The value that a row of the view refers to. Errors: those of reading; there is none.
+    pub(crate) fn get(&self, reference: Reference) -> Result<Vec<u8>> {
+        let dict = &self.values.dict;
+        let own = match &self.writes {
+            Some(writes) => writes.read().get(dict.id, &reference.key())?,
+            None => None,
+        };
+        let found = match own {
+            Some(own) => own,
+            None => find(dict, reference, Some(self.seqno))?,
+        };
+        let value = found.ok_or_else(|| {
+            let what = format!("large value {}", reference.id);
+            EngineError::corruption(&dict.file.path(), 0, what, "there", "not there")
+        })?;
+        checked(dict, reference, value)
     }
 }
 

@@ -399,12 +399,13 @@ impl Recovery<'_> {
     fn know_tables(&mut self, content: &Content) {
         for table in content.tables.values().filter(|table| !table.temporary) {
             let dir = table_dir(&self.options.base_dir, &table.path);
-            for (position, dictionary) in table.dictionaries.iter().enumerate() {
+            for (position, dictionary) in table.all_dictionaries().enumerate() {
                 if dictionary.unusable.is_some() {
                     continue;
                 }
                 let config = dictionary.tree_config(&self.options.tree, table.compression());
-                let (path, is_index) = (dir.join(&dictionary.file), position > 0);
+                let is_index = (1..table.dictionaries.len()).contains(&position);
+                let path = dir.join(&dictionary.file);
                 let known = Known { path, config, is_index, encryption_key_id: table.encryption_key_id };
                 self.known.insert(DictId(dictionary.id), known);
             }

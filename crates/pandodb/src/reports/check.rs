@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use pando_base::Seqno;
+use pando_column::large::{references_of, Reference};
 use pando_column::Shapes;
 
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::table::clustering::Clustering;
+use crate::table::large::id_of;
 use crate::table::{Dict, Table};
 
 /// While CHECK TABLE counts rows, it asks after so many whether to go on.
@@ -21,9 +23,9 @@ impl Db {
     /// Those of reading and writing; [`Error::Killed`] if `watch` said so: what was done stays.
     pub fn compact_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
         let weight = |dict: &Arc<Dict>| (dict.tree.stats().raw_bytes + 1) as f64;
-        let total: f64 = table.dicts().iter().map(weight).sum();
+        let total: f64 = table.all_dicts().map(weight).sum();
         let mut before = 0.0;
-        for dict in table.dicts().iter().filter(|dict| !dict.is_unusable()) {
+        for dict in table.all_dicts().filter(|dict| !dict.is_unusable()) {
             let share = weight(dict) / total;
             // What was deleted just now is in the active memtable.
             dict.tree.seal(|| self.wal.last_seqno());
@@ -51,10 +53,10 @@ impl Db {
     /// The first thing found wrong; [`Error::Killed`] if `watch` said so.
     pub fn check_table(&self, table: &Table, watch: &mut dyn FnMut(f64) -> bool) -> Result<()> {
         // Reading blocks, then counting rows: each takes about half of the time.
-        let share = 0.5 / table.dicts().len() as f64;
+        let share = 0.5 / table.all_dicts().count() as f64;
         let mut before = 0.0;
         let mut found = None;
-        for (index, dict) in table.dicts().iter().enumerate() {
+        for (index, dict) in table.all_dicts().enumerate() {
             let is_whole = match dict.check_usable() {
                 Ok(()) => {
                     let mut verify = || dict.tree.verify_while(&mut |part| watch(before + share * part));
@@ -68,11 +70,15 @@ impl Db {
             match is_whole {
                 Ok(true) => {}
                 Ok(false) => return Err(Error::Killed),
-                Err(error) => self.note_damage(index, dict, error, &mut found)?,
+                Err(error) if index < table.dicts().len() => {
+                    self.note_damage(index, dict, error, &mut found)?
+                }
+                Err(error) => return Err(error),
             }
             before += share;
         }
         self.check_counts(table, share, watch, &mut found)?;
+        self.check_large(table, &mut |_| watch(1.0 - share))?;
         found.map_or(Ok(()), Err)
     }
 
@@ -138,6 +144,34 @@ impl Db {
         Ok(())
     }
 
+    /// The large values are those that rows refer to.
+    fn check_large(&self, table: &Table, go_on: &mut dyn FnMut(u64) -> bool) -> Result<()> {
+        let (Some(large), Some(layouts)) = (&table.large, table.layouts()) else { return Ok(()) };
+        if !large.may_be_some() {
+            return Ok(());
+        }
+        let snapshot = self.snapshots.take();
+        let (mut wanted, mut there) = (References::default(), References::default());
+        let mut found = Vec::new();
+        each_row(table.rows(), snapshot.seqno(), go_on, |_, row| {
+            references_of(layouts, row, &mut found).map_err(|e| e.at(&table.rows().file.path(), 0))?;
+            found.drain(..).for_each(|reference| wanted.add(reference));
+            Ok(())
+        })?;
+        each_row(&large.dict, snapshot.seqno(), go_on, |key, value| {
+            there.add(Reference { id: id_of(&large.dict, key)?, length: value.len() as u64 });
+            Ok(())
+        })?;
+        match wanted == there {
+            true => Ok(()),
+            false => {
+                let (wanted, there) = (wanted.to_string(), there.to_string());
+                let path = large.dict.file.path();
+                Err(pando_base::Error::corruption(&path, 0, "large values", wanted, there).into())
+            }
+        }
+    }
+
     /// What a check finds in dictionary `index` of a table. Errors: it is not that of an index alone.
     fn note_damage(&self, index: usize, dict: &Dict, error: Error, found: &mut Option<Error>) -> Result<()> {
         match &error {
@@ -148,6 +182,49 @@ impl Db {
         found.get_or_insert(error);
         Ok(())
     }
+}
+
+/// Some references, whose order does not count.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct References {
+    count: u64,
+    bytes: u64,
+    sum: u64,
+}
+
+impl References {
+    fn add(&mut self, reference: Reference) {
+        self.count += 1;
+        self.bytes = self.bytes.wrapping_add(reference.length);
+        self.sum = self.sum.wrapping_add(xxhash_rust::xxh3::xxh3_64(&reference.encode()));
+    }
+}
+
+impl std::fmt::Display for References {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {} bytes, sum {:016x}", self.count, self.bytes, self.sum)
+    }
+}
+
+/// Gives the entries of a dictionary that a snapshot sees. Errors: those of reading and of `each`; it was not to go on.
+fn each_row(
+    dict: &Dict,
+    seqno: Seqno,
+    go_on: &mut dyn FnMut(u64) -> bool,
+    mut each: impl FnMut(&[u8], &[u8]) -> pando_base::Result<()>,
+) -> Result<()> {
+    let mut count = 0u64;
+    let mut cursor = dict.tree.cursor(seqno);
+    cursor.seek_first()?;
+    while cursor.valid() {
+        if count % ROWS_BETWEEN_LOOKS == 0 && !go_on(count) {
+            return Err(Error::Killed);
+        }
+        each(cursor.key(), cursor.value())?;
+        count += 1;
+        cursor.next()?;
+    }
+    Ok(())
 }
 
 /// Rows that a snapshot sees in a dictionary of rows, or a clustering index: how many, and a sum over their bytes in the current
@@ -181,15 +258,10 @@ fn sum_rows(
 
 /// Rows of a dictionary that a snapshot sees, counted one by one.
 fn count_rows(dict: &Dict, seqno: Seqno, go_on: &mut dyn FnMut(u64) -> bool) -> Result<u64> {
-    let mut count = 0u64;
-    let mut cursor = dict.tree.cursor(seqno);
-    cursor.seek_first()?;
-    while cursor.valid() {
-        if count % ROWS_BETWEEN_LOOKS == 0 && !go_on(count) {
-            return Err(Error::Killed);
-        }
+    let mut count = 0;
+    each_row(dict, seqno, go_on, |_, _| {
         count += 1;
-        cursor.next()?;
-    }
+        Ok(())
+    })?;
     Ok(count)
 }

@@ -44,7 +44,7 @@ impl Db {
         let mut rows = Vec::new();
         for table in tables {
             let dir = table_dir(std::path::Path::new(""), &table.path);
-            for dictionary in &table.dictionaries {
+            for dictionary in table.all_dictionaries() {
                 let open = self.dict(DictId(dictionary.id)).filter(|dict| !dict.is_unusable());
                 let figures = match open {
                     Some(dict) => Some(DictionaryFigures {

@@ -14,7 +14,7 @@ use pando_tree::{verify_without_key, Horizon, Tree, TreeConfig};
 
 pub use pando_tree::WithoutKey;
 
-use crate::catalog::descriptor::TableDescriptor;
+use crate::catalog::descriptor::{DictDescriptor, TableDescriptor};
 use crate::runtime::files::STATUS_FILE;
 
 pub use crate::reports::rebuild::{rebuild_catalog, Rebuilt};
@@ -62,7 +62,7 @@ pub fn open_directory(dir: &Path, keys: &KeyRing) -> Result<Vec<(String, Result<
     let vfs: Arc<dyn Vfs> = RealVfs::new(false);
     let descriptor = descriptor_of(&*vfs, dir)?;
     let cache = BlockCache::new(CACHE_BYTES, Arc::default());
-    let dicts = descriptor.dictionaries.iter().map(|dictionary| {
+    let dicts = descriptor.all_dictionaries().map(|dictionary| {
         let path = dir.join(&dictionary.file);
         let opened = open_one(&vfs, &path, DictId(dictionary.id), &cache, keys);
         let (name, is_clustering) = (dictionary.name.clone(), !dictionary.clustering.is_none());
@@ -117,7 +117,8 @@ pub fn verify_file(path: &Path, dict: u64, keys: &KeyRing) -> Result<Verified> {
 /// It cannot be read.
 pub fn files_of(dir: &Path) -> Result<Vec<(String, u64)>> {
     let descriptor = descriptor_of(&*RealVfs::new(false), dir)?;
-    Ok(descriptor.dictionaries.into_iter().map(|dictionary| (dictionary.file, dictionary.id)).collect())
+    let file = |dictionary: &DictDescriptor| (dictionary.file.clone(), dictionary.id);
+    Ok(descriptor.all_dictionaries().map(file).collect())
 }
 
 /// Prints the batches of a log file.

@@ -118,7 +118,7 @@ fn write_catalog<'a>(
     {
         let gate = tree.gate();
         for table in tables {
-            let ids = table.dictionaries.iter().map(|dictionary| dictionary.id);
+            let ids = table.all_dictionaries().map(|dictionary| dictionary.id);
             last_id = ids.chain([table.id, last_id]).max().unwrap_or(last_id);
             gate.insert(&TableDescriptor::key(table.id), FIRST_SEQNO, Kind::Put, &table.encode());
         }

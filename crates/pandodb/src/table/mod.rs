@@ -5,6 +5,7 @@ pub(crate) mod clustering;
 pub(crate) mod dict;
 pub(crate) mod entry;
 pub(crate) mod key_statistics;
+pub(crate) mod large;
 pub(crate) mod row_count;
 pub(crate) mod spill;
 pub(crate) mod writes;
@@ -20,6 +21,7 @@ use pando_tree::Estimate;
 
 use crate::table::building::Building;
 use crate::table::clustering::Clustering;
+use crate::table::large::LargeValues;
 
 pub use dict::Dict;
 
@@ -73,10 +75,18 @@ pub struct Table {
     pub(crate) layouts: Option<Arc<Layouts>>,
     /// Which dictionaries have rows, too.
     clusterings: Vec<Clustering>,
+    /// What rows refer to.
+    pub(crate) large: Option<Arc<LargeValues>>,
 }
 
 impl Table {
-    pub(crate) fn new(id: u64, created: u64, path: &str, dicts: Vec<Arc<Dict>>) -> Table {
+    pub(crate) fn new(
+        id: u64,
+        created: u64,
+        path: &str,
+        dicts: Vec<Arc<Dict>>,
+        large: Option<LargeValues>,
+    ) -> Table {
         let shared = Shared {
             id,
             created,
@@ -86,7 +96,8 @@ impl Table {
             has_unusable: AtomicBool::new(dicts.iter().any(|dict| dict.is_unusable())),
         };
         let (shared, building, clusterings) = (Arc::new(shared), Vec::new(), Vec::new());
-        Table { shared, generation: 0, dicts, building, layouts: None, clusterings }
+        let large = large.map(Arc::new);
+        Table { shared, generation: 0, dicts, building, layouts: None, clusterings, large }
     }
 
     /// Whose rows have these columns; `clusterings` says which of its dictionaries have rows, too. The trees are told, and write
@@ -105,8 +116,8 @@ impl Table {
     /// The same table with other indexes.
     pub(crate) fn next_generation(&self, dicts: Vec<Arc<Dict>>, building: Vec<Arc<Building>>) -> Table {
         let (shared, layouts) = (self.shared.clone(), self.layouts.clone());
-        let clusterings = self.clusterings.clone();
-        Table { shared, generation: self.generation + 1, dicts, building, layouts, clusterings }
+        let (clusterings, large) = (self.clusterings.clone(), self.large.clone());
+        Table { shared, generation: self.generation + 1, dicts, building, layouts, clusterings, large }
     }
 
     /// Whether entries of dictionary `index` hold rows; those of dictionary 0 are rows.
@@ -150,6 +161,21 @@ impl Table {
         &self.dicts
     }
 
+    /// All of its dictionaries, that of large values last.
+    pub(crate) fn all_dicts(&self) -> impl Iterator<Item = &Arc<Dict>> {
+        self.dicts.iter().chain(self.large.iter().map(|large| &large.dict))
+    }
+
+    /// The number under which a large value is stored; `None`: all values of this table are stored in its rows.
+    pub fn next_large_value(&self) -> Option<u64> {
+        self.large.as_ref().map(|large| large.take_id())
+    }
+
+    /// Whether values of the table may be stored apart from its rows.
+    pub fn has_large_values(&self) -> bool {
+        self.large.is_some()
+    }
+
     /// The table's id, the same for its whole life.
     pub fn id(&self) -> u64 {
         self.shared.id
@@ -180,14 +206,16 @@ impl Table {
     pub fn info(&self, is_exact: bool) -> Result<TableInfo> {
         let mut info = TableInfo {
             rows: self.rows_estimate(),
-            raw_bytes: self.rows().tree.raw_bytes(),
+            raw_bytes: self.rows().tree.raw_bytes()
+                + self.large.as_ref().map_or(0, |large| large.dict.tree.raw_bytes()),
             created: self.shared.created,
             changed: self.rows().changed_at.load(Ordering::Relaxed),
             ..TableInfo::default()
         };
-        for (position, dict) in self.dicts.iter().enumerate() {
+        let last = self.dicts.len();
+        for (position, dict) in self.all_dicts().enumerate() {
             let bytes = if is_exact { dict.file.allocated_bytes()? } else { dict.file.used_bytes() };
-            if position == 0 {
+            if position == 0 || position == last {
                 info.data_bytes += bytes;
             } else {
                 info.index_bytes += bytes;

@@ -441,10 +441,10 @@ impl Db {
         if let Some(dict) = self.dict(id) {
             return Ok(Some(dict));
         }
-        let has_it = |t: &TableDescriptor| !t.temporary && t.dictionaries.iter().any(|d| d.id == id.0);
+        let has_it = |t: &TableDescriptor| !t.temporary && t.has(id);
         let Some(table) = self.catalog.tables(has_it).pop() else { return Ok(None) };
-        let position = table.dictionaries.iter().position(|d| d.id == id.0);
-        position.map(|position| self.open_dict_of(&table, position)).transpose()
+        let dictionary = table.all_dictionaries().find(|its| its.id == id.0);
+        dictionary.map(|dictionary| self.open_dict_of(&table, dictionary)).transpose()
     }
 }
 

@@ -42,7 +42,8 @@ use crate::txn::transaction::{LockWait, Txn};
 pub trait RowEncoder: Send + Sync {
     /// Rows as the caller has them.
     type Batch: Send;
-    /// Adds an entry for each row to each of `entries`, one for each dictionary.
+    /// Adds an entry for each row to each of `entries`, one for each dictionary; the last one is for the table's large values, if it
+    /// may have any.
     ///
     /// # Errors
     /// A number that the end of the load tells ([`LoadEnd::Refused`]).
@@ -145,7 +146,7 @@ impl Txn {
             return Ok(None);
         }
         // From here on others see that somebody writes.
-        table.dicts().iter().for_each(|dict| self.touch(dict));
+        table.all_dicts().for_each(|dict| self.touch(dict));
         let db = &self.db;
         let loads = db.loads.clone();
         let others = loads.fetch_add(1, Ordering::AcqRel);
@@ -158,7 +159,7 @@ impl Txn {
         // Three quarters for chunks, the rest for what is on its way.
         let share = (unique.len() as u64 + 1) * (others + 1);
         let sorter = |(dict, unique): (&Arc<Dict>, &bool)| Sorter::new(&dict.tree, &setting, *unique, share);
-        let sorters = table.dicts().iter().zip(unique).map(sorter).collect();
+        let sorters = table.all_dicts().zip(unique.iter().chain([&false])).map(sorter).collect();
         Ok(Some(BulkLoad {
             table: table.clone(),
             sorters,
@@ -179,7 +180,7 @@ impl Txn {
         let is_alone = |txn: &Txn| {
             let nobody_writes = |dict: &Arc<Dict>| dict.writers.others(&txn.writes).is_empty();
             let nobody_locks = !txn.db.locks.others_hold_any(&txn.handle, &dicts);
-            is_planted(Bug::LoadBesideOthers) || table.dicts().iter().all(nobody_writes) && nobody_locks
+            is_planted(Bug::LoadBesideOthers) || table.all_dicts().all(nobody_writes) && nobody_locks
         };
         if !is_alone(self) {
             return false;
@@ -193,7 +194,7 @@ impl Txn {
     /// Whether no row is in the table, committed or of this transaction. Requires the lock of the whole.
     fn is_empty_here(&self, table: &Table) -> Result<bool> {
         let state = self.writes.read();
-        for dict in table.dicts() {
+        for dict in table.all_dicts() {
             if state.set.keys(dict.id) > 0 || state.has_spilled(dict.id) {
                 return Ok(false);
             }
@@ -244,11 +245,14 @@ impl Txn {
 
     /// Makes runs the transaction's newest writes: all at once, when no gap of others is in the way.
     fn add_loaded(&mut self, table: &Arc<Table>, runs: Vec<Vec<Arc<Run>>>, rows: u64) -> Result<()> {
-        let parts = table.dicts().iter().cloned().zip(runs).filter(|(_, runs)| !runs.is_empty());
+        let parts = table.all_dicts().cloned().zip(runs).filter(|(_, runs)| !runs.is_empty());
         let mut parts: Vec<(Arc<Dict>, Vec<Arc<Run>>)> = parts.collect();
         parts.sort_by_key(|(dict, _)| dict.id);
         if parts.is_empty() {
             return Ok(());
+        }
+        if let Some(large) = &table.large {
+            large.note_some();
         }
         // What was written before to other tables comes first.
         self.writes.spill(self.touched(), true, self.db.spill_threads(), &self.db.metrics)?;
@@ -354,7 +358,7 @@ impl<E: RowEncoder> Drop for BulkLoad<E> {
         drop(state);
         self.loads.fetch_sub(1, Ordering::AcqRel);
         // What sorted parts have taken, and all of it if the load has failed, is given up with the last task.
-        self.table.dicts().iter().for_each(|dict| dict.cut_soon());
+        self.table.all_dicts().for_each(|dict| dict.cut_soon());
     }
 }
 

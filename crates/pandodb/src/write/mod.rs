@@ -1,5 +1,6 @@
 //! Writing rows: one by one, and bulk loads.
 
 pub(crate) mod building_ops;
+pub(crate) mod large;
 pub(crate) mod load;
 pub(crate) mod rows;

@@ -6,9 +6,11 @@ use pando_txn::LockMode;
 
 use crate::error::{Error, Result};
 use crate::table::entry::{check_lengths, Entry};
+use crate::table::large::LargeValue;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::{LockWait, Txn};
 use crate::write::building_ops::BuildingOps;
+use crate::write::large::LargeChange;
 
 /// In which dictionaries a row changes, a bit for each.
 #[derive(Clone, Copy)]
@@ -50,18 +52,36 @@ impl Txn {
     /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
     /// A row that has one of its unique keys is locked, shared: it will be there until the transaction ends.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
-        self.insert(table, entries, LockMode::Shared)
+        self.insert(table, entries, &[], LockMode::Shared)
+    }
+
+    /// As [`Txn::insert_row`], of a row that refers to `large` values; `or_lock`: as [`Txn::insert_row_or_lock`].
+    pub fn insert_row_with(
+        &mut self,
+        table: &Table,
+        entries: &[Entry<'_>],
+        large: &[LargeValue<'_>],
+        or_lock: bool,
+    ) -> Result<()> {
+        self.insert(table, entries, large, if or_lock { LockMode::Exclusive } else { LockMode::Shared })
     }
 
     /// As [`Txn::insert_row`], for one who goes on to change or delete the row that is in the way: its key is locked
     /// exclusively, so that two who do so do not wait for each other.
     pub fn insert_row_or_lock(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
-        self.insert(table, entries, LockMode::Exclusive)
+        self.insert(table, entries, &[], LockMode::Exclusive)
     }
 
-    fn insert(&mut self, table: &Table, entries: &[Entry<'_>], duplicates: LockMode) -> Result<()> {
+    fn insert(
+        &mut self,
+        table: &Table,
+        entries: &[Entry<'_>],
+        large: &[LargeValue<'_>],
+        duplicates: LockMode,
+    ) -> Result<()> {
         assert_eq!(entries.len(), table.entries(), "a row has an entry in every dictionary");
-        self.begin_row(table, entries)?;
+        let large = LargeChange::insert(table, large)?;
+        self.begin_row(table, entries, &large)?;
         let building = BuildingOps::new(table, &[], entries)?;
         for (index, (dict, entry)) in table.dicts.iter().zip(entries).enumerate() {
             if entry.unique {
@@ -71,10 +91,12 @@ impl Txn {
         let row = table.dicts.iter().zip(entries).filter(|(dict, _)| !dict.is_unusable());
         row.clone().for_each(|(dict, _)| self.touch(dict));
         building.touch(self);
+        large.touch(self);
         let new = row.clone().map(|(dict, entry)| (dict, entry.key));
         self.write_when_free(new, LockWait::Default, |writes| {
             row.for_each(|(dict, entry)| writes.put(dict.id, entry.key, entry.value));
             building.write(writes);
+            large.write(writes);
         })?;
         self.writes.write().net_rows.add(table.rows().id, 1);
         self.db.metrics.rows_inserted.add(1);
@@ -85,14 +107,27 @@ impl Txn {
     /// whether it is the new one.
     /// Errors as [`Txn::insert_row`].
     pub fn update_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
-        self.replace_row(table, old, new, false)
+        self.replace_row(table, old, new, &[], false)
+    }
+
+    /// As [`Txn::update_row`], or where it [is newer](Txn::is_newer_than_snapshot) [`Txn::update_newer_row`], of a row that
+    /// refers to `large` values to which it did not refer before.
+    pub fn update_row_with(
+        &mut self,
+        table: &Table,
+        old: &[Entry<'_>],
+        new: &[Entry<'_>],
+        large: &[LargeValue<'_>],
+        is_newer: bool,
+    ) -> Result<()> {
+        self.replace_row(table, old, new, large, is_newer)
     }
 
     /// As [`Txn::update_row`], for a row that [is newer than the snapshot](Txn::is_newer_than_snapshot): writes also
     /// the entries that did not change. So consistent reads by an index meet the row as those without do: the
     /// committed entry is not in their snapshot.
     pub fn update_newer_row(&mut self, table: &Table, old: &[Entry<'_>], new: &[Entry<'_>]) -> Result<()> {
-        self.replace_row(table, old, new, true)
+        self.replace_row(table, old, new, &[], true)
     }
 
     /// Whether a row, which this transaction has locked, was committed after the snapshot of its consistent reads
@@ -116,13 +151,18 @@ impl Txn {
         table: &Table,
         old: &[Entry<'_>],
         new: &[Entry<'_>],
+        large: &[LargeValue<'_>],
         in_full: bool,
     ) -> Result<()> {
         assert!(old.len() == table.entries() && new.len() == old.len());
-        self.begin_row(table, new)?;
+        self.begin_row(table, new, &LargeChange::insert(table, large)?)?;
         let building = BuildingOps::new(table, old, new)?;
         let changes = Changes::new(table, old, new, in_full);
         self.lock_old(table, old)?;
+        let large = match changes.is_changed(0) {
+            true => self.change_large(table, old[0].key, Some(new[0].value), large)?,
+            false => LargeChange::default(),
+        };
         for (index, (dict, after)) in table.dicts.iter().zip(new).enumerate() {
             if after.unique && changes.is_moved(index) {
                 self.claim(dict, index, after.key, LockMode::Shared)?;
@@ -132,6 +172,7 @@ impl Txn {
         let changed = (0..table.dicts.len()).filter(is_written);
         changed.clone().for_each(|index| self.touch(&table.dicts[index]));
         building.touch(self);
+        large.touch(self);
         let inserted = changed.clone().filter(|index| changes.is_moved(*index));
         let inserted = inserted.map(|index| (&table.dicts[index], new[index].key));
         self.write_when_free(inserted, LockWait::Default, |writes| {
@@ -143,6 +184,7 @@ impl Txn {
                 writes.put(dict.id, after.key, after.value);
             }
             building.write(writes);
+            large.write(writes);
         })?;
         self.db.metrics.rows_updated.add(1);
         Ok(())
@@ -155,12 +197,15 @@ impl Txn {
         self.pay_along(old.iter().map(|entry| entry.key.len()).sum())?;
         let building = BuildingOps::new(table, old, &[])?;
         self.lock_old(table, old)?;
+        let large = self.change_large(table, old[0].key, None, &[])?;
         building.touch(self);
+        large.touch(self);
         for (dict, entry) in table.dicts.iter().zip(old).filter(|(dict, _)| !dict.is_unusable()) {
             self.write_delete(dict, entry.key);
         }
         let mut writes = self.writes.write();
         building.write(&mut writes.set);
+        large.write(&mut writes.set);
         writes.net_rows.add(table.rows().id, -1);
         drop(writes);
         self.db.metrics.rows_deleted.add(1);
@@ -168,10 +213,11 @@ impl Txn {
     }
 
     /// What may refuse a row before anything of it is written.
-    fn begin_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
+    fn begin_row(&mut self, table: &Table, entries: &[Entry<'_>], large: &LargeChange<'_>) -> Result<()> {
         check_writable(table)?;
         entries.iter().try_for_each(|entry| check_lengths(entry.key, entry.value))?;
-        self.pay_along(entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum())
+        let bytes: usize = entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum();
+        self.pay_along(bytes + large.bytes())
     }
 
     /// Locks the unique keys that a row gives up, so that nobody takes them before the commit.

@@ -16,18 +16,20 @@ pub(super) struct ColumnReader {
     layouts: Layouts,
     wants: Vec<Want>,
     picks: Vec<Pick>,
+    has_references: bool,
 }
 
 impl ColumnReader {
     /// Requires: the wants are of columns that there are.
-    pub(super) fn new(layouts: &Layouts, wants: &[Want]) -> ColumnReader {
+    /// `has_references`: rows may refer to large values.
+    pub(super) fn new(layouts: &Layouts, wants: &[Want], has_references: bool) -> ColumnReader {
         let pick = |want: &Want| match *want {
             Want::Stored(position) => Pick::Column(layouts.current().columns[position].id),
             Want::Key { offset, size } => Pick::Key { offset, size },
             Want::WholeKey => Pick::WholeKey,
         };
         let picks = wants.iter().map(pick).collect();
-        ColumnReader { layouts: layouts.clone(), wants: wants.to_vec(), picks }
+        ColumnReader { layouts: layouts.clone(), wants: wants.to_vec(), picks, has_references }
     }
 
     /// What to read of a segment.
@@ -37,7 +39,7 @@ impl ColumnReader {
 
     /// What is known of the segment that the pieces gave last.
     pub(super) fn zones<'a>(&'a self, pieces: &'a Pieces) -> Zones<'a> {
-        Zones { layouts: &self.layouts, wants: &self.wants, pieces }
+        Zones { layouts: &self.layouts, wants: &self.wants, pieces, has_references: self.has_references }
     }
 
     /// For each want its vector, from what was read of a segment of `rows` rows. `None`: the segment does not have what

@@ -136,7 +136,7 @@ impl FilteredRows {
         let writer = RowWriter::new(layouts, &wants);
         let blocks = Blocks { takes_chunks: false, ..blocks };
         let is_little = 2 * (wants.len() - 1) <= columns;
-        let needed = is_little.then(|| ColumnReader::new(layouts, &wants));
+        let needed = is_little.then(|| ColumnReader::new(layouts, &wants, blocks.sight.large.is_some()));
         FilteredRows { blocks, needed, writer, found: None, leniency: Leniency::default(), metrics }
     }
 
@@ -202,7 +202,10 @@ impl FilteredRows {
             let mut selected = None;
             if verdict == Verdict::Some {
                 let Some(vectors) = read(blocks, None, rows)? else { return Ok(Read::RowByRow) };
-                selected = condition.select(&Block { rows, vectors, is_all_wanted: false });
+                // Whoever looks at the condition again reads the values.
+                if !blocks.large.has_any(&vectors) {
+                    selected = condition.select(&Block { rows, vectors, is_all_wanted: false });
+                }
                 let left = selected.as_ref().map_or(rows, Vec::len);
                 leniency.note(rows, left);
                 metrics.rows_filtered.add((rows - left) as u64);

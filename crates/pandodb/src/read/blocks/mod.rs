@@ -16,6 +16,7 @@
 mod columns;
 mod filtered;
 mod gather;
+mod large;
 mod narrow;
 mod rewrite;
 mod rows;
@@ -37,6 +38,8 @@ use crate::table::writes::Writes;
 
 use columns::ColumnReader;
 pub use filtered::{FilteredRows, RowCondition};
+use large::LargeReader;
+pub(crate) use large::{has_references, large_wants};
 use narrow::narrowed;
 pub(crate) use rows::RowReader;
 pub use want::Want;
@@ -83,6 +86,7 @@ pub struct Blocks {
     rows_skipped: u64,
     /// Else chunks are left to the cursor.
     takes_chunks: bool,
+    large: LargeReader,
 }
 
 impl View<'_> {
@@ -117,7 +121,8 @@ impl View<'_> {
             pieces: sight.dict.tree.pieces(sight.seqno, begin.unwrap_or(b""), end),
             own,
             reader: RowReader::new(layouts, wants),
-            columns: ColumnReader::new(layouts, wants),
+            columns: ColumnReader::new(layouts, wants, sight.large.is_some()),
+            large: LargeReader::new(sight.large.clone(), layouts, wants),
             sight,
             cursor: None,
             waiting: None,
@@ -145,12 +150,15 @@ impl Blocks {
     /// # Errors
     /// As `next`.
     pub fn next_where(&mut self, judge: &dyn Fn(&Zones<'_>) -> Verdict) -> Result<Option<Block>> {
+        if let Some(block) = self.large.next()? {
+            return Ok(Some(block));
+        }
         loop {
             if let Some(block) = self.merged()? {
-                return Ok(Some(block));
+                return self.large.give(block).map(Some);
             }
             if let Some(block) = self.waiting.take() {
-                return Ok(Some(block));
+                return self.large.give(block).map(Some);
             }
             if !self.advance(&mut |blocks, rows| blocks.columns_of(rows, judge))? {
                 return Ok(None);

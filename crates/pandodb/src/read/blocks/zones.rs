@@ -1,6 +1,6 @@
 //! What is known of a segment's values before they are read.
 
-use pando_column::layout::{Column, Layouts, Value};
+use pando_column::layout::{Column, Kind, Layouts, Value};
 use pando_tree::Pieces;
 
 use super::want::Want;
@@ -32,6 +32,8 @@ pub struct Zones<'a> {
     pub(super) layouts: &'a Layouts,
     pub(super) wants: &'a [Want],
     pub(super) pieces: &'a Pieces,
+    /// Rows may refer to large values.
+    pub(super) has_references: bool,
 }
 
 impl Zones<'_> {
@@ -55,6 +57,10 @@ impl Zones<'_> {
     }
 
     fn of_column(&self, now: &Column) -> Option<Zone> {
+        if self.has_references && now.ty.kind == Kind::Large {
+            // It may be that of references.
+            return None;
+        }
         let zones = self.pieces.zones(self.layouts)?;
         let Some(then) = zones.layout.columns.iter().find(|column| column.id == now.id) else {
             return Some(added(now));

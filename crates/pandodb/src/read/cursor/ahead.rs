@@ -42,7 +42,7 @@ use pando_txn::{LockMode, Mark};
 use super::gaps::after;
 use super::{Admission, At, Cursor, Direction, ReadMode};
 use crate::error::{Error, Result};
-use crate::read::blocks::{Block, RowCondition, RowReader, Want};
+use crate::read::blocks::{has_references, large_wants, Block, RowCondition, RowReader, Want};
 use crate::table::{Dict, Table};
 use crate::txn::transaction::{LockWait, Txn};
 
@@ -65,6 +65,8 @@ const READS_MAX: usize = 3;
 struct Sieve {
     condition: Arc<dyn RowCondition + Send + Sync>,
     reader: RowReader,
+    /// Which of the columns may refer to large values.
+    large: Vec<usize>,
 }
 
 impl fmt::Debug for Sieve {
@@ -139,9 +141,11 @@ impl Ahead {
         if self.sieve.as_ref().is_some_and(|sieve| Arc::ptr_eq(&sieve.condition, condition)) {
             return;
         }
-        self.sieve = table
-            .layouts()
-            .map(|layouts| Sieve { condition: condition.clone(), reader: RowReader::new(layouts, wants) });
+        self.sieve = table.layouts().map(|layouts| Sieve {
+            condition: condition.clone(),
+            reader: RowReader::new(layouts, wants),
+            large: large_wants(layouts, wants),
+        });
     }
 
     /// Leaves those for which the condition is, or may be, true. Gives how many it has taken away.
@@ -156,7 +160,8 @@ impl Ahead {
             }
         }
         let vectors = sieve.reader.take();
-        if rows > 0 {
+        // Whoever reads looks at the condition again, and reads the values.
+        if rows > 0 && !sieve.large.iter().any(|at| has_references(&vectors[*at])) {
             self.left = sieve.condition.select(&Block { rows, vectors, is_all_wanted: false });
         }
         self.sieve = Some(sieve);
