@@ -31,7 +31,7 @@ bool is_statement_for_engine(THD *thd, const SELECT_LEX *select)
          !thd->is_error() && !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !lex->with_rownum &&
          !lex->limit_rows_examined && (thd->variables.option_bits & OPTION_BIG_SELECTS) &&
          !(select->options & (OPTION_FOUND_ROWS | OPTION_SCHEMA_TABLE)) && !(select->uncacheable & UNCACHEABLE_RAND) &&
-         lex->set_var_list.is_empty();
+         thd->lex->set_var_list.is_empty();
 }
 
 std::vector<ha_pando *> handlers_of(TABLE *table)
