@@ -443,6 +443,11 @@ impl TreeFile {
         }
     }
 
+    /// Number of the durable checkpoint.
+    pub fn epoch(&self) -> u64 {
+        self.superblocks.lock().durable.epoch
+    }
+
     /// Makes `sb` the checkpoint that a crash leaves: everything it refers to, and the log up to its
     /// highest seqno, must be synced (I7). Fills in `dict`, `epoch` and `file_bytes` itself.
     ///

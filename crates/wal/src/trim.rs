@@ -101,6 +101,11 @@ impl Wal {
         Ok(())
     }
 
+    /// Whether [`Wal::trim`] would give up something.
+    pub fn can_trim(&self, keep_from: Seqno) -> bool {
+        self.oldest_if_below(keep_from).is_some()
+    }
+
     /// From now on nothing is trimmed, until [`Wal::let_go`] was called as often: a backup copies the files.
     pub fn hold(&self) {
         self.holds.fetch_add(1, Ordering::AcqRel);

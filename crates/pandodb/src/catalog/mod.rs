@@ -3,18 +3,20 @@
 
 pub(crate) mod definition;
 pub(crate) mod descriptor;
+pub(crate) mod file_ages;
 pub(crate) mod foreign_key;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
-use pando_base::{Error, Result, Seqno};
+use pando_base::{DictId, Error, Result, Seqno};
 
 use crate::catalog::descriptor::{
     normalize, Intent, TableDescriptor, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
 };
+use crate::catalog::file_ages::{FileAges, AGE_PREFIX};
 use crate::catalog::foreign_key::References;
 use crate::table::Dict;
 
@@ -23,6 +25,8 @@ use crate::table::Dict;
 pub(crate) struct Catalog {
     pub(crate) dict: Arc<Dict>,
     pub(crate) content: Mutex<Content>,
+    /// A leaf in the order of locks.
+    pub(crate) ages: Mutex<FileAges>,
     /// See [`crate::Db::schema_version`].
     version: AtomicU64,
 }
@@ -33,6 +37,8 @@ pub(crate) struct Content {
     pub intents: Vec<(u64, Intent)>,
     pub next_id: u64,
     pub references: References,
+    /// Until the catalog has them.
+    pub ages: FileAges,
 }
 
 impl Content {
@@ -53,8 +59,20 @@ impl Content {
                     let id = id_of(&path, key.get(1..).unwrap_or_default())?;
                     content.intents.push((id, Intent::decode(&path, value)?));
                 }
+                Some(&AGE_PREFIX) => {
+                    let id = id_of(&path, key.get(1..).unwrap_or_default())?;
+                    content.ages.load(DictId(id), id_of(&path, value)?);
+                }
                 _ if key == NEXT_ID_KEY => content.next_id = id_of(&path, value)?,
-                _ => return Err(Error::corruption(&path, 0, "catalog key", "t, i or n", format!("{key:?}"))),
+                _ => {
+                    return Err(Error::corruption(
+                        &path,
+                        0,
+                        "catalog key",
+                        "t, i, e or n",
+                        format!("{key:?}"),
+                    ))
+                }
             }
             cursor.next()?;
         }
@@ -71,8 +89,9 @@ fn id_of(path: &std::path::Path, bytes: &[u8]) -> Result<u64> {
 }
 
 impl Catalog {
-    pub(crate) fn new(dict: Arc<Dict>, content: Content) -> Catalog {
-        Catalog { dict, content: Mutex::new(content), version: AtomicU64::new(1) }
+    pub(crate) fn new(dict: Arc<Dict>, mut content: Content) -> Catalog {
+        let ages = Mutex::new(std::mem::take(&mut content.ages));
+        Catalog { dict, content: Mutex::new(content), ages, version: AtomicU64::new(1) }
     }
 
     pub(crate) fn schema_version(&self) -> u64 {
@@ -98,6 +117,13 @@ impl Catalog {
     /// The table with this id.
     pub(crate) fn table_by_id(&self, id: u64) -> Option<TableDescriptor> {
         self.content.lock().tables.values().find(|table| table.id == id).cloned()
+    }
+
+    /// The dictionaries of all tables that outlive the server.
+    pub(crate) fn dictionary_ids(&self) -> BTreeSet<DictId> {
+        let content = self.content.lock();
+        let lasting = content.tables.values().filter(|table| !table.temporary);
+        lasting.flat_map(TableDescriptor::all_dictionaries).map(|its| DictId(its.id)).collect()
     }
 
     /// Tables that `select` accepts.

@@ -171,6 +171,10 @@ impl Db {
             }
             self.secure_or_note(&dict);
         }
+        if let Err(error) = self.note_file_ages().and_then(|()| self.checkpoint_dict(&self.catalog.dict)) {
+            self.log(LogLevel::Error, &format!("checkpoint of the catalog at shutdown failed: {error}"));
+            first_error.get_or_insert(error);
+        }
         // What nobody needs any more cannot be damaged: the next start reads a file without batches.
         if let Err(error) = self.wal.begin_new_file() {
             self.log(LogLevel::Warning, &format!("no new log file at shutdown: {error}"));

@@ -5,12 +5,36 @@ use pando_txn::WriteSet;
 use pando_wal::FlushMode;
 
 use crate::catalog::descriptor::{Intent, TableDescriptor, CATALOG, NEXT_ID_KEY};
+use crate::catalog::file_ages::FileAges;
 use crate::catalog::foreign_key::References;
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::table::writes::State;
 
 impl Db {
+    /// Notes which checkpoints the files have, before log is given up that older ones would need ([`FileAges`]). It need
+    /// not be durable by then: without the note an older file is not found out, and a file is never older than its note.
+    ///
+    /// # Errors
+    /// Those of the log; it is tried again with the next ones.
+    pub(crate) fn note_file_ages(&self) -> Result<()> {
+        let change = self.catalog.ages.lock().change(&self.catalog.dictionary_ids());
+        if change.is_empty() {
+            return Ok(());
+        }
+        let mut writes = WriteSet::new();
+        for (dict, epoch) in &change {
+            match epoch {
+                Some(epoch) => writes.put(CATALOG, &FileAges::key(*dict), &epoch.to_be_bytes()),
+                None => writes.delete(CATALOG, &FileAges::key(*dict)),
+            }
+        }
+        let writes = State { set: writes, ..State::default() };
+        self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
+        self.catalog.ages.lock().note(change);
+        Ok(())
+    }
+
     /// Commits a change of the catalog.
     pub(crate) fn change_catalog(&self, change: Change) -> Result<Seqno> {
         let mut writes = WriteSet::new();

@@ -314,7 +314,8 @@ impl Db {
             .chain(self.held_log.lock().values().map(|held| held.needs_from))
             .chain(prepared)
             .fold(visible + 1, u64::min);
-        match self.wal.trim(keep_from) {
+        let is_noted = if self.wal.can_trim(keep_from) { self.note_file_ages() } else { Ok(()) };
+        match is_noted.and_then(|()| self.wal.trim(keep_from)) {
             Ok(()) => self.background.trim_failure.clear(),
             Err(error) => self.note_failure(&self.background.trim_failure, "log trim", &error),
         }
@@ -365,7 +366,10 @@ impl Db {
         );
         self.metrics.checkpoint_time.add(self.vfs.now_micros().saturating_sub(started));
         match result {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.catalog.ages.lock().made(dict.id, dict.file.epoch());
+                Ok(())
+            }
             // The table went away under the checkpoint: its file may be gone as well.
             Err(_) if dict.is_dropped() => Ok(()),
             Err(error) => {

@@ -33,6 +33,7 @@ use pando_txn::Snapshots;
 use pando_wal::{BatchKind, BatchReader, Entry, Replay, Wal, WalOptions};
 
 use crate::catalog::descriptor::{table_dir, Intent, CATALOG};
+use crate::catalog::file_ages::FileAges;
 use crate::catalog::{Catalog, Content};
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PrivateRuns, Unresolved};
@@ -63,6 +64,8 @@ struct Recovery<'a> {
     metrics: Arc<Metrics>,
     horizon: Arc<EngineHorizon>,
     known: HashMap<DictId, Known>,
+    /// How old files may be.
+    ages: FileAges,
     dicts: BTreeMap<DictId, Opened>,
     held_log: HashMap<DictId, Unrecovered>,
     /// Indexes that cannot be opened, or are not as the log has them.
@@ -107,6 +110,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         horizon: Arc::new(EngineHorizon::default()),
         vfs: vfs.clone(),
         known: HashMap::new(),
+        ages: FileAges::default(),
         dicts: BTreeMap::new(),
         held_log: HashMap::new(),
         damaged_keys: HashMap::new(),
@@ -119,7 +123,10 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     let catalog = recovery.open_catalog(&replay)?;
     let (mut last_seqno, named) = recovery.replay_catalog(&mut replay)?;
     let unresolved: Vec<Unresolved> = recovery.prepared.values().cloned().collect();
-    let content = Content::load(&catalog)?;
+    let mut content = Content::load(&catalog)?;
+    if !options.despite_damage {
+        recovery.ages = std::mem::take(&mut content.ages);
+    }
     recovery.finish_renames(&content, &wal)?;
     recovery.know_tables(&content);
     if options.despite_damage {
@@ -139,7 +146,8 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
             &format!("recovery replayed {records} records of {batches} transactions in {ms} ms"),
         );
     }
-    let Recovery { cache, horizon, dicts, held_log, damaged_keys, .. } = recovery;
+    let Recovery { cache, horizon, dicts, held_log, damaged_keys, ages, .. } = recovery;
+    content.ages = ages;
     Ok(Parts {
         vfs,
         metrics,
@@ -605,6 +613,7 @@ impl Recovery<'_> {
         let Some(known) = self.known.get(&id) else { return false };
         let open = || -> Result<Opened> {
             let opened = self.open_dict(id, &known.path, known.config)?;
+            self.ages.check(&known.path, id, opened.dict.file.epoch())?;
             opened.dict.file.check_key()?;
             check_encryption(&opened.dict.file, known.encryption_key_id)?;
             Ok(opened)
