@@ -41,7 +41,11 @@ int ha_pando::open(const char *name, int, uint)
   m_name= name;
   if (int error= check_definition(name, table))
     return error;
-  return without_discovery(open_defined(name), table_share);
+  const int error= open_defined(name);
+  /* All that the client hears is that there is no such table. */
+  if (error == ENOENT || error == HA_ERR_NO_SUCH_TABLE)
+    sql_print_error("PANDO: table %s cannot be opened: %s", name, m_last_error_text.c_ptr_safe());
+  return without_discovery(error, table_share);
 }
 
 /* Whether the server takes for clustering keys what are some. */

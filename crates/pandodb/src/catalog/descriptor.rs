@@ -7,6 +7,7 @@
 //! ```text
 //! "t" + table id, 8 bytes big-endian      -> TableDescriptor as JSON
 //! "i" + table id, 8 bytes big-endian      -> Intent as JSON: work on files that is not finished
+//! "e" + dictionary id, 8 bytes big-endian -> the checkpoint that its file has at least (`file_ages`)
 //! "n"                                     -> next free id, 8 bytes big-endian
 //! ```
 

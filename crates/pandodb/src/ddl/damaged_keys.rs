@@ -55,6 +55,7 @@ impl Db {
                 let open = || -> Result<Dict> {
                     let dict = self.open_dict(&path, id, config)?;
                     check_encryption(&dict.file, table.encryption_key_id)?;
+                    self.catalog.ages.lock().check(&path, id, dict.file.epoch())?;
                     Ok(dict)
                 };
                 let is_lost = |error: &Error| is_index && error.is_damage();

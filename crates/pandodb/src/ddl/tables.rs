@@ -505,7 +505,6 @@ impl Db {
         let (file, superblock) = TreeFile::open_with(&self.vfs, path, id, &self.keys)?;
         file.check_key()?;
         check_durable(path, superblock.durable_seqno, self.wal.last_seqno())?;
-        self.catalog.ages.lock().check(path, id, superblock.epoch)?;
         let tree = Tree::open(self.run_context(&file), &superblock, config, self.horizon.clone())?;
         let is_doubled = file.is_doubled();
         let dict = Dict::new(id, tree, file, superblock.auto_increment);

@@ -613,9 +613,9 @@ impl Recovery<'_> {
         let Some(known) = self.known.get(&id) else { return false };
         let open = || -> Result<Opened> {
             let opened = self.open_dict(id, &known.path, known.config)?;
-            self.ages.check(&known.path, id, opened.dict.file.epoch())?;
             opened.dict.file.check_key()?;
             check_encryption(&opened.dict.file, known.encryption_key_id)?;
+            self.ages.check(&known.path, id, opened.dict.file.epoch())?;
             Ok(opened)
         };
         // A key is given up for damage: it may be the reading that was bad.

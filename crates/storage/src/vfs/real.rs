@@ -56,6 +56,15 @@ pub(super) fn name_error(op: &'static str, path: &Path, error: io::Error) -> Err
     }
 }
 
+/// Removes a directory; one that is a link to another goes together with that.
+fn remove_tree(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_symlink() {
+        return fs::remove_dir_all(path);
+    }
+    fs::remove_dir_all(fs::canonicalize(path)?)?;
+    fs::remove_file(path)
+}
+
 impl Vfs for RealVfs {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>> {
         if let Some(shared) = &self.shared {
@@ -85,7 +94,7 @@ impl Vfs for RealVfs {
     }
 
     fn remove_dir_all(&self, path: &Path) -> Result<()> {
-        let remove = || fs::remove_dir_all(path);
+        let remove = || remove_tree(path);
         let removed = self.shared.as_ref().map_or_else(remove, |shared| shared.remove(path, remove));
         removed.map_err(|e| name_error("remove directory", path, e))
     }
@@ -112,7 +121,9 @@ impl Vfs for RealVfs {
             let mut entries = Vec::new();
             for entry in fs::read_dir(path)? {
                 let entry = entry?;
-                let is_dir = entry.file_type()?.is_dir();
+                let kind = entry.file_type()?;
+                // A link to a directory is one; one that leads nowhere is nothing.
+                let is_dir = kind.is_dir() || (kind.is_symlink() && entry.path().is_dir());
                 // A name that is not UTF-8 is not one of ours.
                 if let Ok(name) = entry.file_name().into_string() {
                     entries.push(DirEntry { name, is_dir });
@@ -164,6 +175,23 @@ mod tests {
         assert!(refused.to_string().contains("lock of another process"), "{refused}");
         drop(held);
         vfs.lock(&path).unwrap();
+    }
+
+    #[test]
+    fn a_link_to_a_directory_is_one_and_goes_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let vfs = RealVfs::new(false);
+        let (elsewhere, data) = (dir.path().join("elsewhere"), dir.path().join("data"));
+        vfs.create_dir_all(&elsewhere.join("t.pando")).unwrap();
+        vfs.create_dir_all(&data).unwrap();
+        let link = data.join("t.pando");
+        std::os::unix::fs::symlink(elsewhere.join("t.pando"), &link).unwrap();
+        std::os::unix::fs::symlink("nowhere", data.join("lost.pando")).unwrap();
+        vfs.open(&link.join("main.pando"), OpenMode::Create).unwrap();
+        let kinds: Vec<bool> = vfs.read_dir(&data).unwrap().iter().map(|entry| entry.is_dir).collect();
+        assert_eq!(kinds, [false, true]);
+        vfs.remove_dir_all(&link).unwrap();
+        assert!(!link.is_symlink() && vfs.read_dir(&elsewhere).unwrap().is_empty());
     }
 
     #[test]
