@@ -2,6 +2,7 @@
 #include "plugin.h"
 #include "backup.h"
 #include "definition.h"
+#include "server_files.h"
 #include "encryption.h"
 #include "related_table.h"
 #include "ha_pando.h"
@@ -72,6 +73,7 @@ static int start(void *plugin)
   hton->discover_table_existence= discover_table_existence;
   hton->discover_table_names= discover_table_names;
   hton->signal_ddl_recovery_done= restore_definition_files;
+  hton->create_partitioning_metadata= sync_partitioning_files;
   hton->create_group_by= create_pushdown;
   /* What is kept open keeps the plugin. */
   hton->pre_shutdown= Related_table::close_kept;

@@ -135,37 +135,29 @@ class SharedChanger(Changer):
 def problems(found, changer, known):
     """What of the state found is neither as acknowledged nor as after the statement on its way."""
     done, begun = known.get(changer.number, (0, 0))
-    before = changer.history[done].after
-    if found == before:
+    before, statement = changer.history[done].after, changer.history[begun]
+    if found in (before, statement.after):
         return []
-    if begun == done:
-        return _differences(found, before, "acknowledged", changer.history[done])
-    statement = changer.history[begun]
-    if found == statement.after:
-        return []
-    if (statement.parts or statement.vanish) and _in_parts(found, before, statement):
-        return []
-    return _differences(found, before, "acknowledged", statement) + _differences(found, statement.after, "on its way", statement)
+    wrong = [f"{key[0]}.{key[1]} is {_short(found.get(key))}, acknowledged {_short(before.get(key))}, "
+             f"after the statement on its way {_short(statement.after.get(key))}"
+             for key in sorted(set(found) | set(before) | set(statement.after), key=str)
+             if not _is_allowed(key, found, before, statement)]
+    if not wrong and not statement.parts and not statement.vanish:
+        wrong = ["done in part: " + "; ".join(
+            f"{key[0]}.{key[1]} as {'before' if found.get(key) == before.get(key) else 'after'}"
+            for key in sorted(set(before) | set(statement.after), key=str) if before.get(key) != statement.after.get(key))]
+    if wrong:
+        wrong.append(f"  the last statement of client {changer.number}, {'on its way' if begun > done else 'acknowledged'}: "
+                     + statement.sql[:200])
+    return wrong
 
 
-def _in_parts(found, before, statement):
-    for key in set(found) | set(before) | set(statement.after):
-        allowed = [before.get(key), statement.after.get(key)]
-        if statement.vanish and key in before and before[key] != statement.after.get(key):
-            allowed.append(None)
-        if found.get(key) not in allowed:
-            return False
-    return True
-
-
-def _differences(found, expected, what, statement):
-    texts = []
-    for key in sorted(set(found) | set(expected), key=str):
-        if found.get(key) != expected.get(key):
-            texts.append(f"{key[0]}.{key[1]} is {_short(found.get(key))}, {what} is {_short(expected.get(key))} "
-                         f"({statement.sql[:300]})")
-    return texts
+def _is_allowed(key, found, before, statement):
+    allowed = [before.get(key), statement.after.get(key)]
+    if statement.vanish and allowed[0] != allowed[1]:
+        allowed.append(None)
+    return found.get(key) in allowed
 
 
 def _short(text):
-    return text if text is None else re.sub(r"\s+", " ", text)
+    return text if text is None else re.sub(r"\s+", " ", text)[:400]
