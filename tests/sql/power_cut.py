@@ -99,7 +99,7 @@ class _Run:
         return recorded.log
 
     def _prepare(self):
-        disk.make(self._start, _DISK_MEGABYTES, self._rng.choice([(), (), ("-O", "fast_commit")]))
+        disk.make(self._start, _DISK_MEGABYTES)
         with disk.mounted(self._start, self._server.data_dir):
             (self._server.data_dir / "lost+found").rmdir()
             template, = (path for path in (ROOT / "build").glob("datadir-*") if path.is_dir())
@@ -185,7 +185,7 @@ def _errors_logged(server):
 
 class _Totals:
     def __init__(self):
-        self.states = self.wrong = self.unusable = self.tables = 0
+        self.states = self.wrong = self.unusable = self.tables = self.left = 0
         self.statements, self.refused, self.cut, self.logged = (collections.Counter() for _ in range(4))
 
 
@@ -206,6 +206,7 @@ def _recording(server, directory, seed, count, totals, arguments):
             totals.states += 1
             totals.unusable += verdict.unusable
             totals.tables += verdict.tables
+            totals.left += verdict.left > 0
             totals.cut.update(run.on_the_way(moment))
             totals.logged.update(_errors_logged(server))
             if verdict.problems:
@@ -239,7 +240,7 @@ def _run(arguments, server, directory):
     for line, times in totals.logged.most_common(20):
         print(f"logged in {times} states: {line}")
     print(f"{'all held' if not totals.wrong else 'WRONG'}: {totals.states} states of {number} recordings, {totals.wrong} wrong; "
-          f"{totals.unusable} of {totals.tables} tables unusable")
+          f"{totals.unusable} of {totals.tables} tables unusable; {totals.left} states with files of interim names left over")
     return 1 if totals.wrong else 0
 
 

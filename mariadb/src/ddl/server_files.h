@@ -7,8 +7,28 @@
 
 namespace pando {
 
+/* The names in a directory are durable. Not the server's my_sync_dir: that is fdatasync, after which ext4 may forget what was
+   renamed and removed. False: errno says why. */
+bool sync_directory(const char *directory);
+bool sync_directory_of(const char *path);
+
 /* Of the handlerton: the server has written, renamed or removed the .par of `path`. */
 int sync_partitioning_files(const char *path, const char *old_path, chf_create_flags action);
+
+/* A partition is about to be renamed together with its table: until the server renames them, .frm and .par have both names. The
+   server's recovery of DDL reads those of the new name to take the rename back. 0, or an error. */
+int keep_both_names(const char *from, const char *to);
+/* The rename has failed, and the server takes it back. */
+void forget_new_names(const char *from, const char *to);
+
+/* Whether the server's recovery of DDL renames a partition that has this name already. */
+bool is_renamed_before(const char *from, const char *to);
+/* That recovery has ended. */
+void ddl_recovery_has_ended();
+
+/* Removes what a crash has left of partitioned tables that are gone: DROP DATABASE does not know these files, and they would keep
+   its directory. */
+void remove_partitioning_files(const char *directory);
 
 /* The .frm of a partitioned table is renamed or removed after the engine was asked for the partitions' part: the directory of `path`
    is synced at the end of the statement, before it is acknowledged. */

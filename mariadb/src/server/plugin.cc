@@ -55,6 +55,10 @@ static void drop_database(handlerton *, char *path)
 {
   Related_table::close_kept();
   error_of(pando_drop_database(db, text(path)), nullptr);
+  remove_partitioning_files(path);
+  /* The server is about to remove the directory, and does not sync the one above. */
+  if (THD *thd= current_thd)
+    Transaction::of(thd)->sync_at_end(mysql_real_data_home);
 }
 
 static int start(void *plugin)

@@ -1,5 +1,6 @@
 #include "transaction.h"
 #include "foreign_key.h"
+#include "server_files.h"
 #include "backup.h"
 #include "variables.h"
 #include "two_phase.h"
@@ -254,8 +255,8 @@ void Transaction::sync_at_end(std::string directory)
 void Transaction::sync_directories()
 {
   for (const std::string &directory : m_directories)
-    if (my_sync_dir(directory.c_str(), MYF(0)) && my_errno != ENOENT)
-      sql_print_warning("PANDO: cannot sync %s after DDL (errno %d)", directory.c_str(), my_errno);
+    if (!sync_directory(directory.c_str()) && errno != ENOENT)
+      sql_print_warning("PANDO: cannot sync %s after DDL (errno %d)", directory.c_str(), errno);
   m_directories.clear();
 }
 

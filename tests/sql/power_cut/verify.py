@@ -8,10 +8,11 @@ _OWN_DATABASES = ("mysql", "performance_schema", "sys")
 
 
 class Verdict:
-    """`problems`: texts; `unusable`: how many tables do not open or cannot be read; `tables`: how many there are."""
+    """`problems`: texts; `unusable`: how many tables do not open or cannot be read; `tables`: how many there are;
+    `left`: files of interim names (#sql...), which take space and are in nobody's way."""
 
     def __init__(self):
-        self.problems, self.unusable, self.tables = [], 0, 0
+        self.problems, self.unusable, self.tables, self.left = [], 0, 0, 0
 
 
 def state(server, engine, changers, all_writers, known):
@@ -22,7 +23,9 @@ def state(server, engine, changers, all_writers, known):
             for changer in changers:
                 _changer(session, engine, changer, known, verdict)
             _shared(session, engine, all_writers, known, verdict)
-            verdict.problems += _leftovers(server, session)
+            left = _leftovers(server, session)
+            verdict.left = sum("/#sql" in text for text in left)
+            verdict.problems += [text for text in left if "/#sql" not in text]
             for changer in changers:
                 verdict.problems += _new_statements(session, engine, changer)
     except (ConnectionLost, SqlError) as error:
@@ -70,9 +73,6 @@ def _leftovers(server, session):
             continue
         tables = {row[0].decode() for row in session.query(f"SHOW TABLES FROM `{database.decode()}`").rows}
         for path in sorted(directory.iterdir()):
-            # The server forgets this file of its own, whichever the engine, when it dies after making it.
-            if path.name.startswith("#sql-alter") and path.suffix == ".par":
-                continue
             if path.name != "db.opt" and path.name.split(".")[0].split("#P#")[0] not in tables:
                 problems.append(f"left over: {database.decode()}/{path.name}")
     return problems
