@@ -98,6 +98,14 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
 int ha_pando::delete_table(const char *name)
 {
+  if (is_partitioned_in_recovery(name))
+  {
+    for (const std::string &partition : partitions_of(name))
+      if (int error= delete_table((name + partition).c_str()))
+        return error;
+    remove_partitioning_file(name);
+    return 0;
+  }
   if (int error= may_drop(ha_thd(), name))
     return error;
   Related_table::close_kept();
@@ -119,6 +127,13 @@ static std::string copied_path(THD *thd, const char *from, const char *to)
 int ha_pando::rename_table(const char *from, const char *to)
 {
   Related_table::close_kept();
+  if (is_partitioned_in_recovery(from))
+  {
+    for (const std::string &partition : partitions_of(from))
+      if (int error= rename_table((from + partition).c_str(), (to + partition).c_str()))
+        return error;
+    return move_partitioning_file(from, to);
+  }
   if (is_renamed_before(from, to))
     return 0;
   if (int error= keep_both_names(from, to))

@@ -104,15 +104,55 @@ bool is_renamed_before(const char *from, const char *to)
          pando_table_exists(db, text(to));
 }
 
-void ddl_recovery_has_ended()
-{
-  recovers_ddl= false;
-}
-
 static bool ends_with(const char *name, const char *suffix)
 {
   const size_t length= strlen(name), suffix_length= strlen(suffix);
   return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
+}
+
+bool is_partitioned_in_recovery(const char *path)
+{
+  return recovers_ddl && !strstr(path, "#P#") && !pando_table_exists(db, text(path)) &&
+         (exists(std::string(path) + ".par") || is_interim_name(path)) && !partitions_of(path).empty();
+}
+
+std::vector<std::string> partitions_of(const char *path)
+{
+  static const char DIRECTORY_SUFFIX[]= ".pando";
+  std::vector<std::string> found;
+  const size_t directory= dirname_length(path);
+  MY_DIR *files= my_dir(std::string(path, directory).c_str(), MYF(MY_DONT_SORT));
+  if (!files)
+    return found;
+  const std::string prefix= std::string(path + directory) + "#P#";
+  for (size_t i= 0; i < files->number_of_files; i++)
+  {
+    const char *name= files->dir_entry[i].name;
+    if (!strncmp(name, prefix.c_str(), prefix.length()) && ends_with(name, DIRECTORY_SUFFIX))
+      found.emplace_back(name + prefix.length() - 3, strlen(name) - prefix.length() + 3 - strlen(DIRECTORY_SUFFIX));
+  }
+  my_dirend(files);
+  return found;
+}
+
+int move_partitioning_file(const char *from, const char *to)
+{
+  const std::string old_file= std::string(from) + ".par", new_file= std::string(to) + ".par";
+  if (exists(old_file) && my_rename(old_file.c_str(), new_file.c_str(), MYF(0)))
+    return my_errno;
+  return sync_directory_of(to) ? 0 : errno;
+}
+
+void remove_partitioning_file(const char *path)
+{
+  const std::string file= std::string(path) + ".par";
+  if (exists(file))
+    my_delete(file.c_str(), MYF(0));
+}
+
+void ddl_recovery_has_ended()
+{
+  recovers_ddl= false;
 }
 
 void remove_partitioning_files(const char *directory)

@@ -5,6 +5,9 @@
 
 #include "plugin.h"
 
+#include <string>
+#include <vector>
+
 namespace pando {
 
 /* The names in a directory are durable. Not the server's my_sync_dir: that is fdatasync, after which ext4 may forget what was
@@ -23,6 +26,14 @@ void forget_new_names(const char *from, const char *to);
 
 /* Whether the server's recovery of DDL renames a partition that has this name already. */
 bool is_renamed_before(const char *from, const char *to);
+/* Whether that recovery asks this engine for a whole partitioned table: of an ALTER TABLE it remembers the engine of the partitions.
+   `path` is then no table of the engine. */
+bool is_partitioned_in_recovery(const char *path);
+/* The partitions that have files, as suffixes (#P#...) of the table's path. */
+std::vector<std::string> partitions_of(const char *path);
+/* The .par follows its partitions, or goes with them. */
+int move_partitioning_file(const char *from, const char *to);
+void remove_partitioning_file(const char *path);
 /* That recovery has ended. */
 void ddl_recovery_has_ended();
 
