@@ -240,7 +240,7 @@ def _run(arguments, server, directory):
     for line, times in totals.logged.most_common(20):
         print(f"logged in {times} states: {line}")
     print(f"{'all held' if not totals.wrong else 'WRONG'}: {totals.states} states of {number} recordings, {totals.wrong} wrong; "
-          f"{totals.unusable} of {totals.tables} tables unusable; {totals.left} states with files of interim names left over")
+          f"{totals.unusable} of {totals.tables} tables unusable; {totals.left} states with such files left over as are in nobody's way")
     return 1 if totals.wrong else 0
 
 

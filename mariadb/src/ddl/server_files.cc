@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pando {
 
@@ -150,8 +152,80 @@ void remove_partitioning_file(const char *path)
     my_delete(file.c_str(), MYF(0));
 }
 
+/* With their inodes: recovery may put the right file in such a place. */
+static std::vector<std::pair<std::string, ino_t>> made_for_recovery;
+
+static ino_t inode_of(const std::string &file)
+{
+  struct stat found;
+  return stat(file.c_str(), &found) ? 0 : found.st_ino;
+}
+
+static void append_word(std::string *file, size_t word)
+{
+  char bytes[4];
+  int4store(bytes, uint32(word));
+  file->append(bytes, sizeof(bytes));
+}
+
+/* As ha_partition::create_handler_file writes it. */
+static std::string partitioning_file(const std::vector<std::string> &partitions)
+{
+  /* Engines are only asked to be all the same; the .frm says which. */
+  std::string engines(partitions.size(), '\0'), names;
+  for (const std::string &partition : partitions)
+    names.append(partition, 3, std::string::npos).push_back('\0');
+  const size_t names_size= names.size();
+  engines.resize((engines.size() + 3) & ~size_t(3));
+  names.resize((names.size() + 3) & ~size_t(3));
+  std::string file;
+  append_word(&file, 4 + engines.size() / 4 + names.size() / 4);
+  append_word(&file, 0);
+  append_word(&file, partitions.size());
+  file+= engines;
+  append_word(&file, names_size);
+  file+= names;
+  for (size_t at= 0; at < file.size(); at++)
+    if (at / 4 != 1)
+      file[4 + at % 4]^= file[at];
+  return file;
+}
+
+static void write_missing_files_in(const std::string &directory)
+{
+  MY_DIR *files= my_dir(directory.c_str(), MYF(MY_DONT_SORT));
+  if (!files)
+    return;
+  for (size_t i= 0; i < files->number_of_files; i++)
+  {
+    const std::string table= file_of(files->dir_entry[i].name, "");
+    const std::string path= directory + FN_LIBCHAR + table, file= path + ".par";
+    if (table.empty() || exists(file) || !exists(path + ".frm"))
+      continue;
+    const std::string content= partitioning_file(partitions_of(path.c_str()));
+    if (replace_file(file.c_str(), {reinterpret_cast<const uint8_t *>(content.data()), content.size()}))
+      made_for_recovery.emplace_back(file, inode_of(file));
+  }
+  my_dirend(files);
+}
+
+void write_missing_partitioning_files()
+{
+  MY_DIR *databases= my_dir(mysql_real_data_home, MYF(MY_DONT_SORT | MY_WANT_STAT));
+  if (!databases)
+    return;
+  for (size_t i= 0; i < databases->number_of_files; i++)
+    if (MY_S_ISDIR(databases->dir_entry[i].mystat->st_mode))
+      write_missing_files_in(std::string(mysql_real_data_home) + FN_LIBCHAR + databases->dir_entry[i].name);
+  my_dirend(databases);
+}
+
 void ddl_recovery_has_ended()
 {
+  for (const auto &made : made_for_recovery)
+    if (inode_of(made.first) == made.second)
+      my_delete(made.first.c_str(), MYF(0));
+  made_for_recovery.clear();
   recovers_ddl= false;
 }
 

@@ -34,6 +34,9 @@ std::vector<std::string> partitions_of(const char *path);
 /* The .par follows its partitions, or goes with them. */
 int move_partitioning_file(const char *from, const char *to);
 void remove_partitioning_file(const char *path);
+/* Before that recovery: DROP TABLE removes the .par first, and could not be finished without it. So a missing one is made of the
+   partitions that are there, in any order; it goes when the recovery has ended. */
+void write_missing_partitioning_files();
 /* That recovery has ended. */
 void ddl_recovery_has_ended();
 

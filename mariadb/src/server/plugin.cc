@@ -110,6 +110,8 @@ static int start(void *plugin)
   apply_lock_budget();
   apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
+  if (!is_started_despite_damage())
+    write_missing_partitioning_files();
   return 0;
 }
 

@@ -39,7 +39,7 @@ class Step:
     sql: str
     done: object
     parts: bool = False
-    vanish: bool = False
+    vanish: tuple = None
 
 
 def _nothing():
@@ -155,9 +155,9 @@ class Steps:
         if other != key and self._random.random() < 0.4:
             table = self._tables[other].copy(keys=[], ranges=None, hashed=False, twin_of=None, parent=False)
             return self._step("create or replace select", f"CREATE OR REPLACE TABLE {_sql(key)} (PRIMARY KEY (id)) "
-                              f"ENGINE={self._engine} SELECT * FROM {_sql(other)}", {key: table}, vanish=True)
+                              f"ENGINE={self._engine} SELECT * FROM {_sql(other)}", {key: table}, vanish=key)
         text, table = self._definition()
-        return self._step("create or replace", f"CREATE OR REPLACE TABLE {_sql(key)} {text}", {key: table}, vanish=True)
+        return self._step("create or replace", f"CREATE OR REPLACE TABLE {_sql(key)} {text}", {key: table}, vanish=key)
 
     def _drop(self):
         if len(self._tables) < _TABLES_MAX - 2:
