@@ -47,7 +47,7 @@ def _arguments():
     parser.add_argument("--seconds", type=float, default=8, help="how long a recording is")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
-    parser.add_argument("--keep", action="store_true", help="keep the disk of each state that is wrong, as wrong-N.image")
+    parser.add_argument("--keep", action="store_true", help="keep the error log of each state that is wrong")
     parser.add_argument("--go-on", action="store_true", help="do not end with the first state that is wrong")
     return parser.parse_args()
 
@@ -71,7 +71,7 @@ class _Run:
         self._rng = random.Random(seed)
         self._load_file = self._directory / "rows"
         self._load_file.write_text("".join(f"{number}\n" for number in range(_LOAD_ROWS)))
-        self._start = self._directory / "start.image"
+        self.start_image = self._directory / "start.image"
         self._writers = [writers.Writer(number, seed) for number in range(_WRITERS)]
         self._changers = [changes.Changer(100 + number, engine, seed, self._load_file) for number in range(_CHANGERS)]
         self._changers.append(changes.SharedChanger(200, engine, seed, None))
@@ -83,7 +83,7 @@ class _Run:
     def record(self, seconds):
         self._prepare()
         image = self._directory / "disk.image"
-        shutil.copyfile(self._start, image)
+        shutil.copyfile(self.start_image, image)
         with disk.RecordedDisk(self._directory, image) as recorded:
             with disk.mounted(recorded.disk, self._server.data_dir, self._mount_options()):
                 self._server.start(self._options)
@@ -96,11 +96,13 @@ class _Run:
         if errors:
             raise SystemExit("\n".join(errors))
         self.recording = states.Recording(recorded.log)
+        if not self.recording.has_flushes():
+            raise SystemExit("no flush came to the disk: this system's loop devices do not pass them on")
         return recorded.log
 
     def _prepare(self):
-        disk.make(self._start, _DISK_MEGABYTES)
-        with disk.mounted(self._start, self._server.data_dir):
+        disk.make(self.start_image, _DISK_MEGABYTES)
+        with disk.mounted(self.start_image, self._server.data_dir):
             (self._server.data_dir / "lost+found").rmdir()
             template, = (path for path in (ROOT / "build").glob("datadir-*") if path.is_dir())
             shutil.copytree(template, self._server.data_dir, dirs_exist_ok=True)
@@ -149,19 +151,20 @@ class _Run:
             chosen.append(self._rng.randint(*self._rng.choice(spans)))
         return sorted(chosen)
 
-    def check(self, makers, moment):
-        """One state. Returns the verdict and how it is to be called."""
+    def check(self, makers, moment, first):
+        """One state; with the first, the checks are checked. Returns the verdict and how it is to be called."""
         kept = self._rng.choice(states.KEPT)
         image = self._directory / "state.image"
         there, doubtful = makers.make(moment, kept, self._rng, image)
         known = self.recording.known(moment)
+        later = self.recording.known(len(self.recording.entries)) if first else None
         text = f"at {moment} of {len(self.recording.entries)}, {kept}: {there} of {doubtful} writes"
         self._server.error_log.unlink(missing_ok=True)
         try:
             with disk.mounted(image, self._server.data_dir):
                 try:
                     self._server.start(self._options)
-                    verdict = verify.state(self._server, self._engine, self._changers, self._writers, known)
+                    verdict = verify.state(self._server, self._engine, self._changers, self._writers, known, later)
                 finally:
                     self._server.kill()
         except (ServerFailed, RuntimeError) as error:
@@ -198,11 +201,11 @@ def _recording(server, directory, seed, count, totals, arguments):
     totals.refused += run.refused()
     print(f"recording, seed {seed}: {len(run.recording.entries)} entries, {log.stat().st_size >> 20} MiB, "
           f"{sum(run.statements().values())} changes of tables, {time.monotonic() - begin:.1f} s", flush=True)
-    makers = states.States(run.recording, run._start, directory, log)
+    makers = states.States(run.recording, run.start_image, directory, log)
     try:
-        for moment in run.moments(count):
+        for number, moment in enumerate(run.moments(count)):
             begin = time.monotonic()
-            verdict, text = run.check(makers, moment)
+            verdict, text = run.check(makers, moment, number == 0)
             totals.states += 1
             totals.unusable += verdict.unusable
             totals.tables += verdict.tables

@@ -44,9 +44,8 @@ class Recording:
             (done if what == DONE else begun)[client] = number
         return {client: (done.get(client, 0), begun.get(client, 0)) for client in set(done) | set(begun)}
 
-    def moment_of(self, client, number, what):
-        """When this mark was made."""
-        return next(at for at, *mark in self.marks if mark == [client, number, what])
+    def has_flushes(self):
+        return any(entry[0] == FLUSH for entry in self.entries)
 
 
 class States:

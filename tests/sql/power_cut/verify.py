@@ -15,11 +15,14 @@ class Verdict:
         self.problems, self.unusable, self.tables, self.left = [], 0, 0, 0
 
 
-def state(server, engine, changers, all_writers, known):
-    """Looks at a server that was started on the disk; `known` as of Recording.known."""
+def state(server, engine, changers, all_writers, known, known_later=None):
+    """Looks at a server that was started on the disk; `known` as of Recording.known. With `known_later`, it is also tried
+    whether the loss of all that was acknowledged between the two would be noticed."""
     verdict = Verdict()
     try:
         with server.connect(timeout=120) as session:
+            if known_later:
+                verdict.problems += _unnoticed(session, changers, all_writers, known_later)
             for changer in changers:
                 _changer(session, engine, changer, known, verdict)
             _shared(session, engine, all_writers, known, verdict)
@@ -33,6 +36,15 @@ def state(server, engine, changers, all_writers, known):
     except (ConnectionLost, SqlError) as error:
         verdict.problems.append(f"the checks ended with {error!r}")
     return verdict
+
+
+def _unnoticed(session, changers, all_writers, known_later):
+    found = [f"the checks do not notice what is lost of client {changer.number}" for changer in changers
+             if known_later[changer.number][0] and not changes.problems(changer.read(session), changer, known_later)
+             and changer.read(session) != changer.history[-1].after]
+    if not writers.problems(session, all_writers, known_later):
+        found.append("the checks do not notice lost transactions")
+    return found
 
 
 def _changer(session, engine, changer, known, verdict):
