@@ -1,6 +1,7 @@
 #include "server_files.h"
 #include "definition.h"
 #include "transaction.h"
+#include "unireg.h"
 
 #include <atomic>
 #include <fcntl.h>
@@ -191,6 +192,18 @@ static std::string partitioning_file(const std::vector<std::string> &partitions)
   return file;
 }
 
+/* Whether it is the definition of a partitioned table. */
+static bool is_partitioned(const std::string &frm_file)
+{
+  uchar header[64];
+  const File handle= my_open(frm_file.c_str(), O_RDONLY, MYF(0));
+  if (handle < 0)
+    return false;
+  const bool whole= my_read(handle, header, sizeof(header), MYF(0)) == sizeof(header);
+  my_close(handle, MYF(0));
+  return whole && is_binary_frm_header(header) && header[3] == DB_TYPE_PARTITION_DB;
+}
+
 static void write_missing_files_in(const std::string &directory)
 {
   MY_DIR *files= my_dir(directory.c_str(), MYF(MY_DONT_SORT));
@@ -198,11 +211,17 @@ static void write_missing_files_in(const std::string &directory)
     return;
   for (size_t i= 0; i < files->number_of_files; i++)
   {
-    const std::string table= file_of(files->dir_entry[i].name, "");
-    const std::string path= directory + FN_LIBCHAR + table, file= path + ".par";
-    if (table.empty() || exists(file) || !exists(path + ".frm"))
+    const std::string name= files->dir_entry[i].name;
+    if (!ends_with(name.c_str(), reg_ext))
       continue;
-    const std::string content= partitioning_file(partitions_of(path.c_str()));
+    const std::string path= directory + FN_LIBCHAR + name.substr(0, name.length() - strlen(reg_ext)), file= path + ".par";
+    if (exists(file) || !is_partitioned(path + reg_ext))
+      continue;
+    std::vector<std::string> partitions= partitions_of(path.c_str());
+    /* The last one is gone, and the .frm is what is left: then any name will do, to find that it is not there. */
+    if (partitions.empty())
+      partitions.emplace_back("#P#p");
+    const std::string content= partitioning_file(partitions);
     if (replace_file(file.c_str(), {reinterpret_cast<const uint8_t *>(content.data()), content.size()}))
       made_for_recovery.emplace_back(file, inode_of(file));
   }
