@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The power of a server's disk goes at random moments, in the midst of DDL and transactions.
 
-    tests/sql/power_cut.sh [--states 10] [--per-recording 25] [--seconds 8] [--seed N] [--engine PANDO]
+    tests/sql/power_cut.sh [--states 10] [--per-recording 25] [--seconds 8] [--seed N] [--engine PANDO] [--all-kinds]
 
 The server works on a file system on a disk that records its writes and flushes (a loop mount over FUSE), and marks of
 what was acknowledged by then. Clients change tables of their own by statements of every kind, one alters tables to which
@@ -47,6 +47,8 @@ def _arguments():
     parser.add_argument("--seconds", type=float, default=8, help="how long a recording is")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
+    parser.add_argument("--all-kinds", action="store_true",
+                        help="also statements of which it is known that a power cut may leave a part (docs/decisions/0015)")
     parser.add_argument("--keep", action="store_true", help="keep the error log of each state that is wrong")
     parser.add_argument("--go-on", action="store_true", help="do not end with the first state that is wrong")
     return parser.parse_args()
@@ -63,18 +65,29 @@ def _options(engine, rng):
     return options
 
 
+def _template():
+    """A data directory as scripts/private-server.sh copies it for each new server."""
+    def newest():
+        found = [path for path in (ROOT / "build").glob("datadir-*") if path.is_dir() and path.suffix != ".partial"]
+        return max(found, key=lambda path: path.stat().st_mtime, default=None)
+    if newest() is None:
+        with PrivateServer("template", plugin=False):
+            pass
+    return newest()
+
+
 class _Run:
     """One recording and its states."""
 
-    def __init__(self, server, directory, seed, engine):
+    def __init__(self, server, directory, seed, engine, all_kinds):
         self._server, self._directory, self._engine = server, pathlib.Path(directory), engine
         self._rng = random.Random(seed)
         self._load_file = self._directory / "rows"
         self._load_file.write_text("".join(f"{number}\n" for number in range(_LOAD_ROWS)))
         self.start_image = self._directory / "start.image"
         self._writers = [writers.Writer(number, seed) for number in range(_WRITERS)]
-        self._changers = [changes.Changer(100 + number, engine, seed, self._load_file) for number in range(_CHANGERS)]
-        self._changers.append(changes.SharedChanger(200, engine, seed, None))
+        self._changers = [changes.Changer(100 + number, engine, seed, self._load_file, all_kinds) for number in range(_CHANGERS)]
+        self._changers.append(changes.SharedChanger(200, engine, seed, None, all_kinds))
         self._options = _options(engine, self._rng)
         self.recording = None
 
@@ -104,8 +117,7 @@ class _Run:
         disk.make(self.start_image, _DISK_MEGABYTES)
         with disk.mounted(self.start_image, self._server.data_dir):
             (self._server.data_dir / "lost+found").rmdir()
-            template, = (path for path in (ROOT / "build").glob("datadir-*") if path.is_dir())
-            shutil.copytree(template, self._server.data_dir, dirs_exist_ok=True)
+            shutil.copytree(_template(), self._server.data_dir, dirs_exist_ok=True)
             self._server.start(self._options)
             with self._server.connect() as session:
                 writers.create(session, self._engine)
@@ -194,7 +206,7 @@ class _Totals:
 
 def _recording(server, directory, seed, count, totals, arguments):
     """Records once and checks so many states."""
-    run = _Run(server, directory, seed, arguments.engine)
+    run = _Run(server, directory, seed, arguments.engine, arguments.all_kinds)
     begin = time.monotonic()
     log = run.record(arguments.seconds)
     totals.statements += run.statements()

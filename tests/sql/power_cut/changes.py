@@ -57,10 +57,10 @@ class Statement:
 class Changer:
     """One client. Its statements are numbered from 1 on; number 0 is the start."""
 
-    def __init__(self, number, engine, seed, load_file):
+    def __init__(self, number, engine, seed, load_file, all_kinds):
         self.number = number
         self.databases = (f"c{number}_a", f"c{number}_b")
-        self._steps = self._make_steps(engine, random.Random(f"{seed}/changer {number}"), load_file)
+        self._steps = self._make_steps(engine, random.Random(f"{seed}/changer {number}"), load_file, all_kinds)
         self.history = []
         self.refused = {}
         self.error = self._thread = None
@@ -70,8 +70,8 @@ class Changer:
             session.query(f"CREATE DATABASE {database}")
         self.history = [Statement("start", "", self.read(session))]
 
-    def _make_steps(self, engine, rng, load_file):
-        return Steps(self.databases, engine, rng, load_file)
+    def _make_steps(self, engine, rng, load_file, all_kinds):
+        return Steps(self.databases, engine, rng, load_file, all_kinds)
 
     def read(self, session):
         """The state of what the client changes."""
@@ -116,8 +116,8 @@ class Changer:
 class SharedChanger(Changer):
     """Alters the tables of the writers. Of these it knows the definitions only."""
 
-    def _make_steps(self, engine, rng, load_file):
-        return SharedSteps(writers.DATABASE, writers.TABLES, rng)
+    def _make_steps(self, engine, rng, load_file, all_kinds):
+        return SharedSteps(writers.DATABASE, writers.TABLES, rng, all_kinds)
 
     def create(self, session):
         self.history = [Statement("start", "", self.read(session))]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def why_not():
             os.close(os.open(device, os.O_RDWR))
         except OSError as error:
             return f"{device}: {error.strerror}"
-    return None
+    return next((f"there is no {tool}" for tool in ("mkfs.ext4", "losetup", "mount") if shutil.which(tool) is None), None)
 
 
 def make(image, megabytes, options=()):

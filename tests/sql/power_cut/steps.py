@@ -49,8 +49,9 @@ def _nothing():
 class Steps:
     """Gives one statement after the other; `done` of a step says that it was carried out."""
 
-    def __init__(self, databases, engine, rng, load_file):
+    def __init__(self, databases, engine, rng, load_file, all_kinds):
         self._databases, self._engine, self._random, self._load_file = databases, engine, rng, load_file
+        self._all_kinds = all_kinds
         self._there = set(databases)
         self._tables = {}
         self._fresh = 0
@@ -169,8 +170,14 @@ class Steps:
         names = ", ".join(_sql(key) for key in chosen)
         return self._step("drop", f"DROP TABLE {names}", {key: None for key in chosen}, parts=len(chosen) > 1)
 
+    def _is_whole(self, key):
+        """Whether the server changes it in one step, or it is to be tried all the same."""
+        return self._all_kinds or key is None or not (self._tables[key].hashed or self._tables[key].ranges)
+
     def _truncate(self):
         key = self._pick()
+        if not self._is_whole(key):
+            return None
         return key and self._step("truncate", f"TRUNCATE TABLE {_sql(key)}")
 
     # --- names of tables --------------------------------------------------------------------
@@ -184,7 +191,7 @@ class Steps:
 
     def _swap(self):
         one, two = self._pick(), self._pick()
-        if one is None or one == two:
+        if one is None or one == two or not self._is_whole(one) or not self._is_whole(two):
             return None
         between = (one[0], "between")
         sql = (f"RENAME TABLE {_sql(one)} TO {_sql(between)}, {_sql(two)} TO {_sql(one)}, {_sql(between)} TO {_sql(two)}")
@@ -229,7 +236,7 @@ class Steps:
             name, new = self._random.choice(names), self._name("c")
             clauses = f"RENAME COLUMN {name} TO {new}"
             table.columns[new] = table.columns.pop(name)
-        renamed = self._place("r") if self._there and self._random.random() < 0.15 else None
+        renamed = self._place("r") if self._all_kinds and self._there and self._random.random() < 0.15 else None
         return self._alter(f"alter: {what}", key, clauses, table, renamed)
 
     def _alter_key(self):
@@ -256,7 +263,7 @@ class Steps:
             return None
         table = self._tables[key].copy(twin_of=None)
         names = sorted(table.columns)
-        renamed = self._place("r") if self._there and self._random.random() < 0.15 else None
+        renamed = self._place("r") if self._all_kinds and self._there and self._random.random() < 0.15 else None
         if not names or self._random.random() < 0.3:
             how = self._random.choice(["FORCE", "FORCE, ALGORITHM=COPY", f"ENGINE={self._engine}"])
             return self._alter("alter: force", key, how, table, renamed)
@@ -409,7 +416,8 @@ class Steps:
 class SharedSteps:
     """Statements that leave the columns that the writers use."""
 
-    def __init__(self, database, tables, rng):
+    def __init__(self, database, tables, rng, all_kinds):
+        self._all_kinds = all_kinds
         self._database, self._tables, self._random = database, tables, rng
         self._columns, self._keys = ({table: [] for table in tables} for _ in range(2))
         self._parts = 3
@@ -437,6 +445,8 @@ class SharedSteps:
             return self._step("shared: add key", table, f"ADD KEY {new} ({column})", lambda: keys.append(new))
         if what == "parts":
             return self._hash_parts()
+        if table == "journal" and not self._all_kinds:
+            table = "items"
         return self._step("shared: copy", table, self._random.choice(["FORCE, ALGORITHM=COPY", "FORCE"]), _nothing)
 
     def _hash_parts(self):
