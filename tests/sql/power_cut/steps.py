@@ -151,7 +151,7 @@ class Steps:
 
     def _replace(self):
         key, other = self._pick(), self._pick()
-        if key is None or self._tables[key].parent:
+        if key is None or self._tables[key].parent or not self._is_whole(key):
             return None
         if other != key and self._random.random() < 0.4:
             table = self._tables[other].copy(keys=[], ranges=None, hashed=False, twin_of=None, parent=False)
@@ -164,7 +164,7 @@ class Steps:
         if len(self._tables) < _TABLES_MAX - 2:
             return None
         keys = sorted(self._tables)
-        chosen = self._random.sample(keys, self._random.choice([1, 1, 2]))
+        chosen = self._random.sample(keys, self._random.choice([1, 1, 2]) if self._all_kinds else 1)
         if any(self._tables[key].sequence for key in chosen):
             return self._step("drop sequence", f"DROP TABLE {_sql(chosen[0])}", {chosen[0]: None})
         names = ", ".join(_sql(key) for key in chosen)
@@ -201,6 +201,8 @@ class Steps:
         if len(self._there) < 2 or self._random.random() < 0.4:
             return None
         database = self._random.choice(sorted(self._there))
+        if not all(self._is_whole(key) for key in self._tables if key[0] == database):
+            return None
         return self._step("drop database", f"DROP DATABASE {database}", parts=True)
 
     def _create_database(self):
