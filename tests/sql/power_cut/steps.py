@@ -128,7 +128,7 @@ class Steps:
         key = self._place()
         text, table = self._definition()
         kind = "create"
-        if self._random.random() < 0.35:
+        if self._all_kinds and self._random.random() < 0.35:
             text, kind = text + self._partitions(table), "create partitioned"
         return self._step(kind, f"CREATE TABLE {_sql(key)} {text}", {key: table})
 
@@ -445,7 +445,7 @@ class SharedSteps:
         if what == "key":
             column = {"journal": "amount", "items": "version"}.get(table, "balance")
             return self._step("shared: add key", table, f"ADD KEY {new} ({column})", lambda: keys.append(new))
-        if what == "parts":
+        if what == "parts" and self._all_kinds:
             return self._hash_parts()
         if table == "journal" and not self._all_kinds:
             table = "items"
