@@ -27,8 +27,8 @@ def state(server, engine, changers, all_writers, known, known_later=None):
                 _changer(session, engine, changer, known, verdict)
             _shared(session, engine, all_writers, known, verdict)
             left = _leftovers(server, session)
-            # A .par without its table, and its copy (.par~): the next CREATE writes over it, DROP DATABASE removes it.
-            harmless = [text for text in left if "/#sql" in text or text.endswith((".par", ".par~"))]
+            # A .par without its table, and copies (.par~, .frm~): the next CREATE writes over it, DROP DATABASE removes it.
+            harmless = [text for text in left if "/#sql" in text or text.endswith((".par", ".par~", ".frm~"))]
             verdict.left = len(harmless)
             verdict.problems += [text for text in left if text not in harmless]
             for changer in changers:
