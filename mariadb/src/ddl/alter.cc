@@ -23,6 +23,7 @@
 #include "encryption.h"
 #include "foreign_key_ddl.h"
 #include "related_table.h"
+#include "server_files.h"
 #include "variables.h"
 
 using namespace pando;
@@ -441,6 +442,9 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
     report_index_error(error, altered, static_cast<const Alter_context *>(info->handler_ctx));
     return true;
   }
+  /* The catalog has no copy of the .frm that the server is about to put in place. */
+  if (strstr(m_name.c_str(), "#P#"))
+    sync_at_end(ha_thd(), m_name.c_str());
   return false;
 }
 

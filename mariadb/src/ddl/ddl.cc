@@ -1,6 +1,7 @@
 /* Creating, dropping, renaming and emptying tables. */
 #include "definition.h"
 #include "foreign_key_ddl.h"
+#include "server_files.h"
 #include "related_table.h"
 #include "ha_pando.h"
 #include "row_layout.h"
@@ -97,6 +98,14 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
 int ha_pando::delete_table(const char *name)
 {
+  if (is_partitioned_in_recovery(name))
+  {
+    for (const std::string &partition : partitions_of(name))
+      if (int error= delete_table((name + partition).c_str()))
+        return error;
+    remove_partitioning_file(name);
+    return 0;
+  }
   if (int error= may_drop(ha_thd(), name))
     return error;
   Related_table::close_kept();
@@ -118,6 +127,17 @@ static std::string copied_path(THD *thd, const char *from, const char *to)
 int ha_pando::rename_table(const char *from, const char *to)
 {
   Related_table::close_kept();
+  if (is_partitioned_in_recovery(from))
+  {
+    for (const std::string &partition : partitions_of(from))
+      if (int error= rename_table((from + partition).c_str(), (to + partition).c_str()))
+        return error;
+    return move_partitioning_file(from, to);
+  }
+  if (is_renamed_before(from, to))
+    return 0;
+  if (int error= keep_both_names(from, to))
+    return error;
   const std::string copied= copied_path(ha_thd(), from, to);
   const Table_names old_names(copied.empty() ? catalog_path(from) : copied), new_names(catalog_path(to));
   const PandoStatus status=
@@ -125,6 +145,8 @@ int ha_pando::rename_table(const char *from, const char *to)
   /* As InnoDB: also where not the table is there, but a foreign key of that name. */
   if (status == PANDO_STATUS_TABLE_EXISTS)
     my_error(ER_TABLE_EXISTS_ERROR, MYF(0), to);
+  if (status)
+    forget_new_names(from, to);
   return error_of(status, ha_thd());
 }
 

@@ -1,5 +1,6 @@
 #include "definition.h"
 #include "plugin.h"
+#include "server_files.h"
 #include "index_layout.h"
 #include "partition_rows.h"
 #include "datadict.h"
@@ -323,8 +324,7 @@ enum class File_state { RIGHT, MISSING, OLD, FOREIGN };
 
 } // namespace
 
-/* False: it cannot be read, or is too large for a definition. */
-static bool read_file(const char *file_name, Bytes *bytes)
+bool read_file(const char *file_name, Bytes *bytes)
 {
   static constexpr my_off_t BYTES_MAX= 16 << 20;
   MY_STAT file;
@@ -367,8 +367,7 @@ static File_state state_of_file(const char *file_name, const Recorded_image &rec
                                                                                      : File_state::FOREIGN;
 }
 
-/* Writes a file in one step: after a crash there is the old one or the new one. */
-static bool replace_file(const char *file_name, PandoBytes content)
+bool replace_file(const char *file_name, PandoBytes content)
 {
   char new_name[FN_REFLEN + 1];
   strxnmov(new_name, sizeof(new_name) - 1, file_name, "~", NullS);
@@ -380,7 +379,7 @@ static bool replace_file(const char *file_name, PandoBytes content)
   done= done && !my_rename(new_name, file_name, MYF(0));
   if (!done)
     my_delete(new_name, MYF(0));
-  return done && !my_sync_dir_by_file(file_name, MYF(0));
+  return done && sync_directory_of(file_name);
 }
 
 static void restore_file(void *, PandoBytes table)
@@ -444,6 +443,7 @@ static void remove_file(void *, PandoBytes table, PandoBytes id)
 /* After the server has finished or undone the DDL that a crash interrupted. */
 int restore_definition_files(handlerton *)
 {
+  ddl_recovery_has_ended();
   if (!db || is_started_despite_damage())
     return 0;
   pando_definitions_visit(db, {nullptr, 0}, nullptr, restore_file);

@@ -41,6 +41,11 @@ int check_definition(const char *path, TABLE *table);
 /* What a statement fills before the table or the partition gets its name: #sql..., t#P#p#TMP#. */
 bool is_interim_name(const char *path);
 
+/* False: it cannot be read, or is too large for a definition. */
+bool read_file(const char *file_name, Bytes *bytes);
+/* Writes a file in one step: after a crash there is the old one or the new one. */
+bool replace_file(const char *file_name, PandoBytes content);
+
 /* Of the handlerton. */
 int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 int discover_table(handlerton *, THD *thd, TABLE_SHARE *share);

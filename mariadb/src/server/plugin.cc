@@ -2,6 +2,7 @@
 #include "plugin.h"
 #include "backup.h"
 #include "definition.h"
+#include "server_files.h"
 #include "encryption.h"
 #include "related_table.h"
 #include "ha_pando.h"
@@ -54,6 +55,10 @@ static void drop_database(handlerton *, char *path)
 {
   Related_table::close_kept();
   error_of(pando_drop_database(db, text(path)), nullptr);
+  remove_partitioning_files(path);
+  /* The server is about to remove the directory, and does not sync the one above. */
+  if (THD *thd= current_thd)
+    Transaction::of(thd)->sync_at_end(mysql_real_data_home);
 }
 
 static int start(void *plugin)
@@ -72,6 +77,7 @@ static int start(void *plugin)
   hton->discover_table_existence= discover_table_existence;
   hton->discover_table_names= discover_table_names;
   hton->signal_ddl_recovery_done= restore_definition_files;
+  hton->create_partitioning_metadata= sync_partitioning_files;
   hton->create_group_by= create_pushdown;
   /* What is kept open keeps the plugin. */
   hton->pre_shutdown= Related_table::close_kept;
@@ -104,6 +110,8 @@ static int start(void *plugin)
   apply_lock_budget();
   apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
+  if (!is_started_despite_damage())
+    write_missing_partitioning_files();
   return 0;
 }
 

@@ -1,9 +1,11 @@
 #include "transaction.h"
 #include "foreign_key.h"
+#include "server_files.h"
 #include "backup.h"
 #include "variables.h"
 #include "two_phase.h"
 
+#include <algorithm>
 #include <mutex>
 
 /* The server's; no header has it. */
@@ -242,6 +244,22 @@ void Transaction::rollback_to(uint64_t mark)
   m_has_statement_mark= true;
 }
 
+void Transaction::sync_at_end(std::string directory)
+{
+  if (std::find(m_directories.begin(), m_directories.end(), directory) == m_directories.end())
+    m_directories.push_back(std::move(directory));
+  register_with_server();
+}
+
+/* DDL is done by then, and what it has done cannot be taken back: an error is told to the log. */
+void Transaction::sync_directories()
+{
+  for (const std::string &directory : m_directories)
+    if (!sync_directory(directory.c_str()) && errno != ENOENT)
+      sql_print_warning("PANDO: cannot sync %s after DDL (errno %d)", directory.c_str(), errno);
+  m_directories.clear();
+}
+
 /* --- the handlerton's functions ------------------------------------------------------------- */
 
 static int commit(handlerton *, THD *thd, bool all)
@@ -249,6 +267,7 @@ static int commit(handlerton *, THD *thd, bool all)
   Transaction *transaction= Transaction::if_any(thd);
   if (!transaction)
     return 0;
+  transaction->sync_directories();
   int error= transaction->commit(all);
   if (transaction->is_bereft())
     close_connection(hton, thd);
@@ -260,6 +279,7 @@ static int rollback(handlerton *, THD *thd, bool all)
   Transaction *transaction= Transaction::if_any(thd);
   if (!transaction)
     return 0;
+  transaction->sync_directories();
   transaction->rollback(all);
   if (transaction->is_bereft())
     close_connection(hton, thd);

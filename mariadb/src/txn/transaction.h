@@ -99,6 +99,9 @@ public:
     strmake(key, m_refusing_key.c_str(), key_size - 1);
     return !m_refusing_table.empty();
   }
+  /* Before the statement ends, this directory is synced. */
+  void sync_at_end(std::string directory);
+  void sync_directories();
   /* Handlers whose first rows of a bulk insert can still be undone. */
   std::vector<ha_pando *> *trials() { return &m_trials; }
 
@@ -123,6 +126,7 @@ private:
   uint64_t m_writes[WRITE_COUNTERS]= {};
   mutable std::mutex m_foreign_key_mutex;
   const Foreign_key_definition *m_foreign_key= nullptr;
+  std::vector<std::string> m_directories; /* to be synced at the end of the statement */
   std::string m_refusal, m_refusing_table, m_refusing_key;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */

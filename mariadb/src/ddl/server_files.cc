@@ -1,0 +1,270 @@
+#include "server_files.h"
+#include "definition.h"
+#include "transaction.h"
+#include "unireg.h"
+
+#include <atomic>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pando {
+
+bool sync_directory(const char *directory)
+{
+  const int handle= open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0)
+    return false;
+  const bool done= !fsync(handle);
+  const int error= errno;
+  close(handle);
+  errno= error;
+  return done;
+}
+
+bool sync_directory_of(const char *path)
+{
+  return sync_directory(std::string(path, dirname_length(path)).c_str());
+}
+
+static int sync_new_file(const char *path)
+{
+  char file_name[FN_REFLEN + 1];
+  strxnmov(file_name, sizeof(file_name) - 1, path, ".par", NullS);
+  const File file= my_open(file_name, O_RDONLY, MYF(MY_WME));
+  if (file < 0)
+    return 1;
+  const int failed= my_sync(file, MYF(MY_WME));
+  return my_close(file, MYF(MY_WME)) || failed || !sync_directory_of(path);
+}
+
+int sync_partitioning_files(const char *path, const char *old_path, chf_create_flags action)
+{
+  if (action == CHF_CREATE_FLAG)
+    return sync_new_file(path);
+  THD *thd= current_thd;
+  /* DROP TABLE says `old_path` only. */
+  for (const char *each : {path, old_path})
+    if (each && thd)
+      sync_at_end(thd, each);
+  /* ALTER TABLE has moved the .frm before: what the engine and the log of DDL say next is true then. */
+  return action == CHF_RENAME_FLAG && path && !sync_directory_of(path);
+}
+
+static std::atomic<bool> recovers_ddl{true};
+
+/* In the order in which they are copied: a .frm alone is taken back without the engine. */
+static const char *const FILE_SUFFIXES[]= {".frm", ".par"};
+
+/* The path of the table of a partition, with a suffix; empty: it is none. */
+static std::string file_of(const char *path, const char *suffix)
+{
+  const char *partition= strstr(path, "#P#");
+  return partition ? std::string(path, partition) + suffix : std::string();
+}
+
+static bool moves_with_its_table(const char *from, const char *to)
+{
+  const std::string table= file_of(from, "");
+  return !table.empty() && !file_of(to, "").empty() && file_of(to, "") != table;
+}
+
+static bool exists(const std::string &file)
+{
+  return !access(file.c_str(), F_OK);
+}
+
+int keep_both_names(const char *from, const char *to)
+{
+  if (!moves_with_its_table(from, to))
+    return 0;
+  for (const char *suffix : FILE_SUFFIXES)
+  {
+    const std::string old_file= file_of(from, suffix), new_file= file_of(to, suffix);
+    if (exists(new_file) || !exists(old_file))
+      continue;
+    Bytes content;
+    /* A copy: rename() does nothing between two names of one file. */
+    if (!read_file(old_file.c_str(), &content) || !replace_file(new_file.c_str(), content.view()))
+      return my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
+  }
+  return 0;
+}
+
+void forget_new_names(const char *from, const char *to)
+{
+  if (!moves_with_its_table(from, to))
+    return;
+  for (const char *suffix : FILE_SUFFIXES)
+    if (exists(file_of(from, suffix)))
+      my_delete(file_of(to, suffix).c_str(), MYF(0));
+}
+
+bool is_renamed_before(const char *from, const char *to)
+{
+  return recovers_ddl && moves_with_its_table(from, to) && !pando_table_exists(db, text(from)) &&
+         pando_table_exists(db, text(to));
+}
+
+static bool ends_with(const char *name, const char *suffix)
+{
+  const size_t length= strlen(name), suffix_length= strlen(suffix);
+  return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
+}
+
+bool is_partitioned_in_recovery(const char *path)
+{
+  return recovers_ddl && !strstr(path, "#P#") && !pando_table_exists(db, text(path)) &&
+         (exists(std::string(path) + ".par") || is_interim_name(path)) && !partitions_of(path).empty();
+}
+
+std::vector<std::string> partitions_of(const char *path)
+{
+  static const char DIRECTORY_SUFFIX[]= ".pando";
+  std::vector<std::string> found;
+  const size_t directory= dirname_length(path);
+  MY_DIR *files= my_dir(std::string(path, directory).c_str(), MYF(MY_DONT_SORT));
+  if (!files)
+    return found;
+  const std::string prefix= std::string(path + directory) + "#P#";
+  for (size_t i= 0; i < files->number_of_files; i++)
+  {
+    const char *name= files->dir_entry[i].name;
+    if (!strncmp(name, prefix.c_str(), prefix.length()) && ends_with(name, DIRECTORY_SUFFIX))
+      found.emplace_back(name + prefix.length() - 3, strlen(name) - prefix.length() + 3 - strlen(DIRECTORY_SUFFIX));
+  }
+  my_dirend(files);
+  return found;
+}
+
+int move_partitioning_file(const char *from, const char *to)
+{
+  const std::string old_file= std::string(from) + ".par", new_file= std::string(to) + ".par";
+  if (exists(old_file) && my_rename(old_file.c_str(), new_file.c_str(), MYF(0)))
+    return my_errno;
+  return sync_directory_of(to) ? 0 : errno;
+}
+
+void remove_partitioning_file(const char *path)
+{
+  const std::string file= std::string(path) + ".par";
+  if (exists(file))
+    my_delete(file.c_str(), MYF(0));
+}
+
+/* With their inodes: recovery may put the right file in such a place. */
+static std::vector<std::pair<std::string, ino_t>> made_for_recovery;
+
+static ino_t inode_of(const std::string &file)
+{
+  struct stat found;
+  return stat(file.c_str(), &found) ? 0 : found.st_ino;
+}
+
+static void append_word(std::string *file, size_t word)
+{
+  char bytes[4];
+  int4store(bytes, uint32(word));
+  file->append(bytes, sizeof(bytes));
+}
+
+/* As ha_partition::create_handler_file writes it. */
+static std::string partitioning_file(const std::vector<std::string> &partitions)
+{
+  /* Engines are only asked to be all the same; the .frm says which. */
+  std::string engines(partitions.size(), '\0'), names;
+  for (const std::string &partition : partitions)
+    names.append(partition, 3, std::string::npos).push_back('\0');
+  const size_t names_size= names.size();
+  engines.resize((engines.size() + 3) & ~size_t(3));
+  names.resize((names.size() + 3) & ~size_t(3));
+  std::string file;
+  append_word(&file, 4 + engines.size() / 4 + names.size() / 4);
+  append_word(&file, 0);
+  append_word(&file, partitions.size());
+  file+= engines;
+  append_word(&file, names_size);
+  file+= names;
+  for (size_t at= 0; at < file.size(); at++)
+    if (at / 4 != 1)
+      file[4 + at % 4]^= file[at];
+  return file;
+}
+
+/* Whether it is the definition of a partitioned table. */
+static bool is_partitioned(const std::string &frm_file)
+{
+  uchar header[64];
+  const File handle= my_open(frm_file.c_str(), O_RDONLY, MYF(0));
+  if (handle < 0)
+    return false;
+  const bool whole= my_read(handle, header, sizeof(header), MYF(0)) == sizeof(header);
+  my_close(handle, MYF(0));
+  return whole && is_binary_frm_header(header) && header[3] == DB_TYPE_PARTITION_DB;
+}
+
+static void write_missing_files_in(const std::string &directory)
+{
+  MY_DIR *files= my_dir(directory.c_str(), MYF(MY_DONT_SORT));
+  if (!files)
+    return;
+  for (size_t i= 0; i < files->number_of_files; i++)
+  {
+    const std::string name= files->dir_entry[i].name;
+    if (!ends_with(name.c_str(), reg_ext))
+      continue;
+    const std::string path= directory + FN_LIBCHAR + name.substr(0, name.length() - strlen(reg_ext)), file= path + ".par";
+    if (exists(file) || !is_partitioned(path + reg_ext))
+      continue;
+    std::vector<std::string> partitions= partitions_of(path.c_str());
+    /* The last one is gone, and the .frm is what is left: then any name will do, to find that it is not there. */
+    if (partitions.empty())
+      partitions.emplace_back("#P#p");
+    const std::string content= partitioning_file(partitions);
+    if (replace_file(file.c_str(), {reinterpret_cast<const uint8_t *>(content.data()), content.size()}))
+      made_for_recovery.emplace_back(file, inode_of(file));
+  }
+  my_dirend(files);
+}
+
+void write_missing_partitioning_files()
+{
+  MY_DIR *databases= my_dir(mysql_real_data_home, MYF(MY_DONT_SORT | MY_WANT_STAT));
+  if (!databases)
+    return;
+  for (size_t i= 0; i < databases->number_of_files; i++)
+    if (MY_S_ISDIR(databases->dir_entry[i].mystat->st_mode))
+      write_missing_files_in(std::string(mysql_real_data_home) + FN_LIBCHAR + databases->dir_entry[i].name);
+  my_dirend(databases);
+}
+
+void ddl_recovery_has_ended()
+{
+  for (const auto &made : made_for_recovery)
+    if (inode_of(made.first) == made.second)
+      my_delete(made.first.c_str(), MYF(0));
+  made_for_recovery.clear();
+  recovers_ddl= false;
+}
+
+void remove_partitioning_files(const char *directory)
+{
+  MY_DIR *files= my_dir(directory, MYF(MY_DONT_SORT));
+  if (!files)
+    return;
+  for (size_t i= 0; i < files->number_of_files; i++)
+  {
+    const char *name= files->dir_entry[i].name;
+    if (ends_with(name, ".par") || ends_with(name, ".par~") || ends_with(name, ".frm~"))
+      my_delete((std::string(directory) + FN_LIBCHAR + name).c_str(), MYF(0));
+  }
+  my_dirend(files);
+}
+
+void sync_at_end(THD *thd, const char *path)
+{
+  Transaction::of(thd)->sync_at_end(std::string(path, dirname_length(path)));
+}
+
+} // namespace pando

@@ -1,0 +1,53 @@
+/* The server's files of partitioned tables, NAME.frm and NAME.par. The engine's catalog has no copies of them, and the server
+   does not sync the second one, nor the directory after it has renamed or removed one: so the engine does. */
+#ifndef PANDO_SERVER_FILES_H
+#define PANDO_SERVER_FILES_H
+
+#include "plugin.h"
+
+#include <string>
+#include <vector>
+
+namespace pando {
+
+/* The names in a directory are durable. Not the server's my_sync_dir: that is fdatasync, after which ext4 may forget what was
+   renamed and removed. False: errno says why. */
+bool sync_directory(const char *directory);
+bool sync_directory_of(const char *path);
+
+/* Of the handlerton: the server has written, renamed or removed the .par of `path`. */
+int sync_partitioning_files(const char *path, const char *old_path, chf_create_flags action);
+
+/* A partition is about to be renamed together with its table: until the server renames them, .frm and .par have both names. The
+   server's recovery of DDL reads those of the new name to take the rename back. 0, or an error. */
+int keep_both_names(const char *from, const char *to);
+/* The rename has failed, and the server takes it back. */
+void forget_new_names(const char *from, const char *to);
+
+/* Whether the server's recovery of DDL renames a partition that has this name already. */
+bool is_renamed_before(const char *from, const char *to);
+/* Whether that recovery asks this engine for a whole partitioned table: of an ALTER TABLE it remembers the engine of the partitions.
+   `path` is then no table of the engine. */
+bool is_partitioned_in_recovery(const char *path);
+/* The partitions that have files, as suffixes (#P#...) of the table's path. */
+std::vector<std::string> partitions_of(const char *path);
+/* The .par follows its partitions, or goes with them. */
+int move_partitioning_file(const char *from, const char *to);
+void remove_partitioning_file(const char *path);
+/* Before that recovery: DROP TABLE removes the .par first, and could not be finished without it. So a missing one is made of the
+   partitions that are there, in any order; it goes when the recovery has ended. */
+void write_missing_partitioning_files();
+/* That recovery has ended. */
+void ddl_recovery_has_ended();
+
+/* Removes what a crash has left of partitioned tables that are gone: DROP DATABASE does not know these files, and they would keep
+   its directory. */
+void remove_partitioning_files(const char *directory);
+
+/* The .frm of a partitioned table is renamed or removed after the engine was asked for the partitions' part: the directory of `path`
+   is synced at the end of the statement, before it is acknowledged. */
+void sync_at_end(THD *thd, const char *path);
+
+} // namespace pando
+
+#endif
