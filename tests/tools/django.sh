@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../../scripts/private-server.sh"
 engine=${1:-PANDO}
 shift || true
-apps=($(cat "$here/django.apps"))
+read -ra apps <"$here/django.apps"
 if [ $# -gt 0 ]; then apps=("$@"); fi
 work=$PANDO_BUILD/tools-work
 if [ ! -d "$work/django-5.2.8" ]; then
