@@ -52,8 +52,11 @@ fn make(dir: &Path, end: impl Fn(&Arc<Db>)) {
     FILES.iter().for_each(|name| keep(dir, name, "new"));
 }
 
+/// The end of a database's life.
+type End = fn(&Arc<Db>);
+
 /// Ends of a life in which the log that an older file would need is given up.
-fn ends() -> [(&'static str, fn(&Arc<Db>)); 2] {
+fn ends() -> [(&'static str, End); 2] {
     let trimmed = |db: &Arc<Db>| {
         db.run_jobs().unwrap();
         db.checkpoint().unwrap();

@@ -192,7 +192,8 @@ static std::string partitioning_file(const std::vector<std::string> &partitions)
   return file;
 }
 
-/* Whether it is the definition of a partitioned table. */
+/* Whether it is the definition of a partitioned table, of this engine as far as the file tells: engines that the server knows by a
+   fixed number are others. */
 static bool is_partitioned(const std::string &frm_file)
 {
   uchar header[64];
@@ -201,7 +202,8 @@ static bool is_partitioned(const std::string &frm_file)
     return false;
   const bool whole= my_read(handle, header, sizeof(header), MYF(0)) == sizeof(header);
   my_close(handle, MYF(0));
-  return whole && is_binary_frm_header(header) && header[3] == DB_TYPE_PARTITION_DB;
+  return whole && is_binary_frm_header(header) && header[3] == DB_TYPE_PARTITION_DB &&
+         header[61] >= DB_TYPE_FIRST_DYNAMIC;
 }
 
 static void write_missing_files_in(const std::string &directory)
