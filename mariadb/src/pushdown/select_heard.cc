@@ -6,6 +6,8 @@ namespace pando {
 
 /* Different things that one expression may say: what it says of each of many values is the server's. */
 static const size_t SAYINGS_MAX= 65536;
+/* Warnings after which somebody asks whether the session is to end. */
+static const ulonglong TOLD_UNASKED= 1024;
 
 bool Heard::Listener::handle_condition(THD *, uint code, const char *, Sql_condition::enum_warning_level *level, const char *text,
                                        Sql_condition **)
@@ -100,7 +102,12 @@ void tell_warnings(THD *thd, const std::vector<std::unique_ptr<Server_expression
   for (const auto &expression : expressions)
     for (const auto &one : expression->heard.told())
       for (ulonglong i= 1; i < one.second; i++)
+      {
+        /* As many as there are rows: who is killed does not count to the end. */
+        if (i % TOLD_UNASKED == 0 && thd->killed)
+          return;
         tell(thd, one.first);
+      }
 }
 
 } // namespace pando
