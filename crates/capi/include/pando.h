@@ -1191,6 +1191,28 @@ typedef struct PandoTableChange {
 } PandoTableChange;
 
 /**
+ * Both files of a partitioned table.
+ */
+typedef struct PandoServerFiles {
+  /**
+   * `./database/table`; empty: there are none.
+   */
+  struct PandoBytes path;
+  /**
+   * The server's id of the definition.
+   */
+  struct PandoBytes id;
+  /**
+   * The bytes of `NAME.frm`.
+   */
+  struct PandoBytes definition;
+  /**
+   * The bytes of `NAME.par`.
+   */
+  struct PandoBytes partitions;
+} PandoServerFiles;
+
+/**
  * Writes something made of a text into `to`, if it has room for it; says how many bytes that takes. `u64::MAX`: it is NULL.
  * Called on several threads at once.
  */
@@ -2033,6 +2055,10 @@ typedef struct PandoTableSpec {
    * With the key of this number.
    */
   uint32_t encryption_key_id;
+  /**
+   * Of the table that it is a partition of, where they are known.
+   */
+  struct PandoServerFiles server_files;
 } PandoTableSpec;
 
 /**
@@ -2180,14 +2206,16 @@ extern "C" {
 struct PandoAccesses pando_thread_accesses(void);
 
 /**
- * Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+ * Changes tables that nobody else uses, all or none. `files`: those of the table that they are the partitions of. `Unsupported`: their
+ * rows would have to be rewritten.
  *
  * # Safety
  * `db` is open; the changes and all they point to are valid for the call.
  */
 PandoStatus pando_tables_alter(const struct PandoDb *db,
                                const struct PandoTableChange *changes,
-                               uint32_t count);
+                               uint32_t count,
+                               const struct PandoServerFiles *files);
 
 /**
  * Makes a query of the bytes that say it. Null: they do not. Free it with [`pando_analytic_free`].
@@ -3139,6 +3167,66 @@ uint64_t pando_query_rows(const struct PandoQuery *query);
  * `query` is alive.
  */
 struct PandoCell pando_query_cell(const struct PandoQuery *query, uint64_t row, uint32_t place);
+
+/**
+ * Records the files that a table has from now on. `lazy`: a crash may lose that. `NotFound`: they are not whole files.
+ *
+ * # Safety
+ * `db` is open; the rest is valid for the call.
+ */
+PandoStatus pando_server_files_record(const struct PandoDb *db,
+                                      const struct PandoServerFiles *files,
+                                      uint8_t lazy);
+
+/**
+ * Writes what is recorded of a table into three buffers. `NotFound`: nothing is.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call, the buffers are not in use.
+ */
+PandoStatus pando_server_files_get(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBuffer *id,
+                                   struct PandoBuffer *definition,
+                                   struct PandoBuffer *partitions);
+
+/**
+ * 1: the recorded files of this table have this id.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+uint8_t pando_server_files_are(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes id);
+
+/**
+ * 1: a `NAME.par` with these bytes names exactly the partitions that there are.
+ *
+ * # Safety
+ * `db` is open, the bytes are valid for the call.
+ */
+uint8_t pando_server_files_fit(const struct PandoDb *db,
+                               struct PandoBytes path,
+                               struct PandoBytes partitions);
+
+/**
+ * Forgets the files of a table, if it has no partitions.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_server_files_forget(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Calls `visit` with `context` and the path of each table whose files are recorded, in order: those of a database (the name of
+ * its folder), or with a null pointer all.
+ *
+ * # Safety
+ * `db` is open, the name is valid for the call, and `visit` may be called with `context`.
+ */
+void pando_server_files_visit(const struct PandoDb *db,
+                              struct PandoBytes database,
+                              void *context,
+                              void (*visit)(void *context, struct PandoBytes path));
 
 /**
  * Text of the last failed call on this thread, valid until the next call on it.

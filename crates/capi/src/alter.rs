@@ -9,6 +9,7 @@ use crate::definition::PandoDefinition;
 use crate::foreign_key::{foreign_keys_of, names_in_pairs, texts, PandoForeignKey};
 use crate::index_build::{places_of, PandoBuild, PandoIndexPlace};
 use crate::layout::{list, new_columns, PandoNewColumn};
+use crate::server_files::PandoServerFiles;
 use crate::status::{run, PandoStatus};
 
 /// A name that an index is to have.
@@ -68,7 +69,8 @@ pub struct PandoTableChange {
     pub renamed_column_count: u32,
 }
 
-/// Changes tables that nobody else uses, all or none. `Unsupported`: their rows would have to be rewritten.
+/// Changes tables that nobody else uses, all or none. `files`: those of the table that they are the partitions of. `Unsupported`: their
+/// rows would have to be rewritten.
 ///
 /// # Safety
 /// `db` is open; the changes and all they point to are valid for the call.
@@ -77,14 +79,17 @@ pub unsafe extern "C" fn pando_tables_alter(
     db: *const PandoDb,
     changes: *const PandoTableChange,
     count: u32,
+    files: *const PandoServerFiles,
 ) -> PandoStatus {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: the caller vouches for them.
     let (db, changes) = unsafe { (&(*db).db, list(changes, count).unwrap_or_default()) };
+    // SAFETY: as above.
+    let files = unsafe { files.as_ref().and_then(|files| files.to_files()) };
     run(|| {
         // SAFETY: the caller vouches for what they point to.
         let mut given: Vec<TableChange> =
             changes.iter().map(|change| unsafe { table_change(change) }).collect();
-        let result = db.alter_tables(&mut given);
+        let result = db.alter_partitions(&mut given, files);
         for (change, given) in changes.iter().zip(given) {
             if let Some(build) = given.indexes.and_then(|indexes| indexes.build) {
                 // SAFETY: it came from there.

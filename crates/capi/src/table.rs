@@ -13,6 +13,7 @@ use crate::definition::PandoDefinition;
 use crate::foreign_key::{foreign_keys_of, PandoForeignKey};
 use crate::guard::guard;
 use crate::layout::{new_columns, LayoutViews, PandoLayout, PandoNewColumn};
+use crate::server_files::PandoServerFiles;
 use crate::status::{run, run_contained, PandoStatus};
 use crate::watch::{watching, PandoWatch};
 
@@ -70,6 +71,8 @@ pub struct PandoTableSpec {
     pub encrypted: u8,
     /// With the key of this number.
     pub encryption_key_id: u32,
+    /// Of the table that it is a partition of, where they are known.
+    pub server_files: PandoServerFiles,
 }
 
 /// Figures of a table.
@@ -118,6 +121,8 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             indexes,
             compression: compression_of(spec.compression, spec.compression_level),
             temporary: spec.temporary != 0,
+            // SAFETY: as above.
+            server_files: unsafe { spec.server_files.to_files() },
             interim: spec.interim != 0,
             auto_increment: spec.auto_increment,
             // SAFETY: as above.

@@ -50,6 +50,7 @@ pub use backup::copy::{adopted_by_log, prepare_restored, Adopted, PinnedCopy, Re
 pub use catalog::definition::{Definition, DefinitionState};
 pub use catalog::descriptor::{IndexSpec, TableSpec};
 pub use catalog::foreign_key::{ForeignKey, NewName, ReferentialAction};
+pub use catalog::server_files::ServerFiles;
 pub use db::backups::{BackupFile, BackupList, BackupLogFile, BackupSource};
 pub use db::options::{LogLevel, LogSink, Options};
 pub use db::Db;

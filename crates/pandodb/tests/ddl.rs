@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use common::{count, directories, disk, fill, open, spec, with_table};
 use pando_storage::vfs::{FaultKind, OpenMode};
-use pandodb::{Db, EngineError, Error, SimVfs, TableSpec, Vfs};
+use pandodb::{Db, EngineError, Error, ServerFiles, SimVfs, TableSpec, Vfs};
 
 const ROWS: u32 = 300;
 
@@ -299,4 +299,87 @@ fn names_that_tables_have_lost_are_known_after_a_crash_and_until_directories_are
     db.close().unwrap();
     drop(db);
     assert_eq!(open(&vfs.crash()).unwrap().names_gone(), []);
+}
+
+/// A `NAME.par` as the server writes it.
+fn partitioning_file(names: &[&str]) -> Vec<u8> {
+    let padded = |mut bytes: Vec<u8>| {
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let number = |n: usize| u32::try_from(n).unwrap().to_le_bytes();
+    let text: Vec<u8> = names.iter().flat_map(|name| name.bytes().chain([0])).collect();
+    let size = number(text.len());
+    let (engines, text) = (padded(vec![42; names.len()]), padded(text));
+    let words = number(4 + (engines.len() + text.len()) / 4);
+    let mut file = [&words[..], &[0; 4], &number(names.len()), &engines, &size, &text].concat();
+    for at in (0..file.len()).filter(|at| at / 4 != 1) {
+        file[4 + at % 4] ^= file[at];
+    }
+    file
+}
+
+#[test]
+fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    let files = |path: &str, id: &str, names: &[&str]| {
+        ServerFiles::new(path, id, b"definition", &partitioning_file(names)).unwrap()
+    };
+    let two = files("./db/t", "1", &["a", "b"]);
+    for name in ["a", "b"] {
+        let path = format!("./db/t#P#{name}");
+        db.create_table(&TableSpec { server_files: Some(two.clone()), ..spec(&path) }).unwrap();
+    }
+    let fits = |db: &Db, table: &str, names: &[&str]| db.server_files_fit(table, &partitioning_file(names));
+    assert_eq!(db.server_files("./db/t"), Some(two.clone()));
+    assert!(fits(&db, "./db/t", &["b", "a"]));
+    for names in [&["a"][..], &["a", "b", "c"], &["a", "c"]] {
+        assert!(!fits(&db, "./db/t", names), "{names:?}");
+    }
+    // A partition that ALTER TABLE makes does not count, one that is there does.
+    db.create_table(&spec("./db/t#P#c#TMP#")).unwrap();
+    assert!(fits(&db, "./db/t", &["a", "b"]));
+    db.rename_table("./db/t#P#c#TMP#", "./db/t#P#c").unwrap();
+    assert!(!fits(&db, "./db/t", &["a", "b"]));
+    let three = files("./db/t", "2", &["a", "b", "c"]);
+    db.record_server_files(three.clone(), false).unwrap();
+    drop(db);
+
+    let vfs = vfs.crash();
+    let db = open(&vfs).unwrap();
+    assert_eq!(db.server_files("db/t"), Some(three.clone()));
+    // While it is renamed both names have the files, and afterwards the new one alone.
+    db.rename_table("./db/t#P#a", "./db/u#P#a").unwrap();
+    assert_eq!(db.tables_with_server_files(Some("db")), ["db/t", "db/u"]);
+    assert!(!fits(&db, "db/u", &["a", "b", "c"]));
+    db.rename_table("./db/t#P#b", "./db/u#P#b").unwrap();
+    assert_eq!(db.names_gone(), []);
+    db.rename_table("./db/t#P#c", "./db/u#P#c").unwrap();
+    assert_eq!(db.tables_with_server_files(None), ["db/u"]);
+    assert_eq!(db.server_files("db/u").unwrap().definition().unwrap(), b"definition");
+    assert!(fits(&db, "db/u", &["a", "b", "c"]));
+    assert_eq!(db.names_gone(), [("db/t".to_owned(), "2".to_owned())]);
+
+    // EXCHANGE PARTITION takes a partition out for a while, REORGANIZE has none but those that it makes.
+    db.drop_table("./db/u#P#a").unwrap();
+    db.drop_table("./db/u#P#b").unwrap();
+    db.rename_table("./db/u#P#c", "./db/#sql-exchange").unwrap();
+    assert!(db.server_files("db/u").is_some());
+    db.rename_table("./db/#sql-exchange", "./db/u#P#c").unwrap();
+    db.create_table(&spec("./db/u#P#d#TMP#")).unwrap();
+    db.drop_table("./db/u#P#c").unwrap();
+    db.rename_table("./db/u#P#d#TMP#", "./db/u#P#d").unwrap();
+    assert!(db.server_files("db/u").is_some());
+    db.forget_server_files("db/u").unwrap();
+    assert!(db.server_files("db/u").is_some(), "it has a partition");
+    db.drop_table("./db/u#P#d").unwrap();
+    drop(db);
+
+    let db = open(&vfs.crash()).unwrap();
+    assert_eq!(db.tables_with_server_files(None), Vec::<String>::new());
+    assert_eq!(db.names_gone().len(), 2);
+    // The name is somebody's again.
+    db.create_table(&spec("./db/t#P#a")).unwrap();
+    assert_eq!(db.names_gone(), [("db/u".to_owned(), "2".to_owned())]);
 }

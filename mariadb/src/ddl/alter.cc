@@ -22,6 +22,7 @@
 #include "alter.h"
 #include "encryption.h"
 #include "foreign_key_ddl.h"
+#include "partitioned.h"
 #include "related_table.h"
 #include "server_files.h"
 #include "variables.h"
@@ -437,13 +438,17 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
     changes.push_back(static_cast<Alter_context *>(*context)->change());
   info->group_commit_ctx= nullptr;
   Related_table::close_kept();
-  if (int error= fail(pando_tables_alter(db, changes.data(), uint32_t(changes.size()))))
+  const std::string partitioned= table_of_partition(m_name.c_str());
+  Partitioned_files files(partitioned);
+  PandoServerFiles view= {};
+  if (!partitioned.empty() && files.read_partitions(partitioned) && files.set_definition(altered->s))
+    view= files.view();
+  if (int error= fail(pando_tables_alter(db, changes.data(), uint32_t(changes.size()), &view)))
   {
     report_index_error(error, altered, static_cast<const Alter_context *>(info->handler_ctx));
     return true;
   }
-  /* The catalog has no copy of the .frm that the server is about to put in place. */
-  if (strstr(m_name.c_str(), "#P#"))
+  if (!partitioned.empty())
     sync_at_end(ha_thd(), m_name.c_str());
   return false;
 }

@@ -110,7 +110,7 @@ int ha_pando::rebuild_keys(THD *thd)
   {
     close_scan();
     const PandoTableChange change= context.change();
-    error= fail(pando_tables_alter(db, &change, 1));
+    error= fail(pando_tables_alter(db, &change, 1, nullptr));
   }
   thd_proc_info(thd, old_stage);
   if (error)

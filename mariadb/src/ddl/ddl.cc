@@ -1,6 +1,7 @@
 /* Creating, dropping, renaming and emptying tables. */
 #include "definition.h"
 #include "foreign_key_ddl.h"
+#include "partitioned.h"
 #include "server_files.h"
 #include "related_table.h"
 #include "ha_pando.h"
@@ -28,6 +29,15 @@ static void warn_of_directories(THD *thd, const HA_CREATE_INFO *info)
   if (info->index_file_name)
     push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, WARN_OPTION_IGNORED,
                         ER_THD(thd, WARN_OPTION_IGNORED), "INDEX DIRECTORY");
+}
+
+/* Of the table that a new partition is of. False: it is none, or comes into a table that has files already; then the server says when
+   it changes them. */
+static bool read_new_files(const char *path, const TABLE_SHARE *share, const Definition &definition, Partitioned_files *files)
+{
+  const std::string table= table_of_partition(path);
+  return !table.empty() && share->frm_image && files->read_partitions(table) &&
+         files->set_definition(const_cast<TABLE_SHARE *>(share)) && files->are_of(definition.view().id);
 }
 
 int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
@@ -77,6 +87,9 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   if (writes_file)
     definition.read_image(share);
   spec.definition= definition.view();
+  Partitioned_files server_files(table_of_partition(name));
+  if (!info->tmp_table() && read_new_files(name, share, definition, &server_files))
+    spec.server_files= server_files.view();
   const PandoStatus status= pando_table_create(db, &spec);
   if (status == PANDO_STATUS_ENCRYPTION_KEY)
   {
@@ -98,7 +111,7 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
 int ha_pando::delete_table(const char *name)
 {
-  if (is_partitioned_in_recovery(name))
+  if (is_partitioned_table(name))
   {
     for (const std::string &partition : partitions_of(name))
       if (int error= delete_table((name + partition).c_str()))
@@ -127,7 +140,7 @@ static std::string copied_path(THD *thd, const char *from, const char *to)
 int ha_pando::rename_table(const char *from, const char *to)
 {
   Related_table::close_kept();
-  if (is_partitioned_in_recovery(from))
+  if (is_partitioned_table(from))
   {
     for (const std::string &partition : partitions_of(from))
       if (int error= rename_table((from + partition).c_str(), (to + partition).c_str()))

@@ -1,4 +1,5 @@
 #include "definition.h"
+#include "partitioned.h"
 #include "plugin.h"
 #include "server_files.h"
 #include "index_layout.h"
@@ -82,8 +83,7 @@ static bool is_whole_image(const uchar *image, size_t size)
   return size >= HEADER_SIZE && is_binary_frm_header(image) && size >= uint4korr(image + 10);
 }
 
-/* The id in an image: a field of the section behind the header. False: it has none, or is no image. */
-static bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id)
+bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id)
 {
   if (!is_whole_image(image, size))
     return false;
@@ -116,7 +116,7 @@ static bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id)
   return false;
 }
 
-static size_t hex_of(const LEX_CUSTRING &id, char *to)
+size_t hex_of_id(const LEX_CUSTRING &id, char *to)
 {
   const size_t size= MY_MIN(id.length, size_t(MY_UUID_SIZE));
   octet2hex(to, reinterpret_cast<const char *>(id.str), uint(size));
@@ -128,23 +128,32 @@ void Definition::set_image(const uchar *image, size_t size)
   LEX_CUSTRING id;
   char text[2 * MY_UUID_SIZE + 1];
   m_image.clear();
-  if (id_of_image(image, size, &id) && hex_of(id, text) == m_id_size && !memcmp(text, m_id, m_id_size))
+  if (id_of_image(image, size, &id) && hex_of_id(id, text) == m_id_size && !memcmp(text, m_id, m_id_size))
     m_image.append(image, size);
+}
+
+bool read_definition_image(TABLE_SHARE *share, Bytes *to)
+{
+  const uchar *image= nullptr;
+  size_t size= 0;
+  to->clear();
+  if (share->frm_image && share->frm_image->str)
+  {
+    to->append(share->frm_image->str, share->frm_image->length);
+    return true;
+  }
+  if (share->read_frm_image(&image, &size))
+    return false;
+  to->append(image, size);
+  share->free_frm_image(image);
+  return true;
 }
 
 void Definition::read_image(TABLE_SHARE *share)
 {
-  const uchar *image= nullptr;
-  size_t size= 0;
-  if (!has_own_file(share))
-    return;
-  if (share->frm_image && share->frm_image->str)
-    set_image(share->frm_image->str, share->frm_image->length);
-  else if (!share->read_frm_image(&image, &size))
-  {
-    set_image(image, size);
-    share->free_frm_image(image);
-  }
+  Bytes image;
+  if (has_own_file(share) && read_definition_image(share, &image))
+    set_image(image.data(), image.size());
 }
 
 PandoDefinition Definition::view() const
@@ -197,6 +206,9 @@ int check_definition(const char *path, TABLE *table)
     return missing(path, table, given);
   if (status)
     return error_of(status, current_thd);
+  if (!has_own_file(share))
+    if (int error= check_partitioned_files(path, given.id, state == PANDO_DEFINITION_STATE_INCOMPATIBLE))
+      return error;
   switch (state)
   {
   case PANDO_DEFINITION_STATE_CURRENT:
@@ -226,7 +238,7 @@ int check_definition(const char *path, TABLE *table)
 int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong)
 {
   char id[2 * MY_UUID_SIZE + 1];
-  const size_t size= hex_of(*version, id);
+  const size_t size= hex_of_id(*version, id);
   return pando_table_has_definition(db, text(path), {reinterpret_cast<const uint8_t *>(id), size}) ? 0 : 1;
 }
 
@@ -252,7 +264,7 @@ public:
   {
     char hex[2 * MY_UUID_SIZE + 1];
     const PandoBytes own= pando_buffer_bytes(m_id);
-    return hex_of(id, hex) == own.len && !memcmp(hex, own.data, own.len);
+    return hex_of_id(id, hex) == own.len && !memcmp(hex, own.data, own.len);
   }
 
 private:
@@ -267,7 +279,7 @@ int discover_table(handlerton *, THD *thd, TABLE_SHARE *share)
   const char *path= share->normalized_path.str;
   const Recorded_image recorded(path);
   if (recorded.status() == PANDO_STATUS_NOT_FOUND)
-    return HA_ERR_NO_SUCH_TABLE;
+    return discover_partitioned_table(thd, share);
   if (recorded.status())
     return error_of(recorded.status(), thd);
   const PandoBytes image= recorded.image();
@@ -287,7 +299,7 @@ int discover_table_existence(handlerton *, const char *database, const char *nam
 {
   char path[FN_REFLEN + 1];
   build_table_filename(path, sizeof(path) - 1, database, name, "", 0);
-  return pando_table_exists(db, text(path));
+  return pando_table_exists(db, text(path)) || is_recorded_partitioned_table(path);
 }
 
 namespace {
@@ -307,12 +319,21 @@ static void add_name(void *context, PandoBytes path)
   names->failed|= names->result->add_file(copy.c_str() + copy.rfind(FN_LIBCHAR) + 1);
 }
 
+static void add_partitioned_name(void *context, PandoBytes path)
+{
+  const std::string copy(reinterpret_cast<const char *>(path.data), path.len);
+  if (!is_interim_name(copy.c_str()) && is_recorded_partitioned_table(copy.c_str()))
+    add_name(context, path);
+}
+
 int discover_table_names(handlerton *, LEX_CSTRING *database, MY_DIR *, handlerton::discovered_list *result)
 {
   char folder[FN_REFLEN + 1];
   const uint size= tablename_to_filename(database->str, folder, sizeof(folder) - 1);
   Names names= {result, false};
-  pando_definitions_visit(db, {reinterpret_cast<const uint8_t *>(folder), size}, &names, add_name);
+  const PandoBytes name= {reinterpret_cast<const uint8_t *>(folder), size};
+  pando_definitions_visit(db, name, &names, add_name);
+  pando_server_files_visit(db, name, &names, add_partitioned_name);
   return names.failed;
 }
 
@@ -430,8 +451,9 @@ static void remove_file(void *, PandoBytes table, PandoBytes id)
   LEX_CUSTRING found;
   char hex[2 * MY_UUID_SIZE + 1];
   if (pando_table_exists(db, table) || !read_file(file_name.c_str(), &bytes) ||
-      !id_of_image(bytes.data(), bytes.size(), &found) || hex_of(found, hex) != id.len || memcmp(hex, id.data, id.len))
+      !id_of_image(bytes.data(), bytes.size(), &found) || hex_of_id(found, hex) != id.len || memcmp(hex, id.data, id.len))
     return;
+  remove_partitioning_file((std::string(mysql_real_data_home) + "/" + path).c_str());
   if (my_delete(file_name.c_str(), MYF(0)))
     sql_print_error("PANDO: table %s is gone, but its file %s cannot be removed (errno %d)", path.c_str(),
                     file_name.c_str(), my_errno);
@@ -447,6 +469,7 @@ int restore_definition_files(handlerton *)
   if (!db || is_started_despite_damage())
     return 0;
   pando_definitions_visit(db, {nullptr, 0}, nullptr, restore_file);
+  restore_partitioned_files();
   pando_names_gone_visit(db, nullptr, remove_file);
   return 0;
 }

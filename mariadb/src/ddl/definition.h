@@ -41,6 +41,13 @@ int check_definition(const char *path, TABLE *table);
 /* What a statement fills before the table or the partition gets its name: #sql..., t#P#p#TMP#. */
 bool is_interim_name(const char *path);
 
+/* The id in an image: a field of the section behind the header. False: it has none, or is no image. */
+bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id);
+/* As the catalog has ids: how many characters it has written to `to`, which has room for 2 * MY_UUID_SIZE + 1. */
+size_t hex_of_id(const LEX_CUSTRING &id, char *to);
+/* The server's file of a share, or what is to become it. */
+bool read_definition_image(TABLE_SHARE *share, Bytes *to);
+
 /* False: it cannot be read, or is too large for a definition. */
 bool read_file(const char *file_name, Bytes *bytes);
 /* Writes a file in one step: after a crash there is the old one or the new one. */

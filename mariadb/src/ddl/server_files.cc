@@ -1,5 +1,6 @@
 #include "server_files.h"
 #include "definition.h"
+#include "partitioned.h"
 #include "transaction.h"
 #include "unireg.h"
 
@@ -10,6 +11,8 @@
 #include <utility>
 
 namespace pando {
+
+static std::atomic<bool> recovers_ddl{true};
 
 bool sync_directory(const char *directory)
 {
@@ -48,11 +51,14 @@ int sync_partitioning_files(const char *path, const char *old_path, chf_create_f
   for (const char *each : {path, old_path})
     if (each && thd)
       sync_at_end(thd, each);
+  if (!path || recovers_ddl)
+    return action == CHF_RENAME_FLAG && path && !sync_directory_of(path);
+  /* A change of partitions, which is not taken back from here on, is about to put the files under this name in place. */
+  if (action == CHF_DELETE_FLAG)
+    return old_path && record_partitioned_files(path, old_path);
   /* ALTER TABLE has moved the .frm before: what the engine and the log of DDL say next is true then. */
-  return action == CHF_RENAME_FLAG && path && !sync_directory_of(path);
+  return !sync_directory_of(path) || record_partitioned_files(path, path);
 }
-
-static std::atomic<bool> recovers_ddl{true};
 
 /* In the order in which they are copied: a .frm alone is taken back without the engine. */
 static const char *const FILE_SUFFIXES[]= {".frm", ".par"};
@@ -113,10 +119,12 @@ static bool ends_with(const char *name, const char *suffix)
   return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-bool is_partitioned_in_recovery(const char *path)
+bool is_partitioned_table(const char *path)
 {
-  return recovers_ddl && !strstr(path, "#P#") && !pando_table_exists(db, text(path)) &&
-         (exists(std::string(path) + ".par") || is_interim_name(path)) && !partitions_of(path).empty();
+  if (strstr(path, "#P#") || pando_table_exists(db, text(path)))
+    return false;
+  const bool is_in_recovery= recovers_ddl && (exists(std::string(path) + ".par") || is_interim_name(path));
+  return (is_in_recovery || is_recorded_partitioned_table(path)) && !partitions_of(path).empty();
 }
 
 std::vector<std::string> partitions_of(const char *path)

@@ -1,5 +1,5 @@
-/* The server's files of partitioned tables, NAME.frm and NAME.par. The engine's catalog has no copies of them, and the server
-   does not sync the second one, nor the directory after it has renamed or removed one: so the engine does. */
+/* The server's files of partitioned tables, NAME.frm and NAME.par. The server does not sync the second one, nor the directory after it
+   has renamed or removed one: so the engine does. (Its copies of them: partitioned.h.) */
 #ifndef PANDO_SERVER_FILES_H
 #define PANDO_SERVER_FILES_H
 
@@ -26,9 +26,9 @@ void forget_new_names(const char *from, const char *to);
 
 /* Whether the server's recovery of DDL renames a partition that has this name already. */
 bool is_renamed_before(const char *from, const char *to);
-/* Whether that recovery asks this engine for a whole partitioned table: of an ALTER TABLE it remembers the engine of the partitions.
-   `path` is then no table of the engine. */
-bool is_partitioned_in_recovery(const char *path);
+/* Whether the server asks this engine for a whole partitioned table: in that recovery, because of an ALTER TABLE it remembers the engine
+   of the partitions, and where the table's files are missing. `path` is then no table of the engine. */
+bool is_partitioned_table(const char *path);
 /* The partitions that have files, as suffixes (#P#...) of the table's path. */
 std::vector<std::string> partitions_of(const char *path);
 /* The .par follows its partitions, or goes with them. */

@@ -10,7 +10,7 @@
 //! * of a partition another fingerprint, of what decides which rows are in it and what they answer: the function, the values, and the
 //!   expressions of generated columns. By another one than its own, pruning passes over rows,
 //! * the *image* of the server's file, from which a lost or old one is written anew. Partitions have none: the file
-//!   is that of all of them.
+//!   is that of all of them ([`server_files`](crate::catalog::server_files)).
 //!
 //! [`Db::compare_definition`](crate::Db::compare_definition) says at each opening which of them hold. ARCHIVE and S3 of MariaDB keep such images for
 //! the same reason.
@@ -64,8 +64,8 @@ impl Definition {
         let fingerprint = fingerprint_of(shape);
         let mut definition = Definition { id, fingerprint, ..Definition::default() };
         // What cannot be compressed is not recorded: then the definition is compared, but not restored.
-        if let (false, Ok(small)) = (image.is_empty(), zstd::bulk::compress(image, IMAGE_COMPRESSION_LEVEL)) {
-            definition.image = STANDARD.encode(small);
+        if !image.is_empty() {
+            definition.image = packed(image).unwrap_or_default();
         }
         definition
     }
@@ -90,11 +90,7 @@ impl Definition {
         if self.image.is_empty() {
             return Ok(None);
         }
-        let damaged =
-            |what: String| Error::Unsupported { what: format!("the image of a definition: {what}") };
-        let small = STANDARD.decode(&self.image).map_err(|e| damaged(e.to_string()))?;
-        let image = zstd::bulk::decompress(&small, IMAGE_BYTES_MAX).map_err(|e| damaged(e.to_string()))?;
-        Ok(Some(image))
+        Ok(Some(unpacked(&self.image)?))
     }
 
     /// See [`Db::compare_definition`](crate::Db::compare_definition).
@@ -128,6 +124,18 @@ impl Definition {
     }
 }
 
+/// The bytes of a file of the server, as the catalog keeps them. None: they cannot be compressed.
+pub(crate) fn packed(file: &[u8]) -> Option<String> {
+    Some(STANDARD.encode(zstd::bulk::compress(file, IMAGE_COMPRESSION_LEVEL).ok()?))
+}
+
+/// Back. Errors: it is damaged.
+pub(crate) fn unpacked(image: &str) -> pando_base::Result<Vec<u8>> {
+    let damaged = |what: String| Error::Unsupported { what: format!("the image of a definition: {what}") };
+    let small = STANDARD.decode(image).map_err(|e| damaged(e.to_string()))?;
+    zstd::bulk::decompress(&small, IMAGE_BYTES_MAX).map_err(|e| damaged(e.to_string()))
+}
+
 fn fingerprint_of(text: &[u8]) -> String {
     match text.is_empty() {
         true => String::new(),
@@ -140,6 +148,17 @@ impl From<&str> for Definition {
     fn from(id: &str) -> Definition {
         Definition { id: id.to_owned(), ..Definition::default() }
     }
+}
+
+/// The partitioned table of a partition's path, and the partition's name in it.
+pub(crate) fn table_of(path: &str) -> Option<(&str, &str)> {
+    let at = path.find("#P#").or_else(|| path.find("#p#"))?;
+    Some((&path[..at], &path[at + "#P#".len()..]))
+}
+
+/// Whether it is the name of a partition that an ALTER TABLE is making or removing.
+pub(crate) fn is_interim_partition(name: &str) -> bool {
+    ["#TMP#", "#tmp#", "#REN#", "#ren#"].iter().any(|mark| name.ends_with(mark))
 }
 
 /// The partition that a path names: what follows the table's name, without the mark of one that an ALTER TABLE is making.

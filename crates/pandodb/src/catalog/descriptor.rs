@@ -8,6 +8,7 @@
 //! "t" + table id, 8 bytes big-endian      -> TableDescriptor as JSON
 //! "i" + table id, 8 bytes big-endian      -> Intent as JSON: work on files that is not finished
 //! "e" + dictionary id, 8 bytes big-endian -> the checkpoint that its file has at least (`file_ages`)
+//! "p" + path of a partitioned table       -> the server's files of it as JSON (`server_files`)
 //! "n"                                     -> next free id, 8 bytes big-endian
 //! ```
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::definition::Definition;
 use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::server_files::ServerFiles;
 use crate::table::clustering::Clustering;
 
 /// The catalog's own dictionary.
@@ -58,6 +60,8 @@ pub struct TableSpec {
     pub foreign_keys: Vec<ForeignKey>,
     /// Number of the key that its files are encrypted with; `None`: they are not.
     pub encryption_key_id: Option<u32>,
+    /// Of the table that it is a partition of, where they are known.
+    pub server_files: Option<ServerFiles>,
 }
 
 /// A secondary index of a new table.

@@ -5,6 +5,7 @@ pub(crate) mod definition;
 pub(crate) mod descriptor;
 pub(crate) mod file_ages;
 pub(crate) mod foreign_key;
+pub(crate) mod server_files;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use crate::catalog::descriptor::{
 };
 use crate::catalog::file_ages::{FileAges, AGE_PREFIX};
 use crate::catalog::foreign_key::References;
+use crate::catalog::server_files::{PartitionedTables, ServerFiles, SERVER_FILES_PREFIX};
 use crate::table::Dict;
 
 /// The catalog's dictionary and what it says.
@@ -37,6 +39,7 @@ pub(crate) struct Content {
     pub intents: Vec<(u64, Intent)>,
     pub next_id: u64,
     pub references: References,
+    pub partitioned: PartitionedTables,
     /// Until the catalog has them.
     pub ages: FileAges,
 }
@@ -53,7 +56,7 @@ impl Content {
             match key.first() {
                 Some(&TABLE_PREFIX) => {
                     let descriptor = TableDescriptor::decode(&path, value)?;
-                    content.tables.insert(descriptor.path.clone(), descriptor);
+                    content.insert(descriptor);
                 }
                 Some(&INTENT_PREFIX) => {
                     let id = id_of(&path, key.get(1..).unwrap_or_default())?;
@@ -63,13 +66,14 @@ impl Content {
                     let id = id_of(&path, key.get(1..).unwrap_or_default())?;
                     content.ages.load(DictId(id), id_of(&path, value)?);
                 }
+                Some(&SERVER_FILES_PREFIX) => content.partitioned.put(ServerFiles::decode(&path, value)?),
                 _ if key == NEXT_ID_KEY => content.next_id = id_of(&path, value)?,
                 _ => {
                     return Err(Error::corruption(
                         &path,
                         0,
                         "catalog key",
-                        "t, i, e or n",
+                        "t, i, e, p or n",
                         format!("{key:?}"),
                     ))
                 }
@@ -78,6 +82,21 @@ impl Content {
         }
         content.references = References::of(content.tables.values());
         Ok(content)
+    }
+
+    /// A table has this descriptor now.
+    pub(crate) fn insert(&mut self, descriptor: TableDescriptor) {
+        self.partitioned.count(&descriptor);
+        if let Some(replaced) = self.tables.insert(descriptor.path.clone(), descriptor) {
+            self.partitioned.discount(&replaced);
+        }
+    }
+
+    /// There is no table of this name any more.
+    pub(crate) fn remove(&mut self, path: &str) -> Option<TableDescriptor> {
+        let removed = self.tables.remove(path)?;
+        self.partitioned.discount(&removed);
+        Some(removed)
     }
 }
 
@@ -163,6 +182,10 @@ pub(crate) struct Change {
     pub remove: Option<(u64, String)>,
     pub intend: Vec<(u64, Intent)>,
     pub fulfil: Vec<u64>,
+    /// The server's files of partitioned tables.
+    pub put_files: Vec<ServerFiles>,
+    /// Paths of partitioned tables that are gone.
+    pub remove_files: Vec<String>,
     /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
     pub lazy: bool,
 }

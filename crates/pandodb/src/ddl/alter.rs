@@ -24,6 +24,7 @@ use pando_column::Compression;
 use crate::catalog::definition::Definition;
 use crate::catalog::descriptor::{compression_text, normalize, table_dir, TableDescriptor};
 use crate::catalog::foreign_key::ForeignKey;
+use crate::catalog::server_files::ServerFiles;
 use crate::catalog::Change;
 use crate::db::options::LogLevel;
 use crate::db::Db;
@@ -97,10 +98,15 @@ impl Db {
     /// reading may meet rows of a layout that it does not know, new ones and those that merges write in it.
     /// Errors: no such table or column; types that would not only grow; too many layouts.
     pub fn alter_tables(&self, changes: &mut [TableChange]) -> Result<()> {
+        self.alter_partitions(changes, None)
+    }
+
+    /// The same of the partitions of a table, and the server's files of it in the same record.
+    pub fn alter_partitions(&self, changes: &mut [TableChange], files: Option<ServerFiles>) -> Result<()> {
         let _one_ddl = self.ddl.lock();
         let planned: Vec<Planned> =
             changes.iter_mut().map(|change| self.plan(change)).collect::<Result<_>>()?;
-        let mut record = Change::default();
+        let mut record = Change { put_files: files.into_iter().collect(), ..Change::default() };
         for (descriptor, indexes) in &planned {
             record.put.push(descriptor.clone());
             record.fulfil.extend(indexes.as_ref().and_then(|plan| plan.fulfil));

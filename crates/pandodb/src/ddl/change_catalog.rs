@@ -7,6 +7,7 @@ use pando_wal::FlushMode;
 use crate::catalog::descriptor::{Intent, TableDescriptor, CATALOG, NEXT_ID_KEY};
 use crate::catalog::file_ages::FileAges;
 use crate::catalog::foreign_key::References;
+use crate::catalog::server_files::ServerFiles;
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::table::writes::State;
@@ -49,6 +50,12 @@ impl Db {
         for (id, intent) in &change.intend {
             writes.put(CATALOG, &Intent::key(*id), &intent.encode());
         }
+        for path in &change.remove_files {
+            writes.delete(CATALOG, &ServerFiles::key(path));
+        }
+        for files in &change.put_files {
+            writes.put(CATALOG, &ServerFiles::key(&files.path), &files.encode());
+        }
         for id in &change.fulfil {
             writes.delete(CATALOG, &Intent::key(*id));
         }
@@ -67,13 +74,18 @@ impl Db {
             look_at(content.tables.values().find(|t| t.id == descriptor.id));
         }
         if let Some((id, path)) = change.remove {
-            look_at(content.tables.remove(&path).as_ref());
+            look_at(content.remove(&path).as_ref());
             debug_assert!(content.tables.values().all(|t| t.id != id));
         }
         for descriptor in change.put {
-            content.tables.retain(|_, t| t.id != descriptor.id);
-            content.tables.insert(descriptor.path.clone(), descriptor);
+            let old_path = content.tables.values().find(|t| t.id == descriptor.id).map(|t| t.path.clone());
+            if let Some(path) = old_path {
+                content.remove(&path);
+            }
+            content.insert(descriptor);
         }
+        change.remove_files.iter().for_each(|path| content.partitioned.remove(path));
+        change.put_files.into_iter().for_each(|files| content.partitioned.put(files));
         if has_keys {
             content.references = References::of(content.tables.values());
         }

@@ -31,19 +31,24 @@ impl Db {
         Some((self.catalog.take_ids(1), intent))
     }
 
-    /// The change with this intent is durable.
-    pub(crate) fn note_gone(&self, intent: Option<(u64, Intent)>) {
-        let Some((intent, Intent::Gone { path, .. })) = intent else { return };
-        self.gone.lock().push(Gone { intent, path, since_micros: self.vfs.now_micros() });
+    /// The change with these intents is durable.
+    pub(crate) fn note_gone(&self, intents: Vec<(u64, Intent)>) {
+        for (intent, what) in intents {
+            let Intent::Gone { path, .. } = what else { continue };
+            self.gone.lock().push(Gone { intent, path, since_micros: self.vfs.now_micros() });
+        }
     }
 
-    /// Names, and the ids of the server's definitions that they no longer stand for.
+    /// Names, and the ids of the server's definitions that they no longer stand for. None of them has partitions by now.
     pub fn names_gone(&self) -> Vec<(String, String)> {
         let gone = |(_, intent)| match intent {
             Intent::Gone { path, definition } => Some((path, definition)),
             _ => None,
         };
-        self.catalog.intents().into_iter().filter_map(gone).collect()
+        let mut names: Vec<_> = self.catalog.intents().into_iter().filter_map(gone).collect();
+        let content = self.catalog.content.lock();
+        names.retain(|(path, _)| content.partitioned.partitions(path) == 0);
+        names
     }
 
     /// Makes the removal of the server's files durable, of names gone for a while or of all.

@@ -81,7 +81,8 @@ impl Db {
             self.undo_create(id, &descriptor.path);
             return Err(error);
         }
-        let done = Change { put: vec![descriptor.clone()], fulfil: vec![id], ..Change::default() };
+        let put_files = self.new_server_files(spec.server_files.as_ref());
+        let done = Change { put: vec![descriptor.clone()], put_files, fulfil: vec![id], ..Change::default() };
         if let Err(error) = self.change_catalog(done) {
             self.forget(&descriptor);
             // A failed log may have the descriptor: the files stay, for recovery to decide.
@@ -256,10 +257,12 @@ impl Db {
 
     fn drop_described(&self, descriptor: &TableDescriptor) -> Result<()> {
         let (id, path) = (descriptor.id, descriptor.path.clone());
-        let gone = self.intent_gone(descriptor);
-        let mut intend = vec![(id, Intent::Drop { path: path.clone() })];
-        intend.extend(gone.clone());
-        self.change_catalog(Change { remove: Some((id, path.clone())), intend, ..Change::default() })?;
+        let mut change = Change { remove: Some((id, path.clone())), ..Change::default() };
+        change.intend.extend(self.intent_gone(descriptor));
+        self.remove_server_files(descriptor, &mut change);
+        let gone = change.intend.clone();
+        change.intend.push((id, Intent::Drop { path: path.clone() }));
+        self.change_catalog(change)?;
         self.note_gone(gone);
         let dir = table_dir(&self.base_dir, &path);
         self.keep_space(&dir, &descriptor.all_dictionaries().cloned().collect::<Vec<_>>());
@@ -320,16 +323,19 @@ impl Db {
             children.iter().filter_map(|child| self.catalog.table(&child.path)).collect();
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
-        let gone = self.intent_gone(&old);
-        let mut intend = vec![(id, intent)];
-        intend.extend(gone.clone());
         let put = std::iter::once(new.clone()).chain(children).collect();
-        let seqno = self.change_catalog(Change { put, intend, ..Change::default() })?;
+        let mut change = Change { put, ..Change::default() };
+        change.intend.extend(self.intent_gone(&old));
+        self.follow_server_files(&old, &to, &mut change);
+        let gone = change.intend.clone();
+        let undo_files = self.undo_of_files(&change);
+        change.intend.push((id, intent));
+        let seqno = self.change_catalog(change)?;
         let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
-            let fulfil = std::iter::once(id).chain(gone.map(|(id, _)| id)).collect();
+            let fulfil = std::iter::once(id).chain(gone.into_iter().map(|(id, _)| id)).collect();
             let put = std::iter::once(old).chain(old_children).collect();
-            self.change_catalog(Change { put, fulfil, ..Change::default() })?;
+            self.change_catalog(Change { put, fulfil, ..undo_files })?;
             return Err(error);
         }
         self.note_gone(gone);
@@ -459,7 +465,7 @@ impl Db {
         let _one_ddl = self.ddl.lock();
         for (id, intent) in self.catalog.intents() {
             if let Intent::Gone { .. } = intent {
-                self.note_gone(Some((id, intent)));
+                self.note_gone(vec![(id, intent)]);
                 continue;
             }
             match self.finish_intent(&intent) {
