@@ -142,6 +142,9 @@ bool read_definition_image(TABLE_SHARE *share, Bytes *to)
     to->append(share->frm_image->str, share->frm_image->length);
     return true;
   }
+  /* The server does not read those of partitioned tables for us. */
+  if (!has_own_file(share))
+    return read_file((std::string(share->normalized_path.str) + reg_ext).c_str(), to);
   if (share->read_frm_image(&image, &size))
     return false;
   to->append(image, size);
