@@ -2622,6 +2622,17 @@ uint8_t pando_table_exists(const struct PandoDb *db, struct PandoBytes path);
 uint8_t pando_table_is_renamed(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes id);
 
 /**
+ * The server is about to make files of the definition with this id under a name that no table has yet. Unless one gets it, they are
+ * among the names of [`pando_names_gone_visit`] at the next start.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+PandoStatus pando_name_expect(const struct PandoDb *db,
+                              struct PandoBytes path,
+                              struct PandoBytes id);
+
+/**
  * Calls `visit` with `context`, each name that a table has lost by DROP or RENAME not long before the last stop, and the id
  * of the definition that it had.
  *

@@ -155,6 +155,25 @@ pub unsafe extern "C" fn pando_table_is_renamed(db: *const PandoDb, path: PandoB
     guard(|| u8::from(db.is_renamed(&path, &id)))
 }
 
+/// The server is about to make files of the definition with this id under a name that no table has yet. Unless one gets it, they are
+/// among the names of [`pando_names_gone_visit`] at the next start.
+///
+/// # Safety
+/// `db` is open, the texts are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_name_expect(
+    db: *const PandoDb,
+    path: PandoBytes,
+    id: PandoBytes,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, path, id) = unsafe { (&(*db).db, path.to_text(), id.to_text()) };
+    run(|| {
+        db.expect_name(&path, &id)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
 /// Calls `visit` with `context`, each name that a table has lost by DROP or RENAME not long before the last stop, and the id
 /// of the definition that it had.
 ///

@@ -350,7 +350,10 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
     let db = open(&vfs).unwrap();
     assert_eq!(db.server_files("db/t"), Some(three.clone()));
     // While it is renamed both names have the files, and afterwards the new one alone.
+    db.expect_name("./db/u", "2").unwrap();
+    assert_eq!(db.names_gone(), [("db/u".to_owned(), "2".to_owned())], "no partition has come there");
     db.rename_table("./db/t#P#a", "./db/u#P#a").unwrap();
+    assert_eq!(db.names_gone(), []);
     assert_eq!(db.tables_with_server_files(Some("db")), ["db/t", "db/u"]);
     assert!(!fits(&db, "db/u", &["a", "b", "c"]));
     db.rename_table("./db/t#P#b", "./db/u#P#b").unwrap();
@@ -378,8 +381,9 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
 
     let db = open(&vfs.crash()).unwrap();
     assert_eq!(db.tables_with_server_files(None), Vec::<String>::new());
-    assert_eq!(db.names_gone().len(), 2);
+    assert_eq!(db.names_gone().len(), 3);
     // The name is somebody's again.
     db.create_table(&spec("./db/t#P#a")).unwrap();
-    assert_eq!(db.names_gone(), [("db/u".to_owned(), "2".to_owned())]);
+    let gone = ("db/u".to_owned(), "2".to_owned());
+    assert_eq!(db.names_gone(), [gone.clone(), gone]);
 }

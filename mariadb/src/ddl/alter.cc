@@ -258,6 +258,12 @@ bool ha_pando::plan_columns(TABLE *altered, Alter_inplace_info *info, std::vecto
 
 /* --- the server's calls --- */
 
+static bool goes_to_other_database(THD *thd, const TABLE *table)
+{
+  const LEX_CSTRING &database= thd->lex->first_select_lex()->db;
+  return database.str && my_strcasecmp(table_alias_charset, database.str, table->s->db.str);
+}
+
 static enum_alter_inplace_result refuse(THD *thd, Alter_inplace_info *info, uint reason)
 {
   info->unsupported_reason= ER_THD(thd, reason);
@@ -278,6 +284,9 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
   }
   if ((info->create_info->used_fields & HA_CREATE_USED_SEQUENCE) || is_sequence() ||
       altered->s->primary_key != table->s->primary_key)
+    return HA_ALTER_INPLACE_NOT_SUPPORTED;
+  /* After a crash the server looks for the table of an ALTER in place in the new database, and leaves it without its new name. */
+  if ((flags & ALTER_RENAME) && goes_to_other_database(thd, table))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   if ((flags & ALTER_CHANGE_CREATE_OPTION) && changes_encryption(table->s->option_struct, info->create_info->option_struct))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
@@ -443,6 +452,12 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
   PandoServerFiles view= {};
   if (!partitioned.empty() && files.read_partitions(partitioned) && files.set_definition(altered->s))
     view= files.view();
+  /* Recovery of the server gives the table its new name only if it finds the new definition. */
+  if ((info->handler_flags & ALTER_RENAME) && !sync_directory_of(altered->s->normalized_path.str))
+  {
+    print_error(errno, MYF(0));
+    return true;
+  }
   if (int error= fail(pando_tables_alter(db, changes.data(), uint32_t(changes.size()), &view)))
   {
     report_index_error(error, altered, static_cast<const Alter_context *>(info->handler_ctx));

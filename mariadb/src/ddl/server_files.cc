@@ -81,10 +81,23 @@ static bool exists(const std::string &file)
   return !access(file.c_str(), F_OK);
 }
 
+/* If the rename ends before the first partition has its new name, recovery has to know the files that are there already. */
+static int expect_files(const char *to, const Bytes &definition)
+{
+  LEX_CUSTRING id;
+  char hex[2 * MY_UUID_SIZE + 1];
+  if (!id_of_image(definition.data(), definition.size(), &id))
+    return 0;
+  const size_t size= hex_of_id(id, hex);
+  return error_of(pando_name_expect(db, text(table_of_partition(to).c_str()), {reinterpret_cast<const uint8_t *>(hex), size}),
+                  current_thd);
+}
+
 int keep_both_names(const char *from, const char *to)
 {
   if (!moves_with_its_table(from, to))
     return 0;
+  bool is_expected= false;
   for (const char *suffix : FILE_SUFFIXES)
   {
     const std::string old_file= file_of(from, suffix), new_file= file_of(to, suffix);
@@ -92,7 +105,13 @@ int keep_both_names(const char *from, const char *to)
       continue;
     Bytes content;
     /* A copy: rename() does nothing between two names of one file. */
-    if (!read_file(old_file.c_str(), &content) || !replace_file(new_file.c_str(), content.view()))
+    if (!read_file(old_file.c_str(), &content))
+      return my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
+    if (!is_expected)
+      if (int error= expect_files(to, content))
+        return error;
+    is_expected= true;
+    if (!replace_file(new_file.c_str(), content.view()))
       return my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
   }
   return 0;

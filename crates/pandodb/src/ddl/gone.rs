@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use crate::catalog::definition::is_partition;
-use crate::catalog::descriptor::{table_dir, Intent, TableDescriptor};
+use crate::catalog::descriptor::{normalize, table_dir, Intent, TableDescriptor};
 use crate::catalog::{Change, Gone};
 use crate::db::options::LogLevel;
 use crate::db::Db;
+use crate::error::Result;
 use crate::runtime::files::sync_parent;
 
 /// The server has done its part long before.
@@ -29,6 +30,17 @@ impl Db {
         }
         let intent = Intent::Gone { path: table.path.clone(), definition: id.to_owned() };
         Some((self.catalog.take_ids(1), intent))
+    }
+
+    /// The server is about to make files under a name that no table has yet: if none gets it, they are left-overs. Errors: those of the
+    /// log.
+    pub fn expect_name(&self, path: &str, id: &str) -> Result<()> {
+        let _one_ddl = self.ddl.lock();
+        let gone = Intent::Gone { path: normalize(path), definition: id.to_owned() };
+        let intend = vec![(self.catalog.take_ids(1), gone)];
+        self.change_catalog(Change { intend: intend.clone(), ..Change::default() })?;
+        self.note_gone(intend);
+        Ok(())
     }
 
     /// The change with these intents is durable.
