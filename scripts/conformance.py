@@ -40,7 +40,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
 OUT = os.path.join(ROOT, "build", "conformance")
 OURS = os.path.join(ROOT, "mariadb", "mysql-test", "default_engine")
 SUITES = ["engines/iuds", "engines/funcs", "handler", "vcol", "gcol", "parts", "period", "versioning", "sql_sequence",
-          "main", "binlog", "rpl", "innodb"]
+          "main", "binlog", "rpl", "innodb", "sys_vars", "funcs_1"]
 # Suites whose outputs the driver records: it is much quicker than when it compares, because after a difference it starts
 # the servers anew. Not for suites that run tests in several combinations, which would overwrite each other's.
 RECORDED = ["main"]
