@@ -195,8 +195,14 @@ class Run:
         return None
 
     def recorded(self, test):
-        for name in (test, test.split(",")[0]):
-            text = read(os.path.join(self.originals, name + ".result"))
+        base = os.path.join(self.originals, test.split(",")[0] + ".result")
+        difference_path = os.path.join(self.originals, test + ".rdiff")
+        if os.path.exists(difference_path) and os.path.exists(base):
+            # The server's own difference for one combination.
+            return subprocess.run(["patch", "-s", "-o", "-", base, difference_path], stdout=subprocess.PIPE, check=True,
+                                  errors="surrogateescape").stdout
+        for name in (os.path.join(self.originals, test + ".result"), base):
+            text = read(name)
             if text is not None:
                 return text
         return None
