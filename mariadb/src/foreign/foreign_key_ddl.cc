@@ -109,10 +109,11 @@ static int check_parent(THD *thd, const TABLE *child, const TABLE *parent, const
   return 0;
 }
 
-/* As InnoDB: in strict mode no column that cannot be NULL follows one that can. An ALTER without checks, which InnoDB does in place, may. */
+/* As InnoDB: in strict mode no column that cannot be NULL follows one that can, if nothing is said of DELETE. An ALTER without checks,
+   which InnoDB does in place, may. */
 static int check_cascaded_nulls(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
 {
-  if (key.on_update != PANDO_REFERENTIAL_ACTION_CASCADE || !thd->is_strict_mode() ||
+  if (key.on_update != PANDO_REFERENTIAL_ACTION_CASCADE || key.on_delete != PANDO_REFERENTIAL_ACTION_RESTRICT || !thd->is_strict_mode() ||
       (!foreign_keys_are_checked(thd) && thd_sql_command(thd) == SQLCOM_ALTER_TABLE))
     return 0;
   for (size_t i= 0; i < key.columns.size(); i++)

@@ -170,6 +170,9 @@ def _compare_schema(sides, rng):
     for sql in todo:
         history.append(sql)
         answers = [side.play(sql) for side in sides]
+        if sql.startswith("TRUNCATE") and answers[1][:2] == ("error", 1215):
+            # InnoDB, which makes the table anew, does not always accept its constraints again.
+            return None
         states = [side.state() for side in sides]
         if not _same(sql, *answers) or states[0] != states[1]:
             different = [pair for pair in zip(*states) if pair[0] != pair[1]]
