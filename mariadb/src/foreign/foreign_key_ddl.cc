@@ -570,6 +570,24 @@ int may_drop(THD *thd, const char *path)
   return 0;
 }
 
+int may_rename(THD *thd, const char *from, const char *to)
+{
+  if (!thd || is_interim_name(from) || is_interim_name(to) || !foreign_keys_are_checked(thd))
+    return 0;
+  const Foreign_key_list waiting= references_to(to);
+  if (waiting.empty())
+    return 0;
+  Taken_table parent(thd, catalog_path(from));
+  for (const Foreign_key_definition &key : waiting)
+  {
+    Taken_table child(thd, key.child);
+    if (parent && child)
+      if (int error= check_parent(thd, child->table(), parent->table(), key))
+        return error;
+  }
+  return 0;
+}
+
 Foreign_key_list added_foreign_keys(THD *thd, const char *path)
 {
   const TABLE *source= copied_table(thd);
