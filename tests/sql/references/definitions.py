@@ -22,7 +22,7 @@ _COLUMNS = (("a", "id"), ("b", "id"), ("a", "a"), ("s", "s"), ("a, b", "a, b"), 
 _SHARES = (12,) * 9 + (1,) * 3
 _INTERIM = re.compile(r"#sql-[^`'\s.]*")
 # A copy is refused by the server before an engine says what it thinks, or by the engine in place: see docs/compatibility.md.
-_OF_ALTER = {1832, 1833, 1830, 1845, 1846, 1005, 150, 1215, 1822, 1825, 1553, 1452}
+_OF_ALTER = {1832, 1833, 1830, 1845, 1846, 1005, 150, 1215, 1822, 1825, 1828, 1829, 1553, 1452}
 _VIEWS = (
     # Without unique_constraint_name: InnoDB has forgotten it where the parent was created after the child.
     "SELECT constraint_name, match_option, update_rule, delete_rule, table_name, referenced_table_name"
