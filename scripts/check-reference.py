@@ -161,7 +161,7 @@ def key_options():
 
 
 def schema_tables():
-    files = ("information_schema", "schema_files", "schema_queries")
+    files = ("information_schema", "schema_files", "schema_foreign_keys", "schema_queries")
     code = "".join(source(f"mariadb/src/reports/{name}.cc") for name in files)
     constants = dict(re.findall(r"static const uint (\w+)= (\d+);", code))
     columns_of = dict(re.findall(r"int init_(\w+)_table\(.*?return init\(schema_table, (\w+),", code, re.S))

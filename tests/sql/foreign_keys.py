@@ -10,7 +10,8 @@ alters the tables, and adds a constraint that was dropped, and one loads childre
 without its parent, and every key has the rows of its table.
 
 Then random tables with random constraints get random statements, on both engines: answers, errors, affected rows and all rows must be
-the same.
+the same. At last so many statements are CREATE, ALTER, RENAME, DROP and TRUNCATE among others, with foreign_key_checks on and off: also
+error texts, SHOW CREATE TABLE and INFORMATION_SCHEMA must be the same.
 """
 
 import argparse
@@ -24,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from references import clients, pairs
+from references import clients, definitions, pairs
 from sqlkit import engines, program
 from sqlkit.server import PrivateServer
 
@@ -98,9 +99,10 @@ def main():
     with PrivateServer("keys", _options(arguments), plugin) as server:
         _rounds(server, arguments, rng)
         if arguments.statements:
-            problem = pairs.compare(server, arguments.engine, arguments.peer, arguments.statements, rng)
-            if problem:
-                program.end_wrong(server, [problem])
+            for compare in (pairs.compare, definitions.compare):
+                problem = compare(server, arguments.engine, arguments.peer, arguments.statements, rng)
+                if problem:
+                    program.end_wrong(server, [problem])
     return 0
 
 

@@ -149,6 +149,8 @@ int ha_pando::rename_table(const char *from, const char *to)
   }
   if (is_renamed_before(from, to))
     return 0;
+  if (int error= may_rename(ha_thd(), from, to))
+    return error;
   if (int error= keep_both_names(from, to))
     return error;
   const std::string copied= copied_path(ha_thd(), from, to);

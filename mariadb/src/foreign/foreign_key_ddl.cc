@@ -109,16 +109,38 @@ static int check_parent(THD *thd, const TABLE *child, const TABLE *parent, const
   return 0;
 }
 
+/* As InnoDB: in strict mode no column that cannot be NULL follows one that can, if nothing is said of DELETE. An ALTER without checks,
+   which InnoDB does in place, may. */
+static int check_cascaded_nulls(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
+{
+  if (key.on_update != PANDO_REFERENTIAL_ACTION_CASCADE || key.on_delete != PANDO_REFERENTIAL_ACTION_RESTRICT || !thd->is_strict_mode() ||
+      (!foreign_keys_are_checked(thd) && thd_sql_command(thd) == SQLCOM_ALTER_TABLE))
+    return 0;
+  for (size_t i= 0; i < key.columns.size(); i++)
+    if (find_field(parent, key.parent_columns[i])->real_maybe_null() && !find_field(child, key.columns[i])->real_maybe_null())
+      return refused(thd, Reason::OTHER, child->s->table_name.str, key,
+                     "ON UPDATE CASCADE is defined, and referenced column `%s` may be NULL, but column `%s` is NOT NULL.",
+                     key.parent_columns[i].c_str(), key.columns[i].c_str());
+  return 0;
+}
+
+static int check_both(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
+{
+  if (int error= check_parent(thd, child, parent, key))
+    return error;
+  return check_cascaded_nulls(thd, child, parent, key);
+}
+
 /* `itself`: the child's path after the statement. */
 static int check_constraint(THD *thd, const TABLE *child, const Foreign_key_definition &key, const std::string &itself)
 {
   if (int error= check_child(thd, child, key))
     return error;
   if (key.parent == itself)
-    return check_parent(thd, child, child, key);
+    return check_both(thd, child, child, key);
   Taken_table parent(thd, key.parent);
   if (parent)
-    return check_parent(thd, child, parent->table(), key);
+    return check_both(thd, child, parent->table(), key);
   if (pando_table_exists(db, text(key.parent.c_str())))
     return refused(thd, Reason::OTHER, child->s->table_name.str, key, "The referenced table cannot be opened.");
   /* With foreign_key_checks=0 it may come later. */
@@ -525,7 +547,8 @@ bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABL
 
 int may_drop(THD *thd, const char *path)
 {
-  if (!foreign_keys_are_checked(thd) || is_interim_name(path))
+  /* A table that is not there may be one that constraints name already; the server asks nevertheless, for DROP TABLE IF EXISTS. */
+  if (!foreign_keys_are_checked(thd) || is_interim_name(path) || !pando_table_exists(db, text(path)))
     return 0;
   const Table_names own(catalog_path(path));
   for (const Foreign_key_definition &key : references_to(path))
@@ -543,6 +566,24 @@ int may_drop(THD *thd, const char *path)
     /* As InnoDB, the message has no more. */
     Transaction::of(thd)->set_refusal("", 0);
     return HA_ERR_ROW_IS_REFERENCED;
+  }
+  return 0;
+}
+
+int may_rename(THD *thd, const char *from, const char *to)
+{
+  if (!thd || is_interim_name(from) || is_interim_name(to) || !foreign_keys_are_checked(thd))
+    return 0;
+  const Foreign_key_list waiting= references_to(to);
+  if (waiting.empty())
+    return 0;
+  Taken_table parent(thd, catalog_path(from));
+  for (const Foreign_key_definition &key : waiting)
+  {
+    Taken_table child(thd, key.child);
+    if (parent && child)
+      if (int error= check_parent(thd, child->table(), parent->table(), key))
+        return error;
   }
   return 0;
 }

@@ -23,6 +23,9 @@ std::vector<std::string> renamed_columns(const TABLE *altered, Alter_info *alter
 /* Whether a table may be dropped. */
 int may_drop(THD *thd, const char *path);
 
+/* Whether a table may take a name that constraints of others have for their parent. */
+int may_rename(THD *thd, const char *from, const char *to);
+
 /* Those of the constraints of a table that is being filled by ALTER TABLE which the statement adds. */
 Foreign_key_list added_foreign_keys(THD *thd, const char *path);
 

@@ -158,6 +158,7 @@ PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCKS", "PANDO: row locks held and waited 
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FILE_MAP", "PANDO: which file has what", pando::init_file_map_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FRACTAL_TREE_INFO", "PANDO: what trees consist of", pando::init_tree_info_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FOREIGN_KEYS", "PANDO: foreign keys as the catalog has them", pando::init_foreign_keys_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_QUERIES_DECLINED", "PANDO: why SELECTs were left to the server", pando::init_queries_declined_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LAST_PLAN", "PANDO: how the session's last SELECT was answered", pando::init_last_plan_table)
 maria_declare_plugin_end;

@@ -1,1 +1,1 @@
-"""Parts of kill9.py: the model, the clients, what must hold after a restart."""
+"""Parts of foreign_keys.py: concurrent clients, random statements, random definitions."""

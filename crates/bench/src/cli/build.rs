@@ -52,6 +52,7 @@ impl TpccArguments {
             seconds: self.seconds,
             no_row_loader: self.no_row_loader,
             rows_per_commit: self.rows_per_commit,
+            foreign_keys: self.foreign_keys,
         })
     }
 }

@@ -163,6 +163,9 @@ pub struct TpccArguments {
     /// Rows of a transaction of the row-at-a-time loader
     #[arg(long, default_value_t = 1000)]
     rows_per_commit: u64,
+    /// With the standard's foreign keys
+    #[arg(long)]
+    foreign_keys: bool,
 }
 
 /// Choices of `users`.

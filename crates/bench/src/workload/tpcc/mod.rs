@@ -35,9 +35,12 @@ pub struct Options {
     pub no_row_loader: bool,
     /// Its rows of a transaction.
     pub rows_per_commit: u64,
+    /// With the standard's foreign keys, which loads and transactions then pay for.
+    pub foreign_keys: bool,
 }
 
 const SCHEMA: &str = include_str!("schema.sql");
+const FOREIGN_KEYS: &str = include_str!("foreign_keys.sql");
 
 /// Each finds what contradicts a condition of consistency.
 const CONDITIONS: [(&str, &str); 4] = [
@@ -87,14 +90,16 @@ impl Tpcc {
     }
 
     fn create(&self, connection: &mut Connection) -> Result<()> {
-        for statement in create_statements() {
-            connection.query(&statement)?;
+        let constraints = if self.options.foreign_keys { statements(FOREIGN_KEYS) } else { Vec::new() };
+        for statement in create_statements().iter().chain(&constraints) {
+            connection.query(statement)?;
         }
         Ok(())
     }
 
     fn drop_tables(&self, connection: &mut Connection) -> Result<()> {
-        let names: Vec<&str> = self.files.iter().map(|file| file.table.as_str()).collect();
+        // Parents come first in the files, and children go first.
+        let names: Vec<&str> = self.files.iter().rev().map(|file| file.table.as_str()).collect();
         connection.query(&format!("DROP TABLE {}", names.join(", ")))?;
         Ok(())
     }
@@ -193,20 +198,22 @@ impl Workload for Tpcc {
             }
         };
         let rows = if self.options.no_row_loader { "" } else { " row at a time and" };
+        let keys = if self.options.foreign_keys { " with the standard's foreign keys" } else { "" };
         format!(
-            "The nine tables of TPC-C, {} warehouses, loaded{rows} by LOAD DATA{mix}.",
+            "The nine tables of TPC-C{keys}, {} warehouses, loaded{rows} by LOAD DATA{mix}.",
             self.options.scale.warehouses
         )
     }
 
     fn parameters(&self) -> Vec<(String, String)> {
-        let Options { scale, clients, seconds, rows_per_commit, .. } = &self.options;
+        let Options { scale, clients, seconds, rows_per_commit, foreign_keys, .. } = &self.options;
         vec![
             ("warehouses".to_owned(), scale.warehouses.to_string()),
             ("items".to_owned(), format!("{} (100,000 by the standard)", scale.items)),
             ("customers of a district".to_owned(), format!("{} (3,000 by the standard)", scale.customers)),
             ("mix".to_owned(), format!("{clients} sessions, {seconds} s, no thinking times")),
             ("row at a time".to_owned(), format!("{rows_per_commit} rows a transaction")),
+            ("foreign keys".to_owned(), if *foreign_keys { "the standard's" } else { "none" }.to_owned()),
         ]
     }
 
@@ -275,5 +282,22 @@ mod tests {
         let statements = create_statements();
         assert_eq!(statements.len(), KINDS.len());
         assert!(statements.iter().all(|one| one.starts_with("CREATE TABLE ")));
+    }
+
+    #[test]
+    fn foreign_keys_name_tables_that_are_loaded_before() {
+        use crate::generate::Source as _;
+        let scale = Scale { warehouses: 1, items: 100, customers: 10, seed: 1 };
+        let order: Vec<String> = KINDS.iter().map(|&kind| Table { kind, scale }.name().to_owned()).collect();
+        let place = |name: &str| order.iter().position(|one| one == name).unwrap();
+        let mut count = 0;
+        for statement in statements(FOREIGN_KEYS) {
+            let child = statement.split_whitespace().nth(2).unwrap();
+            for parent in statement.split("REFERENCES ").skip(1) {
+                assert!(place(parent.split(' ').next().unwrap()) < place(child), "{statement}");
+                count += 1;
+            }
+        }
+        assert_eq!(count, 10);
     }
 }

@@ -1,4 +1,4 @@
--- The nine tables of TPC-C with the keys that its transactions need; no foreign keys, which not every engine has.
+-- The nine tables of TPC-C with the keys that its transactions need; foreign keys, which not every engine has, are in foreign_keys.sql.
 CREATE TABLE warehouse (
     w_id INT NOT NULL, w_name VARCHAR(10), w_street_1 VARCHAR(20), w_street_2 VARCHAR(20), w_city VARCHAR(20),
     w_state CHAR(2), w_zip CHAR(9), w_tax DECIMAL(4,4), w_ytd DECIMAL(12,2), PRIMARY KEY (w_id)) DEFAULT CHARSET latin1;
