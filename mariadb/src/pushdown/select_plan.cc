@@ -185,7 +185,8 @@ private:
   Field *field_of(Item *item) const;
   Bound *bound_of(Field *field);
   void add_comparison(Item_func *function);
-  bool store(Item *item, const KEY *key, uchar *to);
+  bool store(Item *item, Field *field);
+  bool make_end(const KEY *key, uint equal_parts, Item *bound, std::vector<uchar> *bytes, key_range *end);
   double rows_of(uint number);
 
   THD *m_thd;
@@ -283,20 +284,35 @@ void Key_conditions::add(Item *item)
   }
 }
 
-/* The constant as the key's first part has it. */
-bool Key_conditions::store(Item *item, const KEY *key, uchar *to)
+/* The constant as a part of the key has it, in the table's record. */
+bool Key_conditions::store(Item *item, Field *field)
 {
   Silent_evaluation evaluation(m_thd);
-  Field *field= key->key_part[0].field;
   /* Compared as moments or not, they are no bounds of the key. */
   if ((item->cmp_type() == TIME_RESULT) != (field->cmp_type() == TIME_RESULT) && item->cmp_type() != STRING_RESULT)
     return false;
   MY_BITMAP *old= dbug_tmp_use_all_columns(m_table, &m_table->write_set);
   const bool is_stored= !item->save_in_field_no_warnings(field, true) && !item->null_value;
   dbug_tmp_restore_column_map(&m_table->write_set, old);
-  if (is_stored)
-    key_copy(to, m_table->record[0], const_cast<KEY *>(key), key->key_part[0].store_length);
   return is_stored && evaluation.is_silent();
+}
+
+/* One end of the range: the parts that are equal, whose values the record has, and the next one if it is bounded there. False: the key
+   cannot have the bound. */
+bool Key_conditions::make_end(const KEY *key, uint equal_parts, Item *bound, std::vector<uchar> *bytes, key_range *end)
+{
+  const uint parts= equal_parts + (bound != nullptr);
+  if (bound && !store(bound, key->key_part[equal_parts].field))
+    return false;
+  uint size= 0;
+  for (uint i= 0; i < parts; i++)
+    size+= key->key_part[i].store_length;
+  bytes->resize(size + 1);
+  key_copy(bytes->data(), m_table->record[0], const_cast<KEY *>(key), size);
+  end->key= bytes->data();
+  end->length= size;
+  end->keypart_map= make_prev_keypart_map(parts);
+  return true;
 }
 
 double Key_conditions::rows_of(uint number)
@@ -304,39 +320,37 @@ double Key_conditions::rows_of(uint number)
   const double all= double(m_table->file->stats.records);
   const KEY *key= &m_table->key_info[number];
   uint equal_parts= 0;
-  const auto bound= [this](const Field *field) -> const Bound * {
-    for (const Bound &one : m_bounds)
-      if (one.field->field_index == field->field_index)
-        return &one;
-    return nullptr;
-  };
-  for (uint i= 0; i < key->user_defined_key_parts; i++, equal_parts++)
+  const Bound *next= nullptr;
+  for (; equal_parts < key->user_defined_key_parts; equal_parts++)
   {
-    const Bound *one= bound(key->key_part[i].field);
-    if (!one || !one->is_equal)
+    Field *field= key->key_part[equal_parts].field;
+    const auto bound= std::find_if(m_bounds.begin(), m_bounds.end(),
+                                   [field](const Bound &one) { return one.field->field_index == field->field_index; });
+    next= bound == m_bounds.end() ? nullptr : &*bound;
+    if (!next || !next->is_equal || !store(next->least, field))
       break;
   }
-  if (equal_parts == key->user_defined_key_parts && (key->flags & HA_NOSAME))
-    return 1;
-  if (equal_parts > 1)
-    if (const double each= key->actual_rec_per_key(equal_parts - 1))
-      return std::min(each, all);
-  const Bound *first= bound(key->key_part[0].field);
-  if (!first || (!first->least && !first->most))
+  if (equal_parts == key->user_defined_key_parts)
+  {
+    if (key->flags & HA_NOSAME)
+      return 1;
+    next= nullptr;
+  }
+  Item *least= next && !next->is_equal ? next->least : nullptr, *most= next && !next->is_equal ? next->most : nullptr;
+  if (!equal_parts && !least && !most)
     return all;
-  std::vector<uchar> least(key->key_part[0].store_length), most(least.size());
+  if (next && (key->key_part[equal_parts].key_part_flag & HA_REVERSE_SORT))
+    std::swap(least, most);
+  std::vector<uchar> least_bytes, most_bytes;
   key_range from= {}, to= {};
-  from.key= least.data();
-  to.key= most.data();
-  from.length= to.length= uint(least.size());
-  from.keypart_map= to.keypart_map= 1;
   from.flag= HA_READ_KEY_OR_NEXT;
   to.flag= HA_READ_AFTER_KEY;
-  if ((first->least && !store(first->least, key, least.data())) || (first->most && !store(first->most, key, most.data())))
+  const bool has_from= equal_parts || least, has_to= equal_parts || most;
+  if ((has_from && !make_end(key, equal_parts, least, &least_bytes, &from)) ||
+      (has_to && !make_end(key, equal_parts, most, &most_bytes, &to)))
     return all;
   page_range pages;
-  const ha_rows rows= m_table->file->records_in_range(number, first->least ? &from : nullptr,
-                                                      first->most ? &to : nullptr, &pages);
+  const ha_rows rows= m_table->file->records_in_range(number, has_from ? &from : nullptr, has_to ? &to : nullptr, &pages);
   return rows == HA_POS_ERROR ? all : std::min(double(rows), all);
 }
 
