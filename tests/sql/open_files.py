@@ -24,6 +24,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 # pylint: disable=wrong-import-position
 from sqlkit import engines, program, report
 from sqlkit.server import PrivateServer
+from sqlkit.watched import Watched
 
 _CONNECTIONS = 20
 
@@ -35,36 +36,6 @@ def _arguments():
     parser.add_argument("--limit", type=int, default=700, help="open files that the server may have")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
-
-
-class Watched:
-    """A server, and what the system says of it."""
-
-    def __init__(self, server):
-        self._server = server
-        self.most = 0
-
-    def descriptors(self):
-        """Open files of the engine's tables."""
-        count = 0
-        directory = f"/proc/{self._server.pid()}/fd"
-        for name in os.listdir(directory):
-            try:
-                count += ".pando/" in os.readlink(f"{directory}/{name}")
-            except FileNotFoundError:
-                pass
-        self.most = max(self.most, count)
-        return count
-
-    def memory(self):
-        """Resident memory in MiB."""
-        with open(f"/proc/{self._server.pid()}/status", encoding="ascii") as status:
-            line = next(line for line in status if line.startswith("VmRSS"))
-        return int(line.split()[1]) >> 10
-
-    def value(self, session, name):
-        """A status counter."""
-        return int(session.query(f"SHOW GLOBAL STATUS LIKE '{name}'").rows[0][1])
 
 
 def _one(session, sql):

@@ -42,6 +42,8 @@ pub(crate) struct Run<'a> {
     pub is_alone: bool,
     pub is_stopped: &'a (dyn Fn() -> bool + Sync),
     pub rows_met: u64,
+    /// The rows of the sort that ended last, before it cut them.
+    pub rows_sorted: usize,
     pub counts: &'a Counts,
     /// What the joins above the part of the plan that is being made ready say of its columns.
     pub filters: Filters,

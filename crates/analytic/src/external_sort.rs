@@ -104,7 +104,11 @@ impl Run<'_> {
             drop(batches);
             match (self.sorted_in_memory(&order, &all), spill) {
                 (Err(Failure::GivenBack(Why::Memory)), Some(_)) => {}
-                (result, _) => return Ok(vec![Chunk::Held(result?)]),
+                (Ok(sorted), _) => {
+                    self.rows_sorted = all.rows;
+                    return Ok(vec![Chunk::Held(sorted)]);
+                }
+                (Err(failure), _) => return Err(failure),
             }
             let own = Own { batches: vec![all], ..Own::default() };
             parts.push(own);
@@ -130,7 +134,7 @@ impl Run<'_> {
         Ok(all.gather(&sorted))
     }
 
-    fn merged(&self, mut runs: Vec<RunOfRows>, order: &Order<'_>, spill: &Spill) -> Result<Vec<Chunk>> {
+    fn merged(&mut self, mut runs: Vec<RunOfRows>, order: &Order<'_>, spill: &Spill) -> Result<Vec<Chunk>> {
         let most = (self.budget.room() / 4 / spill.piece_bytes()).clamp(RUNS_MIN, RUNS_MAX);
         // The shortest first, so that few rows are written again.
         while runs.len() > most {
@@ -154,6 +158,7 @@ impl Run<'_> {
             Ok(goes_on)
         })?;
         cutter.finish()?;
+        self.rows_sorted = cutter.rows;
         spool.finish()
     }
 }

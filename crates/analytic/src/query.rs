@@ -46,6 +46,8 @@ pub struct Answer {
     kinds: Vec<Kind>,
     /// Rows of tables that were gone over.
     pub rows_met: u64,
+    /// Rows that there were to skip, where the answer has none since all of them were skipped.
+    pub rows_skipped: u64,
     /// How it was answered.
     pub operators: Vec<Operator>,
 }
@@ -231,6 +233,7 @@ impl Query {
             is_stopped,
             is_alone: false,
             rows_met: 0,
+            rows_sorted: 0,
             counts: &counts,
             filters: Vec::new(),
             repeated: Repeated::of(&plan, &|a, b| match (tables.get(a), tables.get(b)) {
@@ -240,7 +243,7 @@ impl Query {
         };
         let outputs: Vec<_> = self.block.outputs.iter().map(|(slot, _)| *slot).collect();
         let result = run.chunks(&plan, &outputs);
-        let rows_met = run.rows_met;
+        let (rows_met, rows_sorted) = (run.rows_met, run.rows_sorted);
         txn.note_query(result.is_ok().then_some(rows_met));
         if let Some(bytes) = spill.as_ref().map(Spill::bytes).filter(|bytes| *bytes > 0) {
             txn.note_spilled(bytes);
@@ -254,7 +257,13 @@ impl Query {
                 let kinds = outputs.iter().map(kind).collect();
                 let operators = counts.operators(&plan, &distinct);
                 match Answer::new(chunks, kinds) {
-                    Ok(answer) => Ok(Outcome::Rows(Answer { rows_met, operators, ..answer })),
+                    Ok(answer) => {
+                        let is_all_skipped =
+                            matches!(&plan, Plan::Sort { skip, limit, .. } if *skip > 0 && *limit != Some(0));
+                        let rows_skipped =
+                            if is_all_skipped && answer.rows() == 0 { rows_sorted as u64 } else { 0 };
+                        Ok(Outcome::Rows(Answer { rows_met, rows_skipped, operators, ..answer }))
+                    }
                     Err(Failure::GivenBack(why)) => Ok(Outcome::GivenBack(why)),
                     Err(Failure::Error(error)) => Err(error),
                 }

@@ -72,6 +72,10 @@ pub const FILES_OPEN_MAX: usize = 4096;
 /// As many may stay open whatever the system allows.
 pub const FILES_OPEN_MIN: usize = 64;
 
+/// Files that a start or a stop makes durable at once. Each may take the memory of a memtable meanwhile, and a descriptor.
+pub const FILES_SYNCED_AT_ONCE: usize = 8;
+const _: () = assert!((FILES_SYNCED_AT_ONCE as u64) < DESCRIPTORS_MIN);
+
 /// Default age, in seconds, at which a dirty dictionary is checkpointed.
 pub const CHECKPOINT_PERIOD_S: u64 = 60;
 

@@ -2302,6 +2302,14 @@ PandoStatus pando_analytic_go_to(struct PandoAnalytic *query,
 uint64_t pando_analytic_rows_met(const struct PandoAnalytic *query);
 
 /**
+ * How many rows an OFFSET has skipped, where it has skipped all.
+ *
+ * # Safety
+ * `query` is alive.
+ */
+uint64_t pando_analytic_rows_skipped(const struct PandoAnalytic *query);
+
+/**
  * How many operators the plan has by which a query was answered.
  *
  * # Safety

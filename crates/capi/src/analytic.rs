@@ -381,6 +381,16 @@ pub unsafe extern "C" fn pando_analytic_rows_met(query: *const PandoAnalytic) ->
     guard(|| unsafe { &*query }.answer.rows_met)
 }
 
+/// How many rows an OFFSET has skipped, where it has skipped all.
+///
+/// # Safety
+/// `query` is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_analytic_rows_skipped(query: *const PandoAnalytic) -> u64 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { &*query }.answer.rows_skipped)
+}
+
 /// An operator of the plan by which a query was answered.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

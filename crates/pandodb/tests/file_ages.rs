@@ -123,6 +123,28 @@ fn an_older_file_that_the_log_brings_up_to_date_is_as_good_as_any() {
     }
 }
 
+/// Checkpoints from before a crash, and those of recovery, count like others.
+#[test]
+fn an_older_file_is_not_opened_after_a_crash_and_a_clean_stop() {
+    let kill = |db: &Arc<Db>| {
+        db.run_jobs().unwrap();
+        db.checkpoint().unwrap();
+        db.abandon();
+    };
+    for (files_open_max, end) in [(1000, kill as End), (1, kill), (1, |db| db.abandon())] {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        make(dir, end);
+        let (base_dir, engine_dir) = (dir.to_owned(), dir.join(".pando"));
+        let few = Options { base_dir, engine_dir, files_open_max, ..options(&Lines::default()) };
+        Db::open(few).unwrap().close().unwrap();
+        put_back(dir, "main.pando", "old");
+        let db = open(dir);
+        let error = db.open_table(PATH).unwrap_err().to_string();
+        assert!(error.contains("main.pando") && error.contains("older copy"), "{files_open_max}: {error}");
+    }
+}
+
 #[test]
 fn a_table_that_is_gone_leaves_no_note_and_another_is_not_taken_for_it() {
     let dir = tempfile::tempdir().unwrap();

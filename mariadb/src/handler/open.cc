@@ -173,7 +173,7 @@ int ha_pando::fail(PandoStatus status)
 int ha_pando::damaged(const char *what)
 {
   sql_print_error("PANDO: table %s: %s; CHECK TABLE tells more", m_name.c_str(), what);
-  push_warning_printf(ha_thd(), Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "PANDO: %s", what);
+  warn_beside_error(ha_thd(), (std::string("PANDO: ") + what).c_str());
   return HA_ERR_CRASHED;
 }
 

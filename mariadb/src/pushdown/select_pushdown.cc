@@ -233,7 +233,9 @@ int Pushed_select::next_row()
 {
   if (m_next == m_rows)
   {
-    thd->limit_found_rows= m_rows ? m_rows + rows_skipped(select) : 0;
+    thd->limit_found_rows= m_rows  ? m_rows + rows_skipped(select) :
+                           m_query ? pando_analytic_rows_skipped(m_query.get()) :
+                                     0;
     return HA_ERR_END_OF_FILE;
   }
   /* Who stores the row tells of what it cuts with the row's number; what is rounded here, is rounded as ever. */

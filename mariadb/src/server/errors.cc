@@ -70,11 +70,17 @@ void error_text(String *text)
   text->copy(reinterpret_cast<const char *>(bytes.data), uint32(bytes.len), system_charset_info);
 }
 
+void warn_beside_error(THD *thd, const char *text)
+{
+  const Abort_on_warning_instant_set no_error(thd, false);
+  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text);
+}
+
 void warn_of_error(THD *thd)
 {
   String text;
   error_text(&text);
-  push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text.c_ptr_safe());
+  warn_beside_error(thd, text.c_ptr_safe());
 }
 
 int error_of(PandoStatus status, THD *thd)
@@ -87,7 +93,7 @@ int error_of(PandoStatus status, THD *thd)
     if (mapping.consequences & LOG)
       log_line(PANDO_LOG_LEVEL_ERROR, text.c_ptr_safe());
     if (thd && (mapping.consequences & WARN))
-      push_warning_printf(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG, "%s", text.c_ptr_safe());
+      warn_beside_error(thd, text.c_ptr_safe());
   }
   if (thd && status == PANDO_STATUS_DEADLOCK)
     note_deadlock(thd);

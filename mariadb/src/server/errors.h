@@ -15,6 +15,9 @@ int error_of(PandoStatus status, THD *thd);
 /* Text of the last answer on this thread. */
 void error_text(String *text);
 
+/* A warning that tells more of an error to come. In strict mode a warning of a change would itself be the error, and the first one counts. */
+void warn_beside_error(THD *thd, const char *text);
+
 /* Tells the client of it, who gets what was asked for in another way. */
 void warn_of_error(THD *thd);
 

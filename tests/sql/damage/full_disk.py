@@ -57,6 +57,7 @@ def run(server, engine, checks):
             session.query(f"CREATE TABLE filler (id INT PRIMARY KEY, other INT NOT NULL, text VARCHAR({_ROW_BYTES}) "
                           f"NOT NULL, KEY other (other)) ENGINE={engine} DEFAULT CHARSET latin1")
             session.query(f"CREATE TABLE bystander (id INT PRIMARY KEY, text CHAR(32), KEY (text)) ENGINE={engine}")
+            session.query(f"CREATE TABLE loaded (id INT PRIMARY KEY, a INT, b CHAR(32), c CHAR(32), KEY (b)) ENGINE={engine}")
             session.query("INSERT INTO bystander SELECT seq, MD5(seq) FROM seq_1_to_10000")
         disk.limit(_ROOM)
         disk.put_ballast("first", _BALLAST)
@@ -86,7 +87,22 @@ def _fill(server, engine, inserts, checks):
         log = server.log_text(since)
         checks.check(clear.search(told), "SHOW WARNINGS names file and offset", told)
         checks.check(clear.search(log), "the log does too", log[-1500:])
+    _bulk_load_fails(server, engine, checks)
     _nothing_is_lost(server, engine, inserts, checks, "on the full disk")
+
+
+def _bulk_load_fails(server, engine, checks):
+    """It writes files itself, under a strict mode that makes errors of warnings."""
+    with server.connect(DATABASE, timeout=90) as session:
+        session.query("SET sql_mode = 'STRICT_ALL_TABLES'")
+        error = None
+        try:
+            session.query("TRUNCATE TABLE loaded")
+            session.query("INSERT INTO loaded SELECT seq, RAND() * 1000000, MD5(RAND()), MD5(RAND()) FROM seq_1_to_1000000")
+        except SqlError as met:
+            error = met
+        checks.check(error and error.number in _CLEAR_ERRORS, f"a bulk load ends with a clear error ({error})", str(error))
+        checks.check(session.number("SELECT COUNT(*) FROM loaded") == 0, "and has left no row")
 
 
 def _nothing_is_lost(server, engine, inserts, checks, when):

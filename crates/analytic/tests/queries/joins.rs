@@ -259,6 +259,9 @@ fn orders_and_limits_cut_the_right_rows() {
         let begin = (skip as usize).min(expected.len());
         let end = limit.map_or(expected.len(), |limit| (begin + limit as usize).min(expected.len()));
         assert_eq!(ask(&world, &block), expected[begin..end], "{skip} {limit:?}");
+        let Outcome::Rows(answer) = outcome(&world, &block, LIMITS) else { panic!("given back") };
+        let all_skipped = if begin == expected.len() { expected.len() } else { 0 };
+        assert_eq!(answer.rows_skipped, all_skipped as u64, "{skip} {limit:?}");
     }
 }
 

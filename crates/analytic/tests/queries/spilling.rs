@@ -202,6 +202,29 @@ fn with_a_file_the_answer_is_that_with_memory() {
 }
 
 #[test]
+fn rows_that_are_all_skipped_are_counted_in_the_file_too() {
+    let world = large();
+    let all = world.rows[0].len() as u64;
+    let block = Block {
+        from: vec![from(&world, 0)],
+        outputs: outputs(vec![id(0), number(0), text(0)]),
+        order: vec![(text(0), true), (id(0), false)],
+        skip: all,
+        limit: Some(10),
+        ..Block::default()
+    };
+    let limits = Limits { threads: 2, memory_bytes: 60_000 };
+    for (to, skip, expected) in [(Some(disk().1), all, all), (Some(disk().1), all - 1, 0)] {
+        let Outcome::Rows(answer) = run(&world, &Block { skip, ..block.clone() }, limits, to, &|| false)
+        else {
+            panic!("given back");
+        };
+        assert_eq!((answer.rows() as u64, answer.rows_skipped), (all - skip, expected));
+    }
+    assert!(matches!(run(&world, &block, limits, None, &|| false), Outcome::GivenBack(Why::Memory)));
+}
+
+#[test]
 fn each_failure_of_the_file_gives_the_query_back() {
     let world = large();
     for (what, block, bytes, _) in queries(&world) {

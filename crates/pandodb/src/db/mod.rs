@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::runtime::horizon::EngineHorizon;
 use crate::runtime::load_pool::LoadPool;
 use crate::runtime::removed::Removed;
+use crate::runtime::threads::on_each;
 use crate::table::{Dict, Table};
 
 /// An open database.
@@ -70,6 +71,8 @@ pub struct Db {
     pub(crate) ordered_at_once_ops: u64,
     pub(crate) log_kept_bytes_max: u64,
     pub(crate) files_open_max: usize,
+    /// [`Options::files_at_once`].
+    files_at_once: usize,
     lock_wait_timeout: Duration,
     write_set_bytes: AtomicU64,
     lock_budget: AtomicUsize,
@@ -111,6 +114,7 @@ pub(crate) struct Parts {
 impl Db {
     /// Ties together what recovery has found. No background work is done yet.
     pub(crate) fn assemble(options: Options, parts: Parts, unresolved: &[Unresolved]) -> Arc<Db> {
+        let files_at_once = options.files_at_once();
         Arc::new(Db {
             base_dir: options.base_dir.clone(),
             locks: LockManager::watched(parts.metrics.clone(), options.lock_watch.clone()),
@@ -140,6 +144,7 @@ impl Db {
             tree_config: options.tree,
             log_kept_bytes_max: options.log_kept_bytes_max,
             files_open_max: options.files_open_max,
+            files_at_once,
             lock_wait_timeout: options.lock_wait_timeout,
             write_set_bytes: AtomicU64::new(options.write_set_bytes),
             lock_budget: AtomicUsize::new(options.lock_budget),
@@ -162,14 +167,16 @@ impl Db {
         self.settle_gone(true);
         self.wal.sync_all()?;
         let mut first_error = None;
-        for dict in self.open_dicts() {
-            if dict.is_dirty() {
-                if let Err(error) = self.checkpoint_dict(&dict) {
-                    self.log(LogLevel::Error, &format!("checkpoint at shutdown failed: {error}"));
-                    first_error.get_or_insert(error);
-                }
+        let write = |dict: &Arc<Dict>| {
+            let written = if dict.is_dirty() { self.checkpoint_dict(dict) } else { Ok(()) };
+            self.secure_or_note(dict);
+            written
+        };
+        for result in on_each(self.files_at_once, &self.open_dicts(), write) {
+            if let Err(error) = result {
+                self.log(LogLevel::Error, &format!("checkpoint at shutdown failed: {error}"));
+                first_error.get_or_insert(error);
             }
-            self.secure_or_note(&dict);
         }
         if let Err(error) = self.note_file_ages().and_then(|()| self.checkpoint_dict(&self.catalog.dict)) {
             self.log(LogLevel::Error, &format!("checkpoint of the catalog at shutdown failed: {error}"));

@@ -115,6 +115,17 @@ impl Options {
     }
 }
 
+impl Options {
+    /// Files that a start or a stop makes durable at once: a disk makes many durable in the time of one. Without background threads
+    /// one after the other.
+    pub(crate) fn files_at_once(&self) -> usize {
+        match self.background_threads {
+            0 => 1,
+            _ => limits::FILES_SYNCED_AT_ONCE,
+        }
+    }
+}
+
 /// A third of what the process may open: connections, the log, other engines and definitions need the rest.
 pub fn descriptors_max() -> u64 {
     (open_files_max() / 3).max(limits::DESCRIPTORS_MIN)

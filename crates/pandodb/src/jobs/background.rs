@@ -332,10 +332,12 @@ impl Db {
 
     /// As [`Dict::secure`]; a table that was dropped needs nothing.
     pub(crate) fn secure_or_note(&self, dict: &Dict) {
-        if let Err(error) = dict.secure() {
-            if !dict.is_dropped() {
-                self.note_failure(&dict.checkpoint_failure, "sync after recovery", &error);
-            }
+        match dict.secure() {
+            // Perhaps nobody could note this checkpoint: it is one from before a crash.
+            Ok(true) => self.catalog.ages.lock().made(dict.id, dict.file.epoch()),
+            Ok(false) => {}
+            Err(_) if dict.is_dropped() => {}
+            Err(error) => _ = self.note_failure(&dict.checkpoint_failure, "sync after recovery", &error),
         }
     }
 

@@ -41,6 +41,7 @@ use crate::db::{Db, Parts, Unrecovered};
 use crate::ddl::encryption::check_encryption;
 use crate::runtime::files::{check_durable, sync_parent};
 use crate::runtime::horizon::EngineHorizon;
+use crate::runtime::threads::on_each;
 use crate::table::Dict;
 
 /// Batches between two lines of progress in the operator's log.
@@ -460,19 +461,23 @@ impl Recovery<'_> {
     /// Makes durable what a pass has brought back, and closes the files. What cannot be written stays
     /// open.
     fn close_group(&mut self, group: &RangeInclusive<DictId>, last_seqno: Seqno) {
-        let ids: Vec<DictId> = self.dicts.range(group.clone()).map(|(id, _)| *id).collect();
-        for id in ids {
-            let Some(opened) = self.dicts.get(&id) else { continue };
-            if !opened.private.is_empty() {
-                // Its runs are for transactions that come back at the end.
-                continue;
-            }
-            let dict = &opened.dict;
+        // The runs that others keep are for transactions that come back at the end.
+        let opened = self.dicts.range(group.clone()).filter(|(_, opened)| opened.private.is_empty());
+        let dicts: Vec<Arc<Dict>> = opened.map(|(_, opened)| opened.dict.clone()).collect();
+        let checkpoint = |dict: &Arc<Dict>| {
             let counter = || dict.auto_increment.load(Ordering::Relaxed);
             // The log is durable up to there.
             let checkpoint = dict.tree.checkpoint(|| last_seqno, |_| Ok(()), counter);
-            match checkpoint.and_then(|_| dict.secure()) {
-                Ok(()) => _ = self.dicts.remove(&id),
+            (dict.id, checkpoint.and_then(|_| dict.secure()).map(|_| dict.file.epoch()))
+        };
+        let results = on_each(self.options.files_at_once(), &dicts, checkpoint);
+        drop(dicts);
+        for (id, result) in results {
+            match result {
+                Ok(epoch) => {
+                    self.ages.made(id, epoch);
+                    self.dicts.remove(&id);
+                }
                 Err(error) => {
                     let text = format!("checkpoint during recovery failed: {error}");
                     (self.options.log)(LogLevel::Error, &text);

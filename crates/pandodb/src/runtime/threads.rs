@@ -1,5 +1,7 @@
 //! Work of one statement on several threads.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pando_base::{panics, Accesses};
 
 /// Runs `work` on this thread and on `threads - 1` others, or on as many as the system gives, and returns when all have
@@ -24,6 +26,15 @@ pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T
     })
 }
 
+/// Runs `work` on each of these, on so many threads.
+pub(crate) fn on_each<T: Sync, R: Send>(threads: usize, all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let some = || -> Vec<R> {
+        std::iter::from_fn(|| all.get(next.fetch_add(1, Ordering::Relaxed))).map(&work).collect()
+    };
+    on_threads(threads.min(all.len()).max(1), some).into_iter().flatten().collect()
+}
+
 /// How many threads one query may have: as many as there are processors.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -45,6 +56,17 @@ mod tests {
         let Err(panic) = panics::contain(|| on_threads(2, work)) else { unreachable!() };
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"a bug elsewhere"));
         assert!(!panics::is_contained());
+    }
+
+    #[test]
+    fn each_is_worked_on_once() {
+        let all: Vec<usize> = (0..1000).collect();
+        for threads in [1, 2, 16] {
+            let mut results = on_each(threads, &all, |one| one * 2);
+            results.sort_unstable();
+            assert_eq!(results, (0..1000).map(|one| one * 2).collect::<Vec<_>>());
+        }
+        assert_eq!(on_each(4, &[], |one: &usize| *one), Vec::<usize>::new());
     }
 
     #[test]

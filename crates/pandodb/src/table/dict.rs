@@ -112,13 +112,14 @@ impl Dict {
         self.cuts.store(TIMES, Ordering::Release);
     }
 
-    /// Makes durable what its file was opened with.
-    pub(crate) fn secure(&self) -> Result<()> {
-        if !self.is_secure.load(Ordering::Acquire) {
-            self.file.secure()?;
-            self.is_secure.store(true, Ordering::Release);
+    /// Makes durable what its file was opened with. False: it was before.
+    pub(crate) fn secure(&self) -> Result<bool> {
+        if self.is_secure.load(Ordering::Acquire) {
+            return Ok(false);
         }
-        Ok(())
+        self.file.secure()?;
+        self.is_secure.store(true, Ordering::Release);
+        Ok(true)
     }
 
     /// Refuses a snapshot from before what it would read was there.
