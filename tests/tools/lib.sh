@@ -9,7 +9,7 @@ tools_work=$PANDO_BUILD/tools-work
 # tools_install NAME PACKAGE VERSION: the source package, unpacked, and what NAME.requirements lists. Made once for each state of
 # that list; what a broken-off run leaves is made anew. Sets tools_python and tools_source.
 tools_install() {
-    local name=$1 package=$2 version=$3 dir=$tools_work/$1-$3 wanted=$tools_here/$1.requirements
+    local package=$2 version=$3 dir=$tools_work/$1-$3 wanted=$tools_here/$1.requirements
     tools_python=$dir/python/bin/python
     tools_source=$dir/source
     if cmp -s "$wanted" "$dir/.made"; then return; fi
@@ -31,6 +31,7 @@ tools_server() {
     server_temp_dir tools
     server_start "$REPLY" --default-storage-engine="$1" --pando-flush-log-at-trx-commit=2 --innodb-flush-log-at-trx-commit=2
     tools_directory=$REPLY
+    # shellcheck disable=SC2034 # who sources this reads it
     tools_socket=$(server_socket "$tools_directory")
 }
 

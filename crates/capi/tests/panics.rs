@@ -80,6 +80,12 @@ impl World {
             foreign_key_count: 0,
             encrypted: 0,
             encryption_key_id: 0,
+            server_files: PandoServerFiles {
+                path: bytes(""),
+                id: bytes(""),
+                definition: bytes(""),
+                partitions: bytes(""),
+            },
         };
         std::fs::create_dir(dir.path().join("d")).unwrap();
         let (mut db, mut table) = (null_mut(), null_mut());

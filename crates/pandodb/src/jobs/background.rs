@@ -337,7 +337,7 @@ impl Db {
             Ok(true) => self.catalog.ages.lock().made(dict.id, dict.file.epoch()),
             Ok(false) => {}
             Err(_) if dict.is_dropped() => {}
-            Err(error) => _ = self.note_failure(&dict.checkpoint_failure, "sync after recovery", &error),
+            Err(error) => self.note_failure(&dict.checkpoint_failure, "sync after recovery", &error),
         }
     }
 
