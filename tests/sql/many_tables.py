@@ -8,8 +8,8 @@
 3. Clients run random statements over all tables, each on tables of its own, of which it knows the rows; then the server is killed in the
    midst of it and started again: every table has its rows, by each key.
 
-What is held and taken is printed, beside limits that grow with the number of tables, and is too much beyond them. The full run is
---tables 20000 --statements 40000.
+What is held and taken is printed; memory and descriptors beside limits, those of memory growing with the number of tables. The full run
+is --tables 20000 --statements 40000. Not part of the tests of every change: what a process has resident depends on the machine.
 """
 
 import argparse
@@ -30,8 +30,6 @@ from sqlkit.watched import Watched
 
 _DATABASE = "many"
 _KEYS = ("a", "b", "c")
-# A start, in seconds: of a server, and for each table.
-_START_SECONDS, _START_SECONDS_OF_TABLE = 5.0, 0.001
 # What a table may hold of memory that nobody asks for, and that many use one after the other, in KiB.
 _IDLE_KIB_OF_TABLE, _USED_KIB_OF_TABLE = 8, 64
 # Memory that does not grow with the number of tables: caches, sessions, what is in use at once.
@@ -156,12 +154,9 @@ class Measured:
             self._watched.descriptors()
 
     def start(self, what):
-        """Starts the server. The limit is for machines that are slow, too."""
         begin = time.monotonic()
         self._server.start()
-        seconds = time.monotonic() - begin
-        limit = _START_SECONDS + _START_SECONDS_OF_TABLE * self._arguments.tables
-        self._checks.check(seconds <= limit, f"a start {what}: {seconds:.1f} s of {limit:.0f}", f"{seconds:.1f} s")
+        report.note(f"a start {what}: {time.monotonic() - begin:.1f} s")
 
     def memory(self, what, kib_of_table, more_mib=0):
         now = self._watched.memory()
