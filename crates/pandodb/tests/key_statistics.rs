@@ -62,7 +62,22 @@ fn a_large_table_is_sampled_where_it_has_been_flushed() {
         let truth = u64::from(values.min(20_000));
         assert!(found.values[0] <= 3 * truth && found.values[0] >= truth / 3, "{found:?} for {truth}");
         assert!(found.values[1] > 15_000, "{found:?}");
+        let found = distinct(&db, &table, true).unwrap();
+        assert!(found.values[0] == truth || truth == 20_000, "few values are counted: {found:?} for {truth}");
     }
+}
+
+/// A sample may meet none of them, or by chance where most of them are.
+#[test]
+fn values_of_very_different_sizes_are_counted() {
+    let db = open(&disk(4)).unwrap();
+    let table = table_of(&db, 30_000, 1);
+    insert(&db, &table, 30_000..30_150, 1 << 30);
+    db.checkpoint().unwrap();
+    assert_eq!(distinct(&db, &table, false).unwrap().values[0], 151);
+    insert(&db, &table, 30_150..34_000, 1 << 30);
+    db.checkpoint().unwrap();
+    assert_eq!(distinct(&db, &table, true).unwrap().values[0], 4001);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! Where the parts of a key end, only who made it can say. Keys are sampled (`tree/src/sample.rs`): of a small dictionary
 //! all are counted; of a large one whole stretches of neighbours, in which every so many keys a new value begins, and that
 //! rate is taken for all rows. Where a value has more rows than a stretch, no beginning may be met: then there are at
-//! least as many values as were seen.
+//! least as many values as were seen. Few values are counted exactly, by a lookup of the next one from each
+//! (`reports/distinct_keys.rs`).
 //!
 //! Figures are kept in memory. They are made when somebody first asks, and again when the number of rows has changed by a
 //! quarter, or on demand; meanwhile others get the figures there were.
