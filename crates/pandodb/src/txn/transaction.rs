@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, Seqno, TxnId};
+use pando_base::{DictId, Kind, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::db::options::LogLevel;
@@ -276,7 +276,10 @@ impl Txn {
 
     /// What the transaction itself has written to a key: `Some(None)` is a delete.
     pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
-        Ok(self.writes.read().get(dict.id, key)?)
+        match self.has_touched(dict) {
+            true => Ok(self.writes.read().get(dict.id, key)?),
+            false => Ok(None),
+        }
     }
 
     pub(crate) fn touched(&self) -> &[Arc<Dict>] {
@@ -353,10 +356,41 @@ impl Txn {
         if let Some(row) = self.newest_locked(dict, key)? {
             return Ok(LockedRead::Row(row));
         }
+        self.leave_absent(table, index, key);
+        Ok(LockedRead::Absent)
+    }
+
+    /// As [`Txn::get_locked`], for who wants to know whether there is a row, and not what it is: nothing of it is copied.
+    /// `None`: it is held by another, and SKIP LOCKED was asked for.
+    pub fn lock_existing(
+        &mut self,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Option<bool>> {
+        let dict = &table.dicts[index];
+        dict.check_usable()?;
+        if self.lock_row(dict, key, mode, wait)?.is_none() {
+            return Ok(None);
+        }
+        let is_there = match self.own(dict, key)? {
+            Some(own) => own.is_some(),
+            // As in `newest_locked`.
+            None => dict.tree.newest(key)?.is_some_and(|(_, kind)| kind == Kind::Put),
+        };
+        if !is_there {
+            self.leave_absent(table, index, key);
+        }
+        Ok(Some(is_there))
+    }
+
+    /// A key that was locked for its row has none.
+    fn leave_absent(&mut self, table: &Table, index: usize, key: &[u8]) {
         if self.just_locked && !self.takes_gaps {
             self.unlock(table, index, key);
         }
-        Ok(LockedRead::Absent)
     }
 
     /// Counts rows handed to a caller (`rows_read`); those of cursors are counted by the batch.
