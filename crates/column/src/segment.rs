@@ -11,8 +11,9 @@
 #![deny(clippy::indexing_slicing)]
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{key_head, shared_prefix, Kind, RecordRef, Seqno};
 
 /// Where a row's key and value start; those of the next row are where they end. The top bit of
 /// `value` says that the row is a Delete.
@@ -195,13 +196,13 @@ impl Segment {
 
     /// First row whose key is `key` or greater; `rows()` if there is none.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.partition(|_, other| other < key)
+        self.partition(key, |_, other| other < key)
     }
 
     /// First row not before version (`key`, `snapshot`): the newest version of `key` that `snapshot`
     /// sees if there is one, else what follows; `rows()` if nothing does.
     pub fn lower_bound_version(&self, key: &[u8], snapshot: Seqno) -> usize {
-        self.partition(|row, other| match other.cmp(key) {
+        self.partition(key, |row, other| match other.cmp(key) {
             Ordering::Less => true,
             Ordering::Equal => self.seqno(row) > snapshot,
             Ordering::Greater => false,
@@ -219,25 +220,70 @@ impl Segment {
         self.memory.len()
     }
 
-    /// First row for which `before` (of row and key) is false; it must not be true again after it.
+    /// First row for which `before` (of row and key) is false, a row at `key` or near it; it must not be true again after it.
     #[inline]
-    fn partition(&self, before: impl Fn(usize, &[u8]) -> bool) -> usize {
-        match self.stride {
-            0 => first_false(self.rows, |row| before(row, self.key(row))),
-            stride => first_false(self.rows, |row| {
-                let start = self.keys_at + row * stride;
-                debug_assert!(start + stride <= self.values_at);
-                // SAFETY: row < rows, and keys have rows * stride bytes.
-                before(row, unsafe { self.memory.get_unchecked(start..start + stride) })
-            }),
+    fn partition(&self, key: &[u8], before: impl Fn(usize, &[u8]) -> bool) -> usize {
+        if self.stride == 0 {
+            return first_false(0..self.rows, |row| before(row, self.key(row)));
+        }
+        let at = |row: usize| {
+            let start = self.keys_at + row * self.stride;
+            debug_assert!(row < self.rows && start + self.stride <= self.values_at);
+            // SAFETY: row < rows, and keys have rows * stride bytes.
+            unsafe { self.memory.get_unchecked(start..start + self.stride) }
+        };
+        let before = |row: usize| before(row, at(row));
+        let guess = match self.rows < GUESSED_ROWS_MIN {
+            true => None,
+            false => guess(self.rows, at(0), at(self.rows - 1), key),
+        };
+        first_false(guess.map_or(0..self.rows, |guess| narrowed(self.rows, guess, before)), before)
+    }
+}
+
+/// In fewer rows all keys lie in a few cache lines.
+const GUESSED_ROWS_MIN: usize = 64;
+
+/// So far from a guess the search looks, before it halves what is left.
+const REACHES: [usize; 3] = [8, 64, 512];
+
+/// Which row has `key`, if what its keys do not have in common grows evenly from the first to the last: numbers that count, or random ones.
+/// Halving would wait for another cache line at nearly each step; a good guess is two or three of them away.
+fn guess(rows: usize, first: &[u8], last: &[u8], key: &[u8]) -> Option<usize> {
+    let shared = shared_prefix(first, last);
+    let head = |key: &[u8]| Some(key_head(key.get(shared..)?));
+    let (low, high) = (head(first)?, head(last)?);
+    let wanted = key_head(key.strip_prefix(first.get(..shared)?)?);
+    (low < wanted && wanted < high)
+        .then(|| ((wanted - low) as f64 / (high - low) as f64 * (rows - 1) as f64) as usize)
+        .filter(|guess| *guess < rows)
+}
+
+/// Where the first row is for which `before` is false, or the end of these rows: around the guess, if it was good.
+#[inline(always)]
+fn narrowed(rows: usize, guess: usize, before: impl Fn(usize) -> bool) -> Range<usize> {
+    let is_above = before(guess);
+    let (mut low, mut high) = if is_above { (guess + 1, rows) } else { (0, guess) };
+    for reach in REACHES {
+        let next = if is_above { guess.checked_add(reach) } else { guess.checked_sub(reach) };
+        let Some(next) = next.filter(|next| *next < rows) else { break };
+        let is_before = before(next);
+        if is_before {
+            low = next + 1;
+        } else {
+            high = next;
+        }
+        if is_before != is_above {
+            break;
         }
     }
+    low..high
 }
 
 /// First of `rows` for which `before` is false.
 #[inline(always)]
-fn first_false(rows: usize, before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, rows);
+fn first_false(rows: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (rows.start, rows.end);
     while low < high {
         let middle = low + (high - low) / 2;
         if before(middle) {

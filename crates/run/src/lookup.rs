@@ -36,12 +36,23 @@ pub struct Lookup<'k> {
     key: &'k [u8],
     hash: u64,
     snapshot: Seqno,
+    is_expected: bool,
 }
 
 impl<'k> Lookup<'k> {
     /// Hashes the key, for the filters of all runs.
     pub fn new(key: &'k [u8], snapshot: Seqno) -> Lookup<'k> {
-        Lookup { key, hash: key_hash(key), snapshot }
+        Lookup { key, hash: key_hash(key), snapshot, is_expected: false }
+    }
+
+    /// The same where a run that is the only one to be asked has the key, as far as anybody can tell: its filter is not asked.
+    pub fn expected(self) -> Lookup<'k> {
+        Lookup { is_expected: true, ..self }
+    }
+
+    /// The same where nobody can tell.
+    pub fn unexpected(self) -> Lookup<'k> {
+        Lookup { is_expected: false, ..self }
     }
 
     /// The key.
@@ -69,6 +80,14 @@ pub struct Screened<'k, 'r, R> {
 }
 
 impl<'k, 'r, R: Iterator<Item = &'r Run>> Screened<'k, 'r, R> {
+    /// Whether none of the runs that are left is in range.
+    fn is_last(&mut self) -> bool {
+        if self.held.is_none() {
+            self.held = self.runs.by_ref().find(|run| run.is_in_range(&self.lookup));
+        }
+        self.held.is_none()
+    }
+
     /// Asks the filters of the next group. False: there is none.
     fn next_group(&mut self) -> Result<bool> {
         let mut group: SmallVec<[Candidate<'k, 'r>; AT_ONCE]> = SmallVec::new();
@@ -78,6 +97,7 @@ impl<'k, 'r, R: Iterator<Item = &'r Run>> Screened<'k, 'r, R> {
                 continue;
             }
             let filter = match group.is_empty() {
+                true if self.lookup.is_expected && self.is_last() => None,
                 true => run.filter_for(self.lookup.key)?,
                 false => match run.cached_filter_for(self.lookup.key) {
                     Some(filter) => filter,
@@ -126,7 +146,7 @@ impl<'k, 'r, R: Iterator<Item = &'r Run>> Iterator for Screened<'k, 'r, R> {
 pub struct Candidate<'k, 'r> {
     lookup: Lookup<'k>,
     run: &'r Run,
-    /// That of the key's segment; `None`: only the segment knows.
+    /// That of the key's segment; `None`: only the segment knows, or is asked at once.
     filter: Option<Arc<FilterPage>>,
 }
 

@@ -136,8 +136,6 @@ void ha_pando::undo_to(uint64_t mark)
 /* Before it is kept for other connections. */
 void ha_pando::detach()
 {
-  close_scan();
-  m_foreign.end();
   reset();
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, Kind, Seqno, TxnId};
+use pando_base::{DictId, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::db::options::LogLevel;
@@ -360,7 +360,7 @@ impl Txn {
         Ok(LockedRead::Absent)
     }
 
-    /// As [`Txn::get_locked`], for who wants to know whether there is a row, and not what it is: nothing of it is copied.
+    /// As [`Txn::get_locked`], for who thinks that there is a row and wants to know only that: nothing of it is copied.
     /// `None`: it is held by another, and SKIP LOCKED was asked for.
     pub fn lock_existing(
         &mut self,
@@ -378,7 +378,7 @@ impl Txn {
         let is_there = match self.own(dict, key)? {
             Some(own) => own.is_some(),
             // As in `newest_locked`.
-            None => dict.tree.newest(key)?.is_some_and(|(_, kind)| kind == Kind::Put),
+            None => dict.tree.has_as_expected(key)?,
         };
         if !is_there {
             self.leave_absent(table, index, key);
