@@ -59,6 +59,7 @@ pub struct Segment {
     /// Length of every key if that is the same, keys have `rows * stride` bytes; otherwise 0. Lets a
     /// search do without starts: half the memory touched.
     stride: usize,
+    has_deletes: bool,
 }
 
 /// What a segment is made of. Requires what [`Segment`] says.
@@ -99,7 +100,16 @@ impl Segment {
         assert_eq!(memory.len(), values_at, "parts of a segment");
         memory.resize(values_at + value_bytes, 0);
         write_values(memory.get_mut(values_at..).unwrap_or_default());
-        Segment { memory: memory.into_boxed_slice(), keys_at, values_at, seqnos: form, rows, stride }
+        let has_deletes = starts.iter().any(|start| kind_of(*start) == Kind::Delete);
+        Segment {
+            memory: memory.into_boxed_slice(),
+            keys_at,
+            values_at,
+            seqnos: form,
+            rows,
+            stride,
+            has_deletes,
+        }
     }
 
     /// Records.
@@ -153,8 +163,23 @@ impl Segment {
     /// Key of record `i`.
     #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
+        if self.stride > 0 {
+            assert!(i < self.rows, "row {i} of a segment of {}", self.rows);
+            // SAFETY: i < rows.
+            return unsafe { self.key_by_stride(i) };
+        }
         let (start, end) = self.starts(i);
         self.key_between(start, end)
+    }
+
+    /// # Safety
+    /// There is a stride, and such a row.
+    #[inline(always)]
+    unsafe fn key_by_stride(&self, i: usize) -> &[u8] {
+        let start = self.keys_at + i * self.stride;
+        debug_assert!(i < self.rows && start + self.stride <= self.values_at);
+        // SAFETY: keys have rows * stride bytes.
+        unsafe { self.memory.get_unchecked(start..start + self.stride) }
     }
 
     /// Value of record `i`; empty for a Delete.
@@ -167,6 +192,10 @@ impl Segment {
     /// Kind of record `i`.
     #[inline]
     pub fn kind(&self, i: usize) -> Kind {
+        if !self.has_deletes {
+            assert!(i < self.rows, "row {i} of a segment of {}", self.rows);
+            return Kind::Put;
+        }
         kind_of(self.starts(i).0)
     }
 
@@ -226,12 +255,8 @@ impl Segment {
         if self.stride == 0 {
             return first_false(0..self.rows, |row| before(row, self.key(row)));
         }
-        let at = |row: usize| {
-            let start = self.keys_at + row * self.stride;
-            debug_assert!(row < self.rows && start + self.stride <= self.values_at);
-            // SAFETY: row < rows, and keys have rows * stride bytes.
-            unsafe { self.memory.get_unchecked(start..start + self.stride) }
-        };
+        // SAFETY: only rows that there are, are asked for.
+        let at = |row: usize| unsafe { self.key_by_stride(row) };
         let before = |row: usize| before(row, at(row));
         let guess = match self.rows < GUESSED_ROWS_MIN {
             true => None,

@@ -45,7 +45,7 @@ impl<'k> Lookup<'k> {
         Lookup { key, hash: key_hash(key), snapshot, is_expected: false }
     }
 
-    /// The same where a run that is the only one to be asked has the key, as far as anybody can tell: its filter is not asked.
+    /// The same where the only run that is left to be asked has the key, as far as anybody can tell: its filter is not asked.
     pub fn expected(self) -> Lookup<'k> {
         Lookup { is_expected: true, ..self }
     }

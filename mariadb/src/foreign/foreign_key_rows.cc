@@ -89,6 +89,7 @@ void Foreign_keys::refresh()
   end();
   m_version= version;
   m_path= catalog_path(m_file->m_name.c_str());
+  m_is_interim= is_interim_name(m_path.c_str());
   load(constraints_of(m_path.c_str()), true, &m_as_child);
   load(references_to(m_path.c_str()), false, &m_as_parent);
 }
@@ -102,8 +103,7 @@ bool Foreign_keys::is_referenced()
 int Foreign_keys::begin(THD *thd)
 {
   refresh();
-  m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) &&
-                 !is_interim_name(m_file->m_name.c_str());
+  m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) && !m_is_interim;
   if (!m_are_checked)
     return 0;
   for (const Constraint &constraint : m_as_child)

@@ -107,6 +107,7 @@ private:
   uint64_t m_version= 0;
   bool m_are_checked= false;
   bool m_is_verifying= false;
+  bool m_is_interim= false;
   std::string m_path;
   std::vector<Constraint> m_as_child, m_as_parent;
   std::vector<Related_table *> m_related;

@@ -51,7 +51,7 @@ proptest! {
     }
 }
 
-/// A key that is there for sure costs no filter where one run is all there is to ask; of several each is asked whether it may have it.
+/// A key that is there for sure costs no filter where one run is all that is left to ask.
 #[test]
 fn the_only_run_is_not_asked_whether_it_may_have_what_is_expected() {
     let bed = Bed::new(64 << 20);
@@ -70,6 +70,9 @@ fn the_only_run_is_not_asked_whether_it_may_have_what_is_expected() {
     assert_eq!(probes(&[&runs[0]], lookup.expected()), 0);
     assert_eq!(probes(&[&runs[0]], lookup), 1);
     assert_eq!(probes(&[&runs[0]], lookup.expected().unexpected()), 1);
+    // Filters that are in the cache are asked together. One that is not would be that of the only run left.
+    assert_eq!(probes(&[&runs[0], &runs[1]], lookup.expected()), 1);
+    assert_eq!(probes(&[&runs[0], &runs[1]], lookup), 2);
     assert_eq!(probes(&[&runs[0], &runs[1]], lookup.expected()), 2);
     // Another that cannot have it does not count.
     let last = bed.write(3, small(4000), &plain(1, 30));
