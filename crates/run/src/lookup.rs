@@ -65,7 +65,7 @@ impl<'k> Lookup<'k> {
     /// Runs whose filter's page is not in the cache are left until those before them have been handed out: if one of these has it, nothing is
     /// read for them.
     pub fn screened<'r, R: Iterator<Item = &'r Run>>(self, runs: R) -> Screened<'k, 'r, R> {
-        Screened { lookup: self, runs, held: None, ready: SmallVec::new().into_iter() }
+        Screened { lookup: self, runs, first: None, held: None, ready: SmallVec::new().into_iter() }
     }
 }
 
@@ -74,30 +74,43 @@ impl<'k> Lookup<'k> {
 pub struct Screened<'k, 'r, R> {
     lookup: Lookup<'k>,
     runs: R,
-    /// The first one that is not in a group yet.
+    /// The first two that are not in a group yet, as far as they were taken.
+    first: Option<&'r Run>,
     held: Option<&'r Run>,
     ready: smallvec::IntoIter<[Candidate<'k, 'r>; AT_ONCE]>,
 }
 
 impl<'k, 'r, R: Iterator<Item = &'r Run>> Screened<'k, 'r, R> {
-    /// Whether none of the runs that are left is in range.
-    fn is_last(&mut self) -> bool {
-        if self.held.is_none() {
-            self.held = self.runs.by_ref().find(|run| run.is_in_range(&self.lookup));
+    fn take(&mut self) -> Option<&'r Run> {
+        self.first.take().or_else(|| self.held.take()).or_else(|| self.runs.next())
+    }
+
+    /// The only run that is left in range. `None`: there is none, or another.
+    fn take_last(&mut self) -> Option<Candidate<'k, 'r>> {
+        let lookup = self.lookup;
+        let mut in_range = || loop {
+            let run = self.take()?;
+            if run.is_in_range(&lookup) {
+                return Some(run);
+            }
+        };
+        let (run, other) = (in_range()?, in_range());
+        if other.is_none() {
+            return Some(Candidate { lookup, run, filter: None });
         }
-        self.held.is_none()
+        (self.first, self.held) = (Some(run), other);
+        None
     }
 
     /// Asks the filters of the next group. False: there is none.
     fn next_group(&mut self) -> Result<bool> {
         let mut group: SmallVec<[Candidate<'k, 'r>; AT_ONCE]> = SmallVec::new();
         while group.len() < AT_ONCE {
-            let Some(run) = self.held.take().or_else(|| self.runs.next()) else { break };
+            let Some(run) = self.take() else { break };
             if !run.is_in_range(&self.lookup) {
                 continue;
             }
             let filter = match group.is_empty() {
-                true if self.lookup.is_expected && self.is_last() => None,
                 true => run.filter_for(self.lookup.key)?,
                 false => match run.cached_filter_for(self.lookup.key) {
                     Some(filter) => filter,
@@ -131,6 +144,11 @@ impl<'k, 'r, R: Iterator<Item = &'r Run>> Iterator for Screened<'k, 'r, R> {
         loop {
             if let Some(candidate) = self.ready.next() {
                 return Some(Ok(candidate));
+            }
+            if self.lookup.is_expected {
+                if let Some(candidate) = self.take_last() {
+                    return Some(Ok(candidate));
+                }
             }
             match self.next_group() {
                 Ok(true) => {}
