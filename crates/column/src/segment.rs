@@ -59,7 +59,42 @@ pub struct Segment {
     /// Length of every key if that is the same, keys have `rows * stride` bytes; otherwise 0. Lets a
     /// search do without starts: half the memory touched.
     stride: usize,
+    ends: Ends,
     has_deletes: bool,
+}
+
+/// Between which numbers the keys lie, for a guess where one is: the eight bytes behind what the first and the last have in common. Kept here, so
+/// that a guess waits for no memory of keys. Both 0: there are few rows, or keys of several lengths.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    shared: usize,
+    low: u64,
+    high: u64,
+}
+
+impl Ends {
+    fn of(keys: &[u8], stride: usize, rows: usize) -> Ends {
+        if stride == 0 || rows < GUESSED_ROWS_MIN {
+            return Ends::default();
+        }
+        let (first, last) = (keys.get(..stride), keys.get(keys.len() - stride..));
+        let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
+        let shared = shared_prefix(first, last);
+        let head = |key: &[u8]| key_head(key.get(shared..).unwrap_or_default());
+        Ends { shared, low: head(first), high: head(last) }
+    }
+
+    /// Which of the rows has `key`, if what the keys do not have in common grows evenly: numbers that count, or random ones. Halving would
+    /// wait for another cache line at nearly each step; a good guess is two or three of them away. A bad one costs a few steps.
+    #[inline]
+    fn guess(&self, key: &[u8], rows: usize) -> Option<usize> {
+        let wanted = key_head(key.get(self.shared..)?);
+        if wanted <= self.low || wanted >= self.high {
+            return None;
+        }
+        let share = (wanted - self.low) as f64 / (self.high - self.low) as f64;
+        Some((share * (rows - 1) as f64) as usize).filter(|guess| *guess < rows)
+    }
 }
 
 /// What a segment is made of. Requires what [`Segment`] says.
@@ -101,6 +136,7 @@ impl Segment {
         memory.resize(values_at + value_bytes, 0);
         write_values(memory.get_mut(values_at..).unwrap_or_default());
         let has_deletes = starts.iter().any(|start| kind_of(*start) == Kind::Delete);
+        let ends = Ends::of(keys, stride, rows);
         Segment {
             memory: memory.into_boxed_slice(),
             keys_at,
@@ -108,6 +144,7 @@ impl Segment {
             seqnos: form,
             rows,
             stride,
+            ends,
             has_deletes,
         }
     }
@@ -258,10 +295,7 @@ impl Segment {
         // SAFETY: only rows that there are, are asked for.
         let at = |row: usize| unsafe { self.key_by_stride(row) };
         let before = |row: usize| before(row, at(row));
-        let guess = match self.rows < GUESSED_ROWS_MIN {
-            true => None,
-            false => guess(self.rows, at(0), at(self.rows - 1), key),
-        };
+        let guess = self.ends.guess(key, self.rows);
         first_false(guess.map_or(0..self.rows, |guess| narrowed(self.rows, guess, before)), before)
     }
 }
@@ -271,18 +305,6 @@ const GUESSED_ROWS_MIN: usize = 64;
 
 /// So far from a guess the search looks, before it halves what is left.
 const REACHES: [usize; 3] = [8, 64, 512];
-
-/// Which row has `key`, if what its keys do not have in common grows evenly from the first to the last: numbers that count, or random ones.
-/// Halving would wait for another cache line at nearly each step; a good guess is two or three of them away.
-fn guess(rows: usize, first: &[u8], last: &[u8], key: &[u8]) -> Option<usize> {
-    let shared = shared_prefix(first, last);
-    let head = |key: &[u8]| Some(key_head(key.get(shared..)?));
-    let (low, high) = (head(first)?, head(last)?);
-    let wanted = key_head(key.strip_prefix(first.get(..shared)?)?);
-    (low < wanted && wanted < high)
-        .then(|| ((wanted - low) as f64 / (high - low) as f64 * (rows - 1) as f64) as usize)
-        .filter(|guess| *guess < rows)
-}
 
 /// Where the first row is for which `before` is false, or the end of these rows: around the guess, if it was good.
 #[inline(always)]
