@@ -3634,6 +3634,20 @@ PandoStatus pando_txn_get(struct PandoTxn *txn,
                           struct PandoBuffer *buffer);
 
 /**
+ * Locks one key of dictionary `index` and looks whether it has a row, which is not read: `Ok`, `NotFound` or `Skipped`, as a locking
+ * [`pando_txn_get`]. `read` is `Shared` or `Exclusive`.
+ *
+ * # Safety
+ * All objects are alive, the transaction belongs to this thread.
+ */
+PandoStatus pando_txn_lock_existing(struct PandoTxn *txn,
+                                    const struct PandoTable *table,
+                                    uint32_t index,
+                                    struct PandoBytes key,
+                                    PandoRead read,
+                                    int64_t wait_s);
+
+/**
  * 1 when the lock of the last locking read was not held before it.
  *
  * # Safety

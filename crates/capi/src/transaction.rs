@@ -397,6 +397,35 @@ pub unsafe extern "C" fn pando_txn_get(
     })
 }
 
+/// Locks one key of dictionary `index` and looks whether it has a row, which is not read: `Ok`, `NotFound` or `Skipped`, as a locking
+/// [`pando_txn_get`]. `read` is `Shared` or `Exclusive`.
+///
+/// # Safety
+/// All objects are alive, the transaction belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_lock_existing(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    index: u32,
+    key: PandoBytes,
+    read: PandoRead,
+    wait_s: i64,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, key) = unsafe { (&mut *txn, &(*table).table, key.as_slice()) };
+    txn.run(|PandoTxn { txn, .. }| {
+        meet_planted_bug(key);
+        let mode = if read == PandoRead::Exclusive { LockMode::Exclusive } else { LockMode::Shared };
+        let found = txn.lock_existing(table, index as usize, key, mode, lock_wait(wait_s))?;
+        txn.note_rows_read(u64::from(found == Some(true)));
+        Ok(match found {
+            Some(true) => PandoStatus::Ok,
+            Some(false) => PandoStatus::NotFound,
+            None => PandoStatus::Skipped,
+        })
+    })
+}
+
 /// 1 when the lock of the last locking read was not held before it.
 ///
 /// # Safety

@@ -11,8 +11,9 @@
 #![deny(clippy::indexing_slicing)]
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{key_head, shared_prefix, Kind, RecordRef, Seqno};
 
 /// Where a row's key and value start; those of the next row are where they end. The top bit of
 /// `value` says that the row is a Delete.
@@ -58,6 +59,42 @@ pub struct Segment {
     /// Length of every key if that is the same, keys have `rows * stride` bytes; otherwise 0. Lets a
     /// search do without starts: half the memory touched.
     stride: usize,
+    ends: Ends,
+    has_deletes: bool,
+}
+
+/// Between which numbers the keys lie, for a guess where one is: the eight bytes behind what the first and the last have in common. Kept here, so
+/// that a guess waits for no memory of keys. Both 0: there are few rows, or keys of several lengths.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    shared: usize,
+    low: u64,
+    high: u64,
+}
+
+impl Ends {
+    fn of(keys: &[u8], stride: usize, rows: usize) -> Ends {
+        if stride == 0 || rows < GUESSED_ROWS_MIN {
+            return Ends::default();
+        }
+        let (first, last) = (keys.get(..stride), keys.get(keys.len() - stride..));
+        let (first, last) = (first.unwrap_or_default(), last.unwrap_or_default());
+        let shared = shared_prefix(first, last);
+        let head = |key: &[u8]| key_head(key.get(shared..).unwrap_or_default());
+        Ends { shared, low: head(first), high: head(last) }
+    }
+
+    /// Which of the rows has `key`, if what the keys do not have in common grows evenly: numbers that count, or random ones. Halving would
+    /// wait for another cache line at nearly each step; a good guess is two or three of them away. A bad one costs a few steps.
+    #[inline]
+    fn guess(&self, key: &[u8], rows: usize) -> Option<usize> {
+        let wanted = key_head(key.get(self.shared..)?);
+        if wanted <= self.low || wanted >= self.high {
+            return None;
+        }
+        let share = (wanted - self.low) as f64 / (self.high - self.low) as f64;
+        Some((share * (rows - 1) as f64) as usize).filter(|guess| *guess < rows)
+    }
 }
 
 /// What a segment is made of. Requires what [`Segment`] says.
@@ -98,7 +135,18 @@ impl Segment {
         assert_eq!(memory.len(), values_at, "parts of a segment");
         memory.resize(values_at + value_bytes, 0);
         write_values(memory.get_mut(values_at..).unwrap_or_default());
-        Segment { memory: memory.into_boxed_slice(), keys_at, values_at, seqnos: form, rows, stride }
+        let has_deletes = starts.iter().any(|start| kind_of(*start) == Kind::Delete);
+        let ends = Ends::of(keys, stride, rows);
+        Segment {
+            memory: memory.into_boxed_slice(),
+            keys_at,
+            values_at,
+            seqnos: form,
+            rows,
+            stride,
+            ends,
+            has_deletes,
+        }
     }
 
     /// Records.
@@ -152,8 +200,23 @@ impl Segment {
     /// Key of record `i`.
     #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
+        if self.stride > 0 {
+            assert!(i < self.rows, "row {i} of a segment of {}", self.rows);
+            // SAFETY: i < rows.
+            return unsafe { self.key_by_stride(i) };
+        }
         let (start, end) = self.starts(i);
         self.key_between(start, end)
+    }
+
+    /// # Safety
+    /// There is a stride, and such a row.
+    #[inline(always)]
+    unsafe fn key_by_stride(&self, i: usize) -> &[u8] {
+        let start = self.keys_at + i * self.stride;
+        debug_assert!(i < self.rows && start + self.stride <= self.values_at);
+        // SAFETY: keys have rows * stride bytes.
+        unsafe { self.memory.get_unchecked(start..start + self.stride) }
     }
 
     /// Value of record `i`; empty for a Delete.
@@ -166,6 +229,10 @@ impl Segment {
     /// Kind of record `i`.
     #[inline]
     pub fn kind(&self, i: usize) -> Kind {
+        if !self.has_deletes {
+            assert!(i < self.rows, "row {i} of a segment of {}", self.rows);
+            return Kind::Put;
+        }
         kind_of(self.starts(i).0)
     }
 
@@ -195,13 +262,13 @@ impl Segment {
 
     /// First row whose key is `key` or greater; `rows()` if there is none.
     pub fn lower_bound(&self, key: &[u8]) -> usize {
-        self.partition(|_, other| other < key)
+        self.partition(key, |_, other| other < key)
     }
 
     /// First row not before version (`key`, `snapshot`): the newest version of `key` that `snapshot`
     /// sees if there is one, else what follows; `rows()` if nothing does.
     pub fn lower_bound_version(&self, key: &[u8], snapshot: Seqno) -> usize {
-        self.partition(|row, other| match other.cmp(key) {
+        self.partition(key, |row, other| match other.cmp(key) {
             Ordering::Less => true,
             Ordering::Equal => self.seqno(row) > snapshot,
             Ordering::Greater => false,
@@ -219,25 +286,51 @@ impl Segment {
         self.memory.len()
     }
 
-    /// First row for which `before` (of row and key) is false; it must not be true again after it.
+    /// First row for which `before` (of row and key) is false, a row at `key` or near it; it must not be true again after it.
     #[inline]
-    fn partition(&self, before: impl Fn(usize, &[u8]) -> bool) -> usize {
-        match self.stride {
-            0 => first_false(self.rows, |row| before(row, self.key(row))),
-            stride => first_false(self.rows, |row| {
-                let start = self.keys_at + row * stride;
-                debug_assert!(start + stride <= self.values_at);
-                // SAFETY: row < rows, and keys have rows * stride bytes.
-                before(row, unsafe { self.memory.get_unchecked(start..start + stride) })
-            }),
+    fn partition(&self, key: &[u8], before: impl Fn(usize, &[u8]) -> bool) -> usize {
+        if self.stride == 0 {
+            return first_false(0..self.rows, |row| before(row, self.key(row)));
+        }
+        // SAFETY: only rows that there are, are asked for.
+        let at = |row: usize| unsafe { self.key_by_stride(row) };
+        let before = |row: usize| before(row, at(row));
+        let guess = self.ends.guess(key, self.rows);
+        first_false(guess.map_or(0..self.rows, |guess| narrowed(self.rows, guess, before)), before)
+    }
+}
+
+/// In fewer rows all keys lie in a few cache lines.
+const GUESSED_ROWS_MIN: usize = 64;
+
+/// So far from a guess the search looks, before it halves what is left.
+const REACHES: [usize; 3] = [8, 64, 512];
+
+/// Where the first row is for which `before` is false, or the end of these rows: around the guess, if it was good.
+#[inline(always)]
+fn narrowed(rows: usize, guess: usize, before: impl Fn(usize) -> bool) -> Range<usize> {
+    let is_above = before(guess);
+    let (mut low, mut high) = if is_above { (guess + 1, rows) } else { (0, guess) };
+    for reach in REACHES {
+        let next = if is_above { guess.checked_add(reach) } else { guess.checked_sub(reach) };
+        let Some(next) = next.filter(|next| *next < rows) else { break };
+        let is_before = before(next);
+        if is_before {
+            low = next + 1;
+        } else {
+            high = next;
+        }
+        if is_before != is_above {
+            break;
         }
     }
+    low..high
 }
 
 /// First of `rows` for which `before` is false.
 #[inline(always)]
-fn first_false(rows: usize, before: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, rows);
+fn first_false(rows: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (rows.start, rows.end);
     while low < high {
         let middle = low + (high - low) / 2;
         if before(middle) {

@@ -91,6 +91,51 @@ proptest! {
         }
     }
 
+    /// Keys of one length are guessed at: those that count, that count with holes, that crowd at one end, and those of several columns.
+    #[test]
+    fn searches_that_guess_agree_with_a_linear_one(
+        steps in vec(prop_oneof![8 => 1u64..3, 1 => 0u64..1, 1 => 1u64..100_000, 1 => 1u64..1 << 40], 60..1500),
+        start in prop_oneof![Just(0u64), any::<u32>().prop_map(u64::from), Just(0x8000_0000_0000_0000)],
+        width in 5usize..12,
+        prefix in vec(0u8..2, 0..9),
+        probes in vec((any::<prop::sample::Index>(), -2i64..3, any::<u64>()), 1..40),
+    ) {
+        let key = |number: u64| {
+            let bytes = u128::from(number).to_be_bytes();
+            [&prefix[..], &bytes[16 - width..]].concat()
+        };
+        let mask = u64::MAX >> (64 - 8 * width.min(8));
+        let mut numbers: Vec<u64> = steps
+            .iter()
+            .scan(start, |number, step| {
+                *number = number.wrapping_add(*step);
+                Some(*number & mask)
+            })
+            .collect();
+        numbers.sort_unstable();
+        let keys: Vec<Vec<u8>> = numbers.iter().map(|number| key(*number)).collect();
+        let mut builder = SegmentBuilder::new();
+        for (at, key) in keys.iter().enumerate() {
+            let seqno = (keys.len() - at) as Seqno;
+            builder.push(RecordRef { key, seqno, kind: Kind::Put, value: b"v" });
+        }
+        let encoded = builder.finish(Compression::None);
+        let segment = Segment::decode(encoded.codec, &encoded.bytes).unwrap();
+        for (at, distance, any) in probes {
+            let near = numbers[at.index(numbers.len())].wrapping_add_signed(distance) & mask;
+            let any = any & mask;
+            for mut wanted in [key(near), key(any), prefix.clone(), key(near)[..prefix.len() + 3].to_vec()] {
+                for _ in 0..2 {
+                    let bound = keys.partition_point(|key| *key < wanted);
+                    prop_assert_eq!(segment.lower_bound(&wanted), bound);
+                    let is_there = keys.get(bound) == Some(&wanted);
+                    prop_assert_eq!(segment.find(&wanted, MAX_SEQNO), is_there.then_some(bound));
+                    wanted.push(0);
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_damaged_segment_is_an_error_or_a_valid_segment_but_never_a_panic(
         records in records(), which in 0usize..3, damage in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6), cut in any::<prop::sample::Index>(),

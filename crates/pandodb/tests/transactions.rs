@@ -130,6 +130,47 @@ fn an_unlocked_row_is_free_unless_it_was_locked_before_or_written() {
 }
 
 #[test]
+fn a_lock_of_a_row_that_is_not_read_is_that_of_a_read() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    for key in [b"a", b"b", b"c"] {
+        txn.put(&table, 0, key, b"v", LockWait::NoWait).unwrap();
+    }
+    txn.commit().unwrap();
+    let lock = |txn: &mut Txn, key: &[u8], mode, wait| txn.lock_existing(&table, 0, key, mode, wait);
+    let (shared, exclusive) = (LockMode::Shared, LockMode::Exclusive);
+    assert!(matches!(lock(&mut txn, b"a", shared, LockWait::NoWait), Ok(Some(true))) && txn.just_locked());
+    let mut other = db.begin();
+    assert!(matches!(lock(&mut other, b"a", shared, LockWait::NoWait), Ok(Some(true))));
+    assert!(matches!(lock(&mut other, b"a", exclusive, LockWait::NoWait), Err(Error::WouldBlock)));
+    assert!(matches!(lock(&mut other, b"a", exclusive, LockWait::SkipLocked), Ok(None)));
+
+    // The newest of others, whatever the snapshot; then the own.
+    other.rollback();
+    assert_eq!(other.get(&table, 0, b"b").unwrap().as_deref(), Some(&b"v"[..]));
+    txn.delete(&table, 0, b"b", LockWait::NoWait).unwrap();
+    txn.put(&table, 0, b"n", b"v", LockWait::NoWait).unwrap();
+    assert!(matches!(lock(&mut txn, b"b", shared, LockWait::NoWait), Ok(Some(false))));
+    assert!(matches!(lock(&mut txn, b"n", shared, LockWait::NoWait), Ok(Some(true))));
+    txn.commit().unwrap();
+    assert!(matches!(lock(&mut other, b"b", shared, LockWait::NoWait), Ok(Some(false))));
+    assert!(matches!(lock(&mut other, b"n", shared, LockWait::NoWait), Ok(Some(true))));
+    let mark = other.mark();
+    other.delete(&table, 0, b"n", LockWait::NoWait).unwrap();
+    assert!(matches!(lock(&mut other, b"n", exclusive, LockWait::NoWait), Ok(Some(false))));
+    other.rollback_to(mark);
+    assert!(matches!(lock(&mut other, b"n", exclusive, LockWait::NoWait), Ok(Some(true))));
+
+    // A key without a row stays locked only for who takes gaps.
+    assert!(lock(&mut txn, b"b", exclusive, LockWait::NoWait).is_ok());
+    txn.set_takes_gaps(true);
+    assert!(matches!(lock(&mut txn, b"x", shared, LockWait::NoWait), Ok(Some(false))));
+    assert!(matches!(lock(&mut other, b"x", exclusive, LockWait::NoWait), Err(Error::WouldBlock)));
+    txn.commit().unwrap();
+    assert!(matches!(lock(&mut other, b"x", exclusive, LockWait::NoWait), Ok(Some(false))));
+}
+
+#[test]
 fn a_cursor_that_peeks_gives_rows_of_others_as_they_were_last_committed() {
     let (db, table) = database();
     let mut one = db.begin();

@@ -36,12 +36,23 @@ pub struct Lookup<'k> {
     key: &'k [u8],
     hash: u64,
     snapshot: Seqno,
+    is_expected: bool,
 }
 
 impl<'k> Lookup<'k> {
     /// Hashes the key, for the filters of all runs.
     pub fn new(key: &'k [u8], snapshot: Seqno) -> Lookup<'k> {
-        Lookup { key, hash: key_hash(key), snapshot }
+        Lookup { key, hash: key_hash(key), snapshot, is_expected: false }
+    }
+
+    /// The same where the only run that is left to be asked has the key, as far as anybody can tell: its filter is not asked.
+    pub fn expected(self) -> Lookup<'k> {
+        Lookup { is_expected: true, ..self }
+    }
+
+    /// The same where nobody can tell.
+    pub fn unexpected(self) -> Lookup<'k> {
+        Lookup { is_expected: false, ..self }
     }
 
     /// The key.
@@ -54,7 +65,7 @@ impl<'k> Lookup<'k> {
     /// Runs whose filter's page is not in the cache are left until those before them have been handed out: if one of these has it, nothing is
     /// read for them.
     pub fn screened<'r, R: Iterator<Item = &'r Run>>(self, runs: R) -> Screened<'k, 'r, R> {
-        Screened { lookup: self, runs, held: None, ready: SmallVec::new().into_iter() }
+        Screened { lookup: self, runs, first: None, held: None, ready: SmallVec::new().into_iter() }
     }
 }
 
@@ -63,17 +74,39 @@ impl<'k> Lookup<'k> {
 pub struct Screened<'k, 'r, R> {
     lookup: Lookup<'k>,
     runs: R,
-    /// The first one that is not in a group yet.
+    /// The first two that are not in a group yet, as far as they were taken.
+    first: Option<&'r Run>,
     held: Option<&'r Run>,
     ready: smallvec::IntoIter<[Candidate<'k, 'r>; AT_ONCE]>,
 }
 
 impl<'k, 'r, R: Iterator<Item = &'r Run>> Screened<'k, 'r, R> {
+    fn take(&mut self) -> Option<&'r Run> {
+        self.first.take().or_else(|| self.held.take()).or_else(|| self.runs.next())
+    }
+
+    /// The only run that is left in range. `None`: there is none, or another.
+    fn take_last(&mut self) -> Option<Candidate<'k, 'r>> {
+        let lookup = self.lookup;
+        let mut in_range = || loop {
+            let run = self.take()?;
+            if run.is_in_range(&lookup) {
+                return Some(run);
+            }
+        };
+        let (run, other) = (in_range()?, in_range());
+        if other.is_none() {
+            return Some(Candidate { lookup, run, filter: None });
+        }
+        (self.first, self.held) = (Some(run), other);
+        None
+    }
+
     /// Asks the filters of the next group. False: there is none.
     fn next_group(&mut self) -> Result<bool> {
         let mut group: SmallVec<[Candidate<'k, 'r>; AT_ONCE]> = SmallVec::new();
         while group.len() < AT_ONCE {
-            let Some(run) = self.held.take().or_else(|| self.runs.next()) else { break };
+            let Some(run) = self.take() else { break };
             if !run.is_in_range(&self.lookup) {
                 continue;
             }
@@ -112,6 +145,11 @@ impl<'k, 'r, R: Iterator<Item = &'r Run>> Iterator for Screened<'k, 'r, R> {
             if let Some(candidate) = self.ready.next() {
                 return Some(Ok(candidate));
             }
+            if self.lookup.is_expected {
+                if let Some(candidate) = self.take_last() {
+                    return Some(Ok(candidate));
+                }
+            }
             match self.next_group() {
                 Ok(true) => {}
                 Ok(false) => return None,
@@ -126,7 +164,7 @@ impl<'k, 'r, R: Iterator<Item = &'r Run>> Iterator for Screened<'k, 'r, R> {
 pub struct Candidate<'k, 'r> {
     lookup: Lookup<'k>,
     run: &'r Run,
-    /// That of the key's segment; `None`: only the segment knows.
+    /// That of the key's segment; `None`: only the segment knows, or is asked at once.
     filter: Option<Arc<FilterPage>>,
 }
 

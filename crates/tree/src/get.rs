@@ -41,17 +41,28 @@ impl Tree {
         self.seqno_and_kind(key, MAX_SEQNO)
     }
 
+    /// Whether `key` has a value now, for who has reason to think so: an answer of yes costs less than that of [`Tree::newest`], one of no
+    /// may have to read a block in vain.
+    pub fn has_as_expected(&self, key: &[u8]) -> Result<bool> {
+        let found = self.seqno_and_kind_of(Lookup::new(key, MAX_SEQNO).expected(), MAX_SEQNO)?;
+        Ok(found.is_some_and(|(_, kind)| kind == Kind::Put))
+    }
+
     fn seqno_and_kind(&self, key: &[u8], snapshot: Seqno) -> Result<Option<(Seqno, Kind)>> {
+        self.seqno_and_kind_of(Lookup::new(key, snapshot), snapshot)
+    }
+
+    fn seqno_and_kind_of(&self, lookup: Lookup<'_>, snapshot: Seqno) -> Result<Option<(Seqno, Kind)>> {
         let version = self.version.load();
         pause(256);
-        let lookup = Lookup::new(key, snapshot);
+        let key = lookup.key();
         for memtable in version.memtables() {
             let found = memtable.get(key, snapshot, |r| (r.seqno, r.kind));
             if found.is_some() {
                 return Ok(found);
             }
             for run in memtable.adopted() {
-                if let Some(found) = run.seqno_and_kind(&lookup)? {
+                if let Some(found) = run.seqno_and_kind(&lookup.unexpected())? {
                     return Ok(Some(found));
                 }
             }
@@ -75,6 +86,8 @@ fn first_in_runs<T>(
             Body::Leaf(leaf) => (&leaf.runs[..], None),
             Body::Node(below) => (&[][..], Some(below)),
         };
+        // What a node on the way has is seldom what is wanted.
+        let lookup = if below.is_some() { lookup.unexpected() } else { lookup };
         for candidate in lookup.screened(buffered.chain(leaf_runs.iter().map(|run| &**run))) {
             let found = ask(candidate?)?;
             if found.is_some() {

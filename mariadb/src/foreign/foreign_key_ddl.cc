@@ -217,7 +217,7 @@ public:
     while (Key_part_spec *column= own++)
       definition.columns.push_back(column_name(m_table, *column));
     /* Statements that write to the parent and do not know of this constraint have ended, and others begin when it is there. */
-    if (definition.parent != m_new_path && !lock_metadata(m_thd, definition.parent, MDL_SHARED_NO_WRITE))
+    if (definition.parent != m_new_path && !lock_metadata(m_thd, Table_names(definition.parent), MDL_SHARED_NO_WRITE))
       return HA_ERR_LOCK_WAIT_TIMEOUT;
     Taken_table parent(m_thd, definition.parent);
     const TABLE *parent_table= definition.parent == m_new_path ? m_table : parent ? parent->table() : nullptr;

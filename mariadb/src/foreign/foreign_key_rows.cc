@@ -62,7 +62,7 @@ void Foreign_keys::load(Foreign_key_list list, bool as_child, std::vector<Constr
   constraints->clear();
   for (Foreign_key_definition &definition : list)
   {
-    Constraint constraint;
+    Constraint constraint(as_child ? definition.parent : definition.child);
     constraint.definition= std::move(definition);
     bool is_usable= true;
     for (const std::string &name : as_child ? constraint.definition.columns : constraint.definition.parent_columns)
@@ -89,6 +89,7 @@ void Foreign_keys::refresh()
   end();
   m_version= version;
   m_path= catalog_path(m_file->m_name.c_str());
+  m_is_interim= is_interim_name(m_path.c_str());
   load(constraints_of(m_path.c_str()), true, &m_as_child);
   load(references_to(m_path.c_str()), false, &m_as_parent);
 }
@@ -102,12 +103,11 @@ bool Foreign_keys::is_referenced()
 int Foreign_keys::begin(THD *thd)
 {
   refresh();
-  m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) &&
-                 !is_interim_name(m_file->m_name.c_str());
+  m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) && !m_is_interim;
   if (!m_are_checked)
     return 0;
   for (const Constraint &constraint : m_as_child)
-    if (!constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.definition.parent, MDL_SHARED_READ))
+    if (!constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.other_names, MDL_SHARED_READ))
       return HA_ERR_LOCK_WAIT_TIMEOUT;
   return 0;
 }
@@ -139,6 +139,23 @@ Related_table *Foreign_keys::related(const std::string &path)
   return one;
 }
 
+/* Where the constraint's key and columns are. One statement after another finds them there, until a table changes. */
+void Foreign_keys::find_places(Constraint *constraint, Related_table *other, const std::vector<std::string> &columns)
+{
+  if (constraint->places_version == other->version())
+    return;
+  constraint->places_version= other->version();
+  const TABLE *table= other->table();
+  constraint->places.clear();
+  constraint->index= find_key(table, columns);
+  if (constraint->index == MAX_KEY)
+    return;
+  for (const std::string &name : columns)
+    constraint->places.push_back(find_field(table, name)->field_index);
+  const KEY &key= table->key_info[constraint->index];
+  constraint->is_whole_key= (key.flags & HA_NOSAME) && key.user_defined_key_parts == columns.size();
+}
+
 /* False: there is no such table, or it has no key for the constraint. */
 bool Foreign_keys::find_other(Constraint *constraint, const std::string &path,
                               const std::vector<std::string> &columns)
@@ -149,15 +166,12 @@ bool Foreign_keys::find_other(Constraint *constraint, const std::string &path,
   Related_table *other= related(path);
   if (!other)
     return false;
-  const TABLE *table= other->table();
-  constraint->index= find_key(table, columns);
+  find_places(constraint, other, columns);
   if (constraint->index == MAX_KEY)
     return false;
   constraint->fields.clear();
-  for (const std::string &name : columns)
-    constraint->fields.push_back(find_field(table, name));
-  const KEY &key= table->key_info[constraint->index];
-  constraint->is_whole_key= (key.flags & HA_NOSAME) && key.user_defined_key_parts == columns.size();
+  for (const uint place : constraint->places)
+    constraint->fields.push_back(other->table()->field[place]);
   constraint->other= other;
   constraint->is_missing= false;
   return true;
@@ -263,8 +277,7 @@ int Foreign_keys::has_parent(Constraint *constraint, const uchar *record, bool *
     return 0;
   {
     const Waits_for_key waits(m_file->ha_thd(), definition);
-    if (int error= constraint->other->file()->find_related(constraint->index, m_probe.view(), constraint->is_whole_key,
-                                                           ha_pando::Lock::SHARED, found))
+    if (int error= constraint->other->file()->lock_related(constraint->index, m_probe.view(), constraint->is_whole_key, found))
       return error;
   }
   if (!*found && definition.is_to_itself())
@@ -344,7 +357,7 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
   const Action action= new_record ? definition.on_update : definition.on_delete;
   const bool changes= action == PANDO_REFERENTIAL_ACTION_CASCADE || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
   if (!definition.is_to_itself() &&
-      !lock_metadata(thd, definition.child, changes ? MDL_SHARED_WRITE : MDL_SHARED_READ))
+      !lock_metadata(thd, constraint->other_names, changes ? MDL_SHARED_WRITE : MDL_SHARED_READ))
     return HA_ERR_LOCK_WAIT_TIMEOUT;
   if (!find_other(constraint, definition.child, definition.columns))
     return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
@@ -359,8 +372,7 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
   bool found;
   {
     const Waits_for_key waits(thd, definition);
-    if (int error= constraint->other->file()->find_related(constraint->index, probe.view(), constraint->is_whole_key,
-                                                           ha_pando::Lock::SHARED, &found))
+    if (int error= constraint->other->file()->lock_related(constraint->index, probe.view(), constraint->is_whole_key, &found))
       return error;
   }
   return found ? refuse(HA_ERR_ROW_IS_REFERENCED, *constraint) : 0;
@@ -395,8 +407,7 @@ int Foreign_keys::cascade_to_rows(Constraint *constraint, const Bytes &probe, co
   bool found;
   {
     const Waits_for_key waits(thd, definition);
-    if (int error= child->find_related(constraint->index, probe.view(), constraint->is_whole_key,
-                                       ha_pando::Lock::EXCLUSIVE, &found))
+    if (int error= child->find_related(constraint->index, probe.view(), constraint->is_whole_key, &found))
       return error;
   }
   if (!found)
@@ -566,8 +577,8 @@ int Foreign_keys::find_wanted(Constraint *constraint)
     bool found;
     /* Where all rows are verified, nobody can write to the parent. */
     if (int error= m_is_verifying ? parent->find_in_order(constraint->index, wanted->at(i), i == 0, &found)
-                                  : parent->find_related(constraint->index, wanted->at(i), constraint->is_whole_key,
-                                                         ha_pando::Lock::SHARED, &found))
+                                  : parent->lock_related(constraint->index, wanted->at(i), constraint->is_whole_key,
+                                                         &found))
       return error;
     if (!found)
       return refuse(HA_ERR_NO_REFERENCED_ROW, *constraint);

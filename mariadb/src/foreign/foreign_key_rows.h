@@ -58,21 +58,27 @@ private:
   /* One constraint, from the side of this table. */
   struct Constraint
   {
+    explicit Constraint(const std::string &other_path) : other_names(other_path) {}
     Foreign_key_definition definition;
+    Table_names other_names;
     std::vector<Field *> own;
     uint own_index= MAX_KEY; /* of a child: the first key that serves; errors come in the order of keys */
     /* The other side, once it was needed in this statement. */
     Related_table *other= nullptr;
     bool is_missing= false;
+    std::vector<Field *> fields;
+    /* Where its columns and its key are, if it is of this version; 0: not known. */
+    uint64_t places_version= 0;
+    std::vector<uint> places;
     uint index= MAX_KEY;
     bool is_whole_key= false; /* at most one row has it */
-    std::vector<Field *> fields;
     Parent_probes wanted; /* of a child */
   };
 
   void refresh();
   void load(Foreign_key_list list, bool as_child, std::vector<Constraint> *constraints);
   Related_table *related(const std::string &path);
+  static void find_places(Constraint *constraint, Related_table *other, const std::vector<std::string> &columns);
   bool find_other(Constraint *constraint, const std::string &path, const std::vector<std::string> &columns);
   bool encode_probe(Constraint *constraint, const std::vector<Field *> &from, const uchar *record, Bytes *probe);
 
@@ -101,6 +107,7 @@ private:
   uint64_t m_version= 0;
   bool m_are_checked= false;
   bool m_is_verifying= false;
+  bool m_is_interim= false;
   std::string m_path;
   std::vector<Constraint> m_as_child, m_as_parent;
   std::vector<Related_table *> m_related;

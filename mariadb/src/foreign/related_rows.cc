@@ -1,5 +1,6 @@
 /* What a handler does for the constraints of another table: looks up rows by the beginning of a key. */
 #include "related_table.h"
+#include "counted_call.h"
 #include "ha_pando.h"
 
 using namespace pando;
@@ -20,19 +21,41 @@ static int found_or(int error, bool *found)
   return error == HA_ERR_KEY_NOT_FOUND || error == HA_ERR_END_OF_FILE ? 0 : error;
 }
 
+/* Only who changes rows needs more of them than the columns of the key. */
 void ha_pando::begin_related(uint index, Lock lock)
 {
+  if (m_lock != lock || active_index != index)
+    m_columns_prepared= false;
+  table->read_set= lock == Lock::EXCLUSIVE ? &table->s->all_set : &table->def_read_set;
   m_lock= m_stored_lock= lock;
   m_read_latest= lock == Lock::NONE;
   m_skip_locked= m_peeks= false;
   m_is_sorted= true;
   active_index= index;
   begin_scan(dictionary_of(index));
-  m_columns_prepared= false;
 }
 
-/* The first row with a key that begins so, into record[0], locked so; as it is now. */
-int ha_pando::find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found)
+/* Whether a row has a key that begins so, as it is now: it is locked shared, and not read where its key says all. */
+int ha_pando::lock_related(uint index, PandoBytes probe, bool is_whole_key, bool *found)
+{
+  if (!is_whole_key || dictionary_of(index))
+    return seek_related(index, probe, is_whole_key, Lock::SHARED, found);
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= pando_txn_lock_existing(txn(), m_table, 0, probe, PANDO_READ_SHARED, PANDO_WAIT_DEFAULT);
+  }
+  *found= !status;
+  return status && status != PANDO_STATUS_NOT_FOUND ? fail(status) : 0;
+}
+
+/* The first row with a key that begins so, as it is now, into record[0]; locked exclusively. */
+int ha_pando::find_related(uint index, PandoBytes probe, bool is_whole_key, bool *found)
+{
+  return seek_related(index, probe, is_whole_key, Lock::EXCLUSIVE, found);
+}
+
+int ha_pando::seek_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found)
 {
   begin_related(index, lock);
   m_search.assign(probe.data, probe.len);
@@ -113,8 +136,6 @@ void ha_pando::undo_to(uint64_t mark)
 /* Before it is kept for other connections. */
 void ha_pando::detach()
 {
-  close_scan();
-  m_foreign.end();
   reset();
 }
 

@@ -71,10 +71,12 @@ bool Related_table::open(THD *thd, const std::string &path)
              !open_table_from_share(thd, &m_share, &m_share.table_name, HA_OPEN_KEYFILE, EXTRA_RECORD,
                                     thd->open_options, &m_table, false);
   thd->pop_internal_handler();
+  if (m_is_open)
+    bitmap_clear_all(&m_table.def_read_set);
   return m_is_open;
 }
 
-/* All columns are read and written. */
+/* All columns are read and written, unless a lookup needs none (begin_related). */
 void Related_table::attach(THD *thd)
 {
   m_table.in_use= thd;
@@ -140,9 +142,8 @@ void Related_table::close_kept()
       delete related;
 }
 
-bool lock_metadata(THD *thd, const std::string &path, enum_mdl_type type)
+bool lock_metadata(THD *thd, const Table_names &names, enum_mdl_type type)
 {
-  const Table_names names(path);
   if (thd->mdl_context.is_lock_owner(MDL_key::TABLE, names.database, names.table, type))
     return true;
   MDL_request request;

@@ -28,6 +28,8 @@ public:
   TABLE *table() { return &m_table; }
   ha_pando *file();
   const std::string &path() const { return m_path; }
+  /* The schema's when it was opened. */
+  uint64_t version() const { return m_version; }
 
 private:
   Related_table() = default;
@@ -65,7 +67,7 @@ private:
 };
 
 /* The table's metadata lock until the end of the transaction. False: it was not granted, which has been reported. */
-bool lock_metadata(THD *thd, const std::string &path, enum_mdl_type type);
+bool lock_metadata(THD *thd, const Table_names &names, enum_mdl_type type);
 
 Field *find_field(const TABLE *table, const std::string &name);
 /* A key that begins with these columns, in this order, and can be searched for their values; MAX_KEY: there is none. One that is

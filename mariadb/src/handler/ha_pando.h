@@ -274,7 +274,9 @@ private:
   int seek_entry(PandoBytes key);
   int pass_entry();
   void encode_probe(uint index, uint parts, pando::Bytes *probe);
-  int find_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found);
+  int lock_related(uint index, PandoBytes probe, bool is_whole_key, bool *found);
+  int find_related(uint index, PandoBytes probe, bool is_whole_key, bool *found);
+  int seek_related(uint index, PandoBytes probe, bool is_whole_key, Lock lock, bool *found);
   int find_next_related(bool *found);
   void undo_to(uint64_t mark);
 

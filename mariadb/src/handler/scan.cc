@@ -61,9 +61,11 @@ void ha_pando::close_scan()
     m_resume.assign(m_entry_key.data, m_entry_key.len);
     m_entry_key= m_resume.view();
   }
+  m_at_cursor= false;
+  if (!m_cursor)
+    return;
   pando_cursor_free(m_cursor);
   m_cursor= nullptr;
-  m_at_cursor= false;
 }
 
 /* Which columns rows are decoded to. Writing statements may need any; checks of an entry need its

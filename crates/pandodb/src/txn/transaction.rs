@@ -276,7 +276,10 @@ impl Txn {
 
     /// What the transaction itself has written to a key: `Some(None)` is a delete.
     pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
-        Ok(self.writes.read().get(dict.id, key)?)
+        match self.has_touched(dict) {
+            true => Ok(self.writes.read().get(dict.id, key)?),
+            false => Ok(None),
+        }
     }
 
     pub(crate) fn touched(&self) -> &[Arc<Dict>] {
@@ -353,10 +356,41 @@ impl Txn {
         if let Some(row) = self.newest_locked(dict, key)? {
             return Ok(LockedRead::Row(row));
         }
+        self.leave_absent(table, index, key);
+        Ok(LockedRead::Absent)
+    }
+
+    /// As [`Txn::get_locked`], for who thinks that there is a row and wants to know only that: nothing of it is copied.
+    /// `None`: it is held by another, and SKIP LOCKED was asked for.
+    pub fn lock_existing(
+        &mut self,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        mode: LockMode,
+        wait: LockWait,
+    ) -> Result<Option<bool>> {
+        let dict = &table.dicts[index];
+        dict.check_usable()?;
+        if self.lock_row(dict, key, mode, wait)?.is_none() {
+            return Ok(None);
+        }
+        let is_there = match self.own(dict, key)? {
+            Some(own) => own.is_some(),
+            // As in `newest_locked`.
+            None => dict.tree.has_as_expected(key)?,
+        };
+        if !is_there {
+            self.leave_absent(table, index, key);
+        }
+        Ok(Some(is_there))
+    }
+
+    /// A key that was locked for its row has none.
+    fn leave_absent(&mut self, table: &Table, index: usize, key: &[u8]) {
         if self.just_locked && !self.takes_gaps {
             self.unlock(table, index, key);
         }
-        Ok(LockedRead::Absent)
     }
 
     /// Counts rows handed to a caller (`rows_read`); those of cursors are counted by the batch.

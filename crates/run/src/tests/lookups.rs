@@ -37,8 +37,11 @@ proptest! {
         }).collect();
         let own = model.keys().map(|(key, seqno)| (key.clone(), seqno.0));
         for (key, snapshot) in own.chain(probes) {
-            let before = bed.context.metrics.filter_probes.get() - bed.context.metrics.filter_negatives.get();
             let lookup = Lookup::new(&key, snapshot);
+            let when_expected = lookup.expected().screened(runs.iter().map(|run| &**run));
+            let when_expected: Vec<_> = when_expected.filter_map(|candidate| candidate.unwrap().get().unwrap()).collect();
+            prop_assert_eq!(when_expected, expected(&parts, &key, snapshot));
+            let before = bed.context.metrics.filter_probes.get() - bed.context.metrics.filter_negatives.get();
             let candidates: Vec<_> = lookup.screened(runs.iter().map(|run| &**run)).collect::<Result<_, _>>().unwrap();
             let found: Vec<_> = candidates.iter().filter_map(|candidate| candidate.get().unwrap()).collect();
             prop_assert_eq!(found, expected(&parts, &key, snapshot));
@@ -46,6 +49,34 @@ proptest! {
             prop_assert!(maybes <= candidates.len() as u64);
         }
     }
+}
+
+/// A key that is there for sure costs no filter where one run is all that is left to ask.
+#[test]
+fn the_only_run_is_not_asked_whether_it_may_have_what_is_expected() {
+    let bed = Bed::new(64 << 20);
+    let runs: Vec<_> = (1..3).map(|id| bed.write(id, small(4000), &plain(1000, 30))).collect();
+    let wanted = key(77);
+    let probes = |runs: &[&Run], lookup: Lookup<'_>| {
+        let before = bed.context.metrics.filter_probes.get();
+        assert!(lookup.screened(runs.iter().copied()).all(|candidate| candidate
+            .unwrap()
+            .get()
+            .unwrap()
+            .is_some()));
+        bed.context.metrics.filter_probes.get() - before
+    };
+    let lookup = Lookup::new(&wanted, MAX_SEQNO);
+    assert_eq!(probes(&[&runs[0]], lookup.expected()), 0);
+    assert_eq!(probes(&[&runs[0]], lookup), 1);
+    assert_eq!(probes(&[&runs[0]], lookup.expected().unexpected()), 1);
+    // Filters that are in the cache are asked together. One that is not would be that of the only run left.
+    assert_eq!(probes(&[&runs[0], &runs[1]], lookup.expected()), 1);
+    assert_eq!(probes(&[&runs[0], &runs[1]], lookup), 2);
+    assert_eq!(probes(&[&runs[0], &runs[1]], lookup.expected()), 2);
+    // Another that cannot have it does not count.
+    let last = bed.write(3, small(4000), &plain(1, 30));
+    assert_eq!(probes(&[&runs[0], &last], lookup.expected()), 0);
 }
 
 #[test]
