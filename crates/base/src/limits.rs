@@ -62,6 +62,9 @@ pub const LOG_FILE_BYTES: u64 = 64 << 20;
 /// Log kept beyond which the dictionaries that hold it back are checkpointed.
 pub const LOG_KEPT_BYTES_MAX: u64 = 512 << 20;
 
+/// Memory of full memtables during recovery, beyond which they are written before it ends.
+pub const REPLAY_MEMORY_BYTES: u64 = 64 << 20;
+
 /// File descriptors that tables' files may share at least, whatever the system allows.
 pub const DESCRIPTORS_MIN: u64 = 32;
 

@@ -153,6 +153,7 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             load_threads,
             direct_io: given.direct_io != 0,
             log_file_bytes: given.log_file_bytes,
+            replay_memory_bytes: (given.cache_bytes / 2).max(defaults.replay_memory_bytes),
             descriptors_max,
             lock_watch: Some(Arc::new(Watch { waits: given.waits, victim: given.victim })),
             log: sink,

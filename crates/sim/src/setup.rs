@@ -61,6 +61,7 @@ pub(crate) fn open(
     if options.log_file_bytes >> 10 & 1 == 0 {
         options.ordered_at_once_ops = 0;
     }
+    options.replay_memory_bytes = [0, 4 << 10, 1 << 30][(options.log_file_bytes >> 10) as usize % 3];
     // So little that what is prepared is logged anew within a run.
     if options.log_kept_bytes_max >> 10 & 1 == 0 {
         options.log_kept_bytes_max = 8 << 10;

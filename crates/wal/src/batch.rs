@@ -383,6 +383,21 @@ impl<'a> BatchReader<'a> {
         }
     }
 
+    /// As [`BatchReader::to_batch`], but only the entries of some dictionaries.
+    pub fn to_batch_of(mut self, mut wanted: impl FnMut(DictId) -> bool) -> Result<OwnedBatch> {
+        let mut bytes = Vec::new();
+        loop {
+            let before = self.rest;
+            let Some(entry) = self.next() else { break };
+            let dict = entry?.dict();
+            if wanted(dict) {
+                let len = before.len().saturating_sub(self.rest.len());
+                bytes.extend_from_slice(before.get(..len).unwrap_or_default());
+            }
+        }
+        Ok(OwnedBatch { bytes, path: self.path.to_owned(), offset: self.offset, is_secret: self.is_secret })
+    }
+
     fn take_kind(&mut self) -> Option<BatchKind<'a>> {
         match self.take(1)?.first().copied()? {
             PREPARE => Some(BatchKind::Prepare { xid: self.prefixed()? }),
@@ -540,6 +555,26 @@ mod tests {
             [Entry::Record { dict: DictId(3), kind: Kind::Put, key: b"key", value: b"value" }]
         );
         assert_eq!(kept.entries().kind(), BatchKind::Commit);
+    }
+
+    #[test]
+    fn of_a_batch_the_entries_of_some_dictionaries_can_be_kept() {
+        let mut batch = BatchBuilder::new();
+        batch.prepare(b"xid 1");
+        batch.record(DictId(3), Kind::Put, b"key", b"value");
+        batch.truncate(DictId(4));
+        batch.record(DictId(3), Kind::Delete, b"another", b"");
+        batch.adopt(DictId(5), b"a run", &[]);
+        let reader = BatchReader::new(batch.bytes(), Path::new("/log/x"), 4096);
+        let of = |ids: &[u64]| reader.to_batch_of(|id| ids.contains(&id.0)).unwrap();
+        let read =
+            |kept: &OwnedBatch| kept.entries().map(|entry| entry.unwrap().dict().0).collect::<Vec<_>>();
+        assert_eq!(read(&of(&[3])), [3, 3]);
+        assert_eq!(read(&of(&[5, 4])), [4, 5]);
+        assert_eq!(read(&of(&[])), [0; 0]);
+        assert_eq!(of(&[3, 4, 5]).bytes_len(), reader.to_batch().bytes_len());
+        let cut = BatchReader::new(&batch.bytes()[..batch.bytes_len() - 1], Path::new("/log/x"), 4096);
+        assert!(cut.to_batch_of(|_| false).is_err(), "what is not whole is damage, wanted or not");
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Replay: finds the log files, decides how far each one counts, and hands their batches over in
-//! order. It changes nothing, so a pass may be repeated.
+//! order. It changes nothing, so a pass may be repeated, and several may run at once.
 //!
 //! The log is the files in order of their numbers. A file counts from its start lsn to the smallest
 //! start lsn of the files after it: normally the next one's; after a recovery that cut a torn tail,
@@ -66,8 +66,8 @@ pub(crate) struct End {
     pub(crate) durable_lsn: u64,
 }
 
-/// The batches of the log found at open. Passes over it come before [`crate::Wal::start`].
-#[derive(Debug)]
+/// The batches of the log found at open. Passes over it come before [`crate::Wal::start`]. Clones may go over it at the same time.
+#[derive(Clone, Debug)]
 pub struct Replay {
     vfs: Arc<dyn Vfs>,
     files: Arc<Vec<KnownFile>>,

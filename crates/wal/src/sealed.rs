@@ -170,10 +170,10 @@ impl<'a> SealedEntries<'a> {
 }
 
 /// Decrypts batches.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Opener {
     keys: KeyRing,
-    ciphers: HashMap<(u32, [u8; SALT_BYTES]), Cipher>,
+    ciphers: HashMap<(u32, [u8; SALT_BYTES]), Arc<Cipher>>,
 }
 
 impl Opener {
@@ -187,7 +187,7 @@ impl Opener {
         let cipher = self
             .ciphers
             .entry((sealed.key_id, sealed.salt))
-            .or_insert_with(|| Cipher::new(keys.clone(), Purpose::Log, sealed.key_id, sealed.salt));
+            .or_insert_with(|| Arc::new(Cipher::new(keys.clone(), Purpose::Log, sealed.key_id, sealed.salt)));
         let parts = Sealed { version: sealed.key_version, nonce: sealed.nonce, tag: sealed.tag };
         let (before, behind) = sealed.covered;
         let mut text = sealed.text.to_vec();

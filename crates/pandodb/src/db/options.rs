@@ -48,7 +48,7 @@ pub struct Options {
     /// Row locks a transaction may hold before it holds stretches of keys instead.
     pub lock_budget: usize,
     /// Threads for flushes and compactions. 0: none, the caller runs [`crate::Db::run_jobs`]
-    /// and [`crate::Db::tick`] itself (deterministic tests).
+    /// and [`crate::Db::tick`] itself (deterministic tests). Recovery has as many, and one at least.
     pub background_threads: usize,
     /// Threads for bulk loads and index builds, started when one begins. Without background threads there are none.
     pub load_threads: usize,
@@ -58,6 +58,9 @@ pub struct Options {
     pub log_file_bytes: u64,
     /// Log kept in bytes beyond which checkpoints are hurried.
     pub log_kept_bytes_max: u64,
+    /// Memory in bytes that full memtables may take during recovery; beyond it they are written before recovery ends. What is
+    /// left is written behind it.
+    pub replay_memory_bytes: u64,
     /// Tree files open beyond which tables that nobody uses are closed.
     pub files_open_max: usize,
     /// File descriptors that the tables' files may hold together ([`pando_storage::vfs::RealVfs::with_limit`]).
@@ -102,6 +105,7 @@ impl Options {
             direct_io: false,
             log_file_bytes: limits::LOG_FILE_BYTES,
             log_kept_bytes_max: limits::LOG_KEPT_BYTES_MAX,
+            replay_memory_bytes: limits::REPLAY_MEMORY_BYTES,
             files_open_max: files_open_max(),
             descriptors_max: descriptors_max(),
             ordered_at_once_ops: limits::ORDERED_AT_ONCE_OPS,

@@ -3,11 +3,12 @@
 //! 1. open the log and the catalog's tree (newest valid superblock);
 //! 2. first pass over the log: replay the catalog's own records, so that it names the tables as
 //!    they were at the end, and note which dictionaries the log is about, and which private runs it
-//!    has them adopt: a file's space is not given out before what they take is known;
+//!    has them adopt (`survey`): a file's space is not given out before what they take is known;
 //! 3. finish interrupted renames of directories, so that files are where the catalog says;
-//! 4. second pass: each record above its dictionary's `durable_seqno` goes into a memtable; only the
-//!    dictionaries that the log names are opened, so time follows the log, not the data. If they are
-//!    more than may be open, a pass for each so many, which are checkpointed and closed before the next;
+//! 4. the other passes: each record above its dictionary's `durable_seqno` goes into a memtable. The dictionaries
+//!    that the log names are divided among lanes, each with a thread and a pass of its own (`lane`, `lanes`, decision 0037). Only
+//!    these dictionaries are opened, so time follows the log, not the data. If they are more than may be open, a
+//!    group at a time is replayed, checkpointed and closed;
 //! 5. publish the last seqno, start a new log file.
 //!
 //! A dictionary whose file is damaged does not stop recovery (I8): its records stay in the log
@@ -15,81 +16,46 @@
 //! The log and the files must belong together: a catalog without a log, a log without a catalog and
 //! a dictionary that holds commits from behind the log's end are damage, too.
 
+mod lane;
+mod lanes;
 mod open;
+mod opening;
+mod survey;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::planted::{is_planted, Bug};
 use pando_base::{limits, DictId, Error, Metrics, Result, Seqno};
-use pando_run::{BlockCache, Run, RunContext, RunMeta};
+use pando_run::BlockCache;
 use pando_storage::vfs::Vfs;
-use pando_storage::TreeFile;
-use pando_tree::{Tree, TreeConfig};
 use pando_txn::Snapshots;
-use pando_wal::{BatchKind, BatchReader, Entry, Replay, Wal, WalOptions};
+use pando_wal::{Replay, ReplayEnd, Wal, WalOptions};
 
+use self::lane::{Lane, Slot};
+use self::lanes::{divide, Progress, ReplayMemory};
+use self::opening::{Adoptions, Opened, Opening};
+use self::survey::Survey;
 use crate::catalog::descriptor::{table_dir, Intent, CATALOG};
 use crate::catalog::file_ages::FileAges;
 use crate::catalog::{Catalog, Content};
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PrivateRuns, Unresolved};
-use crate::db::{Db, Parts, Unrecovered};
-use crate::ddl::encryption::check_encryption;
+use crate::db::{Parts, Unrecovered};
 use crate::runtime::files::{check_durable, sync_parent};
 use crate::runtime::horizon::EngineHorizon;
 use crate::runtime::threads::on_each;
 use crate::table::Dict;
 
-/// Batches between two lines of progress in the operator's log.
-const PROGRESS_BATCHES: u64 = 1_000_000;
-
-/// Instead of the commit that adopts a run: there is none yet.
-const UNRESOLVED: Seqno = Seqno::MAX;
-
-/// Where a dictionary is, for opening it when the log names it.
-struct Known {
-    path: PathBuf,
-    config: TreeConfig,
-    is_index: bool,
-    encryption_key_id: Option<u32>,
-}
-
 struct Recovery<'a> {
-    options: &'a Options,
-    vfs: Arc<dyn Vfs>,
-    cache: Arc<BlockCache>,
-    metrics: Arc<Metrics>,
-    horizon: Arc<EngineHorizon>,
-    known: HashMap<DictId, Known>,
-    /// How old files may be.
-    ages: FileAges,
+    opening: Opening<'a>,
     dicts: BTreeMap<DictId, Opened>,
     held_log: HashMap<DictId, Unrecovered>,
     /// Indexes that cannot be opened, or are not as the log has them.
     damaged_keys: HashMap<DictId, Unrecovered>,
-    /// Runs that the log has dictionaries adopt, and the commits that do.
-    adoptions: HashMap<DictId, Vec<(Seqno, RunMeta)>>,
-    /// Of the first pass: runs of prepared batches, by their seqno.
-    prepared_runs: BTreeMap<Seqno, Vec<(DictId, RunMeta)>>,
-    /// Prepared and not resolved, so far in this pass, by seqno.
-    prepared: BTreeMap<Seqno, Unresolved>,
-    batches: u64,
+    /// Records brought back.
     records: u64,
-}
-
-struct Opened {
-    dict: Arc<Dict>,
-    durable_seqno: Seqno,
-    /// Runs still to be adopted, in the order of the log.
-    private: VecDeque<Arc<Run>>,
-    /// The commit that adopted last.
-    adopted_at: Seqno,
-    /// A job has failed: its memtables stay in memory for the background to write.
-    is_stuck: bool,
 }
 
 /// Recovers the database that the options name.
@@ -104,7 +70,7 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
     let wal_options =
         WalOptions { file_bytes: options.log_file_bytes, keys, ends_at_damage, ..WalOptions::default() };
     let (wal, mut replay) = Wal::create_or_open(log_vfs, &options.engine_dir, wal_options, metrics.clone())?;
-    let mut recovery = Recovery {
+    let opening = Opening {
         options,
         cache: BlockCache::new(options.cache_bytes.max(limits::CACHE_BYTES_MIN), metrics.clone()),
         metrics: metrics.clone(),
@@ -112,42 +78,38 @@ pub(crate) fn recover(options: &Options, vfs: Arc<dyn Vfs>, log_vfs: Arc<dyn Vfs
         vfs: vfs.clone(),
         known: HashMap::new(),
         ages: FileAges::default(),
-        dicts: BTreeMap::new(),
-        held_log: HashMap::new(),
-        damaged_keys: HashMap::new(),
-        adoptions: HashMap::new(),
-        prepared_runs: BTreeMap::new(),
-        prepared: BTreeMap::new(),
-        batches: 0,
-        records: 0,
+        adoptions: Adoptions::new(),
     };
-    let catalog = recovery.open_catalog(&replay)?;
-    let (mut last_seqno, named) = recovery.replay_catalog(&mut replay)?;
-    let unresolved: Vec<Unresolved> = recovery.prepared.values().cloned().collect();
+    let (mut recovery, survey, end) = Recovery::begin(opening, &mut replay)?;
+    let catalog = recovery.dicts[&CATALOG].dict.clone();
+    let unresolved: Vec<Unresolved> = survey.unresolved.into_values().collect();
     let mut content = Content::load(&catalog)?;
+    recovery.opening.adoptions = survey.adoptions;
     if !options.despite_damage {
-        recovery.ages = std::mem::take(&mut content.ages);
+        recovery.opening.ages = std::mem::take(&mut content.ages);
     }
     recovery.finish_renames(&content, &wal)?;
-    recovery.know_tables(&content);
+    recovery.opening.know_tables(&content);
+    let mut last_seqno = end.last_seqno;
     if options.despite_damage {
-        last_seqno = recovery.newest_file(last_seqno);
+        let of_catalog = recovery.dicts[&CATALOG].durable_seqno;
+        last_seqno = recovery.opening.newest_file(last_seqno.max(of_catalog));
     }
-    recovery.replay_tables(&mut replay, &wal, &named, last_seqno)?;
+    // Nobody reads before all is there.
+    recovery.opening.horizon.replayed(last_seqno);
+    recovery.replay_tables(&replay, &wal, survey.named, &ReplayEnd { last_seqno, ..end.clone() })?;
     recovery.check_durable(last_seqno)?;
     wal.encrypt_all(options.encrypt_log)?;
     wal.start(last_seqno + 1)?;
     let snapshots = Snapshots::new(last_seqno);
-    recovery.horizon.open_for(snapshots.clone());
-    if recovery.batches > 0 {
+    let Recovery { opening, dicts, held_log, damaged_keys, records } = recovery;
+    let Opening { cache, horizon, ages, .. } = opening;
+    horizon.open_for(snapshots.clone());
+    if end.batches > 0 {
         let ms = vfs.now_micros().saturating_sub(started) / 1000;
-        let (batches, records) = (recovery.batches, recovery.records);
-        say(
-            &options.log,
-            &format!("recovery replayed {records} records of {batches} transactions in {ms} ms"),
-        );
+        let text = format!("recovery replayed {records} records of {} transactions in {ms} ms", end.batches);
+        say(&options.log, &text);
     }
-    let Recovery { cache, horizon, dicts, held_log, damaged_keys, ages, .. } = recovery;
     content.ages = ages;
     Ok(Parts {
         vfs,
@@ -176,92 +138,45 @@ fn say(log: &LogSink, text: &str) {
     log(LogLevel::Note, text);
 }
 
-impl Recovery<'_> {
-    /// The catalog's dictionary, made new in a new database.
-    fn open_catalog(&mut self, replay: &Replay) -> Result<Arc<Dict>> {
-        let path = Db::catalog_path(&self.options.engine_dir);
-        // The first log file is begun when the catalog is durable.
-        let has_log = replay.oldest_seqno().is_some();
-        if !self.vfs.exists(&path)? {
-            if has_log || self.options.despite_damage {
-                let found = "log files without it";
-                return Err(Error::corruption(&path, 0, "catalog", "the file", found));
-            }
-            self.check_no_tables(&path)?;
-            // Renamed into place when whole, so that a crash leaves no half-made catalog.
-            let new = path.with_extension("new");
-            if self.vfs.exists(&new)? {
-                self.vfs.remove_file(&new)?;
-            }
-            TreeFile::create(&self.vfs, &new, CATALOG)?;
-            self.vfs.rename(&new, &path)?;
-            self.vfs.sync_dir(&self.options.engine_dir)?;
+impl<'a> Recovery<'a> {
+    /// The first pass: brings the catalog back, and tells what the log is about.
+    fn begin(opening: Opening<'a>, replay: &mut Replay) -> Result<(Recovery<'a>, Survey, ReplayEnd)> {
+        let mut survey = Survey::new(opening.options.engine_dir.join("log"));
+        let memory = ReplayMemory::new(opening.options.replay_memory_bytes);
+        let opened = opening.open_catalog(replay.oldest_seqno().is_some())?;
+        let mut lane = Lane::of(&opening, &memory, CATALOG, opened);
+        let end = replay.for_each(|seqno, batch| {
+            opening.horizon.replayed(seqno);
+            survey.batch(seqno, batch)?;
+            lane.batch(seqno, batch)
+        })?;
+        survey.end()?;
+        if let Some(damage) = &end.damage {
+            let text = format!("the log is read up to its first damage: {damage}");
+            (opening.options.log)(LogLevel::Error, &text);
         }
-        let opened = self.open_dict(CATALOG, &path, self.options.tree)?;
-        if opened.durable_seqno > 0 && !has_log && !self.options.despite_damage {
-            let expected = format!("files with the commits up to {} at least", opened.durable_seqno);
-            return Err(Error::corruption(&self.options.engine_dir, 0, "log", expected, "no log file"));
-        }
-        let dict = opened.dict.clone();
-        self.dicts.insert(CATALOG, opened);
-        Ok(dict)
+        let records = lane.records;
+        let slots: Vec<(DictId, Slot)> = lane.into_slots().collect();
+        let mut recovery = Recovery {
+            opening,
+            dicts: BTreeMap::new(),
+            held_log: HashMap::new(),
+            damaged_keys: HashMap::new(),
+            records,
+        };
+        recovery.take(slots);
+        Ok((recovery, survey, end))
     }
 
-    /// A new catalog is for a new database. Tables without a catalog mean that its directory was forgotten in a copy, or is
-    /// not mounted: with a new one beside them they could not come back.
-    fn check_no_tables(&self, catalog: &Path) -> Result<()> {
-        let base = &self.options.base_dir;
-        if !self.vfs.exists(base)? {
-            return Ok(());
-        }
-        for database in self.vfs.read_dir(base)?.into_iter().filter(|entry| entry.is_dir) {
-            let dir = base.join(database.name);
-            if dir == self.options.engine_dir {
-                continue;
-            }
-            for table in self.vfs.read_dir(&dir)?.into_iter().filter(|entry| entry.is_dir) {
-                let dir = dir.join(&table.name);
-                if table.name.ends_with(".pando") && self.vfs.exists(&dir.join("main.pando"))? {
-                    let found = format!(
-                        "none, but tables, as {}; put the directory {} of these tables back",
-                        dir.display(),
-                        self.options.engine_dir.display()
-                    );
-                    return Err(Error::corruption(catalog, 0, "catalog", "the file", found));
-                }
+    /// Takes over what a lane has made of its dictionaries.
+    fn take(&mut self, slots: impl IntoIterator<Item = (DictId, Slot)>) {
+        for (id, slot) in slots {
+            match slot {
+                Slot::Unopened => {}
+                Slot::Replaying(replaying) => _ = self.dicts.insert(id, replaying.opened),
+                Slot::Refused(Unrecovered { needs_from, error }) => self.hold_log(id, needs_from, error),
             }
         }
-        Ok(())
-    }
-
-    fn open_dict(&self, id: DictId, path: &Path, config: TreeConfig) -> Result<Opened> {
-        let (file, superblock) = TreeFile::open_with(&self.vfs, path, id, &self.options.keys)?;
-        let context =
-            RunContext { file: file.clone(), cache: self.cache.clone(), metrics: self.metrics.clone() };
-        // What the checkpoint has is in its nodes.
-        let adoptions = self.adoptions.get(&id).map_or(&[][..], Vec::as_slice);
-        let missing = adoptions.iter().filter(|(seqno, _)| *seqno > superblock.durable_seqno);
-        let missing: Vec<RunMeta> = missing.map(|(_, meta)| meta.clone()).collect();
-        let horizon = self.horizon.clone();
-        let (tree, private) = Tree::open_with_private(context, &superblock, config, horizon, &missing)?;
-        let dict = Arc::new(Dict::new(id, tree, file, superblock.auto_increment));
-        // Checked by the first tick: a start has no time to sync thousands of files.
-        dict.is_secure.store(false, Ordering::Relaxed);
-        Ok(Opened {
-            dict,
-            durable_seqno: superblock.durable_seqno,
-            private: private.into(),
-            adopted_at: 0,
-            is_stuck: false,
-        })
-    }
-
-    /// The last commit that the log or a file has, where the log may have lost its end: files show what they have.
-    fn newest_file(&self, last_seqno: Seqno) -> Seqno {
-        let open = |id: &DictId, known: &Known| TreeFile::open(&self.vfs, &known.path, *id);
-        let files = self.known.iter().filter_map(|(id, known)| open(id, known).ok());
-        let catalog = self.dicts.values().map(|opened| opened.durable_seqno);
-        files.map(|(_, superblock)| superblock.durable_seqno).chain(catalog).fold(last_seqno, Seqno::max)
     }
 
     /// No file holds commits that the log does not know (I7). If one does, the log has lost its end or
@@ -283,95 +198,6 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// The first pass. Gives the log's last seqno, and the dictionaries it names.
-    fn replay_catalog(&mut self, replay: &mut Replay) -> Result<(Seqno, BTreeSet<DictId>)> {
-        let mut named = BTreeSet::new();
-        let mut recent = CATALOG;
-        self.prepared.clear();
-        let end = replay.for_each(|seqno, batch| {
-            self.note_adoptions(seqno, batch)?;
-            self.replay_batch(seqno, batch, |id| {
-                if id != recent {
-                    named.insert(id);
-                    recent = id;
-                }
-                id == CATALOG
-            })
-        })?;
-        self.batches = end.batches;
-        if let Some(damage) = end.damage {
-            let text = format!("the log is read up to its first damage: {damage}");
-            (self.options.log)(LogLevel::Error, &text);
-        }
-        named.extend(self.note_unresolved());
-        Ok((end.last_seqno, named))
-    }
-
-    /// Notes which runs the batch has dictionaries adopt, or would once it is resolved.
-    fn note_adoptions(&mut self, seqno: Seqno, batch: BatchReader<'_>) -> Result<()> {
-        match batch.kind() {
-            BatchKind::Commit => {
-                let runs = self.runs_of(seqno, batch)?;
-                self.note_adopted(seqno, runs);
-            }
-            BatchKind::Prepare { .. } => {
-                let runs = self.runs_of(seqno, batch)?;
-                self.prepared_runs.insert(seqno, runs);
-            }
-            BatchKind::PrepareAnew { previous, .. } => {
-                let runs = self.runs_of(seqno, batch)?;
-                self.prepared_runs.remove(&previous);
-                self.prepared_runs.insert(seqno, runs);
-            }
-            BatchKind::CommitPrepared { prepare } => {
-                let runs = self.prepared_runs.remove(&prepare).unwrap_or_default();
-                self.note_adopted(seqno, runs);
-            }
-            BatchKind::RollbackPrepared { prepare } => _ = self.prepared_runs.remove(&prepare),
-        }
-        Ok(())
-    }
-
-    fn note_adopted(&mut self, seqno: Seqno, runs: Vec<(DictId, RunMeta)>) {
-        for (dict, meta) in runs {
-            self.adoptions.entry(dict).or_default().push((seqno, meta));
-        }
-    }
-
-    fn runs_of(&self, seqno: Seqno, batch: BatchReader<'_>) -> Result<Vec<(DictId, RunMeta)>> {
-        let mut runs = Vec::new();
-        for entry in batch {
-            let Entry::Adopt { dict, run } = entry? else { continue };
-            let meta = RunMeta::decode(&mut &run[..])
-                .map_err(|error| error.at(&self.options.engine_dir.join("log"), seqno))?;
-            runs.push((dict, meta));
-        }
-        Ok(runs)
-    }
-
-    /// The end of the first pass: what is prepared and not resolved keeps its runs, whatever the checkpoints
-    /// have. Gives their dictionaries.
-    fn note_unresolved(&mut self) -> Vec<DictId> {
-        let runs: Vec<_> = std::mem::take(&mut self.prepared_runs).into_values().flatten().collect();
-        let dicts = runs.iter().map(|(dict, _)| *dict).collect();
-        self.note_adopted(UNRESOLVED, runs);
-        dicts
-    }
-
-    /// Opens the dictionaries of a group that hold runs of unresolved transactions, if no record had them
-    /// opened: nothing may take the runs' space.
-    fn open_unresolved(&mut self, group: &RangeInclusive<DictId>) {
-        let is_waiting = |runs: &Vec<(Seqno, RunMeta)>| runs.iter().any(|(seqno, _)| *seqno == UNRESOLVED);
-        let mut waiting: Vec<DictId> =
-            self.adoptions.iter().filter(|(_, runs)| is_waiting(runs)).map(|(id, _)| *id).collect();
-        waiting.retain(|id| group.contains(id) && !self.dicts.contains_key(id));
-        waiting.sort();
-        let first = self.prepared.first_key_value().map_or(0, |(seqno, _)| *seqno);
-        for id in waiting {
-            self.open_known(first, id);
-        }
-    }
-
     /// Moves directories whose rename the catalog recorded but a crash prevented. One that cannot be
     /// moved is the trouble of its table.
     fn finish_renames(&self, content: &Content, wal: &Wal) -> Result<()> {
@@ -387,262 +213,121 @@ impl Recovery<'_> {
                 wal.secure()?;
                 is_secure = true;
             }
-            let (old, new) = (table_dir(&self.options.base_dir, from), table_dir(&self.options.base_dir, to));
+            let (old, new) = (
+                table_dir(&self.opening.options.base_dir, from),
+                table_dir(&self.opening.options.base_dir, to),
+            );
             if let Err(error) = self.move_dir(&old, &new) {
                 let text = format!("cannot move {} to {} now: {error}", old.display(), new.display());
-                (self.options.log)(LogLevel::Error, &text);
+                (self.opening.options.log)(LogLevel::Error, &text);
             }
         }
         Ok(())
     }
 
     fn move_dir(&self, old: &Path, new: &Path) -> Result<()> {
-        if self.vfs.exists(old)? && !self.vfs.exists(new)? {
-            self.vfs.rename(old, new)?;
+        if self.opening.vfs.exists(old)? && !self.opening.vfs.exists(new)? {
+            self.opening.vfs.rename(old, new)?;
         }
         // Also when it was moved before: perhaps by a process that came no further.
-        sync_parent(&*self.vfs, new)?;
-        sync_parent(&*self.vfs, old)
+        sync_parent(&*self.opening.vfs, new)?;
+        sync_parent(&*self.opening.vfs, old)
     }
 
-    fn know_tables(&mut self, content: &Content) {
-        for table in content.tables.values().filter(|table| !table.temporary) {
-            let dir = table_dir(&self.options.base_dir, &table.path);
-            for (position, dictionary) in table.all_dictionaries().enumerate() {
-                if dictionary.unusable.is_some() {
-                    continue;
-                }
-                let config = dictionary.tree_config(&self.options.tree, table.compression());
-                let is_index = (1..table.dictionaries.len()).contains(&position);
-                let path = dir.join(&dictionary.file);
-                let known = Known { path, config, is_index, encryption_key_id: table.encryption_key_id };
-                self.known.insert(DictId(dictionary.id), known);
-            }
-        }
-    }
-
-    /// The other passes, each for as many dictionaries as may be open.
+    /// The other passes: a group of as many dictionaries as may be open, divided among lanes, then the next group.
     fn replay_tables(
         &mut self,
-        replay: &mut Replay,
+        replay: &Replay,
         wal: &Wal,
-        named: &BTreeSet<DictId>,
-        last_seqno: Seqno,
+        mut costs: BTreeMap<DictId, u64>,
+        end: &ReplayEnd,
     ) -> Result<()> {
-        let wanted: Vec<DictId> = named.iter().filter(|id| self.known.contains_key(id)).copied().collect();
-        let mut groups = wanted.chunks(self.options.files_open_max.max(1)).peekable();
-        while let Some(group) = groups.next() {
-            let group = group[0]..=group[group.len() - 1];
-            self.replay_group(replay, &group)?;
+        let options = self.opening.options;
+        costs.retain(|id, _| self.opening.known.contains_key(id));
+        let costs: Vec<(DictId, u64)> = costs.into_iter().collect();
+        let groups = costs.chunks(options.files_open_max.max(1)).map(|group| {
+            let costs = group.iter().copied().collect();
+            divide(&costs, options.background_threads)
+        });
+        let groups: Vec<Vec<Vec<DictId>>> = groups.collect();
+        let passes = groups.iter().map(Vec::len).sum();
+        let vfs = self.opening.vfs.clone();
+        let progress = Progress::new(&options.log, &*vfs, end.bytes, passes);
+        let mut groups = groups.into_iter().peekable();
+        while let Some(lanes) = groups.next() {
+            self.replay_group(replay, &lanes, &progress)?;
             if groups.peek().is_some() {
-                self.check_durable(last_seqno)?;
+                self.check_durable(end.last_seqno)?;
                 wal.secure()?;
-                self.close_group(&group, last_seqno);
+                self.close_group(&lanes.concat(), end.last_seqno);
             }
         }
         Ok(())
     }
 
-    fn replay_group(&mut self, replay: &mut Replay, group: &RangeInclusive<DictId>) -> Result<()> {
-        let mut batches = 0u64;
-        self.prepared.clear();
-        replay.for_each(|seqno, batch| {
-            batches += 1;
-            if batches % PROGRESS_BATCHES == 0 {
-                let text = format!("recovery has replayed {batches} transactions of {}", self.batches);
-                say(&self.options.log, &text);
-            }
-            self.replay_batch(seqno, batch, |id| group.contains(&id))
-        })?;
-        self.open_unresolved(group);
+    fn replay_group(
+        &mut self,
+        replay: &Replay,
+        lanes: &[Vec<DictId>],
+        progress: &Progress<'_>,
+    ) -> Result<()> {
+        let opening = &self.opening;
+        let memory = ReplayMemory::new(opening.options.replay_memory_bytes);
+        let run = |ids: &Vec<DictId>| -> Result<(u64, Vec<(DictId, Slot)>)> {
+            let mut lane = Lane::new(opening, &memory, ids.clone());
+            let mut unsaid = 0;
+            replay.clone().for_each(|seqno, batch| {
+                progress.batch(batch.bytes_left(), &mut unsaid);
+                lane.batch(seqno, batch)
+            })?;
+            lane.end();
+            Ok((lane.records, lane.into_slots().collect()))
+        };
+        // What fails with one lane fails as a whole: the log is damaged, or not to be read.
+        let replayed: Result<Vec<_>> = on_each(lanes.len(), lanes, run).into_iter().collect();
+        for (records, slots) in replayed? {
+            self.records += records;
+            self.take(slots);
+        }
         Ok(())
     }
 
-    /// Makes durable what a pass has brought back, and closes the files. What cannot be written stays
+    /// Makes durable what a group's passes have brought back, and closes the files. What cannot be written stays
     /// open.
-    fn close_group(&mut self, group: &RangeInclusive<DictId>, last_seqno: Seqno) {
+    fn close_group(&mut self, group: &[DictId], last_seqno: Seqno) {
+        let opened = group.iter().filter_map(|id| self.dicts.get(id));
         // The runs that others keep are for transactions that come back at the end.
-        let opened = self.dicts.range(group.clone()).filter(|(_, opened)| opened.private.is_empty());
-        let dicts: Vec<Arc<Dict>> = opened.map(|(_, opened)| opened.dict.clone()).collect();
+        let dicts: Vec<Arc<Dict>> =
+            opened.filter(|opened| opened.private.is_empty()).map(|opened| opened.dict.clone()).collect();
         let checkpoint = |dict: &Arc<Dict>| {
             let counter = || dict.auto_increment.load(Ordering::Relaxed);
             // The log is durable up to there.
             let checkpoint = dict.tree.checkpoint(|| last_seqno, |_| Ok(()), counter);
             (dict.id, checkpoint.and_then(|_| dict.secure()).map(|_| dict.file.epoch()))
         };
-        let results = on_each(self.options.files_at_once(), &dicts, checkpoint);
+        let results = on_each(self.opening.options.files_at_once(), &dicts, checkpoint);
         drop(dicts);
         for (id, result) in results {
             match result {
                 Ok(epoch) => {
-                    self.ages.made(id, epoch);
+                    self.opening.ages.made(id, epoch);
                     self.dicts.remove(&id);
                 }
                 Err(error) => {
                     let text = format!("checkpoint during recovery failed: {error}");
-                    (self.options.log)(LogLevel::Error, &text);
+                    (self.opening.options.log)(LogLevel::Error, &text);
                 }
-            }
-        }
-    }
-
-    /// Replays a commit, or keeps what is prepared until its resolution comes. (A resolution whose
-    /// prepare was trimmed is that of a transaction that is durable in the trees, or was rolled back.)
-    fn replay_batch(
-        &mut self,
-        seqno: Seqno,
-        batch: BatchReader<'_>,
-        selected: impl FnMut(DictId) -> bool,
-    ) -> Result<()> {
-        self.horizon.replayed(seqno);
-        match batch.kind() {
-            BatchKind::Commit => self.replay_commit(seqno, seqno, batch, selected),
-            BatchKind::Prepare { xid } => {
-                self.keep_prepared(seqno, xid, batch);
-                Ok(())
-            }
-            BatchKind::PrepareAnew { xid, previous } => {
-                self.prepared.remove(&previous);
-                self.keep_prepared(seqno, xid, batch);
-                Ok(())
-            }
-            BatchKind::CommitPrepared { prepare } => match self.prepared.remove(&prepare) {
-                Some(found) => self.replay_commit(seqno, prepare, found.batch.entries(), selected),
-                None => Ok(()),
-            },
-            BatchKind::RollbackPrepared { prepare } => {
-                self.prepared.remove(&prepare);
-                Ok(())
-            }
-        }
-    }
-
-    fn keep_prepared(&mut self, seqno: Seqno, xid: &[u8], batch: BatchReader<'_>) {
-        let unresolved = Unresolved { seqno, xid: xid.to_vec(), batch: batch.to_batch() };
-        self.prepared.insert(seqno, unresolved);
-    }
-
-    /// `logged_from` is the seqno under which the log has the entries.
-    fn replay_commit(
-        &mut self,
-        seqno: Seqno,
-        logged_from: Seqno,
-        batch: BatchReader<'_>,
-        mut selected: impl FnMut(DictId) -> bool,
-    ) -> Result<()> {
-        let mut touched = Vec::new();
-        for entry in batch {
-            let entry = entry?;
-            let id = entry.dict();
-            if selected(id) {
-                self.replay_entry(seqno, logged_from, id, entry)?;
-                if touched.last() != Some(&id) {
-                    touched.push(id);
-                }
-            }
-        }
-        self.make_room(seqno, &touched);
-        Ok(())
-    }
-
-    /// Seals and writes memtables that are full: only between batches, because a sealed memtable
-    /// claims to hold whole commits. What cannot be written (a full disk, a damaged block in the way)
-    /// stays in memory: no more than the log has.
-    fn make_room(&mut self, seqno: Seqno, touched: &[DictId]) {
-        for id in touched {
-            let Some(opened) = self.dicts.get_mut(id) else { continue };
-            let is_sealed = opened.dict.tree.seal_if_full(|| seqno);
-            while is_sealed && !opened.is_stuck {
-                match opened.dict.tree.run_job() {
-                    Ok(true) => {}
-                    Ok(false) => break,
-                    Err(error) => {
-                        opened.is_stuck = true;
-                        let text = format!("background job during recovery failed: {error}");
-                        (self.options.log)(LogLevel::Error, &text);
-                    }
-                }
-            }
-        }
-    }
-
-    fn replay_entry(&mut self, seqno: Seqno, logged_from: Seqno, id: DictId, entry: Entry<'_>) -> Result<()> {
-        if !self.dicts.contains_key(&id) && !self.open_known(logged_from, id) {
-            return Ok(());
-        }
-        let Some(opened) = self.dicts.get_mut(&id) else { return Ok(()) };
-        let durable_seqno = opened.durable_seqno + u64::from(is_planted(Bug::ReplaySkipsFirst));
-        if seqno <= durable_seqno {
-            return Ok(());
-        }
-        let dict = &opened.dict;
-        // As old as can be: among the first to be checkpointed.
-        dict.dirty_since.store(1, Ordering::Relaxed);
-        match entry {
-            Entry::Record { kind, key, value, .. } => {
-                // Booked as when it was committed: the log is needed from the prepare on.
-                dict.tree.defer(logged_from).1.insert(key, seqno, kind, value);
-                self.records += 1;
-            }
-            Entry::Adopt { .. } => {
-                let Some(run) = opened.private.pop_front() else {
-                    let (expected, found) = ("a run noted in the first pass", format!("one at {seqno}"));
-                    return Err(Error::corruption(&dict.file.path(), 0, "adoption", expected, found));
-                };
-                if opened.adopted_at != seqno {
-                    // Its keys' older versions must not be in the memtable that adopts.
-                    dict.tree.seal_before_adoption(|| seqno - 1);
-                    opened.adopted_at = seqno;
-                }
-                dict.tree.defer(logged_from).1.adopt(&run, seqno);
-                self.records += run.meta().rows;
-            }
-            Entry::Truncate { .. } => {
-                dict.tree.truncate(seqno);
-                dict.auto_increment.store(0, Ordering::Relaxed);
-            }
-            Entry::AutoIncrement { next, .. } => {
-                dict.auto_increment.fetch_max(next, Ordering::Relaxed);
-                // Should the checkpoint of the recovery fail.
-                drop(dict.tree.defer(logged_from));
-            }
-        }
-        Ok(())
-    }
-
-    /// Opens a dictionary that the log names. False: it was dropped, or its file is damaged.
-    fn open_known(&mut self, needs_from: Seqno, id: DictId) -> bool {
-        if self.held_log.contains_key(&id) || self.damaged_keys.contains_key(&id) {
-            return false;
-        }
-        let Some(known) = self.known.get(&id) else { return false };
-        let open = || -> Result<Opened> {
-            let opened = self.open_dict(id, &known.path, known.config)?;
-            opened.dict.file.check_key()?;
-            check_encryption(&opened.dict.file, known.encryption_key_id)?;
-            self.ages.check(&known.path, id, opened.dict.file.epoch())?;
-            Ok(opened)
-        };
-        // A key is given up for damage: it may be the reading that was bad.
-        match open().or_else(|error| if known.is_index && error.is_damage() { open() } else { Err(error) }) {
-            Ok(opened) => {
-                self.dicts.insert(id, opened);
-                true
-            }
-            Err(error) => {
-                self.hold_log(id, needs_from, error);
-                false
             }
         }
     }
 
     fn hold_log(&mut self, id: DictId, needs_from: Seqno, error: Error) {
-        if error.is_damage() && self.known.get(&id).is_some_and(|known| known.is_index) {
+        if error.is_damage() && self.opening.is_index(id) {
             self.damaged_keys.insert(id, Unrecovered { needs_from, error });
             return;
         }
         let text = format!("a table cannot be recovered; its part of the log is kept: {error}");
-        (self.options.log)(LogLevel::Error, &text);
+        (self.opening.options.log)(LogLevel::Error, &text);
         self.held_log.insert(id, Unrecovered { needs_from, error });
     }
 }

@@ -34,6 +34,8 @@ pub fn options(lines: &Lines) -> Options {
     options.log_file_bytes = 64 << 10;
     options.log_kept_bytes_max = 1 << 20;
     options.checkpoint_period_s = 1_000_000;
+    // Some memtables wait in memory, and some are written during recovery.
+    options.replay_memory_bytes = 8 << 10;
     options.flush_mode = FlushMode::Commit;
     options.ordered_at_once_ops = 0;
     options.keys = keys();
