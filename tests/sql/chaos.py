@@ -60,7 +60,7 @@ def _options(directory):
     keys = directory / "keys.txt"
     keys.write_text(_KEYS, encoding="ascii")
     return ["--binlog-format=ROW", "--plugin-load-add=file_key_management.so", f"--file-key-management-filename={keys}",
-            "--secure-file-priv=", "--pando-lock-wait-timeout=5", "--max-connections=100", "--innodb-buffer-pool-size=32M"]
+            "--secure-file-priv=", "--pando-lock-wait-timeout=5", "--max-connections=100", "--thread-cache-size=0", "--innodb-buffer-pool-size=32M"]
 
 
 def _primary_options(rng, base):
@@ -125,6 +125,7 @@ def main():
         scene.workers += [XaClient(arguments.seed, scene.weather), Loader(arguments.seed, scene.weather, directory),
                           Definer(arguments.seed, scene.weather, arguments.engine),
                           Analyst("analyst", arguments.seed, scene.weather)]
+        scene.definers = [worker for worker in scene.workers if isinstance(worker, (Loader, Definer))]
         replica.wait_for(primary.written())
         scene.readers = [Analyst("analyst of the replica", arguments.seed, scene.replica_weather)]
         problems = _run(scene, arguments)

@@ -9,7 +9,8 @@ from sqlkit.client import ConnectionLost, SqlError
 from sqlkit.member import NotReplicating
 
 _STUCK_SECONDS = 300
-_BAD_LINE = re.compile(r"panicked at|got signal|Assertion|InnoDB: Assertion|internal error: a bug|\[ERROR\] PANDO: bug", re.I)
+_SIGNAL = "got signal"
+_BAD_LINE = re.compile(rf"panicked at|{_SIGNAL}|Assertion|InnoDB: Assertion|internal error: a bug|\[ERROR\] PANDO: bug", re.I)
 
 
 def tables_hold(member, engine):
@@ -23,8 +24,9 @@ def tables_hold(member, engine):
                 problems.append(f"{member.name}: CHECK TABLE {name}: {said}")
             problems += [f"{member.name}: {name}: {text}" for text in
                          agreement.compare(session, schema.DATABASE, name).differences]
-    there = {path.name.split(".")[0].split("#")[0] for path in (member.server.data_dir / schema.DATABASE).iterdir()} - {"db"}
-    return problems + [f"{member.name}: files of no table: {name}" for name in sorted(there - set(names))]
+    there = {path.name for path in (member.server.data_dir / schema.DATABASE).iterdir()} - {"db.opt"}
+    return problems + [f"{member.name}: a file of no table: {name}" for name in sorted(there)
+                       if name.split(".")[0].split("#")[0] not in names]
 
 
 def accounts_hold(session, writers):
@@ -39,7 +41,7 @@ def replica_is_the_same(primary, replica):
     """Problems: the replica does not come to the primary's position, or its tables differ there. Returns them and how long it took."""
     begin = time.monotonic()
     try:
-        _until_it_has_all(primary, replica)
+        until_it_has_all(primary, replica, primary.written())
     except NotReplicating as error:
         return [str(error)], time.monotonic() - begin
     seconds = time.monotonic() - begin
@@ -52,9 +54,10 @@ def replica_is_the_same(primary, replica):
     return problems, seconds
 
 
-def _until_it_has_all(primary, replica):
-    """It may be slow: only without any progress for long it is given up."""
-    wanted = gtids.position(primary.written())
+def until_it_has_all(primary, replica, position):
+    """Until the replica has what the primary had at this position. It may be slow: only without any progress for long it is
+    given up."""
+    wanted = gtids.position(position)
     seen, since = None, time.monotonic()
     while True:
         applied = replica.applied()
@@ -66,7 +69,7 @@ def _until_it_has_all(primary, replica):
         if progress != seen:
             seen, since = progress, time.monotonic()
         elif time.monotonic() - since > _STUCK_SECONDS:
-            raise NotReplicating(f"{replica.name}: no progress in {_STUCK_SECONDS} s at {applied}, the primary is at {wanted}: {status}")
+            raise NotReplicating(f"{replica.name}: no progress in {_STUCK_SECONDS} s at {applied}, {primary.name} was at {position}: {status}")
         time.sleep(0.1)
 
 
@@ -82,9 +85,11 @@ def forget_binary_logs(primary):
     primary.run(f"PURGE BINARY LOGS TO '{primary.run('SHOW MASTER STATUS').rows[0][0].decode()}'")
 
 
-def log_holds(member, since):
-    """Problems: lines of the error log that no trouble explains."""
-    return [f"{member.name}: error log: {line}" for line in member.server.log_text(since).splitlines() if _BAD_LINE.search(line)]
+def log_holds(member, since, deaths=0):
+    """Problems: lines of the error log that no trouble explains; `deaths` of the server were explained."""
+    lines = [line for line in member.server.log_text(since).splitlines() if _BAD_LINE.search(line)]
+    ends = [line for line in lines if _SIGNAL in line]
+    return [f"{member.name}: error log: {line}" for line in ends[deaths:] + [line for line in lines if line not in ends]]
 
 
 def is_well(member):

@@ -31,7 +31,8 @@ BY_TROUBLE = {
         Rule((1927, 1317), "killed|interrupted", "a server that stops ends its connections"),
     ],
     "files": [
-        Rule((23, 24, 1016, 1017, 1021, 1023, 1030, 1105, 1296, 1180), _NO_FILE, "no descriptor is to be had"),
+        Rule((23, 24, 1005, 1025, 1016, 1017, 1021, 1023, 1030, 1105, 1296, 1180), _NO_FILE, "no descriptor is to be had"),
+        Rule((1696,), "read from the .par file", "the server does not say why it cannot read its file of a partitioned table"),
     ],
     "threads": [
         Rule((1135,), "new thread", "a connection needs a thread"),

@@ -22,8 +22,10 @@ class Rot(Kill):
 
     def begin(self):
         super().begin()
-        self._file = self.scene.random.choice(["key-v.pando", "key-text.pando", "main.pando"])
-        path = self.scene.primary.server.data_dir / schema.DATABASE / "rotten.pando" / self._file
+        directory = self.scene.primary.server.data_dir / schema.DATABASE / "rotten.pando"
+        # A key that was built anew has a number in its file's name.
+        path = self.scene.random.choice(sorted([*directory.glob("key-*.pando"), directory / "main.pando"]))
+        self._file = path.name
         content = bytearray(path.read_bytes())
         # The first blocks say what file it is; its rows and entries are behind them.
         for place in range(2 * _BLOCK, len(content), _BLOCK):

@@ -7,6 +7,7 @@ from chaos import checks, schema, troubles
 from chaos.rot import Rot
 from chaos.weather import Weather
 from sqlkit.client import ConnectionLost, SqlError
+from sqlkit.member import NotReplicating
 from sqlkit.server import ServerFailed
 
 _CALM_SECONDS, _TROUBLE_SECONDS = (0.5, 3.0), (1.0, 5.0)
@@ -25,6 +26,7 @@ class Scene:
         self.disk = self.threads_group = None
         self.weather, self.replica_weather = Weather(primary.server), Weather(replica.server)
         self.workers, self.readers = [], []     # of the primary, of the replica
+        self.definers = []                      # those of the workers with DDL
         self.problems = []
         self.had = collections.Counter()        # troubles
         self.deaths = 0                         # for want of memory
@@ -137,7 +139,7 @@ class Scene:
 
     def round(self, kinds):
         """Load with these troubles one after the other, then the checks."""
-        everybody = self.workers + self.readers
+        everybody, deaths_before = self.workers + self.readers, self.deaths
         self._log_since = [self.primary.server.log_size(), self.replica.server.log_size()]
         for worker in everybody:
             worker.start()
@@ -146,8 +148,8 @@ class Scene:
                 self._pass_time(self.random.uniform(*_CALM_SECONDS))
                 if not self.is_wrong():
                     self.trouble(kinds)
-        except ServerFailed as error:
-            self.problems.append(f"a server did not start: {error}")
+        except (ServerFailed, NotReplicating) as error:
+            self.problems.append(str(error))
         for worker in everybody:
             worker.ask_to_stop()
         if self.is_wrong():
@@ -155,10 +157,10 @@ class Scene:
         for worker in everybody:
             worker.join(20 if self.is_wrong() else None)
         if not self.is_wrong():
-            self._check()
+            self._check(deaths_before)
         return self.problems
 
-    def _check(self):
+    def _check(self, deaths_before):
         writers = [worker for worker in self.workers if hasattr(worker, "moved")]
         with self.primary.connect(schema.DATABASE) as session:
             self.problems += checks.accounts_hold(session, writers)
@@ -168,6 +170,6 @@ class Scene:
         if not problems:
             self.problems += checks.tables_hold(self.replica, self.engine)
             checks.forget_binary_logs(self.primary)
-        for member, since in zip((self.primary, self.replica), self._log_since):
-            self.problems += checks.log_holds(member, since)
+        self.problems += checks.log_holds(self.primary, self._log_since[0], self.deaths - deaths_before)
+        self.problems += checks.log_holds(self.replica, self._log_since[1])
         print(f"    the replica had all after {seconds:.1f} s", flush=True)

@@ -5,6 +5,8 @@ import pathlib
 import resource
 import time
 
+from chaos import checks
+
 _MIB = 1 << 20
 
 
@@ -66,18 +68,34 @@ class Stop(Trouble):
 
 
 class ReplicaDies(Trouble):
-    """kill -9 of the replica."""
+    """kill -9 of the replica while it applies rows. Not while it applies DDL: when the server ends such a statement in its
+    recovery, it writes it to the replica's own binary log as a transaction of the replica, and then refuses the primary's
+    (gtid_strict_mode); in other places it does the statement a second time."""
 
     name = "replica"
 
     def begin(self):
-        self.scene.replica_weather.ends_server()
-        self.scene.replica.kill()
+        self._resting = self.scene.definers
+        for worker in self._resting:
+            worker.rest()
+        try:
+            checks.until_it_has_all(self.scene.primary, self.scene.replica, self.scene.primary.written())
+            time.sleep(self.scene.random.uniform(0.1, 1))
+            self.scene.replica_weather.ends_server()
+            self.scene.replica.kill()
+        except BaseException:
+            self._go_on()
+            raise
         return "kill -9 of the replica"
 
     def end(self):
         self.scene.replica.start()
         self.scene.replica_weather.server_is_back()
+        self._go_on()
+
+    def _go_on(self):
+        for worker in self._resting:
+            worker.go_on()
 
 
 class FewFiles(Trouble):
@@ -105,7 +123,7 @@ class LittleMemory(Trouble):
     def begin(self):
         self._pid = self.scene.primary.server.pid()
         self._before = resource.prlimit(self._pid, resource.RLIMIT_AS)
-        spare = self.scene.random.choice([1, 8, 32]) * _MIB
+        spare = self.scene.random.choice([0, 0, 1, 8]) * _MIB
         resource.prlimit(self._pid, resource.RLIMIT_AS, (_address_space(self._pid) + spare, self._before[1]))
         return f"{spare // _MIB} MiB of address space left"
 

@@ -10,6 +10,7 @@ from sqlkit.client import ConnectionLost, SqlError
 # No statement of the load takes this long: a server that does not answer hangs.
 _ANSWER_SECONDS = 300
 _PAUSE_SECONDS = 0.05
+_STEPS_A_SESSION = 40
 
 
 class Wrong(Exception):
@@ -24,7 +25,8 @@ class Worker:
         self.done = self.refused = 0
         self.problem = self.last_refusal = None
         self.doing = ""   # the statement on its way
-        self._session, self._thread, self._stop, self._generation = None, None, threading.Event(), None
+        self._session, self._thread, self._generation = None, None, None
+        self._stop, self._may_work = threading.Event(), threading.Lock()
 
     # --- for subclasses -------------------------------------------------------------------
 
@@ -53,6 +55,13 @@ class Worker:
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
+    def rest(self):
+        """Waits until it has ended its step; until `go_on` it begins none."""
+        self._may_work.acquire()
+
+    def go_on(self):
+        self._may_work.release()
+
     def ask_to_stop(self):
         self._stop.set()
 
@@ -65,8 +74,10 @@ class Worker:
     def _work(self):
         try:
             while self.problem is None:
-                if self._try(self._once):
-                    self.done += 1
+                with self._may_work:
+                    self.done += self._try(self._once)
+                if self.done % _STEPS_A_SESSION == 0:
+                    self._close()
                 if self._stop.is_set() and self._try(self._last):
                     break
         finally:
