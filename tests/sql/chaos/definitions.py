@@ -29,14 +29,14 @@ class Definer(Worker):
 
     def opened(self, session):
         session.query("SET SESSION lock_wait_timeout = 15")
-        self._look(session)
+        self.look(session)
 
     def finish(self, session):
-        self._look(session)
+        self.look(session)
 
     # --- what must be there ---------------------------------------------------------------
 
-    def _look(self, session):
+    def look(self, session):
         if self._emptying:
             # Of a partitioned table some partitions may be empty and others not (docs/decisions/0015), and the binary
             # log may not have the statement: it is repeated.
@@ -71,7 +71,7 @@ class Definer(Worker):
 
     def step(self, session):
         if self._unknown is not None or self._emptying:
-            self._look(session)
+            self.look(session)
         after = copy.deepcopy(self._there)
         names = list(after["tables"])
         steps = [self._column, self._key, self._insert, self._rename, self._truncate]
@@ -88,7 +88,7 @@ class Definer(Worker):
         except SqlError:
             # It is refused as a whole, or TRUNCATE is repeated.
             self._unknown = None
-            self._look(session)
+            self.look(session)
             raise
         self._there, self._unknown, self._emptying = after, None, None
         self.changes += 1

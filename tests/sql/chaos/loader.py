@@ -26,12 +26,12 @@ class Loader(Worker):
 
     def opened(self, session):
         session.query("SET SESSION lock_wait_timeout = 15")
-        self._look(session)
+        self.look(session)
 
     def finish(self, session):
-        self._look(session)
+        self.look(session)
 
-    def _look(self, session):
+    def look(self, session):
         if self._emptying:
             self._empty(session)
         rows = self.query(session, f"SELECT batch, COUNT(*), {_SUM} FROM loaded GROUP BY batch").rows
@@ -44,7 +44,7 @@ class Loader(Worker):
 
     def step(self, session):
         if self._unknown is not None:
-            self._look(session)
+            self.look(session)
         if len(self._there) >= _BATCHES_MAX or self._there and self._random.random() < 0.2:
             self._remove(session)
             return
@@ -68,7 +68,7 @@ class Loader(Worker):
             raise
         except SqlError:
             self._unknown = None
-            self._look(session)
+            self.look(session)
             raise
         self._there, self._unknown = after, None
 

@@ -27,17 +27,17 @@ class XaClient(Worker):
     def opened(self, session):
         session.query("SET SESSION lock_wait_timeout = 15")
         session.query("SET sql_log_bin = 0")
-        self._look(session)
+        self.look(session)
 
     def finish(self, session):
-        self._look(session)
+        self.look(session)
         for number in sorted(self._prepared):
             self._resolve(session, number)
-        self._look(session)
+        self.look(session)
 
     # --- what must be there ---------------------------------------------------------------
 
-    def _look(self, session):
+    def look(self, session):
         """Decides what is unknown; all else must be as it was acknowledged."""
         if self._leaving:
             keys = [str(number * 10 + place) for number in sorted(self._leaving) for place in range(_ROWS)]
@@ -70,7 +70,7 @@ class XaClient(Worker):
 
     def step(self, session):
         if self._unknown:
-            self._look(session)
+            self.look(session)
         if len(self._there) > _KEPT_MAX:
             self._forget(session)
         if self._prepared and self._random.random() < 0.5:
@@ -129,4 +129,4 @@ class XaClient(Worker):
         for number in sorted(self._prepared):
             self._resolve(session, number)
         self._leaving = set(sorted(self._there)[:_KEPT_MAX // 2])
-        self._look(session)
+        self.look(session)
