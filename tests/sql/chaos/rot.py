@@ -5,13 +5,13 @@ from chaos.troubles import Kill
 from sqlkit import engines
 from sqlkit.client import SqlError
 
-_BLOCK = 4096
+_BLOCK, _STEP = 4096, 128
 # 1712 the index is corrupted, 1030, 1034, 1194, 1296 of the rows' file.
 _NAMED = {1030, 1034, 1194, 1195, 1296, 1712}
 
 
 class Rot(Kill):
-    """One bit in each block of a file turns over while the server is dead. Afterwards CHECK TABLE must name the key or the file,
+    """Bits all over a file turn over while the server is dead. Afterwards CHECK TABLE must name the key or the file,
     REPAIR TABLE mend a key, and a new table take the place of one whose rows are damaged."""
 
     name = "rot"
@@ -27,9 +27,10 @@ class Rot(Kill):
         path = self.scene.random.choice(sorted([*directory.glob("key-*.pando"), directory / "main.pando"]))
         self._file = path.name
         content = bytearray(path.read_bytes())
-        # The first blocks say what file it is; its rows and entries are behind them.
-        for place in range(2 * _BLOCK, len(content), _BLOCK):
-            content[place + self.scene.random.randrange(min(_BLOCK, len(content) - place))] ^= 1 << self.scene.random.randrange(8)
+        # The first blocks say what file it is; its rows and entries are behind them. So densely, that not all is in space
+        # that nobody uses.
+        for place in range(2 * _BLOCK, len(content), _STEP):
+            content[place] ^= 1 << self.scene.random.randrange(8)
         path.write_bytes(content)
         return f"kill -9, bits of rotten.pando/{self._file} turned over"
 
