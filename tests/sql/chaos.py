@@ -38,7 +38,6 @@ from chaos.troubles import ThreadsGroup
 from chaos.writer import Writer
 from sqlkit import program
 from sqlkit.member import Member, NotReplicating
-from sqlkit.server import ServerFailed
 
 _TROUBLES_A_ROUND = 4
 _KEYS = "1;770A8A65DA156D24EE2A093277530142\n"
