@@ -69,7 +69,9 @@ def until_it_has_all(primary, replica, position):
         if progress != seen:
             seen, since = progress, time.monotonic()
         elif time.monotonic() - since > _STUCK_SECONDS:
-            raise NotReplicating(f"{replica.name}: no progress in {_STUCK_SECONDS} s at {applied}, {primary.name} was at {position}: {status}")
+            doing = [row for row in replica.run("SHOW FULL PROCESSLIST").rows if row[4] != b"Sleep"]
+            raise NotReplicating(f"{replica.name}: no progress in {_STUCK_SECONDS} s at {applied}, {primary.name} was at {position}: "
+                                 f"{status} {doing}")
         time.sleep(0.1)
 
 

@@ -28,7 +28,6 @@ class Definer(Worker):
         self.changes = 0
 
     def opened(self, session):
-        session.query("SET SESSION lock_wait_timeout = 15")
         self.look(session)
 
     def finish(self, session):

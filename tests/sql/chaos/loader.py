@@ -25,7 +25,6 @@ class Loader(Worker):
         self.loads = 0
 
     def opened(self, session):
-        session.query("SET SESSION lock_wait_timeout = 15")
         self.look(session)
 
     def finish(self, session):

@@ -1,6 +1,7 @@
 """A client with XA transactions whose connections go away between PREPARE and COMMIT."""
 
 import random
+import time
 
 from chaos.schema import DATABASE
 from chaos.worker import Worker, Wrong
@@ -8,7 +9,7 @@ from sqlkit.client import ConnectionLost, SqlError
 
 _NUMBER, _ROWS, _KEPT_MAX = 0, 3, 600
 _NOT_KNOWN = 1397   # XAER_NOTA
-_TRIES_MAX = 200
+_LEAVING_SECONDS = 30
 
 
 class XaClient(Worker):
@@ -25,7 +26,6 @@ class XaClient(Worker):
         self.commits = self.rollbacks = 0
 
     def opened(self, session):
-        session.query("SET SESSION lock_wait_timeout = 15")
         session.query("SET sql_log_bin = 0")
         self.look(session)
 
@@ -96,15 +96,16 @@ class XaClient(Worker):
     def _resolve(self, session, number):
         """XA COMMIT or XA ROLLBACK. The connection that prepared it may still be on its way out."""
         statement = self._random.choice(["COMMIT", "COMMIT", "ROLLBACK"])
-        for _ in range(_TRIES_MAX):
+        until = time.monotonic() + _LEAVING_SECONDS
+        while True:
             try:
                 self._run(session, statement, number)
                 break
             except SqlError as error:
                 if error.number != _NOT_KNOWN:
                     raise
-        else:
-            raise Wrong(f"XA {statement} 'x{number}': unknown, and it was prepared")
+            if time.monotonic() > until:
+                raise Wrong(f"XA {statement} 'x{number}': unknown, and it was prepared {_LEAVING_SECONDS} s ago")
         self._prepared.discard(number)
         if statement == "COMMIT":
             self._there.add(number)

@@ -9,6 +9,7 @@ from sqlkit.client import ConnectionLost, SqlError
 
 # No statement of the load takes this long: a server that does not answer hangs.
 _ANSWER_SECONDS = 300
+_DEFINITION_SECONDS = 15
 _PAUSE_SECONDS = 0.05
 _STEPS_A_SESSION = 40
 
@@ -96,6 +97,8 @@ class Worker:
     def _connect(self):
         self._generation, self.doing = self.weather.generation, "connect"
         self._session = self.weather.connect(DATABASE, _ANSWER_SECONDS)
+        # Of definitions: a day is the server's default.
+        self._session.query(f"SET SESSION lock_wait_timeout = {_DEFINITION_SECONDS}")
         self.opened(self._session)
 
     def _close(self):

@@ -38,7 +38,6 @@ class Writer(Worker):
     # --- sessions -------------------------------------------------------------------------
 
     def opened(self, session):
-        session.query("SET SESSION lock_wait_timeout = 15")
         self.look(session)
 
     def look(self, session):
