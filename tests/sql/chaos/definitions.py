@@ -5,7 +5,7 @@ import random
 
 from chaos.schema import DATABASE
 from chaos.worker import Worker, Wrong
-from sqlkit.client import ConnectionLost, SqlError
+from sqlkit.client import SqlError
 
 # Columns and keys that are added to tables of the load, and dropped again; the clients name the columns they mean.
 _COLUMNS = {("people", "extra"): "INT NOT NULL DEFAULT 7", ("people", "more"): "VARCHAR(20) DEFAULT 'more'"}
@@ -82,8 +82,6 @@ class Definer(Worker):
         self._unknown = after
         try:
             self.query(session, sql)
-        except ConnectionLost:
-            raise
         except SqlError:
             # It is refused as a whole, or TRUNCATE is repeated.
             self._unknown = None

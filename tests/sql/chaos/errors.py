@@ -21,6 +21,7 @@ ALWAYS = [
     Rule((1412,), "definition has changed", "a snapshot is older than an ALTER TABLE"),
 ]
 
+# What the texts must say.
 _NO_FILE = r"errno: 2[34]|too many open files|error 2[34]\b|os error 24"
 _NO_SPACE = r"no space|errno: 28|is full|disk.full|error 28\b"
 _NO_MEMORY = r"memory|errno: 12|error 12\b"
@@ -41,7 +42,7 @@ BY_TROUBLE = {
         Rule((5, 1037, 1038, 1041, 1135, 1180, 1030, 1296), _NO_MEMORY, "no memory is to be had"),
     ],
     "disk": [
-        Rule((3, 1021, 1026, 1114, 1030, 1180, 1005, 1025, 1050), _NO_SPACE, "the disk is full"),
+        Rule((3, 1021, 1026, 1114, 1030, 1180, 1005, 1025), _NO_SPACE, "the disk is full"),
     ],
     "replica": [],
 }

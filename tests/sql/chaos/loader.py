@@ -5,7 +5,7 @@ import zlib
 
 from chaos.schema import BATCH_ROWS
 from chaos.worker import Worker, Wrong
-from sqlkit.client import ConnectionLost, SqlError
+from sqlkit.client import SqlError
 
 _BATCHES_MAX = 4
 _SUM = "SUM(CRC32(CONCAT(id, ':', text)))"
@@ -63,8 +63,6 @@ class Loader(Worker):
         self._unknown = after
         try:
             self.query(session, sql)
-        except ConnectionLost:
-            raise
         except SqlError:
             self._unknown = None
             self.look(session)

@@ -5,7 +5,7 @@ import time
 
 from chaos.schema import DATABASE
 from chaos.worker import Worker, Wrong
-from sqlkit.client import ConnectionLost, SqlError
+from sqlkit.client import SqlError
 
 _NUMBER, _ROWS, _KEPT_MAX = 0, 3, 600
 _NOT_KNOWN = 1397   # XAER_NOTA
@@ -117,8 +117,6 @@ class XaClient(Worker):
         self._unknown[number] = statement
         try:
             self.query(session, f"XA {statement} 'x{number}'")
-        except ConnectionLost:
-            raise
         except SqlError as error:
             if error.number == _NOT_KNOWN:
                 del self._unknown[number]

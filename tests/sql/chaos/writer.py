@@ -6,7 +6,7 @@ import random
 from chaos.model import State, differences
 from chaos.schema import ACCOUNTS
 from chaos.worker import Worker, Wrong
-from sqlkit.client import ConnectionLost, SqlError
+from sqlkit.client import SqlError
 
 # How its rows are read: columns of the key behind `client`, and the other cells.
 _READS = {
@@ -110,8 +110,6 @@ class Writer(Worker):
             self.query(session, sql)
         except SqlError:
             self.in_flight, self._refused_commit = None, True
-            raise
-        except ConnectionLost:
             raise
         self._accept(self.state.with_draft(draft))
 
