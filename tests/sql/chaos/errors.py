@@ -26,13 +26,16 @@ _NO_FILE = r"errno: 2[34]|too many open files|error 2[34]\b|os error 24"
 _NO_SPACE = r"no space|errno: 28|is full|disk.full|error 28\b"
 _NO_MEMORY = r"memory|errno: 12|error 12\b"
 
+# The server's errors of its own files: those of its library, and those from "can't create file" to "error writing file".
+_OF_FILES = (*range(1, 36), *range(1004, 1027))
+
 BY_TROUBLE = {
     "kill": [
         Rule((1053,), "shutdown in progress", "the server is being stopped"),
         Rule((1927, 1317), "killed|interrupted", "a server that stops ends its connections"),
     ],
     "files": [
-        Rule((23, 24, 1005, 1025, 1016, 1017, 1021, 1023, 1030, 1105, 1296, 1180), _NO_FILE, "no descriptor is to be had"),
+        Rule((*_OF_FILES, 1030, 1105, 1180, 1296), _NO_FILE, "no descriptor is to be had"),
         Rule((1696,), "read from the .par file", "the server does not say why it cannot read its file of a partitioned table"),
     ],
     "threads": [
@@ -42,7 +45,7 @@ BY_TROUBLE = {
         Rule((5, 1037, 1038, 1041, 1135, 1180, 1030, 1296), _NO_MEMORY, "no memory is to be had"),
     ],
     "disk": [
-        Rule((3, 1021, 1026, 1114, 1030, 1180, 1005, 1025), _NO_SPACE, "the disk is full"),
+        Rule((*_OF_FILES, 1030, 1114, 1180), _NO_SPACE, "the disk is full"),
     ],
     "replica": [],
 }
