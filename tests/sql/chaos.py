@@ -62,13 +62,16 @@ def _options(directory):
     keys = directory / "keys.txt"
     keys.write_text(_KEYS, encoding="ascii")
     return ["--binlog-format=ROW", "--plugin-load-add=file_key_management.so", f"--file-key-management-filename={keys}",
-            "--secure-file-priv=", "--pando-lock-wait-timeout=5", "--max-connections=100", "--thread-cache-size=0", "--innodb-buffer-pool-size=32M"]
+            "--secure-file-priv=", "--loose-pando-lock-wait-timeout=5", "--max-connections=100", "--thread-cache-size=0",
+            "--innodb-buffer-pool-size=32M"]
 
 
 def _primary_options(rng, base):
     """New ones at each start: small caches and frequent checkpoints, so that troubles meet every kind of work."""
-    return base + [f"--pando-cache-size={rng.choice([16, 64])}M", f"--pando-checkpoint-period={rng.choice([1, 2, 30])}",
-                   f"--pando-log-file-size={rng.choice([1, 4, 16])}M", f"--pando-background-threads={rng.choice([1, 2, 4])}"]
+    return base + [f"--loose-pando-cache-size={rng.choice([16, 64])}M",
+                   f"--loose-pando-checkpoint-period={rng.choice([1, 2, 30])}",
+                   f"--loose-pando-log-file-size={rng.choice([1, 4, 16])}M",
+                   f"--loose-pando-background-threads={rng.choice([1, 2, 4])}"]
 
 
 def _run(scene, arguments):
