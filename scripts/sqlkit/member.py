@@ -117,7 +117,8 @@ class Member:
         return {name: (cell or b"").decode("utf-8", "replace")
                 for name, cell in zip(result.columns, result.rows[0])}
 
-    def _must_replicate(self):
+    def must_replicate(self):
+        """What SHOW SLAVE STATUS says; an error of replication is raised."""
         status = self.slave_status()
         for what in ("Last_SQL_Error", "Last_IO_Error"):
             # Losing the primary is no trouble: the thread tries again.
@@ -134,7 +135,7 @@ class Member:
                 # Short waits, so that an error is seen when it happens.
                 if session.number(f"SELECT MASTER_GTID_WAIT('{gtid}', 1)") == 0:
                     return
-            self._must_replicate()
+            self.must_replicate()
             if time.monotonic() > deadline:
                 raise NotReplicating(f"{self.name}: at {self.applied()} it did not come to {gtid} in time: "
                                      f"{self.slave_status()}")
@@ -144,7 +145,7 @@ class Member:
         received = self.value("SELECT @@gtid_slave_pos")
         deadline = time.monotonic() + _CATCH_UP_SECONDS
         while time.monotonic() < deadline:
-            status = self._must_replicate()
+            status = self.must_replicate()
             received = status["Gtid_IO_Pos"]
             if not received or self.value(f"SELECT MASTER_GTID_WAIT('{received}', 5)") == "0":
                 return

@@ -26,7 +26,7 @@ use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
 
 use crate::Usage;
 
-/// Addresses are asked of the system in pieces of at least this.
+/// Addresses are asked of the system in pieces of at least this, as long as it has so many together.
 const REGION_BYTES: usize = 32 << 20;
 /// Of what is used, this part may be kept free: enough that a cache which replaces block after block hardly asks the system for any.
 const KEPT_SHARE: u64 = 16;
@@ -171,15 +171,8 @@ impl Ranges {
         if let Some(start) = self.clean.take_best(bytes as u64) {
             return Some(start);
         }
-        let region = bytes.max(REGION_BYTES).checked_next_multiple_of(page_bytes())?;
-        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: new addresses, which the system chooses.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), region, rights, flags) }.ok()?;
-        // So that what was given back of a huge page does not come back with it. Where there are none, all is well.
-        // SAFETY: the region is ours, and this changes none of its bytes.
-        let _ = unsafe { madvise(start, region, Advice::LinuxNoHugepage) };
-        self.clean.insert(start as u64, region as u64);
+        let (start, region) = region_for(bytes, map)?;
+        self.clean.insert(start, region as u64);
         self.clean.take_best(bytes as u64)
     }
 
@@ -198,5 +191,37 @@ impl Ranges {
         let from = start + bytes - gone;
         assert!(self.kept.take_exact(from, gone), "kept memory at {from:#x} is kept");
         Some((from, gone))
+    }
+}
+
+/// A region for a buffer: where it begins, and its bytes. Where the system is short of addresses, it is as small as the buffer.
+fn region_for(bytes: usize, map: impl Fn(usize) -> Option<u64>) -> Option<(u64, usize)> {
+    let usual = bytes.max(REGION_BYTES).checked_next_multiple_of(page_bytes())?;
+    let least = bytes.checked_next_multiple_of(page_bytes())?;
+    [usual, least].into_iter().find_map(|region| Some((map(region)?, region)))
+}
+
+/// New addresses, which the system chooses.
+fn map(region: usize) -> Option<u64> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    let rights = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: they are nobody's before.
+    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), region, rights, flags) }.ok()?;
+    // So that what was given back of a huge page does not come back with it. Where there are none, all is well.
+    // SAFETY: the region is ours, and this changes none of its bytes.
+    let _ = unsafe { madvise(start, region, Advice::LinuxNoHugepage) };
+    Some(start as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_usual_region_cannot_be_had_a_small_one_is() {
+        let page = page_bytes();
+        assert_eq!(region_for(1, |_| Some(7)), Some((7, REGION_BYTES)));
+        assert_eq!(region_for(page + 1, |bytes| (bytes <= 1 << 20).then_some(7)), Some((7, 2 * page)));
+        assert_eq!(region_for(2 << 20, |bytes| (bytes <= 1 << 20).then_some(7)), None);
     }
 }

@@ -157,7 +157,8 @@ class MemoryDisk:
     def limit(self, room):
         """From now on there are `room` bytes more than are in use."""
         used = shutil.disk_usage(self._place).used
-        subprocess.run(["mount", "-o", f"remount,size={used + room}", self._place], check=True)
+        subprocess.run(["mount", "-o", f"remount,size={used + room}", self._place], check=True,
+                       capture_output=True)
 
     def put_ballast(self, name, size):
         with open(self._place / f"ballast-{name}", "wb") as file:

@@ -133,7 +133,13 @@ pub(crate) fn packed(file: &[u8]) -> Option<String> {
 pub(crate) fn unpacked(image: &str) -> pando_base::Result<Vec<u8>> {
     let damaged = |what: String| Error::Unsupported { what: format!("the image of a definition: {what}") };
     let small = STANDARD.decode(image).map_err(|e| damaged(e.to_string()))?;
-    zstd::bulk::decompress(&small, IMAGE_BYTES_MAX).map_err(|e| damaged(e.to_string()))
+    // Room for what is in it, not for the largest there could be.
+    let bytes = zstd::zstd_safe::get_frame_content_size(&small).ok().flatten();
+    let room = bytes.map_or(IMAGE_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    if room > IMAGE_BYTES_MAX {
+        return Err(damaged(format!("{room} bytes")));
+    }
+    zstd::bulk::decompress(&small, room).map_err(|e| damaged(e.to_string()))
 }
 
 fn fingerprint_of(text: &[u8]) -> String {
@@ -190,6 +196,14 @@ mod tests {
         assert!(it.image().is_err());
         it.image = STANDARD.encode("not zstd");
         assert!(it.image().is_err());
+    }
+
+    #[test]
+    fn a_small_image_takes_little_memory() {
+        let small = unpacked(&packed(b"the file").unwrap()).unwrap();
+        assert_eq!((small.as_slice(), small.capacity()), (b"the file".as_slice(), 8));
+        let too_large = STANDARD.encode(zstd::bulk::compress(&vec![0; IMAGE_BYTES_MAX + 1], 1).unwrap());
+        assert!(unpacked(&too_large).is_err());
     }
 
     #[test]

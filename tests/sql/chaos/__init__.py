@@ -1,0 +1,1 @@
+"""Chaos: a mixed load, troubles that come and go, and what has to hold nevertheless (tests/sql/chaos.py)."""
