@@ -5,6 +5,7 @@
 # Environment: PANDO_PROFILE (release): another profile of Cargo.toml, as quick, which builds faster and checks itself.
 #              PANDO_FEATURES (none): features of the crates, as pauses (scripts/pauses.sh).
 #              PANDO_BUILT (build/ha_pando.so): where the plugin goes.
+#              PANDO_CXX_FLAGS (none), PANDO_CMAKE_DIR (build/cmake): more flags for the C++, and where it is built (scripts/sanitize.sh).
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -20,6 +21,7 @@ install_plugin() {
 
 main() {
     local target profile=${PANDO_PROFILE:-release} built=${PANDO_BUILT:-$PANDO_BUILD/ha_pando.so}
+    local cmake_dir=${PANDO_CMAKE_DIR:-$PANDO_BUILD/cmake}
     find_cargo || die "no cargo; run scripts/setup.sh"
     cd "$PANDO_ROOT"
     target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
@@ -28,11 +30,11 @@ main() {
     exec 8>"$PANDO_BUILD/.build-lock"
     flock 8
     cargo build --profile "$profile" -p pando-capi --features "${PANDO_FEATURES:-}" 8>&-
-    cmake -S mariadb -B "$PANDO_BUILD/cmake" -DPANDO_CAPI_LIBRARY="$target/$profile/libpando_capi.a" \
+    cmake -S mariadb -B "$cmake_dir" -DCMAKE_CXX_FLAGS="${PANDO_CXX_FLAGS:-}" -DPANDO_CAPI_LIBRARY="$target/$profile/libpando_capi.a" \
         -DCMAKE_BUILD_TYPE=RelWithDebInfo --log-level=WARNING 8>&- >"$PANDO_BUILD/cmake-configure.log"
     # Not a part of a surrounding make, which would announce every directory.
-    env -u MAKEFLAGS -u MAKELEVEL cmake --build "$PANDO_BUILD/cmake" --parallel "$(nproc)" 8>&-
-    install_plugin "$PANDO_BUILD/cmake/ha_pando.so" "$built"
+    env -u MAKEFLAGS -u MAKELEVEL cmake --build "$cmake_dir" --parallel "$(nproc)" 8>&-
+    install_plugin "$cmake_dir/ha_pando.so" "$built"
     say "build: ${built#"$PANDO_ROOT/"}"
 }
 
