@@ -396,9 +396,10 @@ mod tests {
         let done: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
         let total = || done.iter().map(|n| n.load(Ordering::Acquire)).sum::<u64>();
         std::thread::scope(|scope| {
+            let mut threads = Vec::new();
             for thread in 0..THREADS {
                 let (index, done) = (&index, &done[thread as usize]);
-                scope.spawn(move || {
+                threads.push(scope.spawn(move || {
                     // One by one, by two, three and four.
                     let mut n = 0;
                     while n < each {
@@ -411,11 +412,11 @@ mod tests {
                         done.store(end, Ordering::Release);
                         n = end;
                     }
-                });
+                }));
             }
             for is_back in [false, true] {
                 let (index, done, total) = (&index, &done, &total);
-                scope.spawn(move || loop {
+                threads.push(scope.spawn(move || loop {
                     let before: Vec<u64> = done.iter().map(|n| n.load(Ordering::Acquire)).collect();
                     let is_last = total() == THREADS * each;
                     let mut seen = [0; THREADS as usize];
@@ -448,8 +449,10 @@ mod tests {
                     if is_last {
                         return;
                     }
-                });
+                }));
             }
+            // The end of the scope would do, but ThreadSanitizer does not see that.
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
         assert_eq!(all(&index).len() as u64, THREADS * each);
     }
