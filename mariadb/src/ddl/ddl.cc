@@ -131,10 +131,10 @@ int ha_pando::delete_table(const char *name)
    other tables have foreign keys to the table, which the server does not look at: the second tells that it was no DROP TABLE. */
 static int replace_in_recovery(const std::string &replaced)
 {
-  if (!pando_table_exists(db, text(replaced)))
+  if (!pando_table_exists(db, text(replaced.c_str())))
     return 0;
   Related_table::close_kept();
-  return error_of(pando_table_drop(db, text(replaced)), nullptr);
+  return error_of(pando_table_drop(db, text(replaced.c_str())), nullptr);
 }
 
 /* ALTER TABLE that copies gives the copy the name of the table, or another one, at which foreign keys have to follow. Empty: it is
