@@ -128,13 +128,25 @@ int ha_pando::delete_table(const char *name)
 }
 
 /* The server's recovery of DDL ends an ALTER TABLE that copies by a drop of the table and a rename of the copy. The first is refused if
-   other tables have foreign keys to the table, which the server does not look at: the second tells that it was no DROP TABLE. */
-static int replace_in_recovery(const std::string &replaced)
+   other tables have foreign keys to the table, which the server does not look at: the second tells that it was no DROP TABLE. And if the
+   copy gets another name, the server forgets that it may have put such a table aside. */
+static int replace_in_recovery(const char *from, const std::string &replaced)
 {
-  if (!pando_table_exists(db, text(replaced.c_str())))
-    return 0;
+  static const char COPY[]= "#sql-alter", ASIDE[]= "#sql-backup";
+  std::vector<std::string> old{replaced};
+  const char *name= from + dirname_length(from);
+  if (!strncmp(name, COPY, sizeof(COPY) - 1))
+    old.push_back(replaced.substr(0, dirname_length(replaced.c_str())) + ASIDE + (name + sizeof(COPY) - 1));
   Related_table::close_kept();
-  return error_of(pando_table_drop(db, text(replaced.c_str())), nullptr);
+  for (const std::string &path : old)
+  {
+    if (!pando_table_exists(db, text(path.c_str())))
+      continue;
+    if (int error= error_of(pando_table_drop(db, text(path.c_str())), nullptr))
+      return error;
+    my_delete((path + reg_ext).c_str(), MYF(0));
+  }
+  return 0;
 }
 
 /* ALTER TABLE that copies gives the copy the name of the table, or another one, at which foreign keys have to follow. Empty: it is
@@ -169,7 +181,7 @@ int ha_pando::rename_table(const char *from, const char *to)
     return error;
   const std::string replaced= replaced_in_recovery(from, to);
   if (!replaced.empty())
-    if (int error= replace_in_recovery(replaced))
+    if (int error= replace_in_recovery(from, replaced))
       return error;
   const std::string copied= copied_path(ha_thd(), from, to, replaced);
   const Table_names old_names(copied.empty() ? catalog_path(from) : copied), new_names(catalog_path(to));
