@@ -140,10 +140,9 @@ static int replace_in_recovery(const char *from, const std::string &replaced)
   Related_table::close_kept();
   for (const std::string &path : old)
   {
-    if (!pando_table_exists(db, text(path.c_str())))
-      continue;
-    if (int error= error_of(pando_table_drop(db, text(path.c_str())), nullptr))
-      return error;
+    if (pando_table_exists(db, text(path.c_str())))
+      if (int error= error_of(pando_table_drop(db, text(path.c_str())), nullptr))
+        return error;
     my_delete((path + reg_ext).c_str(), MYF(0));
   }
   return 0;
