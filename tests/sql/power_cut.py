@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """The power of a server's disk goes at random moments, in the midst of DDL and transactions.
 
-    tests/sql/power_cut.sh [--states 10] [--per-recording 25] [--seconds 8] [--seed N] [--engine PANDO] [--all-kinds]
+    tests/sql/power_cut.sh [--states 12] [--per-recording 25] [--seconds 8] [--seed N] [--engine PANDO] [--all-kinds]
+                           [--file-system ext4|xfs] [--binary-log] [--cut-again]
 
 The server works on a file system on a disk that records its writes and flushes (a loop mount over FUSE), and marks of
 what was acknowledged by then. Clients change tables of their own by statements of every kind, one alters tables to which
 five others write. From the recording come states of the disk as a power cut at some moment may leave them: what was flushed is
 there, and of the writes since all, none, some, and one torn. A server starts on each. Then every acknowledged statement is there,
 one on its way is there as a whole or not at all, every table opens, its keys agree with its rows, nothing is left over, and new
-statements work.
+statements work. With --cut-again the recovery of each state is recorded, too, and cut at some moment; then the next one must end it.
+With --binary-log the server keeps one, synced, and what it says, carried out from the start on, makes the same tables.
 
 It needs root, /dev/fuse and loop devices; where they are missing it says so and ends well. --states 500 is the full run.
 """
 
 import argparse
 import collections
+import contextlib
 import pathlib
 import random
 import re
@@ -28,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from power_cut import changes, disk, states, verify, writers
+from power_cut import binlog, changes, disk, states, verify, writers
 from sqlkit import engines, program
 from sqlkit.server import PrivateServer, ServerFailed
 
@@ -42,13 +45,16 @@ _PROBLEMS_SHOWN = 12
 
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--states", type=int, default=10)
+    parser.add_argument("--states", type=int, default=12)
     parser.add_argument("--per-recording", type=int, default=25, help="states of one recording")
     parser.add_argument("--seconds", type=float, default=8, help="how long a recording is")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--all-kinds", action="store_true",
                         help="also statements of which it is known that a power cut may leave a part (docs/decisions/0015)")
+    parser.add_argument("--file-system", choices=disk.FILE_SYSTEMS, default="ext4")
+    parser.add_argument("--binary-log", action="store_true", help="with a binary log, which agrees with the tables")
+    parser.add_argument("--cut-again", action="store_true", help="the power goes again while the server recovers")
     parser.add_argument("--keep", action="store_true", help="keep the error log of each state that is wrong")
     parser.add_argument("--go-on", action="store_true", help="do not end with the first state that is wrong")
     return parser.parse_args()
@@ -79,8 +85,10 @@ def _template():
 class _Run:
     """One recording and its states."""
 
-    def __init__(self, server, directory, seed, engine, all_kinds):
+    def __init__(self, server, directory, seed, arguments):
+        engine, all_kinds = arguments.engine, arguments.all_kinds
         self._server, self._directory, self._engine = server, pathlib.Path(directory), engine
+        self._file_system, self._cut_again, self._binary_log = arguments.file_system, arguments.cut_again, arguments.binary_log
         self._rng = random.Random(seed)
         self._load_file = self._directory / "rows"
         self._load_file.write_text("".join(f"{number}\n" for number in range(_LOAD_ROWS)))
@@ -88,7 +96,9 @@ class _Run:
         self._writers = [writers.Writer(number, seed) for number in range(_WRITERS)]
         self._changers = [changes.Changer(100 + number, engine, seed, self._load_file, all_kinds) for number in range(_CHANGERS)]
         self._changers.append(changes.SharedChanger(200, engine, seed, None, all_kinds))
-        self._options = _options(engine, self._rng)
+        self._first_options = self._options = _options(engine, self._rng)
+        if arguments.binary_log:
+            self._options = self._first_options + binlog.options(self._rng)
         self.recording = None
 
     # --- the recording ----------------------------------------------------------------------
@@ -98,7 +108,7 @@ class _Run:
         image = self._directory / "disk.image"
         shutil.copyfile(self.start_image, image)
         with disk.RecordedDisk(self._directory, image) as recorded:
-            with disk.mounted(recorded.disk, self._server.data_dir, self._mount_options()):
+            with self._mounted(recorded.disk, self._mount_options()):
                 self._server.start(self._options)
                 try:
                     self._work(recorded, seconds)
@@ -113,12 +123,16 @@ class _Run:
             raise SystemExit("no flush came to the disk: this system's loop devices do not pass them on")
         return recorded.log
 
+    def _mounted(self, image, options=""):
+        return disk.mounted(image, self._server.data_dir, self._file_system, options)
+
     def _prepare(self):
-        disk.make(self.start_image, _DISK_MEGABYTES)
-        with disk.mounted(self.start_image, self._server.data_dir):
-            (self._server.data_dir / "lost+found").rmdir()
+        disk.make(self.start_image, _DISK_MEGABYTES, self._file_system)
+        with self._mounted(self.start_image):
+            if self._file_system == "ext4":
+                (self._server.data_dir / "lost+found").rmdir()
             shutil.copytree(_template(), self._server.data_dir, dirs_exist_ok=True)
-            self._server.start(self._options)
+            self._server.start(self._first_options)
             with self._server.connect() as session:
                 writers.create(session, self._engine)
                 for changer in self._changers:
@@ -126,7 +140,7 @@ class _Run:
             self._server.stop()
 
     def _mount_options(self):
-        return f"commit={self._rng.choice([1, 5, 30])}"
+        return f"commit={self._rng.choice([1, 5, 30])}" if self._file_system == "ext4" else ""
 
     def _work(self, recorded, seconds):
         over = threading.Event()
@@ -173,16 +187,65 @@ class _Run:
         text = f"at {moment} of {len(self.recording.entries)}, {kept}: {there} of {doubtful} writes"
         self._server.error_log.unlink(missing_ok=True)
         try:
-            with disk.mounted(image, self._server.data_dir):
+            if self._cut_again:
+                text += ", then " + self._recover_in_part(image)
+            with self._mounted(image):
                 try:
                     self._server.start(self._options)
-                    verdict = verify.state(self._server, self._engine, self._changers, self._writers, known, later)
+                    compare = self._compare_with_binary_log if self._binary_log else None
+                    verdict = verify.state(self._server, self._engine, self._changers, self._writers, known, later, compare)
                 finally:
                     self._server.kill()
         except (ServerFailed, RuntimeError) as error:
             verdict = verify.Verdict()
             verdict.problems.append(f"no start: {error}")
         return verdict, text
+
+    def _recover_in_part(self, image):
+        """Recovery of this disk is cut, too: makes the image what it may be then."""
+        directory = self._directory / "again"
+        directory.mkdir()
+        begin = directory / "begin.image"
+        shutil.copyfile(image, begin)
+        with disk.RecordedDisk(directory, image) as recorded:
+            with self._mounted(recorded.disk):
+                recorded.mark(0, 0, disk.BEGUN)
+                try:
+                    self._server.start(self._options)
+                except ServerFailed:
+                    pass  # the next start says what there is to say
+                finally:
+                    recorded.mark(0, 0, disk.DONE)
+                    self._server.kill()
+        recording = states.Recording(recorded.log)
+        makers = states.States(recording, begin, directory, recorded.log)
+        try:
+            mounted, started = recording.marks[0][0], recording.marks[-1][0]
+            # The file system's own recovery writes much more than the server's.
+            moment = self._rng.randint(self._rng.choice([0, mounted, mounted, mounted]), started)
+            kept = self._rng.choice(states.KEPT)
+            there, doubtful = makers.make(moment, kept, self._rng, image)
+        finally:
+            makers.close()
+            shutil.rmtree(directory)
+        return f"in its recovery at {moment} of {started}, {kept}: {there} of {doubtful} writes"
+
+    def _compare_with_binary_log(self):
+        """What the binary log makes of the tables of the start is what the tables are."""
+        directory = self._directory / "replayed"
+        directory.mkdir()
+        try:
+            with self._mounted_start(directory) as data_dir:
+                return binlog.differences(self._server, data_dir, self._first_options, self._changers)
+        finally:
+            shutil.rmtree(directory)
+
+    @contextlib.contextmanager
+    def _mounted_start(self, directory):
+        image = directory / "start.image"
+        shutil.copyfile(self.start_image, image)
+        with disk.mounted(image, directory / "data", self._file_system):
+            yield directory / "data"
 
     def on_the_way(self, moment):
         """Kinds of the statements on their way at this moment."""
@@ -206,7 +269,7 @@ class _Totals:
 
 def _recording(server, directory, seed, count, totals, arguments):
     """Records once and checks so many states."""
-    run = _Run(server, directory, seed, arguments.engine, arguments.all_kinds)
+    run = _Run(server, directory, seed, arguments)
     begin = time.monotonic()
     log = run.record(arguments.seconds)
     totals.statements += run.statements()
@@ -267,11 +330,12 @@ def _work_directory():
 
 def main():
     arguments = _arguments()
-    lacking = disk.why_not()
+    lacking = disk.why_not(arguments.file_system)
     if lacking:
         print(f"power_cut: SKIPPED, {lacking}")
         return 0
-    print(f"power_cut: engine {arguments.engine}, seed {arguments.seed}", flush=True)
+    how = "".join(f", {text}" for text, on in (("a binary log", arguments.binary_log), ("cut again", arguments.cut_again)) if on)
+    print(f"power_cut: engine {arguments.engine}, {arguments.file_system}{how}, seed {arguments.seed}", flush=True)
     with _work_directory() as directory:
         with PrivateServer("power", plugin=engines.needs_plugin([arguments.engine]), start=False) as server:
             return _run(arguments, server, directory)

@@ -119,16 +119,41 @@ int ha_pando::delete_table(const char *name)
     remove_partitioning_file(name);
     return 0;
   }
+  if (is_in_ddl_recovery())
+    table_is_dropped_in_recovery(name);
   if (int error= may_drop(ha_thd(), name))
     return error;
   Related_table::close_kept();
   return error_of(pando_table_drop(db, text(name)), ha_thd());
 }
 
+/* The server's recovery of DDL ends an ALTER TABLE that copies by a drop of the table and a rename of the copy. The first is refused if
+   other tables have foreign keys to the table, which the server does not look at: the second tells that it was no DROP TABLE. And if the
+   copy gets another name, the server forgets that it may have put such a table aside. */
+static int replace_in_recovery(const char *from, const std::string &replaced)
+{
+  static const char COPY[]= "#sql-alter", ASIDE[]= "#sql-backup";
+  std::vector<std::string> old{replaced};
+  const char *name= from + dirname_length(from);
+  if (!strncmp(name, COPY, sizeof(COPY) - 1))
+    old.push_back(replaced.substr(0, dirname_length(replaced.c_str())) + ASIDE + (name + sizeof(COPY) - 1));
+  Related_table::close_kept();
+  for (const std::string &path : old)
+  {
+    if (pando_table_exists(db, text(path.c_str())))
+      if (int error= error_of(pando_table_drop(db, text(path.c_str())), nullptr))
+        return error;
+    my_delete((path + reg_ext).c_str(), MYF(0));
+  }
+  return 0;
+}
+
 /* ALTER TABLE that copies gives the copy the name of the table, or another one, at which foreign keys have to follow. Empty: it is
    not so. */
-static std::string copied_path(THD *thd, const char *from, const char *to)
+static std::string copied_path(THD *thd, const char *from, const char *to, const std::string &replaced)
 {
+  if (!replaced.empty())
+    return catalog_path(replaced.c_str()) == catalog_path(to) ? std::string() : catalog_path(replaced.c_str());
   if (!thd || thd_sql_command(thd) != SQLCOM_ALTER_TABLE || !is_interim_name(from) || is_interim_name(to) ||
       !thd->lex->query_tables)
     return std::string();
@@ -153,7 +178,11 @@ int ha_pando::rename_table(const char *from, const char *to)
     return error;
   if (int error= keep_both_names(from, to))
     return error;
-  const std::string copied= copied_path(ha_thd(), from, to);
+  const std::string replaced= replaced_in_recovery(from, to);
+  if (!replaced.empty())
+    if (int error= replace_in_recovery(from, replaced))
+      return error;
+  const std::string copied= copied_path(ha_thd(), from, to, replaced);
   const Table_names old_names(copied.empty() ? catalog_path(from) : copied), new_names(catalog_path(to));
   const PandoStatus status=
     pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table), text(copied.c_str()));

@@ -291,6 +291,47 @@ void remove_partitioning_files(const char *directory)
   my_dirend(files);
 }
 
+bool is_in_ddl_recovery()
+{
+  return recovers_ddl;
+}
+
+/* Recovery has one thread. */
+static std::string dropped_last;
+
+void table_is_dropped_in_recovery(const char *path)
+{
+  dropped_last= path;
+}
+
+std::string replaced_in_recovery(const char *from, const char *to)
+{
+  if (!recovers_ddl)
+    return std::string();
+  std::string replaced;
+  replaced.swap(dropped_last);
+  return is_interim_name(from) && !is_interim_name(to) && !strstr(from, "#P#") ? replaced : std::string();
+}
+
+void handler_is_made()
+{
+  if (recovers_ddl)
+    dropped_last.clear();
+}
+
+void remove_directory_durably(const char *directory)
+{
+  std::string name= directory;
+  while (name.length() > 1 && name.back() == FN_LIBCHAR)
+    name.pop_back();
+  struct stat found;
+  if (lstat(name.c_str(), &found) || !S_ISDIR(found.st_mode))
+    return;
+  unlink((name + "/db.opt").c_str());
+  if (!rmdir(name.c_str()) && !sync_directory(mysql_real_data_home))
+    sql_print_warning("PANDO: cannot sync %s after DROP DATABASE (errno %d)", mysql_real_data_home, errno);
+}
+
 void sync_at_end(THD *thd, const char *path)
 {
   Transaction::of(thd)->sync_at_end(std::string(path, dirname_length(path)));

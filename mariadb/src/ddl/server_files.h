@@ -44,6 +44,17 @@ void ddl_recovery_has_ended();
    its directory. */
 void remove_partitioning_files(const char *directory);
 
+/* Whether the server's recovery of DDL goes on. */
+bool is_in_ddl_recovery();
+/* It drops this table; and what was dropped just before it gives a copy (`from`, an interim name) this name, empty if it is not so: these
+   two are the end of an ALTER TABLE. Each step of recovery makes its handlers first, which ends the memory of the step before. */
+void table_is_dropped_in_recovery(const char *path);
+std::string replaced_in_recovery(const char *from, const char *to);
+void handler_is_made();
+/* In that recovery: removes the directory of a database, as the server would. It stays if there are other files than db.opt in it, and if
+   it is a symbolic link. */
+void remove_directory_durably(const char *directory);
+
 /* The .frm of a partitioned table is renamed or removed after the engine was asked for the partitions' part: the directory of `path`
    is synced at the end of the statement, before it is acknowledged. */
 void sync_at_end(THD *thd, const char *path);

@@ -25,6 +25,7 @@ static const char *extensions[]= {".pando", NullS};
 
 static handler *create_handler(handlerton *engine, TABLE_SHARE *share, MEM_ROOT *mem_root)
 {
+  handler_is_made();
   return new (mem_root) ha_pando(engine, share);
 }
 
@@ -56,9 +57,15 @@ static void drop_database(handlerton *, char *path)
   Related_table::close_kept();
   error_of(pando_drop_database(db, text(path)), nullptr);
   remove_partitioning_files(path);
-  /* The server is about to remove the directory, and does not sync the one above. */
-  if (THD *thd= current_thd)
-    Transaction::of(thd)->sync_at_end(mysql_real_data_home);
+  THD *thd= current_thd;
+  if (!thd)
+    return;
+  /* The server is about to remove the directory, and does not sync the one above. Its recovery of DDL ends with no commit, but goes on
+     without a word where the directory is gone already. */
+  if (is_in_ddl_recovery())
+    remove_directory_durably(path);
+  else
+    Transaction::of(thd)->sync_at_implicit_commit(mysql_real_data_home);
 }
 
 static int start(void *plugin)

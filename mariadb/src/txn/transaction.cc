@@ -244,20 +244,41 @@ void Transaction::rollback_to(uint64_t mark)
   m_has_statement_mark= true;
 }
 
-void Transaction::sync_at_end(std::string directory)
+static void add_once(std::vector<std::string> *directories, std::string directory)
 {
-  if (std::find(m_directories.begin(), m_directories.end(), directory) == m_directories.end())
-    m_directories.push_back(std::move(directory));
-  register_with_server();
+  if (std::find(directories->begin(), directories->end(), directory) == directories->end())
+    directories->push_back(std::move(directory));
 }
 
 /* DDL is done by then, and what it has done cannot be taken back: an error is told to the log. */
-void Transaction::sync_directories()
+static void sync_each(std::vector<std::string> *directories)
 {
-  for (const std::string &directory : m_directories)
+  for (const std::string &directory : *directories)
     if (!sync_directory(directory.c_str()) && errno != ENOENT)
       sql_print_warning("PANDO: cannot sync %s after DDL (errno %d)", directory.c_str(), errno);
-  m_directories.clear();
+  directories->clear();
+}
+
+void Transaction::sync_at_end(std::string directory)
+{
+  add_once(&m_directories, std::move(directory));
+  register_with_server();
+}
+
+void Transaction::sync_at_implicit_commit(std::string directory)
+{
+  add_once(&m_directories_of_all, std::move(directory));
+  /* Only the transaction is joined, not the statement, which is committed too early. With autocommit there is no transaction: but the
+     server ends each such statement with trans_commit_implicit, which commits one that has begun, and clears the bit. */
+  m_thd->variables.option_bits|= OPTION_BEGIN;
+  trans_register_ha(m_thd, true, hton, 0);
+}
+
+void Transaction::sync_directories(bool whole)
+{
+  sync_each(&m_directories);
+  if (whole)
+    sync_each(&m_directories_of_all);
 }
 
 /* --- the handlerton's functions ------------------------------------------------------------- */
@@ -267,7 +288,7 @@ static int commit(handlerton *, THD *thd, bool all)
   Transaction *transaction= Transaction::if_any(thd);
   if (!transaction)
     return 0;
-  transaction->sync_directories();
+  transaction->sync_directories(all);
   int error= transaction->commit(all);
   if (transaction->is_bereft())
     close_connection(hton, thd);
@@ -279,7 +300,7 @@ static int rollback(handlerton *, THD *thd, bool all)
   Transaction *transaction= Transaction::if_any(thd);
   if (!transaction)
     return 0;
-  transaction->sync_directories();
+  transaction->sync_directories(all);
   transaction->rollback(all);
   if (transaction->is_bereft())
     close_connection(hton, thd);

@@ -101,7 +101,9 @@ public:
   }
   /* Before the statement ends, this directory is synced. */
   void sync_at_end(std::string directory);
-  void sync_directories();
+  /* The same for a statement that commits statements of its own (DROP DATABASE: in mysql.proc and mysql.event) before it is done. */
+  void sync_at_implicit_commit(std::string directory);
+  void sync_directories(bool whole);
   /* Handlers whose first rows of a bulk insert can still be undone. */
   std::vector<ha_pando *> *trials() { return &m_trials; }
 
@@ -126,7 +128,8 @@ private:
   uint64_t m_writes[WRITE_COUNTERS]= {};
   mutable std::mutex m_foreign_key_mutex;
   const Foreign_key_definition *m_foreign_key= nullptr;
-  std::vector<std::string> m_directories; /* to be synced at the end of the statement */
+  /* To be synced at the end of the statement, and at that of the transaction. */
+  std::vector<std::string> m_directories, m_directories_of_all;
   std::string m_refusal, m_refusing_table, m_refusing_key;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */

@@ -138,8 +138,8 @@ def problems(found, changer, known):
     before, statement = changer.history[done].after, changer.history[begun]
     if found in (before, statement.after):
         return []
-    wrong = [f"{key[0]}.{key[1]} is {_short(found.get(key))}, acknowledged {_short(before.get(key))}, "
-             f"after the statement on its way {_short(statement.after.get(key))}"
+    wrong = [f"{key[0]}.{key[1]} is {short(found.get(key))}, acknowledged {short(before.get(key))}, "
+             f"after the statement on its way {short(statement.after.get(key))}"
              for key in sorted(set(found) | set(before) | set(statement.after), key=str)
              if not _is_allowed(key, found, before, statement)]
     differing = [key for key in set(before) | set(statement.after) if before.get(key) != statement.after.get(key)]
@@ -164,5 +164,5 @@ def _is_allowed(key, found, before, statement):
     return found.get(key) in allowed
 
 
-def _short(text):
+def short(text):
     return text if text is None else re.sub(r"\s+", " ", text)[:400]

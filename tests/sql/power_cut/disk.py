@@ -7,15 +7,24 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 _UNMOUNT_TRIES = 50
+_LEAST_MEGABYTES = 320
 MARK = struct.Struct("<HIB")
 BEGUN, DONE = 0, 1
+# How each is made, and mounted: xfs does not mount two file systems of one identity, and a state has that of its start.
+_MAKE = {
+    "ext4": ("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-K"),
+}
+_MOUNT = {"ext4": "loop,noatime", "xfs": "loop,noatime,nouuid"}
+FILE_SYSTEMS = tuple(_MAKE)
 
 
-def why_not():
+def why_not(file_system):
     """What this machine lacks for such disks; None where it has all."""
     if os.geteuid() != 0:
         return "it must mount file systems, and this is not root"
@@ -24,21 +33,36 @@ def why_not():
             os.close(os.open(device, os.O_RDWR))
         except OSError as error:
             return f"{device}: {error.strerror}"
-    return next((f"there is no {tool}" for tool in ("mkfs.ext4", "losetup", "mount") if shutil.which(tool) is None), None)
+    for tool in (_MAKE[file_system][0], "losetup", "mount"):
+        if shutil.which(tool) is None:
+            return f"there is no {tool}"
+    return _why_not_mounted(file_system)
 
 
-def make(image, megabytes, options=()):
+def _why_not_mounted(file_system):
+    """A module of the kernel may be missing, or containers may not be allowed to mount."""
+    with tempfile.TemporaryDirectory(prefix="pando-power-cut.") as directory:
+        image = pathlib.Path(directory) / "image"
+        try:
+            make(image, _LEAST_MEGABYTES, file_system)
+            with mounted(image, pathlib.Path(directory) / "mount", file_system):
+                return None
+        except RuntimeError as error:
+            return f"{file_system} on a loop device: {error}"
+
+
+def make(image, megabytes, file_system):
     """A new file system in a new file."""
     with open(image, "wb") as file:
         file.truncate(megabytes << 20)
-    _run("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", *options, image)
+    _run(*_MAKE[file_system], image)
 
 
 @contextlib.contextmanager
-def mounted(image, directory, options=""):
+def mounted(image, directory, file_system, options=""):
     """The file system of an image at a directory, through a loop device that goes with the mount."""
     pathlib.Path(directory).mkdir(parents=True, exist_ok=True)
-    _run("mount", "-t", "ext4", "-o", "loop,noatime" + (options and "," + options), image, directory)
+    _run("mount", "-t", file_system, "-o", _MOUNT[file_system] + (options and "," + options), image, directory)
     try:
         yield
     finally:

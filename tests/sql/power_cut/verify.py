@@ -15,9 +15,9 @@ class Verdict:
         self.problems, self.unusable, self.tables, self.left = [], 0, 0, 0
 
 
-def state(server, engine, changers, all_writers, known, known_later=None):
+def state(server, engine, changers, all_writers, known, known_later=None, compare=None):
     """Looks at a server that was started on the disk; `known` as of Recording.known. With `known_later`, it is also tried
-    whether the loss of all that was acknowledged between the two would be noticed."""
+    whether the loss of all that was acknowledged between the two would be noticed. `compare` says more of what is wrong."""
     verdict = Verdict()
     try:
         with server.connect(timeout=120) as session:
@@ -26,6 +26,8 @@ def state(server, engine, changers, all_writers, known, known_later=None):
             for changer in changers:
                 _changer(session, engine, changer, known, verdict)
             _shared(session, engine, all_writers, known, verdict)
+            if compare:
+                verdict.problems += compare()
             left = _leftovers(server, session)
             # A .par without its table, and copies (.par~, .frm~): the next CREATE writes over it, DROP DATABASE removes it.
             harmless = [text for text in left if "/#sql" in text or text.endswith((".par", ".par~", ".frm~"))]
