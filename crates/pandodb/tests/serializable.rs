@@ -13,9 +13,10 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use common::{disk, open, spec};
+use pando_base::locks::Mutex;
 use pandodb::{Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn};
 
 const THREADS: u64 = 6;
@@ -279,9 +280,10 @@ fn run(plan: Plan) {
     // note is made before the locks go, under the same mutex as the commit.
     let history: Mutex<Vec<Vec<Step>>> = Mutex::new(vec![fill(&db, &table, plan, &stamps)]);
     std::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for thread in 0..THREADS {
             let (db, table, stamps, history) = (&db, &table, &stamps, &history);
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 let mut dice = Dice(plan.seed * 1000 + thread);
                 for number in 0..plan.transactions {
                     if thread == 0 && number % 20 == 0 {
@@ -292,7 +294,7 @@ fn run(plan: Plan) {
                     let mut actor = Actor { txn, table, steps: Vec::new(), mode: LockMode::Shared, plan };
                     match work(&mut actor, &mut dice, stamps) {
                         Ok(()) => {
-                            let mut history = history.lock().unwrap();
+                            let mut history = history.lock();
                             actor.txn.commit().unwrap();
                             history.push(actor.steps);
                         }
@@ -300,11 +302,13 @@ fn run(plan: Plan) {
                         Err(other) => panic!("{other:?}"),
                     }
                 }
-            });
+            }));
         }
+        // The end of the scope would do, but ThreadSanitizer does not see that.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     let mut rows = Rows::new();
-    let history = history.into_inner().unwrap();
+    let history = history.into_inner();
     println!("{plan:?}: {} transactions", history.len());
     assert!(history.len() as u64 > plan.transactions, "most go through: {}", history.len());
     history.iter().enumerate().for_each(|(number, steps)| replay(&mut rows, steps, number));
