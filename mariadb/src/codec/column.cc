@@ -188,7 +188,8 @@ bool Column::store_string(uchar *record, const uchar *bytes, size_t size) const
   case Layout::CHAR:
     if (size > m_size)
       return false;
-    memcpy(at, bytes, size);
+    if (size) /* what is empty may have no address */
+      memcpy(at, bytes, size);
     if (m_collation == &my_charset_bin)
       memset(at + size, 0, m_size - size);
     else
@@ -198,7 +199,8 @@ bool Column::store_string(uchar *record, const uchar *bytes, size_t size) const
     if (size > m_size)
       return false;
     write_length(at, m_length_bytes, size);
-    memcpy(at + m_length_bytes, bytes, size);
+    if (size)
+      memcpy(at + m_length_bytes, bytes, size);
     return true;
   case Layout::BLOB:
     write_length(at, m_length_bytes, size);
