@@ -95,6 +95,12 @@ pub const LOAD_MEMORY_BYTES: u64 = 256 << 20;
 /// Default of the row locks (some 100 bytes each) that a transaction may hold one by one.
 pub const LOCK_BUDGET: usize = 200_000;
 
+/// Smallest limit of all memory: shares of less are of no use.
+pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
+
+/// Uncommitted changes that are worth a file where those of all transactions take too much memory.
+pub const WRITE_SET_BYTES_MIN: u64 = 1 << 20;
+
 /// Smallest block cache.
 pub const CACHE_BYTES_MIN: u64 = 8 << 20;
 

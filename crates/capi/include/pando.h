@@ -1511,7 +1511,11 @@ typedef struct PandoOptions {
    */
   struct PandoBytes engine_dir;
   /**
-   * Limit of the block cache.
+   * Limit of all memory of the engine.
+   */
+  uint64_t memory_bytes;
+  /**
+   * Limit of the block cache, which has less while the rest takes more of `memory_bytes`.
    */
   uint64_t cache_bytes;
   /**
@@ -2452,6 +2456,22 @@ void pando_db_set_write_set_bytes(const struct PandoDb *db, uint64_t bytes);
  * `db` is open.
  */
 void pando_db_set_load_memory_bytes(const struct PandoDb *db, uint64_t bytes);
+
+/**
+ * Changes the limit of all memory of the engine.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_memory_bytes(const struct PandoDb *db, uint64_t bytes);
+
+/**
+ * What SELECTs in the engine may have of it together.
+ *
+ * # Safety
+ * `db` is open.
+ */
+uint64_t pando_db_query_memory_max(const struct PandoDb *db);
 
 /**
  * Changes the limit of the block cache.

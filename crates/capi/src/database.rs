@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void, CString};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pandodb::{Db, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, TxnId};
+use pandodb::{Db, FlushMode, LockWatch, LogLevel, LogSink, Metrics, Options, OtherMemory, TxnId};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
@@ -36,7 +36,9 @@ pub struct PandoOptions {
     pub base_dir: PandoBytes,
     /// Directory of the log and the catalog.
     pub engine_dir: PandoBytes,
-    /// Limit of the block cache.
+    /// Limit of all memory of the engine.
+    pub memory_bytes: u64,
+    /// Limit of the block cache, which has less while the rest takes more of `memory_bytes`.
     pub cache_bytes: u64,
     /// Memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
     pub write_set_bytes: u64,
@@ -143,6 +145,8 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
         };
         let db = Db::open(Options {
             engine_dir,
+            memory_bytes: given.memory_bytes,
+            other_memory: Some(OtherMemory::new(pando_query::memory_used_bytes)),
             cache_bytes: given.cache_bytes,
             write_set_bytes: given.write_set_bytes,
             load_memory_bytes: given.load_memory_bytes,
@@ -153,7 +157,8 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             load_threads,
             direct_io: given.direct_io != 0,
             log_file_bytes: given.log_file_bytes,
-            replay_memory_bytes: (given.cache_bytes / 2).max(defaults.replay_memory_bytes),
+            replay_memory_bytes: (given.cache_bytes.min(given.memory_bytes / 4) / 2)
+                .max(defaults.replay_memory_bytes),
             descriptors_max,
             lock_watch: Some(Arc::new(Watch { waits: given.waits, victim: given.victim })),
             log: sink,
@@ -199,6 +204,26 @@ pub unsafe extern "C" fn pando_db_set_write_set_bytes(db: *const PandoDb, bytes:
 pub unsafe extern "C" fn pando_db_set_load_memory_bytes(db: *const PandoDb, bytes: u64) {
     // SAFETY: the caller vouches for it.
     guard(|| unsafe { (*db).db.set_load_memory(bytes) });
+}
+
+/// Changes the limit of all memory of the engine.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_memory_bytes(db: *const PandoDb, bytes: u64) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_memory_bytes(bytes) });
+}
+
+/// What SELECTs in the engine may have of it together.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_query_memory_max(db: *const PandoDb) -> u64 {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.query_memory_max() })
 }
 
 /// Changes the limit of the block cache.

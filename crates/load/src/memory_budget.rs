@@ -19,6 +19,11 @@ impl Memory {
         Arc::new(Memory { used: AtomicU64::new(0), limit: AtomicU64::new(limit) })
     }
 
+    /// What is in use.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// The whole of it.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::{Mutex, RwLock};
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{Kind, Metrics, RecordRef, Seqno};
 use pando_run::Run;
 
 use self::index::Index;
@@ -61,6 +61,9 @@ pub(crate) enum MemtableState {
 #[derive(Debug)]
 pub(crate) struct Memtable {
     index: Index,
+    /// Of its memory, what the engine's figures have.
+    counted_bytes: AtomicU64,
+    metrics: Arc<Metrics>,
     state: AtomicU8,
     bytes: AtomicU64,
     rows: AtomicU64,
@@ -89,10 +92,12 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// One that is to be sealed at about this size.
-    pub(crate) fn new(full_bytes: usize) -> Memtable {
+    /// One that is to be sealed at about this size. Its memory is counted in `metrics`.
+    pub(crate) fn new(full_bytes: usize, metrics: Arc<Metrics>) -> Memtable {
         Memtable {
             index: Index::default(),
+            counted_bytes: AtomicU64::new(0),
+            metrics,
             state: AtomicU8::new(MemtableState::Active as u8),
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -134,6 +139,21 @@ impl Memtable {
     /// Its run has become part of the tree.
     pub(crate) fn set_written(&self) {
         self.transition(MemtableState::Sealed, MemtableState::Written);
+        // Nobody inserts any more.
+        self.metrics.memtable_unwritten_bytes.sub(self.counted_bytes.load(Ordering::Relaxed));
+    }
+
+    /// Counts memory that has been taken since it was counted last.
+    fn count_memory(&self) {
+        let taken = self.index.memory_bytes();
+        if self.counted_bytes.load(Ordering::Relaxed) >= taken {
+            return;
+        }
+        // Who raises it counts the difference, whatever others do meanwhile.
+        let before = self.counted_bytes.fetch_max(taken, Ordering::Relaxed);
+        let more = taken.saturating_sub(before);
+        self.metrics.memtable_bytes.add(more);
+        self.metrics.memtable_unwritten_bytes.add(more);
     }
 
     /// A commit will insert records which the log has from this seqno on. The caller holds the gate.
@@ -177,6 +197,7 @@ impl Memtable {
             "insert into a frozen memtable"
         );
         self.index.insert_all(records);
+        self.count_memory();
         self.chunks.inserted(records);
         let (mut bytes, mut tombstones) = (0, 0);
         for record in records {
@@ -325,6 +346,16 @@ impl Memtable {
     }
 }
 
+impl Drop for Memtable {
+    fn drop(&mut self) {
+        let counted = self.counted_bytes.load(Ordering::Relaxed);
+        self.metrics.memtable_bytes.sub(counted);
+        if self.state() != MemtableState::Written {
+            self.metrics.memtable_unwritten_bytes.sub(counted);
+        }
+    }
+}
+
 /// What a record counts for in [`Memtable::bytes`].
 fn counted_bytes(record: &RecordRef<'_>) -> u64 {
     record.key.len() as u64 + record.value.len() as u64 + RECORD_OVERHEAD_BYTES
@@ -334,13 +365,39 @@ fn counted_bytes(record: &RecordRef<'_>) -> u64 {
 mod tests {
     use super::*;
 
+    fn memtable() -> Memtable {
+        Memtable::new(1 << 20, Arc::default())
+    }
+
+    #[test]
+    fn its_memory_is_counted_until_it_is_dropped_and_as_unwritten_until_it_is_written() {
+        let metrics = Arc::new(Metrics::default());
+        let figures = || (metrics.memtable_bytes.get(), metrics.memtable_unwritten_bytes.get());
+        let [written, dropped] = [(); 2].map(|()| Memtable::new(1 << 20, metrics.clone()));
+        assert_eq!(figures(), (0, 0));
+        written.insert(b"k", 1, Kind::Put, &[7; 200_000]);
+        let first = figures().0;
+        assert!((200_000..220_000).contains(&first), "{first}");
+        dropped.insert(b"k", 1, Kind::Put, &[7; 100_000]);
+        let both = figures().0;
+        assert_eq!(figures(), (both, both));
+        written.seal(1);
+        assert_eq!(figures(), (both, both));
+        written.set_written();
+        assert_eq!(figures(), (both, both - first));
+        drop(dropped);
+        assert_eq!(figures(), (first, 0));
+        drop(written);
+        assert_eq!(figures(), (0, 0));
+    }
+
     fn keys(memtable: &Memtable, lo: Bound<&[u8]>) -> Vec<(Vec<u8>, Seqno)> {
         memtable.starting_at(lo).map(|r| (r.key.to_vec(), r.seqno)).collect()
     }
 
     #[test]
     fn versions_come_by_key_then_newest_first() {
-        let memtable = Memtable::new(1 << 20);
+        let memtable = memtable();
         for (key, seqno) in [("b", 1), ("a", 2), ("b", 3), ("", 4), ("b\0", 5), ("longer than eight", 6)] {
             memtable.insert(key.as_bytes(), seqno, Kind::Put, b"v");
         }
@@ -358,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_get_finds_the_newest_version_its_snapshot_may_see() {
-        let memtable = Memtable::new(1 << 20);
+        let memtable = memtable();
         memtable.insert(b"k", 5, Kind::Put, b"five");
         memtable.insert(b"k", 9, Kind::Delete, b"");
         let get = |snapshot| memtable.get(b"k", snapshot, |r| (r.seqno, r.kind, r.value.to_vec()));
@@ -371,7 +428,7 @@ mod tests {
 
     #[test]
     fn counts_and_first_seqno_follow_the_inserts() {
-        let memtable = Memtable::new(1 << 20);
+        let memtable = memtable();
         assert!(memtable.is_empty());
         assert_eq!(memtable.first_seqno(), None);
         memtable.insert(b"k", 5, Kind::Put, b"five");
@@ -390,7 +447,7 @@ mod tests {
 
     #[test]
     fn marks_divide_what_was_inserted_in_the_order_of_keys_evenly() {
-        let memtable = Memtable::new(1 << 20);
+        let memtable = memtable();
         for n in 0..8000u64 {
             memtable.insert(&n.to_be_bytes(), 1, Kind::Put, &[0; 67]);
         }
@@ -406,7 +463,7 @@ mod tests {
     /// The records of a commit come in groups in the order of keys: the last of each is no good mark.
     #[test]
     fn marks_divide_what_was_inserted_in_groups_evenly() {
-        let memtable = Memtable::new(1 << 20);
+        let memtable = memtable();
         let mut numbers: Vec<u64> = (0..8000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         for (group, seqno) in numbers.chunks_mut(20).zip(1..) {
             group.sort_unstable();
@@ -420,7 +477,7 @@ mod tests {
         let low = marks.iter().filter(|mark| **mark < u64::MAX / 2).count();
         assert!((20..=44).contains(&low), "{low} of {} are in the lower half", marks.len());
         // One group may reach many marks.
-        let large = Memtable::new(1 << 20);
+        let large = memtable();
         let values = vec![0; 100_000];
         let keys: Vec<[u8; 1]> = (0..8).map(|n| [n]).collect();
         let record = |key| RecordRef { key, seqno: 1, kind: Kind::Put, value: &values };
@@ -431,6 +488,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "memtable goes")]
     fn an_active_memtable_cannot_be_written() {
-        Memtable::new(1 << 20).set_written();
+        memtable().set_written();
     }
 }

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     fn filled() -> Arc<Memtable> {
-        let memtable = Memtable::new(1 << 20);
+        let memtable = Memtable::new(1 << 20, Arc::default());
         for i in 0..1000u64 {
             memtable.insert(&(i % 500).to_be_bytes(), i + 1, Kind::Put, &i.to_le_bytes());
         }

@@ -157,7 +157,7 @@ impl ClosedGate<'_> {
         let next = TreeVersion {
             root,
             sealed: Vec::new(),
-            active: Arc::new(Memtable::new(tree.config.memtable_bytes)),
+            active: Arc::new(tree.new_memtable()),
             flushed: old.flushed.max(seqno),
             generation: old.generation + 1,
         };
@@ -200,7 +200,7 @@ impl Tree {
         let version = TreeVersion {
             root: start.root,
             sealed: Vec::new(),
-            active: Arc::new(Memtable::new(config.memtable_bytes)),
+            active: Arc::new(Memtable::new(config.memtable_bytes, ctx.metrics.clone())),
             flushed: start.flushed,
             generation: 0,
         };
@@ -265,6 +265,10 @@ impl Tree {
         written.leaves == written.buffers
     }
 
+    fn new_memtable(&self) -> Memtable {
+        Memtable::new(self.config.memtable_bytes, self.ctx.metrics.clone())
+    }
+
     /// Enters the gate for a commit. Waits only while the memtable is being swapped.
     pub fn gate(&self) -> WriteGuard<'_> {
         let shared = self.gate.read();
@@ -313,7 +317,7 @@ impl Tree {
         wanted: impl Fn(&TreeVersion) -> bool,
         last_assigned: impl Fn() -> Seqno,
     ) -> (bool, Seqno) {
-        let fresh = Arc::new(Memtable::new(self.config.memtable_bytes));
+        let fresh = Arc::new(self.new_memtable());
         pause(16);
         let exclusive = self.gate.write();
         let assigned = last_assigned();
@@ -367,6 +371,11 @@ impl Tree {
     /// Bytes in the active and sealed memtables.
     pub fn memtable_bytes(&self) -> u64 {
         self.version.load().memtables().map(|memtable| memtable.bytes()).sum()
+    }
+
+    /// Bytes in the active memtable alone.
+    pub fn active_bytes(&self) -> u64 {
+        self.version.load().active.bytes()
     }
 
     /// How far background work is behind.

@@ -8,6 +8,7 @@
 
 namespace pando {
 
+static ulonglong memory;
 static ulonglong cache_size;
 static ulong flush_log_at_trx_commit;
 static ulonglong checkpoint_period;
@@ -23,6 +24,7 @@ static ulonglong pushdown_memory_total;
 static ulonglong open_files;
 
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
+static const ulonglong MEMORY_MIN= 64ULL << 20;
 
 static ulonglong part_of_memory(ulonglong part)
 {
@@ -42,10 +44,34 @@ static uint all_processors()
   return uint(MY_MAX(sysconf(_SC_NPROCESSORS_ONLN), 2));
 }
 
+/* pando_memory= 0 goes by a cache that was asked for: it was larger than half of the machine before there was this limit. */
+static ulonglong memory_limit()
+{
+  if (memory)
+    return MY_MAX(memory, MEMORY_MIN);
+  const ulonglong half= MY_MAX(part_of_memory(2), MEMORY_MIN);
+  if (cache_size <= half)
+    return half;
+  return cache_size > ULONGLONG_MAX / 2 ? ULONGLONG_MAX : cache_size / 4 * 5;
+}
+
+static void apply_memory()
+{
+  pando_db_set_memory_bytes(db, memory_limit());
+  apply_pushdown_memory_total();
+}
+
+static void update_memory(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
+  apply_memory();
+}
+
 static void update_cache_size(THD *, st_mysql_sys_var *, void *to, const void *from)
 {
   *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
   pando_db_set_cache_bytes(db, cache_size);
+  apply_memory();
 }
 
 static void update_write_set_memory(THD *, st_mysql_sys_var *, void *to, const void *from)
@@ -80,9 +106,15 @@ static void update_lock_budget(THD *, st_mysql_sys_var *, void *to, const void *
   pando_db_set_lock_budget(db, lock_budget);
 }
 
+static MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG,
+  "Memory that PANDO may take in all: recent changes that are not in the tables' files yet, uncommitted changes, row locks,"
+  " bulk loads, SELECTs answered in the engine, and the cache of blocks, which has what the others leave."
+  " 0: half of the memory of the machine, or a quarter more than pando_cache_size where that is larger than this half",
+  nullptr, update_memory, 0, 0, ULONGLONG_MAX, 1 << 20);
+
 static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
-  "The size of the memory cache that PANDO keeps blocks of tables and indexes in, decompressed."
-  " Memory for recent changes that are not in the tables' files yet comes on top."
+  "The most that the memory cache may have in which PANDO keeps blocks of tables and indexes, decompressed."
+  " It has less while other uses take more of pando_memory."
   " By default half of the memory of the machine",
   nullptr, update_cache_size, part_of_memory(2), CACHE_SIZE_MIN, ULONGLONG_MAX, 1 << 20);
 
@@ -223,6 +255,7 @@ static MYSQL_THDVAR_STR(backup, PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_MEMALLOC,
 
 struct st_mysql_sys_var *system_variables[]=
 {
+  MYSQL_SYSVAR(memory),
   MYSQL_SYSVAR(cache_size),
   MYSQL_SYSVAR(write_set_memory),
   MYSQL_SYSVAR(load_memory),
@@ -255,7 +288,7 @@ void apply_flush_log_at_timeout()
 
 void apply_pushdown_memory_total()
 {
-  pando_query_set_memory_total(pushdown_memory_total);
+  pando_query_set_memory_total(MY_MIN(pushdown_memory_total, pando_db_query_memory_max(db)));
 }
 
 void apply_lock_budget()
@@ -295,6 +328,7 @@ bool rollback_on_timeout()
 
 void fill_options(PandoOptions *options)
 {
+  options->memory_bytes= memory_limit();
   options->cache_bytes= cache_size;
   options->write_set_bytes= write_set_memory;
   options->load_memory_bytes= load_memory;

@@ -1,6 +1,7 @@
 //! The database: everything that is open, tied together.
 
 pub(crate) mod backups;
+pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod prepared;
 pub(crate) mod scheduler;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::locks::{Mutex, RwLock};
-use pando_base::{limits, DictId, Error, Metrics, Seqno, TxnId};
+use pando_base::{DictId, Error, Metrics, Seqno, TxnId};
 use pando_load::{Memory, Stages};
 use pando_run::BlockCache;
 use pando_storage::encryption::KeyRing;
@@ -23,6 +24,7 @@ use pando_wal::{FlushMode, Wal};
 
 use crate::catalog::{Catalog, Gone};
 use crate::db::backups::Backups;
+use crate::db::memory::MemoryLimit;
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::db::scheduler::Background;
@@ -46,6 +48,7 @@ pub struct Db {
     pub(crate) background: Arc<Background>,
     /// Threads of loads; none where the caller runs background work itself.
     pub(crate) load_pool: Option<Arc<LoadPool>>,
+    pub(crate) memory: MemoryLimit,
     pub(crate) load_memory: Arc<Memory>,
     pub(crate) load_stages: Arc<Stages>,
     /// How many loads are under way.
@@ -115,6 +118,10 @@ impl Db {
     /// Ties together what recovery has found. No background work is done yet.
     pub(crate) fn assemble(options: Options, parts: Parts, unresolved: &[Unresolved]) -> Arc<Db> {
         let files_at_once = options.files_at_once();
+        let (memory_bytes, cache_bytes) = (options.memory_bytes(), options.cache_bytes);
+        let memory = MemoryLimit::new(memory_bytes, cache_bytes, options.other_memory, parts.metrics.clone());
+        memory.set_loads_max(options.load_memory_bytes);
+        let load_memory = Memory::new(memory.loads_max());
         Arc::new(Db {
             base_dir: options.base_dir.clone(),
             locks: LockManager::watched(parts.metrics.clone(), options.lock_watch.clone()),
@@ -126,7 +133,8 @@ impl Db {
             horizon: parts.horizon,
             background: Arc::new(Background::new(options.background_threads, options.checkpoint_period_s)),
             load_pool: (options.background_threads > 0).then(|| LoadPool::new(options.load_threads)),
-            load_memory: Memory::new(options.load_memory_bytes),
+            memory,
+            load_memory,
             load_stages: Arc::default(),
             loads: Arc::default(),
             catalog: parts.catalog,
@@ -236,11 +244,6 @@ impl Db {
         Ok(())
     }
 
-    /// Changes the limit of the block cache.
-    pub fn set_cache_bytes(&self, bytes: u64) {
-        self.cache.set_limit(bytes.max(limits::CACHE_BYTES_MIN));
-    }
-
     /// Changes the memory of a transaction's uncommitted writes, beyond which they are spilled.
     pub fn set_write_set_bytes(&self, bytes: u64) {
         self.write_set_bytes.store(bytes, Ordering::Relaxed);
@@ -256,9 +259,10 @@ impl Db {
         self.lock_budget.store(locks, Ordering::Relaxed);
     }
 
-    /// How many row locks a transaction may hold before it holds stretches of keys instead.
+    /// How many row locks a transaction may hold before it holds stretches of keys instead: fewer while all of them take too much
+    /// memory.
     pub fn lock_budget(&self) -> usize {
-        self.lock_budget.load(Ordering::Relaxed)
+        self.memory.lock_budget(self.lock_budget.load(Ordering::Relaxed))
     }
 
     /// Changes when commits reach the disk.
@@ -291,7 +295,7 @@ impl Db {
         self.metrics.cache_bytes_limit.set(self.cache.limit());
         self.metrics.log_kept_bytes.set(self.wal.kept_bytes());
         self.note_held_log();
-        self.metrics.memtable_bytes.set(self.open_dicts().iter().map(|d| d.tree.memtable_bytes()).sum());
+        self.look_at_memory();
         self.metrics.tables_open.set(self.tables.read().len() as u64);
         self.note_load_stages();
         self.metrics.files_open.set(self.dicts.read().len() as u64);

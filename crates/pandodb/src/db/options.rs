@@ -26,6 +26,21 @@ pub enum LogLevel {
 /// Where lines for the operator go.
 pub type LogSink = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
+/// Says how many bytes are in use beside what the database knows of.
+#[derive(Clone)]
+pub struct OtherMemory(Arc<dyn Fn() -> u64 + Send + Sync>);
+
+impl OtherMemory {
+    /// `bytes` is called often: it should be quick.
+    pub fn new(bytes: impl Fn() -> u64 + Send + Sync + 'static) -> OtherMemory {
+        OtherMemory(Arc::new(bytes))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.0)()
+    }
+}
+
 /// Options of [`crate::Db::open`].
 #[derive(Clone)]
 pub struct Options {
@@ -33,7 +48,9 @@ pub struct Options {
     pub base_dir: PathBuf,
     /// Directory of the log and the catalog.
     pub engine_dir: PathBuf,
-    /// Limit of the block cache in bytes.
+    /// Limit of all memory of the engine in bytes; 0: twice `cache_bytes`. At least [`limits::MEMORY_BYTES_MIN`].
+    pub memory_bytes: u64,
+    /// Limit of the block cache in bytes. It has less while the rest takes more of `memory_bytes`.
     pub cache_bytes: u64,
     /// When commits reach the disk.
     pub flush_mode: FlushMode,
@@ -80,6 +97,8 @@ pub struct Options {
     pub tree: TreeConfig,
     /// Who is told which transaction waits for which, and asked for the victims of deadlocks.
     pub lock_watch: Option<Arc<dyn LockWatch>>,
+    /// Memory within `memory_bytes` that the database does not know of.
+    pub other_memory: Option<OtherMemory>,
     /// Where lines for the operator go.
     pub log: LogSink,
 }
@@ -93,6 +112,7 @@ impl Options {
         Options {
             engine_dir: base_dir.join(".pando"),
             base_dir,
+            memory_bytes: 0,
             cache_bytes: 1 << 30,
             flush_mode: FlushMode::Commit,
             checkpoint_period_s: limits::CHECKPOINT_PERIOD_S,
@@ -114,12 +134,21 @@ impl Options {
             despite_damage: false,
             tree: TreeConfig::default(),
             lock_watch: None,
+            other_memory: None,
             log: Arc::new(|_, _| {}),
         }
     }
 }
 
 impl Options {
+    /// [`Options::memory_bytes`], whether said or not.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self.memory_bytes {
+            0 => self.cache_bytes.saturating_mul(2),
+            bytes => bytes,
+        }
+    }
+
     /// Files that a start or a stop makes durable at once: a disk makes many durable in the time of one. Without background threads
     /// one after the other.
     pub(crate) fn files_at_once(&self) -> usize {

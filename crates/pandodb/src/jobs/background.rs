@@ -74,7 +74,7 @@ impl Background {
             return Ok(0);
         }
         // The few that there have to be come first.
-        for tick in [Db::tick_log_if_due, Db::tick_tables] {
+        for tick in [Db::tick_log_if_due, Db::tick_tables, Db::look_at_memory_often] {
             let (weak, background) = (Arc::downgrade(db), self.clone());
             threads.push(spawn(Box::new(move || ticker(&weak, &background, tick)))?);
         }
@@ -151,6 +151,11 @@ impl Db {
     pub fn tick(self: &Arc<Self>) {
         self.tick_log();
         self.tick_tables();
+        self.look_at_memory();
+    }
+
+    fn look_at_memory_often(self: &Arc<Self>) {
+        self.look_at_memory();
     }
 
     fn tick_log_if_due(self: &Arc<Self>) {
@@ -395,6 +400,8 @@ impl Db {
     /// Sleeps for this writer's share of the debt, or refuses when flushing fails and memory
     /// would fill up.
     pub(crate) fn pay_for_debt(&self, dicts: &[Arc<Dict>], bytes: u64) -> Result<(), Error> {
+        self.look_at_memory_if_grown();
+        self.wait_for_memtables(dicts)?;
         let unit = self.memtable_bytes as u64;
         let mut most = 0.0;
         for dict in dicts {
@@ -461,7 +468,7 @@ mod tests {
     fn with_few_threads_there_are_fewer_workers_and_with_too_few_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(Options { background_threads: 0, ..Options::new(dir.path().to_owned()) }).unwrap();
-        for (given, expected) in [(2, None), (3, Some(1)), (5, Some(3)), (9, Some(4))] {
+        for (given, expected) in [(3, None), (4, Some(1)), (6, Some(3)), (10, Some(4))] {
             let background = Arc::new(Background::new(4, 60));
             let left = Cell::new(given);
             let started = background.spawn_all(&db, |work| {
@@ -473,7 +480,7 @@ mod tests {
                 }
             });
             assert_eq!(started.ok(), expected, "{given} threads");
-            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 6));
+            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 7));
             background.stop();
         }
         db.close().unwrap();

@@ -2,3 +2,4 @@
 
 pub(crate) mod background;
 pub(crate) mod idle;
+pub(crate) mod memory;

@@ -11,7 +11,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("CACHE", &["cache_"]),
     ("LOG", &["log_"]),
     ("MEMTABLES", &["memtable_"]),
-    ("BUFFERS", &["buffer_"]),
+    ("MEMORY", &["memory_", "buffer_", "write_set_", "load_memory", "query_memory"]),
     (
         "FLUSH AND COMPACTION",
         &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"],
@@ -35,8 +35,8 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "spill",
         ],
     ),
-    ("LOADS", &["load", "rows_loaded"]),
-    ("WHOLE QUERIES", &["queries_", "query_", "rows_aggregated", "rows_skipped", "rows_filtered"]),
+    ("LOADS", &["loads", "load_encode", "load_s", "load_write", "load_merge", "rows_loaded"]),
+    ("WHOLE QUERIES", &["queries_", "query_spill", "rows_aggregated", "rows_skipped", "rows_filtered"]),
 ];
 
 impl Db {
@@ -52,6 +52,7 @@ impl Db {
                 }
             }
         }
+        let _ = writeln!(text, "WHO HAS THE MEMORY\n{}", self.memory_text());
         if let Some((_, holder)) = self.log_holder() {
             let _ = writeln!(text, "WHO HOLDS THE OLDEST LOG\n  {holder}");
         }
@@ -62,6 +63,30 @@ impl Db {
             self.snapshots.live()
         );
         text
+    }
+}
+
+impl Db {
+    /// Who has how much of the limit of memory.
+    fn memory_text(&self) -> String {
+        let m = &self.metrics;
+        let uses = [
+            ("block cache", m.cache_bytes.get()),
+            ("memtables", m.memtable_bytes.get()),
+            ("uncommitted changes", m.write_set_bytes.get()),
+            ("row locks", self.memory.lock_bytes()),
+            ("loads, index builds", m.load_memory_bytes.get()),
+            ("SELECTs in the engine", m.query_memory_bytes.get()),
+            ("free, for next buffers", m.buffer_bytes_kept.get()),
+        ];
+        let (all, limit) = (m.memory_bytes.get(), m.memory_limit.get());
+        let other = all.saturating_sub(uses.iter().map(|(_, bytes)| bytes).sum());
+        let rest = [("other buffers", other), ("all", all), ("limit", limit)];
+        let line = |(what, bytes): &(&str, u64)| {
+            let share = *bytes as f64 * 100.0 / limit.max(1) as f64;
+            format!("  {what:<26} {bytes:>20}  {share:.1} %")
+        };
+        uses.iter().chain(&rest).map(line).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -25,6 +25,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -46,6 +47,9 @@ pub(crate) struct Writes {
     owner: TxnId,
     state: RwLock<State>,
     marks: Mutex<Marks>,
+    /// Of the memory that the state takes, what is in the engine's figures.
+    counted_bytes: AtomicU64,
+    metrics: Arc<Metrics>,
 }
 
 /// The writes: in memory, and below that spilled levels, oldest first.
@@ -148,8 +152,29 @@ impl State {
 }
 
 impl Writes {
-    pub(crate) fn new(owner: TxnId) -> Arc<Writes> {
-        Arc::new(Writes { owner, state: RwLock::default(), marks: Mutex::default() })
+    /// What they take and do is counted in `metrics`.
+    pub(crate) fn new(owner: TxnId, metrics: Arc<Metrics>) -> Arc<Writes> {
+        Arc::new(Writes {
+            owner,
+            state: RwLock::default(),
+            marks: Mutex::default(),
+            counted_bytes: AtomicU64::new(0),
+            metrics,
+        })
+    }
+
+    /// Says what they take now. Of the owner's thread only. A short transaction need not say it.
+    pub(crate) fn count_memory(&self) {
+        self.set_counted(self.read().set.bytes() as u64);
+    }
+
+    fn set_counted(&self, bytes: u64) {
+        let before = self.counted_bytes.swap(bytes, Ordering::Relaxed);
+        if before != bytes {
+            // Added first: others must not see less than nothing.
+            self.metrics.write_set_bytes.add(bytes);
+            self.metrics.write_set_bytes.sub(before);
+        }
     }
 
     /// Whose writes they are.
@@ -250,14 +275,9 @@ impl Writes {
     ///
     /// # Errors
     /// Those of writing; nothing has changed then, but for levels that might already be one.
-    pub(crate) fn spill(
-        &self,
-        dicts: &[Arc<Dict>],
-        all: bool,
-        threads: usize,
-        metrics: &Metrics,
-    ) -> Result<()> {
+    pub(crate) fn spill(&self, dicts: &[Arc<Dict>], all: bool, threads: usize) -> Result<()> {
         let _scope = panics::uncontained();
+        let metrics = &self.metrics;
         let (cuts, levels) = {
             let state = self.read();
             if state.set.ops_held() == 0 {
@@ -278,6 +298,7 @@ impl Writes {
             state.set.keep_from(*end);
         }
         drop(state);
+        self.count_memory();
         self.merge_levels(threads, metrics)
     }
 
@@ -349,6 +370,13 @@ impl Writes {
         drop(marks);
         levels.iter().flat_map(|level| level.runs()).for_each(|(dict, _)| dict.cut_soon());
         drop(levels);
+        self.set_counted(0);
+    }
+}
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        self.set_counted(0);
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{DictId, Seqno, TxnId};
+use pando_base::{limits, DictId, Seqno, TxnId};
 use pando_txn::{LockError, LockMode, LockOutcome, Mark, Snapshot, TxnHandle, Wait};
 
 use crate::db::options::LogLevel;
@@ -131,8 +131,8 @@ impl Txn {
     pub(crate) fn new(db: Arc<Db>, id: TxnId, lock_wait: Duration) -> Txn {
         Txn {
             handle: db.locks.register(id),
+            writes: Writes::new(id, db.metrics.clone()),
             db,
-            writes: Writes::new(id),
             touched: Vec::new(),
             snapshot: None,
             lock_wait,
@@ -173,7 +173,7 @@ impl Txn {
     pub(crate) fn take_parts(&mut self) -> (TxnHandle, Arc<Writes>, Vec<Arc<Dict>>) {
         let id = self.db.new_txn_id();
         let handle = std::mem::replace(&mut self.handle, self.db.locks.register(id));
-        let writes = std::mem::replace(&mut self.writes, Writes::new(id));
+        let writes = std::mem::replace(&mut self.writes, Writes::new(id, self.db.metrics.clone()));
         let touched = std::mem::take(&mut self.touched);
         self.end();
         (handle, writes, touched)
@@ -531,9 +531,12 @@ impl Txn {
         if self.unpaid_bytes >= PAID_AT_ONCE_BYTES {
             let bytes = std::mem::take(&mut self.unpaid_bytes);
             self.db.pay_for_debt(&self.touched, bytes)?;
+            self.writes.count_memory();
         }
-        if self.write_bytes() > self.db.write_set_bytes() {
-            self.writes.spill(&self.touched, false, self.db.spill_threads(), &self.db.metrics)?;
+        let held = self.write_bytes();
+        let is_worth_it = held > limits::WRITE_SET_BYTES_MIN && self.db.memory.is_short_of_write_sets();
+        if held > self.db.write_set_bytes() || is_worth_it {
+            self.writes.spill(&self.touched, false, self.db.spill_threads())?;
         }
         Ok(())
     }
@@ -604,7 +607,7 @@ impl Txn {
             return Ok(());
         }
         if self.write_bytes() > COMMIT_BYTES_MAX.min(self.db.write_set_bytes() / 4) {
-            self.writes.spill(&self.touched, true, self.db.spill_threads(), &self.db.metrics)?;
+            self.writes.spill(&self.touched, true, self.db.spill_threads())?;
         }
         self.seal_for_adoption();
         Ok(())

@@ -255,7 +255,7 @@ impl Txn {
             large.note_some();
         }
         // What was written before to other tables comes first.
-        self.writes.spill(self.touched(), true, self.db.spill_threads(), &self.db.metrics)?;
+        self.writes.spill(self.touched(), true, self.db.spill_threads())?;
         loop {
             let mut state = self.writes.write();
             let gap = |(dict, _): &(Arc<Dict>, _)| {
@@ -379,11 +379,6 @@ impl Db {
     /// The memory that all loads share.
     pub fn load_memory(&self) -> Arc<pando_load::Memory> {
         self.load_memory.clone()
-    }
-
-    /// Changes it.
-    pub fn set_load_memory(&self, bytes: u64) {
-        self.load_memory.set_limit(bytes);
     }
 
     /// Puts what loads have cost into the counters.

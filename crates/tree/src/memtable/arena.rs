@@ -66,7 +66,6 @@ impl Arena {
     }
 
     /// What the arena has taken from the system, in bytes.
-    #[cfg(test)]
     pub(super) fn taken_bytes(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }

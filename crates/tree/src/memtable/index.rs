@@ -34,6 +34,11 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// Memory of the records and of the nodes over them.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.arena.taken_bytes() as u64
+    }
+
     // --- insert ---------------------------------------------------------------------------
 
     /// Adds a record; one with the same key and seqno is replaced.
