@@ -38,6 +38,7 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().to_str().unwrap();
         let options = PandoOptions {
+            memory_bytes: 0,
             base_dir: bytes(base),
             engine_dir: bytes(base),
             cache_bytes: 8 << 20,

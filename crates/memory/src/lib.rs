@@ -9,11 +9,13 @@
 //! [`LARGE_BYTES_MIN`] on, buffers come from [`Space`](space); what is smaller it leaves to the system's allocator, which is good at
 //! that. It has no state of a thread, so nothing has to be ended when a plugin is unloaded.
 
+mod small;
 mod space;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
+use small::Small;
 use space::Space;
 
 /// Allocations from here on are large, and have whole pages. Segments that point reads want small (16 KiB) are among them; of smaller ones too
@@ -26,23 +28,26 @@ const SMALL_STEP_BYTES: usize = 16;
 const SMALL_OVERHEAD_BYTES: usize = 8;
 
 static SPACE: Space = Space::new();
+static SMALL: Small = Small::new();
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug)]
 pub struct Allocator;
 
-/// What large buffers take.
+/// What allocations take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Of buffers that are in use.
+    /// Of large buffers that are in use.
     pub used_bytes: u64,
     /// Free, and kept for the next ones.
     pub kept_bytes: u64,
+    /// Of what is smaller, about: its [`footprint`]. What the system's allocator keeps free is not known.
+    pub small_bytes: u64,
 }
 
-/// What the large buffers of the process take; nothing where [`Allocator`] is not set.
+/// What all allocations take that are made through [`Allocator`]; nothing where it is not set.
 pub fn usage() -> Usage {
-    SPACE.usage()
+    Usage { small_bytes: SMALL.bytes(), ..SPACE.usage() }
 }
 
 /// Whether this thread can have large buffers. For who reports a panic: it may have come from among these very lines, and would
@@ -75,13 +80,22 @@ fn is_large(bytes: usize, layout: Layout) -> bool {
     bytes >= LARGE_BYTES_MIN && layout.align() <= space::page_bytes()
 }
 
+/// A small allocation that the system has given, or not, in place of one of `before` bytes.
+fn counted(start: *mut u8, before: usize, bytes: usize) -> *mut u8 {
+    if !start.is_null() {
+        SMALL.give(before);
+        SMALL.take(bytes);
+    }
+    start
+}
+
 // SAFETY: what `SPACE` gives is memory of at least the size asked for that nobody else has, aligned to pages, until it is given
 // back; an allocation goes to it or to `System` by its layout alone, so it is freed by whom it came from. Nothing unwinds.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_large(layout.size(), layout) {
             // SAFETY: as the caller promises us.
-            return unsafe { System.alloc(layout) };
+            return counted(unsafe { System.alloc(layout) }, 0, layout.size());
         }
         SPACE.take(layout.size()).map_or(null_mut(), |taken| taken.start)
     }
@@ -89,7 +103,7 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_large(layout.size(), layout) {
             // SAFETY: as the caller promises us.
-            return unsafe { System.alloc_zeroed(layout) };
+            return counted(unsafe { System.alloc_zeroed(layout) }, 0, layout.size());
         }
         let Some(taken) = SPACE.take(layout.size()) else { return null_mut() };
         if !taken.is_zeroed {
@@ -101,6 +115,7 @@ unsafe impl GlobalAlloc for Allocator {
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         if !is_large(layout.size(), layout) {
+            SMALL.give(layout.size());
             // SAFETY: as the caller promises us; it came from there.
             return unsafe { System.dealloc(start, layout) };
         }
@@ -111,7 +126,7 @@ unsafe impl GlobalAlloc for Allocator {
         let (was_large, will_be) = (is_large(layout.size(), layout), is_large(bytes, layout));
         if !was_large && !will_be {
             // SAFETY: as the caller promises us; it came from there.
-            return unsafe { System.realloc(start, layout, bytes) };
+            return counted(unsafe { System.realloc(start, layout, bytes) }, layout.size(), bytes);
         }
         if was_large && will_be && SPACE.resize(start, layout.size(), bytes) {
             return start;

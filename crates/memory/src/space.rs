@@ -98,7 +98,7 @@ impl Space {
 
     pub(crate) fn usage(&self) -> Usage {
         let ranges = self.lock();
-        Usage { used_bytes: ranges.used, kept_bytes: ranges.kept.total() }
+        Usage { used_bytes: ranges.used, kept_bytes: ranges.kept.total(), small_bytes: 0 }
     }
 
     /// Addresses for so many bytes. `None`: the system has none.

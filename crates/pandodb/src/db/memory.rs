@@ -20,8 +20,10 @@ use crate::db::options::OtherMemory;
 const PARTS: u64 = 16;
 /// Memtables that are not in the tables' files yet: beyond it, writers wait.
 const MEMTABLES_MAX: u64 = 4;
-/// Beyond it, the largest are written before they are full.
-const MEMTABLES_SOFT: u64 = 3;
+/// What they have however short memory is.
+const MEMTABLES_MIN: u64 = 1;
+/// Beyond this part of what they may have, the largest are written before they are full.
+const MEMTABLES_SOFT: (u64, u64) = (3, 4);
 /// Uncommitted changes of all transactions: beyond it, long transactions spill theirs.
 const WRITE_SETS: u64 = 2;
 /// Bulk loads and index builds.
@@ -50,6 +52,8 @@ pub(crate) struct MemoryLimit {
     loads_max: AtomicU64,
     /// Memory within the limit that the database does not know of.
     others: Option<OtherMemory>,
+    /// What memtables may have now.
+    memtables_max: AtomicU64,
     /// What was in use beside the cache when somebody looked last.
     seen: AtomicU64,
     /// Held by who looks.
@@ -69,6 +73,7 @@ impl MemoryLimit {
             cache_max: AtomicU64::new(cache_max),
             loads_max: AtomicU64::new(u64::MAX),
             others,
+            memtables_max: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             turn: Mutex::default(),
             metrics,
@@ -80,6 +85,7 @@ impl MemoryLimit {
     pub(crate) fn set(&self, bytes: u64) {
         self.bytes.store(bytes.max(limits::MEMORY_BYTES_MIN), Ordering::Relaxed);
         self.metrics.memory_limit.set(self.bytes());
+        self.divide(0);
     }
 
     pub(crate) fn set_cache_max(&self, bytes: u64) {
@@ -99,11 +105,19 @@ impl MemoryLimit {
     }
 
     pub(crate) fn memtables_max(&self) -> u64 {
-        self.parts(MEMTABLES_MAX)
+        self.memtables_max.load(Ordering::Relaxed)
     }
 
     pub(crate) fn memtables_soft(&self) -> u64 {
-        self.parts(MEMTABLES_SOFT)
+        self.memtables_max() / MEMTABLES_SOFT.1 * MEMTABLES_SOFT.0
+    }
+
+    /// Memtables have less where everything else, `beside` the cache, has passed its share: they can be written soonest.
+    fn divide(&self, beside: u64) {
+        let others = beside.saturating_sub(self.metrics.memtable_unwritten_bytes.get());
+        let left = self.bytes().saturating_sub(others + self.parts(CACHE_MIN));
+        let max = left.clamp(self.parts(MEMTABLES_MIN), self.parts(MEMTABLES_MAX));
+        self.memtables_max.store(max, Ordering::Relaxed);
     }
 
     /// Whether this is the most that the cache may have.
@@ -162,11 +176,12 @@ impl MemoryLimit {
         self.metrics.query_memory_bytes.set(self.bytes_of_others());
         let counted = self.counted();
         self.seen.store(counted, Ordering::Relaxed);
-        let buffers = pando_memory::usage();
-        // Nobody counts blocks that are being read or merged; they are among the large buffers.
-        let uncounted = buffers.used_bytes.saturating_sub(cached + counted) + buffers.kept_bytes;
-        let beside = counted + uncounted;
+        // Nobody counts blocks that are being read or merged, nodes, or lists: all allocations together have them.
+        let allocated = pando_memory::usage();
+        let in_use = allocated.used_bytes + allocated.small_bytes;
+        let beside = counted.max(in_use.saturating_sub(cached)) + allocated.kept_bytes;
         self.metrics.memory_bytes.set(cached + beside);
+        self.divide(beside);
         let cache_max = self.cache_max.load(Ordering::Relaxed);
         self.bytes()
             .saturating_sub(beside)
@@ -206,6 +221,24 @@ mod tests {
         assert_eq!(limit.look(0), 200 * MIB);
         limit.set_cache_max(100 * MIB);
         assert_eq!(limit.look(0), 100 * MIB);
+    }
+
+    #[test]
+    fn memtables_have_less_where_others_have_passed_their_shares() {
+        let limit = limit(1600 * MIB, 1200 * MIB);
+        limit.look(0);
+        assert_eq!((limit.memtables_max(), limit.memtables_soft()), (400 * MIB, 300 * MIB));
+        limit.metrics.memtable_unwritten_bytes.add(350 * MIB);
+        limit.metrics.memtable_bytes.add(350 * MIB);
+        limit.metrics.load_memory_bytes.add(1000 * MIB);
+        limit.look(0);
+        assert_eq!(limit.memtables_max(), 400 * MIB);
+        limit.metrics.load_memory_bytes.add(200 * MIB);
+        limit.look(0);
+        assert_eq!(limit.memtables_max(), 200 * MIB);
+        limit.metrics.load_memory_bytes.add(200 * MIB);
+        limit.look(0);
+        assert_eq!(limit.memtables_max(), 100 * MIB);
     }
 
     #[test]

@@ -11,7 +11,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
     ("CACHE", &["cache_"]),
     ("LOG", &["log_"]),
     ("MEMTABLES", &["memtable_"]),
-    ("MEMORY", &["memory_", "buffer_", "write_set_", "load_memory", "query_memory"]),
+    ("MEMORY", &["memory_", "buffer_", "write_set_", "load_memory", "heap_bytes", "query_memory"]),
     (
         "FLUSH AND COMPACTION",
         &["flush", "compaction", "leaf_", "node_", "versions_", "filter_", "backpressure_"],
@@ -81,7 +81,7 @@ impl Db {
         ];
         let (all, limit) = (m.memory_bytes.get(), m.memory_limit.get());
         let other = all.saturating_sub(uses.iter().map(|(_, bytes)| bytes).sum());
-        let rest = [("other buffers", other), ("all", all), ("limit", limit)];
+        let rest = [("everything else", other), ("all", all), ("limit", limit)];
         let line = |(what, bytes): &(&str, u64)| {
             let share = *bytes as f64 * 100.0 / limit.max(1) as f64;
             format!("  {what:<26} {bytes:>20}  {share:.1} %")

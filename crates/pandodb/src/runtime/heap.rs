@@ -22,11 +22,12 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// Says what large buffers take, and gives back what is free if it is time. For one thread.
+    /// Says what allocations take, and gives back what is free if it is time. For one thread.
     pub(crate) fn tick(&self, metrics: &Metrics, now_micros: u64) {
         let usage = pando_memory::usage();
         metrics.buffer_bytes.set(usage.used_bytes);
         metrics.buffer_bytes_kept.set(usage.kept_bytes);
+        metrics.heap_bytes.set(usage.small_bytes);
         let moved = metrics.cache_read_bytes.get()
             + metrics.flush_read_bytes.get()
             + metrics.memtable_written_bytes.get()

@@ -1,9 +1,9 @@
-//! Bulk loads: many rows into an empty table, encoded, sorted and written by worker threads.
+//! Bulk loads: many rows into a table, encoded, sorted and written by worker threads.
 //!
 //! Life of a load:
-//! 1. [`Txn::begin_load`] locks the table's dictionaries as a whole, if nobody else has any lock or
-//!    uncommitted write there, and looks whether they are empty. Otherwise there is no load, and rows go one by
-//!    one.
+//! 1. [`Txn::begin_load`] locks the table's dictionaries as a whole, if they are empty and nobody else has any lock or
+//!    uncommitted write there. Otherwise [`Txn::begin_load_beside`] begins one that locks nothing, and looks at what is there when it
+//!    ends (`load_beside`); or there is no load, and rows go one by one.
 //! 2. The caller hands over batches of rows in the form it has them ([`BulkLoad::submit`]); a worker has
 //!    them encoded ([`RowEncoder`]) into an entry for each dictionary, and the sorters of `pando_load` turn the
 //!    entries into runs. What is on its way takes no more than a quarter of the memory for loads: beyond that
@@ -16,11 +16,11 @@
 //! * Until the finish the transaction has written nothing: who reads in it, reads none of the rows. A caller
 //!   whose statement might, does not load.
 //! * Rows with a key that is there twice are found in the merge: [`LoadEnd::Duplicate`] tells the first, in the
-//!   order of the rows, and nothing has been written. Who has to know of each row at once asks before it
+//!   order of the rows (of those whose key the table had before: in the order of keys), and nothing has been written. Who has to know of each row at once asks before it
 //!   ([`BulkLoad::admit`]).
 //! * Locking scans of others that come after the beginning find no row, and hold their gaps; the finish waits
 //!   for these, as an insert does, and writes only when nobody holds any.
-//! * The commit moves the runs into the (empty) tree by reference: as leaves, nothing is rewritten.
+//! * The commit moves the runs into the tree by reference: into an empty one as leaves, nothing is rewritten.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
@@ -37,6 +37,7 @@ use crate::error::Result;
 use crate::table::spill::Level;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::{LockWait, Txn};
+use crate::write::load_beside::Loaded;
 
 /// Turns batches of rows into entries, on any thread.
 pub trait RowEncoder: Send + Sync {
@@ -55,6 +56,9 @@ pub struct BulkLoad<E: RowEncoder + 'static> {
     table: Arc<Table>,
     setting: Setting,
     sorters: Vec<Arc<Sorter>>,
+    unique: Vec<bool>,
+    /// Whether the table had rows, or others are at work in it.
+    is_beside: bool,
     encoder: Arc<E>,
     flow: Arc<Flow>,
     /// Keys seen, where the caller asks before each row.
@@ -78,7 +82,7 @@ impl<E: RowEncoder> std::fmt::Debug for BulkLoad<E> {
 pub enum LoadEnd {
     /// The rows are written.
     Loaded,
-    /// Two rows have the same key: of dictionary `index`. Nothing is written.
+    /// Two rows have the same key, or one and a row of the table: of dictionary `index`. Nothing is written.
     Duplicate {
         /// The dictionary.
         index: usize,
@@ -135,16 +139,32 @@ impl Txn {
         unique: &[bool],
         encoder: E,
     ) -> Result<Option<BulkLoad<E>>> {
+        // Looked at before the lock as well, which stays in any case.
+        let begins =
+            can_be_loaded(table) && self.is_empty_here(table)? && self.lock_whole(table) && self.is_empty_here(table)?;
+        Ok(begins.then(|| self.new_load(table, unique, encoder, false)))
+    }
+
+    /// Begins a load of a table in which others may be at work, and which may have rows, but none that this transaction has written;
+    /// `None` if it has. Nothing is locked before it ends.
+    pub fn begin_load_beside<E: RowEncoder>(
+        &mut self,
+        table: &Arc<Table>,
+        unique: &[bool],
+        encoder: E,
+    ) -> Option<BulkLoad<E>> {
+        let begins = can_be_loaded(table) && !self.has_written_to(table);
+        begins.then(|| self.new_load(table, unique, encoder, true))
+    }
+
+    fn new_load<E: RowEncoder>(
+        &mut self,
+        table: &Arc<Table>,
+        unique: &[bool],
+        encoder: E,
+        is_beside: bool,
+    ) -> BulkLoad<E> {
         assert_eq!(unique.len(), table.dicts().len(), "each dictionary is told of");
-        // An index that is being built would miss the rows.
-        if !table.is_writable()
-            || table.has_unusable()
-            || !table.building.is_empty()
-            || !self.lock_whole(table)
-            || !self.is_empty_here(table)?
-        {
-            return Ok(None);
-        }
         // From here on others see that somebody writes.
         table.all_dicts().for_each(|dict| self.touch(dict));
         let db = &self.db;
@@ -160,9 +180,11 @@ impl Txn {
         let share = (unique.len() as u64 + 1) * (others + 1);
         let sorter = |(dict, unique): (&Arc<Dict>, &bool)| Sorter::new(&dict.tree, &setting, *unique, share);
         let sorters = table.all_dicts().zip(unique.iter().chain([&false])).map(sorter).collect();
-        Ok(Some(BulkLoad {
+        BulkLoad {
             table: table.clone(),
             sorters,
+            unique: unique.to_vec(),
+            is_beside,
             encoder: Arc::new(encoder),
             flow: Arc::new(Flow::default()),
             admissions: Admissions::new(unique.len(), &db.load_memory),
@@ -171,7 +193,7 @@ impl Txn {
             rows_counted: 0,
             setting,
             loads,
-        }))
+        }
     }
 
     /// Locks all keys of all dictionaries, if nobody else has a lock or uncommitted writes there.
@@ -191,13 +213,18 @@ impl Txn {
         is_alone(self)
     }
 
-    /// Whether no row is in the table, committed or of this transaction. Requires the lock of the whole.
-    fn is_empty_here(&self, table: &Table) -> Result<bool> {
+    fn has_written_to(&self, table: &Table) -> bool {
         let state = self.writes.read();
+        let mut dicts = table.all_dicts();
+        dicts.any(|dict| state.set.keys(dict.id) > 0 || state.has_spilled(dict.id))
+    }
+
+    /// Whether no row is in the table, committed or of this transaction. Requires the lock of the whole to stay true.
+    fn is_empty_here(&self, table: &Table) -> Result<bool> {
+        if self.has_written_to(table) {
+            return Ok(false);
+        }
         for dict in table.all_dicts() {
-            if state.set.keys(dict.id) > 0 || state.has_spilled(dict.id) {
-                return Ok(false);
-            }
             let mut cursor = dict.tree.cursor(pando_base::Seqno::MAX);
             cursor.seek_first()?;
             if cursor.valid() {
@@ -236,7 +263,16 @@ impl Txn {
             }
             Finished::Cancelled => return Ok(LoadEnd::Cancelled),
         };
-        self.add_loaded(&load.table, runs, load.rows)?;
+        let parts = loaded_parts(&load.table, &runs);
+        if load.is_beside {
+            let mut goes_on = || watch(1.0);
+            // Large values are numbered, and so alone.
+            let is_unique = |index: usize| load.unique.get(index).is_some_and(|unique| *unique);
+            if let Some(end) = self.claim_loaded(&parts, is_unique, &mut goes_on)? {
+                return Ok(end);
+            }
+        }
+        self.add_loaded(&load.table, &parts, load.rows)?;
         self.db.metrics.rows_inserted.add(load.rows.saturating_sub(load.rows_counted));
         self.db.metrics.rows_loaded.add(load.rows);
         self.db.metrics.loads.add(1);
@@ -244,10 +280,7 @@ impl Txn {
     }
 
     /// Makes runs the transaction's newest writes: all at once, when no gap of others is in the way.
-    fn add_loaded(&mut self, table: &Arc<Table>, runs: Vec<Vec<Arc<Run>>>, rows: u64) -> Result<()> {
-        let parts = table.all_dicts().cloned().zip(runs).filter(|(_, runs)| !runs.is_empty());
-        let mut parts: Vec<(Arc<Dict>, Vec<Arc<Run>>)> = parts.collect();
-        parts.sort_by_key(|(dict, _)| dict.id);
+    fn add_loaded(&mut self, table: &Arc<Table>, parts: &[Loaded<'_>], rows: u64) -> Result<()> {
         if parts.is_empty() {
             return Ok(());
         }
@@ -258,14 +291,13 @@ impl Txn {
         self.writes.spill(self.touched(), true, self.db.spill_threads())?;
         loop {
             let mut state = self.writes.write();
-            let gap = |(dict, _): &(Arc<Dict>, _)| {
-                Some((dict.clone(), self.db.locks.gap_of_others(&self.handle, dict.id)?))
-            };
-            let Some((dict, key)) = parts.iter().find_map(gap) else {
+            let Some((dict, key)) = self.first_in_gaps(parts)? else {
                 let from = state.set.mark();
                 state.set.pass(rows);
                 let to = state.set.mark();
-                state.levels.push(Arc::new(Level::loaded(from, to, parts)));
+                let mut runs: Vec<_> = parts.iter().map(|p| (p.dict.clone(), p.runs.to_vec())).collect();
+                runs.sort_by_key(|(dict, _)| dict.id);
+                state.levels.push(Arc::new(Level::loaded(from, to, runs)));
                 state.net_rows.add(table.rows().id, i64::try_from(rows).unwrap_or(i64::MAX));
                 state.changes += 1;
                 self.handle.set_weight(state.set.ops() + 1);
@@ -275,6 +307,18 @@ impl Txn {
             self.wait_for_gaps(&dict, &key, LockWait::Default)?;
         }
     }
+}
+
+/// An index that is being built would miss the rows.
+fn can_be_loaded(table: &Table) -> bool {
+    table.is_writable() && !table.has_unusable() && table.building.is_empty()
+}
+
+/// The dictionaries that have got something.
+fn loaded_parts<'a>(table: &'a Table, runs: &'a [Vec<Arc<Run>>]) -> Vec<Loaded<'a>> {
+    let parts = table.all_dicts().zip(runs).enumerate();
+    let parts = parts.map(|(index, (dict, runs))| Loaded { index, dict, runs });
+    parts.filter(|part| !part.runs.is_empty()).collect()
 }
 
 impl<E: RowEncoder> BulkLoad<E> {

@@ -3,4 +3,5 @@
 pub(crate) mod building_ops;
 pub(crate) mod large;
 pub(crate) mod load;
+pub(crate) mod load_beside;
 pub(crate) mod rows;

@@ -361,15 +361,16 @@ impl LockManager {
             })
     }
 
-    /// A key that somebody else's gap in the dictionary keeps from being inserted, if there is a gap.
-    pub fn gap_of_others(&self, txn: &TxnHandle, dict: DictId) -> Option<Vec<u8>> {
+    /// Others' gaps in the dictionary: from where up to, but without, where (`None`: without end).
+    pub fn gaps_of_others(&self, txn: &TxnHandle, dict: DictId) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         if !self.has_gaps(dict) {
-            return None;
+            return Vec::new();
         }
         let shard = self.ranges.lock(dict);
-        let others = shard.dict(dict)?.owners.iter().filter(|owner| !Arc::ptr_eq(&owner.txn, &txn.state));
-        let mut gaps = others.flat_map(|owner| owner.set(RangeKind::Gap).iter());
-        gaps.next().map(|(from, _)| from.to_vec())
+        let owners = shard.dict(dict).map(|ranges| &ranges.owners).into_iter().flatten();
+        let others = owners.filter(|owner| !Arc::ptr_eq(&owner.txn, &txn.state));
+        let gaps = others.flat_map(|owner| owner.set(RangeKind::Gap).iter());
+        gaps.map(|(from, to)| (from.to_vec(), to.map(<[u8]>::to_vec))).collect()
     }
 
     /// What stretches say to a request for a key. Requires the mutex of the key's shard.
