@@ -2917,8 +2917,17 @@ void pando_entries_add(struct PandoEntries *sink,
                        struct PandoBytes value);
 
 /**
- * Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
- * work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
+ * Whether the transaction has written to the table: then a load of it begins only where all of that is undone before.
+ *
+ * # Safety
+ * Both are alive, and the transaction belongs to this thread.
+ */
+bool pando_txn_has_written_to(const struct PandoTxn *txn,
+                              const struct PandoTable *table);
+
+/**
+ * Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
+ * if others are at work in it; where it is 1, if this transaction has written to it. `unique[i]` is 1 if keys of dictionary `i` can be
  * equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
  *
  * # Safety
@@ -2930,6 +2939,7 @@ PandoStatus pando_load_begin(struct PandoTxn *txn,
                              const uint8_t *unique,
                              uint32_t count,
                              uint64_t counted,
+                             uint8_t beside,
                              struct PandoEncoder encoder,
                              struct PandoLoad **load);
 

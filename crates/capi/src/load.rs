@@ -116,8 +116,19 @@ pub unsafe extern "C" fn pando_entries_add(
     });
 }
 
-/// Begins a load of an empty table. `load` is null afterwards if there is something in it, or if others are at
-/// work in it: rows are then to be inserted one by one. `unique[i]` is 1 if keys of dictionary `i` can be
+/// Whether the transaction has written to the table: then a load of it begins only where all of that is undone before.
+///
+/// # Safety
+/// Both are alive, and the transaction belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_has_written_to(txn: *const PandoTxn, table: *const PandoTable) -> bool {
+    // SAFETY: the caller vouches for both.
+    let (txn, table) = unsafe { (&*txn, &(*table).table) };
+    guard(|| txn.txn.has_written_to(table))
+}
+
+/// Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
+/// if others are at work in it; where it is 1, if this transaction has written to it. `unique[i]` is 1 if keys of dictionary `i` can be
 /// equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
 ///
 /// # Safety
@@ -130,6 +141,7 @@ pub unsafe extern "C" fn pando_load_begin(
     unique: *const u8,
     count: u32,
     counted: u64,
+    beside: u8,
     encoder: PandoEncoder,
     load: *mut *mut PandoLoad,
 ) -> PandoStatus {
@@ -138,10 +150,16 @@ pub unsafe extern "C" fn pando_load_begin(
         (&mut *txn, &(*table).table, std::slice::from_raw_parts(unique, count as usize), &mut *load)
     };
     *load = std::ptr::null_mut();
-    let callbacks = Callbacks(std::sync::Arc::new(Context(encoder)));
+    let callbacks = std::sync::Arc::new(Context(encoder));
     run(|| {
         let unique: Vec<bool> = unique.iter().map(|unique| *unique != 0).collect();
-        if let Some(mut begun) = txn.txn.begin_load(table, &unique, callbacks)? {
+        let encoder = || Callbacks(callbacks.clone());
+        let alone = txn.txn.begin_load(table, &unique, encoder())?;
+        let begun = match alone {
+            None if beside != 0 => txn.txn.begin_load_beside(table, &unique, encoder()),
+            begun => begun,
+        };
+        if let Some(mut begun) = begun {
             begun.set_counted(counted);
             *load = Box::into_raw(Box::new(PandoLoad { load: begun }));
         }

@@ -1,17 +1,22 @@
 /* Bulk inserts: LOAD DATA, INSERT of many rows, INSERT ... SELECT, CREATE ... SELECT, and ALTER by copy.
 
    A statement's first rows go one by one, so that a small one is what it always was, errors included; each is
-   copied into a batch besides. When there are many, and the table is empty, the rows so far are undone and the
+   copied into a batch besides. When there are many, the rows so far are undone and the
    engine's bulk load (pandodb `load.rs`) begins with the batch. From there on a row is copied, and nothing
    else is done in the server's thread. A key that is there twice is found at the end: the statement fails
-   with the error that the row itself would have had, of the same row. One difference can be seen: if another
+   with the error that the row itself would have had, of the same row (of the rows whose key the table had before: the one with the
+   least key). One difference can be seen: if another
    error ends the statement before, that one is told.
 
+   If the table is empty, and nobody else is at work in it, the load has it for itself. Else nothing is locked
+   before its end, which then waits for others as inserts do.
+
    Rows go one by one to the end
-   - into tables that are not empty, or in which others are at work;
+   - into tables to which the transaction has written before;
    - where a unique key has only the beginning of a column;
    - where the server decides row by row what becomes of duplicates (IGNORE, which LOCAL implies, REPLACE, ON
-     DUPLICATE KEY UPDATE), from the first row on whose key is there, unless IGNORE has it passed over. Which keys
+     DUPLICATE KEY UPDATE): into tables that are not empty; into others from the first row on whose key is there, unless IGNORE has it passed
+     over. Which keys
      are there the load knows: none, as long as primary keys ascend and no other key is unique, else those that it
      keeps in a part of its memory; when that is used up rows go one by one, too;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
@@ -26,6 +31,8 @@ using namespace pando;
 /* A statement with so many rows, or so many bytes of them, is worth a load. */
 static const uint64_t LOAD_ROWS_MIN= 4096;
 static const uint64_t LOAD_BYTES_MIN= 4ULL << 20;
+/* So many times of it, where the table has rows: runs of a small load would be merged with them soon. */
+static const uint64_t BESIDE_FACTOR= 4;
 /* A batch is handed over when it has so many bytes. */
 static const uint64_t BATCH_BYTES= 512ULL << 10;
 
@@ -35,8 +42,7 @@ bool ha_pando::may_load() const
   /* A row without a parent that the server passes by is to be known at once. */
   if (!m_foreign.may_load() || (m_foreign.check_inserts() && decides_duplicates()))
     return false;
-  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection() &&
-         pando_table_is_empty(m_table);
+  return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection();
 }
 
 void ha_pando::start_bulk_insert(ha_rows rows, uint)
@@ -44,7 +50,14 @@ void ha_pando::start_bulk_insert(ha_rows rows, uint)
   abort_bulk_insert();
   if ((rows && rows < LOAD_ROWS_MIN) || !may_load())
     return;
+  const bool is_empty= pando_table_is_empty(m_table);
+  const uint64_t factor= is_empty ? 1 : BESIDE_FACTOR;
+  if ((!is_empty && decides_duplicates()) || (rows && rows < LOAD_ROWS_MIN * factor))
+    return;
   m_bulk.reset(new Bulk_insert);
+  m_bulk->is_beside= !is_empty;
+  m_bulk->rows_min= LOAD_ROWS_MIN * factor;
+  m_bulk->bytes_min= LOAD_BYTES_MIN * factor;
 }
 
 /* The shape is made with the first row: only then all that the server wants to say has been said. */
@@ -52,7 +65,7 @@ bool ha_pando::begin_trial()
 {
   auto shape=
     std::make_shared<Load_shape>(table, m_table, has_primary_key(), row_key_max(), load_workers());
-  if (!shape->is_usable())
+  if (!shape->is_usable() || (m_bulk->is_beside && pando_txn_has_written_to(txn(), m_table)))
   {
     m_bulk.reset();
     return false;
@@ -196,7 +209,7 @@ void ha_pando::give_up_trial_row(int error)
 /* After a row of the trial was written. */
 int ha_pando::go_on_with_trial()
 {
-  if (m_bulk->rows < LOAD_ROWS_MIN && m_bulk->batch->bytes() < LOAD_BYTES_MIN)
+  if (m_bulk->rows < m_bulk->rows_min && m_bulk->batch->bytes() < m_bulk->bytes_min)
     return 0;
   return begin_load();
 }
@@ -234,7 +247,7 @@ int ha_pando::begin_own_load()
 {
   const std::vector<uint8_t> &unique= m_bulk->shape->unique();
   PandoStatus status= pando_load_begin(txn(), m_table, unique.data(), uint32_t(unique.size()),
-                                       m_bulk->rows, Load_shape::encoder(m_bulk->shape), &m_bulk->load);
+                                       m_bulk->rows, !decides_duplicates(), Load_shape::encoder(m_bulk->shape), &m_bulk->load);
   if (!status && m_bulk->load && ask_for_trial())
   {
     m_bulk->phase= Bulk_insert::Phase::LOADING;

@@ -213,7 +213,8 @@ impl Txn {
         is_alone(self)
     }
 
-    fn has_written_to(&self, table: &Table) -> bool {
+    /// Whether this transaction has written to any of the table's dictionaries.
+    pub fn has_written_to(&self, table: &Table) -> bool {
         let state = self.writes.read();
         let mut dicts = table.all_dicts();
         dicts.any(|dict| state.set.keys(dict.id) > 0 || state.has_spilled(dict.id))
