@@ -195,7 +195,7 @@ class _Run:
             with self._mounted(image):
                 try:
                     self._server.start(self._options)
-                    compare = self._compare_with_binary_log if self._binary_log else None
+                    compare = (lambda: self._compare_with_binary_log(known)) if self._binary_log else None
                     verdict = verify.state(self._server, self._engine, self._changers, self._writers, known, later, compare)
                 finally:
                     self._server.kill()
@@ -254,13 +254,13 @@ class _Run:
                 lines.append(f"{client}/{number} begun {begun[client, number]} {'done ' + str(at) if at < moment else 'ON ITS WAY'}: {sql}")
         (directory / "history").write_text("\n".join(lines) + "\n")
 
-    def _compare_with_binary_log(self):
+    def _compare_with_binary_log(self, known):
         """What the binary log makes of the tables of the start is what the tables are."""
         directory = self._directory / "replayed"
         directory.mkdir()
         try:
             with self._mounted_start(directory) as data_dir:
-                return binlog.differences(self._server, data_dir, self._first_options, self._changers)
+                return binlog.differences(self._server, data_dir, self._first_options, self._changers, known)
         finally:
             shutil.rmtree(directory)
 
