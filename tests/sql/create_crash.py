@@ -4,9 +4,9 @@
     tests/sql/create_crash.sh [--points 6 | --every-step] [--seed N]
 
 A library loaded into the server ends it before its n-th write, sync, rename or removal of its logs, the log of DDL and the
-files with definitions. The next start drops what there is of the table, and is killed. Then .frm and .par are put back, as a
-power cut may: the server does not sync the directory after it has removed them. After the third start there is no table
-of the name, or a whole one, and the name is free.
+files with definitions. The next start drops what there is of the table, and is killed. Then .frm and .par are put back if they
+were removed and the directory not synced before the log of DDL was told: a power cut may do so. After the third start there
+is no table of the name, or a whole one, and the name is free.
 """
 
 import argparse
@@ -49,17 +49,34 @@ def _create(server, killer, step):
     return steps, lived
 
 
-def _recover_and_lose(server):
-    """What recovery does with the files of the definition does not last."""
+def _not_durable(steps, files):
+    """Of these files those whose removal the log of DDL was told of, and a power cut can still undo."""
+    there, removed, back = set(files), set(), set()
+    for step in steps:
+        what, name = step.split()
+        if what == "unlink" and name in there:
+            there.remove(name)
+            removed.add(name)
+        elif step == f"sync {_DATABASE}":
+            removed.clear()
+        elif step == "write ddl_recovery.log":
+            back |= removed
+    return back
+
+
+def _recover_and_lose(server, killer):
+    """What recovery does with the files of the definition may not last. Returns which of them are back."""
     directory = server.data_dir / _DATABASE
-    files = {path: path.read_bytes() for path in (directory / "made.frm", directory / "made.par") if path.exists()}
+    files = {name: (directory / name).read_bytes() for name in ("made.frm", "made.par") if (directory / name).exists()}
+    killer.kill_at(_NEVER, "before")
     server.start()
+    back = _not_durable(killer.steps(), files)
+    killer.rest()
     server.kill()
-    back = [path for path in files if not path.exists()]
-    for path in back:
-        path.write_bytes(files[path])
+    for name in back:
+        (directory / name).write_bytes(files[name])
     server.start()
-    return [path.name for path in back]
+    return sorted(back)
 
 
 def _verify(server, lived):
@@ -82,20 +99,19 @@ def _run(server, killer, arguments):
     points = range(1, len(steps) + 1)
     if not arguments.every_step:
         points = sorted(rng.sample(points, min(arguments.points, len(points))))
-    deaths = brought_back = 0
+    deaths = 0
     for step in points:
         steps, lived = _create(server, killer, step)
-        back = _recover_and_lose(server)
+        back = _recover_and_lose(server, killer)
         problems = _verify(server, lived)
         print(f"    step {step:2}: {'survived' if lived else 'died before ' + steps[-1]}, back again: {', '.join(back) or 'nothing'}: "
               f"{'WRONG' if problems else 'ok'}", flush=True)
         if problems:
             return problems
         deaths += not lived
-        brought_back += bool(back)
     if not deaths:
         return ["no server died: the library that kills does not work"]
-    print(f"all held: {deaths} deaths, files were brought back {brought_back} times")
+    print(f"all held: {deaths} deaths")
     return []
 
 
@@ -113,7 +129,7 @@ def main():
     print(f"create_crash: seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="pando-killer.", dir="/tmp") as directory:
         killer = Killer(directory)
-        killer.haunt(ddl=True)
+        killer.haunt(ddl=True, directories=True)
         with PrivateServer("creates", _OPTIONS, keep=arguments.keep) as server:
             problems = _run(server, killer, arguments)
             if problems:

@@ -31,6 +31,7 @@ _LOGGED_LAST = {
     "truncate partition", "exchange partition",  # sql_partition_admin.cc
     "truncate",  # Sql_cmd_truncate_table::truncate_table
     "alter sequence",  # Sql_cmd_alter_sequence::execute
+    "next value",  # a sequence is no part of the transaction, in no engine (mariadb/src/handler/locking.cc)
 }
 # In the binary log as rows these end with the transaction's number, while the log of DDL looks for one at a statement
 # (TC_LOG_BINLOG::recover): the recovery drops the new table, which the binary log has.
