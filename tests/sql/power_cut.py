@@ -55,7 +55,7 @@ def _arguments():
     parser.add_argument("--file-system", choices=disk.FILE_SYSTEMS, default="ext4")
     parser.add_argument("--binary-log", action="store_true", help="with a binary log, which agrees with the tables")
     parser.add_argument("--cut-again", action="store_true", help="the power goes again while the server recovers")
-    parser.add_argument("--keep", action="store_true", help="keep the error log of each state that is wrong")
+    parser.add_argument("--keep", action="store_true", help="keep of each state that is wrong its disk, the error log and who did what by then")
     parser.add_argument("--go-on", action="store_true", help="do not end with the first state that is wrong")
     return parser.parse_args()
 
@@ -89,6 +89,7 @@ class _Run:
         engine, all_kinds = arguments.engine, arguments.all_kinds
         self._server, self._directory, self._engine = server, pathlib.Path(directory), engine
         self._file_system, self._cut_again, self._binary_log = arguments.file_system, arguments.cut_again, arguments.binary_log
+        self._keep = arguments.keep
         self._rng = random.Random(seed)
         self._load_file = self._directory / "rows"
         self._load_file.write_text("".join(f"{number}\n" for number in range(_LOAD_ROWS)))
@@ -187,12 +188,14 @@ class _Run:
         text = f"at {moment} of {len(self.recording.entries)}, {kept}: {there} of {doubtful} writes"
         self._server.error_log.unlink(missing_ok=True)
         try:
+            self._set_aside(image, "cut")
             if self._cut_again:
                 text += ", then " + self._recover_in_part(image)
+                self._set_aside(image, "cut-again")
             with self._mounted(image):
                 try:
                     self._server.start(self._options)
-                    compare = self._compare_with_binary_log if self._binary_log else None
+                    compare = (lambda: self._compare_with_binary_log(known)) if self._binary_log else None
                     verdict = verify.state(self._server, self._engine, self._changers, self._writers, known, later, compare)
                 finally:
                     self._server.kill()
@@ -230,13 +233,34 @@ class _Run:
             shutil.rmtree(directory)
         return f"in its recovery at {moment} of {started}, {kept}: {there} of {doubtful} writes"
 
-    def _compare_with_binary_log(self):
+    def _set_aside(self, image, name):
+        if self._keep:
+            disk.copy(image, self._directory / f"{name}.image")
+
+    def keep(self, directory, moment, text, verdict):
+        """What one needs to see why the state of this moment, the one checked last, is wrong. `checked.image` is as the checks left it."""
+        directory.mkdir(exist_ok=True)
+        for image in (self.start_image, *self._directory.glob("cut*.image")):
+            disk.copy(image, directory / image.name)
+        disk.copy(self._directory / "state.image", directory / "checked.image")
+        shutil.copyfile(self._server.error_log, directory / "error.log")
+        lines = [text, *verdict.problems, "options: " + " ".join(self._options), ""]
+        begun = {}
+        for at, client, number, what in self.recording.marks:
+            if client >= 100 and what == disk.BEGUN:
+                begun[client, number] = at
+            elif client >= 100 and begun[client, number] < moment:
+                sql = next(each for each in self._changers if each.number == client).history[number].sql
+                lines.append(f"{client}/{number} begun {begun[client, number]} {'done ' + str(at) if at < moment else 'ON ITS WAY'}: {sql}")
+        (directory / "history").write_text("\n".join(lines) + "\n")
+
+    def _compare_with_binary_log(self, known):
         """What the binary log makes of the tables of the start is what the tables are."""
         directory = self._directory / "replayed"
         directory.mkdir()
         try:
             with self._mounted_start(directory) as data_dir:
-                return binlog.differences(self._server, data_dir, self._first_options, self._changers)
+                return binlog.differences(self._server, data_dir, self._first_options, self._changers, known)
         finally:
             shutil.rmtree(directory)
 
@@ -294,8 +318,7 @@ def _recording(server, directory, seed, count, totals, arguments):
             if verdict.problems:
                 print("\n".join("    " + problem for problem in verdict.problems[:_PROBLEMS_SHOWN]), flush=True)
                 if arguments.keep:
-                    name = f"wrong-{seed}-{moment}"
-                    shutil.copyfile(server.error_log, f"{name}.log")
+                    run.keep(pathlib.Path(f"wrong-{seed}-{moment}"), moment, text, verdict)
                 if not arguments.go_on:
                     return
     finally:

@@ -113,18 +113,30 @@ int ha_pando::delete_table(const char *name)
 {
   if (is_partitioned_table(name))
   {
+    /* A directory may have been made, and not the table. */
+    int result= HA_ERR_NO_SUCH_TABLE;
     for (const std::string &partition : partitions_of(name))
-      if (int error= delete_table((name + partition).c_str()))
-        return error;
-    remove_partitioning_file(name);
-    return 0;
+      if (int error= delete_table((name + partition).c_str()); error != HA_ERR_NO_SUCH_TABLE)
+      {
+        if (error)
+          return error;
+        result= 0;
+      }
+    if (result)
+      remove_files_in_recovery(name);
+    else
+      remove_partitioning_file(name);
+    return result;
   }
   if (is_in_ddl_recovery())
     table_is_dropped_in_recovery(name);
   if (int error= may_drop(ha_thd(), name))
     return error;
   Related_table::close_kept();
-  return error_of(pando_table_drop(db, text(name)), ha_thd());
+  const int error= error_of(pando_table_drop(db, text(name)), ha_thd());
+  if (error == HA_ERR_NO_SUCH_TABLE)
+    remove_files_in_recovery(name);
+  return error;
 }
 
 /* The server's recovery of DDL ends an ALTER TABLE that copies by a drop of the table and a rename of the copy. The first is refused if

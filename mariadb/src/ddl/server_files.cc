@@ -221,16 +221,43 @@ static std::string partitioning_file(const std::vector<std::string> &partitions)
 
 /* Whether it is the definition of a partitioned table, of this engine as far as the file tells: engines that the server knows by a
    fixed number are others. */
+static bool is_partitioned(const uchar *header)
+{
+  return is_binary_frm_header(header) && header[3] == DB_TYPE_PARTITION_DB && header[61] >= DB_TYPE_FIRST_DYNAMIC;
+}
+
+/* Fewer bytes are there of a file that a crash kept from being written; 0: there is none. */
+static size_t read_header(const std::string &frm_file, uchar (&header)[64])
+{
+  const File handle= my_open(frm_file.c_str(), O_RDONLY, MYF(0));
+  if (handle < 0)
+    return 0;
+  const size_t read= my_read(handle, header, sizeof(header), MYF(0));
+  my_close(handle, MYF(0));
+  return read == MY_FILE_ERROR ? 0 : read;
+}
+
 static bool is_partitioned(const std::string &frm_file)
 {
   uchar header[64];
-  const File handle= my_open(frm_file.c_str(), O_RDONLY, MYF(0));
-  if (handle < 0)
-    return false;
-  const bool whole= my_read(handle, header, sizeof(header), MYF(0)) == sizeof(header);
-  my_close(handle, MYF(0));
-  return whole && is_binary_frm_header(header) && header[3] == DB_TYPE_PARTITION_DB &&
-         header[61] >= DB_TYPE_FIRST_DYNAMIC;
+  return read_header(frm_file, header) == sizeof(header) && is_partitioned(header);
+}
+
+/* A power cut may leave none of the bytes of a file that was not synced, or zeros. */
+static bool is_unwritten(const std::string &frm_file)
+{
+  uchar header[64];
+  return exists(frm_file) && (read_header(frm_file, header) < sizeof(header) || !(header[0] || header[1]));
+}
+
+void remove_files_in_recovery(const char *path)
+{
+  const std::string file= std::string(path) + reg_ext;
+  if (!recovers_ddl || is_interim_name(path) || !(is_partitioned(file) || is_unwritten(file)))
+    return;
+  remove_partitioning_file(path);
+  my_delete(file.c_str(), MYF(0));
+  sync_directory_of(path);
 }
 
 static void write_missing_files_in(const std::string &directory)

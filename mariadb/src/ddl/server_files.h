@@ -34,6 +34,10 @@ std::vector<std::string> partitions_of(const char *path);
 /* The .par follows its partitions, or goes with them. */
 int move_partitioning_file(const char *from, const char *to);
 void remove_partitioning_file(const char *path);
+/* That recovery drops a table of which the engine has nothing: CREATE TABLE did not come to its first partition. The server would remove
+   its .frm without a sync of the directory, and note in its log that it has: a second power cut could bring back a table that cannot be
+   opened, and whose name the engine does not know as lost. So the files are removed here, durably. */
+void remove_files_in_recovery(const char *path);
 /* Before that recovery: DROP TABLE removes the .par first, and could not be finished without it. So a missing one is made of the
    partitions that are there, in any order; it goes when the recovery has ended. */
 void write_missing_partitioning_files();

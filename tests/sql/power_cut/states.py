@@ -6,9 +6,8 @@ in any order, and ends in the middle of a write, between two of its sectors.
 
 import os
 import pathlib
-import subprocess
 
-from power_cut.disk import DONE, MARK
+from power_cut.disk import DONE, MARK, copy
 from power_cut.recorder import ENTRY, FLUSH, WRITE
 
 KEPT = ("all", "none", "some", "torn")
@@ -54,7 +53,7 @@ class States:
     def __init__(self, recording, start_image, directory, log):
         self._recording, self._flushed = recording, 0
         self._durable = pathlib.Path(directory) / "durable"
-        _copy(start_image, self._durable)
+        copy(start_image, self._durable)
         self._log = open(log, "rb")  # pylint: disable=consider-using-with
         self._disk = os.open(self._durable, os.O_RDWR)
 
@@ -71,7 +70,7 @@ class States:
             if entries[at][0] == WRITE:
                 os.pwrite(self._disk, self._data(entries[at]), entries[at][1])
         self._flushed = flush
-        _copy(self._durable, image)
+        copy(self._durable, image)
         doubtful = [entry for entry in entries[flush:moment] if entry[0] == WRITE]
         chosen = _choose(doubtful, kept, rng)
         with open(image, "r+b", buffering=0) as file:
@@ -102,7 +101,3 @@ def _choose(doubtful, kept, rng):
         return []
     share = rng.choice(_SHARES)
     return [entry for entry in doubtful if rng.random() < share]
-
-
-def _copy(source, target):
-    subprocess.run(["cp", "--sparse=always", source, target], check=True)

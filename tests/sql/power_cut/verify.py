@@ -99,7 +99,7 @@ def _new_statements(session, engine, changer):
     problems = []
     there = changer.read(session)
     names = {key for statement in changer.history for key in statement.after} | set(there)
-    for database, name in sorted(names, key=str):
+    for database, name in sorted(names, key=lambda key: (key[1] is not None, key)):
         if database == writers.DATABASE:
             continue
         try:

@@ -1,7 +1,8 @@
 /* Loaded into a server (LD_PRELOAD): kills it at the n-th thing that it does to its logs.
 
    A thing is a write to or a sync of the binary log, tc.log, InnoDB's log or Pando's log; if KILLER_DDL is set, also
-   the log of DDL, and the files with definitions of tables, which are renamed and removed, too. The test
+   the log of DDL, and the files with definitions of tables, which are renamed and removed, too; if KILLER_DIRECTORIES is
+   set, also a sync of a directory. The test
    arms it by a file that holds n, and whether the n-th is still to be done: "12 before" or "12 after".
    The file is taken away when it has been read. What was done is noted in another file, so that the test can
    say between which two steps the server died.  */
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -44,6 +46,23 @@ static const char *log_of(int fd)
     return NULL;
   path[length]= 0;
   return counts(path);
+}
+
+/* What an fsync of this counts as. */
+static const char *synced(int fd)
+{
+  char link[64];
+  static __thread char path[512];
+  struct stat found;
+  if (!getenv("KILLER_DIRECTORIES") || fstat(fd, &found) || !S_ISDIR(found.st_mode))
+    return log_of(fd);
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length= readlink(link, path, sizeof path - 1);
+  if (length < 0)
+    return NULL;
+  path[length]= 0;
+  const char *name= strrchr(path, '/');
+  return name ? name + 1 : path;
 }
 
 static void arm(void)
@@ -109,7 +128,7 @@ static int step(const char *what, const char *name)
 int fsync(int fd)
 {
   REAL(int, "fsync", int);
-  int die= step("sync", log_of(fd));
+  int die= step("sync", synced(fd));
   int result= real(fd);
   FINISH(result, die);
 }
