@@ -73,12 +73,16 @@ impl Db {
                 Err(error) if index < table.dicts().len() => {
                     self.note_damage(index, dict, error, &mut found)?
                 }
+                // `check_large` tells of it.
+                Err(Error::KeyUnusable { .. }) => {}
                 Err(error) => return Err(error),
             }
             before += share;
         }
         self.check_counts(table, share, watch, &mut found)?;
-        self.check_large(table, &mut |_| watch(1.0 - share))?;
+        if let Some(lost) = self.check_large(table, &mut |_| watch(1.0 - share))? {
+            found.get_or_insert(lost);
+        }
         found.map_or(Ok(()), Err)
     }
 
@@ -144,26 +148,39 @@ impl Db {
         Ok(())
     }
 
-    /// The large values are those that rows refer to.
-    fn check_large(&self, table: &Table, go_on: &mut dyn FnMut(u64) -> bool) -> Result<()> {
-        let (Some(large), Some(layouts)) = (&table.large, table.layouts()) else { return Ok(()) };
+    /// The large values are those that rows refer to, and some may be lost: that is the answer.
+    fn check_large(&self, table: &Table, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Option<Error>> {
+        let (Some(large), Some(layouts)) = (&table.large, table.layouts()) else { return Ok(None) };
         if !large.may_be_some() {
-            return Ok(());
+            return Ok(None);
         }
         let snapshot = self.snapshots.take();
         let (mut wanted, mut there) = (References::default(), References::default());
-        let mut found = Vec::new();
+        let (mut found, mut lost, mut rows_lost) = (Vec::new(), 0u64, 0u64);
         each_row(table.rows(), snapshot.seqno(), go_on, |_, row| {
             references_of(layouts, row, &mut found).map_err(|e| e.at(&table.rows().file.path(), 0))?;
-            found.drain(..).for_each(|reference| wanted.add(reference));
+            let lost_before = lost;
+            for reference in found.drain(..) {
+                match large.is_lost(reference) {
+                    true => lost += 1,
+                    false => wanted.add(reference),
+                }
+            }
+            rows_lost += u64::from(lost > lost_before);
             Ok(())
         })?;
+        let is_lost = lost > 0 || large.dict.is_unusable();
+        let lost =
+            is_lost.then(|| large.lost_error(&format!("{lost} large values of {rows_lost} rows were")));
+        if large.dict.is_unusable() {
+            return Ok(lost);
+        }
         each_row(&large.dict, snapshot.seqno(), go_on, |key, value| {
             there.add(Reference { id: id_of(&large.dict, key)?, length: value.len() as u64 });
             Ok(())
         })?;
         match wanted == there {
-            true => Ok(()),
+            true => Ok(lost),
             false => {
                 let (wanted, there) = (wanted.to_string(), there.to_string());
                 let path = large.dict.file.path();
