@@ -396,8 +396,7 @@ int ha_pando::read_large(PandoBytes row_key, uchar *record)
 {
   if (m_row_codec.large_columns().empty())
     return 0;
-  /* The history of a row has all of it. */
-  const bool may_lack= m_lock == Lock::EXCLUSIVE && row_key.len && !m_is_peek && !table->versioned();
+  const bool may_lack= m_lock == Lock::EXCLUSIVE && row_key.len && !m_is_peek;
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
