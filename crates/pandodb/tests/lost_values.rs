@@ -344,8 +344,117 @@ fn a_file_that_is_put_back_has_its_values_and_those_that_were_in_the_log() {
         for (key, (_, found)) in found.into_iter().filter(|(key, _)| *key < 1000) {
             assert_eq!(found.unwrap(), value(key), "{key}");
         }
-        assert!(!db.open_table(T).unwrap().has_lost_large_file());
+        let table = db.open_table(T).unwrap();
+        assert!(!table.has_lost_large_file());
+        // The value of the row that was deleted meanwhile is left over.
+        db.check_table(&table, &mut |_| true).unwrap();
+        commit(&db, |txn, table| {
+            delete(txn, table, 4);
+            update(txn, table, 5, None, Some(&value(5)))
+        })
+        .unwrap();
+        db.run_jobs().unwrap();
+        db.close().unwrap();
+        let db = open(&vfs).unwrap();
+        db.check_table(&db.open_table(T).unwrap(), &mut |_| true).unwrap();
     }
+}
+
+fn copy_file(vfs: &Arc<SimVfs>, from: &str, to: &str) {
+    let source = vfs.open(Path::new(from), OpenMode::Existing).unwrap();
+    let mut bytes = vec![0; source.len().unwrap() as usize];
+    source.read_exact_at(&mut bytes, 0).unwrap();
+    let target = vfs.open(Path::new(to), OpenMode::CreateOrOpen).unwrap();
+    target.set_len(0).unwrap();
+    target.write_at(&bytes, 0).unwrap();
+    target.sync().unwrap();
+    vfs.sync_dir(Path::new(to).parent().unwrap()).unwrap();
+}
+
+/// The log may have all that the copy lacks, or not.
+#[test]
+fn an_older_copy_of_the_file_is_brought_up_to_date_or_refused() {
+    let (mut whole, mut refused) = (false, false);
+    for rounds in [0, 60] {
+        for is_missed in [false, true] {
+            let vfs = stopped(8);
+            copy_file(&vfs, FILE, AWAY);
+            let db = open(&vfs).unwrap();
+            fill(&db, ROWS..ROWS + 20).unwrap();
+            for round in 0..rounds {
+                let keys = 1000 + round * 50..1050 + round * 50;
+                commit(&db, |txn, table| keys.into_iter().try_for_each(|key| insert(txn, table, key, b"short")))
+                    .unwrap();
+                db.run_jobs().unwrap();
+                db.checkpoint().unwrap();
+                db.tick();
+            }
+            db.close().unwrap();
+            if is_missed {
+                // The rows are changed without the file for a while.
+                harm(&vfs, Harm::Lost);
+                let db = open(&vfs).unwrap();
+                commit(&db, |txn, table| update(txn, table, ROWS + 2, Some(7), None)).unwrap();
+                drop(db);
+            }
+            let vfs = vfs.crash();
+            copy_file(&vfs, AWAY, FILE);
+            let db = open(&vfs).unwrap();
+            let mut keys = 0..ROWS + 20;
+            match db.open_table(T).unwrap().has_lost_large_file() {
+                true => {
+                    refused = true;
+                    assert!(is_lost(&fill(&db, 200..210)));
+                    db.begin_large_values_anew(T).unwrap();
+                    keys = 0..0;
+                }
+                false => whole = true,
+            }
+            fill(&db, 200..210).unwrap();
+            for (key, (_, found)) in all(&db).into_iter().filter(|(key, _)| *key < 1000) {
+                match is_large(key) && key < 200 && keys.is_empty() {
+                    true => assert!(is_lost(&found), "{rounds} {is_missed} {key}"),
+                    false => assert_eq!(found.unwrap(), value(key), "{rounds} {is_missed} {key}"),
+                }
+            }
+        }
+    }
+    assert!(whole && refused);
+}
+
+#[test]
+fn a_backup_names_the_file_that_it_cannot_have() {
+    const ME: u64 = 7;
+    let vfs = stopped(9);
+    harm(&vfs, Harm::Lost);
+    let db = open(&vfs).unwrap();
+    for is_open in [false, true] {
+        if is_open {
+            db.open_table(T).unwrap();
+        }
+        db.arm_backup(ME).unwrap();
+        assert!(db.pin_backup());
+        let (mut lost, mut whole) = (Vec::new(), 0);
+        for file in db.backup_list(ME).unwrap().files {
+            match db.backup_file(ME, file.dict) {
+                Ok(_) => whole += 1,
+                refused => {
+                    assert!(is_lost(&refused), "{refused:?}");
+                    lost.push(file.file);
+                }
+            }
+        }
+        assert_eq!(lost, ["large.pando"]);
+        assert_eq!(whole, 3);
+        db.end_backup(ME);
+    }
+    db.begin_large_values_anew(T).unwrap();
+    db.arm_backup(ME).unwrap();
+    assert!(db.pin_backup());
+    for file in db.backup_list(ME).unwrap().files {
+        db.backup_file(ME, file.dict).unwrap();
+    }
+    db.end_backup(ME);
 }
 
 #[test]
@@ -493,7 +602,15 @@ fn a_prepared_transaction_comes_back_without_its_values() {
     let mut references = Vec::new();
     references_of(table.layouts().unwrap(), &row, &mut references).unwrap();
     let read = txn.large_value(&table, references[0], true).unwrap();
-    assert!(read.is_none_or(|found| found == value(901)));
+    assert!(read.as_ref().is_none_or(|found| *found == value(901)));
+    drop(txn);
+    assert_eq!(is_refused(&db.check_table(&table, &mut |_| true)), read.is_none());
+    // Who makes a new catalog of the copies of the descriptors knows where numbers go on.
+    let status = vfs.open(&Path::new(FILE).with_file_name("status.pando"), OpenMode::Existing).unwrap();
+    let mut text = vec![0; status.len().unwrap() as usize];
+    status.read_exact_at(&mut text, 0).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(&format!("\"numbers_from\": {}", 1u64 << 40)), "{text}");
 }
 
 #[test]

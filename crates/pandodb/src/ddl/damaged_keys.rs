@@ -65,7 +65,7 @@ impl Db {
                 match open().or_else(|error| if is_lost(&error) { open() } else { Err(error) }) {
                     Ok(dict) => dict,
                     Err(error) if is_large && is_lost(&error) => {
-                        self.tell_of_lost_values(table, &error);
+                        self.go_on_without_values(table, &error)?;
                         self.stand_in(table, dictionary, &error.to_string())
                     }
                     Err(error) if is_lost(&error) => {

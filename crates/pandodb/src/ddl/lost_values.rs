@@ -5,7 +5,7 @@
 //! 1. The table opens with a dictionary that stands for the lost one, in memory alone. It is not written, neither by background work nor
 //!    through the log; what the log has of the values is kept where recovery could not replay it (`held_log`). If the file is
 //!    back at a later opening, all is well. Rows that were deleted meanwhile have left their values in it: these take space until a
-//!    copy (`ALTER TABLE ... FORCE`).
+//!    copy (`ALTER TABLE ... FORCE`), and CHECK TABLE passes them by, which the catalog remembers.
 //! 2. Rows are read and written as ever, but for the values: who wants one gets [`Error::ValuesLost`](crate::Error::ValuesLost), and so does
 //!    who has a new one. A row keeps its reference until the column gets another value, or the row goes.
 //! 3. [`Db::begin_large_values_anew`] (REPAIR TABLE) gives the file up: one record of the catalog names a new, empty one, with a
@@ -59,10 +59,23 @@ impl Db {
         let what = || EngineError::NotFound { what: format!("table {table}") };
         let mut table = self.catalog.table_by_id(table).ok_or_else(what)?;
         table.lost_values.begin_age();
-        let recorded = self.change_catalog(Change { put: vec![table.clone()], ..Change::default() });
-        // While the log has failed, no value is written.
-        recorded.map(|_| ()).or_else(|error| self.wal.failed().map(|_| ()).ok_or(error))?;
+        self.record_lost_values(&table)?;
         Ok(table.lost_values)
+    }
+
+    /// Makes durable what a descriptor says of large values; a new catalog that is made of the copies of the descriptors has to know
+    /// it, too. Errors: those of the catalog.
+    fn record_lost_values(&self, table: &TableDescriptor) -> pando_base::Result<()> {
+        match self.change_catalog(Change { put: vec![table.clone()], ..Change::default() }) {
+            Ok(_) => {}
+            // While the log has failed, nothing is written.
+            Err(error) => return self.wal.failed().map(|_| ()).ok_or(error),
+        }
+        let path = &table.path;
+        if let Err(error) = self.write_status(&table_dir(&self.base_dir, path), table) {
+            self.log(LogLevel::Warning, &format!("status.pando of {path} does not say so: {error}"));
+        }
+        Ok(())
     }
 
     /// A transaction that is brought back has values for this dictionary, if it is one of large values, and they have no place: its
@@ -73,7 +86,13 @@ impl Db {
         table.map_or(Ok(()), |table| self.begin_age(table.id).map(|_| ()))
     }
 
-    pub(crate) fn tell_of_lost_values(&self, table: &TableDescriptor, error: &EngineError) {
+    /// Rows change without the file from now on, which the catalog remembers. Requires as [`Db::open_dict_of`]. Errors: of the
+    /// catalog.
+    pub(crate) fn go_on_without_values(
+        &self,
+        table: &TableDescriptor,
+        error: &EngineError,
+    ) -> pando_base::Result<()> {
         let path = &table.path;
         self.log(
             LogLevel::Error,
@@ -83,6 +102,11 @@ impl Db {
                  begins a new file: {error}"
             ),
         );
+        let Some(mut now) = self.catalog.table_by_id(table.id) else { return Ok(()) };
+        match now.lost_values.leave_file_behind() {
+            true => self.record_lost_values(&now),
+            false => Ok(()),
+        }
     }
 
     /// Step 3 at the head of this file; nothing, if the file is not lost. Requires: the caller keeps others from the

@@ -161,9 +161,13 @@ impl Db {
             references_of(layouts, row, &mut found).map_err(|e| e.at(&table.rows().file.path(), 0))?;
             let lost_before = lost;
             for reference in found.drain(..) {
-                match large.is_lost(reference) {
-                    true => lost += 1,
-                    false => wanted.add(reference),
+                if large.is_lost(reference) {
+                    lost += 1;
+                    continue;
+                }
+                wanted.add(reference);
+                if large.has_leftovers() {
+                    check_value(&large.dict, reference, snapshot.seqno())?;
                 }
             }
             rows_lost += u64::from(lost > lost_before);
@@ -172,7 +176,8 @@ impl Db {
         let is_lost = lost > 0 || large.dict.is_unusable();
         let lost =
             is_lost.then(|| large.lost_error(&format!("{lost} large values of {rows_lost} rows were")));
-        if large.dict.is_unusable() {
+        // Where some may be left over, each has been looked for.
+        if large.dict.is_unusable() || large.has_leftovers() {
             return Ok(lost);
         }
         each_row(&large.dict, snapshot.seqno(), go_on, |key, value| {
@@ -199,6 +204,19 @@ impl Db {
         found.get_or_insert(error);
         Ok(())
     }
+}
+
+/// Looks for one large value. Errors: those of reading; it is not there, or has another length.
+fn check_value(dict: &Dict, reference: Reference, seqno: Seqno) -> pando_base::Result<()> {
+    let value = dict.tree.get(&reference.key(), seqno)?;
+    let length = value.map(|value| value.len() as u64);
+    if length == Some(reference.length) {
+        return Ok(());
+    }
+    let what = format!("large value {}", reference.id);
+    let found = length.map_or_else(|| "none".into(), |length| format!("{length} bytes"));
+    let expected = format!("{} bytes", reference.length);
+    Err(pando_base::Error::corruption(&dict.file.path(), 0, what, expected, found))
 }
 
 /// Some references, whose order does not count.

@@ -42,6 +42,9 @@ pub(crate) struct LostValues {
     below: u64,
     /// The files that had them.
     files: Vec<String>,
+    /// Rows may have changed without the file: it may have values to which no row refers.
+    #[serde(default)]
+    has_leftovers: bool,
 }
 
 impl LostValues {
@@ -59,6 +62,12 @@ impl LostValues {
         self.begin_age();
         self.below = self.numbers_from;
         self.files.push(file.to_owned());
+        self.has_leftovers = false;
+    }
+
+    /// From now on rows change without the file. False: that was known.
+    pub(crate) fn leave_file_behind(&mut self) -> bool {
+        !std::mem::replace(&mut self.has_leftovers, true)
     }
 }
 
@@ -137,6 +146,11 @@ impl LargeValues {
             }
         };
         crate::error::Error::ValuesLost { what }
+    }
+
+    /// Whether there may be values to which no row refers.
+    pub(crate) fn has_leftovers(&self) -> bool {
+        self.lost.has_leftovers
     }
 
     /// A number for a value.

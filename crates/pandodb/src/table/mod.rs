@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
-use pando_base::{Result, Seqno};
+use pando_base::{DictId, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Shapes;
 use pando_tree::Estimate;
@@ -181,6 +181,12 @@ impl Table {
     /// Whether the file of the large values is damaged or missing: those in it are lost, and there is no place for new ones.
     pub fn has_lost_large_file(&self) -> bool {
         self.large.as_ref().is_some_and(|large| large.dict.is_unusable())
+    }
+
+    /// Refuses the file of the large values, if it is `dict` and lost.
+    pub(crate) fn check_large_file(&self, dict: DictId) -> crate::error::Result<()> {
+        let large = self.large.as_ref().filter(|large| large.dict.id == dict && large.dict.is_unusable());
+        large.map_or(Ok(()), |large| Err(large.lost_error("large values were")))
     }
 
     /// Whether values of the table may be stored apart from its rows.
