@@ -313,7 +313,9 @@ fn move_file(vfs: &Arc<SimVfs>, from: &str, to: &str) {
 
 #[test]
 fn a_file_that_is_put_back_has_its_values_and_those_that_were_in_the_log() {
-    for begin in [cut_off, stopped] {
+    type Begin = fn(u64) -> Arc<SimVfs>;
+    let begins: [(Begin, bool); 4] = [(cut_off, false), (cut_off, true), (stopped, false), (stopped, true)];
+    for (begin, is_closed) in begins {
         let vfs = begin(2);
         move_file(&vfs, FILE, AWAY);
         let db = open(&vfs).unwrap();
@@ -333,6 +335,9 @@ fn a_file_that_is_put_back_has_its_values_and_those_that_were_in_the_log() {
             update(txn, table, 2, Some(7), None)
         })
         .unwrap();
+        if is_closed {
+            db.close().unwrap();
+        }
         drop(db);
         let vfs = vfs.crash();
         move_file(&vfs, AWAY, FILE);

@@ -160,7 +160,7 @@ impl Db {
         self.log(
             LogLevel::Warning,
             &format!(
-                "table {path} has new file for large values, {}; those in {} are given up",
+                "table {path} has a new file for large values, {}; those in {} are given up",
                 new.file, old.file
             ),
         );
