@@ -327,11 +327,12 @@ impl<'a> Recovery<'a> {
             self.damaged_keys.insert(id, Unrecovered { needs_from, error });
             return;
         }
-        let what = match part {
-            Some(Part::LargeValues) => "the large values of a table cannot be recovered; their",
-            _ => "a table cannot be recovered; its",
+        let text = match part {
+            Some(Part::LargeValues) => format!(
+                "the large values of a table cannot be recovered; their part of the log is kept: {error}"
+            ),
+            _ => format!("a table cannot be recovered; its part of the log is kept: {error}"),
         };
-        let text = format!("{what} part of the log is kept: {error}");
         (self.opening.options.log)(LogLevel::Error, &text);
         self.held_log.insert(id, Unrecovered { needs_from, error });
     }
