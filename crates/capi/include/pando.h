@@ -119,6 +119,10 @@ enum PandoStatus
    * A key of encryption is missing, or is another one.
    */
   PANDO_STATUS_ENCRYPTION_KEY = 21,
+  /**
+   * A large value is lost with its file, or that file is to take new ones.
+   */
+  PANDO_STATUS_VALUES_LOST = 22,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -3359,6 +3363,24 @@ void pando_table_close(struct PandoTable *table);
  * The table is open.
  */
 uint64_t pando_table_unusable_keys(const struct PandoTable *table);
+
+/**
+ * 1 if the file of the large values is damaged or missing: those in it are lost, and there is no place for new ones.
+ *
+ * # Safety
+ * The table is open.
+ */
+uint8_t pando_table_has_lost_large_file(const struct PandoTable *table);
+
+/**
+ * Gives up the large values of a table whose file of these is damaged or missing, and begins a new file; else does nothing. Others are
+ * kept from the table. Who has it open must open it anew.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_table_begin_large_values_anew(const struct PandoDb *db,
+                                                struct PandoBytes path);
 
 /**
  * Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use

@@ -58,6 +58,8 @@ pub enum PandoStatus {
     KeyUnusable = 20,
     /// A key of encryption is missing, or is another one.
     EncryptionKey = 21,
+    /// A large value is lost with its file, or that file is to take new ones.
+    ValuesLost = 22,
 }
 
 /// Every status, for tables that have to be complete.
@@ -84,6 +86,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::Bug,
     PandoStatus::KeyUnusable,
     PandoStatus::EncryptionKey,
+    PandoStatus::ValuesLost,
 ];
 
 thread_local! {
@@ -131,6 +134,7 @@ pub(crate) fn fail(error: &Error) -> PandoStatus {
         Error::DefinitionChanged => PandoStatus::DefinitionChanged,
         Error::Duplicate { .. } => PandoStatus::Duplicate,
         Error::KeyUnusable { .. } => PandoStatus::KeyUnusable,
+        Error::ValuesLost { .. } => PandoStatus::ValuesLost,
     }
 }
 
@@ -185,6 +189,7 @@ mod tests {
             Error::WouldBlock,
             Error::DefinitionChanged,
             Error::KeyUnusable { reason: "a checksum".into() },
+            Error::ValuesLost { what: "a file".into() },
             EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(28)).into(),
             EngineError::corruption(path, 0, "block checksum", 1, 2).into(),
             EngineError::ReadOnly { reason: "a sync failed".into() }.into(),

@@ -266,6 +266,34 @@ pub unsafe extern "C" fn pando_table_unusable_keys(table: *const PandoTable) -> 
     })
 }
 
+/// 1 if the file of the large values is damaged or missing: those in it are lost, and there is no place for new ones.
+///
+/// # Safety
+/// The table is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_has_lost_large_file(table: *const PandoTable) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { (*table).table.has_lost_large_file() }))
+}
+
+/// Gives up the large values of a table whose file of these is damaged or missing, and begins a new file; else does nothing. Others are
+/// kept from the table. Who has it open must open it anew.
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_begin_large_values_anew(
+    db: *const PandoDb,
+    path: PandoBytes,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run(|| {
+        db.begin_large_values_anew(&path)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
 /// Figures of a table. Sizes are what the file system has allocated if `is_exact` is not 0, which asks it; else what is in use
 /// within the files.
 ///

@@ -35,6 +35,12 @@ pub enum Error {
         /// What is wrong, and with which file.
         reason: String,
     },
+    /// A large value is lost with its file, or that file is to take new ones.
+    #[error("{what}")]
+    ValuesLost {
+        /// What is asked for, and what is wrong with which file.
+        what: String,
+    },
     /// A unique dictionary holds this key already. Nothing was written.
     #[error("duplicate key in dictionary {index}")]
     Duplicate {

@@ -306,7 +306,7 @@ int ha_pando::scan_with(PandoCursor *cursor, PandoTxn *reader, Alter_context *co
       const PandoBytes row_key= m_entry_key;
       if (!m_row_codec.decode(row_key, m_entry_value, record))
         return damaged("a row cannot be read");
-      if (PandoStatus large= m_large.read(m_row_codec, reader, m_table, false, PandoBytes{}, record))
+      if (PandoStatus large= m_large.read(m_row_codec, reader, m_table, false, PandoBytes{}, nullptr, record))
         return large == PANDO_STATUS_NOT_FOUND ? damaged("a large value of a row is not there") : fail(large);
       for (uint i= 0; i < layouts.size(); i++)
       {

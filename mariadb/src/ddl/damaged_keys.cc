@@ -7,7 +7,9 @@
      DROP KEY, ADD KEY     as for others
      CHECK TABLE           names them, and finds them
      REPAIR TABLE          checks the table (not with QUICK), and builds the damaged keys anew of its rows. What cannot be
-                           built beside a table (keys on virtual columns) copies the table, as ALTER TABLE ... FORCE does */
+                           built beside a table (keys on virtual columns) copies the table, as ALTER TABLE ... FORCE does
+
+   And the file of large values, in place of which REPAIR TABLE begins a new one. */
 #include "alter.h"
 
 using namespace pando;
@@ -66,11 +68,43 @@ int ha_pando::repair(THD *thd, HA_CHECK_OPT *options)
   /* What another version of the server has written otherwise than this one would. */
   if (ha_check_for_upgrade(options))
     return HA_ADMIN_TRY_ALTER;
-  const int checked= options->flags & T_QUICK ? HA_ADMIN_OK : check(thd, options);
-  if (!pando_table_unusable_keys(m_table))
-    return checked;
+  const PandoStatus checked= options->flags & T_QUICK ? PANDO_STATUS_OK : check_all(thd);
+  const bool is_lost= pando_table_has_lost_large_file(m_table);
+  const bool is_known= !checked || checked == PANDO_STATUS_CORRUPTION || checked == PANDO_STATUS_KEY_UNUSABLE ||
+                       checked == PANDO_STATUS_VALUES_LOST;
+  if (!is_known)
+    return HA_ADMIN_FAILED;
+  if (is_lost)
+    if (int failed= begin_large_values_anew(thd))
+      return failed;
   /* Where the rows are damaged, too, the rebuild says so. */
-  return checked == HA_ADMIN_FAILED ? checked : rebuild_keys(thd);
+  if (pando_table_unusable_keys(m_table))
+    return rebuild_keys(thd);
+  return !checked || (is_lost && checked == PANDO_STATUS_VALUES_LOST) ? HA_ADMIN_OK : HA_ADMIN_CORRUPT;
+}
+
+/* Large values whose file is damaged or missing are given up, and new ones get another file (crates/pandodb/src/ddl/lost_values.rs). Nobody
+   else has the table. */
+int ha_pando::begin_large_values_anew(THD *thd)
+{
+  close_scan();
+  m_large.release();
+  if (fail(pando_table_begin_large_values_anew(db, text(m_name.c_str()))))
+    return HA_ADMIN_FAILED;
+  push_warning(thd, Sql_condition::WARN_LEVEL_WARN, ER_GET_ERRMSG,
+               "Large values were lost with their file: delete the rows that had them, or set new values; CHECK TABLE counts them");
+  return reopen();
+}
+
+int ha_pando::reopen()
+{
+  close();
+  if (int failed= open_defined(m_name.c_str()))
+  {
+    print_error(failed, MYF(0));
+    return HA_ADMIN_FAILED;
+  }
+  return HA_ADMIN_OK;
 }
 
 /* Builds the damaged keys anew, and puts them in place of the old ones in one record of the catalog. Nobody else has the
@@ -121,11 +155,5 @@ int ha_pando::rebuild_keys(THD *thd)
   }
   /* The engine's object that this handler has does not know the new keys. */
   context.free_build();
-  close();
-  if (int failed= open_defined(m_name.c_str()))
-  {
-    print_error(failed, MYF(0));
-    return HA_ADMIN_FAILED;
-  }
-  return HA_ADMIN_OK;
+  return reopen();
 }

@@ -26,7 +26,7 @@ void ha_pando::begin_related(uint index, Lock lock)
 {
   if (m_lock != lock || active_index != index)
     m_columns_prepared= false;
-  table->read_set= lock == Lock::EXCLUSIVE ? &table->s->all_set : &table->def_read_set;
+  table->read_set= lock == Lock::EXCLUSIVE ? &table->tmp_set : &table->def_read_set;
   m_lock= m_stored_lock= lock;
   m_read_latest= lock == Lock::NONE;
   m_skip_locked= m_peeks= false;

@@ -72,8 +72,18 @@ bool Related_table::open(THD *thd, const std::string &path)
                                     thd->open_options, &m_table, false);
   thd->pop_internal_handler();
   if (m_is_open)
-    bitmap_clear_all(&m_table.def_read_set);
+    choose_columns();
   return m_is_open;
+}
+
+/* What lookups need, and who changes rows: that can do without large values that are lost (Large_values), unless columns are computed. */
+void Related_table::choose_columns()
+{
+  bitmap_clear_all(&m_table.def_read_set);
+  bitmap_set_all(&m_table.tmp_set);
+  for (Field **field= m_table.field; *field && !m_table.vfield; field++)
+    if ((*field)->flags & BLOB_FLAG)
+      bitmap_clear_bit(&m_table.tmp_set, (*field)->field_index);
 }
 
 /* All columns are read and written, unless a lookup needs none (begin_related). */

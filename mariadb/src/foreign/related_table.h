@@ -36,6 +36,7 @@ private:
   ~Related_table();
   bool open(THD *thd, const std::string &path);
   bool read_definition(THD *thd);
+  void choose_columns();
   void attach(THD *thd);
 
   std::string m_path;

@@ -323,6 +323,9 @@ private:
   void leave_out_damaged_keys();
   int report_damaged(uint index) const;
   void warn_of_damaged_keys(THD *thd) const;
+  PandoStatus check_all(THD *thd);
+  int begin_large_values_anew(THD *thd);
+  int reopen();
   int rebuild_keys(THD *thd);
 
   /* --- information.cc --- */

@@ -348,7 +348,8 @@ static uint8_t watch_progress(void *connection, double part)
   return !is_to_end(thd);
 }
 
-int ha_pando::check(THD *thd, HA_CHECK_OPT *)
+/* What the engine finds; it has been told to the client. */
+PandoStatus ha_pando::check_all(THD *thd)
 {
   const char *old_stage= thd_proc_info(thd, "Checking table");
   thd_progress_init(thd, 1);
@@ -356,11 +357,26 @@ int ha_pando::check(THD *thd, HA_CHECK_OPT *)
   thd_progress_end(thd);
   thd_proc_info(thd, old_stage);
   if (!status)
-    return HA_ADMIN_OK;
+    return status;
   fail(status);
   leave_out_damaged_keys();
   warn_of_damaged_keys(thd);
-  return status == PANDO_STATUS_CORRUPTION || status == PANDO_STATUS_KEY_UNUSABLE ? HA_ADMIN_CORRUPT : HA_ADMIN_FAILED;
+  return status;
+}
+
+int ha_pando::check(THD *thd, HA_CHECK_OPT *)
+{
+  switch (check_all(thd))
+  {
+  case PANDO_STATUS_OK:
+    return HA_ADMIN_OK;
+  case PANDO_STATUS_CORRUPTION:
+  case PANDO_STATUS_KEY_UNUSABLE:
+  case PANDO_STATUS_VALUES_LOST:
+    return HA_ADMIN_CORRUPT;
+  default:
+    return HA_ADMIN_FAILED;
+  }
 }
 
 int ha_pando::optimize(THD *thd, HA_CHECK_OPT *)

@@ -396,15 +396,20 @@ int ha_pando::read_large(PandoBytes row_key, uchar *record)
 {
   if (m_row_codec.large_columns().empty())
     return 0;
+  const bool may_lack= m_lock == Lock::EXCLUSIVE && row_key.len && !m_is_peek;
   PandoStatus status;
   {
     Counted_call counted(handler_stats);
-    status= m_large.read(m_row_codec, txn(), m_table, read_mode() != PANDO_READ_SNAPSHOT, row_key, record);
+    status= m_large.read(m_row_codec, txn(), m_table, read_mode() != PANDO_READ_SNAPSHOT, row_key,
+                         may_lack ? table : nullptr, record);
   }
-  if (status != PANDO_STATUS_NOT_FOUND)
-    return status ? fail(status) : 0;
-  /* Who had the row locked has changed it meanwhile. */
-  return m_is_peek && m_at_cursor ? lock_peeked(record) : damaged("a large value of a row is not there");
+  const bool may_have_gone= status == PANDO_STATUS_NOT_FOUND || status == PANDO_STATUS_VALUES_LOST;
+  /* Who had the row locked may have changed it meanwhile. */
+  if (may_have_gone && m_is_peek && m_at_cursor)
+    return lock_peeked(record);
+  if (status == PANDO_STATUS_NOT_FOUND)
+    return damaged("a large value of a row is not there");
+  return status ? fail(status) : 0;
 }
 
 /* Whether the current entry of a secondary key has all that is wanted of its row, and is of a row that is as the entry says. */

@@ -4,6 +4,8 @@
 
 using namespace pando;
 
+static const char LOST_IS_MOVED[]= "a large value that cannot be read would have to be written elsewhere";
+
 void ha_pando::views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out)
 {
   out->clear();
@@ -152,6 +154,8 @@ int ha_pando::write_one_row(const uchar *record)
     entry.present= true;
   m_large.begin(m_table, PandoBytes{});
   encode_row(record, m_new_row_key.view(), &m_new);
+  if (m_large.has_met_lost())
+    return damaged(LOST_IS_MOVED);
   views(m_new, &m_new_views);
   PandoStatus status;
   {
@@ -220,6 +224,8 @@ int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
   encode_row(old_record, m_old_row_key.view(), &m_old, has_clustering_key());
   m_large.only_keep(false);
   encode_row(new_record, m_new_row_key.view(), &m_new);
+  if (m_large.has_met_lost())
+    return damaged(LOST_IS_MOVED);
   if (row_key_changed && !row_key_moved && !m_row_codec.differ(old_record, new_record))
     return HA_ERR_RECORD_IS_THE_SAME;
   views(m_old, &m_old_views);

@@ -48,6 +48,8 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_BUG,           HA_ERR_INTERNAL_ERROR,     ROLL_BACK | WARN},
   {PANDO_STATUS_KEY_UNUSABLE,  HA_ERR_INDEX_CORRUPT,      WARN},
   {PANDO_STATUS_ENCRYPTION_KEY, HA_ERR_DECRYPTION_FAILED, WARN | LOG},
+  /* The error log has it since the table was opened. */
+  {PANDO_STATUS_VALUES_LOST,   HA_ERR_CRASHED,            WARN},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -58,7 +60,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_ENCRYPTION_KEY) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_VALUES_LOST) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 

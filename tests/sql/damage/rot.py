@@ -12,6 +12,9 @@ from sqlkit.server import ServerFailed
 _TABLES = {"plain": "", "keyed": "PARTITION BY HASH (id) PARTITIONS 2", "bystander": ""}
 _ROWS = 3000
 _DATABASE = "rot"
+# So many rows apart, a row has a value that is stored in a file of its own.
+_LARGE_STEP = 100
+_LARGE = "(SELECT GROUP_CONCAT(SHA2(CONCAT({id}, '/', part.seq), 512) ORDER BY part.seq) FROM seq_1_to_140 AS part)"
 
 # Kinds of files: name, whether the name of a file below the data directory is of that kind, and whose it is.
 _KINDS = [
@@ -20,6 +23,7 @@ _KINDS = [
     ("a unique key", "plain.pando/key-u.pando", "plain"),
     ("rows of a partition", "keyed#P#p1.pando/main.pando", "keyed"),
     ("a key of a partition", "keyed#P#p1.pando/key-k.pando", "keyed"),
+    ("large values", "plain.pando/large.pando", "values"),
     ("the copy of a descriptor", "plain.pando/status.pando", None),
     ("a definition", "plain.frm", "plain"),
     ("the log", ".log", "all"),
@@ -78,7 +82,8 @@ def run(server, checks, rounds, seed):
     with server.connect(_DATABASE) as session:
         for table in _TABLES:
             session.query(f"UPDATE {table} SET v = v + 1 WHERE id <= 1000")
-            session.query(f"INSERT INTO {table} SELECT seq, seq, seq, 'new' FROM seq_{_ROWS + 1}_to_{_ROWS + 100}")
+            session.query(f"INSERT INTO {table} SELECT seq, seq, seq, 'new', IF(seq % {_LARGE_STEP}, NULL, {_LARGE.format(id='`rows`.seq')}) "
+                          f"FROM seq_{_ROWS + 1}_to_{_ROWS + 100} AS `rows`")
         expected = {False: None, True: {table: _sums(session, table) for table in _TABLES}}
     server.kill()
     killed = server.dir / "killed"
@@ -101,9 +106,10 @@ def _fill(server):
         session.query(f"USE {_DATABASE}")
         for table, partitions in _TABLES.items():
             unique = "KEY u (id, w)" if partitions else "UNIQUE KEY u (w)"
-            session.query(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT, w INT, text VARCHAR(100), KEY k (v), {unique}) "
-                          f"ENGINE=PANDO {partitions}")
-            session.query(f"INSERT INTO {table} SELECT seq, seq % 100, seq, SHA2(seq, 256) FROM seq_1_to_{_ROWS}")
+            session.query(f"CREATE TABLE {table} (id INT PRIMARY KEY, v INT, w INT, text VARCHAR(100), x LONGBLOB, KEY k (v), "
+                          f"{unique}) ENGINE=PANDO {partitions}")
+            session.query(f"INSERT INTO {table} SELECT seq, seq % 100, seq, SHA2(seq, 256), IF(seq % {_LARGE_STEP}, NULL, "
+                          f"{_LARGE.format(id='`rows`.seq')}) FROM seq_1_to_{_ROWS} AS `rows`")
 
 
 def _sums(session, table, hint="USE INDEX ()", where=""):
@@ -162,7 +168,7 @@ def _read_despite_damage(server, expected, what, checks):
                 if rows not in (_ROWS, int(expected[table][0])):
                     wrong.append(f"{table} has {rows} rows")
                 try:
-                    session.query(f"INSERT INTO {table} VALUES (2000000, 1, 2000000, 'x')")
+                    session.query(f"INSERT INTO {table} VALUES (2000000, 1, 2000000, 'x', NULL)")
                     wrong.append(f"{table} takes rows")
                 except SqlError as error:
                     if error.number not in (1036, 1180):  # at once, or at the COMMIT
@@ -205,7 +211,43 @@ def _look(server, session, whose, name, expected, what, since, checks):
     told = all(error.startswith("1932") for error in refused.values()) or any(name in line or "catalog" in line for line in log.splitlines() if "PANDO" in line)
     checks.check(not wrongly and told, f"{what}: {'refused: ' + ', '.join(refused) if refused else 'everything is read'}",
                  f"{wrongly or refused} in the log: {log[-2500:]}")
+    if "plain" not in refused:
+        _look_at_large(session, whose, what, lambda: server.log_text(since), checks)
     _goes_on(session, whose, refused, what, checks)
+
+
+def _look_at_large(session, whose, what, log, checks):
+    """Large values are right, or refused if they were harmed; their rows can be changed, and new ones have a place after REPAIR TABLE."""
+    lost, wrong, numbers = [], [], range(_LARGE_STEP, _ROWS + 1, _LARGE_STEP)
+    for number in numbers:
+        try:
+            rows = session.query(f"SELECT x = {_LARGE.format(id='id')} FROM plain WHERE id = {number}").rows
+            if rows != [(b"1",)]:
+                wrong.append(number)
+        except SqlError as error:
+            if error.number != 1034:
+                wrong.append(f"{number}: {error}")
+            lost.append(number)
+    is_told = not lost or "large.pando" in log()
+    checks.check(not wrong and is_told and (not lost or whose in ("values", "all")),
+                 f"{what}: of {len(numbers)} large values {len(lost)} are refused, none is wrong", f"{wrong}, refused: {lost}: {log()[-2500:]}")
+    if whose != "values":
+        return
+    try:
+        for number in lost[:2]:
+            session.query(f"UPDATE plain SET v = v + 1 WHERE id = {number}")
+        for number in lost[2:4]:
+            session.query(f"DELETE FROM plain WHERE id = {number}")
+        session.query("REPAIR TABLE plain QUICK")
+        for number in lost[:2]:
+            session.query(f"UPDATE plain SET x = {_LARGE.format(id='id')} WHERE id = {number}")
+        session.query(f"INSERT INTO plain VALUES (1000000, 1, 1000000, 'x', {_LARGE.format(id='1000000')})")
+        where = f"id IN (1000000, {', '.join(map(str, lost[:2] or [_LARGE_STEP]))})"
+        rows = session.query(f"SELECT COUNT(*) - SUM(x = {_LARGE.format(id='id')}) FROM plain WHERE {where}").rows
+        error = None if rows == [(b"0",)] else rows
+    except SqlError as trouble:
+        error = trouble
+    checks.check(error is None, f"{what}: rows change, and new large values are there", str(error))
 
 
 def _goes_on(session, whose, refused, what, checks):
@@ -213,7 +255,7 @@ def _goes_on(session, whose, refused, what, checks):
     if refused and whose == "all":
         return
     try:
-        session.query("INSERT INTO bystander VALUES (1000000, 1, 1000000, 'x')")
+        session.query("INSERT INTO bystander VALUES (1000000, 1, 1000000, 'x', NULL)")
         session.query("DELETE FROM bystander WHERE id = 1000000")
         for table in refused:
             session.query(f"DROP TABLE {table}")

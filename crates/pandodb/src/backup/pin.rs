@@ -215,7 +215,7 @@ impl Db {
     /// Where the session finds a dictionary of its backup, which stays as it is until [`Db::backup_file_done`].
     ///
     /// # Errors
-    /// It has no backup, or not that dictionary; the file is damaged.
+    /// It has no backup, or not that dictionary; the file is damaged or lost.
     pub fn backup_file(&self, owner: u64, dict: DictId) -> Result<BackupSource> {
         // Twice: it may be dropped while it is being opened.
         for _ in 0..2 {
@@ -227,7 +227,7 @@ impl Db {
             // Pins it.
             match self.open_table(&table.path) {
                 Err(EngineError::NotFound { .. }) => {}
-                opened => _ = opened?,
+                opened => opened?.check_large_file(dict)?,
             }
         }
         let source = self.known_source(owner, dict)?;

@@ -24,6 +24,7 @@ use crate::catalog::definition::Definition;
 use crate::catalog::foreign_key::ForeignKey;
 use crate::catalog::server_files::ServerFiles;
 use crate::table::clustering::Clustering;
+use crate::table::large::LostValues;
 
 /// The catalog's own dictionary.
 pub(crate) const CATALOG: DictId = DictId(1);
@@ -91,6 +92,9 @@ pub(crate) struct TableDescriptor {
     /// Where large values are; tables without columns of [`Kind::Large`](pando_column::layout::Kind::Large) have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub large: Option<DictDescriptor>,
+    /// Large values that are gone.
+    #[serde(default, skip_serializing_if = "LostValues::is_none")]
+    pub lost_values: LostValues,
     pub compression: String,
     pub temporary: bool,
     /// Seconds since 1970.
@@ -305,6 +309,7 @@ mod tests {
                 },
             ],
             large: None,
+            lost_values: LostValues::default(),
             compression: "ZSTD:3".into(),
             temporary: false,
             created: 0,

@@ -35,7 +35,8 @@ use crate::table::Dict;
 const WORK_TRIES: usize = 3;
 
 impl Db {
-    /// Opens a dictionary of a table that is not open; that of an index that is damaged as an unusable one.
+    /// Opens a dictionary of a table that is not open; that of an index that is damaged as an unusable one, and so that of large
+    /// values (`lost_values`).
     /// Requires: the DDL mutex, or a database that is being opened. Errors: those of opening it; of the catalog.
     pub(crate) fn open_dict_of(
         &self,
@@ -44,6 +45,7 @@ impl Db {
     ) -> Result<Arc<Dict>> {
         let id = DictId(dictionary.id);
         let is_index = table.dictionaries.iter().skip(1).any(|its| its.id == dictionary.id);
+        let is_large = table.large.as_ref().is_some_and(|its| its.id == dictionary.id);
         if let Some(dict) = self.dict(id) {
             return Ok(dict);
         }
@@ -58,10 +60,14 @@ impl Db {
                     self.catalog.ages.lock().check(&path, id, dict.file.epoch())?;
                     Ok(dict)
                 };
-                let is_lost = |error: &Error| is_index && error.is_damage();
+                let is_lost = |error: &Error| (is_index || is_large) && error.is_damage();
                 // It may be the reading that was bad: ask twice.
                 match open().or_else(|error| if is_lost(&error) { open() } else { Err(error) }) {
                     Ok(dict) => dict,
+                    Err(error) if is_large && is_lost(&error) => {
+                        self.go_on_without_values(table, &error)?;
+                        self.stand_in(table, dictionary, &error.to_string())
+                    }
                     Err(error) if is_lost(&error) => {
                         let recorded = self.record_unusable(dictionary.id, &error);
                         // While the log has failed, no row changes, and the next start finds the same damage.

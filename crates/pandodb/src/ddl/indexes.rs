@@ -225,7 +225,7 @@ impl Db {
     }
 
     /// Makes sure that nobody writes to the table, and that this is the object everybody gets.
-    fn check_quiet(&self, table: &Arc<Table>) -> Result<()> {
+    pub(crate) fn check_quiet(&self, table: &Arc<Table>) -> Result<()> {
         let path = table.path();
         let is_current = self.tables.read().get(&path).is_some_and(|current| Arc::ptr_eq(current, table));
         if !is_current || !table.building.is_empty() || table.rows().writers.is_any() {
@@ -304,7 +304,7 @@ impl Db {
     }
 
     /// Makes this the object that everybody gets.
-    fn install(&self, table: &Arc<Table>) {
+    pub(crate) fn install(&self, table: &Arc<Table>) {
         self.tables.write().insert(table.path(), table.clone());
     }
 
@@ -351,7 +351,7 @@ impl Db {
     }
 
     /// Removes files that no table has any more; what cannot be removed now the next start removes.
-    fn remove_and_fulfil<'a>(
+    pub(crate) fn remove_and_fulfil<'a>(
         &self,
         intent: u64,
         table: &TableDescriptor,

@@ -9,6 +9,7 @@ pub(crate) mod foreign_keys;
 pub(crate) mod gone;
 pub(crate) mod index_base;
 pub(crate) mod indexes;
+pub(crate) mod lost_values;
 pub(crate) mod server_files;
 pub(crate) mod tables;
 pub(crate) mod validate;

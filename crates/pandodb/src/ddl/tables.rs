@@ -47,7 +47,7 @@ use crate::ddl::foreign_keys::normalized;
 use crate::runtime::clock::seconds_since_1970;
 use crate::runtime::files::{check_durable, sync_parent, STATUS_FILE};
 use crate::table::clustering::Clustering;
-use crate::table::large::LargeValues;
+use crate::table::large::LostValues;
 use crate::table::{Dict, Table};
 
 /// What it is written to first.
@@ -132,6 +132,7 @@ impl Db {
             path,
             dictionaries,
             large,
+            lost_values: LostValues::default(),
             compression: compression_text(spec.compression),
             temporary: spec.temporary,
             created: seconds_since_1970(),
@@ -230,13 +231,7 @@ impl Db {
         for dictionary in &descriptor.dictionaries {
             dicts.push(self.open_dict_of(&descriptor, dictionary)?);
         }
-        let large = match &descriptor.large {
-            Some(dictionary) => {
-                let dict = self.open_dict_of(&descriptor, dictionary)?;
-                Some(LargeValues::new(dict, &self.snapshots.live())?)
-            }
-            None => None,
-        };
+        let large = self.open_large(&descriptor)?;
         let table = Table::new(descriptor.id, descriptor.created, &path, dicts, large);
         let clusterings = descriptor.clusterings();
         let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));

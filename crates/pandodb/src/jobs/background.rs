@@ -272,7 +272,8 @@ impl Db {
         let mut held: Vec<(Seqno, Option<String>)> = Vec::new();
         for unrecovered in self.held_log.lock().values() {
             let text = format!(
-                "it is kept for a table that recovery could not open; mend or drop it: {}",
+                "it is kept for a table that recovery could not open; mend or drop it (of large values: mend the file, or REPAIR TABLE): \
+                 {}",
                 unrecovered.error
             );
             held.push((unrecovered.needs_from, Some(text)));

@@ -14,7 +14,8 @@ impl Txn {
     /// `None`: it is gone, since the row was read without a lock.
     ///
     /// # Errors
-    /// Those of reading; the table has no large values, or the value has another length than the row says.
+    /// Those of reading; the value is lost with its file; the table has no large values, or the value has another length than the
+    /// row says.
     pub fn large_value(
         &mut self,
         table: &Table,
@@ -25,6 +26,7 @@ impl Txn {
             let what = format!("large values of table {}, which has none", table.path());
             EngineError::Unsupported { what }
         })?;
+        values.check_there(reference)?;
         let snapshot = (!is_locked).then(|| self.snapshot_seqno());
         let own = self.own(&values.dict, &reference.key())?;
         let found = match own {

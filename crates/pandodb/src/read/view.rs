@@ -133,8 +133,9 @@ impl Sight {
 }
 
 impl LargeSight {
-    /// The value that a row of the view refers to. Errors: those of reading; there is none.
+    /// The value that a row of the view refers to. Errors: those of reading; there is none; it is lost.
     pub(crate) fn get(&self, reference: Reference) -> Result<Vec<u8>> {
+        self.values.check_there(reference)?;
         let dict = &self.values.dict;
         let own = match &self.writes {
             Some(writes) => writes.read().get(dict.id, &reference.key())?,

@@ -35,7 +35,7 @@ use pando_wal::{Replay, ReplayEnd, Wal, WalOptions};
 
 use self::lane::{Lane, Slot};
 use self::lanes::{divide, Progress, ReplayMemory};
-use self::opening::{Adoptions, Opened, Opening};
+use self::opening::{Adoptions, Opened, Opening, Part};
 use self::survey::Survey;
 use crate::catalog::descriptor::{table_dir, Intent, CATALOG};
 use crate::catalog::file_ages::FileAges;
@@ -322,11 +322,17 @@ impl<'a> Recovery<'a> {
     }
 
     fn hold_log(&mut self, id: DictId, needs_from: Seqno, error: Error) {
-        if error.is_damage() && self.opening.is_index(id) {
+        let part = self.opening.part(id);
+        if error.is_damage() && part == Some(Part::Index) {
             self.damaged_keys.insert(id, Unrecovered { needs_from, error });
             return;
         }
-        let text = format!("a table cannot be recovered; its part of the log is kept: {error}");
+        let text = match part {
+            Some(Part::LargeValues) => format!(
+                "the large values of a table cannot be recovered; their part of the log is kept: {error}"
+            ),
+            _ => format!("a table cannot be recovered; its part of the log is kept: {error}"),
+        };
         (self.opening.options.log)(LogLevel::Error, &text);
         self.held_log.insert(id, Unrecovered { needs_from, error });
     }

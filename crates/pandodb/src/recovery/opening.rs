@@ -24,8 +24,16 @@ use crate::table::Dict;
 pub(super) struct Known {
     path: PathBuf,
     config: TreeConfig,
-    is_index: bool,
+    part: Part,
     encryption_key_id: Option<u32>,
+}
+
+/// What a dictionary is to its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Rows,
+    Index,
+    LargeValues,
 }
 
 /// Runs that the log has dictionaries adopt, and the commits that do.
@@ -116,16 +124,21 @@ impl Opening<'_> {
                     continue;
                 }
                 let config = dictionary.tree_config(&self.options.tree, table.compression());
-                let is_index = (1..table.dictionaries.len()).contains(&position);
+                let part = match position {
+                    0 => Part::Rows,
+                    _ if position < table.dictionaries.len() => Part::Index,
+                    _ => Part::LargeValues,
+                };
                 let path = dir.join(&dictionary.file);
-                let known = Known { path, config, is_index, encryption_key_id: table.encryption_key_id };
+                let known = Known { path, config, part, encryption_key_id: table.encryption_key_id };
                 self.known.insert(DictId(dictionary.id), known);
             }
         }
     }
 
-    pub(super) fn is_index(&self, id: DictId) -> bool {
-        self.known.get(&id).is_some_and(|known| known.is_index)
+    /// What a dictionary of the catalog is.
+    pub(super) fn part(&self, id: DictId) -> Option<Part> {
+        self.known.get(&id).map(|known| known.part)
     }
 
     /// The last commit that the files of the tables have, or the one given.
@@ -146,7 +159,8 @@ impl Opening<'_> {
             Ok(opened)
         };
         // A key is given up for damage: it may be the reading that was bad.
-        Some(open().or_else(|error| if known.is_index && error.is_damage() { open() } else { Err(error) }))
+        let is_to_be_sure = |error: &Error| known.part != Part::Rows && error.is_damage();
+        Some(open().or_else(|error| if is_to_be_sure(&error) { open() } else { Err(error) }))
     }
 
     fn open(&self, id: DictId, path: &Path, config: TreeConfig) -> Result<Opened> {

@@ -73,12 +73,16 @@ impl Db {
                 Err(error) if index < table.dicts().len() => {
                     self.note_damage(index, dict, error, &mut found)?
                 }
+                // `check_large` tells of it.
+                Err(Error::KeyUnusable { .. }) => {}
                 Err(error) => return Err(error),
             }
             before += share;
         }
         self.check_counts(table, share, watch, &mut found)?;
-        self.check_large(table, &mut |_| watch(1.0 - share))?;
+        if let Some(lost) = self.check_large(table, &mut |_| watch(1.0 - share))? {
+            found.get_or_insert(lost);
+        }
         found.map_or(Ok(()), Err)
     }
 
@@ -144,26 +148,44 @@ impl Db {
         Ok(())
     }
 
-    /// The large values are those that rows refer to.
-    fn check_large(&self, table: &Table, go_on: &mut dyn FnMut(u64) -> bool) -> Result<()> {
-        let (Some(large), Some(layouts)) = (&table.large, table.layouts()) else { return Ok(()) };
+    /// The large values are those that rows refer to, and some may be lost: that is the answer.
+    fn check_large(&self, table: &Table, go_on: &mut dyn FnMut(u64) -> bool) -> Result<Option<Error>> {
+        let (Some(large), Some(layouts)) = (&table.large, table.layouts()) else { return Ok(None) };
         if !large.may_be_some() {
-            return Ok(());
+            return Ok(None);
         }
         let snapshot = self.snapshots.take();
         let (mut wanted, mut there) = (References::default(), References::default());
-        let mut found = Vec::new();
+        let (mut found, mut lost, mut rows_lost) = (Vec::new(), 0u64, 0u64);
         each_row(table.rows(), snapshot.seqno(), go_on, |_, row| {
             references_of(layouts, row, &mut found).map_err(|e| e.at(&table.rows().file.path(), 0))?;
-            found.drain(..).for_each(|reference| wanted.add(reference));
+            let lost_before = lost;
+            for reference in found.drain(..) {
+                if large.is_lost(reference) {
+                    lost += 1;
+                    continue;
+                }
+                wanted.add(reference);
+                if large.has_leftovers() {
+                    check_value(&large.dict, reference, snapshot.seqno())?;
+                }
+            }
+            rows_lost += u64::from(lost > lost_before);
             Ok(())
         })?;
+        let is_lost = lost > 0 || large.dict.is_unusable();
+        let lost =
+            is_lost.then(|| large.lost_error(&format!("{lost} large values of {rows_lost} rows were")));
+        // Where some may be left over, each has been looked for.
+        if large.dict.is_unusable() || large.has_leftovers() {
+            return Ok(lost);
+        }
         each_row(&large.dict, snapshot.seqno(), go_on, |key, value| {
             there.add(Reference { id: id_of(&large.dict, key)?, length: value.len() as u64 });
             Ok(())
         })?;
         match wanted == there {
-            true => Ok(()),
+            true => Ok(lost),
             false => {
                 let (wanted, there) = (wanted.to_string(), there.to_string());
                 let path = large.dict.file.path();
@@ -182,6 +204,19 @@ impl Db {
         found.get_or_insert(error);
         Ok(())
     }
+}
+
+/// Looks for one large value. Errors: those of reading; it is not there, or has another length.
+fn check_value(dict: &Dict, reference: Reference, seqno: Seqno) -> pando_base::Result<()> {
+    let value = dict.tree.get(&reference.key(), seqno)?;
+    let length = value.map(|value| value.len() as u64);
+    if length == Some(reference.length) {
+        return Ok(());
+    }
+    let what = format!("large value {}", reference.id);
+    let found = length.map_or_else(|| "none".into(), |length| format!("{length} bytes"));
+    let expected = format!("{} bytes", reference.length);
+    Err(pando_base::Error::corruption(&dict.file.path(), 0, what, expected, found))
 }
 
 /// Some references, whose order does not count.

@@ -55,7 +55,7 @@ pub struct Dict {
     pub(crate) readable_from: AtomicU64,
     /// Its table has not got the name yet that it is for ([`TableSpec::interim`](crate::catalog::descriptor::TableSpec)).
     pub(crate) is_interim: AtomicBool,
-    /// Of an index: why nobody reads it or writes to it any more (`damaged_keys`).
+    /// Why nobody reads it or writes to it any more: of an index (`damaged_keys`), or of large values (`lost_values`).
     pub(crate) unusable: OnceLock<String>,
 }
 
@@ -142,7 +142,7 @@ impl Dict {
         self.dropped.load(Ordering::Acquire) || self.is_unusable()
     }
 
-    /// Whether it is a damaged index.
+    /// Whether it is a damaged index, or large values whose file is damaged or missing.
     pub fn is_unusable(&self) -> bool {
         self.unusable.get().is_some()
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
-use pando_base::{Result, Seqno};
+use pando_base::{DictId, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::Shapes;
 use pando_tree::Estimate;
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     pub hidden_key: Mutex<u64>,
     /// Objects of an earlier generation do not know all indexes that a write must reach.
     pub writable_from: AtomicU64,
-    /// Some index is, or was, unusable.
+    /// Some index, or the file of large values, is, or was, unusable.
     pub has_unusable: AtomicBool,
 }
 
@@ -87,13 +87,14 @@ impl Table {
         dicts: Vec<Arc<Dict>>,
         large: Option<LargeValues>,
     ) -> Table {
+        let is_lost = large.as_ref().is_some_and(|large| large.dict.is_unusable());
         let shared = Shared {
             id,
             created,
             path: Mutex::new(path.to_owned()),
             hidden_key: Mutex::new(0),
             writable_from: AtomicU64::new(0),
-            has_unusable: AtomicBool::new(dicts.iter().any(|dict| dict.is_unusable())),
+            has_unusable: AtomicBool::new(is_lost || dicts.iter().any(|dict| dict.is_unusable())),
         };
         let (shared, building, clusterings) = (Arc::new(shared), Vec::new(), Vec::new());
         let large = large.map(Arc::new);
@@ -146,7 +147,13 @@ impl Table {
         self.dicts.len() + self.building.len()
     }
 
-    /// Whether the table has, or had, an index that is [unusable](Table::is_unusable).
+    /// The same table with another dictionary of large values.
+    pub(crate) fn with_large(&self, large: LargeValues) -> Table {
+        let next = self.next_generation(self.dicts.clone(), self.building.clone());
+        Table { large: Some(Arc::new(large)), ..next }
+    }
+
+    /// Whether the table has, or had, an index that is [unusable](Table::is_unusable), or a lost file of large values.
     pub fn has_unusable(&self) -> bool {
         self.shared.has_unusable.load(Ordering::Acquire)
     }
@@ -169,6 +176,17 @@ impl Table {
     /// The number under which a large value is stored; `None`: all values of this table are stored in its rows.
     pub fn next_large_value(&self) -> Option<u64> {
         self.large.as_ref().map(|large| large.take_id())
+    }
+
+    /// Whether the file of the large values is damaged or missing: those in it are lost, and there is no place for new ones.
+    pub fn has_lost_large_file(&self) -> bool {
+        self.large.as_ref().is_some_and(|large| large.dict.is_unusable())
+    }
+
+    /// Refuses the file of the large values, if it is `dict` and lost.
+    pub(crate) fn check_large_file(&self, dict: DictId) -> crate::error::Result<()> {
+        let large = self.large.as_ref().filter(|large| large.dict.id == dict && large.dict.is_unusable());
+        large.map_or(Ok(()), |large| Err(large.lost_error("large values were")))
     }
 
     /// Whether values of the table may be stored apart from its rows.

@@ -394,13 +394,16 @@ impl Db {
     fn restore_one(self: &Arc<Self>, found: Unresolved, runs: &mut PrivateRuns) -> Result<()> {
         let Unresolved { seqno, xid, batch } = found;
         let mut txn = self.begin();
-        let (mut unusable, mut unread) = (None, Vec::new());
+        let (mut unusable, mut unread, mut left_out) = (None, Vec::new(), Vec::new());
         for entry in batch.entries() {
             let entry = entry?;
             let dict = match self.dict_of_prepared(entry.dict()) {
                 Ok(Some(dict)) if !dict.is_unusable() => dict,
-                // Dropped since, or temporary; or an index that is to be built anew.
-                Ok(_) => continue,
+                // Dropped since, or temporary; an index that is to be built anew; large values that are lost with their file.
+                Ok(dict) => {
+                    left_out.extend(dict.map(|dict| dict.id).filter(|id| !left_out.contains(id)));
+                    continue;
+                }
                 Err(error) => {
                     unusable = Some(error);
                     continue;
@@ -425,6 +428,8 @@ impl Db {
                 _ => txn.restore(&dict, &entry)?,
             }
         }
+        let numbered = left_out.into_iter().try_for_each(|dict| self.leave_out_values(dict));
+        unusable = unusable.or(numbered.err());
         // Which keys it has there is not known: nobody gets any of them before it is resolved, whoever was restored before it.
         unread.into_iter().for_each(|dict| self.locks.lock_all_beside_others(&txn.handle, dict));
         let bytes = batch.bytes_len() as u64;

@@ -21,7 +21,7 @@ pub(super) struct LargeChange<'a> {
 }
 
 impl<'a> LargeChange<'a> {
-    /// Of a new row that refers to these.
+    /// Of a new row that refers to these. Errors: the table has no place for them.
     pub(super) fn insert(table: &Table, put: &'a [LargeValue<'a>]) -> Result<LargeChange<'a>> {
         let values = match (&table.large, put) {
             (_, []) => None,
@@ -32,6 +32,9 @@ impl<'a> LargeChange<'a> {
                 return Err(EngineError::Unsupported { what }.into());
             }
         };
+        if let Some(values) = &values {
+            values.check_writable()?;
+        }
         for value in put {
             check_lengths(&value.id.to_be_bytes(), value.bytes)?;
         }
@@ -94,7 +97,9 @@ impl Txn {
                 format!("a row of table {} with large value {} of another row", table.path(), other.id);
             return Err(EngineError::Unsupported { what }.into());
         }
-        change.delete = old.into_iter().filter(|reference| !new.contains(reference)).collect();
+        // What is lost cannot be deleted: its file is not written any more.
+        let is_gone = |reference: &Reference| !new.contains(reference) && !values.is_lost(*reference);
+        change.delete = old.into_iter().filter(is_gone).collect();
         if !change.delete.is_empty() {
             change.values = Some(values.clone());
         }
