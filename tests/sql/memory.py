@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Everything that takes memory at once, within one limit (pando_memory).
 
-    tests/sql/memory.sh [--memory 256] [--tables 40] [--connections 20] [--seconds 30] [--seed N]
+    tests/sql/memory.sh [--memory 256] [--tables 40] [--connections 20] [--seconds 30] [--big-rows 300000] [--seed N]
 
 Connections insert into random tables with four keys each, so that all of their memtables fill together. Beside them run long
 transactions that end in ROLLBACK, locking reads of many rows, bulk loads, index builds, and SELECTs with large groups and joins. The resident memory
 of the server, above what it took with all connections open and idle and 2 MiB for each of them at work (which is the server's), stays
 within the limit and a tenth; so does what the engine itself counts; nobody gets an error; afterwards every table's keys agree with its rows.
 
-The full size, as in docs/bounds.md: --memory 1024 --tables 500 --connections 200 --seconds 600.
+The full size, as in docs/bounds.md: --memory 1024 --tables 500 --connections 200 --big-rows 5000000 --seconds 600.
 """
 
 import argparse
@@ -31,7 +31,6 @@ _MIB = 1 << 20
 _LOCK_TROUBLES = (1205, 1213)
 _FIGURES = ("memory_bytes", "cache_bytes", "memtable_bytes", "memtable_unwritten_bytes", "write_set_bytes", "load_memory_bytes",
             "query_memory_bytes", "row_locks", "buffer_bytes", "buffer_bytes_kept", "heap_bytes")
-_BIG_ROWS = 300_000
 # What the server takes for a connection that is at work, in MiB.
 _CONNECTION = 2
 
@@ -42,6 +41,7 @@ def _arguments():
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--connections", type=int, default=20, help="that insert; others come on top")
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--big-rows", type=int, default=300_000, help="of the table that is locked and queried")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
@@ -106,11 +106,13 @@ def _long_transaction(tables):
     return long_transaction
 
 
-def _locker(session, rng, _):
-    low = rng.randrange(_BIG_ROWS)
-    session.query("BEGIN")
-    session.query(f"SELECT COUNT(a) FROM big WHERE id > {low} AND id % 2 = 0 FOR UPDATE")
-    session.query("COMMIT")
+def _locker(rows):
+    def locker(session, rng, _):
+        low = rng.randrange(rows)
+        session.query("BEGIN")
+        session.query(f"SELECT COUNT(a) FROM big WHERE id BETWEEN {low} AND {low + 300_000} AND id % 2 = 0 FOR UPDATE")
+        session.query("COMMIT")
+    return locker
 
 
 def _loader(session, rng, number):
@@ -135,7 +137,7 @@ def _prepare(server, arguments):
             session.query(f"CREATE TABLE t{number} (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT, b INT, c VARCHAR(40), d DOUBLE, "
                           "KEY (a), KEY (b), KEY (c), KEY (d, a)) ENGINE=PANDO")
         session.query("CREATE TABLE big LIKE t0")
-        session.query(f"INSERT INTO big (a, b, c, d) SELECT {_row(random.Random(1))} FROM seq_1_to_{_BIG_ROWS}")
+        session.query(f"INSERT INTO big (a, b, c, d) SELECT {_row(random.Random(1))} FROM seq_1_to_{arguments.big_rows}")
 
 
 def _watch(server, arguments, clients):
@@ -182,7 +184,7 @@ def _run(server, arguments, checks):
         clients.add(_long_transaction(arguments.tables), number)
         clients.add(_analyst, number)
     for number in range(2):
-        clients.add(_locker, number)
+        clients.add(_locker(arguments.big_rows), number)
         clients.add(_loader, number)
     idle = Watched(server).memory()
     clients.start()

@@ -31,8 +31,8 @@ using namespace pando;
 /* A statement with so many rows, or so many bytes of them, is worth a load. */
 static const uint64_t LOAD_ROWS_MIN= 4096;
 static const uint64_t LOAD_BYTES_MIN= 4ULL << 20;
-/* So many times of it, where the table has rows: runs of a small load would be merged with them soon. */
-static const uint64_t BESIDE_FACTOR= 4;
+/* Where the table has rows: runs of a smaller load would be merged with them soon. */
+static const uint64_t BESIDE_ROWS_MIN= 16384;
 /* A batch is handed over when it has so many bytes. */
 static const uint64_t BATCH_BYTES= 512ULL << 10;
 
@@ -51,13 +51,12 @@ void ha_pando::start_bulk_insert(ha_rows rows, uint)
   if ((rows && rows < LOAD_ROWS_MIN) || !may_load())
     return;
   const bool is_empty= pando_table_is_empty(m_table);
-  const uint64_t factor= is_empty ? 1 : BESIDE_FACTOR;
-  if ((!is_empty && decides_duplicates()) || (rows && rows < LOAD_ROWS_MIN * factor))
+  const uint64_t rows_min= is_empty ? LOAD_ROWS_MIN : BESIDE_ROWS_MIN;
+  if ((!is_empty && decides_duplicates()) || (rows && rows < rows_min))
     return;
   m_bulk.reset(new Bulk_insert);
   m_bulk->is_beside= !is_empty;
-  m_bulk->rows_min= LOAD_ROWS_MIN * factor;
-  m_bulk->bytes_min= LOAD_BYTES_MIN * factor;
+  m_bulk->rows_min= rows_min;
 }
 
 /* The shape is made with the first row: only then all that the server wants to say has been said. */
@@ -209,7 +208,7 @@ void ha_pando::give_up_trial_row(int error)
 /* After a row of the trial was written. */
 int ha_pando::go_on_with_trial()
 {
-  if (m_bulk->rows < m_bulk->rows_min && m_bulk->batch->bytes() < m_bulk->bytes_min)
+  if (m_bulk->rows < m_bulk->rows_min && m_bulk->batch->bytes() < LOAD_BYTES_MIN)
     return 0;
   return begin_load();
 }

@@ -165,7 +165,7 @@ struct Bulk_insert
   std::unique_ptr<Row_batch> batch;
   PandoLoad *load= nullptr;
   uint64_t rows= 0;
-  uint64_t rows_min= 0, bytes_min= 0; /* TRIAL: with so much the load begins */
+  uint64_t rows_min= 0; /* TRIAL: with so many the load begins */
   bool is_beside= false;              /* the table was not empty */
   uint64_t large_values= 0; /* TRIAL: written with the rows */
   Bytes last_key;      /* primary key of the last row, where the server decides about duplicates */
