@@ -31,7 +31,10 @@ fn what_is_freed_is_taken_again_and_only_little_of_it_is_kept() {
     // Every other one, so that no two are neighbours.
     // When seventeen are kept, five go, and so on.
     buffers.iter().step_by(2).for_each(|start| space.give(*start, MIB));
-    assert_eq!(space.usage(), Usage { used_bytes: 33 * MIB as u64, kept_bytes: 12 * MIB as u64, small_bytes: 0 });
+    assert_eq!(
+        space.usage(),
+        Usage { used_bytes: 33 * MIB as u64, kept_bytes: 12 * MIB as u64, small_bytes: 0 }
+    );
 }
 
 #[test]
@@ -185,17 +188,16 @@ fn destructors_have_large_buffers_while_a_panic_goes_up() {
 
 #[test]
 fn small_allocations_are_counted_whoever_frees_them() {
-    static COUNTED: Small = Small::new();
-    let threads = [(); 8].map(|()| {
-        std::thread::spawn(|| (1..=1000).for_each(|bytes| COUNTED.take(bytes)))
+    let counted = Small::new();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (1..=1000).for_each(|bytes| counted.take(bytes)));
+        }
     });
-    for thread in threads {
-        thread.join().unwrap();
-    }
     let of_each: usize = (1..=1000).map(footprint).sum();
-    assert_eq!(COUNTED.bytes(), 8 * of_each as u64);
-    (0..7).for_each(|_| (1..=1000).for_each(|bytes| COUNTED.give(bytes)));
-    assert_eq!(COUNTED.bytes(), of_each as u64);
-    (1..=1000).for_each(|bytes| COUNTED.give(bytes));
-    assert_eq!(COUNTED.bytes(), 0);
+    assert_eq!(counted.bytes(), 8 * of_each as u64);
+    (0..7).for_each(|_| (1..=1000).for_each(|bytes| counted.give(bytes)));
+    assert_eq!(counted.bytes(), of_each as u64);
+    (1..=1000).for_each(|bytes| counted.give(bytes));
+    assert_eq!(counted.bytes(), 0);
 }

@@ -74,7 +74,8 @@ fn begin(db: &Arc<Db>) -> Txn {
 }
 
 fn load_moved(txn: &mut Txn, table: &Arc<Table>, rows: &[u32], moved: u32) -> pandodb::Result<LoadEnd> {
-    let mut load = txn.begin_load_beside(table, &[true, true], Numbers { moved }).expect("nothing is written");
+    let mut load =
+        txn.begin_load_beside(table, &[true, true], Numbers { moved }).expect("nothing is written");
     for batch in rows.chunks(100) {
         load.submit(batch.to_vec(), batch.len() as u64, 1000);
     }
@@ -148,10 +149,16 @@ fn a_key_that_is_there_is_told_and_nothing_is_written() {
     assert_eq!(used(&table), before);
     // In the second dictionary alone.
     let end = load_moved(&mut txn, &table, &odd(900..950), 1).unwrap();
-    assert!(matches!(&end, LoadEnd::Duplicate { index: 1, key: found, .. } if *found == key(1802)), "{end:?}");
+    assert!(
+        matches!(&end, LoadEnd::Duplicate { index: 1, key: found, .. } if *found == key(1802)),
+        "{end:?}"
+    );
     // Twice among those that are loaded.
     let end = load(&mut txn, &table, &[3001, 3003, 3001]).unwrap();
-    assert!(matches!(&end, LoadEnd::Duplicate { index: 0, key: found, .. } if *found == key(3001)), "{end:?}");
+    assert!(
+        matches!(&end, LoadEnd::Duplicate { index: 0, key: found, .. } if *found == key(3001)),
+        "{end:?}"
+    );
     txn.rollback();
     // What was deleted is not there.
     let mut other = begin(&db);
@@ -200,12 +207,19 @@ fn keys_of_others_are_waited_for_and_looked_at_then() {
             while db.metrics().row_lock_waits.get() < 2 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            if commits { other.commit().unwrap() } else { other.rollback() };
+            if commits {
+                other.commit().unwrap()
+            } else {
+                other.rollback()
+            };
             loading.join().unwrap()
         });
         let is_there = commits != deletes;
         assert_eq!(matches!(end, LoadEnd::Duplicate { index: 0, .. }), is_there, "{end:?}");
-        assert_eq!(count(&db, T).unwrap(), if is_there { 1000 + u32::from(!deletes) } else { 1600 + u32::from(!deletes) });
+        assert_eq!(
+            count(&db, T).unwrap(),
+            if is_there { 1000 + u32::from(!deletes) } else { 1600 + u32::from(!deletes) }
+        );
     }
 }
 

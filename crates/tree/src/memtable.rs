@@ -365,7 +365,7 @@ fn counted_bytes(record: &RecordRef<'_>) -> u64 {
 mod tests {
     use super::*;
 
-    fn memtable() -> Memtable {
+    fn new_memtable() -> Memtable {
         Memtable::new(1 << 20, Arc::default())
     }
 
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn versions_come_by_key_then_newest_first() {
-        let memtable = memtable();
+        let memtable = new_memtable();
         for (key, seqno) in [("b", 1), ("a", 2), ("b", 3), ("", 4), ("b\0", 5), ("longer than eight", 6)] {
             memtable.insert(key.as_bytes(), seqno, Kind::Put, b"v");
         }
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_get_finds_the_newest_version_its_snapshot_may_see() {
-        let memtable = memtable();
+        let memtable = new_memtable();
         memtable.insert(b"k", 5, Kind::Put, b"five");
         memtable.insert(b"k", 9, Kind::Delete, b"");
         let get = |snapshot| memtable.get(b"k", snapshot, |r| (r.seqno, r.kind, r.value.to_vec()));
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn counts_and_first_seqno_follow_the_inserts() {
-        let memtable = memtable();
+        let memtable = new_memtable();
         assert!(memtable.is_empty());
         assert_eq!(memtable.first_seqno(), None);
         memtable.insert(b"k", 5, Kind::Put, b"five");
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn marks_divide_what_was_inserted_in_the_order_of_keys_evenly() {
-        let memtable = memtable();
+        let memtable = new_memtable();
         for n in 0..8000u64 {
             memtable.insert(&n.to_be_bytes(), 1, Kind::Put, &[0; 67]);
         }
@@ -463,7 +463,7 @@ mod tests {
     /// The records of a commit come in groups in the order of keys: the last of each is no good mark.
     #[test]
     fn marks_divide_what_was_inserted_in_groups_evenly() {
-        let memtable = memtable();
+        let memtable = new_memtable();
         let mut numbers: Vec<u64> = (0..8000u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
         for (group, seqno) in numbers.chunks_mut(20).zip(1..) {
             group.sort_unstable();
@@ -477,7 +477,7 @@ mod tests {
         let low = marks.iter().filter(|mark| **mark < u64::MAX / 2).count();
         assert!((20..=44).contains(&low), "{low} of {} are in the lower half", marks.len());
         // One group may reach many marks.
-        let large = memtable();
+        let large = new_memtable();
         let values = vec![0; 100_000];
         let keys: Vec<[u8; 1]> = (0..8).map(|n| [n]).collect();
         let record = |key| RecordRef { key, seqno: 1, kind: Kind::Put, value: &values };
@@ -488,6 +488,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "memtable goes")]
     fn an_active_memtable_cannot_be_written() {
-        memtable().set_written();
+        new_memtable().set_written();
     }
 }

@@ -140,8 +140,10 @@ impl Txn {
         encoder: E,
     ) -> Result<Option<BulkLoad<E>>> {
         // Looked at before the lock as well, which stays in any case.
-        let begins =
-            can_be_loaded(table) && self.is_empty_here(table)? && self.lock_whole(table) && self.is_empty_here(table)?;
+        let begins = can_be_loaded(table)
+            && self.is_empty_here(table)?
+            && self.lock_whole(table)
+            && self.is_empty_here(table)?;
         Ok(begins.then(|| self.new_load(table, unique, encoder, false)))
     }
 

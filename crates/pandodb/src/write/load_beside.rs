@@ -123,8 +123,7 @@ impl Txn {
     fn lock_loaded(&mut self, part: &Loaded<'_>, watch: &mut dyn FnMut() -> bool) -> Result<bool> {
         let Some((from, to)) = part.span() else { return Ok(true) };
         let (dict, mode) = (part.dict, LockMode::Exclusive);
-        let stretch =
-            |txn: &Txn| txn.db.locks.lock_stretch(&txn.handle, dict.id, mode, &from, Some(&to));
+        let stretch = |txn: &Txn| txn.db.locks.lock_stretch(&txn.handle, dict.id, mode, &from, Some(&to));
         let mut has_stretch = stretch(self);
         if has_stretch && !self.db.locks.is_any_held_by_others(&self.handle, dict.id, mode) {
             return Ok(true);
@@ -136,8 +135,7 @@ impl Txn {
             while let Some(key) = keys.get(at) {
                 if has_stretch {
                     let rest = &keys[at..];
-                    let Some(held) =
-                        self.db.locks.first_held_by_others(&self.handle, dict.id, mode, rest)
+                    let Some(held) = self.db.locks.first_held_by_others(&self.handle, dict.id, mode, rest)
                     else {
                         break;
                     };
