@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that takes memory at once, within one limit (pando_memory).
 
-    tests/sql/memory.sh [--memory 256] [--tables 40] [--connections 20] [--seconds 30] [--big-rows 300000] [--seed N]
+    tests/sql/memory.sh [--memory 384] [--tables 40] [--connections 20] [--seconds 30] [--big-rows 300000] [--seed N]
 
 Connections insert into random tables with four keys each, so that all of their memtables fill together. Beside them run long
 transactions that end in ROLLBACK, locking reads of many rows, bulk loads, index builds, and SELECTs with large groups and joins. The resident memory
@@ -37,7 +37,7 @@ _CONNECTION = 2
 
 def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--memory", type=int, default=256, help="pando_memory in MiB")
+    parser.add_argument("--memory", type=int, default=384, help="pando_memory in MiB")
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--connections", type=int, default=20, help="that insert; others come on top")
     parser.add_argument("--seconds", type=float, default=30)
