@@ -104,8 +104,8 @@ impl World {
         self.db.set_load_memory(self.rng.random_range(1..64) << 10);
         let begun = client.txn.begin_load(&table, &unique[..dicts], Encoder);
         let Some(begun) = self.settle("beginning a load", begun)? else { return Ok(()) };
-        // It was locked before it was looked at, and the lock stays.
-        if !is_built && others != Some(true) {
+        // An empty one was locked before it was looked at again, and the lock stays.
+        if is_empty && !is_written && !is_built && others != Some(true) {
             client.locks.add_whole(id, others == Some(false) || begun.is_some());
         }
         let Some(load) = begun else {
