@@ -75,6 +75,7 @@ impl Client {
         self.writes.iter().any(|write| write.table == table)
             || self.counters.iter().any(|(id, _)| *id == table)
             || self.locks.uses(table)
+            || self.touched.contains(&table)
             || self.load.as_ref().is_some_and(|load| load.table() == table)
             || self.cursor.as_ref().is_some_and(|cursor| cursor.table() == table)
     }

@@ -49,6 +49,7 @@ counts! {
     duplicates: "inserts refused because of a duplicate",
     ddl: "tables created, dropped, renamed, truncated",
     loads: "bulk loads ended",
+    loads_beside: "bulk loads beside others ended",
     columns_changed: "changes of columns",
     builds: "builds of indexes begun",
     indexes_added: "indexes added while others wrote",

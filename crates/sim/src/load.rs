@@ -1,14 +1,15 @@
-//! Bulk loads: many rows into an empty table. A client's load takes several steps: it begins, hands over
+//! Bulk loads: many rows into an empty table, or beside what is in one. A client's load takes several steps: it begins, hands over
 //! batches, ends; others work meanwhile, crashes and faults come. Then the rows are writes of its transaction
 //! like others, and until then nobody sees any of them.
 
 use std::collections::BTreeMap;
 
-use pandodb::{BulkLoad, Entries, Error, LoadEnd, RowEncoder};
+use pandodb::{BulkLoad, Entries, Error, LoadEnd, LockMode, RowEncoder};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::Rng;
 
 use crate::client::Client;
+use crate::locks::Held;
 use crate::model::{Bytes, Layout, Row, TableId, TableState};
 use crate::world::{ensure, note, Check, OpenTable, World};
 
@@ -45,6 +46,8 @@ pub(crate) struct Loading {
     /// To come.
     rest: Vec<Entered>,
     is_refused: bool,
+    /// It locks nothing before its end.
+    is_beside: bool,
     /// A fault was about while it got rows: its end may tell.
     may_have_failed: bool,
 }
@@ -88,9 +91,10 @@ impl World {
         }
     }
 
-    /// Begins a load of some table, if it is empty and nobody else is at work in it.
+    /// Begins a load of some table: if it is empty and nobody else is at work in it, or beside others.
     pub(crate) fn begin_load(&mut self, client: &mut Client) -> Check {
         let Some((id, state, table)) = self.table_to_load()? else { return Ok(()) };
+        let is_beside = self.rng.random();
         let dicts = state.dicts.len();
         let unique: Vec<bool> = match state.layout {
             Layout::Maps(_) => vec![true; dicts],
@@ -100,24 +104,32 @@ impl World {
         let is_empty = state.dicts.iter().all(|dict| dict.is_empty());
         let is_written = client.writes.iter().any(|write| write.table == id);
         let others = self.others_at_work(id);
-        note!(self, "  begins a load of {id}");
+        note!(self, "  begins a load of {id}{}", if is_beside { " beside others" } else { "" });
         self.db.set_load_memory(self.rng.random_range(1..64) << 10);
-        let begun = client.txn.begin_load(&table, &unique[..dicts], Encoder);
-        let Some(begun) = self.settle("beginning a load", begun)? else { return Ok(()) };
-        // An empty one was locked before it was looked at again, and the lock stays.
-        if is_empty && !is_written && !is_built && others != Some(true) {
-            client.locks.add_whole(id, others == Some(false) || begun.is_some());
-        }
-        let Some(load) = begun else {
-            ensure!(
-                is_built || !is_empty || is_written || others != Some(false),
-                "a load of the empty table {id} was refused"
-            );
-            return Ok(());
+        let load = if is_beside {
+            let begun = client.txn.begin_load_beside(&table, &unique[..dicts], Encoder);
+            ensure!(begun.is_some() != (is_built || is_written), "a load beside others in {id}: {begun:?}");
+            let Some(load) = begun else { return Ok(()) };
+            load
+        } else {
+            let begun = client.txn.begin_load(&table, &unique[..dicts], Encoder);
+            let Some(begun) = self.settle("beginning a load", begun)? else { return Ok(()) };
+            // An empty one was locked before it was looked at again, and the lock stays.
+            if is_empty && !is_written && !is_built && others != Some(true) {
+                client.locks.add_whole(id, others == Some(false) || begun.is_some());
+            }
+            let Some(load) = begun else {
+                ensure!(
+                    is_built || !is_empty || is_written || others != Some(false),
+                    "a load of the empty table {id} was refused"
+                );
+                return Ok(());
+            };
+            ensure!(!is_built && is_empty && !is_written && others != Some(true), "a load of {id} has begun");
+            load
         };
-        ensure!(!is_built && is_empty && !is_written && others != Some(true), "a load of {id} has begun");
         client.touched.insert(id);
-        let rest = self.rows_to_load(id, &state);
+        let rest = self.rows_to_load(id, &state, is_beside);
         let unique = unique[..dicts].to_vec();
         client.load = Some(Loading {
             load,
@@ -126,16 +138,22 @@ impl World {
             rows: Vec::new(),
             rest,
             is_refused: false,
+            is_beside,
             may_have_failed: false,
         });
         Ok(())
     }
 
-    fn rows_to_load(&mut self, id: TableId, state: &TableState) -> Vec<Entered> {
+    fn rows_to_load(&mut self, id: TableId, state: &TableState, is_beside: bool) -> Vec<Entered> {
         let count = self.rng.random_range(1..300);
         let space = count.max(state.keys);
+        // Beside rows that are there, mostly behind them.
+        let from = match is_beside && self.rng.random_ratio(4, 5) {
+            true => self.rng.random_range(space..4 * space),
+            false => 0,
+        };
         let mut columns: Vec<Vec<u32>> =
-            (0..state.dicts.len().max(2)).map(|_| (0..space).collect()).collect();
+            (0..state.dicts.len().max(2)).map(|_| (from..from + space).collect()).collect();
         let ascends: bool = self.rng.random();
         columns.iter_mut().skip(usize::from(ascends)).for_each(|column| column.shuffle(&mut self.rng));
         if self.rng.random_ratio(1, 4) {
@@ -200,7 +218,10 @@ impl World {
             true => Some(LoadEnd::Refused(REFUSAL)),
             false => loading.duplicate(),
         };
-        let is_kept_out = self.has_gaps_of_others(id, loading.unique.len());
+        if loading.is_beside {
+            return self.end_load_beside(client, loading, expected);
+        }
+        let (is_kept_out, _) = self.obstacles(&loading);
         let ended = client.txn.finish_load(loading.load, &mut |_| true);
         match (ended, expected) {
             (Ok(end), Some(expected)) => {
@@ -225,6 +246,77 @@ impl World {
             (ended, expected) => return Err(format!("a load ended with {ended:?} and not {expected:?}")),
         }
         Ok(())
+    }
+
+    /// `expected`: what its own rows and its encoder make of it.
+    fn end_load_beside(&mut self, client: &mut Client, loading: Loading, expected: Option<LoadEnd>) -> Check {
+        let id = loading.table;
+        let (is_kept_out, held) = self.obstacles(&loading);
+        let is_own = expected.is_some();
+        let expected = expected.or_else(|| self.least_existing(&loading));
+        let ended = client.txn.finish_load(loading.load, &mut |_| true);
+        // All keys between are locked, or those up to an obstacle.
+        if !is_own {
+            client.locks.add_whole(id, false);
+        }
+        let is_sure = is_kept_out || held == Held::Yes;
+        match (ended, expected) {
+            (Err(Error::LockTimeout), _) if !is_own && (is_sure || held == Held::Perhaps) => {
+                self.counts.inserts_kept_out += u64::from(is_kept_out);
+            }
+            (Ok(end), Some(expected)) if is_own || !is_sure => {
+                ensure!(end == expected, "a load ended with {end:?} and not {expected:?}");
+                self.counts.duplicates += 1;
+            }
+            (Ok(LoadEnd::Loaded), None) if !is_sure => {
+                self.counts.loads_beside += 1;
+                for row in loading.rows {
+                    for (dict, (key, value)) in row.into_iter().enumerate() {
+                        if loading.unique[dict] {
+                            client.locks.add(id, dict, &key, LockMode::Exclusive);
+                        }
+                        client.write(id, dict, &key, Some(value));
+                    }
+                }
+            }
+            (Err(Error::Engine(error)), _) if loading.may_have_failed => {
+                note!(self, "  refused: {error}");
+                self.met_trouble = true;
+            }
+            (Err(error @ Error::Engine(_)), _) => _ = self.settle("a load", Err::<(), _>(error))?,
+            (ended, expected) => {
+                return Err(format!(
+                    "a load ended with {ended:?} and not {expected:?}, gaps {is_kept_out}, keys {held:?}"
+                ))
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a gap of others is around one of the keys, and whether others hold one that must be alone.
+    fn obstacles(&self, loading: &Loading) -> (bool, Held) {
+        let id = loading.table;
+        let (mut is_kept_out, mut most) = (false, Held::No);
+        for (dict, (key, _)) in loading.rows.iter().flat_map(|row| row.iter().enumerate()) {
+            is_kept_out |= self.is_in_gap_of_others(id, dict, key);
+            if loading.unique[dict] {
+                most = most.max(self.held_by_other(&(id, dict, key.clone()), LockMode::Exclusive));
+            }
+        }
+        (is_kept_out, most)
+    }
+
+    /// Of the keys that the table has already, the least of the first dictionary.
+    fn least_existing(&self, loading: &Loading) -> Option<LoadEnd> {
+        (0..loading.unique.len()).filter(|index| loading.unique[*index]).find_map(|index| {
+            let entries = loading.rows.iter().map(|row| &row[index]);
+            let there = entries.filter_map(|(key, value)| {
+                let existing = self.current().value(loading.table, index, key)?;
+                Some((key.to_vec(), value.to_vec(), existing.to_vec()))
+            });
+            let (key, value, existing) = there.min()?;
+            Some(LoadEnd::Duplicate { index, key, value, existing })
+        })
     }
 
     fn added_of(&self, id: TableId, state: &TableState) -> Option<bool> {

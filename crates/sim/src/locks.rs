@@ -205,13 +205,9 @@ impl World {
         }
     }
 
-    /// Whether others hold gaps in the first dictionaries of a table.
-    pub(crate) fn has_gaps_of_others(&self, table: TableId, dicts: usize) -> bool {
-        let is_there = |gap: &Gap| {
-            let is_empty = gap.to.as_ref().is_some_and(|to| *to <= gap.from);
-            gap.table == table && gap.dict < dicts && !is_empty
-        };
-        self.others_locks().any(|locks| locks.gaps.iter().any(is_there))
+    /// Whether a key lies in a gap of another, there or not.
+    pub(crate) fn is_in_gap_of_others(&self, table: TableId, dict: usize, key: &[u8]) -> bool {
+        self.others_locks().any(|locks| locks.keeps_out(table, dict, key))
     }
 
     /// Whether a gap of another keeps the client from writing this key: not if it is there, or was written
