@@ -134,7 +134,8 @@ fn a_rollback_gives_the_space_of_spilled_writes_back() {
 fn a_commit_of_many_bytes_adopts_them_though_they_fit_into_memory() {
     let vfs = disk(1);
     let files: Arc<dyn Vfs> = vfs.clone();
-    let options = options(&Lines::default());
+    let mut options = options(&Lines::default());
+    options.memory_bytes = 1 << 30;
     assert!(options.write_set_bytes > 32 << 20);
     let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
     db.create_table(&spec(T)).unwrap();
