@@ -2921,13 +2921,13 @@ void pando_entries_add(struct PandoEntries *sink,
                        struct PandoBytes value);
 
 /**
- * Whether the transaction has written to the table: then a load of it begins only where all of that is undone before.
+ * 1 if the transaction has written to the table: then a load of it begins only where all of that is undone before.
  *
  * # Safety
  * Both are alive, and the transaction belongs to this thread.
  */
-bool pando_txn_has_written_to(const struct PandoTxn *txn,
-                              const struct PandoTable *table);
+uint8_t pando_txn_has_written_to(const struct PandoTxn *txn,
+                                 const struct PandoTable *table);
 
 /**
  * Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or

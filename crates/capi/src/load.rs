@@ -116,15 +116,15 @@ pub unsafe extern "C" fn pando_entries_add(
     });
 }
 
-/// Whether the transaction has written to the table: then a load of it begins only where all of that is undone before.
+/// 1 if the transaction has written to the table: then a load of it begins only where all of that is undone before.
 ///
 /// # Safety
 /// Both are alive, and the transaction belongs to this thread.
 #[no_mangle]
-pub unsafe extern "C" fn pando_txn_has_written_to(txn: *const PandoTxn, table: *const PandoTable) -> bool {
+pub unsafe extern "C" fn pando_txn_has_written_to(txn: *const PandoTxn, table: *const PandoTable) -> u8 {
     // SAFETY: the caller vouches for both.
     let (txn, table) = unsafe { (&*txn, &(*table).table) };
-    guard(|| txn.txn.has_written_to(table))
+    guard(|| u8::from(txn.txn.has_written_to(table)))
 }
 
 /// Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
