@@ -54,6 +54,7 @@ metrics! {
     cache_bytes: "decoded blocks in the cache now",
     cache_bytes_limit: "limit of the cache",
     cache_hits: "blocks found in the cache",
+    cache_packed_uses: "uses of blocks that a full cache keeps as they are stored",
     cache_misses: "blocks read from a file",
     cache_read_bytes: "bytes read from tree files",
     cache_read_time: "time in those reads",

@@ -32,7 +32,9 @@ pub mod vector;
 pub mod wire;
 
 pub use builder::{EncodedSegment, SegmentBuilder};
-pub use columnar::{pick, Pick, Picked, Shapes, Zone, Zones, COMMON_BYTES_MAX, ZONE_BYTES_MAX};
+pub use columnar::{
+    pick, Packed, PackedRow, Pick, Picked, Search, Shapes, Zone, Zones, COMMON_BYTES_MAX, ZONE_BYTES_MAX,
+};
 pub use compression::{put_packed, take_packed, Compression, UnknownCompression, ZSTD_LEVEL_DEFAULT};
 pub use format::{RECORD_OVERHEAD_BYTES, SEGMENT_KEY_BYTES_MAX, SEGMENT_VALUE_BYTES_MAX};
 pub use segment::Segment;

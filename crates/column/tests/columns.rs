@@ -8,7 +8,8 @@ use pando_column::layout::{ColumnType, Kind as ColumnKind, Layouts, NewColumn, S
 use pando_column::vector::Vector;
 use pando_column::wire::{put_varint, Reader};
 use pando_column::{
-    format, pick, Compression, EncodedSegment, Pick, Segment, SegmentBuilder, Shapes, Zones, ZONE_BYTES_MAX,
+    format, pick, Compression, EncodedSegment, Packed, Pick, Search, Segment, SegmentBuilder, Shapes, Zones,
+    ZONE_BYTES_MAX,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -130,6 +131,39 @@ fn assert_survive(records: &[RecordRef<'_>], shapes: &Shapes) {
         for (i, record) in records.iter().enumerate() {
             assert_eq!(&columns.record(i), record);
             assert_eq!(columns.lower_bound(record.key), rows.lower_bound(record.key));
+        }
+        assert_packed(&encoded, &columns, &Arc::default());
+    }
+}
+
+/// Every row that is looked for in the segment as it is stored is what the decoded one has, and so is all of it.
+fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>) {
+    let packed = Packed::open(encoded.codec, &encoded.bytes, common).expect("what was just encoded");
+    // Else rows and deletes are mixed, or layouts.
+    let Some(packed) = packed else { return };
+    assert_eq!((packed.rows(), &packed.first_key().unwrap()[..]), (segment.rows(), segment.key(0)));
+    let whole = packed.decode().unwrap();
+    for i in (0..segment.rows()).step_by(1 + segment.rows() / 200) {
+        let record = segment.record(i);
+        assert_eq!(whole.record(i), record);
+        for snapshot in [record.seqno, record.seqno.saturating_sub(1), Seqno::MAX] {
+            let row = segment.lower_bound_version(record.key, snapshot);
+            match packed.find(record.key, snapshot).unwrap() {
+                Search::Found(found) => {
+                    let record = segment.record(row);
+                    let value = packed.value(&found).unwrap();
+                    let found = RecordRef { key: record.key, seqno: found.seqno, kind: found.kind, value: &value };
+                    assert_eq!(found, record);
+                }
+                Search::Absent => assert_ne!(segment.key(row), record.key),
+                Search::Beyond => assert_eq!(row, segment.rows()),
+            }
+        }
+        let behind: Vec<u8> = [record.key, &[0]].concat();
+        let row = segment.lower_bound_version(&behind, Seqno::MAX);
+        let expected = if row == segment.rows() { Search::Beyond } else { Search::Absent };
+        if row == segment.rows() || segment.key(row) != behind {
+            assert_eq!(packed.find(&behind, Seqno::MAX).unwrap(), expected);
         }
     }
 }
@@ -307,6 +341,7 @@ proptest! {
             if let Ok(segment) = Segment::decode(encoded.codec, bytes) {
                 walk(&segment);
             }
+            walk_packed(encoded.codec, bytes, &[]);
             let layouts = layouts();
             for at in 0..22 {
                 let picks = [Pick::Column(layouts.versions()[0].columns[at].id), Pick::Key { offset: 0, size: 1 }];
@@ -335,6 +370,7 @@ proptest! {
         for (at, record) in records.iter().enumerate() {
             prop_assert_eq!(&segment.record(at), record);
         }
+        assert_packed(&encoded, &segment, &common);
         let (layouts, mut bytes) = (layouts(), encoded.bytes.clone());
         let picks: Vec<Pick> = layouts.versions()[0].columns.iter().map(|c| Pick::Column(c.id)).collect();
         let alone = encode(&records, zstd, &shapes);
@@ -355,6 +391,7 @@ proptest! {
             if let Ok(segment) = Segment::decode_on(common, encoded.codec, bytes) {
                 walk(&segment);
             }
+            walk_packed(encoded.codec, bytes, common);
             let _ = pick(encoded.codec, bytes, common, &layouts, &picks);
         }
     }
@@ -446,6 +483,18 @@ fn city_layouts() -> Layouts {
 }
 
 /// What decodes must be in order and readable throughout.
+/// Looks for some rows, whatever the bytes are.
+fn walk_packed(codec: u8, bytes: &[u8], common: &[u8]) {
+    let Ok(Some(packed)) = Packed::open(codec, bytes, &common.into()) else { return };
+    let Ok(first) = packed.first_key() else { return };
+    for key in [&first[..], &[1], &[2, 2], &[7; 9]] {
+        if let Ok(Search::Found(row)) = packed.find(key, Seqno::MAX) {
+            let _ = packed.value(&row);
+        }
+    }
+    let _ = packed.decode();
+}
+
 fn walk(segment: &Segment) {
     assert!(segment.rows() > 0);
     for i in 0..segment.rows() {

@@ -1,17 +1,20 @@
-//! The block cache: decoded blocks of all runs, by (file, run, offset), within a limit in bytes.
+//! The block cache: blocks of all runs, by (file, run, offset), within a limit in bytes.
 //!
-//! Weights are what the decoded block's allocations take (`pando_memory::footprint`), plus its cache entry, and the limit holds at
+//! While there is room, segments are kept decoded. When it is full ([`BlockCache::is_full`]), what is read is kept as it is stored
+//! ([`Packed`]): several times as many rows fit, and a lookup takes its one row out of it. What is asked for often is decoded after all.
+//!
+//! Weights are what the block's allocations take (`pando_memory::footprint`), plus its cache entry, and the limit holds at
 //! all times: a block that does not fit its shard is handed to whoever asked for it and not kept. Offsets
 //! are used again after a run is freed, run ids never: so a stale block cannot be mistaken for a
 //! live one. Who misses a block that someone is reading waits for that read instead of repeating it.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 
 use pando_base::{Accesses, Metrics, Result};
 use pando_column::vector::Vector;
-use pando_column::Segment;
+use pando_column::{Packed, Segment};
 use pando_memory::footprint;
 use quick_cache::sync::{Cache, DefaultLifecycle, GuardResult};
 use quick_cache::{OptionsBuilder, Weighter};
@@ -69,10 +72,28 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// A decoded block.
+/// Rows looked up in a packed segment until it is decoded. Beyond the cache, a block is used about once for each time that it is read; so this
+/// many say that it is one of the few that are wanted more often than others.
+const USES_UNTIL_DECODED: u8 = 8;
+
+/// A segment as it is stored.
+#[derive(Debug)]
+pub(crate) struct PackedBlock {
+    pub(crate) packed: Packed,
+    uses: AtomicU8,
+}
+
+impl PackedBlock {
+    pub(crate) fn new(packed: Packed) -> PackedBlock {
+        PackedBlock { packed, uses: AtomicU8::new(0) }
+    }
+}
+
+/// A block.
 #[derive(Clone, Debug)]
 pub(crate) enum Block {
     Segment(Arc<Segment>),
+    Packed(Arc<PackedBlock>),
     Index(Arc<Index>),
     Filter(Arc<FilterPage>),
     Column(Part),
@@ -97,6 +118,10 @@ impl Weighter<BlockKey, Block> for ExactBytes {
         let shared = |bytes: usize| footprint(COUNTS_BYTES + bytes);
         let bytes = match block {
             Block::Segment(segment) => shared(size_of::<Segment>()) + footprint(segment.heap_bytes()),
+            Block::Packed(block) => {
+                let heap: usize = block.packed.heap_bytes().into_iter().map(footprint).sum();
+                shared(size_of::<PackedBlock>()) + heap
+            }
             Block::Index(index) => shared(size_of::<Index>()) + index.heap_bytes(),
             Block::Filter(page) => shared(size_of::<FilterPage>()) + footprint(page.heap_bytes()),
             Block::Column(Part::Values { vector: Some(vector), .. }) => {
@@ -112,7 +137,7 @@ impl Weighter<BlockKey, Block> for ExactBytes {
 type Blocks =
     Cache<BlockKey, Block, ExactBytes, BuildHasherDefault<KeyHasher>, DefaultLifecycle<BlockKey, Block>>;
 
-/// Decoded blocks of all runs of the engine. Shared by all files; scan-resistant, concurrent.
+/// Blocks of all runs of the engine. Shared by all files; scan-resistant, concurrent.
 #[derive(Debug)]
 pub struct BlockCache {
     blocks: Blocks,
@@ -160,6 +185,20 @@ impl BlockCache {
     /// Most bytes it holds.
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is so little room that segments are kept as they are stored.
+    pub(crate) fn is_full(&self) -> bool {
+        let limit = self.limit();
+        self.metrics.cache_bytes.get() >= limit - limit / 16
+    }
+
+    /// Counts that `rows` rows of the block are wanted. Whether it is worth decoding for those who come later.
+    pub(crate) fn is_worth_decoding(&self, block: &PackedBlock, rows: u8) -> bool {
+        let uses = block.uses.load(Ordering::Relaxed).saturating_add(rows);
+        block.uses.store(uses, Ordering::Relaxed);
+        self.metrics.cache_packed_uses.add(1);
+        uses >= USES_UNTIL_DECODED || !self.is_full()
     }
 
     /// The block if it is here; counts and ages it as a use.

@@ -15,7 +15,7 @@ use pando_column::{pick, Pick, Segment, Zones};
 use crate::cache::{Block, BlockKey, Part};
 use crate::index::Index;
 use crate::read_ahead::ReadAhead;
-use crate::run::{segment_of, Run};
+use crate::run::Run;
 
 /// What a segment has of the wanted columns.
 #[derive(Debug)]
@@ -158,10 +158,16 @@ impl RunColumns {
         Ok(Some(columns))
     }
 
-    /// Segment `number`, if it is in the cache.
+    /// Segment `number`, if it is in the cache, decoded.
     pub fn cached_segment(&self, number: usize) -> Option<Arc<Segment>> {
-        let key = self.run.key_of(self.index.entry(number).place);
-        self.run.context().cache.get(&key).map(segment_of)
+        match self.cached_block(number)? {
+            Block::Segment(segment) => Some(segment),
+            _ => None,
+        }
+    }
+
+    fn cached_block(&self, number: usize) -> Option<Block> {
+        self.run.context().cache.get(&self.run.key_of(self.index.entry(number).place))
     }
 
     /// Segment `number`, through the cache.
@@ -169,15 +175,15 @@ impl RunColumns {
     /// # Errors
     /// Those of reading blocks.
     pub fn segment(&mut self, number: usize) -> Result<Arc<Segment>> {
-        if let Some(segment) = self.cached_segment(number) {
-            return Ok(segment);
-        }
+        let cached = self.cached_block(number);
         let (run, index) = (&self.run, &self.index);
+        if let Some(block) = cached {
+            return run.decoded(index, number, block);
+        }
         let bytes = self.read_ahead.block(run, index, number)?;
-        let segment = Arc::new(run.decode_segment(index, number, bytes)?);
-        let key = run.key_of(index.entry(number).place);
-        run.context().cache.insert(key, Block::Segment(segment.clone()));
-        Ok(segment)
+        let block = run.block_of_segment(index, number, bytes)?;
+        run.context().cache.insert(run.key_of(index.entry(number).place), block.clone());
+        run.decoded(index, number, block)
     }
 
     fn key_of(&self, number: usize, part: u64) -> BlockKey {

@@ -10,10 +10,12 @@
 use std::sync::Arc;
 
 use pando_base::{Kind, Result, Seqno};
-use pando_column::Segment;
+use pando_column::{PackedRow, Search, Segment};
 use smallvec::SmallVec;
 
+use crate::cache::{Block, PackedBlock};
 use crate::fuse_filter::{key_hash, FilterPage};
+use crate::index::Index;
 use crate::run::Run;
 
 /// So many filters at a time.
@@ -174,9 +176,16 @@ impl Candidate<'_, '_> {
     /// # Errors
     /// Those of reading blocks.
     pub fn get(&self) -> Result<Option<Found>> {
-        Ok(self.locate()?.map(|(segment, row)| {
-            let r = segment.record(row);
-            Found { seqno: r.seqno, kind: r.kind, value: r.value.to_vec() }
+        let Some(located) = self.locate()? else { return Ok(None) };
+        Ok(Some(match located {
+            Located::Decoded(segment, row) => {
+                let r = segment.record(row);
+                Found { seqno: r.seqno, kind: r.kind, value: r.value.to_vec() }
+            }
+            Located::Packed { block, row, offset } => {
+                let value = block.packed.value(&row).map_err(|e| self.run.damaged(offset, e))?;
+                Found { seqno: row.seqno, kind: row.kind, value }
+            }
         }))
     }
 
@@ -185,22 +194,23 @@ impl Candidate<'_, '_> {
     /// # Errors
     /// Those of reading blocks.
     pub fn seqno_and_kind(&self) -> Result<Option<(Seqno, Kind)>> {
-        Ok(self.locate()?.map(|(segment, row)| (segment.seqno(row), segment.kind(row))))
+        Ok(self.locate()?.map(|located| match located {
+            Located::Decoded(segment, row) => (segment.seqno(row), segment.kind(row)),
+            Located::Packed { row, .. } => (row.seqno, row.kind),
+        }))
     }
 
     fn may_have_it(&self) -> bool {
         self.filter.as_ref().is_none_or(|page| page.may_contain(self.lookup.hash))
     }
 
-    fn locate(&self) -> Result<Option<(Arc<Segment>, usize)>> {
-        let Lookup { key, snapshot, .. } = self.lookup;
+    fn locate(&self) -> Result<Option<Located>> {
+        let key = self.lookup.key;
         let index = self.run.index()?;
         let mut number = index.segment_for(key);
         loop {
-            let segment = self.run.segment(&index, number)?;
-            let row = segment.lower_bound_version(key, snapshot);
-            if row < segment.rows() {
-                return Ok((segment.key(row) == key).then_some((segment, row)));
+            if let Some(located) = self.locate_in(&index, number)? {
+                return Ok(located);
             }
             // All of this segment is before the version: it may be the first of the next one.
             number += 1;
@@ -209,6 +219,35 @@ impl Candidate<'_, '_> {
             }
         }
     }
+
+    /// The version in segment `number`, or that it is not there; `None`: all of the segment is before it.
+    fn locate_in(&self, index: &Index, number: usize) -> Result<Option<Option<Located>>> {
+        let Lookup { key, snapshot, .. } = self.lookup;
+        let block = self.run.segment_block(index, number)?;
+        if let Block::Packed(packed) = &block {
+            if !self.run.context().cache.is_worth_decoding(packed, 1) {
+                let offset = index.entry(number).place.offset;
+                let found = packed.packed.find(key, snapshot).map_err(|e| self.run.damaged(offset, e))?;
+                return Ok(match found {
+                    Search::Found(row) => Some(Some(Located::Packed { block: packed.clone(), row, offset })),
+                    Search::Absent => Some(None),
+                    Search::Beyond => None,
+                });
+            }
+        }
+        let segment = self.run.decoded(index, number, block)?;
+        let row = segment.lower_bound_version(key, snapshot);
+        if row == segment.rows() {
+            return Ok(None);
+        }
+        Ok(Some((segment.key(row) == key).then_some(Located::Decoded(segment, row))))
+    }
+}
+
+/// Where a version is.
+enum Located {
+    Decoded(Arc<Segment>, usize),
+    Packed { block: Arc<PackedBlock>, row: PackedRow, offset: u64 },
 }
 
 impl Run {

@@ -11,9 +11,8 @@ use pando_base::Result;
 use pando_column::Segment;
 use pando_storage::Place;
 
-use crate::cache::Block;
 use crate::index::Index;
-use crate::run::{segment_of, Run};
+use crate::run::Run;
 
 /// Loads in a row after which reading ahead begins.
 const STREAK_MIN: u32 = 2;
@@ -89,17 +88,22 @@ impl ReadAhead {
         let key = run.key_of(index.entry(number).place);
         let cached = if self.bypass { cache.peek(&key) } else { cache.get(&key) };
         if let Some(block) = cached {
-            return Ok(segment_of(block));
+            return match self.bypass {
+                true => run.decode_block(index, number, block),
+                false => run.decoded(index, number, block),
+            };
         }
         if !self.segments.contains(&number) {
             let direction = if direction == Direction::Unknown { Direction::Forward } else { direction };
             self.read(run, index, number, direction)?;
         }
-        let segment = Arc::new(run.decode_segment(index, number, self.bytes_of(index, number))?);
-        if !self.bypass {
-            cache.insert(key, Block::Segment(segment.clone()));
+        let bytes = self.bytes_of(index, number);
+        if self.bypass {
+            return Ok(Arc::new(run.decode_segment(index, number, bytes)?));
         }
-        Ok(segment)
+        let block = run.block_of_segment(index, number, bytes)?;
+        cache.insert(key, block.clone());
+        run.decoded(index, number, block)
     }
 
     /// The bytes of the block of segment `number`, for going forward.

@@ -7,10 +7,10 @@ use pando_base::locks::Mutex;
 use pando_base::{Accesses, Error, Metrics, Result, Seqno};
 use pando_column::format::CODEC_COLUMNS;
 use pando_column::wire::Reader;
-use pando_column::{take_packed, DecodeError, Segment, COMMON_BYTES_MAX};
+use pando_column::{take_packed, DecodeError, Packed, Segment, COMMON_BYTES_MAX};
 use pando_storage::{BlockKind, Extent, Place, TreeFile};
 
-use crate::cache::{Block, BlockCache, BlockKey};
+use crate::cache::{Block, BlockCache, BlockKey, PackedBlock};
 use crate::cursor::RunCursor;
 use crate::filter_pages::Pages;
 use crate::fuse_filter::FilterPage;
@@ -323,11 +323,53 @@ impl Run {
         }
     }
 
-    /// Segment `number`, through the cache.
+    /// Segment `number` decoded, through the cache.
     pub(crate) fn segment(&self, index: &Index, number: usize) -> Result<Arc<Segment>> {
-        let load = || Ok(Block::Segment(Arc::new(self.read_segment(index, number)?)));
-        let block = self.context.cache.get_or_load(&self.key_of(index.entry(number).place), load)?;
-        Ok(segment_of(block))
+        let block = self.segment_block(index, number)?;
+        self.decoded(index, number, block)
+    }
+
+    /// Segment `number` as the cache has it, or is to have it.
+    pub(crate) fn segment_block(&self, index: &Index, number: usize) -> Result<Block> {
+        let load = || {
+            let bytes = self.read(index.entry(number).place)?;
+            self.block_of_segment(index, number, &bytes)
+        };
+        self.context.cache.get_or_load(&self.key_of(index.entry(number).place), load)
+    }
+
+    /// What the cache is to have of segment `number`, from the bytes of its block.
+    pub(crate) fn block_of_segment(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Block> {
+        if self.context.cache.is_full() {
+            if let Some(packed) = self.pack_segment(index, number, bytes)? {
+                return Ok(Block::Packed(Arc::new(PackedBlock::new(packed))));
+            }
+        }
+        Ok(Block::Segment(Arc::new(self.decode_segment(index, number, bytes)?)))
+    }
+
+    /// The segment that `block` has, which is that of segment `number`. One that is asked for often is kept decoded.
+    pub(crate) fn decoded(&self, index: &Index, number: usize, block: Block) -> Result<Arc<Segment>> {
+        let cache = &self.context.cache;
+        // Decoding all of it costs about as much as two rows.
+        let is_kept = matches!(&block, Block::Packed(packed) if cache.is_worth_decoding(packed, 2));
+        let segment = self.decode_block(index, number, block)?;
+        if is_kept {
+            cache.insert(self.key_of(index.entry(number).place), Block::Segment(segment.clone()));
+        }
+        Ok(segment)
+    }
+
+    /// The same, with the cache left as it is.
+    pub(crate) fn decode_block(&self, index: &Index, number: usize, block: Block) -> Result<Arc<Segment>> {
+        match block {
+            Block::Segment(segment) => Ok(segment),
+            Block::Packed(block) => {
+                let offset = index.entry(number).place.offset;
+                Ok(Arc::new(block.packed.decode().map_err(|e| self.damaged(offset, e))?))
+            }
+            other => unreachable!("a segment block is cached as {other:?}"),
+        }
     }
 
     pub(crate) fn read_index(&self) -> Result<Index> {
@@ -410,6 +452,22 @@ impl Run {
         self.context.file.open_block(BlockKind::Segment, offset, bytes)
     }
 
+    /// Segment `number` as it is stored, from the bytes of its block, once it is known to be the one promised; `None` if rows cannot be taken
+    /// out of it one by one.
+    fn pack_segment(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Option<Packed>> {
+        let entry = index.entry(number);
+        let (codec, payload) = self.open_segment(index, number, bytes)?;
+        let common = self.common(index)?;
+        let at_place = |e: DecodeError| self.damaged(entry.place.offset, e);
+        let Some(mut packed) = Packed::open(codec, &payload, &common).map_err(at_place)? else { return Ok(None) };
+        if let Some(seqno) = self.seqno_of_all() {
+            packed.number(seqno);
+        }
+        let first_key = packed.first_key().map_err(at_place)?;
+        self.check_promised(index, number, packed.rows(), &first_key)?;
+        Ok(Some(packed))
+    }
+
     /// Decodes segment `number` from the bytes of its block, and checks that it is the one promised.
     pub(crate) fn decode_segment(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Segment> {
         let entry = index.entry(number);
@@ -421,15 +479,28 @@ impl Run {
         if let Some(seqno) = self.seqno_of_all() {
             segment.number(seqno);
         }
-        if segment.rows() != entry.rows() {
-            return Err(Error::corruption(&path, offset, "rows of a segment", entry.rows(), segment.rows()));
-        }
-        if segment.key(0) != index.first_key(number) {
-            let (expected, found) =
-                (format!("{:?}", index.first_key(number)), format!("{:?}", segment.key(0)));
-            return Err(Error::corruption(&path, offset, "first key of a segment", expected, found));
-        }
+        self.check_promised(index, number, segment.rows(), segment.key(0))?;
         Ok(segment)
+    }
+
+    /// The error of a block at `offset` that no builder wrote.
+    pub(crate) fn damaged(&self, offset: u64, error: DecodeError) -> Error {
+        error.at(&self.context.file.path(), offset)
+    }
+
+    fn check_promised(&self, index: &Index, number: usize, rows: usize, first_key: &[u8]) -> Result<()> {
+        let entry = index.entry(number);
+        let wrong = |what, expected: String, found: String| {
+            Err(Error::corruption(&self.context.file.path(), entry.place.offset, what, expected, found))
+        };
+        if rows != entry.rows() {
+            return wrong("rows of a segment", entry.rows().to_string(), rows.to_string());
+        }
+        let promised = index.first_key(number);
+        if first_key != promised {
+            return wrong("first key of a segment", format!("{promised:?}"), format!("{first_key:?}"));
+        }
+        Ok(())
     }
 
     /// Reads the block at `place`.
@@ -448,14 +519,6 @@ impl Run {
         metrics.cache_read_bytes.add(place.len);
         metrics.cache_read_time.add(read_time);
         bytes
-    }
-}
-
-/// The segment in a block that was asked for by a segment's place.
-pub(crate) fn segment_of(block: Block) -> Arc<Segment> {
-    match block {
-        Block::Segment(segment) => segment,
-        other => unreachable!("a segment block is cached as {other:?}"),
     }
 }
 

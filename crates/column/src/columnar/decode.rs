@@ -168,7 +168,7 @@ impl ColumnReader<'_, '_> {
         Ok(distinct)
     }
 
-    fn skip_values(&mut self, count: usize) -> Result<(), DecodeError> {
+    pub(crate) fn skip_values(&mut self, count: usize) -> Result<(), DecodeError> {
         if self.physical.is_integer() {
             return ints::skip(self.from, count);
         }
@@ -201,7 +201,7 @@ impl ColumnReader<'_, '_> {
     }
 
     /// How many numbers, whether there are NULLs, how many values.
-    fn distinct(&mut self) -> Result<(usize, bool, usize), DecodeError> {
+    pub(crate) fn distinct(&mut self) -> Result<(usize, bool, usize), DecodeError> {
         let distinct = self.from.count(self.rows.min(super::dictionary::CODES_MAX), "distinct values")?;
         let has_null = self.flag()?;
         match distinct.checked_sub(usize::from(has_null)).filter(|count| *count > 0) {
@@ -210,7 +210,7 @@ impl ColumnReader<'_, '_> {
         }
     }
 
-    fn flag(&mut self) -> Result<bool, DecodeError> {
+    pub(crate) fn flag(&mut self) -> Result<bool, DecodeError> {
         match self.from.head.u8("flag of a column")? {
             0 => Ok(false),
             1 => Ok(true),

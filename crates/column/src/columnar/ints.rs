@@ -247,6 +247,45 @@ fn take_form(from: &mut Source<'_>, count: usize, depth: u32) -> Result<Vec<u64>
     }
 }
 
+/// Number `at` of the `count` that [`take`] would read; what comes after them cannot be read then. A stream that is compressed is decompressed.
+pub(crate) fn get(from: &mut Source<'_>, count: usize, at: usize) -> Result<u64, DecodeError> {
+    get_form(from, count, at, 0)
+}
+
+fn get_form(from: &mut Source<'_>, count: usize, at: usize, depth: u32) -> Result<u64, DecodeError> {
+    let what = "integers";
+    let missing = || DecodeError::new(what, format_args!("more than {at}"), count);
+    if at >= count || depth > DEPTH_MAX {
+        return Err(missing());
+    }
+    let mut ahead = *from;
+    match ahead.head.u8(what)? {
+        CONSTANT => ahead.head.varint(what),
+        BITS => {
+            let least = ahead.head.varint(what)?;
+            let bits = u32::from(ahead.head.u8(what)?);
+            if bits == 0 || bits > PACKED_BITS_MAX {
+                return Err(DecodeError::new("bits of an integer", "1 to 32", bits));
+            }
+            let bytes = ahead.bytes((count * bits as usize).div_ceil(8))?;
+            Ok(unpack_one(&bytes, bits, least, at))
+        }
+        BYTES => {
+            let least = ahead.head.varint(what)?;
+            let byte = ahead.bytes(count)?.get(at).copied();
+            Ok(least.wrapping_add(u64::from(byte.ok_or_else(missing)?)))
+        }
+        SPLIT => {
+            let least = ahead.head.varint(what)?;
+            let low = ahead.bytes(count)?.get(at).copied().ok_or_else(missing)?;
+            let rest = get_form(&mut ahead, count, at, depth + 1)?;
+            Ok(least.wrapping_add(rest << 8 | u64::from(low)))
+        }
+        // Those before it say what it is.
+        _ => take_form(from, count, depth)?.get(at).copied().ok_or_else(missing),
+    }
+}
+
 /// Goes past what [`take`] would read, without decompressing it.
 pub(crate) fn skip(from: &mut Source<'_>, count: usize) -> Result<(), DecodeError> {
     skip_form(from, count, 0)
@@ -311,13 +350,16 @@ fn unpack(bytes: &[u8], bits: u32, least: u64, count: usize) -> Vec<u64> {
         let word = word.map_or(0, u64::from_le_bytes);
         values.push(least.wrapping_add(word >> (bit % 8) & mask));
     }
-    for at in whole..count {
-        let bit = at * bits as usize;
-        let tail = bytes.get(bit / 8..).unwrap_or_default().iter().take(8);
-        let word = tail.rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-        values.push(least.wrapping_add(word >> (bit % 8) & mask));
-    }
+    values.extend((whole..count).map(|at| unpack_one(bytes, bits, least, at)));
     values
+}
+
+fn unpack_one(bytes: &[u8], bits: u32, least: u64, at: usize) -> u64 {
+    let mask = u64::MAX >> (u64::BITS - bits);
+    let bit = at * bits as usize;
+    let tail = bytes.get(bit / 8..).unwrap_or_default().iter().take(8);
+    let word = tail.rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    least.wrapping_add(word >> (bit % 8) & mask)
 }
 
 #[cfg(test)]
@@ -337,6 +379,10 @@ mod tests {
         let mut from = Source::new(&to.head, &to.data);
         skip(&mut from, values.len()).unwrap();
         from.end().unwrap();
+        for at in (0..values.len()).step_by(1 + values.len() / 50) {
+            assert_eq!(get(&mut Source::new(&to.head, &to.data), values.len(), at).unwrap(), values[at], "{at}");
+        }
+        assert!(get(&mut Source::new(&to.head, &to.data), values.len(), values.len()).is_err());
         to.head.len() + to.data.len()
     }
 
@@ -386,6 +432,7 @@ mod tests {
         fn arbitrary_bytes_never_panic(head in proptest::collection::vec(prop_oneof![0u8..6, any::<u8>()], 0..60), count in 0usize..2000) {
             let _ = take(&mut Source::new(&head, &[1, 2, 3]), count);
             let _ = skip(&mut Source::new(&head, &[1, 2, 3]), count);
+            let _ = get(&mut Source::new(&head, &[1, 2, 3]), count, count / 2);
         }
     }
 }

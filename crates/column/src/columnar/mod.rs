@@ -52,6 +52,7 @@ mod dictionary;
 mod encode;
 mod ints;
 mod keys;
+mod packed;
 mod pick;
 mod rows;
 mod segment;
@@ -63,6 +64,7 @@ mod zone;
 
 pub use codes::COMMON_BYTES_MAX;
 pub(crate) use codes::{ROWS_MAX, VALUE_BYTES_MAX};
+pub use packed::{Packed, Row as PackedRow, Search};
 pub use pick::{pick, Pick, Picked};
 pub(crate) use segment::{decode, encode, Encoded};
 pub use shapes::Shapes;

@@ -168,6 +168,7 @@ fn of_members(heads: &[u16], members: &[u32]) -> Vec<u16> {
     members.iter().filter_map(|row| heads.get(*row as usize).copied()).collect()
 }
 
+#[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) rows: usize,
     pub(crate) key_bytes: usize,
@@ -175,7 +176,7 @@ pub(crate) struct Header {
     stored_head: usize,
     head_bytes: usize,
     codec: u8,
-    base: Seqno,
+    pub(crate) base: Seqno,
     data_bytes: u64,
 }
 
@@ -241,13 +242,23 @@ pub(crate) fn open<'a>(bytes: &'a [u8], common: &[u8]) -> Result<Opened<'a>, Dec
 /// Decodes what [`encode`] wrote; the bytes may be anything.
 pub(crate) fn decode(bytes: &[u8], common: &[u8]) -> Result<Segment, DecodeError> {
     let (header, head, data) = open(bytes, common)?;
-    let mut from = Source::new(&head, data).on(common);
+    decode_streams(&header, &head, data, common)
+}
+
+/// The same of what [`open`] gave.
+pub(crate) fn decode_streams(
+    header: &Header,
+    head: &[u8],
+    data: &[u8],
+    common: &[u8],
+) -> Result<Segment, DecodeError> {
+    let mut from = Source::new(head, data).on(common);
     let deltas = ints::take(&mut from, header.rows)?;
     let keys = keys::take(&mut from, header.rows, header.key_bytes)?;
-    let groups = take_groups(&mut from, &header, &keys.heads)?;
+    let groups = take_groups(&mut from, header, &keys.heads)?;
     from.end()?;
     let seqnos = seqnos(header.base, deltas)?;
-    build(&header, keys, groups, seqnos)
+    build(header, keys, groups, seqnos)
 }
 
 fn seqnos(base: Seqno, deltas: Vec<u64>) -> Result<Seqnos, DecodeError> {

@@ -131,6 +131,13 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// A place in head and data.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spot {
+    head: u32,
+    data: u32,
+}
+
 /// Reads head and data of a segment, which may be any bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
@@ -147,6 +154,18 @@ impl<'a> Source<'a> {
     /// Streams may be compressed against `common`.
     pub(crate) fn on(self, common: &'a [u8]) -> Source<'a> {
         Source { common, ..self }
+    }
+
+    /// How far `other`, which began as this, has been read.
+    pub(crate) fn distance_to(&self, other: &Source<'_>) -> Spot {
+        let of = |from: &Reader<'_>, to: &Reader<'_>| (from.rest().len() - to.rest().len()) as u32;
+        Spot { head: of(&self.head, &other.head), data: of(&self.data, &other.data) }
+    }
+
+    /// This, read so far.
+    pub(crate) fn at(self, spot: Spot) -> Source<'a> {
+        let of = |from: Reader<'a>, by: u32| Reader::new(from.rest().get(by as usize..).unwrap_or_default());
+        Source { head: of(self.head, spot.head), data: of(self.data, spot.data), ..self }
     }
 
     /// Reads a stream of `len` bytes. Requires: `len` is bounded by what the caller has checked.
