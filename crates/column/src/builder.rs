@@ -184,7 +184,8 @@ impl SegmentBuilder {
         if let Some(packed) = columnar::Packed::open(CODEC_COLUMNS, bytes, &common).expect("what was just encoded") {
             for row in [0, rows.rows() / 2, rows.rows() - 1] {
                 let record = rows.record(row);
-                let found = packed.find(record.key, record.seqno).expect("what was just encoded");
+                let first = rows.key(0);
+                let found = packed.find(record.key, record.seqno, first).expect("what was just encoded");
                 let columnar::Search::Found(found) = found else { panic!("row {row} is not found: {found:?}") };
                 assert_eq!((found.seqno, found.kind), (record.seqno, record.kind));
                 assert_eq!(packed.value(&found).expect("what was just encoded"), record.value);

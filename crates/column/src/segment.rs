@@ -12,6 +12,7 @@
 
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::atomic::AtomicU32;
 
 use pando_base::{key_head, shared_prefix, Kind, RecordRef, Seqno};
 
@@ -61,6 +62,8 @@ pub struct Segment {
     stride: usize,
     ends: Ends,
     has_deletes: bool,
+    /// See [`Segment::mark`].
+    mark: AtomicU32,
 }
 
 /// Between which numbers the keys lie, for a guess where one is: the eight bytes behind what the first and the last have in common. Kept here, so
@@ -146,7 +149,14 @@ impl Segment {
             stride,
             ends,
             has_deletes,
+            mark: AtomicU32::new(0),
         }
+    }
+
+    /// A number that means nothing here: the cache that holds the segment notes in it when it was used, which is then no place in memory of its own
+    /// to be waited for.
+    pub fn mark(&self) -> &AtomicU32 {
+        &self.mark
     }
 
     /// Records.

@@ -141,14 +141,16 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
     let packed = Packed::open(encoded.codec, &encoded.bytes, common).expect("what was just encoded");
     // Else rows and deletes are mixed, or layouts.
     let Some(packed) = packed else { return };
-    assert_eq!((packed.rows(), &packed.first_key().unwrap()[..]), (segment.rows(), segment.key(0)));
+    assert_eq!(packed.rows(), segment.rows());
+    let first = segment.key(0);
+    assert!(packed.find(first, Seqno::MAX, &[first, &[1]].concat()).is_err());
     let whole = packed.decode().unwrap();
     for i in (0..segment.rows()).step_by(1 + segment.rows() / 200) {
         let record = segment.record(i);
         assert_eq!(whole.record(i), record);
         for snapshot in [record.seqno, record.seqno.saturating_sub(1), Seqno::MAX] {
             let row = segment.lower_bound_version(record.key, snapshot);
-            match packed.find(record.key, snapshot).unwrap() {
+            match packed.find(record.key, snapshot, first).unwrap() {
                 Search::Found(found) => {
                     let record = segment.record(row);
                     let value = packed.value(&found).unwrap();
@@ -159,11 +161,17 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
                 Search::Beyond => assert_eq!(row, segment.rows()),
             }
         }
+        let before = record.key.split_last().map_or(&[][..], |(_, start)| start);
+        if segment.find(before, Seqno::MAX).is_none() {
+            let is_beyond = segment.lower_bound(before) == segment.rows();
+            let expected = if is_beyond { Search::Beyond } else { Search::Absent };
+            assert_eq!(packed.find(before, Seqno::MAX, first).unwrap(), expected);
+        }
         let behind: Vec<u8> = [record.key, &[0]].concat();
         let row = segment.lower_bound_version(&behind, Seqno::MAX);
         let expected = if row == segment.rows() { Search::Beyond } else { Search::Absent };
         if row == segment.rows() || segment.key(row) != behind {
-            assert_eq!(packed.find(&behind, Seqno::MAX).unwrap(), expected);
+            assert_eq!(packed.find(&behind, Seqno::MAX, first).unwrap(), expected);
         }
     }
 }
@@ -486,13 +494,19 @@ fn city_layouts() -> Layouts {
 /// Looks for some rows, whatever the bytes are.
 fn walk_packed(codec: u8, bytes: &[u8], common: &[u8]) {
     let Ok(Some(packed)) = Packed::open(codec, bytes, &common.into()) else { return };
-    let Ok(first) = packed.first_key() else { return };
-    for key in [&first[..], &[1], &[2, 2], &[7; 9]] {
-        if let Ok(Search::Found(row)) = packed.find(key, Seqno::MAX) {
+    if let Ok(segment) = packed.decode() {
+        let first = segment.key(0);
+        for at in 0..segment.rows() {
+            if let Ok(Search::Found(row)) = packed.find(segment.key(at), Seqno::MAX, first) {
+                let _ = packed.value(&row);
+            }
+        }
+    }
+    for key in [&[0u8][..], &[1], &[2, 2], &[7; 9]] {
+        if let Ok(Search::Found(row)) = packed.find(key, Seqno::MAX, key) {
             let _ = packed.value(&row);
         }
     }
-    let _ = packed.decode();
 }
 
 fn walk(segment: &Segment) {

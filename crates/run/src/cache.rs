@@ -1,7 +1,9 @@
 //! The block cache: blocks of all runs, by (file, run, offset), within a limit in bytes.
 //!
 //! While there is room, segments are kept decoded. When it is full ([`BlockCache::is_full`]), what is read is kept as it is stored
-//! ([`Packed`]): several times as many rows fit, and a lookup takes its one row out of it. What is asked for often is decoded after all.
+//! ([`Packed`]): several times as many rows fit, and a lookup takes its one row out of it. Time is counted in
+//! generations, in each of which a sixteenth of the cache comes in. A stored block that is used again and again while little of the cache is replaced is decoded after all, and a
+//! decoded one that nobody has used while much of it was is not kept any longer, so that it comes back as stored.
 //!
 //! Weights are what the block's allocations take (`pando_memory::footprint`), plus its cache entry, and the limit holds at
 //! all times: a block that does not fit its shard is handed to whoever asked for it and not kept. Offsets
@@ -9,7 +11,7 @@
 //! live one. Who misses a block that someone is reading waits for that read instead of repeating it.
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicU8, Ordering};
 use std::sync::Arc;
 
 use pando_base::{Accesses, Metrics, Result};
@@ -26,8 +28,8 @@ use crate::index::Index;
 const SHARD_BYTES_MIN: u64 = 8 << 20;
 /// Most shards.
 const SHARDS_MAX: u64 = 16;
-/// A typical block, for sizing the cache's memory of what it evicted lately.
-const BLOCK_BYTES_TYPICAL: u64 = 64 << 10;
+/// A typical block, for sizing the cache's memory of what it evicted lately: between small segments as they are stored and large ones decoded.
+const BLOCK_BYTES_TYPICAL: u64 = 16 << 10;
 /// What an entry costs beyond its block: key, value, links and hash slot.
 const ENTRY_BYTES: u64 = 120;
 /// The counts of an `Arc`.
@@ -72,20 +74,27 @@ impl Hasher for KeyHasher {
     }
 }
 
-/// Rows looked up in a packed segment until it is decoded. Beyond the cache, a block is used about once for each time that it is read; so this
-/// many say that it is one of the few that are wanted more often than others.
+/// Generations in which the whole cache is replaced once.
+const GENERATIONS: u64 = 16;
+/// Rows looked up in a packed segment until it is decoded, with no pause of more than so many generations.
 const USES_UNTIL_DECODED: u8 = 8;
+const BUSY_GENERATIONS: u32 = 4;
+/// A decoded segment leaves a full cache after such a pause. More than above, or segments would go back and forth.
+const IDLE_GENERATIONS: u32 = 8;
 
 /// A segment as it is stored.
 #[derive(Debug)]
 pub(crate) struct PackedBlock {
     pub(crate) packed: Packed,
+    /// Of its last use.
+    generation: AtomicU32,
+    /// Without a pause.
     uses: AtomicU8,
 }
 
 impl PackedBlock {
     pub(crate) fn new(packed: Packed) -> PackedBlock {
-        PackedBlock { packed, uses: AtomicU8::new(0) }
+        PackedBlock { packed, generation: AtomicU32::new(0), uses: AtomicU8::new(0) }
     }
 }
 
@@ -142,6 +151,9 @@ type Blocks =
 pub struct BlockCache {
     blocks: Blocks,
     limit: AtomicU64,
+    /// How often a sixteenth of the limit has come in, and the bytes since then.
+    generation: AtomicU32,
+    came_in: AtomicU64,
     metrics: Arc<Metrics>,
 }
 
@@ -165,7 +177,8 @@ impl BlockCache {
             DefaultLifecycle::default(),
         );
         metrics.cache_bytes_limit.set(limit_bytes);
-        Arc::new(BlockCache { blocks, limit: AtomicU64::new(limit_bytes), metrics })
+        let (limit, generation, came_in) = (AtomicU64::new(limit_bytes), AtomicU32::new(0), AtomicU64::new(0));
+        Arc::new(BlockCache { blocks, limit, generation, came_in, metrics })
     }
 
     /// Changes the limit; evicts down to it at once.
@@ -193,12 +206,40 @@ impl BlockCache {
         self.metrics.cache_bytes.get() >= limit - limit / 16
     }
 
+    fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
     /// Counts that `rows` rows of the block are wanted. Whether it is worth decoding for those who come later.
     pub(crate) fn is_worth_decoding(&self, block: &PackedBlock, rows: u8) -> bool {
-        let uses = block.uses.load(Ordering::Relaxed).saturating_add(rows);
-        block.uses.store(uses, Ordering::Relaxed);
         self.metrics.cache_packed_uses.add(1);
-        uses >= USES_UNTIL_DECODED || !self.is_full()
+        if !self.is_full() {
+            return true;
+        }
+        let now = self.generation();
+        let pause = now.wrapping_sub(block.generation.load(Ordering::Relaxed));
+        let before = if pause > BUSY_GENERATIONS { 0 } else { block.uses.load(Ordering::Relaxed) };
+        let uses = before.saturating_add(rows);
+        block.generation.store(now, Ordering::Relaxed);
+        block.uses.store(uses, Ordering::Relaxed);
+        uses >= USES_UNTIL_DECODED
+    }
+
+    /// Counts a use of a decoded segment that is in the cache, or comes there; one that was not used for long gives way to others.
+    pub(crate) fn use_decoded(&self, key: &BlockKey, segment: &Segment) {
+        if !self.is_full() {
+            return;
+        }
+        let (now, mark) = (self.generation(), segment.mark());
+        let last = mark.load(Ordering::Relaxed);
+        if last == now {
+            return;
+        }
+        mark.store(now, Ordering::Relaxed);
+        if now.wrapping_sub(last) > IDLE_GENERATIONS {
+            self.remove(key);
+            self.removed();
+        }
     }
 
     /// The block if it is here; counts and ages it as a use.
@@ -218,8 +259,23 @@ impl BlockCache {
 
     /// Keeps a block that was read without asking here first.
     pub(crate) fn insert(&self, key: BlockKey, block: Block) {
+        self.note(&key, &block);
         self.blocks.insert(key, block);
         self.metrics.cache_bytes.set(self.bytes());
+    }
+
+    /// Counts what comes in.
+    fn note(&self, key: &BlockKey, block: &Block) {
+        let (bytes, step) = (ExactBytes.weight(key, block), (self.limit() / GENERATIONS).max(1));
+        let before = self.came_in.fetch_add(bytes, Ordering::Relaxed);
+        // Who crosses the line; what others add meanwhile is forgotten.
+        if before < step && before + bytes >= step {
+            self.came_in.store(0, Ordering::Relaxed);
+            self.generation.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Block::Segment(segment) = block {
+            segment.mark().store(self.generation(), Ordering::Relaxed);
+        }
     }
 
     /// The block, read by `load` if it is not here. Only one thread reads; others wait for it, and one
@@ -233,6 +289,7 @@ impl BlockCache {
             }
             GuardResult::Guard(guard) => {
                 let block = load()?;
+                self.note(key, &block);
                 // Refused only if the key was removed meanwhile: then it is not kept.
                 let _ = guard.insert(block.clone());
                 self.metrics.cache_bytes.set(self.bytes());

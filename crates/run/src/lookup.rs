@@ -227,7 +227,8 @@ impl Candidate<'_, '_> {
         if let Block::Packed(packed) = &block {
             if !self.run.context().cache.is_worth_decoding(packed, 1) {
                 let offset = index.entry(number).place.offset;
-                let found = packed.packed.find(key, snapshot).map_err(|e| self.run.damaged(offset, e))?;
+                let found = packed.packed.find(key, snapshot, index.first_key(number));
+                let found = found.map_err(|e| self.run.damaged(offset, e))?;
                 return Ok(match found {
                     Search::Found(row) => Some(Some(Located::Packed { block: packed.clone(), row, offset })),
                     Search::Absent => Some(None),

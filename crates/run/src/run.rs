@@ -351,6 +351,9 @@ impl Run {
     /// The segment that `block` has, which is that of segment `number`. One that is asked for often is kept decoded.
     pub(crate) fn decoded(&self, index: &Index, number: usize, block: Block) -> Result<Arc<Segment>> {
         let cache = &self.context.cache;
+        if let Block::Segment(segment) = &block {
+            cache.use_decoded(&self.key_of(index.entry(number).place), segment);
+        }
         // Decoding all of it costs about as much as two rows.
         let is_kept = matches!(&block, Block::Packed(packed) if cache.is_worth_decoding(packed, 2));
         let segment = self.decode_block(index, number, block)?;
@@ -366,7 +369,9 @@ impl Run {
             Block::Segment(segment) => Ok(segment),
             Block::Packed(block) => {
                 let offset = index.entry(number).place.offset;
-                Ok(Arc::new(block.packed.decode().map_err(|e| self.damaged(offset, e))?))
+                let segment = block.packed.decode().map_err(|e| self.damaged(offset, e))?;
+                self.check_promised(index, number, segment.rows(), segment.key(0))?;
+                Ok(Arc::new(segment))
             }
             other => unreachable!("a segment block is cached as {other:?}"),
         }
@@ -463,8 +468,8 @@ impl Run {
         if let Some(seqno) = self.seqno_of_all() {
             packed.number(seqno);
         }
-        let first_key = packed.first_key().map_err(at_place)?;
-        self.check_promised(index, number, packed.rows(), &first_key)?;
+        // Whoever looks for a key in it compares the first one.
+        self.check_promised(index, number, packed.rows(), index.first_key(number))?;
         Ok(Some(packed))
     }
 

@@ -13,6 +13,9 @@
 //! A key is its head and its tail. Without tails, all records of a head have the same key.
 #![deny(clippy::indexing_slicing)]
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
 use pando_base::limits::KEY_BYTES_MAX;
 
 use super::ints;
@@ -153,28 +156,115 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte))
 }
 
+/// Keys as they are stored: heads, and numbers behind them.
+struct Parts {
+    /// Bytes of a number.
+    tail: usize,
+    heads: Keys,
+    /// Records of each head, less one.
+    lengths: Vec<u64>,
+    /// The first number of each head.
+    firsts: Vec<u64>,
+    /// What each other number is more than the one before.
+    steps: Vec<u64>,
+}
+
+impl Parts {
+    fn take(from: &mut Source<'_>, rows: usize, key_bytes: usize) -> Result<Parts, DecodeError> {
+        let tail = usize::from(from.head.u8("bytes of tails")?);
+        let count = from.count(rows, "heads of keys")?;
+        if tail > 8 || count == 0 {
+            return Err(DecodeError::new(
+                "keys",
+                "heads, and tails of at most 8 bytes",
+                format_args!("{count}, {tail}"),
+            ));
+        }
+        let lengths = if count < rows { ints::take(from, count)? } else { vec![0; count] };
+        let total = lengths.iter().try_fold(0u64, |sum, len| sum.checked_add(*len)?.checked_add(1));
+        if total != Some(rows as u64) {
+            return Err(DecodeError::new("records of heads", rows, format_args!("{total:?}")));
+        }
+        let heads = take_heads(from, count, key_bytes)?;
+        let (mut firsts, mut steps) = (Vec::new(), Vec::new());
+        if tail > 0 {
+            firsts = ints::take(from, count)?;
+            steps = ints::take(from, rows - count)?;
+        }
+        Ok(Parts { tail, heads, lengths, firsts, steps })
+    }
+
+    /// Whether mapped columns may follow from heads.
+    fn are_heads_numbered(&self, rows: usize) -> bool {
+        self.lengths.len() <= usize::from(u16::MAX) && self.lengths.len() * 2 <= rows
+    }
+
+    fn first(&self, head: usize) -> u64 {
+        self.firsts.get(head).copied().unwrap_or(0)
+    }
+
+    /// How the key of `number` behind `head` compares with `key`.
+    fn compare(&self, head: usize, number: u64, key: &[u8]) -> Ordering {
+        let head = self.heads.get(head);
+        let (start, rest) = key.split_at_checked(head.len()).unwrap_or((key, &[]));
+        let tail = number.to_be_bytes();
+        head.cmp(start).then_with(|| tail.get(8 - self.tail..).unwrap_or_default().cmp(rest))
+    }
+}
+
+/// Where a key is among those of a segment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Sought {
+    /// The records that have it; empty: where they would be.
+    pub(crate) rows: Range<usize>,
+    /// The number of its head, and how many there are, if they are numbered.
+    pub(crate) head: Option<(usize, usize)>,
+}
+
+/// Looks for `key` without writing out the others; their order is not verified. An error also if `first_key` is not the first one.
+pub(crate) fn seek(
+    from: &mut Source<'_>,
+    rows: usize,
+    key_bytes: usize,
+    key: &[u8],
+    first_key: &[u8],
+) -> Result<Sought, DecodeError> {
+    let parts = Parts::take(from, rows, key_bytes)?;
+    if parts.compare(0, parts.first(0), first_key) != Ordering::Equal {
+        return Err(DecodeError::new("first key of a segment", format_args!("{first_key:?}"), "another"));
+    }
+    // The last head that does not begin behind the key. Versions of one key have one head.
+    let (mut low, mut high) = (0, parts.lengths.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match parts.compare(middle, parts.first(middle), key) {
+            Ordering::Greater => high = middle,
+            _ => low = middle + 1,
+        }
+    }
+    let Some(head) = low.checked_sub(1) else { return Ok(Sought { rows: 0..0, head: None }) };
+    let lengths = parts.lengths.get(..head).unwrap_or_default();
+    let before = lengths.iter().fold(0, |sum, length| sum + *length as usize);
+    let length = parts.lengths.get(head).map_or(0, |length| *length as usize);
+    let (mut number, mut start, mut found) = (parts.first(head), before + head, 0);
+    let mut steps = parts.steps.get(before..before + length).unwrap_or_default().iter();
+    for _ in 0..=length {
+        match parts.compare(head, number, key) {
+            Ordering::Less => start += 1,
+            Ordering::Equal => found += 1,
+            Ordering::Greater => break,
+        }
+        number = number.saturating_add(steps.next().copied().unwrap_or(0));
+    }
+    let head = parts.are_heads_numbered(rows).then_some((head, parts.lengths.len()));
+    Ok(Sought { rows: start..start + found, head })
+}
+
 /// Reads `rows` keys of `key_bytes` bytes in all, and verifies their order but for that of versions.
 pub(crate) fn take(from: &mut Source<'_>, rows: usize, key_bytes: usize) -> Result<TakenKeys, DecodeError> {
-    let tail = usize::from(from.head.u8("bytes of tails")?);
-    let count = from.count(rows, "heads of keys")?;
-    if tail > 8 || count == 0 {
-        return Err(DecodeError::new(
-            "keys",
-            "heads, and tails of at most 8 bytes",
-            format_args!("{count}, {tail}"),
-        ));
-    }
-    let lengths = if count < rows { ints::take(from, count)? } else { vec![0; count] };
-    let total = lengths.iter().try_fold(0u64, |sum, len| sum.checked_add(*len)?.checked_add(1));
-    if total != Some(rows as u64) {
-        return Err(DecodeError::new("records of heads", rows, format_args!("{total:?}")));
-    }
-    let heads = take_heads(from, count, key_bytes)?;
-    let (mut firsts, mut steps) = (Vec::new(), Vec::new());
-    if tail > 0 {
-        firsts = ints::take(from, count)?;
-        steps = ints::take(from, rows - count)?;
-    }
+    let parts = Parts::take(from, rows, key_bytes)?;
+    let is_numbered = parts.are_heads_numbered(rows);
+    let Parts { tail, heads, lengths, firsts, steps } = parts;
     let mut builder = Builder { keys: Keys::default(), key_bytes, tail, repeats: Vec::new() };
     builder.keys.bytes.reserve_exact(key_bytes);
     builder.keys.starts.reserve_exact(rows + 1);
@@ -197,8 +287,7 @@ pub(crate) fn take(from: &mut Source<'_>, rows: usize, key_bytes: usize) -> Resu
         return Err(DecodeError::new("segment key bytes", key_bytes, builder.keys.bytes.len()));
     }
     builder.keys.starts.push(key_bytes as u32);
-    let useful = count <= usize::from(u16::MAX) && count * 2 <= rows;
-    let heads = if useful { numbers(&lengths) } else { Vec::new() };
+    let heads = if is_numbered { numbers(&lengths) } else { Vec::new() };
     Ok(TakenKeys { keys: builder.keys, heads, repeats: builder.repeats })
 }
 

@@ -138,41 +138,22 @@ impl Packed {
         self.seqno = Some(seqno);
     }
 
-    /// The first key.
+    /// Looks for the newest version of `key` up to `snapshot`, in the segment that begins with `first_key`.
     ///
     /// # Errors
-    /// [`DecodeError`], as of all that reads it.
-    pub fn first_key(&self) -> Result<Vec<u8>, DecodeError> {
-        Ok(self.keys()?.keys.get(0).to_vec())
-    }
-
-    /// Looks for the newest version of `key` up to `snapshot`.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the keys are none that a builder wrote.
-    pub fn find(&self, key: &[u8], snapshot: Seqno) -> Result<Search, DecodeError> {
-        let keys::TakenKeys { keys, heads, .. } = self.keys()?;
-        let (mut low, mut high) = (0, self.header.rows);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if keys.get(middle) < key {
-                low = middle + 1;
-            } else {
-                high = middle;
+    /// [`DecodeError`] if it does not, or if the keys are none that a builder wrote.
+    pub fn find(&self, key: &[u8], snapshot: Seqno, first_key: &[u8]) -> Result<Search, DecodeError> {
+        let (rows, key_bytes) = (self.header.rows, self.header.key_bytes);
+        let sought = keys::seek(&mut self.source(self.keys_at), rows, key_bytes, key, first_key)?;
+        let end = sought.rows.end;
+        for number in sought.rows {
+            let seqno = self.seqno(number)?;
+            if seqno <= snapshot {
+                let kind = if self.shape == Shape::None { Kind::Delete } else { Kind::Put };
+                return Ok(Search::Found(Row { number, head: sought.head, seqno, kind }));
             }
         }
-        while low < self.header.rows && keys.get(low) == key {
-            let seqno = self.seqno(low)?;
-            if seqno > snapshot {
-                low += 1;
-                continue;
-            }
-            let count = heads.last().map(|last| usize::from(*last) + 1);
-            let head = heads.get(low).map(|head| usize::from(*head)).zip(count);
-            let kind = if self.shape == Shape::None { Kind::Delete } else { Kind::Put };
-            return Ok(Search::Found(Row { number: low, head, seqno, kind }));
-        }
-        Ok(if low == self.header.rows { Search::Beyond } else { Search::Absent })
+        Ok(if end == rows { Search::Beyond } else { Search::Absent })
     }
 
     /// The value of a record that [`Self::find`] found in this segment; empty for a Delete.
@@ -227,10 +208,6 @@ impl Packed {
 
     fn source(&self, at: Spot) -> Source<'_> {
         Source::new(&self.head, &self.data).on(&self.common).at(at)
-    }
-
-    fn keys(&self) -> Result<keys::TakenKeys, DecodeError> {
-        keys::take(&mut self.source(self.keys_at), self.header.rows, self.header.key_bytes)
     }
 
     fn seqno(&self, row: usize) -> Result<Seqno, DecodeError> {
