@@ -1,11 +1,12 @@
 //! The compressions a segment's body may have.
 #![deny(clippy::indexing_slicing)]
 
-use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
+use pando_base::locks::Mutex;
 use zstd::zstd_safe;
 
 use crate::format::{CODEC_ROWS_LZ4, CODEC_ROWS_PLAIN, CODEC_ROWS_ZSTD};
@@ -241,25 +242,69 @@ pub(crate) fn decompress_on(
     bytes: &[u8],
     body_bytes: usize,
 ) -> Result<Vec<u8>, DecodeError> {
+    check_ratio(codec, bytes, body_bytes)?;
+    let result = match codec {
+        CODEC_ROWS_LZ4 => unlz4(bytes, vec![0; body_bytes]),
+        _ => unzstd(common, bytes, body_bytes),
+    };
+    check_length(result.as_ref().map(Vec::len), body_bytes)?;
+    result.map_err(no_bytes)
+}
+
+/// Those bytes of what [`decompress_on`] would give that are in `part`; as many as there are. What is around them is written to memory that is used
+/// again and again.
+pub(crate) fn decompress_part(
+    common: &[u8],
+    codec: u8,
+    bytes: &[u8],
+    body_bytes: usize,
+    part: Range<usize>,
+) -> Result<Vec<u8>, DecodeError> {
+    check_ratio(codec, bytes, body_bytes)?;
+    let result = at_bench(|bench| {
+        let mut body = std::mem::take(&mut bench.buffer);
+        if codec == CODEC_ROWS_LZ4 {
+            body.resize(body_bytes, 0);
+            body = unlz4(bytes, body)?;
+        } else {
+            body.reserve_exact(body_bytes);
+            bench.unzstd(common, bytes, &mut body)?;
+        }
+        let wanted = body.get(part).unwrap_or_default().to_vec();
+        let length = body.len();
+        bench.buffer = body;
+        Ok((length, wanted))
+    });
+    check_length(result.as_ref().map(|(length, _)| *length), body_bytes)?;
+    result.map(|(_, wanted)| wanted).map_err(no_bytes)
+}
+
+fn check_ratio(codec: u8, bytes: &[u8], body_bytes: usize) -> Result<(), DecodeError> {
     let bound = match codec {
         CODEC_ROWS_LZ4 => bytes.len().saturating_mul(255),
         _ => (bytes.len() / 3 + 1).saturating_mul(128 << 10),
     };
-    if body_bytes > bound {
-        return Err(DecodeError::new("segment body length", format_args!("at most {bound}"), body_bytes));
+    match body_bytes > bound {
+        true => Err(DecodeError::new("segment body length", format_args!("at most {bound}"), body_bytes)),
+        false => Ok(()),
     }
-    let result = match codec {
-        CODEC_ROWS_LZ4 => {
-            let mut body = vec![0; body_bytes];
-            lz4_flex::block::decompress_into(bytes, &mut body).map(|n| (n, body)).map_err(|e| e.to_string())
-        }
-        _ => unzstd(common, bytes, body_bytes).map(|body| (body.len(), body)),
-    };
-    match result {
-        Ok((n, body)) if n == body_bytes => Ok(body),
-        Ok((n, _)) => Err(DecodeError::new("segment body length", body_bytes, n)),
-        Err(e) => Err(DecodeError::new("segment body", "compressed bytes", e)),
+}
+
+fn check_length(found: Result<usize, &String>, body_bytes: usize) -> Result<(), DecodeError> {
+    match found {
+        Ok(length) if length != body_bytes => Err(DecodeError::new("segment body length", body_bytes, length)),
+        _ => Ok(()),
     }
+}
+
+fn no_bytes(error: String) -> DecodeError {
+    DecodeError::new("segment body", "compressed bytes", error)
+}
+
+fn unlz4(bytes: &[u8], mut body: Vec<u8>) -> Result<Vec<u8>, String> {
+    let length = lz4_flex::block::decompress_into(bytes, &mut body).map_err(|e| e.to_string())?;
+    body.truncate(length);
+    Ok(body)
 }
 
 /// Appends bytes, compressed by zstd where that gains: u8 codec, varint how many they are, counted what is stored.
@@ -289,19 +334,48 @@ pub fn take_packed(reader: &mut Reader<'_>, most: usize, what: &'static str) -> 
     }
 }
 
-fn unzstd(common: &[u8], bytes: &[u8], body_bytes: usize) -> Result<Vec<u8>, String> {
-    thread_local! {
-        // Its working memory is worth keeping between the segments a thread reads.
-        static CONTEXT: RefCell<Option<zstd_safe::DCtx<'static>>> = const { RefCell::new(None) };
+/// What a thread decompresses with: the library's tables, 160 KiB, and a buffer.
+struct Bench {
+    context: zstd_safe::DCtx<'static>,
+    buffer: Vec<u8>,
+}
+
+/// Those that nobody is at. The one that was used last is taken first: it is in the processor's caches, where one for each of many threads would not be.
+static BENCHES: Mutex<Vec<Bench>> = Mutex::new(Vec::new());
+/// Most that are kept, and the largest buffer: about what decompresses at the same time on a large machine.
+const BENCHES_KEPT: usize = 64;
+const BENCH_BUFFER_KEPT: usize = 256 << 10;
+
+fn at_bench<T>(work: impl FnOnce(&mut Bench) -> Result<T, String>) -> Result<T, String> {
+    let idle = BENCHES.lock().pop();
+    let mut bench = match idle {
+        Some(bench) => bench,
+        None => {
+            let context = zstd_safe::DCtx::try_create().ok_or("no memory for zstd")?;
+            Bench { context, buffer: Vec::new() }
+        }
+    };
+    let result = work(&mut bench);
+    bench.buffer.clear();
+    bench.buffer.shrink_to(BENCH_BUFFER_KEPT);
+    let mut benches = BENCHES.lock();
+    if benches.len() < BENCHES_KEPT {
+        benches.push(bench);
     }
-    CONTEXT.with_borrow_mut(|slot| {
-        let context = match slot {
-            Some(context) => context,
-            None => slot.insert(zstd_safe::DCtx::try_create().ok_or("no memory for zstd")?),
-        };
+    result
+}
+
+impl Bench {
+    fn unzstd(&mut self, common: &[u8], bytes: &[u8], body: &mut Vec<u8>) -> Result<(), String> {
+        let done = self.context.decompress_using_dict(body, bytes, common);
+        done.map(|_| ()).map_err(|code| zstd_safe::get_error_name(code).to_owned())
+    }
+}
+
+fn unzstd(common: &[u8], bytes: &[u8], body_bytes: usize) -> Result<Vec<u8>, String> {
+    at_bench(|bench| {
         let mut body = Vec::with_capacity(body_bytes);
-        let done = context.decompress_using_dict(&mut body, bytes, common);
-        done.map_err(|code| zstd_safe::get_error_name(code).to_owned())?;
+        bench.unzstd(common, bytes, &mut body)?;
         Ok(body)
     })
 }

@@ -267,17 +267,19 @@ fn get_form(from: &mut Source<'_>, count: usize, at: usize, depth: u32) -> Resul
             if bits == 0 || bits > PACKED_BITS_MAX {
                 return Err(DecodeError::new("bits of an integer", "1 to 32", bits));
             }
-            let bytes = ahead.bytes((count * bits as usize).div_ceil(8))?;
-            Ok(unpack_one(&bytes, bits, least, at))
+            let total = (count * bits as usize).div_ceil(8);
+            let start = at * bits as usize / 8;
+            let bytes = ahead.part(total, start..total.min(start + 8))?;
+            Ok(unpack_one(&bytes, bits, least, at * bits as usize % 8))
         }
         BYTES => {
             let least = ahead.head.varint(what)?;
-            let byte = ahead.bytes(count)?.get(at).copied();
+            let byte = ahead.part(count, at..at + 1)?.first().copied();
             Ok(least.wrapping_add(u64::from(byte.ok_or_else(missing)?)))
         }
         SPLIT => {
             let least = ahead.head.varint(what)?;
-            let low = ahead.bytes(count)?.get(at).copied().ok_or_else(missing)?;
+            let low = ahead.part(count, at..at + 1)?.first().copied().ok_or_else(missing)?;
             let rest = get_form(&mut ahead, count, at, depth + 1)?;
             Ok(least.wrapping_add(rest << 8 | u64::from(low)))
         }
@@ -350,16 +352,16 @@ fn unpack(bytes: &[u8], bits: u32, least: u64, count: usize) -> Vec<u64> {
         let word = word.map_or(0, u64::from_le_bytes);
         values.push(least.wrapping_add(word >> (bit % 8) & mask));
     }
-    values.extend((whole..count).map(|at| unpack_one(bytes, bits, least, at)));
+    values.extend((whole..count).map(|at| unpack_one(bytes, bits, least, at * bits as usize)));
     values
 }
 
+/// The value that begins with bit `at`.
 fn unpack_one(bytes: &[u8], bits: u32, least: u64, at: usize) -> u64 {
     let mask = u64::MAX >> (u64::BITS - bits);
-    let bit = at * bits as usize;
-    let tail = bytes.get(bit / 8..).unwrap_or_default().iter().take(8);
+    let tail = bytes.get(at / 8..).unwrap_or_default().iter().take(8);
     let word = tail.rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-    least.wrapping_add(word >> (bit % 8) & mask)
+    least.wrapping_add(word >> (at % 8) & mask)
 }
 
 #[cfg(test)]

@@ -291,8 +291,7 @@ impl Packed {
         if total > self.header.value_bytes {
             return Err(DecodeError::new("bytes of values", format_args!("at most {}", self.header.value_bytes), total));
         }
-        let text = from.bytes(total)?;
-        Ok(Cell::Text(text.get(start..).and_then(|text| text.get(..len)).unwrap_or_default().to_vec()))
+        Ok(Cell::Text(from.part(total, start..start + len)?.into_owned()))
     }
 }
 

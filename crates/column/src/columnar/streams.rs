@@ -11,9 +11,10 @@
 #![deny(clippy::indexing_slicing)]
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::codes::COMMON_BYTES_MAX;
-use crate::compression::{decompress_on, entropy, Compression, Compressor};
+use crate::compression::{decompress_on, decompress_part, entropy, Compression, Compressor};
 use crate::format::{CODEC_HEAD_ON_COMMON, CODEC_ROWS_LZ4, CODEC_ROWS_ZSTD};
 use crate::wire::{put_varint, DecodeError, Reader};
 
@@ -182,6 +183,24 @@ impl<'a> Source<'a> {
         let stored = self.length("stored column bytes")?;
         let common = if place == ZSTD_ON_COMMON { self.common } else { &[] };
         Ok(Cow::Owned(decompress_on(common, codec, self.data.bytes(stored, what)?, len)?))
+    }
+
+    /// Those bytes of a stream of `len` that are in `part`, which is within it. The stream is gone past.
+    pub(crate) fn part(&mut self, len: usize, part: Range<usize>) -> Result<Cow<'a, [u8]>, DecodeError> {
+        let mut ahead = *self;
+        let place = ahead.head.u8("column bytes")?;
+        if !matches!(place, LZ4 | ZSTD | ZSTD_ON_COMMON) {
+            return Ok(match self.bytes(len)? {
+                Cow::Borrowed(all) => Cow::Borrowed(all.get(part).unwrap_or_default()),
+                Cow::Owned(all) => Cow::Owned(all.get(part).unwrap_or_default().to_vec()),
+            });
+        }
+        let stored = ahead.length("stored column bytes")?;
+        let bytes = ahead.data.bytes(stored, "column bytes")?;
+        *self = ahead;
+        let common = if place == ZSTD_ON_COMMON { self.common } else { &[] };
+        let codec = if place == LZ4 { CODEC_ROWS_LZ4 } else { CODEC_ROWS_ZSTD };
+        Ok(Cow::Owned(decompress_part(common, codec, bytes, len, part)?))
     }
 
     /// Goes past a stream of `len` bytes.
