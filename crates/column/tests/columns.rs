@@ -470,6 +470,36 @@ fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
     assert_eq!(builder.finish_columns(Compression::Lz4, &shapes), lz4);
 }
 
+/// Rows of random digits, as benchmarks have them: their texts are coded each for itself.
+#[test]
+fn texts_in_which_nothing_repeats_survive() {
+    let columns = [(ColumnKind::Varchar, 300, false), (ColumnKind::Bytes, 30, false), (ColumnKind::Blob, 4, true)];
+    let layouts = Layouts::new(columns.iter().map(|(kind, size, nullable)| column(*kind, *size, *nullable)).collect());
+    let mut state = 3u64;
+    let mut next = |most: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % most
+    };
+    let mut records = Records::new();
+    for n in 0..300u32 {
+        let mut digits = |count: u64| (0..count).map(|_| b'0' + next(11) as u8).collect::<Vec<u8>>();
+        let (mut row, text, fixed, blob) = (vec![1, 0], digits(60), digits(30), digits(90));
+        put_text(&mut row, &text[..next(60) as usize]);
+        row.extend_from_slice(&fixed);
+        match n % 3 {
+            0 => row[1] = 1,
+            _ => put_text(&mut row, &blob),
+        }
+        records.insert((n.to_be_bytes().to_vec(), std::cmp::Reverse(1)), Some(row));
+    }
+    let (records, shapes) = (views(&records), Shapes::of(&layouts));
+    assert_survive(&records, &shapes);
+    assert_picked(&records, &layouts);
+    let raw: usize = records.iter().map(|record| record.value.len()).sum();
+    let encoded = encode(&records, Compression::Zstd(3), &shapes);
+    assert!(encoded.bytes.len() * 100 < raw * 49, "{} of {raw}", encoded.bytes.len());
+}
+
 /// A segment of 40 cities and what it is compressed against, as the first version with common bytes wrote them.
 #[test]
 fn the_first_format_with_common_bytes_stays_readable() {

@@ -2,7 +2,7 @@
 #![deny(clippy::indexing_slicing)]
 
 use super::codes::{DICTIONARY, FROM_KEYS, MAPPED, NULLS, PLAIN};
-use super::ints;
+use super::{ints, strings};
 use super::shape::{Physical, Shape, Span};
 use super::streams::Source;
 use crate::wire::DecodeError;
@@ -180,7 +180,7 @@ impl ColumnReader<'_, '_> {
                 total.and_then(|total| usize::try_from(total).ok())
             }
         };
-        self.from.skip_bytes(bytes.unwrap_or(usize::MAX))
+        strings::skip(self.from, count, bytes.unwrap_or(usize::MAX))
     }
 
     pub(crate) fn plain(&mut self) -> Result<Column, DecodeError> {
@@ -242,6 +242,7 @@ impl ColumnReader<'_, '_> {
                 lengths
             }
         };
+        let text = strings::take(self.from, &lengths)?.into_owned();
         let mut start = 0;
         let spans = lengths.into_iter().map(|len| {
             let span = Span { start, len: len as u32 };
@@ -249,7 +250,6 @@ impl ColumnReader<'_, '_> {
             span
         });
         let spans: Vec<Span> = spans.collect();
-        let text = self.from.bytes(start as usize)?.into_owned();
         Ok(Values::Strings { spans, text })
     }
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 use super::codes::{DICTIONARY, FROM_KEYS, FROM_NOWHERE, MAPPED, NULLS, PLAIN};
 use super::dictionary::{code, Coded, Dependencies, CODES_MAX};
-use super::ints;
+use super::{ints, strings};
 use super::shape::{Cells, Physical, Shape, Span, Taken};
 use super::streams::Writer;
 
@@ -181,8 +181,8 @@ fn put_plain(to: &mut Writer<'_>, column: &Taken, physical: Physical, bytes: &[u
 }
 
 fn put_strings(to: &mut Writer<'_>, spans: &[Span], physical: Physical, bytes: &[u8]) {
+    let lengths: Vec<u64> = spans.iter().map(|span| u64::from(span.len)).collect();
     if physical.size().is_none() {
-        let lengths: Vec<u64> = spans.iter().map(|span| u64::from(span.len)).collect();
         ints::put(to, &lengths);
     }
     let mut text = Vec::with_capacity(spans.iter().map(|span| span.len as usize).sum());
@@ -191,5 +191,5 @@ fn put_strings(to: &mut Writer<'_>, spans: &[Span], physical: Physical, bytes: &
             bytes.get(span.start as usize..).unwrap_or_default().get(..span.len as usize).unwrap_or_default(),
         );
     }
-    to.bytes(&text);
+    strings::put(to, &text, &lengths);
 }

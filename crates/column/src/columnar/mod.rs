@@ -35,7 +35,7 @@
 //!                      dictionary or mapped column among those written before, from 1;
 //!                      integers: for each number of that column (of keys: of each head) the one of this
 //!     values: integers (signed ones with their highest bit flipped); of strings: integers: the length of each,
-//!             unless all have the same; bytes
+//!             unless all have the same; strings                 (strings.rs)
 //! data: streams that do not stand in the head                  (streams.rs)
 //! ```
 //!
@@ -50,6 +50,7 @@ mod codes;
 mod decode;
 mod dictionary;
 mod encode;
+mod huffman;
 mod ints;
 mod keys;
 mod packed;
@@ -59,6 +60,7 @@ mod segment;
 mod shape;
 mod shapes;
 mod streams;
+mod strings;
 mod upgrade;
 mod zone;
 

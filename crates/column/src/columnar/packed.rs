@@ -16,7 +16,7 @@ use super::decode::{Budget, ColumnReader};
 use super::segment::{self, open, Header};
 use super::shape::{Form, Physical, Shape};
 use super::streams::{Source, Spot};
-use super::{ints, keys};
+use super::{ints, keys, strings};
 use crate::format::CODEC_COLUMNS;
 use crate::segment::Segment;
 use crate::wire::{put_varint, DecodeError};
@@ -278,20 +278,16 @@ impl Packed {
                 false => Ok(Cell::Integer(value)),
             };
         }
-        let (start, len, total) = match physical.size() {
-            Some(size) => (at.saturating_mul(size), size, count.saturating_mul(size)),
-            None => {
-                let lengths = ints::take(&mut from, count)?;
-                let sum = |lengths: &[u64]| lengths.iter().fold(0u64, |sum, len| sum.saturating_add(*len)) as usize;
-                let len = lengths.get(at).copied().unwrap_or(0) as usize;
-                (sum(lengths.get(..at).unwrap_or_default()), len, sum(&lengths))
-            }
+        let lengths = match physical.size() {
+            Some(size) => vec![size as u64; count],
+            None => ints::take(&mut from, count)?,
         };
         // Each value stands in some row; this bounds memory.
-        if total > self.header.value_bytes {
+        let total = lengths.iter().fold(0u64, |sum, length| sum.saturating_add(*length));
+        if total > self.header.value_bytes as u64 {
             return Err(DecodeError::new("bytes of values", format_args!("at most {}", self.header.value_bytes), total));
         }
-        Ok(Cell::Text(from.part(total, start..start + len)?.into_owned()))
+        Ok(Cell::Text(strings::get(&mut from, &lengths, at)?.into_owned()))
     }
 }
 

@@ -6,6 +6,7 @@
 //!                           1: in the data, as they are
 //!                           2: in the data, LZ4;  3: in the data, zstd; varint stored bytes
 //!                           4: in the data, zstd against the bytes in common; varint stored bytes
+//!                           (5: strings that are coded each for itself, see strings.rs)
 //! ```
 //! How long a stream is before compression is never stored: whoever reads it knows.
 #![deny(clippy::indexing_slicing)]
@@ -67,6 +68,17 @@ impl<'a> Writer<'a> {
     pub(crate) fn back_to(&mut self, mark: Mark) {
         self.head.truncate(mark.head);
         self.data.truncate(mark.data);
+    }
+
+    /// The same, and gives it, for [`Self::put_back`].
+    pub(crate) fn back_to_keeping(&mut self, mark: Mark) -> (Vec<u8>, Vec<u8>) {
+        (self.head.split_off(mark.head), self.data.split_off(mark.data))
+    }
+
+    /// Writes again what was forgotten.
+    pub(crate) fn put_back(&mut self, (head, data): (Vec<u8>, Vec<u8>)) {
+        self.head.extend_from_slice(&head);
+        self.data.extend_from_slice(&data);
     }
 
     pub(crate) fn varint(&mut self, n: u64) {
@@ -143,7 +155,7 @@ pub(crate) struct Spot {
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) head: Reader<'a>,
-    data: Reader<'a>,
+    pub(crate) data: Reader<'a>,
     common: &'a [u8],
 }
 
