@@ -23,7 +23,7 @@ pub(crate) struct Code {
 }
 
 impl Code {
-    /// For the bytes of `text`; `None` if there are not two different ones.
+    /// For the bytes of `text`; `None` if there are not two different ones, or if they occur so unevenly that no complete code was found.
     pub(crate) fn of(text: &[u8]) -> Option<Code> {
         let mut counts = [0u32; 256];
         for byte in text {
@@ -36,9 +36,12 @@ impl Code {
             return None;
         }
         symbols.sort_unstable();
-        let depths = depths(&symbols.iter().map(|(count, _)| u64::from(*count)).collect::<Vec<_>>());
+        let depths = limited(depths(&symbols.iter().map(|(count, _)| u64::from(*count)).collect::<Vec<_>>()));
+        if depths.iter().map(|depth| ENTRIES >> depth).sum::<usize>() != ENTRIES {
+            return None;
+        }
         let mut lengths = [0; 256];
-        for ((_, symbol), depth) in symbols.iter().zip(limited(depths)) {
+        for ((_, symbol), depth) in symbols.iter().zip(depths) {
             if let Some(length) = lengths.get_mut(usize::from(*symbol)) {
                 *length = depth as u8;
             }
@@ -72,9 +75,10 @@ impl Code {
                 _ => return Err(DecodeError::new(what, "each byte once", symbol)),
             }
         }
-        match entries <= ENTRIES {
+        // Then any bits are the beginning of a code.
+        match entries == ENTRIES {
             true => Ok(Code { lengths }),
-            false => Err(DecodeError::new(what, format_args!("at most {ENTRIES} entries"), entries)),
+            false => Err(DecodeError::new(what, format_args!("{ENTRIES} entries"), entries)),
         }
     }
 
@@ -95,13 +99,30 @@ impl Code {
         Encoder { codes }
     }
 
-    pub(crate) fn decoder(&self) -> Decoder {
-        let mut table = Box::new([Entry::default(); ENTRIES]);
-        for (symbol, length, bits) in self.canonical() {
-            let entries = table.iter_mut().skip(bits as usize).step_by(1 << length);
-            entries.for_each(|entry| *entry = Entry { symbol, length });
+    /// What decodes `bytes` bytes of text: the more there are, the larger a table is worth being made.
+    pub(crate) fn decoder(&self, bytes: usize) -> Decoder {
+        let longest = u32::from(self.lengths.iter().copied().max().unwrap_or(1));
+        let bits = match bytes {
+            ..PAIRS_BYTES_MIN => longest,
+            ..LARGE_BYTES_MIN => longest.max(PAIRS_BITS),
+            _ => BITS_MAX,
+        };
+        let mut table = vec![0; 1 << bits];
+        for (symbol, length, code) in self.canonical() {
+            let entry = u32::from(symbol) | u32::from(length) << TOTAL_AT | u32::from(length) << FIRST_AT;
+            table.iter_mut().skip(code as usize).step_by(1 << length).for_each(|slot| *slot = entry);
         }
-        Decoder { table }
+        if bytes >= PAIRS_BYTES_MIN {
+            for at in (0..table.len()).rev() {
+                let Some(entry) = table.get(at).map(|entry| Entry(*entry)) else { continue };
+                // A smaller place in the table, and so not a pair yet.
+                let Some(next) = table.get(at >> entry.first()).map(|entry| Entry(*entry)) else { continue };
+                if let (true, Some(slot)) = (entry.first() + next.first() <= bits, table.get_mut(at)) {
+                    *slot = entry.and(next);
+                }
+            }
+        }
+        Decoder { table: table.into_boxed_slice() }
     }
 
     fn symbols(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
@@ -202,69 +223,149 @@ impl Encoder {
     }
 }
 
-/// A length of 0: no code begins so.
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    symbol: u8,
-    length: u8,
+/// Of so many bytes two are decoded in one step where their codes are short, by tables of at least so many bits; of even more, by the largest.
+const PAIRS_BYTES_MIN: usize = 1024;
+const PAIRS_BITS: u32 = 8;
+const LARGE_BYTES_MIN: usize = 32 << 10;
+
+/// What bits mean: the byte that they begin with, the one after it if all of its code is there, how many bits both take, and how many the first.
+#[derive(Clone, Copy)]
+struct Entry(u32);
+
+const TOTAL_AT: u32 = 16;
+const FIRST_AT: u32 = 24;
+
+impl Entry {
+    #[inline(always)]
+    fn bytes(self) -> [u8; 2] {
+        (self.0 as u16).to_le_bytes()
+    }
+
+    #[inline(always)]
+    fn total(self) -> u32 {
+        self.0 >> TOTAL_AT & 0xff
+    }
+
+    #[inline(always)]
+    fn first(self) -> u32 {
+        self.0 >> FIRST_AT
+    }
+
+    /// Of how many bytes.
+    #[inline(always)]
+    fn count(self) -> usize {
+        1 + usize::from(self.total() != self.first())
+    }
+
+    fn and(self, next: Entry) -> u32 {
+        let total = self.first() + next.first();
+        self.0 & !(0xff << TOTAL_AT) | (next.0 & 0xff) << 8 | total << TOTAL_AT
+    }
 }
 
-/// What the next bits mean.
+/// What the next bits mean, for as many bits as the table has entries for.
 pub(crate) struct Decoder {
-    table: Box<[Entry; ENTRIES]>,
+    table: Box<[u32]>,
 }
 
-/// So many codes lie in the 57 bits that are there after any bit of eight bytes.
+/// So many entries lie in the 57 bits that are there after any bit of eight bytes.
 const AT_ONCE: usize = 5;
 
+/// A string that is being decoded.
+struct Lane<'c, 'o> {
+    coded: &'c [u8],
+    /// Bits that were read, and bytes written.
+    bit: usize,
+    at: usize,
+    out: &'o mut [u8],
+}
+
+impl Lane<'_, '_> {
+    /// Whether as many bytes are still to be written as can be decoded at once.
+    #[inline(always)]
+    fn is_long(&self) -> bool {
+        self.out.len() - self.at >= 2 * AT_ONCE
+    }
+
+    #[inline(always)]
+    fn put(&mut self, entry: Entry) {
+        if let Some(place) = self.out.get_mut(self.at..self.at + 2) {
+            place.copy_from_slice(&entry.bytes());
+        }
+        self.at += entry.count();
+        self.bit += entry.total() as usize;
+    }
+
+    /// At least 57 of the next bits, zeros behind the end.
+    #[inline(always)]
+    fn word(&self) -> u64 {
+        let rest = self.coded.get(self.bit / 8..).unwrap_or_default();
+        let bytes = match rest.first_chunk() {
+            Some(bytes) => *bytes,
+            None => {
+                let mut bytes = [0; 8];
+                bytes.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+                bytes
+            }
+        };
+        u64::from_le_bytes(bytes) >> (self.bit % 8)
+    }
+}
+
 impl Decoder {
-    /// Appends the string of `len` bytes whose codes are `coded`, all of it.
-    pub(crate) fn take(&self, coded: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), DecodeError> {
-        let wrong = || DecodeError::new("codes of a string", format_args!("{len} bytes"), format_args!("{} coded", coded.len()));
-        // The shortest code has a bit: this bounds memory.
-        if len > coded.len().saturating_mul(8) {
-            return Err(wrong());
+    /// Decodes a string to all of `out`, from all of its codes.
+    pub(crate) fn take(&self, coded: &[u8], out: &mut [u8]) -> Result<(), DecodeError> {
+        self.finish(Lane { coded, bit: 0, at: 0, out })
+    }
+
+    /// The same of two strings. Each code begins where the one before it ends, so that of one string alone the processor would wait at every step.
+    pub(crate) fn take_two(&self, strings: [(&[u8], &mut [u8]); 2]) -> Result<(), DecodeError> {
+        let [mut a, mut b] = strings.map(|(coded, out)| Lane { coded, bit: 0, at: 0, out });
+        while a.is_long() && b.is_long() {
+            let (mut word_a, mut word_b) = (a.word(), b.word());
+            for _ in 0..AT_ONCE {
+                let (entry_a, entry_b) = (self.entry(word_a), self.entry(word_b));
+                a.put(entry_a);
+                b.put(entry_b);
+                word_a >>= entry_a.total();
+                word_b >>= entry_b.total();
+            }
         }
-        let mut bit = 0;
-        let mut left = len;
-        out.reserve(len);
-        while left >= AT_ONCE {
-            let Some(word) = coded.get(bit / 8..).and_then(|rest| rest.first_chunk()) else { break };
-            let mut word = u64::from_le_bytes(*word) >> (bit % 8);
-            let mut symbols = [0; AT_ONCE];
-            let mut is_valid = true;
-            for symbol in &mut symbols {
+        self.finish(a)?;
+        self.finish(b)
+    }
+
+    fn finish(&self, mut lane: Lane<'_, '_>) -> Result<(), DecodeError> {
+        while lane.is_long() {
+            let mut word = lane.word();
+            for _ in 0..AT_ONCE {
                 let entry = self.entry(word);
-                *symbol = entry.symbol;
-                is_valid &= entry.length > 0;
-                word >>= entry.length;
-                bit += usize::from(entry.length);
+                lane.put(entry);
+                word >>= entry.total();
             }
-            if !is_valid {
-                return Err(wrong());
-            }
-            out.extend_from_slice(&symbols);
-            left -= AT_ONCE;
         }
-        for _ in 0..left {
-            let rest = coded.get(bit / 8..).unwrap_or_default().iter().take(8);
-            let word = rest.rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-            let entry = self.entry(word >> (bit % 8));
-            if entry.length == 0 {
-                return Err(wrong());
+        let Lane { coded, at, out, .. } = &mut lane;
+        let (coded, rest) = (coded.len(), std::mem::take(out).get_mut(*at..).unwrap_or_default());
+        for places in rest.chunks_mut(AT_ONCE) {
+            let mut word = lane.word();
+            for place in places {
+                let entry = self.entry(word);
+                [*place, _] = entry.bytes();
+                word >>= entry.first();
+                lane.bit += entry.first() as usize;
             }
-            out.push(entry.symbol);
-            bit += usize::from(entry.length);
         }
-        match bit.div_ceil(8) == coded.len() {
+        match lane.bit.div_ceil(8) == coded {
             true => Ok(()),
-            false => Err(wrong()),
+            false => Err(DecodeError::new("codes of a string", format_args!("{coded} bytes"), lane.bit.div_ceil(8))),
         }
     }
 
     #[inline(always)]
     fn entry(&self, word: u64) -> Entry {
-        self.table.get(word as usize % ENTRIES).copied().unwrap_or_default()
+        // As many entries as a power of two.
+        let mask = self.table.len().wrapping_sub(1);
+        Entry(self.table.get(word as usize & mask).copied().unwrap_or_default())
     }
 }
 
@@ -282,21 +383,35 @@ mod tests {
         let read = Code::take(&mut reader).unwrap();
         reader.end("code").unwrap();
         assert_eq!(read, code);
-        let (encoder, decoder) = (code.encoder(), read.decoder());
-        let mut total = head.len();
-        for string in strings {
-            let (mut coded, mut back) = (Vec::new(), b"before".to_vec());
+        let (encoder, total_bytes) = (code.encoder(), strings.iter().map(|string| string.len()).sum());
+        for bytes in [total_bytes, 1, PAIRS_BYTES_MIN, LARGE_BYTES_MIN] {
+            check_decoder(strings, &encoder, &code, &read.decoder(bytes));
+        }
+        head.len() + strings.iter().map(|string| code.bits(string).div_ceil(8)).sum::<usize>()
+    }
+
+    fn check_decoder(strings: &[&[u8]], encoder: &Encoder, code: &Code, decoder: &Decoder) {
+        let code_of = |string: &&[u8]| {
+            let mut coded = Vec::new();
             encoder.put(string, &mut coded);
             assert_eq!(coded.len(), code.bits(string).div_ceil(8));
-            decoder.take(&coded, string.len(), &mut back).unwrap();
-            assert_eq!(&back[6..], *string);
-            if !string.is_empty() {
-                coded.push(0);
-                assert!(decoder.take(&coded, string.len(), &mut back).is_err(), "a byte too many");
-            }
-            total += coded.len();
+            coded
+        };
+        let coded: Vec<Vec<u8>> = strings.iter().map(code_of).collect();
+        let mut back: Vec<Vec<u8>> = strings.iter().map(|string| vec![0; string.len()]).collect();
+        for (string, coded) in strings.iter().zip(&coded) {
+            let mut back = vec![0; string.len()];
+            decoder.take(coded, &mut back).unwrap();
+            assert_eq!(&back, string);
+            assert!(decoder.take(&[&coded[..], &[0]].concat(), &mut back).is_err(), "a byte too many");
         }
-        total
+        for (coded, back) in coded.chunks(2).zip(back.chunks_mut(2)) {
+            if let ([a, b], [x, y]) = (coded, back) {
+                decoder.take_two([(a, &mut x[..]), (b, &mut y[..])]).unwrap();
+            }
+        }
+        let whole = strings.len() / 2 * 2;
+        assert!(back.iter().zip(strings).take(whole).all(|(back, string)| back == string));
     }
 
     #[test]
@@ -326,13 +441,9 @@ mod tests {
     #[test]
     fn a_code_that_none_would_make_is_refused() {
         assert!(Code::of(b"").is_none() && Code::of(b"aaaa").is_none());
-        for head in [&[0u8][..], &[1, b'a', b'b', 0x10], &[1, b'a', b'b', 0x1c], &[1, b'a', b'a', 0x11], &[2, 1, 2, 3, 0x11, 1]] {
+        for head in [&[0u8][..], &[1, b'a', b'b', 0x10], &[1, b'a', b'b', 0x1c], &[1, b'a', b'a', 0x11], &[2, 1, 2, 3, 0x11, 1], &[1, b'a', b'b', 0x22]] {
             assert!(Code::take(&mut Reader::new(head)).is_err(), "{head:?}");
         }
-        // One that leaves bits without a meaning is taken; these bits are not.
-        let code = Code::take(&mut Reader::new(&[1, b'a', b'b', 0x22])).unwrap();
-        assert!(code.decoder().take(&[0xff], 1, &mut Vec::new()).is_err());
-        assert!(code.decoder().take(&[0xff; 50], 100, &mut Vec::new()).is_err());
     }
 
     proptest! {
@@ -344,7 +455,8 @@ mod tests {
         #[test]
         fn arbitrary_bytes_never_panic(head in proptest::collection::vec(0u8..40, 0..60), coded in proptest::collection::vec(any::<u8>(), 0..60), len in 0usize..500) {
             if let Ok(code) = Code::take(&mut Reader::new(&head)) {
-                let _ = code.decoder().take(&coded, len, &mut Vec::new());
+                let _ = code.decoder(len * 50).take(&coded, &mut vec![0; len]);
+                let _ = code.decoder(len).take_two([(&coded, &mut vec![0; len][..]), (&coded[..coded.len() / 2], &mut vec![0; len][..])]);
             }
         }
     }

@@ -66,10 +66,21 @@ fn put_coded(to: &mut Writer<'_>, code: &Code, text: &[u8], lengths: &[u64]) {
 pub(crate) fn take<'a>(from: &mut Source<'a>, lengths: &[u64]) -> Result<Cow<'a, [u8]>, DecodeError> {
     let total = sum(lengths);
     let Some((code, sizes)) = take_coded(from, lengths.len())? else { return from.bytes(total) };
-    let (decoder, mut text) = (code.decoder(), Vec::with_capacity(total));
-    for (size, length) in sizes.iter().zip(lengths) {
+    let (decoder, mut text) = (code.decoder(total), vec![0; total]);
+    let mut rest = &mut text[..];
+    let mut next = |(size, length): (&u64, &u64)| {
         let coded = from.data.bytes(*size as usize, "codes of a string")?;
-        decoder.take(coded, *length as usize, &mut text)?;
+        let (place, others) = std::mem::take(&mut rest).split_at_mut(*length as usize);
+        rest = others;
+        Ok((coded, place))
+    };
+    let mut strings = sizes.iter().zip(lengths);
+    while let Some(first) = strings.next() {
+        let (coded, place) = next(first)?;
+        match strings.next() {
+            Some(second) => decoder.take_two([(coded, place), next(second)?])?,
+            None => decoder.take(coded, place)?,
+        }
     }
     Ok(Cow::Owned(text))
 }
@@ -83,8 +94,8 @@ pub(crate) fn get<'a>(from: &mut Source<'a>, lengths: &[u64], at: usize) -> Resu
     };
     from.data.bytes(sum(sizes.get(..at).unwrap_or_default()), "codes of strings")?;
     let size = sizes.get(at).map_or(0, |size| *size as usize);
-    let mut text = Vec::with_capacity(length);
-    code.decoder().take(from.data.bytes(size, "codes of a string")?, length, &mut text)?;
+    let mut text = vec![0; length];
+    code.decoder(length).take(from.data.bytes(size, "codes of a string")?, &mut text)?;
     Ok(Cow::Owned(text))
 }
 
