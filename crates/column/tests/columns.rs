@@ -148,6 +148,7 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
     for i in (0..segment.rows()).step_by(1 + segment.rows() / 200) {
         let record = segment.record(i);
         assert_eq!(whole.record(i), record);
+        assert_eq!(packed.lower_bound(record.key, first).unwrap(), segment.lower_bound(record.key));
         for snapshot in [record.seqno, record.seqno.saturating_sub(1), Seqno::MAX] {
             let row = segment.lower_bound_version(record.key, snapshot);
             match packed.find(record.key, snapshot, first).unwrap() {
@@ -168,6 +169,7 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
             assert_eq!(packed.find(before, Seqno::MAX, first).unwrap(), expected);
         }
         let behind: Vec<u8> = [record.key, &[0]].concat();
+        assert_eq!(packed.lower_bound(&behind, first).unwrap(), segment.lower_bound(&behind));
         let row = segment.lower_bound_version(&behind, Seqno::MAX);
         let expected = if row == segment.rows() { Search::Beyond } else { Search::Absent };
         if row == segment.rows() || segment.key(row) != behind {

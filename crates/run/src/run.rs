@@ -188,11 +188,11 @@ impl Run {
         }
         let mut rows = index.of_range(first, end).rows;
         if let Some(key) = lo.filter(|key| index.first_key(first) < *key) {
-            rows -= self.segment(&index, first)?.lower_bound(key) as u64;
+            rows -= self.lower_bound(&index, first, key)? as u64;
         }
         if let Some(key) = hi.filter(|key| *key <= &self.meta.max_key[..]) {
-            let segment = self.segment(&index, end - 1)?;
-            rows = rows.saturating_sub((segment.rows() - segment.lower_bound(key)) as u64);
+            let last = end - 1;
+            rows = rows.saturating_sub((index.entry(last).rows() - self.lower_bound(&index, last, key)?) as u64);
         }
         let all = index.of_range(first, end);
         let share = |of: u64| (u128::from(of) * u128::from(rows) / u128::from(all.rows.max(1))) as u64;
@@ -251,6 +251,17 @@ impl Run {
             number -= 1;
         }
         Ok(index.first_key(number).to_vec())
+    }
+
+    /// The first record of segment `number` whose key is `key` or greater.
+    fn lower_bound(&self, index: &Index, number: usize, key: &[u8]) -> Result<usize> {
+        match self.segment_block(index, number)? {
+            Block::Packed(block) if !self.context.cache.is_worth_decoding(&block, 1) => {
+                let row = block.packed.lower_bound(key, index.first_key(number));
+                row.map_err(|e| self.damaged(index.entry(number).place.offset, e))
+            }
+            block => Ok(self.decoded(index, number, block)?.lower_bound(key)),
+        }
     }
 
     /// A cursor over all its records, not positioned yet.

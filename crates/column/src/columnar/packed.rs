@@ -143,9 +143,8 @@ impl Packed {
     /// # Errors
     /// [`DecodeError`] if it does not, or if the keys are none that a builder wrote.
     pub fn find(&self, key: &[u8], snapshot: Seqno, first_key: &[u8]) -> Result<Search, DecodeError> {
-        let (rows, key_bytes) = (self.header.rows, self.header.key_bytes);
-        let sought = keys::seek(&mut self.source(self.keys_at), rows, key_bytes, key, first_key)?;
-        let end = sought.rows.end;
+        let sought = self.seek(key, first_key)?;
+        let (rows, end) = (self.header.rows, sought.rows.end);
         for number in sought.rows {
             let seqno = self.seqno(number)?;
             if seqno <= snapshot {
@@ -154,6 +153,19 @@ impl Packed {
             }
         }
         Ok(if end == rows { Search::Beyond } else { Search::Absent })
+    }
+
+    /// The first record whose key is `key` or greater, in the segment that begins with `first_key`; `rows()` if there is none.
+    ///
+    /// # Errors
+    /// As [`Self::find`].
+    pub fn lower_bound(&self, key: &[u8], first_key: &[u8]) -> Result<usize, DecodeError> {
+        Ok(self.seek(key, first_key)?.rows.start)
+    }
+
+    fn seek(&self, key: &[u8], first_key: &[u8]) -> Result<keys::Sought, DecodeError> {
+        let (rows, key_bytes) = (self.header.rows, self.header.key_bytes);
+        keys::seek(&mut self.source(self.keys_at), rows, key_bytes, key, first_key)
     }
 
     /// The value of a record that [`Self::find`] found in this segment; empty for a Delete.
