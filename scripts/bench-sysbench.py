@@ -2,21 +2,22 @@
 """Everyday work, by sysbench: transactions a second and their 99th percentile, beside InnoDB and MyRocks.
 
     make build && scripts/bench-sysbench.py [--rows 2000000] [--clients 1,8,32] [--seconds 10] [--repeats 3]
-        [--engines PANDO,InnoDB,ROCKSDB] [--cache both|fits|quarter] [--workloads NAME,...] [--json FILE]
+        [--engines PANDO,InnoDB,ROCKSDB] [--cache both|fits|quarter|tenth] [--workloads NAME,...] [--json FILE]
     scripts/bench-sysbench.py --short          200,000 rows, 8 clients, 3 seconds, all in memory: for development
 
 For each engine a private server of its own; they take turns, workload by workload, and those whose turn it is not
 are frozen (SIGSTOP), so that nobody's work in the background falls on another's measurement but on its own next
 one. Equal for all: cache, durability (--flush 1: each commit is on disk), no binary log, rows and statements (keys
-uniformly random, seeds fixed). The page cache is no second cache: all engines read and write their files directly
+uniformly random; each run has a seed of its own, the same for all engines). The page cache is no second cache: all engines read and write their files directly
 (innodb_flush_method=O_DIRECT, rocksdb_use_direct_reads, pando_direct_io).
 
-Cache `fits`: several times the data; `quarter`: a quarter of the rows' and the index's raw bytes. What engines have
+Cache `fits`: several times the data; `quarter`, `tenth`: that part of the rows' and the index's raw bytes. What engines have
 beside it (InnoDB's log, memtables of the others) are their own defaults, with a log of 1 GiB for InnoDB.
 sysbench needs Debian's package of that name.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -43,6 +44,7 @@ _WORKLOADS = {
 }
 _RAW_ROW_BYTES = 4 + 4 + 120 + 60 + 8  # id, k, c, pad, and the entry of the index
 _WARM_UP_SECONDS = 1
+_PARTS = {"quarter": 4, "tenth": 10}
 
 
 def _arguments():
@@ -53,7 +55,7 @@ def _arguments():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--engines", default="PANDO,InnoDB,ROCKSDB")
     parser.add_argument("--workloads", default=",".join(_WORKLOADS))
-    parser.add_argument("--cache", choices=("both", "fits", "quarter"), default="both")
+    parser.add_argument("--cache", choices=("both", "fits", *_PARTS), default="both", help="both: fits and quarter")
     parser.add_argument("--flush", type=int, default=1, help="flush_log_at_trx_commit of all engines")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
@@ -71,7 +73,7 @@ def _arguments():
 
 def _cache_mb(cache, rows):
     raw_mb = rows * _RAW_ROW_BYTES / (1 << 20)
-    return max(8, round(raw_mb / 4)) if cache == "quarter" else max(256, round(raw_mb * 3))
+    return max(8, round(raw_mb / _PARTS[cache])) if cache in _PARTS else max(256, round(raw_mb * 3))
 
 
 def _options(engine, cache_mb, flush):
@@ -110,13 +112,13 @@ class Measured:
     def end(self):
         self.server.__exit__(None)
 
-    def sysbench(self, script, command, clients=1, seconds=0.0, **others):
+    def sysbench(self, script, command, clients=1, seconds=0.0, seed=0, **others):
         options = {"mysql-socket": self.server.socket, "mysql-user": "root", "mysql-db": "sbtest",
                    "threads": clients, "percentile": 99, "rand-type": "uniform", **others}
         if script != "bulk_insert":
             options["mysql-storage-engine"] = self.engine
         if command == "run":
-            options["time"], options["rand-seed"] = max(1, round(seconds)), 20261122
+            options["time"], options["rand-seed"] = max(1, round(seconds)), 20261122 + seed
         done = subprocess.run(["sysbench", script, *(f"--{name}={value}" for name, value in options.items()), command],
                               check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode != 0:
@@ -133,13 +135,14 @@ class Measured:
             session.query("SELECT SUM(k) FROM sbtest1 FORCE INDEX (k_1)")
         return watch.seconds
 
-    def measure(self, workload, clients, rows, seconds):
+    def measure(self, workload, clients, rows, seconds, number):
+        """Run `number`: the keys of one would be in the cache for another that asked for the same ones."""
         script = _WORKLOADS[workload]
         if script == "bulk_insert":
             return self._bulk_insert(clients, seconds)
         options = {"table-size": rows}
-        self.sysbench(script, "run", clients, _WARM_UP_SECONDS, **options)
-        return _figures(self.sysbench(script, "run", clients, seconds, **options))
+        self.sysbench(script, "run", clients, _WARM_UP_SECONDS, seed=2 * number, **options)
+        return _figures(self.sysbench(script, "run", clients, seconds, seed=2 * number + 1, **options))
 
     def _bulk_insert(self, clients, seconds):
         """Each client fills a table of its own, of this engine, with statements of half a megabyte."""
@@ -172,7 +175,7 @@ def _figures(output):
 def _run(cache, chosen, arguments):
     cache_mb = _cache_mb(cache, arguments.rows)
     report.heading(f"{arguments.rows:,} rows, cache {cache_mb} MB ({cache})")
-    servers, results = [], []
+    servers, results, runs = [], [], itertools.count()
     try:
         for engine in chosen:
             servers.append(Measured(engine, cache_mb, arguments.flush))
@@ -183,10 +186,11 @@ def _run(cache, chosen, arguments):
             for clients in map(int, arguments.clients.split(",")):
                 samples = {engine: [] for engine in chosen}
                 for repeat in range(arguments.repeats):
+                    number = next(runs)
                     for frozen in servers if repeat % 2 == 0 else reversed(servers):
                         with frozen as server:
                             samples[server.engine].append(
-                                server.measure(workload, clients, arguments.rows, arguments.seconds))
+                                server.measure(workload, clients, arguments.rows, arguments.seconds, number))
                 results.append({"cache": cache, "cache_mb": cache_mb, "workload": workload, "clients": clients,
                                 "samples": samples})
                 report.note(f"{workload}, {clients} clients: " + ", ".join(

@@ -473,10 +473,10 @@ fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
 }
 
 /// Rows of random digits, as benchmarks have them: their texts are coded each for itself.
-#[test]
-fn texts_in_which_nothing_repeats_survive() {
+fn digits() -> (Layouts, Records) {
     let columns = [(ColumnKind::Varchar, 300, false), (ColumnKind::Bytes, 30, false), (ColumnKind::Blob, 4, true)];
-    let layouts = Layouts::new(columns.iter().map(|(kind, size, nullable)| column(*kind, *size, *nullable)).collect());
+    let columns = columns.map(|(kind, size, nullable)| column(kind, size, nullable));
+    let layouts = Layouts::new(columns.to_vec());
     let mut state = 3u64;
     let mut next = |most: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -494,12 +494,33 @@ fn texts_in_which_nothing_repeats_survive() {
         }
         records.insert((n.to_be_bytes().to_vec(), std::cmp::Reverse(1)), Some(row));
     }
+    (layouts, records)
+}
+
+#[test]
+fn texts_in_which_nothing_repeats_survive() {
+    let (layouts, records) = digits();
     let (records, shapes) = (views(&records), Shapes::of(&layouts));
     assert_survive(&records, &shapes);
     assert_picked(&records, &layouts);
     let raw: usize = records.iter().map(|record| record.value.len()).sum();
     let encoded = encode(&records, Compression::Zstd(3), &shapes);
     assert!(encoded.bytes.len() * 100 < raw * 49, "{} of {raw}", encoded.bytes.len());
+}
+
+/// The same, as the first version with coded strings wrote them.
+#[test]
+fn the_first_format_of_coded_strings_stays_readable() {
+    let segment = &include_bytes!("golden/coded")[..];
+    let decoded = Segment::decode(format::CODEC_COLUMNS, segment).unwrap();
+    let (_, rows) = digits();
+    assert_eq!(decoded.rows(), rows.len());
+    assert!(views(&rows).iter().enumerate().all(|(at, row)| decoded.record(at) == *row));
+    let packed = Packed::open(format::CODEC_COLUMNS, segment, &Arc::default()).unwrap().unwrap();
+    for row in views(&rows) {
+        let Search::Found(found) = packed.find(row.key, 1, decoded.key(0)).unwrap() else { panic!("{:?}", row.key) };
+        assert_eq!(packed.value(&found).unwrap(), row.value);
+    }
 }
 
 /// A segment of 40 cities and what it is compressed against, as the first version with common bytes wrote them.
