@@ -5,6 +5,7 @@ mod adoption;
 mod cursors;
 mod lookups;
 mod merges;
+mod packed;
 mod trouble;
 mod wholes;
 
