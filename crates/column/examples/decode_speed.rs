@@ -19,8 +19,11 @@ fn main() {
         let ty = ColumnType { kind, size, nullable: false, binary: false };
         NewColumn { name: "c".into(), ty, source: Source::Added(Value::Null) }
     };
-    let layouts =
-        Layouts::new(vec![column(ColumnKind::Signed, 4), column(ColumnKind::Char, 480), column(ColumnKind::Char, 240)]);
+    let layouts = Layouts::new(vec![
+        column(ColumnKind::Signed, 4),
+        column(ColumnKind::Char, 480),
+        column(ColumnKind::Char, 240),
+    ]);
     let mut state = 1u64;
     let mut next = |most: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -49,7 +52,8 @@ fn main() {
         let best = (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min);
         println!("{what}: {best:.2} us (best of {BATCHES})");
     };
-    let open = || Packed::open(encoded.codec, &encoded.bytes, &common).expect("a segment").expect("one shape");
+    let open =
+        || Packed::open(encoded.codec, &encoded.bytes, &common).expect("a segment").expect("one shape");
     let packed = open();
     let first = 0x8000_0000u32.to_be_bytes();
     time("decode all rows", &|_| drop(Segment::decode(encoded.codec, &encoded.bytes).expect("a segment")));

@@ -181,12 +181,16 @@ impl SegmentBuilder {
         assert_eq!(columns.rows(), rows.rows());
         (0..rows.rows()).for_each(|row| assert_eq!(columns.record(row), rows.record(row)));
         let common = self.compressor.common().cloned().unwrap_or_default();
-        if let Some(packed) = columnar::Packed::open(CODEC_COLUMNS, bytes, &common).expect("what was just encoded") {
+        if let Some(packed) =
+            columnar::Packed::open(CODEC_COLUMNS, bytes, &common).expect("what was just encoded")
+        {
             for row in [0, rows.rows() / 2, rows.rows() - 1] {
                 let record = rows.record(row);
                 let first = rows.key(0);
                 let found = packed.find(record.key, record.seqno, first).expect("what was just encoded");
-                let columnar::Search::Found(found) = found else { panic!("row {row} is not found: {found:?}") };
+                let columnar::Search::Found(found) = found else {
+                    panic!("row {row} is not found: {found:?}")
+                };
                 assert_eq!((found.seqno, found.kind), (record.seqno, record.kind));
                 assert_eq!(packed.value(&found).expect("what was just encoded"), record.value);
             }

@@ -292,7 +292,9 @@ fn check_ratio(codec: u8, bytes: &[u8], body_bytes: usize) -> Result<(), DecodeE
 
 fn check_length(found: Result<usize, &String>, body_bytes: usize) -> Result<(), DecodeError> {
     match found {
-        Ok(length) if length != body_bytes => Err(DecodeError::new("segment body length", body_bytes, length)),
+        Ok(length) if length != body_bytes => {
+            Err(DecodeError::new("segment body length", body_bytes, length))
+        }
         _ => Ok(()),
     }
 }

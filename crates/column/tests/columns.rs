@@ -155,7 +155,8 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
                 Search::Found(found) => {
                     let record = segment.record(row);
                     let value = packed.value(&found).unwrap();
-                    let found = RecordRef { key: record.key, seqno: found.seqno, kind: found.kind, value: &value };
+                    let found =
+                        RecordRef { key: record.key, seqno: found.seqno, kind: found.kind, value: &value };
                     assert_eq!(found, record);
                 }
                 Search::Absent => assert_ne!(segment.key(row), record.key),
@@ -474,7 +475,8 @@ fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
 
 /// Rows of random digits, as benchmarks have them: their texts are coded each for itself.
 fn digits() -> (Layouts, Records) {
-    let columns = [(ColumnKind::Varchar, 300, false), (ColumnKind::Bytes, 30, false), (ColumnKind::Blob, 4, true)];
+    let columns =
+        [(ColumnKind::Varchar, 300, false), (ColumnKind::Bytes, 30, false), (ColumnKind::Blob, 4, true)];
     let columns = columns.map(|(kind, size, nullable)| column(kind, size, nullable));
     let layouts = Layouts::new(columns.to_vec());
     let mut state = 3u64;
@@ -518,7 +520,9 @@ fn the_first_format_of_coded_strings_stays_readable() {
     assert!(views(&rows).iter().enumerate().all(|(at, row)| decoded.record(at) == *row));
     let packed = Packed::open(format::CODEC_COLUMNS, segment, &Arc::default()).unwrap().unwrap();
     for row in views(&rows) {
-        let Search::Found(found) = packed.find(row.key, 1, decoded.key(0)).unwrap() else { panic!("{:?}", row.key) };
+        let Search::Found(found) = packed.find(row.key, 1, decoded.key(0)).unwrap() else {
+            panic!("{:?}", row.key)
+        };
         assert_eq!(packed.value(&found).unwrap(), row.value);
     }
 }

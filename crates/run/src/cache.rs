@@ -177,7 +177,8 @@ impl BlockCache {
             DefaultLifecycle::default(),
         );
         metrics.cache_bytes_limit.set(limit_bytes);
-        let (limit, generation, came_in) = (AtomicU64::new(limit_bytes), AtomicU32::new(0), AtomicU64::new(0));
+        let (limit, generation, came_in) =
+            (AtomicU64::new(limit_bytes), AtomicU32::new(0), AtomicU64::new(0));
         Arc::new(BlockCache { blocks, limit, generation, came_in, metrics })
     }
 

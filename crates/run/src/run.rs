@@ -192,7 +192,8 @@ impl Run {
         }
         if let Some(key) = hi.filter(|key| *key <= &self.meta.max_key[..]) {
             let last = end - 1;
-            rows = rows.saturating_sub((index.entry(last).rows() - self.lower_bound(&index, last, key)?) as u64);
+            rows =
+                rows.saturating_sub((index.entry(last).rows() - self.lower_bound(&index, last, key)?) as u64);
         }
         let all = index.of_range(first, end);
         let share = |of: u64| (u128::from(of) * u128::from(rows) / u128::from(all.rows.max(1))) as u64;
@@ -475,7 +476,9 @@ impl Run {
         let (codec, payload) = self.open_segment(index, number, bytes)?;
         let common = self.common(index)?;
         let at_place = |e: DecodeError| self.damaged(entry.place.offset, e);
-        let Some(mut packed) = Packed::open(codec, &payload, &common).map_err(at_place)? else { return Ok(None) };
+        let Some(mut packed) = Packed::open(codec, &payload, &common).map_err(at_place)? else {
+            return Ok(None);
+        };
         if let Some(seqno) = self.seqno_of_all() {
             packed.number(seqno);
         }

@@ -2,9 +2,9 @@
 #![deny(clippy::indexing_slicing)]
 
 use super::codes::{DICTIONARY, FROM_KEYS, MAPPED, NULLS, PLAIN};
-use super::{ints, strings};
 use super::shape::{Physical, Shape, Span};
 use super::streams::Source;
+use super::{ints, strings};
 use crate::wire::DecodeError;
 
 /// What a segment may still give: bounds memory.

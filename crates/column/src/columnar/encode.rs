@@ -11,9 +11,9 @@ use std::borrow::Cow;
 
 use super::codes::{DICTIONARY, FROM_KEYS, FROM_NOWHERE, MAPPED, NULLS, PLAIN};
 use super::dictionary::{code, Coded, Dependencies, CODES_MAX};
-use super::{ints, strings};
 use super::shape::{Cells, Physical, Shape, Span, Taken};
 use super::streams::Writer;
+use super::{ints, strings};
 
 /// Numbers that are written already, and may say those of other columns.
 struct Known<'a> {

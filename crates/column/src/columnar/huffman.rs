@@ -31,7 +31,8 @@ impl Code {
                 *count += 1;
             }
         }
-        let mut symbols: Vec<(u32, u8)> = counts.iter().zip(0..=255).filter(|(n, _)| **n > 0).map(|(n, s)| (*n, s)).collect();
+        let mut symbols: Vec<(u32, u8)> =
+            counts.iter().zip(0..=255).filter(|(n, _)| **n > 0).map(|(n, s)| (*n, s)).collect();
         if symbols.len() < 2 {
             return None;
         }
@@ -53,7 +54,9 @@ impl Code {
         let symbols: Vec<(u8, u8)> = self.symbols().collect();
         out.push((symbols.len() - 1) as u8);
         out.extend(symbols.iter().map(|(symbol, _)| symbol));
-        out.extend(symbols.chunks(2).map(|pair| pair.iter().rev().fold(0, |byte, (_, length)| byte << 4 | length)));
+        out.extend(
+            symbols.chunks(2).map(|pair| pair.iter().rev().fold(0, |byte, (_, length)| byte << 4 | length)),
+        );
     }
 
     pub(crate) fn take(from: &mut Reader<'_>) -> Result<Code, DecodeError> {
@@ -84,7 +87,8 @@ impl Code {
 
     /// Bits that `text` takes.
     pub(crate) fn bits(&self, text: &[u8]) -> usize {
-        let length = |byte: &u8| self.lengths.get(usize::from(*byte)).map_or(0, |length| usize::from(*length));
+        let length =
+            |byte: &u8| self.lengths.get(usize::from(*byte)).map_or(0, |length| usize::from(*length));
         text.iter().map(length).sum()
     }
 
@@ -126,7 +130,11 @@ impl Code {
     }
 
     fn symbols(&self) -> impl Iterator<Item = (u8, u8)> + '_ {
-        self.lengths.iter().zip(0..=255).filter(|(length, _)| **length > 0).map(|(length, symbol)| (symbol, *length))
+        self.lengths
+            .iter()
+            .zip(0..=255)
+            .filter(|(length, _)| **length > 0)
+            .map(|(length, symbol)| (symbol, *length))
     }
 
     /// Byte, length, and code with its first bit lowest, of each byte that occurs.
@@ -357,7 +365,11 @@ impl Decoder {
         }
         match lane.bit.div_ceil(8) == coded {
             true => Ok(()),
-            false => Err(DecodeError::new("codes of a string", format_args!("{coded} bytes"), lane.bit.div_ceil(8))),
+            false => Err(DecodeError::new(
+                "codes of a string",
+                format_args!("{coded} bytes"),
+                lane.bit.div_ceil(8),
+            )),
         }
     }
 
@@ -441,7 +453,14 @@ mod tests {
     #[test]
     fn a_code_that_none_would_make_is_refused() {
         assert!(Code::of(b"").is_none() && Code::of(b"aaaa").is_none());
-        for head in [&[0u8][..], &[1, b'a', b'b', 0x10], &[1, b'a', b'b', 0x1c], &[1, b'a', b'a', 0x11], &[2, 1, 2, 3, 0x11, 1], &[1, b'a', b'b', 0x22]] {
+        for head in [
+            &[0u8][..],
+            &[1, b'a', b'b', 0x10],
+            &[1, b'a', b'b', 0x1c],
+            &[1, b'a', b'a', 0x11],
+            &[2, 1, 2, 3, 0x11, 1],
+            &[1, b'a', b'b', 0x22],
+        ] {
             assert!(Code::take(&mut Reader::new(head)).is_err(), "{head:?}");
         }
     }

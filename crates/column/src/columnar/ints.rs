@@ -382,7 +382,11 @@ mod tests {
         skip(&mut from, values.len()).unwrap();
         from.end().unwrap();
         for at in (0..values.len()).step_by(1 + values.len() / 50) {
-            assert_eq!(get(&mut Source::new(&to.head, &to.data), values.len(), at).unwrap(), values[at], "{at}");
+            assert_eq!(
+                get(&mut Source::new(&to.head, &to.data), values.len(), at).unwrap(),
+                values[at],
+                "{at}"
+            );
         }
         assert!(get(&mut Source::new(&to.head, &to.data), values.len(), values.len()).is_err());
         to.head.len() + to.data.len()

@@ -270,7 +270,9 @@ impl Packed {
         let code = ints::get(&mut self.source(place.codes), count, at)?;
         match code < u64::from(place.distinct) {
             true => Ok(code as usize),
-            false => Err(DecodeError::new("number of a value", format_args!("below {}", place.distinct), code)),
+            false => {
+                Err(DecodeError::new("number of a value", format_args!("below {}", place.distinct), code))
+            }
         }
     }
 
@@ -297,7 +299,11 @@ impl Packed {
         // Each value stands in some row; this bounds memory.
         let total = lengths.iter().fold(0u64, |sum, length| sum.saturating_add(*length));
         if total > self.header.value_bytes as u64 {
-            return Err(DecodeError::new("bytes of values", format_args!("at most {}", self.header.value_bytes), total));
+            return Err(DecodeError::new(
+                "bytes of values",
+                format_args!("at most {}", self.header.value_bytes),
+                total,
+            ));
         }
         Ok(Cell::Text(strings::get(&mut from, &lengths, at)?.into_owned()))
     }
@@ -361,7 +367,8 @@ impl<'a> Finder<'a, '_> {
             NULLS => {}
             PLAIN => {
                 let mut ahead = *from;
-                place.has_null = ColumnReader { from: &mut ahead, physical, rows, budget: &mut budget }.flag()?;
+                place.has_null =
+                    ColumnReader { from: &mut ahead, physical, rows, budget: &mut budget }.flag()?;
                 place.values = self.all.distance_to(&ahead);
                 ColumnReader { from, physical, rows, budget: &mut budget }.skip_plain()?;
             }

@@ -86,7 +86,11 @@ pub(crate) fn take<'a>(from: &mut Source<'a>, lengths: &[u64]) -> Result<Cow<'a,
 }
 
 /// Reads string `at` of those of these lengths; what comes after them cannot be read then. Requires: as [`take`].
-pub(crate) fn get<'a>(from: &mut Source<'a>, lengths: &[u64], at: usize) -> Result<Cow<'a, [u8]>, DecodeError> {
+pub(crate) fn get<'a>(
+    from: &mut Source<'a>,
+    lengths: &[u64],
+    at: usize,
+) -> Result<Cow<'a, [u8]>, DecodeError> {
     let length = lengths.get(at).map_or(0, |length| *length as usize);
     let Some((code, sizes)) = take_coded(from, lengths.len())? else {
         let start = sum(lengths.get(..at).unwrap_or_default());
@@ -167,7 +171,11 @@ mod tests {
             let text = random(&lengths, symbols);
             let (took, is_coded) = survive(&text, &lengths, zstd);
             let bits = (symbols as f32).log2() + 0.25;
-            assert!(is_coded && took as f32 <= text.len() as f32 * bits / 8.0 + 100.0, "{took} of {}", text.len());
+            assert!(
+                is_coded && took as f32 <= text.len() as f32 * bits / 8.0 + 100.0,
+                "{took} of {}",
+                text.len()
+            );
             assert!(!survive(&text, &lengths, Compression::Lz4).1);
             assert!(!survive(&text, &lengths, Compression::None).1);
         }
@@ -179,7 +187,8 @@ mod tests {
         let lengths = vec![100; 50];
         // What repeats, what does not shrink, what is only one byte, and what is short.
         let repeated = random(&[100], 50).repeat(50);
-        let noise: Vec<u8> = (0..5000u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+        let noise: Vec<u8> =
+            (0..5000u64).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
         for text in [&repeated[..], &noise, &[7; 5000]] {
             assert!(!survive(text, &lengths, zstd).1);
         }
