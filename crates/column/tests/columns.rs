@@ -144,17 +144,20 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
     assert_eq!(packed.rows(), segment.rows());
     let first = segment.key(0);
     assert!(packed.find(first, Seqno::MAX, &[first, &[1]].concat()).is_err());
-    let whole = packed.decode().unwrap();
+    let whole = packed.decode().expect("what was just encoded");
     for i in (0..segment.rows()).step_by(1 + segment.rows() / 200) {
         let record = segment.record(i);
         assert_eq!(whole.record(i), record);
-        assert_eq!(packed.lower_bound(record.key, first).unwrap(), segment.lower_bound(record.key));
+        assert_eq!(
+            packed.lower_bound(record.key, first).expect("what was just encoded"),
+            segment.lower_bound(record.key)
+        );
         for snapshot in [record.seqno, record.seqno.saturating_sub(1), Seqno::MAX] {
             let row = segment.lower_bound_version(record.key, snapshot);
-            match packed.find(record.key, snapshot, first).unwrap() {
+            match packed.find(record.key, snapshot, first).expect("what was just encoded") {
                 Search::Found(found) => {
                     let record = segment.record(row);
-                    let value = packed.value(&found).unwrap();
+                    let value = packed.value(&found).expect("what was just encoded");
                     let found =
                         RecordRef { key: record.key, seqno: found.seqno, kind: found.kind, value: &value };
                     assert_eq!(found, record);
@@ -167,14 +170,17 @@ fn assert_packed(encoded: &EncodedSegment, segment: &Segment, common: &Arc<[u8]>
         if segment.find(before, Seqno::MAX).is_none() {
             let is_beyond = segment.lower_bound(before) == segment.rows();
             let expected = if is_beyond { Search::Beyond } else { Search::Absent };
-            assert_eq!(packed.find(before, Seqno::MAX, first).unwrap(), expected);
+            assert_eq!(packed.find(before, Seqno::MAX, first).expect("what was just encoded"), expected);
         }
         let behind: Vec<u8> = [record.key, &[0]].concat();
-        assert_eq!(packed.lower_bound(&behind, first).unwrap(), segment.lower_bound(&behind));
+        assert_eq!(
+            packed.lower_bound(&behind, first).expect("what was just encoded"),
+            segment.lower_bound(&behind)
+        );
         let row = segment.lower_bound_version(&behind, Seqno::MAX);
         let expected = if row == segment.rows() { Search::Beyond } else { Search::Absent };
         if row == segment.rows() || segment.key(row) != behind {
-            assert_eq!(packed.find(&behind, Seqno::MAX, first).unwrap(), expected);
+            assert_eq!(packed.find(&behind, Seqno::MAX, first).expect("what was just encoded"), expected);
         }
     }
 }

@@ -106,10 +106,12 @@ impl Code {
     /// What decodes `bytes` bytes of text: the more there are, the larger a table is worth being made.
     pub(crate) fn decoder(&self, bytes: usize) -> Decoder {
         let longest = u32::from(self.lengths.iter().copied().max().unwrap_or(1));
-        let bits = match bytes {
-            ..PAIRS_BYTES_MIN => longest,
-            ..LARGE_BYTES_MIN => longest.max(PAIRS_BITS),
-            _ => BITS_MAX,
+        let bits = if bytes < PAIRS_BYTES_MIN {
+            longest
+        } else if bytes < LARGE_BYTES_MIN {
+            longest.max(PAIRS_BITS)
+        } else {
+            BITS_MAX
         };
         let mut table = vec![0; 1 << bits];
         for (symbol, length, code) in self.canonical() {
@@ -383,6 +385,8 @@ impl Decoder {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+
     use super::*;
     use proptest::prelude::*;
 

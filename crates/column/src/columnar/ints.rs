@@ -366,6 +366,8 @@ fn unpack_one(bytes: &[u8], bits: u32, least: u64, at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+
     use super::*;
     use crate::compression::Compressor;
     use crate::Compression;

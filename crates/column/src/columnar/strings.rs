@@ -130,6 +130,8 @@ fn sum(lengths: &[u64]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::indexing_slicing, reason = "a test may panic")]
+
     use super::*;
     use crate::compression::Compressor;
 
