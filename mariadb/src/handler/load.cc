@@ -21,6 +21,7 @@
      keeps in a part of its memory; when that is used up rows go one by one, too;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
+   - where each row asks for those before it: WITHOUT OVERLAPS, AUTO_INCREMENT further back in a key;
    - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
@@ -41,6 +42,9 @@ bool ha_pando::may_load() const
   THD *thd= ha_thd();
   /* A row without a parent that the server passes by is to be known at once. */
   if (!m_foreign.may_load() || (m_foreign.check_inserts() && decides_duplicates()))
+    return false;
+  /* The server looks the rows up that the statement has written so far. */
+  if (table_share->period.unique_keys || (table->found_next_number_field && table_share->next_number_keypart))
     return false;
   return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection();
 }
