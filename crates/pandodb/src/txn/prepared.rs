@@ -75,7 +75,6 @@ use crate::db::prepared::{Detached, Found, Ordered, Phase, Prepared, PrivateRuns
 use crate::db::Db;
 use crate::error::Result;
 use crate::table::spill::Level;
-use crate::table::writes::State;
 use crate::table::Dict;
 use crate::txn::commit::encode_into;
 use crate::txn::transaction::Txn;
