@@ -92,8 +92,7 @@ impl Txn {
             return Ok(());
         }
         self.prepare_adoption()?;
-        let (appended, bytes) =
-            self.db.publish_prepare(self, xid)?;
+        let (appended, bytes) = self.db.publish_prepare(self, xid)?;
         let (seqno, xid) = (appended.seqno, xid.to_vec());
         self.phase = Phase::Prepared(Prepared { seqno, logged: seqno, bytes, xid });
         Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
