@@ -2,9 +2,11 @@
 """How long LOAD DATA takes of a file into a table that has rows, as each month's file does.
 
     make build && scripts/bench-monthly.py [--engines PANDO,InnoDB] [--rows 1000000] [--file-rows 500000] [--runs 3]
+                                              [--shapes behind,between,ignore,between-ignore,replace]
 
 The table has a primary key and three others, one of two columns and one of a text. `behind`: the file's primary keys follow those of
-the table. `between`: each lies between two of the table's. `rows` is the same as `behind` with IGNORE, which PANDO inserts row by row.
+the table. `between`: each lies between two of the table's. `ignore` and `between-ignore` are the same with IGNORE, which LOCAL implies; `replace` is `behind` with
+REPLACE, which PANDO inserts row by row.
 Printed: seconds (medians). Each load goes into a copy of the table with so many rows; cache 1 GiB.
 """
 
@@ -24,7 +26,9 @@ from sqlkit.server import PrivateServer
 _CACHE_MB = 1024
 _COLUMNS = "id BIGINT PRIMARY KEY, a INT, b INT, c VARCHAR(40), d DATETIME, KEY (a), KEY (b, d), KEY (c)"
 _ROW = "(seq * 7919) % 1000003, (seq * 104729) % 99991, MD5(seq), '2020-01-01' + INTERVAL seq SECOND"
-_SHAPES = {"behind": ("2 * {rows} + seq", ""), "between": ("2 * seq + 1", ""), "rows": ("2 * {rows} + seq", "IGNORE")}
+_BEHIND, _BETWEEN = "2 * {rows} + seq", "2 * seq + 1"
+_SHAPES = {"behind": (_BEHIND, ""), "between": (_BETWEEN, ""), "ignore": (_BEHIND, "IGNORE"), "between-ignore": (_BETWEEN, "IGNORE"),
+           "replace": (_BEHIND, "REPLACE")}
 
 
 def _arguments():
@@ -33,6 +37,7 @@ def _arguments():
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--file-rows", type=int, default=500_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--shapes", default=",".join(_SHAPES))
     return parser.parse_args()
 
 
@@ -54,7 +59,8 @@ def main():
     arguments = _arguments()
     print("| shape | engine | seconds | rows a second |")
     print("| --- | --- | --- | --- |")
-    for shape, (key, _) in _SHAPES.items():
+    for shape in arguments.shapes.split(","):
+        key = _SHAPES[shape][0]
         for engine in arguments.engines.split(","):
             options = engines.options(engine, _CACHE_MB)
             with PrivateServer("monthly", options, plugin=engines.needs_plugin([engine])) as server:

@@ -592,11 +592,11 @@ typedef uint32_t PandoClustering;
  */
 typedef enum PandoAdmission {
   /**
-   * None of its keys has been seen; they are noted.
+   * None of its keys is there; they are noted if that was asked for.
    */
   PANDO_ADMISSION_NEW,
   /**
-   * One has been seen; nothing is noted.
+   * One is there, in the table or the load; nothing is noted.
    */
   PANDO_ADMISSION_SEEN,
   /**
@@ -2931,7 +2931,8 @@ uint8_t pando_txn_has_written_to(const struct PandoTxn *txn,
 
 /**
  * Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
- * if others are at work in it; where it is 1, if this transaction has written to it. `unique[i]` is 1 if keys of dictionary `i` can be
+ * if others are at work in it; else if this transaction has written to it. Where it is 2, the load wants to be asked
+ * for each row if it is beside others ([`pando_load_is_by_row`]). `unique[i]` is 1 if keys of dictionary `i` can be
  * equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
  *
  * # Safety
@@ -2948,16 +2949,28 @@ PandoStatus pando_load_begin(struct PandoTxn *txn,
                              struct PandoLoad **load);
 
 /**
- * Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
- * batch. If one has been seen, `seen` is its position among `keys`.
+ * 1 if [`pando_load_admit`] is to be called for each row: the load is beside others, and locks the keys of a row before it joins.
  *
  * # Safety
- * The load is alive and belongs to this thread; `keys` has `count` elements with valid bytes, `seen` is valid.
+ * The load is alive.
  */
-enum PandoAdmission pando_load_admit(struct PandoLoad *load,
-                                     const struct PandoLoneKey *keys,
-                                     uint32_t count,
-                                     uint32_t *seen);
+uint8_t pando_load_is_by_row(const struct PandoLoad *load);
+
+/**
+ * Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
+ * batch. `notes`: 1 if rows of the load may have equal keys. If one is there, `seen` is its position among `keys`.
+ *
+ * # Safety
+ * All objects are alive, the transaction is the one the load was begun with and belongs to this thread; `keys` has `count` elements with
+ * valid bytes, `admission` and `seen` are valid.
+ */
+PandoStatus pando_load_admit(struct PandoTxn *txn,
+                             struct PandoLoad *load,
+                             const struct PandoLoneKey *keys,
+                             uint32_t count,
+                             uint8_t notes,
+                             enum PandoAdmission *admission,
+                             uint32_t *seen);
 
 /**
  * Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to

@@ -128,7 +128,8 @@ pub unsafe extern "C" fn pando_txn_has_written_to(txn: *const PandoTxn, table: *
 }
 
 /// Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
-/// if others are at work in it; where it is 1, if this transaction has written to it. `unique[i]` is 1 if keys of dictionary `i` can be
+/// if others are at work in it; else if this transaction has written to it. Where it is 2, the load wants to be asked
+/// for each row if it is beside others ([`pando_load_is_by_row`]). `unique[i]` is 1 if keys of dictionary `i` can be
 /// equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
 ///
 /// # Safety
@@ -156,7 +157,8 @@ pub unsafe extern "C" fn pando_load_begin(
         let encoder = || Callbacks(callbacks.clone());
         let alone = txn.txn.begin_load(table, &unique, encoder())?;
         let begun = match alone {
-            None if beside != 0 => txn.txn.begin_load_beside(table, &unique, encoder()),
+            None if beside == 1 => txn.txn.begin_load_beside(table, &unique, encoder()),
+            None if beside == 2 => txn.txn.begin_load_by_row(table, &unique, encoder()),
             begun => begun,
         };
         if let Some(mut begun) = begun {
@@ -181,44 +183,61 @@ pub struct PandoLoneKey {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PandoAdmission {
-    /// None of its keys has been seen; they are noted.
+    /// None of its keys is there; they are noted if that was asked for.
     New,
-    /// One has been seen; nothing is noted.
+    /// One is there, in the table or the load; nothing is noted.
     Seen,
     /// There is no memory to tell; nothing is noted.
     Full,
 }
 
-/// Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
-/// batch. If one has been seen, `seen` is its position among `keys`.
+/// 1 if [`pando_load_admit`] is to be called for each row: the load is beside others, and locks the keys of a row before it joins.
 ///
 /// # Safety
-/// The load is alive and belongs to this thread; `keys` has `count` elements with valid bytes, `seen` is valid.
+/// The load is alive.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_is_by_row(load: *const PandoLoad) -> u8 {
+    // SAFETY: the caller vouches for it.
+    let load = unsafe { &(*load).load };
+    guard(|| u8::from(load.is_by_row()))
+}
+
+/// Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
+/// batch. `notes`: 1 if rows of the load may have equal keys. If one is there, `seen` is its position among `keys`.
+///
+/// # Safety
+/// All objects are alive, the transaction is the one the load was begun with and belongs to this thread; `keys` has `count` elements with
+/// valid bytes, `admission` and `seen` are valid.
 #[no_mangle]
 pub unsafe extern "C" fn pando_load_admit(
+    txn: *mut PandoTxn,
     load: *mut PandoLoad,
     keys: *const PandoLoneKey,
     count: u32,
+    notes: u8,
+    admission: *mut PandoAdmission,
     seen: *mut u32,
-) -> PandoAdmission {
+) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
-    let (load, seen) = unsafe { (&mut (*load).load, &mut *seen) };
+    let (txn, load, admission, seen) =
+        unsafe { (&mut (*txn).txn, &mut (*load).load, &mut *admission, &mut *seen) };
     let keys: &[PandoLoneKey] = match count {
         0 => &[],
         // SAFETY: as above.
         count => unsafe { std::slice::from_raw_parts(keys, count as usize) },
     };
-    guard(|| {
+    run(|| {
         // SAFETY: as above.
         let lone = keys.iter().map(|lone| (lone.dictionary as usize, unsafe { lone.key.as_slice() }));
-        match load.admit(lone) {
+        *admission = match txn.admit_to_load(load, lone, notes != 0)? {
             Admission::New => PandoAdmission::New,
             Admission::Seen(position) => {
                 *seen = position as u32;
                 PandoAdmission::Seen
             }
             Admission::Full => PandoAdmission::Full,
-        }
+        };
+        Ok(PandoStatus::Ok)
     })
 }
 

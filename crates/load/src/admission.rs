@@ -1,7 +1,7 @@
 //! Which rows join a load where the statement decides, row by row, what becomes of those whose key is there.
 //!
-//! Such a statement (IGNORE, REPLACE, ON DUPLICATE KEY UPDATE) wants to know of a row at once. As long as all that
-//! the table has came through the load, the keys seen so far know the answer, for any number of unique keys.
+//! Such a statement (IGNORE, REPLACE, ON DUPLICATE KEY UPDATE) wants to know of a row at once. Of what came through the load the keys
+//! seen so far know the answer, for any number of unique keys; of what the table had before, the table.
 
 use std::sync::Arc;
 
@@ -37,11 +37,13 @@ impl Admissions {
         Admissions { sets, memory: memory.clone(), part: None }
     }
 
-    /// Asks for a row that has these keys in these dictionaries, each of which must be alone there.
-    pub fn admit<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])> + Clone) -> Admission {
-        if let Some(seen) = keys.clone().position(|(dict, key)| self.sets[dict].contains(key)) {
-            return Admission::Seen(seen);
-        }
+    /// Whether the key of this dictionary has been noted.
+    pub fn has_seen(&self, dict: usize, key: &[u8]) -> bool {
+        self.sets[dict].contains(key)
+    }
+
+    /// Notes the keys of a row, none of which has been seen: [`Admission::New`], or [`Admission::Full`].
+    pub fn note<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])>) -> Admission {
         let limit = self.memory.limit() / SHARE;
         if self.part.is_none() {
             self.part = self.memory.take(limit);
@@ -62,7 +64,10 @@ mod tests {
     use super::*;
 
     fn admit(admissions: &mut Admissions, keys: &[(usize, &[u8])]) -> Admission {
-        admissions.admit(keys.iter().copied())
+        match keys.iter().position(|(dict, key)| admissions.has_seen(*dict, key)) {
+            Some(seen) => Admission::Seen(seen),
+            None => admissions.note(keys.iter().copied()),
+        }
     }
 
     #[test]

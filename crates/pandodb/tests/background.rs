@@ -101,6 +101,46 @@ fn a_lazy_commit_is_durable_after_about_a_second_however_long_a_checkpoint_takes
 }
 
 #[test]
+fn who_is_killed_does_not_wait_for_memory_any_more_and_a_drop_never_does() {
+    let vfs = disk(1);
+    let barrier = Arc::new(Barrier::default());
+    let files = Arc::new(SlowVfs { disk: vfs.clone(), barrier: barrier.clone() });
+    let mut options = options(&Lines::default());
+    (options.background_threads, options.memory_bytes) = (1, 64 << 20);
+    options.tree.memtable_bytes = 64 << 20;
+    let db = Db::open_with_vfs(options, files, vfs.clone()).unwrap();
+    db.create_table(&spec("./db/a")).unwrap();
+    db.create_table(&spec("./db/b")).unwrap();
+    barrier.close(Held::Writes);
+    let (a, b) = (db.open_table("./db/a").unwrap(), db.open_table("./db/b").unwrap());
+    let value = vec![b'x'; 128 << 10];
+    // The worker is stuck, and a quarter of the memory is taken.
+    for n in (0u32..).take_while(|_| db.metrics().memtable_unwritten_bytes.get() <= 16 << 20) {
+        let mut txn = db.begin();
+        txn.put(&a, 0, &n.to_be_bytes(), &value, LockWait::NoWait).unwrap();
+        txn.commit().unwrap();
+    }
+    let waits = db.metrics().memory_waits.get();
+    let mut txn = db.begin();
+    let id = txn.id();
+    std::thread::scope(|scope| {
+        // On the simulated clock nobody's time is ever over.
+        scope.spawn(|| {
+            txn.put(&b, 0, b"1", &value, LockWait::NoWait).unwrap_err();
+            txn.rollback();
+        });
+        while db.metrics().memory_waits.get() == waits {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        db.kill(id);
+    });
+    drop((txn, b));
+    db.drop_table("./db/b").unwrap();
+    barrier.open();
+    db.abandon();
+}
+
+#[test]
 fn a_long_transaction_pays_for_background_work_as_it_goes() {
     let vfs = disk(1);
     let (db, barrier) = slow(&vfs, 1);

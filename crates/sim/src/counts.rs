@@ -50,6 +50,7 @@ counts! {
     ddl: "tables created, dropped, renamed, truncated",
     loads: "bulk loads ended",
     loads_beside: "bulk loads beside others ended",
+    loads_by_row: "bulk loads that were asked for each row ended",
     columns_changed: "changes of columns",
     builds: "builds of indexes begun",
     indexes_added: "indexes added while others wrote",

@@ -1,10 +1,10 @@
 //! Bulk loads: many rows into an empty table, or beside what is in one. A client's load takes several steps: it begins, hands over
 //! batches, ends; others work meanwhile, crashes and faults come. Then the rows are writes of its transaction
-//! like others, and until then nobody sees any of them.
+//! like others, and until then nobody sees any of them. Some loads beside others are asked for each row before it joins.
 
 use std::collections::BTreeMap;
 
-use pandodb::{BulkLoad, Entries, Error, LoadEnd, LockMode, RowEncoder};
+use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LockMode, RowEncoder};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::Rng;
 
@@ -36,6 +36,17 @@ impl RowEncoder for Encoder {
     }
 }
 
+/// What a load does about others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It locks the table as a whole.
+    Alone,
+    /// It locks nothing before its end.
+    Beside,
+    /// It locks the keys of each row before that joins.
+    ByRow,
+}
+
 /// A load under way.
 pub(crate) struct Loading {
     load: BulkLoad<Encoder>,
@@ -46,8 +57,7 @@ pub(crate) struct Loading {
     /// To come.
     rest: Vec<Entered>,
     is_refused: bool,
-    /// It locks nothing before its end.
-    is_beside: bool,
+    way: Way,
     /// A fault was about while it got rows: its end may tell.
     may_have_failed: bool,
 }
@@ -94,7 +104,7 @@ impl World {
     /// Begins a load of some table: if it is empty and nobody else is at work in it, or beside others.
     pub(crate) fn begin_load(&mut self, client: &mut Client) -> Check {
         let Some((id, state, table)) = self.table_to_load()? else { return Ok(()) };
-        let is_beside = self.rng.random();
+        let way = *[Way::Alone, Way::Beside, Way::ByRow].choose(&mut self.rng).expect("there are three");
         let dicts = state.dicts.len();
         let unique: Vec<bool> = match state.layout {
             Layout::Maps(_) => vec![true; dicts],
@@ -104,10 +114,13 @@ impl World {
         let is_empty = state.dicts.iter().all(|dict| dict.is_empty());
         let is_written = client.writes.iter().any(|write| write.table == id);
         let others = self.others_at_work(id);
-        note!(self, "  begins a load of {id}{}", if is_beside { " beside others" } else { "" });
+        note!(self, "  begins a load of {id}: {way:?}");
         self.db.set_load_memory(self.rng.random_range(1..64) << 10);
-        let load = if is_beside {
-            let begun = client.txn.begin_load_beside(&table, &unique[..dicts], Encoder);
+        let load = if way != Way::Alone {
+            let begun = match way {
+                Way::ByRow => client.txn.begin_load_by_row(&table, &unique[..dicts], Encoder),
+                _ => client.txn.begin_load_beside(&table, &unique[..dicts], Encoder),
+            };
             ensure!(begun.is_some() != (is_built || is_written), "a load beside others in {id}: {begun:?}");
             let Some(load) = begun else { return Ok(()) };
             load
@@ -129,7 +142,7 @@ impl World {
             load
         };
         client.touched.insert(id);
-        let rest = self.rows_to_load(id, &state, is_beside);
+        let rest = self.rows_to_load(id, &state, way);
         let unique = unique[..dicts].to_vec();
         client.load = Some(Loading {
             load,
@@ -138,17 +151,18 @@ impl World {
             rows: Vec::new(),
             rest,
             is_refused: false,
-            is_beside,
+            way,
             may_have_failed: false,
         });
         Ok(())
     }
 
-    fn rows_to_load(&mut self, id: TableId, state: &TableState, is_beside: bool) -> Vec<Entered> {
+    fn rows_to_load(&mut self, id: TableId, state: &TableState, way: Way) -> Vec<Entered> {
         let count = self.rng.random_range(1..300);
         let space = count.max(state.keys);
-        // Beside rows that are there, mostly behind them.
-        let from = match is_beside && self.rng.random_ratio(4, 5) {
+        // Beside rows that are there, often behind them: a load that is not asked would not be one otherwise.
+        let behind = [0, 4, 2][way as usize];
+        let from = match self.rng.random_ratio(behind, 5) {
             true => self.rng.random_range(space..4 * space),
             false => 0,
         };
@@ -188,7 +202,7 @@ impl World {
                 loading.load.submit(Vec::new(), 0, 1);
             }
             2..=11 if !loading.rest.is_empty() => {
-                self.hand_over(&mut loading);
+                self.hand_over(client, &mut loading)?;
                 if self.rng.random_ratio(1, 3) {
                     client.load = Some(loading);
                     return Ok(());
@@ -197,18 +211,65 @@ impl World {
             _ => {}
         }
         while !loading.rest.is_empty() {
-            self.hand_over(&mut loading);
+            self.hand_over(client, &mut loading)?;
         }
         self.end_load(client, loading)
     }
 
-    fn hand_over(&mut self, loading: &mut Loading) {
+    fn hand_over(&mut self, client: &mut Client, loading: &mut Loading) -> Check {
         let count = self.rng.random_range(1..80).min(loading.rest.len());
-        let rows: Vec<Entered> = loading.rest.drain(..count).collect();
-        let copy = |row: &Entered| row.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let mut rows: Vec<Entered> = loading.rest.drain(..count).collect();
         loading.may_have_failed |= self.is_faulty;
-        loading.load.submit(rows.iter().map(copy).collect(), count as u64, 64 * count as u64);
+        if loading.way == Way::ByRow {
+            rows = self.ask_for_rows(client, loading, rows)?;
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let copy = |row: &Entered| row.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        loading.load.submit(rows.iter().map(copy).collect(), rows.len() as u64, 64 * rows.len() as u64);
         loading.rows.extend(rows);
+        Ok(())
+    }
+
+    /// Those that join.
+    fn ask_for_rows(
+        &mut self,
+        client: &mut Client,
+        loading: &mut Loading,
+        rows: Vec<Entered>,
+    ) -> Check<Vec<Entered>> {
+        let id = loading.table;
+        let unique: Vec<usize> = (0..loading.unique.len()).filter(|dict| loading.unique[*dict]).collect();
+        let mut joined: Vec<Entered> = Vec::new();
+        for row in rows {
+            let keys = unique.iter().map(|dict| (*dict, &*row[*dict].0));
+            let answer = client.txn.admit_to_load(&mut loading.load, keys, true);
+            if let Err(error @ Error::Engine(_)) = answer {
+                self.settle("asking for a row", Err::<(), _>(error))?;
+                continue;
+            }
+            let is_blocked = matches!(answer, Err(Error::LockTimeout));
+            let has_seen =
+                |dict: usize| loading.rows.iter().chain(&joined).any(|other| other[dict].0 == row[dict].0);
+            let expected = self.claim_for_load(client, id, &row, &unique, has_seen, is_blocked);
+            match (answer, expected) {
+                (Ok(Admission::New), Some(None)) => joined.push(row),
+                // The rest would go one by one.
+                (Ok(Admission::Full), Some(None)) => {
+                    loading.rest.clear();
+                    break;
+                }
+                (Ok(Admission::Seen(position)), Some(Some(expected))) if position == expected => {
+                    self.counts.duplicates += 1;
+                }
+                (Err(Error::LockTimeout), None) => self.counts.lock_conflicts += 1,
+                (answer, expected) => {
+                    return Err(format!("a load was asked for a row: {answer:?} and not {expected:?}"));
+                }
+            }
+        }
+        Ok(joined)
     }
 
     fn end_load(&mut self, client: &mut Client, loading: Loading) -> Check {
@@ -218,7 +279,7 @@ impl World {
             true => Some(LoadEnd::Refused(REFUSAL)),
             false => loading.duplicate(),
         };
-        if loading.is_beside {
+        if loading.way == Way::Beside {
             return self.end_load_beside(client, loading, expected);
         }
         let (is_kept_out, _) = self.obstacles(&loading);
@@ -230,7 +291,10 @@ impl World {
             }
             (Ok(LoadEnd::Loaded), None) => {
                 ensure!(!is_kept_out, "a load ended though others hold gaps in {id}");
-                self.counts.loads += 1;
+                match loading.way {
+                    Way::ByRow => self.counts.loads_by_row += 1,
+                    _ => self.counts.loads += 1,
+                }
                 for row in loading.rows {
                     for (dict, (key, value)) in row.into_iter().enumerate() {
                         client.write(id, dict, &key, Some(value));

@@ -102,6 +102,34 @@ impl World {
         }
     }
 
+    /// Claims the keys of a row that a load is asked for; `has_seen` tells which the load has. The answer is the position among `unique` of
+    /// the first that is there; `None`: something of others is in the way.
+    pub(crate) fn claim_for_load(
+        &mut self,
+        client: &mut Client,
+        id: TableId,
+        row: &[(Bytes, Bytes)],
+        unique: &[usize],
+        has_seen: impl Fn(usize) -> bool,
+        is_blocked: bool,
+    ) -> Option<Option<usize>> {
+        for (position, dict) in unique.iter().copied().enumerate() {
+            if has_seen(dict) {
+                return Some(Some(position));
+            }
+            match self.claim(client, id, dict, &row[dict].0, is_blocked) {
+                Expected::Done => {}
+                Expected::Duplicate(..) => return Some(Some(position)),
+                Expected::Blocked => return None,
+                Expected::BlockedPerhaps => {
+                    unique.iter().for_each(|dict| client.locks.add_perhaps(id, *dict, &row[*dict].0));
+                    return None;
+                }
+            }
+        }
+        Some(None)
+    }
+
     fn lock_exclusively(
         &mut self,
         client: &mut Client,

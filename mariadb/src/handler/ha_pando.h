@@ -286,8 +286,8 @@ private:
   bool begin_trial();
   bool only_skips_duplicates() const;
   int admit_row(const uchar *record, pando::Admission *admission);
-  pando::Admission ask_for_row(const uchar *record);
-  bool ask_for_trial();
+  int ask_for_row(const uchar *record, pando::Admission *admission);
+  int ask_for_trial(bool *joined);
   int begin_own_load();
   void give_up_trial_row(int error);
   int write_row_in_bulk(const uchar *record, bool *done);

@@ -11,16 +11,18 @@
    If the table is empty, and nobody else is at work in it, the load has it for itself. Else nothing is locked
    before its end, which then waits for others as inserts do.
 
+   With IGNORE, which LOCAL implies, the server wants to know of each row at once whether one of its keys is there. If the load has
+   the table for itself, it knows what keys are there: none, as long as primary keys ascend and no other key is unique, else those that it
+   keeps in a part of its memory; when that is used up rows go one by one. Beside others the keys of each row are locked
+   and looked up besides, before it joins, as an insert does.
+
    Rows go one by one to the end
    - into tables to which the transaction has written before;
    - where a unique key has only the beginning of a column;
-   - where the server decides row by row what becomes of duplicates (IGNORE, which LOCAL implies, REPLACE, ON
-     DUPLICATE KEY UPDATE): into tables that are not empty; into others from the first row on whose key is there, unless IGNORE has it passed
-     over. Which keys
-     are there the load knows: none, as long as primary keys ascend and no other key is unique, else those that it
-     keeps in a part of its memory; when that is used up rows go one by one, too;
+   - with REPLACE and ON DUPLICATE KEY UPDATE: into tables that are not empty; into others from the first row on whose key is there;
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
+   - where each row asks for those before it: WITHOUT OVERLAPS, AUTO_INCREMENT further back in a key;
    - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
@@ -42,6 +44,9 @@ bool ha_pando::may_load() const
   /* A row without a parent that the server passes by is to be known at once. */
   if (!m_foreign.may_load() || (m_foreign.check_inserts() && decides_duplicates()))
     return false;
+  /* The server looks the rows up that the statement has written so far. */
+  if (table_share->period.unique_keys || (table->found_next_number_field && table_share->next_number_keypart))
+    return false;
   return !is_sequence() && !thd->slave_thread && !thd->lex->is_stmt_row_injection();
 }
 
@@ -52,7 +57,7 @@ void ha_pando::start_bulk_insert(ha_rows rows, uint)
     return;
   const bool is_empty= pando_table_is_empty(m_table);
   const uint64_t rows_min= is_empty ? LOAD_ROWS_MIN : BESIDE_ROWS_MIN;
-  if ((!is_empty && decides_duplicates()) || (rows && rows < rows_min))
+  if ((!is_empty && decides_duplicates() && !only_skips_duplicates()) || (rows && rows < rows_min))
     return;
   m_bulk.reset(new Bulk_insert);
   m_bulk->is_beside= !is_empty;
@@ -91,8 +96,8 @@ bool ha_pando::only_skips_duplicates() const
   return !m_replaces_duplicates && ha_thd()->lex->duplicates == DUP_ERROR;
 }
 
-/* What becomes of a row where the server decides about duplicates. Primary keys that ascend have none, if no other
-   key is unique; else the load is asked, which knows all keys that it has got. */
+/* What becomes of a row where the server decides about duplicates. Primary keys that ascend have none in the load, if no other
+   key is unique; else the load is asked, which knows all keys that it has got. Beside others it is asked in any case. */
 int ha_pando::admit_row(const uchar *record, Admission *admission)
 {
   *admission= Admission::JOINS;
@@ -103,7 +108,7 @@ int ha_pando::admit_row(const uchar *record, Admission *admission)
     if (int error= new_row_key(record, &m_new_row_key))
       return error;
     const int order= m_bulk->last_key.empty() ? -1 : compare(m_bulk->last_key.view(), m_new_row_key.view());
-    if (order == 0 && m_bulk->phase == Bulk_insert::Phase::LOADING && !m_bulk->asks && only_skips_duplicates())
+    if (order == 0 && m_bulk->phase == Bulk_insert::Phase::LOADING && !m_bulk->notes && only_skips_duplicates())
     {
       met_duplicate(table_share->primary_key);
       *admission= Admission::IS_DUPLICATE;
@@ -115,15 +120,15 @@ int ha_pando::admit_row(const uchar *record, Admission *admission)
   }
   if (m_bulk->phase == Bulk_insert::Phase::TRIAL)
     return 0;
-  if (m_bulk->asks)
-    *admission= ask_for_row(record);
-  else if (!m_bulk->ascends)
+  if (!m_bulk->notes && !m_bulk->ascends)
     *admission= Admission::ENDS_LOAD;
+  else if (m_bulk->asks)
+    return ask_for_row(record, admission);
   return 0;
 }
 
 /* Requires: m_new_row_key is that of the row, if the table has a primary key. */
-Admission ha_pando::ask_for_row(const uchar *record)
+int ha_pando::ask_for_row(const uchar *record, Admission *admission)
 {
   m_bulk->lone_keys.clear();
   for (uint i= 0; i < table_share->keys; i++)
@@ -137,34 +142,48 @@ Admission ha_pando::ask_for_row(const uchar *record)
       m_bulk->lone_keys.push_back(PandoLoneKey{layout.dictionary(), key.view()});
   }
   uint32_t seen= 0;
-  switch (pando_load_admit(m_bulk->load, m_bulk->lone_keys.data(), uint32_t(m_bulk->lone_keys.size()), &seen))
+  PandoAdmission answer= PANDO_ADMISSION_FULL;
+  if (PandoStatus status= pando_load_admit(txn(), m_bulk->load, m_bulk->lone_keys.data(), uint32_t(m_bulk->lone_keys.size()),
+                                           m_bulk->notes, &answer, &seen))
+    return fail(status);
+  switch (answer)
   {
   case PANDO_ADMISSION_NEW:
-    return Admission::JOINS;
+    *admission= Admission::JOINS;
+    break;
   case PANDO_ADMISSION_SEEN:
     met_duplicate(index_of_dictionary(m_bulk->lone_keys[seen].dictionary));
-    return only_skips_duplicates() ? Admission::IS_DUPLICATE : Admission::ENDS_LOAD;
+    *admission= only_skips_duplicates() ? Admission::IS_DUPLICATE : Admission::ENDS_LOAD;
+    break;
   default:
-    return Admission::ENDS_LOAD;
+    *admission= Admission::ENDS_LOAD;
   }
+  return 0;
 }
 
-/* The rows of the trial have been written, so none of them is refused; false: there is no memory for them. */
-bool ha_pando::ask_for_trial()
+/* The rows of the trial have been written, so none of them is refused; not joined: there is no memory for them. */
+int ha_pando::ask_for_trial(bool *joined)
 {
-  m_bulk->asks= decides_duplicates() && (m_bulk->shape->has_other_unique() || !m_bulk->ascends);
+  *joined= true;
+  m_bulk->notes= decides_duplicates() && (m_bulk->shape->has_other_unique() || !m_bulk->ascends);
+  const bool has_unique= has_primary_key() || m_bulk->shape->has_other_unique();
+  m_bulk->asks= m_bulk->notes || (has_unique && pando_load_is_by_row(m_bulk->load));
   if (!m_bulk->asks)
-    return true;
+    return 0;
   m_bulk->keys.reset(new Bytes[table_share->keys]);
-  bool joined= true;
   m_bulk->shape->restore_blobs(m_bulk->batch.get());
-  for (uint64_t row= 0; row < m_bulk->batch->rows() && joined; row++)
+  for (uint64_t row= 0; m_bulk->notes && row < m_bulk->batch->rows() && *joined; row++)
   {
     const uchar *record= m_bulk->batch->record(row);
-    joined= !has_primary_key() || !new_row_key(record, &m_new_row_key);
-    joined= joined && ask_for_row(record) == Admission::JOINS;
+    Admission admission= Admission::ENDS_LOAD;
+    int error= has_primary_key() ? new_row_key(record, &m_new_row_key) : 0;
+    if (!error)
+      error= ask_for_row(record, &admission);
+    if (error)
+      return error;
+    *joined= admission == Admission::JOINS;
   }
-  return joined;
+  return 0;
 }
 
 /* In place of write_row's own way, or (TRIAL) before it: `*done` says which. */
@@ -245,9 +264,14 @@ int ha_pando::begin_load()
 int ha_pando::begin_own_load()
 {
   const std::vector<uint8_t> &unique= m_bulk->shape->unique();
+  const uint8_t beside= !decides_duplicates() ? 1 : only_skips_duplicates() ? 2 : 0;
   PandoStatus status= pando_load_begin(txn(), m_table, unique.data(), uint32_t(unique.size()),
-                                       m_bulk->rows, !decides_duplicates(), Load_shape::encoder(m_bulk->shape), &m_bulk->load);
-  if (!status && m_bulk->load && ask_for_trial())
+                                       m_bulk->rows, beside, Load_shape::encoder(m_bulk->shape), &m_bulk->load);
+  bool joined= false;
+  if (!status && m_bulk->load)
+    if (int error= ask_for_trial(&joined))
+      return error;
+  if (joined)
   {
     m_bulk->phase= Bulk_insert::Phase::LOADING;
     for (uint64_t row= 0; m_foreign.check_inserts() && row < m_bulk->batch->rows(); row++)

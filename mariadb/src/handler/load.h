@@ -170,7 +170,8 @@ struct Bulk_insert
   uint64_t large_values= 0; /* TRIAL: written with the rows */
   Bytes last_key;      /* primary key of the last row, where the server decides about duplicates */
   bool ascends= true;  /* so far, those of all rows */
-  bool asks= false;    /* LOADING: of each row it is asked whether its keys have been seen */
+  bool asks= false;    /* LOADING: of each row it is asked whether its keys are there */
+  bool notes= false;   /* LOADING: rows of the load itself may have equal keys */
   std::unique_ptr<Bytes[]> keys;        /* those of one row, in the order of the server's indexes */
   std::vector<PandoLoneKey> lone_keys;  /* of these, what must be alone */
 };

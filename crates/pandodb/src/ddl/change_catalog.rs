@@ -11,6 +11,7 @@ use crate::catalog::server_files::ServerFiles;
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::table::writes::State;
+use crate::txn::commit::Published;
 
 impl Db {
     /// Notes which checkpoints the files have, before log is given up that older ones would need ([`FileAges`]). It need
@@ -31,9 +32,14 @@ impl Db {
             }
         }
         let writes = State { set: writes, ..State::default() };
-        self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
+        self.publish_to_catalog(&writes)?;
         self.catalog.ages.lock().note(change);
         Ok(())
+    }
+
+    /// Waits for no memory: what is dropped gives some back.
+    fn publish_to_catalog(&self, writes: &State) -> Result<Published> {
+        self.publish(writes, std::slice::from_ref(&self.catalog.dict), 0, || false)
     }
 
     /// Commits a change of the catalog.
@@ -60,7 +66,7 @@ impl Db {
             writes.delete(CATALOG, &Intent::key(*id));
         }
         let writes = State { set: writes, ..State::default() };
-        let published = self.publish(&writes, std::slice::from_ref(&self.catalog.dict), 0)?;
+        let published = self.publish_to_catalog(&writes)?;
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 
         let mut content = self.catalog.content.lock();

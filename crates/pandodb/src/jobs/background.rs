@@ -399,10 +399,15 @@ impl Db {
     }
 
     /// Sleeps for this writer's share of the debt, or refuses when flushing fails and memory
-    /// would fill up.
-    pub(crate) fn pay_for_debt(&self, dicts: &[Arc<Dict>], bytes: u64) -> Result<(), Error> {
+    /// would fill up. `is_patient`: whether it waits for memory of others, too.
+    pub(crate) fn pay_for_debt(
+        &self,
+        dicts: &[Arc<Dict>],
+        bytes: u64,
+        is_patient: impl Fn() -> bool,
+    ) -> Result<(), Error> {
         self.look_at_memory_if_grown();
-        self.wait_for_memtables(dicts)?;
+        self.wait_for_memtables(dicts, is_patient)?;
         let unit = self.memtable_bytes as u64;
         let mut most = 0.0;
         for dict in dicts {

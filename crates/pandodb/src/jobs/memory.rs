@@ -73,20 +73,24 @@ impl Db {
         }
     }
 
-    /// Before a write to `dicts`: waits while memtables have all of their share.
+    /// Before a write to `dicts`: waits while memtables have all of their share, and `is_patient` says so.
     ///
     /// # Errors
     /// One of these dictionaries cannot write its own.
-    pub(crate) fn wait_for_memtables(&self, dicts: &[Arc<Dict>]) -> Result<(), Error> {
+    pub(crate) fn wait_for_memtables(
+        &self,
+        dicts: &[Arc<Dict>],
+        is_patient: impl Fn() -> bool,
+    ) -> Result<(), Error> {
         let is_full = || self.metrics.memtable_unwritten_bytes.get() > self.memory.memtables_max();
-        if !is_full() || self.background.workers == 0 {
+        if !is_full() || self.background.workers == 0 || !is_patient() {
             return Ok(());
         }
         let started = self.vfs.now_micros();
         let waited = || self.vfs.now_micros().saturating_sub(started);
         self.metrics.memory_waits.add(1);
         let mut result = Ok(());
-        while is_full() && waited() < WAIT_MAX_MICROS && !self.background.stopping() {
+        while is_full() && is_patient() && waited() < WAIT_MAX_MICROS && !self.background.stopping() {
             self.look_at_memory();
             if let Some(error) = dicts.iter().find_map(|dict| dict.job_failure.get()) {
                 result = Err(error);

@@ -41,15 +41,17 @@ pub(crate) struct Published {
 
 impl Db {
     /// Steps 1 to 5 for the final state of `writes`. `dicts` are the dictionaries it touches,
-    /// ascending by id; `unpaid_bytes` is what of it was not paid for before. Errors leave nothing behind.
+    /// ascending by id; `unpaid_bytes` is what of it was not paid for before; `is_patient` as for [`Db::pay_for_debt`]. Errors
+    /// leave nothing behind.
     pub(crate) fn publish(
         &self,
         writes: &State,
         dicts: &[Arc<Dict>],
         unpaid_bytes: u64,
+        is_patient: impl Fn() -> bool,
     ) -> Result<Published> {
         debug_assert!(dicts.windows(2).all(|pair| pair[0].id < pair[1].id));
-        self.pay_for_debt(dicts, unpaid_bytes)?;
+        self.pay_for_debt(dicts, unpaid_bytes, is_patient)?;
         let mut batch = BatchBuilder::new();
         encode_into(writes, dicts, &mut batch);
         let published = {

@@ -75,7 +75,6 @@ use crate::db::prepared::{Detached, Found, Ordered, Phase, Prepared, PrivateRuns
 use crate::db::Db;
 use crate::error::Result;
 use crate::table::spill::Level;
-use crate::table::writes::State;
 use crate::table::Dict;
 use crate::txn::commit::encode_into;
 use crate::txn::transaction::Txn;
@@ -93,8 +92,7 @@ impl Txn {
             return Ok(());
         }
         self.prepare_adoption()?;
-        let (appended, bytes) =
-            self.db.publish_prepare(&self.writes().read(), xid, self.touched(), self.unpaid_bytes())?;
+        let (appended, bytes) = self.db.publish_prepare(self, xid)?;
         let (seqno, xid) = (appended.seqno, xid.to_vec());
         self.phase = Phase::Prepared(Prepared { seqno, logged: seqno, bytes, xid });
         Ok(self.db.wal.wait(appended.lsn, self.db.flush_mode())?)
@@ -334,17 +332,11 @@ impl Db {
     }
 
     /// Logs a batch that waits for its resolution, and says how long it is. Errors leave nothing behind.
-    fn publish_prepare(
-        &self,
-        writes: &State,
-        xid: &[u8],
-        dicts: &[Arc<Dict>],
-        unpaid_bytes: u64,
-    ) -> pando_base::Result<(Appended, u64)> {
-        self.pay_for_debt(dicts, unpaid_bytes)?;
+    fn publish_prepare(&self, txn: &Txn, xid: &[u8]) -> pando_base::Result<(Appended, u64)> {
+        self.pay_for_debt(txn.touched(), txn.unpaid_bytes(), || !txn.handle.is_killed())?;
         let mut batch = BatchBuilder::new();
         batch.prepare(xid);
-        encode_into(writes, dicts, &mut batch);
+        encode_into(&txn.writes().read(), txn.touched(), &mut batch);
         let appended = self.wal.append_prepare(&batch)?;
         // Before it is visible: see "What the log keeps".
         self.prepared.unresolved.lock().insert(appended.seqno);

@@ -530,7 +530,7 @@ impl Txn {
         self.handle.add_write_bytes(bytes as u64);
         if self.unpaid_bytes >= PAID_AT_ONCE_BYTES {
             let bytes = std::mem::take(&mut self.unpaid_bytes);
-            self.db.pay_for_debt(&self.touched, bytes)?;
+            self.db.pay_for_debt(&self.touched, bytes, || !self.handle.is_killed())?;
             self.writes.count_memory();
         }
         let held = self.write_bytes();
@@ -580,9 +580,10 @@ impl Txn {
             self.end();
             return Ok(());
         }
-        let published = self
-            .prepare_adoption()
-            .and_then(|()| self.db.publish(&self.writes.read(), &self.touched, self.unpaid_bytes));
+        let is_patient = || !self.handle.is_killed();
+        let published = self.prepare_adoption().and_then(|()| {
+            self.db.publish(&self.writes.read(), &self.touched, self.unpaid_bytes, is_patient)
+        });
         let published = match published {
             Ok(published) => published,
             Err(error) => {

@@ -3,7 +3,8 @@
 //! Life of a load:
 //! 1. [`Txn::begin_load`] locks the table's dictionaries as a whole, if they are empty and nobody else has any lock or
 //!    uncommitted write there. Otherwise [`Txn::begin_load_beside`] begins one that locks nothing, and looks at what is there when it
-//!    ends (`load_beside`); or there is no load, and rows go one by one.
+//!    ends (`load_beside`), or [`Txn::begin_load_by_row`] one that does so for each row before it joins (`load_by_row`); or there is no
+//!    load, and rows go one by one.
 //! 2. The caller hands over batches of rows in the form it has them ([`BulkLoad::submit`]); a worker has
 //!    them encoded ([`RowEncoder`]) into an entry for each dictionary, and the sorters of `pando_load` turn the
 //!    entries into runs. What is on its way takes no more than a quarter of the memory for loads: beyond that
@@ -17,7 +18,7 @@
 //!   whose statement might, does not load.
 //! * Rows with a key that is there twice are found in the merge: [`LoadEnd::Duplicate`] tells the first, in the
 //!   order of the rows (of those whose key the table had before: in the order of keys), and nothing has been written. Who has to know of each row at once asks before it
-//!   ([`BulkLoad::admit`]).
+//!   ([`Txn::admit_to_load`]).
 //! * Locking scans of others that come after the beginning find no row, and hold their gaps; the finish waits
 //!   for these, as an insert does, and writes only when nobody holds any.
 //! * The commit moves the runs into the tree by reference: into an empty one as leaves, nothing is rewritten.
@@ -29,7 +30,7 @@ use std::time::Duration;
 use pando_base::locks::{Condvar, Mutex, MutexGuard};
 use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
-use pando_load::{finish, Admission, Admissions, Entries, Finished, Setting, Sorter, Stage, Workers};
+use pando_load::{finish, Admissions, Entries, Finished, Setting, Sorter, Stage, Workers};
 use pando_run::Run;
 
 use crate::db::Db;
@@ -51,18 +52,28 @@ pub trait RowEncoder: Send + Sync {
     fn encode(&self, batch: Self::Batch, entries: &mut [Entries]) -> std::result::Result<(), i32>;
 }
 
+/// Where a load is at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// In a table that it has locked as a whole.
+    Alone,
+    /// In one that has rows, or in which others are at work: it locks its keys at the end (`load_beside`).
+    Beside,
+    /// The same, but it locks the keys of each row before that joins (`load_by_row`).
+    BesideByRow,
+}
+
 /// A load under way; dropping it gives it up. See the head of this file.
 pub struct BulkLoad<E: RowEncoder + 'static> {
     table: Arc<Table>,
     setting: Setting,
     sorters: Vec<Arc<Sorter>>,
     unique: Vec<bool>,
-    /// Whether the table had rows, or others are at work in it.
-    is_beside: bool,
+    pub(crate) ground: Ground,
     encoder: Arc<E>,
     flow: Arc<Flow>,
     /// Keys seen, where the caller asks before each row.
-    admissions: Admissions,
+    pub(crate) admissions: Admissions,
     batches: u64,
     rows: u64,
     /// Of these, rows that were inserted one by one before, and undone.
@@ -144,7 +155,7 @@ impl Txn {
             && self.is_empty_here(table)?
             && self.lock_whole(table)
             && self.is_empty_here(table)?;
-        Ok(begins.then(|| self.new_load(table, unique, encoder, false)))
+        Ok(begins.then(|| self.new_load(table, unique, encoder, Ground::Alone)))
     }
 
     /// Begins a load of a table in which others may be at work, and which may have rows, but none that this transaction has written;
@@ -155,8 +166,19 @@ impl Txn {
         unique: &[bool],
         encoder: E,
     ) -> Option<BulkLoad<E>> {
+        self.begin_load_on(table, unique, encoder, Ground::Beside)
+    }
+
+    /// Beside others.
+    pub(crate) fn begin_load_on<E: RowEncoder>(
+        &mut self,
+        table: &Arc<Table>,
+        unique: &[bool],
+        encoder: E,
+        ground: Ground,
+    ) -> Option<BulkLoad<E>> {
         let begins = can_be_loaded(table) && !self.has_written_to(table);
-        begins.then(|| self.new_load(table, unique, encoder, true))
+        begins.then(|| self.new_load(table, unique, encoder, ground))
     }
 
     fn new_load<E: RowEncoder>(
@@ -164,7 +186,7 @@ impl Txn {
         table: &Arc<Table>,
         unique: &[bool],
         encoder: E,
-        is_beside: bool,
+        ground: Ground,
     ) -> BulkLoad<E> {
         assert_eq!(unique.len(), table.dicts().len(), "each dictionary is told of");
         // From here on others see that somebody writes.
@@ -186,7 +208,7 @@ impl Txn {
             table: table.clone(),
             sorters,
             unique: unique.to_vec(),
-            is_beside,
+            ground,
             encoder: Arc::new(encoder),
             flow: Arc::new(Flow::default()),
             admissions: Admissions::new(unique.len(), &db.load_memory),
@@ -267,7 +289,7 @@ impl Txn {
             Finished::Cancelled => return Ok(LoadEnd::Cancelled),
         };
         let parts = loaded_parts(&load.table, &runs);
-        if load.is_beside {
+        if load.ground == Ground::Beside {
             let mut goes_on = || watch(1.0);
             // Large values are numbered, and so alone.
             let is_unique = |index: usize| load.unique.get(index).is_some_and(|unique| *unique);
@@ -357,10 +379,13 @@ impl<E: RowEncoder> BulkLoad<E> {
         !self.setting.cancelled.load(Ordering::Acquire)
     }
 
-    /// For a caller that has to know of each row at once whether its keys are there: asks for a row before it is
-    /// added to a batch, with all keys that must be alone in their dictionaries.
-    pub fn admit<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])> + Clone) -> Admission {
-        self.admissions.admit(keys)
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// Whether the keys of each row are to be locked before it joins ([`Txn::admit_to_load`]).
+    pub fn is_by_row(&self) -> bool {
+        self.ground == Ground::BesideByRow
     }
 
     /// The first `rows` rows were inserted one by one before, and undone: they are counted already.

@@ -232,7 +232,13 @@ impl Txn {
     }
 
     /// Locks a key that is about to be inserted and makes sure that it is free. `duplicates`: how it is locked if not.
-    fn claim(&mut self, dict: &Arc<Dict>, index: usize, key: &[u8], duplicates: LockMode) -> Result<()> {
+    pub(crate) fn claim(
+        &mut self,
+        dict: &Arc<Dict>,
+        index: usize,
+        key: &[u8],
+        duplicates: LockMode,
+    ) -> Result<()> {
         dict.check_usable()?;
         self.wait_for_gaps_first(dict, key)?;
         let existing = match duplicates {
