@@ -21,6 +21,9 @@ inline const char *text_of_name(const LEX_CSTRING &name) { return name.str; }
 
 #ifdef PANDO_SERVER_11_8
 
+/* A function of transactions as the handlerton takes it: 10.11 passes itself, too. */
+template <auto FUNCTION> constexpr auto engine_function= FUNCTION;
+
 /* Of an ENUM or SET. */
 inline const TYPELIB *members_of(const Field *field) { return static_cast<const Field_enum *>(field)->typelib(); }
 inline const TYPELIB *members_of(const Column_definition &type) { return type.typelib(); }
@@ -41,7 +44,7 @@ inline bool is_fulltext_or_spatial(const KEY &key)
   return key.algorithm == HA_KEY_ALG_FULLTEXT || key.algorithm == HA_KEY_ALG_RTREE;
 }
 
-inline bool has_vector_keys(const TABLE_SHARE *share) { return share->hlindexes() > 0; }
+inline bool has_vector_keys(TABLE_SHARE *share) { return share->hlindexes() > 0; }
 
 /* A copying ALTER lets nobody else write: pieces of the copy are committed before what others wrote would be added. */
 static const handler::Table_flags NO_ONLINE_COPY= HA_NO_ONLINE_ALTER;
@@ -69,6 +72,13 @@ inline bool is_begin_of_ignoring_copy(ha_extra_function) { return false; }
 
 #else
 
+template <auto FUNCTION> struct With_engine;
+template <typename Answer, typename... Arguments, Answer (*FUNCTION)(Arguments...)> struct With_engine<FUNCTION>
+{
+  static Answer call(handlerton *, Arguments... arguments) { return FUNCTION(arguments...); }
+};
+template <auto FUNCTION> constexpr auto engine_function= With_engine<FUNCTION>::call;
+
 inline const TYPELIB *members_of(const Field *field) { return static_cast<const Field_enum *>(field)->typelib; }
 inline const TYPELIB *members_of(const Column_definition &type) { return type.interval; }
 
@@ -82,7 +92,7 @@ inline void to_lower_case(char *name, size_t) { my_casedn_str(files_charset_info
 
 inline bool is_fulltext_or_spatial(const KEY &key) { return key.flags & (HA_FULLTEXT | HA_SPATIAL); }
 
-inline bool has_vector_keys(const TABLE_SHARE *) { return false; }
+inline bool has_vector_keys(TABLE_SHARE *) { return false; }
 
 static const handler::Table_flags NO_ONLINE_COPY= 0;
 
