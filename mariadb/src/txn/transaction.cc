@@ -70,7 +70,7 @@ Transaction *Transaction::if_any(THD *thd)
 }
 
 /* What is prepared outlives its connection. */
-static int close_connection(THD *thd)
+static int forget_connection(THD *thd)
 {
   Transaction *transaction= Transaction::if_any(thd);
   thd_set_ha_data(thd, hton, nullptr);
@@ -85,7 +85,7 @@ Transaction *Transaction::of(THD *thd)
   if (transaction && (transaction->is_bereft() || transaction->m_is_prepared))
   {
     /* The server has let go of what the user had prepared, and the connection was reset. */
-    close_connection(thd);
+    forget_connection(thd);
     transaction= nullptr;
   }
   if (!transaction)
@@ -291,7 +291,7 @@ static int commit(THD *thd, bool all)
   transaction->sync_directories(all);
   int error= transaction->commit(all);
   if (transaction->is_bereft())
-    close_connection(thd);
+    forget_connection(thd);
   return error;
 }
 
@@ -303,7 +303,7 @@ static int rollback(THD *thd, bool all)
   transaction->sync_directories(all);
   transaction->rollback(all);
   if (transaction->is_bereft())
-    close_connection(thd);
+    forget_connection(thd);
   return 0;
 }
 
@@ -367,7 +367,7 @@ void set_transaction_functions(handlerton *engine)
   engine->savepoint_release= engine_function<savepoint_release>;
   engine->start_consistent_snapshot= engine_function<start_consistent_snapshot>;
   set_two_phase_functions(engine);
-  engine->close_connection= engine_function<close_connection>;
+  engine->close_connection= engine_function<forget_connection>;
   engine->kill_query= kill_query;
 }
 
