@@ -51,7 +51,7 @@ BATCH, BATCH_RPL = 20, 12
 
 def tests_of(suite):
     """The names of the tests of a suite that are run."""
-    script = ('PANDO_ROOT=$1 INSTALLED=/usr/share/mysql OURS=$1/mariadb/mysql-test; . "$1/scripts/conformance.sh"; '
+    script = ('PANDO_ROOT=$1 DRIVER_HOME=/usr/share/mysql/mysql-test OURS=$1/mariadb/mysql-test; . "$1/scripts/conformance.sh"; '
               'conformance_tests "$2" /usr/share/mysql')
     chosen = subprocess.run(["bash", "-c", script, "bash", ROOT, suite], stdout=subprocess.PIPE, text=True,
                             check=True).stdout.split()

@@ -75,8 +75,8 @@ replace_engine() {
 
 # One suite as a copy below the view. The tests of main lie beside the suites.
 copy_conformance_suite() {
-    local suite=$1 engine=$2 view=$3 from=$INSTALLED/mysql-test/suite/$1 to=$3/mysql-test/suite/$1 names file name
-    if [ "$suite" = main ]; then from=$INSTALLED/mysql-test/main to=$view/mysql-test/main; fi
+    local suite=$1 engine=$2 view=$3 from=$DRIVER_HOME/suite/$1 to=$3/mysql-test/suite/$1 names file name
+    if [ "$suite" = main ]; then from=$DRIVER_HOME/main to=$view/mysql-test/main; fi
     rm -rf "$to"
     mkdir -p "$(dirname "$to")"
     cp -r "$from" "$to"
@@ -184,12 +184,12 @@ build_conformance_view() {
         [ "$PANDO_ROOT/scripts/conformance.sh" -nt "$stamp" ]; then
         rm -rf "$view"
         mkdir -p "$view/mysql-test/suite"
-        mirror "$INSTALLED/mysql-test" "$view/mysql-test" suite main include var
-        mirror "$INSTALLED/mysql-test/suite" "$view/mysql-test/suite" engines "${CONFORMANCE_SUITES[@]}"
-        cp -r "$INSTALLED/mysql-test/include" "$view/mysql-test/"
+        mirror "$DRIVER_HOME" "$view/mysql-test" suite main include var
+        mirror "$DRIVER_HOME/suite" "$view/mysql-test/suite" engines "${CONFORMANCE_SUITES[@]}"
+        cp -r "$DRIVER_HOME/include" "$view/mysql-test/"
         replace_engine 'InnoDB|MyISAM' "$engine" "$view/mysql-test/include"
         # What the driver itself reads must stay as it is.
-        cp "$INSTALLED"/mysql-test/include/{default_*.cnf,mtr_*,check-*.test} "$view/mysql-test/include/"
+        cp "$DRIVER_HOME"/include/{default_*.cnf,mtr_*,check-*.test} "$view/mysql-test/include/"
         # Some source what belongs to others.
         for suite in "${CONFORMANCE_SUITES[@]}"; do copy_conformance_suite "$suite" "$engine" "$view"; done
         cp "$PANDO_SERVER_SOURCE/.pando-version" "$stamp"

@@ -3,7 +3,8 @@
 # Sourced, never run; the caller has already said `set -euo pipefail`.
 
 PANDO_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-PANDO_BUILD=$PANDO_ROOT/build
+# Another directory for a second server version from the same tree (scripts/debian13.sh).
+PANDO_BUILD=${PANDO_BUILD:-$PANDO_ROOT/build}
 # The one server source tree that headers, engines to read and test suites come from.
 # shellcheck disable=SC2034  # for the scripts that source this
 PANDO_SERVER_SOURCE=$PANDO_BUILD/mariadb-src

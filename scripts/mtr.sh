@@ -17,7 +17,7 @@
 # the directories above that one. So build/mtr is a view of the installed driver made of links, with
 # our suites and our plugin added:
 #
-#   build/mtr/{bin,sbin,share/mysql}            the installed server
+#   build/mtr/{bin,sbin,share/mysql}            the installed server (11.8: share/mariadb)
 #   build/mtr/lib/mysql/plugin/                 stock plugins and ha_pando.so
 #   build/mtr/mysql-test/                       the driver
 #   build/mtr/mysql-test/suite/                 its suites and ours
@@ -28,7 +28,13 @@ set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
 
+# What the server's packages install, and the driver in it: of 10.11 or of 11.8.
 INSTALLED=/usr/share/mysql
+DRIVER_HOME=$INSTALLED/mysql-test
+if [ -d /usr/share/mariadb/mariadb-test ]; then
+    INSTALLED=/usr/share/mariadb
+    DRIVER_HOME=$INSTALLED/mariadb-test
+fi
 OURS=$PANDO_ROOT/mariadb/mysql-test
 VIEW=$PANDO_BUILD/mtr
 # shellcheck source=scripts/conformance.sh
@@ -51,7 +57,7 @@ mirror() {
 # engine prints differently by now up to date in a copy, so that the overlay mostly tells how our engine
 # differs. For the same reason the suite disables twelve of its tests for every engine; they run here.
 copy_engine_suite() {
-    local from=$INSTALLED/mysql-test/suite/storage_engine to=$VIEW/mysql-test/suite/storage_engine
+    local from=$DRIVER_HOME/suite/storage_engine to=$VIEW/mysql-test/suite/storage_engine
     # The stamp names the server's version and, by its time, this recipe's.
     if cmp -s "$PANDO_SERVER_SOURCE/.pando-version" "$to/.pando-version" &&
         [ "$to/.pando-version" -nt "$PANDO_ROOT/scripts/mtr.sh" ]; then return 0; fi
@@ -74,7 +80,7 @@ link_server() {
     local view=$1 plugin=$2 multiarch
     mkdir -p "$view/share" "$view/lib"
     ln -sfn /usr/bin /usr/sbin "$view/"
-    ln -sfn "$INSTALLED" "$view/share/mysql"
+    ln -sfn "$INSTALLED" "$view/share/"
     for multiarch in /usr/lib/*/libmariadb3; do
         mkdir -p "$view/lib/$(basename "$(dirname "$multiarch")")"
         ln -sfn "$multiarch" "$view/lib/$(basename "$(dirname "$multiarch")")/"
@@ -85,9 +91,9 @@ link_server() {
 build_view() {
     local directory
     link_server "$VIEW" "$1"
-    mirror "$INSTALLED/mysql-test" "$VIEW/mysql-test" suite plugin var
-    mirror "$INSTALLED/mysql-test/suite" "$VIEW/mysql-test/suite" storage_engine engines
-    mirror "$INSTALLED/mysql-test/plugin" "$VIEW/mysql-test/plugin"
+    mirror "$DRIVER_HOME" "$VIEW/mysql-test" suite plugin var
+    mirror "$DRIVER_HOME/suite" "$VIEW/mysql-test/suite" storage_engine engines
+    mirror "$DRIVER_HOME/plugin" "$VIEW/mysql-test/plugin"
     copy_engine_suite
 
     mkdir -p "$VIEW/mysql-test/plugin/pando"
@@ -195,7 +201,7 @@ main() {
         esac
         shift
     done
-    [ -x "$INSTALLED/mysql-test/mariadb-test-run.pl" ] || die "no test driver; run scripts/setup.sh"
+    [ -x "$DRIVER_HOME/mariadb-test-run.pl" ] || die "no test driver; run scripts/setup.sh"
     [ -f "$plugin" ] || die "no plugin at $plugin; run make build"
     [ ${#suites[@]} -gt 0 ] || mapfile -t suites < <(all_suites)
     [ -n "${suites[*]}" ] || { say "mtr: no suites in mariadb/mysql-test"; exit 0; }

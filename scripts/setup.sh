@@ -2,6 +2,8 @@
 # Gets the machine ready: compiler, MariaDB server and headers of one and the same version, the
 # server's source (a storage engine includes headers that no package ships), Rust, and what checks scripts.
 # Safe to run at any time; when nothing is to be done it takes well under a second.
+#
+#   scripts/setup.sh [--server]     --server: without Rust and what checks scripts
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -144,18 +146,22 @@ allow_services() {
     if [ -e "$POLICY_SAVED" ]; then as_root mv -f "$POLICY_SAVED" "$POLICY"; else as_root rm -f "$POLICY"; fi
 }
 
+without_services() {
+    local log=$PANDO_BUILD/logs/apt-mariadb.log
+    trap allow_services EXIT
+    trap 'exit 130' INT TERM
+    forbid_services
+    "$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; die "installing MariaDB failed; see build/logs/apt-mariadb.log"; }
+    allow_services
+    trap - EXIT INT TERM
+}
+
 install_mariadb() {
     local version=$1 log=$PANDO_BUILD/logs/apt-mariadb.log packages
     mapfile -t packages < <(packages_for "$version")
     apt_pinned "$version" --download-only "${packages[@]}" >"$log" 2>&1 || return 1
     say "setup: installing ${packages[*]} at $version (no service is started)"
-    trap allow_services EXIT
-    trap 'exit 130' INT TERM
-    forbid_services
-    apt_pinned "$version" "${packages[@]}" >"$log" 2>&1 ||
-        { tail -n 20 "$log" >&2; die "installing MariaDB failed; see build/logs/apt-mariadb.log"; }
-    allow_services
-    trap - EXIT INT TERM
+    without_services apt_pinned "$version" "${packages[@]}"
 }
 
 # --- the server's source ------------------------------------------------------------------
@@ -184,6 +190,47 @@ unpack_source() {
     mv "$partial" "$PANDO_SERVER_SOURCE"
 }
 
+# Debian's pool keeps earlier versions, packages and source alike, when its index has gone on to one whose source is missing.
+# scripts/pool/RELEASE_ARCHITECTURE.sha256 has the files of one such version with their sums, as no index vouches for them any more.
+pool_sums() { printf '%s\n' "$PANDO_ROOT/scripts/pool/$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")_$(dpkg --print-architecture).sha256"; }
+
+pool_version() { sed -n 's/.* mariadb_\(.*\)\.dsc$/1:\1/p' "$1"; }
+
+fetch_from_pool() {
+    local sums=$1 address=$2 sum file
+    while read -r sum file; do
+        if ! sha256sum --check --status <<<"$sum  $DOWNLOADS/$file" 2>/dev/null; then
+            /usr/lib/apt/apt-helper download-file "$address/pool/main/m/mariadb/$file" "$DOWNLOADS/$file" "SHA256:$sum" || return 1
+        fi
+    done <"$sums"
+}
+
+install_from_pool() {
+    local files
+    mapfile -t files < <(awk -v at="$DOWNLOADS/" '/\.deb$/ { print at $2 }' "$1")
+    say "setup: installing MariaDB $(pool_version "$1") from the archive's pool (no service is started)"
+    without_services apt_pinned "$(pool_version "$1")" "${files[@]}"
+}
+
+set_up_from_pool() {
+    local sums version address
+    sums=$(pool_sums)
+    [ -s "$sums" ] || return 1
+    version=$(pool_version "$sums")
+    mkdir -p "$DOWNLOADS"
+    for address in $(awk '{ for (i = 1; i <= NF; i++) if ($i ~ /^https?:/) print $i }' "$APT_DIR/sources.list" | sort -u); do
+        if fetch_from_pool "$sums" "$address" >"$PANDO_BUILD/logs/apt-pool.log" 2>&1; then
+            if [ "$(installed_version)" != "$version" ]; then
+                may_install || complain "the MariaDB packages of build/downloads, all of version $version"
+                install_from_pool "$sums"
+            fi
+            [ "$(source_version)" = "$version" ] || unpack_source "$version"
+            return 0
+        fi
+    done
+    return 1
+}
+
 # Server, headers and source must be of one version, and not every version that an archive offers
 # as a package is there as source too (or the other way round): really try, newest first.
 set_up_mariadb() {
@@ -205,6 +252,7 @@ set_up_mariadb() {
         [ "$(source_version)" = "$version" ] || unpack_source "$version"
         return 0
     done < <(candidate_versions)
+    if set_up_from_pool; then return 0; fi
     die "found no MariaDB version with both packages and source; see build/logs/apt-*.log"
 }
 
@@ -272,7 +320,8 @@ complain() {
 }
 
 main() {
-    local tools
+    local tools server_only=
+    [ "${1:-}" != --server ] || server_only=1
     command -v apt-get >/dev/null || die "this set-up knows Debian's packages only (apt-get not found)"
     mkdir -p "$PANDO_BUILD/logs"
     # Two set-ups at once would trip over each other.
@@ -286,6 +335,10 @@ main() {
         install_tools "$tools"
     fi
     mariadb_ready || set_up_mariadb
+    if [ -n "$server_only" ]; then
+        say "setup: ready: MariaDB $(source_version)"
+        return 0
+    fi
     set_up_rust
     set_up_checkers
     say "setup: ready: MariaDB $(source_version), $(cd "$PANDO_ROOT" && cargo --version)"

@@ -315,7 +315,7 @@ bool Part_text::append_time(const uchar *bytes, String *out) const
     break;
   default:
   {
-    struct timeval moment;
+    Moment moment;
     my_timestamp_from_binary(&moment, bytes, m_decimals);
     my_tz_SYSTEM->gmt_sec_to_TIME(&time, my_time_t(moment.tv_sec));
     time.second_part= ulong(moment.tv_usec);

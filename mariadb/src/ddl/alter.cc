@@ -107,7 +107,7 @@ static bool same_text(const Field &field, const Column_definition &type)
 
 static bool starts_with_members(const Field_enum &field, const Column_definition &type)
 {
-  const TYPELIB *old= field.typelib, *members= type.interval;
+  const TYPELIB *old= members_of(&field), *members= members_of(type);
   if (field.charset() != type.charset || !members || members->count < old->count)
     return false;
   for (uint i= 0; i < old->count; i++)
@@ -261,7 +261,7 @@ bool ha_pando::plan_columns(TABLE *altered, Alter_inplace_info *info, std::vecto
 static bool goes_to_other_database(THD *thd, const TABLE *table)
 {
   const LEX_CSTRING &database= thd->lex->first_select_lex()->db;
-  return database.str && my_strcasecmp(table_alias_charset, database.str, table->s->db.str);
+  return database.str && !is_same_table_name(database, table->s->db);
 }
 
 static enum_alter_inplace_result refuse(THD *thd, Alter_inplace_info *info, uint reason)

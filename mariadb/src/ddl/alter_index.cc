@@ -101,19 +101,19 @@ static uint old_key_of(const TABLE *table, const Alter_inplace_info *info, uint 
   for (uint i= 0; i < info->index_add_count; i++)
     if (info->index_add_buffer[i] == new_key)
       return MAX_KEY;
-  const LEX_CSTRING *name= &info->key_info_buffer[new_key].name;
+  const LEX_CSTRING &name= info->key_info_buffer[new_key].name;
   for (const Alter_inplace_info::Rename_key_pair &pair : info->rename_keys)
-    if (!lex_string_cmp(system_charset_info, &pair.new_key->name, name))
+    if (is_same_name(pair.new_key->name, name))
       return uint(pair.old_key - table->key_info);
   for (uint i= 0; i < table->s->keys; i++)
-    if (!lex_string_cmp(system_charset_info, &table->key_info[i].name, name))
+    if (is_same_name(table->key_info[i].name, name))
       return i;
   return MAX_KEY;
 }
 
 bool pando::can_be_built(const TABLE *altered, const KEY &key)
 {
-  if (key.flags & (HA_FULLTEXT | HA_SPATIAL) || key.algorithm == HA_KEY_ALG_LONG_HASH)
+  if (is_fulltext_or_spatial(key) || key.algorithm == HA_KEY_ALG_LONG_HASH)
     return false;
   for (uint i= 0; i < key.user_defined_key_parts; i++)
     if (!altered->field[key.key_part[i].fieldnr - 1]->stored_in_db())

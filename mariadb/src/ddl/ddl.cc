@@ -44,6 +44,11 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   TABLE_SHARE *share= form->s;
   warn_of_directories(ha_thd(), info);
+  if (has_vector_keys(share))
+  {
+    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "VECTOR INDEX");
+    return HA_WRONG_CREATE_OPTION;
+  }
   std::vector<PandoIndexSpec> indexes;
   for (uint i= 0; i < share->keys; i++)
     if (i != share->primary_key)

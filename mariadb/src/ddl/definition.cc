@@ -39,7 +39,7 @@ void Definition::describe_field(Field *field)
   append_text(field->charset()->coll_name.str, field->charset()->coll_name.length);
   if (field->real_type() != MYSQL_TYPE_ENUM && field->real_type() != MYSQL_TYPE_SET)
     return;
-  const TYPELIB *members= static_cast<const Field_enum *>(field)->typelib;
+  const TYPELIB *members= members_of(field);
   append_number(members->count);
   for (uint i= 0; i < members->count; i++)
     append_text(members->type_names[i], members->type_lengths[i]);
@@ -67,7 +67,7 @@ Definition::Definition(const char *path, const TABLE *table, const LEX_CUSTRING 
   if (!has_own_file(table->s))
     describe_partition(path, table, &m_partition);
   m_id_size= 2 * MY_MIN(id.length, size_t(MY_UUID_SIZE));
-  octet2hex(m_id, reinterpret_cast<const char *>(id.str), uint(m_id_size / 2));
+  to_hex(m_id, id.str, m_id_size / 2);
   for (Field **place= table->field; *place; place++)
     describe_field(*place);
   for (uint i= 0; i < table->s->keys; i++)
@@ -119,7 +119,7 @@ bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id)
 size_t hex_of_id(const LEX_CUSTRING &id, char *to)
 {
   const size_t size= MY_MIN(id.length, size_t(MY_UUID_SIZE));
-  octet2hex(to, reinterpret_cast<const char *>(id.str), uint(size));
+  to_hex(to, id.str, size);
   return 2 * size;
 }
 
@@ -329,7 +329,7 @@ static void add_partitioned_name(void *context, PandoBytes path)
     add_name(context, path);
 }
 
-int discover_table_names(handlerton *, LEX_CSTRING *database, MY_DIR *, handlerton::discovered_list *result)
+int discover_table_names(handlerton *, Database_name *database, MY_DIR *, handlerton::discovered_list *result)
 {
   char folder[FN_REFLEN + 1];
   const uint size= tablename_to_filename(database->str, folder, sizeof(folder) - 1);
@@ -384,7 +384,7 @@ static File_state state_of_file(const char *file_name, const Recorded_image &rec
   char path[FN_REFLEN + 1];
   LEX_CSTRING engine= {engine_name, 0};
   strmake(path, file_name, sizeof(path) - 1);
-  if (dd_frm_type(nullptr, path, &engine, nullptr, nullptr) == TABLE_TYPE_VIEW)
+  if (is_view_file(path, &engine))
     return File_state::FOREIGN;
   const LEX_CSTRING *own= hton_name(hton);
   return engine.length == own->length && !memcmp(engine.str, own->str, own->length) ? File_state::OLD

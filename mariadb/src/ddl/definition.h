@@ -57,7 +57,7 @@ bool replace_file(const char *file_name, PandoBytes content);
 int check_version(handlerton *, const char *path, const LEX_CUSTRING *version, ulonglong);
 int discover_table(handlerton *, THD *thd, TABLE_SHARE *share);
 int discover_table_existence(handlerton *, const char *database, const char *name);
-int discover_table_names(handlerton *, LEX_CSTRING *database, MY_DIR *, handlerton::discovered_list *result);
+int discover_table_names(handlerton *, Database_name *database, MY_DIR *, handlerton::discovered_list *result);
 int restore_definition_files(handlerton *);
 
 } // namespace pando

@@ -84,7 +84,7 @@ static partition_element *find_partition(const char *path, partition_info *info)
     return nullptr;
   List_iterator_fast<partition_element> partition(info->partitions);
   while (partition_element *one= partition++)
-    if (is_named(name + sizeof(MARK) - 1, one->partition_name))
+    if (is_named(name + sizeof(MARK) - 1, text_of_name(one->partition_name)))
       return one;
   return nullptr;
 }

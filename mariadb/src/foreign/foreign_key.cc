@@ -108,7 +108,7 @@ Table_names::Table_names(const std::string &path)
 
 bool same_name(const std::string &a, const std::string &b)
 {
-  return !my_strcasecmp(system_charset_info, a.c_str(), b.c_str());
+  return is_same_name(LEX_CSTRING{a.c_str(), a.size()}, LEX_CSTRING{b.c_str(), b.size()});
 }
 
 Foreign_key_list without_old(Foreign_key_list list, const Foreign_key_list &old)

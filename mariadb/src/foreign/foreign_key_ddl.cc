@@ -177,8 +177,8 @@ static std::string parent_path(const Foreign_key &key, const char *own_database)
   strmake_buf(table, key.ref_table.str);
   if (lower_case_table_names)
   {
-    my_casedn_str(files_charset_info, database);
-    my_casedn_str(files_charset_info, table);
+    to_lower_case(database, sizeof(database));
+    to_lower_case(table, sizeof(table));
   }
   return catalog_path(database, table);
 }
@@ -298,7 +298,7 @@ static bool is_dropped(Alter_info *alter, const std::string &name)
 {
   List_iterator_fast<Alter_drop> drops(alter->drop_list);
   while (Alter_drop *drop= drops++)
-    if (drop->type == Alter_drop::FOREIGN_KEY && same_name(drop->name, name))
+    if (drop->type == Alter_drop::FOREIGN_KEY && same_name(text_of_name(drop->name), name))
       return true;
   return false;
 }

@@ -52,7 +52,7 @@ bool Related_table::open(THD *thd, const std::string &path)
   if (!pando_table_exists(db, text(path.c_str())))
     return false;
   const Table_names names(path);
-  init_tmp_table_share(thd, &m_share, "", 0, "", "");
+  init_share(thd, &m_share);
   m_has_share= true;
   /* It may outlive the connection. */
   free_root(&m_share.mem_root, MYF(0));
@@ -171,7 +171,7 @@ Field *find_field(const TABLE *table, const std::string &name)
 
 static bool begins_with(const TABLE *table, const KEY &key, const std::vector<std::string> &columns)
 {
-  if (key.user_defined_key_parts < columns.size() || (key.flags & (HA_FULLTEXT | HA_SPATIAL)) ||
+  if (key.user_defined_key_parts < columns.size() || is_fulltext_or_spatial(key) ||
       key.algorithm == HA_KEY_ALG_LONG_HASH)
     return false;
   for (size_t i= 0; i < columns.size(); i++)

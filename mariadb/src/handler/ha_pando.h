@@ -102,11 +102,17 @@ public:
   /* --- information.cc --- */
   int info(uint flag) override;
   ha_rows records_in_range(uint index, const key_range *min, const key_range *max, page_range *pages) override;
+#ifdef PANDO_SERVER_11_8
+  IO_AND_CPU_COST scan_time() override;
+  IO_AND_CPU_COST keyread_time(uint index, ulong ranges, ha_rows rows, ulonglong blocks) override;
+  ulonglong row_blocks() override;
+#else
   double scan_time() override;
-  /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
-  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   double keyread_time(uint index, uint ranges, ha_rows rows) override;
   double read_time(uint index, uint ranges, ha_rows rows) override;
+#endif
+  /* All keys give rows in order, and the server may weigh that against sorting, as with InnoDB. */
+  const key_map *keys_to_use_for_scanning() override { return &key_map_full; }
   int analyze(THD *thd, HA_CHECK_OPT *options) override;
   int check(THD *thd, HA_CHECK_OPT *options) override;
   int optimize(THD *thd, HA_CHECK_OPT *options) override;
@@ -333,6 +339,7 @@ private:
   void mark_covering_keys();
   void refuse_jumps();
   int get_figures(uint flag, ha_rows *rows);
+  double row_bytes() const { return stats.records ? double(m_raw_bytes) / double(stats.records) : 1; }
   void set_rec_per_key(ha_rows rows, bool anew);
   void guess_rec_per_key(uint index, ha_rows rows);
 

@@ -25,7 +25,7 @@ handler::Table_flags ha_pando::table_flags() const
   /* Then a row meets the engine's keys first and those last, but REPLACE takes the engine's for the last, where it
      changes the one row that is in the way: it shall delete rows until there are none. */
   const Table_flags order= table_share && is_kept_unique_by_server() ? HA_DUPLICATE_KEY_NOT_IN_ORDER : Table_flags(0);
-  return statements | unique | order | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
+  return statements | unique | order | NO_ONLINE_COPY | HA_REC_NOT_IN_SEQ | HA_NULL_IN_KEY | HA_CAN_VIRTUAL_COLUMNS |
          HA_CAN_INDEX_BLOBS | HA_CAN_SQL_HANDLER | HA_REQUIRES_KEY_COLUMNS_FOR_DELETE |
          HA_PRIMARY_KEY_IN_READ_INDEX | HA_BINLOG_ROW_CAPABLE | HA_CAN_GEOMETRY | HA_PARTIAL_COLUMN_READ |
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
@@ -302,6 +302,27 @@ ha_rows ha_pando::records_in_range(uint index, const key_range *min, const key_r
 }
 
 /* Blocks are compressed on disk, but it is decompressed ones that rows are taken from. */
+#ifdef PANDO_SERVER_11_8
+
+IO_AND_CPU_COST ha_pando::scan_time()
+{
+  return {double(row_blocks()), double(m_raw_bytes) / PAGE_BYTES * INDEX_BLOCK_COPY_COST};
+}
+
+ulonglong ha_pando::row_blocks() { return MY_MAX(m_raw_bytes / IO_SIZE, 1ULL); }
+
+/* Of keys whose entries are rows, or hold them: by the size of rows. */
+IO_AND_CPU_COST ha_pando::keyread_time(uint index, ulong ranges, ha_rows rows, ulonglong blocks)
+{
+  const bool is_clustering= Index_layout::is_clustering(table_share->key_info[index]);
+  if (blocks || rows <= 1 || !(is_clustering || index == table_share->primary_key))
+    return handler::keyread_time(index, ranges, rows, blocks);
+  const double bytes= row_bytes() + (is_clustering ? table_share->key_info[index].key_length : 0);
+  return handler::keyread_time(index, ranges, rows, ulonglong(double(rows) * bytes / PAGE_BYTES) + ranges);
+}
+
+#else
+
 double ha_pando::scan_time()
 {
   return MY_MAX(double(m_raw_bytes) / PAGE_BYTES, 1.0);
@@ -313,8 +334,7 @@ double ha_pando::keyread_time(uint index, uint ranges, ha_rows rows)
   const bool is_clustering= Index_layout::is_clustering(table_share->key_info[index]);
   if (!m_has_clustering_keys || !(is_clustering || index == table_share->primary_key))
     return handler::keyread_time(index, ranges, rows);
-  const double row_bytes= stats.records ? double(m_raw_bytes) / double(stats.records) : 1;
-  const double blocks= double(rows) * (row_bytes + (is_clustering ? table_share->key_info[index].key_length : 0)) / PAGE_BYTES;
+  const double blocks= double(rows) * (row_bytes() + (is_clustering ? table_share->key_info[index].key_length : 0)) / PAGE_BYTES;
   return blocks * IDX_BLOCK_COPY_COST + (ranges ? ceil(blocks) : 0);
 }
 
@@ -330,6 +350,8 @@ double ha_pando::read_time(uint index, uint ranges, ha_rows rows)
     return all;
   return ranges + double(rows) / double(stats.records) * all;
 }
+
+#endif
 
 int ha_pando::analyze(THD *, HA_CHECK_OPT *)
 {

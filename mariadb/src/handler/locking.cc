@@ -226,6 +226,11 @@ int ha_pando::reset()
 
 int ha_pando::extra(ha_extra_function operation)
 {
+  if (is_begin_of_ignoring_copy(operation))
+  {
+    m_decides_duplicates= true;
+    operation= EXTRA_BEGIN_COPY;
+  }
   switch (operation)
   {
   case HA_EXTRA_KEYREAD:
@@ -244,10 +249,7 @@ int ha_pando::extra(ha_extra_function operation)
   case HA_EXTRA_NO_IGNORE_DUP_KEY:
     m_decides_duplicates= m_replaces_duplicates= false;
     break;
-  case HA_EXTRA_BEGIN_ALTER_IGNORE_COPY:
-    m_decides_duplicates= true;
-    /* fall through */
-  case HA_EXTRA_BEGIN_COPY:
+  case EXTRA_BEGIN_COPY:
     /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique
        keys that the server checks itself are read through another handler, which would not see
        uncommitted rows of ours; so are parents. */
@@ -258,12 +260,12 @@ int ha_pando::extra(ha_extra_function operation)
          thd_sql_command(ha_thd()) == SQLCOM_OPTIMIZE || thd_sql_command(ha_thd()) == SQLCOM_REPAIR))
       m_copy_txn= pando_txn_new(db);
     break;
-  case HA_EXTRA_END_COPY:
+  case EXTRA_END_COPY:
     if (int error= m_copy_txn ? end_copy(true) : 0)
       return error;
     return is_interim_name(m_name.c_str()) && foreign_keys_are_checked(ha_thd())
              ? m_foreign.verify(ha_thd(), added_foreign_keys(ha_thd(), m_name.c_str())) : 0;
-  case HA_EXTRA_ABORT_COPY:
+  case EXTRA_ABORT_COPY:
     return m_copy_txn ? end_copy(false) : 0;
   default:
     break;

@@ -83,7 +83,7 @@ bool is_negated(Item_func *function)
 /* The column is the first argument, and the others are constants. */
 bool Translator::add_members(Field *field, Item_func *function)
 {
-  const TYPELIB *members= static_cast<const Field_enum *>(field)->typelib;
+  const TYPELIB *members= members_of(field);
   CHARSET_INFO *collation= static_cast<Item_bool_func *>(function)->compare_collation();
   if (members->count > MEMBERS_MAX || collation != field->charset())
     return false;

@@ -391,7 +391,7 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
   const Item_func_group_concat *item= static_cast<Item_func_group_concat *>(sum);
   const uint shown= Concat_parts::shown_of(item), ordered= Concat_parts::ordered_of(item);
   const bool is_distinct= Concat_parts::is_distinct(item);
-  const uint64_t bytes_max= m_thd->gconcat_max_len();
+  const uint64_t bytes_max= concat_bytes_max(m_thd);
   if (m_is_condition)
     return refuse_for_good("GROUP_CONCAT in HAVING");
   if (Concat_parts::has_limit(item) || (!ordered && !is_distinct))

@@ -70,8 +70,9 @@ uint Select_translator::type_number(const Field *field)
 {
   /* DECIMALs: of the same digits. */
   const uint size= field->real_type() == MYSQL_TYPE_NEWDECIMAL ? field->field_length * 64 + field->decimals() : field->pack_length();
-  const std::pair<const void *, uint> type(field->get_typelib() ?
-    static_cast<const void *>(field->get_typelib()) : field->type_handler(), size);
+  const bool has_members= field->real_type() == MYSQL_TYPE_ENUM || field->real_type() == MYSQL_TYPE_SET;
+  const std::pair<const void *, uint> type(
+    has_members ? static_cast<const void *>(members_of(field)) : field->type_handler(), size);
   const auto known= m_types.find(type);
   if (known != m_types.end())
     return known->second;

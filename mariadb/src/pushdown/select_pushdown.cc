@@ -92,15 +92,21 @@ class Pushed_select : public select_handler
 {
 public:
   Pushed_select(THD *thd, SELECT_LEX *select_lex, std::unique_ptr<Select_translator> translator, Owned_query query)
-    : select_handler(thd, hton), m_translator(std::move(translator)), m_query(std::move(query))
+#ifdef PANDO_SERVER_11_8
+    : select_handler(thd, hton, select_lex), m_select(select_lex), m_translator(std::move(translator)), m_query(std::move(query))
+  {
+  }
+#else
+    : select_handler(thd, hton), m_select(select_lex), m_translator(std::move(translator)), m_query(std::move(query))
   {
     select= select_lex;
   }
+#endif
   /* The server has described the SELECT by now, and not shown it yet. */
   ~Pushed_select() override
   {
     if (is_plan_shown(thd))
-      show_plan(thd, select, lines_of_plan(m_query.get(), *m_translator));
+      show_plan(thd, m_select, lines_of_plan(m_query.get(), *m_translator));
   }
 
 protected:
@@ -112,6 +118,7 @@ protected:
 private:
   void store(const Value_kind &kind, const PandoAnalyticCell &cell, Item *item, Field *to);
 
+  SELECT_LEX *m_select;
   std::unique_ptr<Select_translator> m_translator;
   Owned_query m_query;
   uint64_t m_next= 0, m_rows= 0;
@@ -122,7 +129,7 @@ bool Pushed_select::prepare()
   if (select_handler::prepare())
     return true;
   List<Item> shown;
-  List_iterator_fast<Item> items(select->item_list);
+  List_iterator_fast<Item> items(m_select->item_list);
   for (uint i= 0; i < table->s->fields; i++)
   {
     Item *item= items++;
@@ -136,7 +143,7 @@ bool Pushed_select::prepare()
       table->field[i]->flags|= ZEROFILL_FLAG;
       table->field[i]->field_length= static_cast<const Item_field *>(of)->field->field_length;
     }
-    if (is_filled_extreme(item) && select->group_list.elements == 0)
+    if (is_filled_extreme(item) && m_select->group_list.elements == 0)
     {
       static_cast<Field_num *>(table->field[i])->zerofill= false;
       table->field[i]->flags&= ~ZEROFILL_FLAG;
@@ -233,7 +240,7 @@ int Pushed_select::next_row()
 {
   if (m_next == m_rows)
   {
-    thd->limit_found_rows= m_rows  ? m_rows + rows_skipped(select) :
+    thd->limit_found_rows= m_rows  ? m_rows + rows_skipped(m_select) :
                            m_query ? pando_analytic_rows_skipped(m_query.get()) :
                                      0;
     return HA_ERR_END_OF_FILE;
@@ -244,7 +251,7 @@ int Pushed_select::next_row()
   if (pando_analytic_go_to(m_query.get(), m_next) != PANDO_STATUS_OK)
     return EIO;
   Check_level_instant_set no_notes(thd, CHECK_FIELD_IGNORE);
-  List_iterator_fast<Item> items(select->item_list);
+  List_iterator_fast<Item> items(m_select->item_list);
   for (uint i= 0; i < table->s->fields; i++)
     store(m_translator->outputs[i], pando_analytic_cell(m_query.get(), m_next, i), items++, table->field[i]);
   m_next++;
@@ -312,7 +319,7 @@ static select_handler *leave(THD *thd, Left_by_cost why)
   return nullptr;
 }
 
-select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
+static select_handler *answer_select(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
   if (!pushdown_of(thd))
@@ -387,6 +394,23 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select)
   }
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }
+
+#ifdef PANDO_SERVER_11_8
+/* This server asks for each table of the SELECT until one is answered for, and for each SELECT of a UNION. */
+select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select, SELECT_LEX_UNIT *unit)
+{
+  static thread_local std::pair<query_id_t, const SELECT_LEX *> refused;
+  const std::pair<query_id_t, const SELECT_LEX *> asked(thd->query_id, select);
+  if (unit || refused == asked)
+    return nullptr;
+  select_handler *answer= answer_select(thd, select);
+  if (!answer)
+    refused= asked;
+  return answer;
+}
+#else
+select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select) { return answer_select(thd, select); }
+#endif
 
 } // namespace pando
 

@@ -132,7 +132,7 @@ static bool put_opaque(Field *to, const Column &codec, const Value_kind &kind, c
       return false;
     uchar bytes[8];
     put_high_first(bytes, my_timestamp_binary_length(kind.of), cell.low);
-    struct timeval time;
+    Moment time;
     my_timestamp_from_binary(&time, bytes, kind.of);
     return to->store_timestamp_dec(time, kind.of) == 0;
   }

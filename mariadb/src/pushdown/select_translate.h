@@ -377,7 +377,11 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);
 
 /* hton->create_select */
+#ifdef PANDO_SERVER_11_8
+select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select, SELECT_LEX_UNIT *unit);
+#else
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select);
+#endif
 
 } // namespace pando
 

@@ -15,6 +15,8 @@
 #include "key.h"
 #include "log.h"
 #include "set_var.h"
+#include <string>
+#include "versions.h"
 
 namespace pando {
 

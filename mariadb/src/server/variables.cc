@@ -219,7 +219,16 @@ static ulong encrypt_tables;
 static my_bool encrypt_log;
 
 static const char *encrypt_tables_names[]= {"OFF", "ON", "FORCE", nullptr};
-static TYPELIB encrypt_tables_typelib= {3, "", encrypt_tables_names, nullptr};
+/* Its last members differ between the server's versions. */
+static TYPELIB choices_of(uint count, const char **names)
+{
+  TYPELIB choices= {};
+  choices.count= count;
+  choices.name= "";
+  choices.type_names= names;
+  return choices;
+}
+static TYPELIB encrypt_tables_typelib= choices_of(3, encrypt_tables_names);
 
 static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
   "Encrypt new tables that say nothing of ENCRYPTED, or say DEFAULT. FORCE: no table can be created with ENCRYPTED=NO",

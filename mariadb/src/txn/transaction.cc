@@ -70,7 +70,7 @@ Transaction *Transaction::if_any(THD *thd)
 }
 
 /* What is prepared outlives its connection. */
-static int close_connection(handlerton *, THD *thd)
+static int forget_connection(THD *thd)
 {
   Transaction *transaction= Transaction::if_any(thd);
   thd_set_ha_data(thd, hton, nullptr);
@@ -85,7 +85,7 @@ Transaction *Transaction::of(THD *thd)
   if (transaction && (transaction->is_bereft() || transaction->m_is_prepared))
   {
     /* The server has let go of what the user had prepared, and the connection was reset. */
-    close_connection(hton, thd);
+    forget_connection(thd);
     transaction= nullptr;
   }
   if (!transaction)
@@ -283,7 +283,7 @@ void Transaction::sync_directories(bool whole)
 
 /* --- the handlerton's functions ------------------------------------------------------------- */
 
-static int commit(handlerton *, THD *thd, bool all)
+static int commit(THD *thd, bool all)
 {
   Transaction *transaction= Transaction::if_any(thd);
   if (!transaction)
@@ -291,11 +291,11 @@ static int commit(handlerton *, THD *thd, bool all)
   transaction->sync_directories(all);
   int error= transaction->commit(all);
   if (transaction->is_bereft())
-    close_connection(hton, thd);
+    forget_connection(thd);
   return error;
 }
 
-static int rollback(handlerton *, THD *thd, bool all)
+static int rollback(THD *thd, bool all)
 {
   Transaction *transaction= Transaction::if_any(thd);
   if (!transaction)
@@ -303,23 +303,23 @@ static int rollback(handlerton *, THD *thd, bool all)
   transaction->sync_directories(all);
   transaction->rollback(all);
   if (transaction->is_bereft())
-    close_connection(hton, thd);
+    forget_connection(thd);
   return 0;
 }
 
-static int savepoint_set(handlerton *, THD *thd, void *savepoint)
+static int savepoint_set(THD *thd, void *savepoint)
 {
   *static_cast<uint64_t *>(savepoint)= Transaction::of(thd)->mark();
   return 0;
 }
 
-static int savepoint_rollback(handlerton *, THD *thd, void *savepoint)
+static int savepoint_rollback(THD *thd, void *savepoint)
 {
   Transaction::of(thd)->rollback_to(*static_cast<uint64_t *>(savepoint));
   return 0;
 }
 
-static int savepoint_release(handlerton *, THD *thd, void *savepoint)
+static int savepoint_release(THD *thd, void *savepoint)
 {
   if (Transaction *transaction= Transaction::if_any(thd))
     pando_txn_release_mark(transaction->txn(), *static_cast<uint64_t *>(savepoint));
@@ -327,13 +327,13 @@ static int savepoint_release(handlerton *, THD *thd, void *savepoint)
 }
 
 /* Locks stay after a rollback to a savepoint, so metadata locks may have to protect what they are on. */
-static bool savepoint_rollback_can_release_mdl(handlerton *, THD *thd)
+static bool savepoint_rollback_can_release_mdl(THD *thd)
 {
   Transaction *transaction= Transaction::if_any(thd);
   return !transaction || !pando_txn_has_writes(transaction->txn());
 }
 
-static int start_consistent_snapshot(handlerton *, THD *thd)
+static int start_consistent_snapshot(THD *thd)
 {
   Transaction *transaction= Transaction::of(thd);
   transaction->prepare_statement();
@@ -359,15 +359,15 @@ static void kill_query(handlerton *, THD *thd, enum thd_kill_levels)
 void set_transaction_functions(handlerton *engine)
 {
   engine->savepoint_offset= sizeof(uint64_t);
-  engine->commit= commit;
-  engine->rollback= rollback;
-  engine->savepoint_set= savepoint_set;
-  engine->savepoint_rollback= savepoint_rollback;
-  engine->savepoint_rollback_can_release_mdl= savepoint_rollback_can_release_mdl;
-  engine->savepoint_release= savepoint_release;
-  engine->start_consistent_snapshot= start_consistent_snapshot;
+  engine->commit= engine_function<commit>;
+  engine->rollback= engine_function<rollback>;
+  engine->savepoint_set= engine_function<savepoint_set>;
+  engine->savepoint_rollback= engine_function<savepoint_rollback>;
+  engine->savepoint_rollback_can_release_mdl= engine_function<savepoint_rollback_can_release_mdl>;
+  engine->savepoint_release= engine_function<savepoint_release>;
+  engine->start_consistent_snapshot= engine_function<start_consistent_snapshot>;
   set_two_phase_functions(engine);
-  engine->close_connection= close_connection;
+  engine->close_connection= engine_function<forget_connection>;
   engine->kill_query= kill_query;
 }
 

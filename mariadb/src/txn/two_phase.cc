@@ -59,13 +59,13 @@ static bool decode_xid(PandoBytes bytes, XID *xid)
   return true;
 }
 
-static int prepare(handlerton *, THD *thd, bool all)
+static int prepare(THD *thd, bool all)
 {
   Transaction *transaction= Transaction::if_any(thd);
   return transaction ? transaction->prepare(all) : 0;
 }
 
-static void commit_ordered(handlerton *, THD *thd, bool)
+static void commit_ordered(THD *thd, bool)
 {
   if (Transaction *transaction= Transaction::if_any(thd))
     pando_txn_commit_ordered(transaction->txn(), opt_bin_log);
@@ -87,7 +87,7 @@ static void add_xid(void *context, PandoBytes bytes)
   }
 }
 
-static int recover(handlerton *, XID *xids, uint max)
+static int recover(XID *xids, uint max)
 {
   Xid_list list= {xids, 0};
   pando_db_report_prepared(db, max, add_xid, &list);
@@ -114,14 +114,14 @@ static int answer_of(PandoStatus status)
   return NOT_NOW;
 }
 
-static int commit_by_xid(handlerton *, XID *xid)
+static int commit_by_xid(XID *xid)
 {
   Bytes name;
   encode_xid(*xid, &name);
   return answer_of(pando_db_commit_by_xid(db, name.view()));
 }
 
-static int rollback_by_xid(handlerton *, XID *xid)
+static int rollback_by_xid(XID *xid)
 {
   Bytes name;
   encode_xid(*xid, &name);
@@ -138,11 +138,11 @@ static void commit_checkpoint_request(void *cookie)
 
 void set_two_phase_functions(handlerton *engine)
 {
-  engine->prepare= prepare;
-  engine->commit_ordered= commit_ordered;
-  engine->recover= recover;
-  engine->commit_by_xid= commit_by_xid;
-  engine->rollback_by_xid= rollback_by_xid;
+  engine->prepare= engine_function<prepare>;
+  engine->commit_ordered= engine_function<commit_ordered>;
+  engine->recover= engine_function<recover>;
+  engine->commit_by_xid= engine_function<commit_by_xid>;
+  engine->rollback_by_xid= engine_function<rollback_by_xid>;
   engine->commit_checkpoint_request= commit_checkpoint_request;
 }
 

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Pando with MariaDB 11.8: a Debian 13 in build/debian13/root, where this tree's plugin is built and tested beside the one for
+# the machine's own server. Needs root, debootstrap, network and 6 GiB. Nothing outside of build/ changes.
+#
+#   scripts/debian13.sh                  makes the system, installs the server, builds build/debian13/ha_pando.so
+#   scripts/debian13.sh mtr [ARG ...]    the same, then scripts/mtr.sh ARG ... there (--suite pando)
+#   scripts/debian13.sh run COMMAND ...  a command there, in the project's directory
+#   scripts/debian13.sh remove           removes build/debian13
+#
+# The Rust side is built here, since an older C library than Debian 13's does there, too; the C++ is built there. In the system the project has the
+# same path, and build/debian13 is its build directory. Processes and mounts are of namespaces of their own and end with the command.
+#
+# Environment: PANDO_MIRROR (http://deb.debian.org/debian), PANDO_SECURITY_MIRROR (http://deb.debian.org/debian-security).
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+MIRROR=${PANDO_MIRROR:-http://deb.debian.org/debian}
+SECURITY=${PANDO_SECURITY_MIRROR:-http://deb.debian.org/debian-security}
+HOME_THERE=$PANDO_BUILD/debian13
+ROOT=$HOME_THERE/root
+LOG=$HOME_THERE/logs/system.log
+
+inside() {
+    unshare --mount --pid --fork --kill-child bash -euc '
+        mount -t proc proc "$1/proc"
+        mount --rbind /dev "$1/dev"
+        mkdir -p "$1$2"
+        mount --bind "$2" "$1$2"
+        there=$1 project=$2
+        shift 2
+        exec chroot "$there" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+            PANDO_BUILD="$project/build/debian13" PANDO_CAPI_LIBRARY="$project/build/debian13/libpando_capi.a" \
+            PANDO_MTR_PARALLEL="${PANDO_MTR_PARALLEL:-2}" sh -c "cd \"\$0\" && exec \"\$@\"" "$project" "$@"
+    ' bash "$ROOT" "$PANDO_ROOT" "$@"
+}
+
+make_system() {
+    [ ! -e "$HOME_THERE/.system" ] || return 0
+    command -v debootstrap >/dev/null || die "missing: apt-get install debootstrap"
+    say "debian13: a new Debian (trixie) in build/debian13/root"
+    rm -rf --one-file-system "$ROOT"
+    mkdir -p "$ROOT"
+    debootstrap --variant=minbase --include=ca-certificates,procps trixie "$ROOT" "$MIRROR" >"$LOG" 2>&1 ||
+        { tail -n 5 "$LOG" >&2; die "debootstrap failed"; }
+    cat >"$ROOT/etc/apt/sources.list" <<END
+deb $MIRROR trixie main
+deb $MIRROR trixie-updates main
+deb $SECURITY trixie-security main
+END
+    # Proxies and whatever else this machine needs to fetch packages.
+    apt-config dump Acquire >"$ROOT/etc/apt/apt.conf.d/90machine"
+    if [ -s /etc/resolv.conf ]; then cp -L /etc/resolv.conf "$ROOT/etc/resolv.conf"; fi
+    cp -L /etc/hosts "$ROOT/etc/hosts"
+    touch "$HOME_THERE/.system"
+}
+
+build_rust() {
+    local target
+    find_cargo || die "no cargo; run scripts/setup.sh"
+    target=$(cd "$PANDO_ROOT" && realpath -m "${CARGO_TARGET_DIR:-target}")
+    (cd "$PANDO_ROOT" && cargo build --release -p pando-capi)
+    cp -u --reflink=auto "$target/release/libpando_capi.a" "$HOME_THERE/"
+}
+
+build() {
+    mkdir -p "$HOME_THERE/logs"
+    make_system
+    build_rust
+    inside scripts/setup.sh --server
+    inside scripts/build.sh
+}
+
+main() {
+    local what=${1:-build}
+    [ "$(id -u)" = 0 ] || die "this needs root"
+    [ $# = 0 ] || shift
+    case $what in
+        build) build ;;
+        mtr)
+            build
+            [ $# -gt 0 ] || set -- --suite pando
+            inside scripts/mtr.sh "$@"
+            ;;
+        run) inside "$@" ;;
+        remove) rm -rf --one-file-system "$HOME_THERE" ;;
+        *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" | sed '/^set -euo/,$d'; exit 2 ;;
+    esac
+}
+
+main "$@"
