@@ -4,6 +4,7 @@
 #
 #   scripts/debian13.sh                  makes the system, installs the server, builds build/debian13/ha_pando.so
 #   scripts/debian13.sh mtr [ARG ...]    the same, then scripts/mtr.sh ARG ... there (--suite pando)
+#   scripts/debian13.sh test ARG ...     scripts/mtr.sh ARG ... there with what has been built
 #   scripts/debian13.sh run COMMAND ...  a command there, in the project's directory
 #   scripts/debian13.sh remove           removes build/debian13
 #
@@ -21,8 +22,14 @@ HOME_THERE=$PANDO_BUILD/debian13
 ROOT=$HOME_THERE/root
 LOG=$HOME_THERE/logs/system.log
 
+# With ALONE set, with a network of its own, too: ports of the tests are taken from a register that this machine's tests do not see.
+LOOPBACK='import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh", b"lo", 0x41))'
+ALONE=
+
+# shellcheck disable=SC2016  # expanded there
 inside() {
-    unshare --mount --pid --fork --kill-child bash -euc '
+    LOOPBACK=$LOOPBACK ALONE=$ALONE unshare ${ALONE:+--net} --mount --pid --fork --kill-child bash -euc '
+        [ -z "$ALONE" ] || python3 -c "$LOOPBACK"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         mkdir -p "$1$2"
@@ -80,8 +87,10 @@ main() {
         mtr)
             build
             [ $# -gt 0 ] || set -- --suite pando
+            ALONE=1
             inside scripts/mtr.sh "$@"
             ;;
+        test) ALONE=1 && inside scripts/mtr.sh "$@" ;;
         run) inside "$@" ;;
         remove) rm -rf --one-file-system "$HOME_THERE" ;;
         *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" | sed '/^set -euo/,$d'; exit 2 ;;
