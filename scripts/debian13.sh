@@ -23,23 +23,23 @@ ROOT=$HOME_THERE/root
 LOG=$HOME_THERE/logs/system.log
 
 # With ALONE set, with a network of its own, too: ports of the tests are taken from a register that this machine's tests do not see.
-LOOPBACK='import fcntl, socket, struct; fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh", b"lo", 0x41))'
 ALONE=
 
 # shellcheck disable=SC2016  # expanded there
 inside() {
-    LOOPBACK=$LOOPBACK ALONE=$ALONE unshare ${ALONE:+--net} --mount --pid --fork --kill-child bash -euc '
-        [ -z "$ALONE" ] || python3 -c "$LOOPBACK"
+    unshare ${ALONE:+--net} --mount --pid --fork --kill-child bash -euc '
+        [ -z "$3" ] || python3 -c "import fcntl, socket, struct
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         mkdir -p "$1$2"
         mount --bind "$2" "$1$2"
         there=$1 project=$2
-        shift 2
+        shift 3
         exec chroot "$there" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
             PANDO_BUILD="$project/build/debian13" PANDO_CAPI_LIBRARY="$project/build/debian13/libpando_capi.a" \
             PANDO_MTR_PARALLEL="${PANDO_MTR_PARALLEL:-2}" sh -c "cd \"\$0\" && exec \"\$@\"" "$project" "$@"
-    ' bash "$ROOT" "$PANDO_ROOT" "$@"
+    ' bash "$ROOT" "$PANDO_ROOT" "$ALONE" "$@"
 }
 
 make_system() {
