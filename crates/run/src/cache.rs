@@ -2,7 +2,7 @@
 //!
 //! While there is room, segments are kept decoded. When it is full ([`BlockCache::is_full`]), what is read is kept as it is stored
 //! ([`Packed`]): several times as many rows fit, and a lookup takes its one row out of it. Time is counted in
-//! generations, in each of which a sixteenth of the cache comes in. A stored block that is used again and again while little of the cache is replaced is decoded after all, and a
+//! generations, in each of which single reads bring in a sixteenth of the cache. A stored block that is used again and again while little of the cache is replaced is decoded after all, and a
 //! decoded one that nobody has used while much of it was is not kept any longer, so that it comes back as stored.
 //!
 //! Weights are what the block's allocations take (`pando_memory::footprint`), plus its cache entry, and the limit holds at
@@ -260,12 +260,12 @@ impl BlockCache {
 
     /// Keeps a block that was read without asking here first.
     pub(crate) fn insert(&self, key: BlockKey, block: Block) {
-        self.note(&key, &block);
+        self.mark(&block);
         self.blocks.insert(key, block);
         self.metrics.cache_bytes.set(self.bytes());
     }
 
-    /// Counts what comes in.
+    /// Counts what single reads bring in. Long scans are not counted: they do not push out what is used.
     fn note(&self, key: &BlockKey, block: &Block) {
         let (bytes, step) = (ExactBytes.weight(key, block), (self.limit() / GENERATIONS).max(1));
         let before = self.came_in.fetch_add(bytes, Ordering::Relaxed);
@@ -274,6 +274,10 @@ impl BlockCache {
             self.came_in.store(0, Ordering::Relaxed);
             self.generation.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A decoded segment that comes in is as if it had just been used.
+    fn mark(&self, block: &Block) {
         if let Block::Segment(segment) = block {
             segment.mark().store(self.generation(), Ordering::Relaxed);
         }
@@ -291,6 +295,7 @@ impl BlockCache {
             GuardResult::Guard(guard) => {
                 let block = load()?;
                 self.note(key, &block);
+                self.mark(&block);
                 // Refused only if the key was removed meanwhile: then it is not kept.
                 let _ = guard.insert(block.clone());
                 self.metrics.cache_bytes.set(self.bytes());
