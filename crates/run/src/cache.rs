@@ -204,10 +204,11 @@ impl BlockCache {
     /// Whether there is so little room that segments are kept as they are stored.
     pub(crate) fn is_full(&self) -> bool {
         let limit = self.limit();
-        self.metrics.cache_bytes.get() >= limit - limit / 16
+        // Shards leave room that large blocks do not fit in.
+        self.metrics.cache_bytes.get() >= limit - limit / 8
     }
 
-    fn generation(&self) -> u32 {
+    pub(crate) fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
 
@@ -268,10 +269,11 @@ impl BlockCache {
     /// Counts what single reads bring in. Long scans are not counted: they do not push out what is used.
     fn note(&self, key: &BlockKey, block: &Block) {
         let (bytes, step) = (ExactBytes.weight(key, block), (self.limit() / GENERATIONS).max(1));
-        let before = self.came_in.fetch_add(bytes, Ordering::Relaxed);
-        // Who crosses the line; what others add meanwhile is forgotten.
-        if before < step && before + bytes >= step {
-            self.came_in.store(0, Ordering::Relaxed);
+        let sum = self.came_in.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        // If another has added something, that one finds the line crossed, wherever a smaller limit has put it.
+        let is_crossed = sum >= step
+            && self.came_in.compare_exchange(sum, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_crossed {
             self.generation.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -88,3 +88,17 @@ fn there_is_room_again_with_a_larger_limit() {
     (0..KEYS).for_each(|i| drop(look_up(&run, i)));
     assert_eq!(bed.packed_uses(), before);
 }
+
+/// Time goes on with a smaller limit, whatever had come in before.
+#[test]
+fn a_smaller_limit_stops_no_generation() {
+    for smaller in 1..16 {
+        let (bed, run, _) = full(64 << 10);
+        let cache = &bed.context.cache;
+        (0..KEYS / 16 * smaller).for_each(|i| drop(look_up(&run, i)));
+        cache.set_limit(4 << 10);
+        let before = cache.generation();
+        (0..KEYS).for_each(|i| drop(look_up(&run, i)));
+        assert!(cache.generation() > before + 16, "{before}, {}", cache.generation());
+    }
+}
