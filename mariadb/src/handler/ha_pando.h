@@ -336,6 +336,7 @@ private:
 
   /* --- information.cc --- */
   bool reads_key_alone(uint index) const;
+  void refresh_index_flags();
   void mark_covering_keys();
   void refuse_jumps();
   int get_figures(uint flag, ha_rows *rows);
@@ -358,6 +359,7 @@ private:
   bool m_read_latest= false;     /* whatever the statement reads: for auto-increment in a later key part */
   bool m_columns_prepared= false;
   bool m_keyread= false;
+  uint m_key_alone= MAX_KEY;     /* whose flags the table has as of reading it alone */
   bool m_entry_lacks_columns= false;         /* the key has only the beginning of a column that is wanted */
   PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */
   PandoTxn *m_sequence_txn= nullptr; /* of a sequence: each write is committed at once */

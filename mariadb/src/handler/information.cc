@@ -95,6 +95,18 @@ bool ha_pando::reads_key_alone(uint index) const
   return whole->keyread == index;
 }
 
+/* A server that keeps the flags of keys with the table gets those of the key that it begins or ends to read alone. */
+void ha_pando::refresh_index_flags()
+{
+#ifdef PANDO_SERVER_11_8
+  const handler *whole= table->file ? table->file : this;
+  const uint index= m_keyread ? whole->keyread : m_key_alone;
+  if (index < table_share->keys)
+    table->key_info[index].index_flags= index_flags(index, 0, true);
+  m_key_alone= m_keyread ? index : uint(MAX_KEY);
+#endif
+}
+
 /* The server takes a key for covering if each column of the query is said to be part of it. All stored ones are, of a clustering key, but
    not those of which the key has the beginning: of them the server would think that the key has all. And of the primary key, so
    that who wants all rows is not offered clustering keys alone. */

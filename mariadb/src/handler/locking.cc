@@ -235,9 +235,11 @@ int ha_pando::extra(ha_extra_function operation)
   {
   case HA_EXTRA_KEYREAD:
     m_keyread= true;
+    refresh_index_flags();
     break;
   case HA_EXTRA_NO_KEYREAD:
     m_keyread= false;
+    refresh_index_flags();
     break;
   case HA_EXTRA_WRITE_CAN_REPLACE:
   case HA_EXTRA_INSERT_WITH_UPDATE:

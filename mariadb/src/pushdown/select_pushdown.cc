@@ -156,12 +156,25 @@ bool Pushed_select::prepare()
   return false;
 }
 
+static void count_examined(THD *thd, ha_rows rows)
+{
+#ifdef PANDO_SERVER_11_8
+  /* inc_examined_row_count(rows) counts one, whatever `rows` is. */
+  if (!rows)
+    return;
+  thd->inc_examined_row_count_fast(rows - 1);
+  thd->inc_examined_row_count();
+#else
+  thd->inc_examined_row_count(rows);
+#endif
+}
+
 int Pushed_select::init_scan()
 {
   m_rows= m_query ? pando_analytic_rows(m_query.get()) : 0;
   m_next= 0;
   if (m_query)
-    thd->inc_examined_row_count(ha_rows(pando_analytic_rows_met(m_query.get())));
+    count_examined(thd, ha_rows(pando_analytic_rows_met(m_query.get())));
   if (table->s->fields != m_translator->outputs.size())
   {
     sql_print_error("PANDO: the temporary table of a query is not as it was expected");
