@@ -29,6 +29,7 @@ use pando_tree::Debt;
 use crate::db::options::LogLevel;
 use crate::db::scheduler::{Background, PAID_AT_ONCE_BYTES, TICK};
 use crate::db::Db;
+use crate::jobs::warm::keep_cache;
 use crate::runtime::failure::Failure;
 use crate::table::Dict;
 
@@ -78,6 +79,9 @@ impl Background {
             let (weak, background) = (Arc::downgrade(db), self.clone());
             threads.push(spawn(Box::new(move || ticker(&weak, &background, tick)))?);
         }
+        let (weak, background) = (Arc::downgrade(db), self.clone());
+        // Without it the cache is as it would be otherwise.
+        threads.extend(spawn(Box::new(move || keep_cache(&weak, &background))).ok());
         for started in 0..self.workers {
             let (weak, background) = (Arc::downgrade(db), self.clone());
             match spawn(Box::new(move || worker(&weak, &background))) {
