@@ -143,5 +143,7 @@ fn a_damaged_list_is_a_warning() {
     assert_eq!(loaded(&db), (0, 0));
     assert_eq!(read_all(&db, "./db/a"), cold);
     let lines = lines.lock().unwrap();
-    assert!(lines.iter().any(|(level, line)| *level == LogLevel::Warning && line.contains("list of cached blocks")));
+    assert!(lines
+        .iter()
+        .any(|(level, line)| *level == LogLevel::Warning && line.contains("list of cached blocks")));
 }

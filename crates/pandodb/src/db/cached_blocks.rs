@@ -120,8 +120,7 @@ mod tests {
         let block = |run, offset, form| CachedBlock { run, offset, form };
         let forms =
             [CachedForm::Filter, CachedForm::Packed, CachedForm::Segment, CachedForm::Column(7 << 1 | 1)];
-        let some: Vec<_> =
-            (0..1000).map(|n| block(n / 100, n * 512, forms[(n % 4) as usize])).collect();
+        let some: Vec<_> = (0..1000).map(|n| block(n / 100, n * 512, forms[(n % 4) as usize])).collect();
         let blocks = Blocks::from([(DictId(3), some), (DictId(1 << 40), Vec::new())]);
         let bytes = encode(&blocks).unwrap();
         assert_eq!(decode(&bytes), Some(blocks));

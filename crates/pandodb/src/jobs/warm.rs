@@ -60,7 +60,10 @@ impl Db {
     /// Writes the list, if it is to be kept and the cache is what it would be. A failure is a line in the log.
     pub(crate) fn keep_cache_list(&self) {
         let list = &self.cache_list;
-        if !list.is_kept.load(Ordering::Relaxed) || list.is_loading.load(Ordering::Acquire) || self.despite_damage {
+        if !list.is_kept.load(Ordering::Relaxed)
+            || list.is_loading.load(Ordering::Acquire)
+            || self.despite_damage
+        {
             return;
         }
         if let Err(error) = self.write_cache_list() {
@@ -116,7 +119,8 @@ impl Db {
         }
         list.is_loading.store(false, Ordering::Release);
         if total > 0 {
-            let seconds = Duration::from_micros(self.vfs.now_micros().saturating_sub(progress.begun_micros)).as_secs_f64();
+            let seconds = Duration::from_micros(self.vfs.now_micros().saturating_sub(progress.begun_micros))
+                .as_secs_f64();
             let loaded = self.metrics.cache_loaded_blocks.get();
             let line = format!(
                 "the cache has {loaded} of the {total} blocks again that it had before the start; this took {seconds:.1} s"
