@@ -112,7 +112,6 @@ fn form_of(number: u64) -> CachedForm {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
     use super::*;
 
     #[test]
