@@ -78,7 +78,7 @@ impl Db {
         let file = self.vfs.open(&list.new_path, OpenMode::CreateOrOpen)?;
         file.set_len(0)?;
         file.write_at(&bytes, 0)?;
-        // The old list is as good as none: but half of a new one would be less.
+        // Half of a new list would be less than the old one.
         file.sync()?;
         self.vfs.rename(&list.new_path, &list.path)
     }
@@ -111,6 +111,10 @@ impl Db {
         let mut progress = Progress { total, begun_micros: now, told_micros: now };
         self.metrics.cache_load_blocks.set(total);
         for (id, blocks) in &blocks {
+            // No table is opened for nothing.
+            if !self.cache.has_room() {
+                break;
+            }
             self.load_blocks(*id, blocks, &mut progress);
             if self.background.stopping() {
                 // The list of before says more than the cache does.
