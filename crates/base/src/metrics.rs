@@ -137,6 +137,7 @@ metrics! {
     rows_inserted: "rows inserted",
     rows_updated: "rows updated",
     rows_deleted: "rows deleted",
+    rows_unread: "rows inserted, changed or deleted without looking for what was there",
     tables_open: "tables open now",
     files_open: "tree files open now",
     file_descriptors: "file descriptors held now for files of tables",

@@ -880,6 +880,36 @@ typedef uint32_t PandoAggregate;
 #endif // __cplusplus
 
 /**
+ * What an insert does about a row that has one of its unique keys.
+ */
+enum PandoOnDuplicate
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * `Duplicate`; the row is locked, shared.
+   */
+  PANDO_ON_DUPLICATE_SHARE = 0,
+  /**
+   * `Duplicate`; the row is locked exclusively, because it will be changed or deleted.
+   */
+  PANDO_ON_DUPLICATE_LOCK = 1,
+  /**
+   * Takes its place without looking for it: the caller vouches that there is none, or that it has the same key in every dictionary.
+   * Where that cannot do, as `Lock`.
+   */
+  PANDO_ON_DUPLICATE_OVERWRITE = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoOnDuplicate PandoOnDuplicate;
+#else
+typedef uint32_t PandoOnDuplicate;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A query and its answer.
  */
 typedef struct PandoAnalytic PandoAnalytic;
@@ -3555,13 +3585,21 @@ void pando_txn_free(struct PandoTxn *txn);
 uint64_t pando_txn_id(const struct PandoTxn *txn);
 
 /**
- * A statement begins: row locks are waited for this many seconds from now on, and a kill of an
+ * A statement begins: row locks are waited for this many milliseconds from now on, and a kill of an
  * earlier statement is forgotten.
  *
  * # Safety
  * The transaction is alive and belongs to this thread.
  */
-void pando_txn_begin_statement(struct PandoTxn *txn, uint64_t lock_wait_s);
+void pando_txn_begin_statement(struct PandoTxn *txn, uint64_t lock_wait_ms);
+
+/**
+ * Decides whether commits in one phase wait for the log's sync where the flush mode asks for it (1).
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+void pando_txn_set_synced(struct PandoTxn *txn, uint8_t is_synced);
 
 /**
  * Decides whether locking reads exclude phantoms from now on (1): REPEATABLE READ and SERIALIZABLE.
@@ -3758,8 +3796,8 @@ void pando_txn_unlock(struct PandoTxn *txn,
                       struct PandoBytes key);
 
 /**
- * Inserts a row: `new_entries[i]` goes to dictionary `i`, and the row refers to `large` values. Errors leave nothing written. A
- * row that is in the way is locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
+ * Inserts a row: `new_entries[i]` goes to dictionary `i`, and the row refers to `large` values. Errors leave nothing written.
+ * `on_duplicate`: what becomes of a row that is in the way.
  *
  * # Safety
  * All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries, `large` has `large_count`.
@@ -3770,7 +3808,19 @@ PandoStatus pando_txn_insert_row(struct PandoTxn *txn,
                                  uint32_t count,
                                  const struct PandoLargeValue *large,
                                  uint32_t large_count,
-                                 uint8_t may_replace);
+                                 PandoOnDuplicate on_duplicate);
+
+/**
+ * In the place of a locking read of the row with this key in dictionary 0, for one who goes on to change or delete it and knows what
+ * that needs. `out`: 0 if the row must be read all the same, and nothing is locked.
+ *
+ * # Safety
+ * As [`pando_txn_is_newer_than_snapshot`].
+ */
+PandoStatus pando_txn_lock_unread(struct PandoTxn *txn,
+                                  const struct PandoTable *table,
+                                  struct PandoBytes key,
+                                  uint8_t *out);
 
 /**
  * `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pandodb::{Entry, Error, LargeValue, LockMode, LockedRead, Mark, Txn};
+use pandodb::{Entry, Error, LargeValue, LockMode, LockedRead, Mark, OnDuplicate, Txn};
 
 use crate::buffer::PandoBuffer;
 use crate::bytes::PandoBytes;
@@ -13,6 +13,29 @@ use crate::large::{large_values, PandoLargeValue};
 use crate::read::{lock_wait, PandoRead};
 use crate::status::{fail, fail_with_bug, run, PandoStatus};
 use crate::table::PandoTable;
+
+/// What an insert does about a row that has one of its unique keys.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PandoOnDuplicate {
+    /// `Duplicate`; the row is locked, shared.
+    Share = 0,
+    /// `Duplicate`; the row is locked exclusively, because it will be changed or deleted.
+    Lock = 1,
+    /// Takes its place without looking for it: the caller vouches that there is none, or that it has the same key in every dictionary.
+    /// Where that cannot do, as `Lock`.
+    Overwrite = 2,
+}
+
+impl From<PandoOnDuplicate> for OnDuplicate {
+    fn from(on_duplicate: PandoOnDuplicate) -> OnDuplicate {
+        match on_duplicate {
+            PandoOnDuplicate::Share => OnDuplicate::Share,
+            PandoOnDuplicate::Lock => OnDuplicate::Lock,
+            PandoOnDuplicate::Overwrite => OnDuplicate::Overwrite,
+        }
+    }
+}
 
 /// A transaction of one connection; after commit or rollback it serves the next.
 #[derive(Debug)]
@@ -111,19 +134,29 @@ pub unsafe extern "C" fn pando_txn_id(txn: *const PandoTxn) -> u64 {
     guard(|| unsafe { (*txn).txn.id().0 })
 }
 
-/// A statement begins: row locks are waited for this many seconds from now on, and a kill of an
+/// A statement begins: row locks are waited for this many milliseconds from now on, and a kill of an
 /// earlier statement is forgotten.
 ///
 /// # Safety
 /// The transaction is alive and belongs to this thread.
 #[no_mangle]
-pub unsafe extern "C" fn pando_txn_begin_statement(txn: *mut PandoTxn, lock_wait_s: u64) {
+pub unsafe extern "C" fn pando_txn_begin_statement(txn: *mut PandoTxn, lock_wait_ms: u64) {
     // SAFETY: the caller vouches for it.
     let txn = unsafe { &mut (*txn).txn };
     guard(|| {
         txn.clear_kill();
-        txn.set_lock_wait(Duration::from_secs(lock_wait_s));
+        txn.set_lock_wait(Duration::from_millis(lock_wait_ms));
     });
+}
+
+/// Decides whether commits in one phase wait for the log's sync where the flush mode asks for it (1).
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_set_synced(txn: *mut PandoTxn, is_synced: u8) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*txn).txn.set_synced(is_synced != 0) });
 }
 
 /// Decides whether locking reads exclude phantoms from now on (1): REPEATABLE READ and SERIALIZABLE.
@@ -481,8 +514,8 @@ fn change(txn: &mut PandoTxn, work: impl FnOnce(&mut Txn) -> pandodb::Result<()>
     })
 }
 
-/// Inserts a row: `new_entries[i]` goes to dictionary `i`, and the row refers to `large` values. Errors leave nothing written. A
-/// row that is in the way is locked; `may_replace`: 1 if it will be changed or deleted, then exclusively.
+/// Inserts a row: `new_entries[i]` goes to dictionary `i`, and the row refers to `large` values. Errors leave nothing written.
+/// `on_duplicate`: what becomes of a row that is in the way.
 ///
 /// # Safety
 /// All objects are alive, the transaction belongs to this thread, `new_entries` has `count` entries, `large` has `large_count`.
@@ -494,13 +527,33 @@ pub unsafe extern "C" fn pando_txn_insert_row(
     count: u32,
     large: *const PandoLargeValue,
     large_count: u32,
-    may_replace: u8,
+    on_duplicate: PandoOnDuplicate,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for all of them.
     let (txn, table, new) = unsafe { (&mut *txn, &(*table).table, entries(new_entries, count)) };
     // SAFETY: as above.
     let large: Vec<LargeValue<'_>> = unsafe { large_values(large, large_count) };
-    change(txn, |txn| txn.insert_row_with(table, &new, &large, may_replace != 0))
+    change(txn, |txn| txn.insert_row_with(table, &new, &large, on_duplicate.into()))
+}
+
+/// In the place of a locking read of the row with this key in dictionary 0, for one who goes on to change or delete it and knows what
+/// that needs. `out`: 0 if the row must be read all the same, and nothing is locked.
+///
+/// # Safety
+/// As [`pando_txn_is_newer_than_snapshot`].
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_lock_unread(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    key: PandoBytes,
+    out: *mut u8,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (txn, table, key, out) = unsafe { (&mut *txn, &(*table).table, key.as_slice(), &mut *out) };
+    change(txn, |txn| {
+        *out = u8::from(txn.lock_unread(table, key)?);
+        Ok(())
+    })
 }
 
 /// `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then

@@ -83,3 +83,4 @@ pub use table::large::LargeValue;
 pub use table::{Dict, Table, TableInfo};
 pub use txn::transaction::{LockWait, LockedRead, Txn};
 pub use write::load::{BulkLoad, LoadEnd, RowEncoder};
+pub use write::rows::OnDuplicate;

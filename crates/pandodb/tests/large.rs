@@ -11,8 +11,8 @@ use common::{disk, for_each_row, open, spec};
 use pandodb::large::{must_be_apart, references_of, Reference};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
 use pandodb::{
-    Db, Entries, Entry, LargeValue, LoadEnd, LockMode, LockWait, LockedRead, RowEncoder, SimVfs, Table,
-    TableChange, TableSpec, Txn, Vfs, Want,
+    Db, Entries, Entry, Error, LargeValue, LoadEnd, LockMode, LockWait, LockedRead, OnDuplicate, RowEncoder,
+    SimVfs, Table, TableChange, TableSpec, Txn, Vfs, Want,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -97,7 +97,7 @@ fn entries<'a>(key: &'a [u8], value: &'a [u8]) -> [Entry<'a>; 2] {
 fn insert(txn: &mut Txn, table: &Table, n: u32, row: &Row) -> pandodb::Result<()> {
     let mut large = Vec::new();
     let bytes = encode(table, row, &[], &mut large);
-    txn.insert_row_with(table, &entries(&key(n), &bytes), &views(&large), false)
+    txn.insert_row_with(table, &entries(&key(n), &bytes), &views(&large), OnDuplicate::Share)
 }
 
 fn resolve(txn: &mut Txn, table: &Table, bytes: &[u8], is_locked: bool) -> Row {
@@ -355,6 +355,25 @@ fn a_row_cannot_refer_to_the_value_of_another() {
     let (own, other) = (entries(&key, &own), entries(&key, &other));
     let error = txn.update_row(&world.table, &own, &other).unwrap_err();
     assert!(error.to_string().contains("of another row"), "{error}");
+}
+
+#[test]
+fn rows_are_not_written_unread_where_one_may_refer_to_a_large_value() {
+    let world = World::new(2);
+    let (key, small) = (key(1), Row { n: 1, values: [None, None] });
+    let bytes = encode(&world.table, &small, &[], &mut Vec::new());
+    let replace = |txn: &mut Txn| {
+        txn.insert_row_with(&world.table, &entries(&key, &bytes), &[], OnDuplicate::Overwrite)
+    };
+    let mut txn = world.db.begin();
+    replace(&mut txn).unwrap();
+    replace(&mut txn).unwrap();
+    assert!(txn.lock_unread(&world.table, &key).unwrap());
+    insert(&mut txn, &world.table, 2, &Row { n: 2, values: [Some(vec![7; 20_000]), None] }).unwrap();
+    assert!(matches!(replace(&mut txn), Err(Error::Duplicate { index: 0, .. })));
+    assert!(!txn.lock_unread(&world.table, &key).unwrap());
+    txn.commit().unwrap();
+    assert_eq!(all(&mut txn, &world.table).len(), 2);
 }
 
 /// Rows are numbers; each has a value of as many bytes.

@@ -13,8 +13,8 @@ use pando_storage::vfs::{FaultKind, OpenMode};
 use pandodb::large::{references_of, Reference};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
 use pandodb::{
-    Db, Entry, Error, LargeValue, LockMode, LockWait, LockedRead, LogLevel, SimVfs, Table, TableSpec, Txn,
-    Vfs, Want,
+    Db, Entry, Error, LargeValue, LockMode, LockWait, LockedRead, LogLevel, OnDuplicate, SimVfs, Table,
+    TableSpec, Txn, Vfs, Want,
 };
 
 const T: &str = "./db/t";
@@ -66,7 +66,7 @@ fn insert(txn: &mut Txn, table: &Table, key: u16, bytes: &[u8]) -> pandodb::Resu
     let (in_row, id) = stored(table, bytes);
     let large: Vec<LargeValue<'_>> = id.map(|id| LargeValue { id, bytes }).into_iter().collect();
     let row = encode(key, &in_row);
-    txn.insert_row_with(table, &entries(&key.to_be_bytes(), &row), &large, false)
+    txn.insert_row_with(table, &entries(&key.to_be_bytes(), &row), &large, OnDuplicate::Share)
 }
 
 fn locked(txn: &mut Txn, table: &Table, key: u16) -> Vec<u8> {

@@ -46,6 +46,14 @@ impl FlushMode {
             _ => None,
         }
     }
+
+    /// What this mode asks for, but the sync.
+    pub fn unsynced(self) -> FlushMode {
+        match self {
+            FlushMode::Commit => FlushMode::Write,
+            other => other,
+        }
+    }
 }
 
 /// A position in the endless log, in bytes of frames.

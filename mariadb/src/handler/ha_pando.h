@@ -274,6 +274,18 @@ private:
   int update_one_row(const uchar *old_record, const uchar *new_record);
   int delete_one_row(const uchar *record);
 
+  /* --- unread.cc --- */
+  bool keys_follow_from_primary() const;
+  bool may_write_unread() const;
+  bool applies_rows_unread() const;
+  bool is_whole_image(const uchar *record) const;
+  bool replaces_unread() const;
+  bool deletes_unread() const;
+  PandoOnDuplicate on_duplicate() const;
+  bool is_primary_key_exact() const;
+  bool names_primary_key(const uchar *key, key_part_map map);
+  int know_row(uchar *record, const uchar *key, key_part_map map, bool *is_known);
+
   /* --- related_rows.cc --- */
   void begin_related(uint index, Lock lock);
   int find_in_order(uint index, PandoBytes probe, bool is_first, bool *found);
@@ -417,6 +429,7 @@ private:
   std::unique_ptr<pando::Bulk_insert> m_bulk; /* a bulk insert of the statement */
   bool m_decides_duplicates= false;           /* the server, row by row */
   bool m_replaces_duplicates= false;          /* and rows that are there change */
+  bool m_may_overwrite= false;                /* or the engine may put new ones in their place */
 
   pando::Foreign_keys m_foreign{this};
 

@@ -208,7 +208,7 @@ int ha_pando::reset()
   close_scan();
   m_filter.reset();
   abort_bulk_insert();
-  m_decides_duplicates= m_replaces_duplicates= false;
+  m_decides_duplicates= m_replaces_duplicates= m_may_overwrite= false;
   m_foreign.end();
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
@@ -242,6 +242,8 @@ int ha_pando::extra(ha_extra_function operation)
     refresh_index_flags();
     break;
   case HA_EXTRA_WRITE_CAN_REPLACE:
+    m_may_overwrite= true;
+    /* fall through */
   case HA_EXTRA_INSERT_WITH_UPDATE:
     m_replaces_duplicates= true;
     /* fall through */
@@ -249,7 +251,10 @@ int ha_pando::extra(ha_extra_function operation)
     m_decides_duplicates= true;
     break;
   case HA_EXTRA_NO_IGNORE_DUP_KEY:
-    m_decides_duplicates= m_replaces_duplicates= false;
+    m_decides_duplicates= m_replaces_duplicates= m_may_overwrite= false;
+    break;
+  case HA_EXTRA_WRITE_CANNOT_REPLACE:
+    m_may_overwrite= false;
     break;
   case EXTRA_BEGIN_COPY:
     /* Only into a table that nobody else sees and that the server drops if the statement fails. Unique

@@ -139,6 +139,13 @@ int ha_pando::search(uchar *record, const uchar *key, key_part_map map, ha_rkey_
   case HA_READ_KEY_EXACT:
   case HA_READ_PREFIX:
     m_keep_same= true;
+    if (key)
+    {
+      bool is_known;
+      int error= know_row(record, key, map, &is_known);
+      if (error || is_known)
+        return error;
+    }
     if (key && is_whole_unique_key(key, map))
       return get_exact(record);
     m_stop.assign(m_search.data(), m_search.size());

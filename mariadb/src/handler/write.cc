@@ -161,7 +161,7 @@ int ha_pando::write_one_row(const uchar *record)
   {
     Counted_call counted(handler_stats);
     status= pando_txn_insert_row(txn(), m_table, m_new_views.data(), uint32_t(m_new_views.size()),
-                                 m_large.written().data(), uint32_t(m_large.written().size()), m_replaces_duplicates);
+                                 m_large.written().data(), uint32_t(m_large.written().size()), on_duplicate());
   }
   note_write(false);
   if (status)

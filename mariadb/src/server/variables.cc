@@ -164,6 +164,15 @@ static MYSQL_THDVAR_ULONG(lock_wait_timeout, PLUGIN_VAR_RQCMDARG,
   " to where its statement began. 0 does not wait",
   nullptr, nullptr, 50, 0, 100000000, 0);
 
+static MYSQL_THDVAR_ULONG(lock_wait_timeout_ms, PLUGIN_VAR_RQCMDARG,
+  "Timeout in milliseconds a PANDO transaction may wait for a row lock. 0: what pando_lock_wait_timeout says",
+  nullptr, nullptr, 0, 0, 100000000, 0);
+
+static MYSQL_THDVAR_BOOL(commit_sync, PLUGIN_VAR_OPCMDARG,
+  "Commits wait for the log's sync where pando_flush_log_at_trx_commit is 1. OFF: they do not, as with 2, and a crash of the machine may"
+  " cost what was committed in the last pando_flush_log_at_timeout seconds. Commits in two phases (binary log, other engines) always do",
+  nullptr, nullptr, TRUE);
+
 static MYSQL_THDVAR_BOOL(pushdown, PLUGIN_VAR_OPCMDARG,
   "Answer SELECTs with aggregates over PANDO tables, alone or joined, in the engine, on all processors, where the answer"
   " is provably the server's own; and evaluate conditions there when rows are scanned. EXPLAIN shows which",
@@ -233,6 +242,18 @@ static MYSQL_SYSVAR_BOOL(cache_load, cache_load, PLUGIN_VAR_OPCMDARG | PLUGIN_VA
   "After a start, read again in the background what the cache held (see pando_cache_dump)",
   nullptr, nullptr, TRUE);
 
+static MYSQL_THDVAR_BOOL(blind_replace, PLUGIN_VAR_OPCMDARG,
+  "REPLACE does not look for the row that it replaces, in tables whose keys have columns of the primary key only. Each row counts as 1"
+  " row affected. Not where the binary log gets rows",
+  nullptr, nullptr, FALSE);
+
+static MYSQL_THDVAR_BOOL(blind_delete_primary_key, PLUGIN_VAR_OPCMDARG,
+  "DELETE of rows by their whole primary key does not read them, in tables whose keys have columns of the primary key only. Rows that"
+  " are not there count as affected. Not where the binary log gets rows",
+  nullptr, nullptr, FALSE);
+
+static ulong read_free_rpl_mode;
+
 static ulong encrypt_tables;
 static my_bool encrypt_log;
 
@@ -247,6 +268,15 @@ static TYPELIB choices_of(uint count, const char **names)
   return choices;
 }
 static TYPELIB encrypt_tables_typelib= choices_of(3, encrypt_tables_names);
+
+static const char *read_free_rpl_names[]= {"OFF", "PK_ONLY", "PK_SK", nullptr};
+static TYPELIB read_free_rpl_typelib= choices_of(3, read_free_rpl_names);
+
+static MYSQL_SYSVAR_ENUM(read_free_rpl, read_free_rpl_mode, PLUGIN_VAR_RQCMDARG,
+  "Replicas apply row events without reading rows and without looking whether unique keys are there. PK_ONLY: of tables that have a primary"
+  " key and no other; PK_SK: of all that have a primary key. The source must write full row images, and the replica's rows must be"
+  " the source's",
+  nullptr, nullptr, READ_FREE_OFF, &read_free_rpl_typelib);
 
 static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
   "Encrypt new tables that say nothing of ENCRYPTED, or say DEFAULT. FORCE: no table can be created with ENCRYPTED=NO",
@@ -290,6 +320,8 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(flush_log_at_timeout),
   MYSQL_SYSVAR(checkpoint_period),
   MYSQL_SYSVAR(lock_wait_timeout),
+  MYSQL_SYSVAR(lock_wait_timeout_ms),
+  MYSQL_SYSVAR(commit_sync),
   MYSQL_SYSVAR(rollback_on_timeout),
   MYSQL_SYSVAR(direct_io),
   MYSQL_SYSVAR(background_threads),
@@ -307,6 +339,9 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(cache_load),
   MYSQL_SYSVAR(default_encryption_key_id),
   MYSQL_SYSVAR(pushdown_memory_total),
+  MYSQL_SYSVAR(blind_replace),
+  MYSQL_SYSVAR(blind_delete_primary_key),
+  MYSQL_SYSVAR(read_free_rpl),
   nullptr
 };
 
@@ -325,9 +360,15 @@ void apply_lock_budget()
   pando_db_set_lock_budget(db, lock_budget);
 }
 
-ulong lock_wait_timeout(THD *thd)
+ulonglong lock_wait_ms(THD *thd)
 {
-  return THDVAR(thd, lock_wait_timeout);
+  const ulonglong ms= THDVAR(thd, lock_wait_timeout_ms);
+  return ms ? ms : ulonglong(THDVAR(thd, lock_wait_timeout)) * 1000;
+}
+
+bool commit_sync(THD *thd)
+{
+  return THDVAR(thd, commit_sync);
 }
 
 bool pushdown_of(THD *thd)
@@ -338,6 +379,21 @@ bool pushdown_of(THD *thd)
 ulonglong pushdown_memory_of(THD *thd)
 {
   return THDVAR(thd, pushdown_memory);
+}
+
+bool blind_replace(const THD *thd)
+{
+  return THDVAR(const_cast<THD *>(thd), blind_replace);
+}
+
+bool blind_delete_primary_key(const THD *thd)
+{
+  return THDVAR(const_cast<THD *>(thd), blind_delete_primary_key);
+}
+
+Read_free_rpl read_free_rpl()
+{
+  return Read_free_rpl(read_free_rpl_mode);
 }
 
 uint load_workers()

@@ -13,8 +13,12 @@ extern struct st_mysql_show_var status_variables[];
 /* The options of this server's start for the engine. */
 void fill_options(PandoOptions *options);
 
-/* pando_lock_wait_timeout of a connection, in seconds. */
-ulong lock_wait_timeout(THD *thd);
+/* How long a connection waits for row locks: pando_lock_wait_timeout_ms, or else pando_lock_wait_timeout. */
+ulonglong lock_wait_ms(THD *thd);
+
+/* pando_commit_sync of a connection. */
+bool commit_sync(THD *thd);
+
 /* Once the database is open. */
 void apply_lock_budget();
 void apply_pushdown_memory_total();
@@ -29,6 +33,14 @@ bool rollback_on_timeout();
 /* pando_pushdown, pando_pushdown_memory of a connection. */
 bool pushdown_of(THD *thd);
 ulonglong pushdown_memory_of(THD *thd);
+
+/* pando_read_free_rpl. */
+enum Read_free_rpl : ulong { READ_FREE_OFF, READ_FREE_PK_ONLY, READ_FREE_PK_SK };
+Read_free_rpl read_free_rpl();
+
+/* pando_blind_replace, pando_blind_delete_primary_key of a connection. */
+bool blind_replace(const THD *thd);
+bool blind_delete_primary_key(const THD *thd);
 
 /* pando_encrypt_tables. */
 enum Encrypt_tables : ulong { ENCRYPT_TABLES_OFF, ENCRYPT_TABLES_ON, ENCRYPT_TABLES_FORCE };

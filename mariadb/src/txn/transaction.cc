@@ -117,8 +117,8 @@ void Transaction::prepare_statement()
   if (m_isolation <= ISO_READ_COMMITTED)
     pando_txn_close_snapshot(m_txn);
   pando_txn_set_takes_gaps(m_txn, m_isolation > ISO_READ_COMMITTED);
-  pando_txn_begin_statement(m_txn, statement_sets_wait(m_thd) ? m_thd->variables.lock_wait_timeout
-                                                            : lock_wait_timeout(m_thd));
+  pando_txn_begin_statement(m_txn, statement_sets_wait(m_thd) ? ulonglong(m_thd->variables.lock_wait_timeout) * 1000
+                                                            : lock_wait_ms(m_thd));
 }
 
 void Transaction::forget_kill()
@@ -221,6 +221,7 @@ int Transaction::commit(bool whole)
     return 0;
   }
   over();
+  pando_txn_set_synced(m_txn, commit_sync(m_thd));
   return commit_error(pando_txn_commit(m_txn), m_thd);
 }
 

@@ -70,6 +70,7 @@ pub struct Txn {
     just_locked: bool,
     /// Locking cursors keep others from inserting where they have been.
     takes_gaps: bool,
+    is_synced: bool,
     /// The rows that a scan has locked ahead last ([`Txn::lock_row`]).
     pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
@@ -138,6 +139,7 @@ impl Txn {
             lock_wait,
             just_locked: false,
             takes_gaps: false,
+            is_synced: true,
             locked_ahead: None,
             escalate_at: 0,
             unpaid_bytes: 0,
@@ -162,6 +164,7 @@ impl Txn {
             snapshot: None,
             just_locked: false,
             takes_gaps: false,
+            is_synced: true,
             locked_ahead: None,
             escalate_at: 0,
             unpaid_bytes: 0,
@@ -203,6 +206,12 @@ impl Txn {
     /// Changes how long [`LockWait::Default`] waits.
     pub fn set_lock_wait(&mut self, wait: Duration) {
         self.lock_wait = wait;
+    }
+
+    /// Decides whether a commit in one phase waits for the log's sync, where the database's flush mode asks for it; else it waits for what
+    /// [`FlushMode::Write`](pando_wal::FlushMode) does.
+    pub fn set_synced(&mut self, is_synced: bool) {
+        self.is_synced = is_synced;
     }
 
     /// Decides whether locking reads exclude phantoms from now on: REPEATABLE READ and SERIALIZABLE want that,
@@ -596,7 +605,8 @@ impl Txn {
         if is_planted(Bug::CommitWithoutSync) {
             return Ok(());
         }
-        Ok(self.db.wal.wait(published.lsn, self.db.flush_mode())?)
+        let mode = self.db.flush_mode();
+        Ok(self.db.wal.wait(published.lsn, if self.is_synced { mode } else { mode.unsynced() })?)
     }
 
     /// What a commit does before it enters gates if writes were spilled, or are many: what is in memory is

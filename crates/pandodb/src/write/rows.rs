@@ -12,6 +12,21 @@ use crate::txn::transaction::{LockWait, Txn};
 use crate::write::building_ops::BuildingOps;
 use crate::write::large::LargeChange;
 
+/// What an insert does about a row that has one of its unique keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDuplicate {
+    /// [`Error::Duplicate`]; the row is locked, shared.
+    #[default]
+    Share,
+    /// [`Error::Duplicate`]; the row is locked exclusively, for one who goes on to change or delete it. So two who do so do not wait
+    /// for each other.
+    Lock,
+    /// Takes its place without looking for it. The caller vouches that there is none, or that it has the same key in every dictionary of the
+    /// table, so that each entry replaces its own. Where that cannot do, because the row may refer to large values, or indexes are
+    /// being built: as `Lock`.
+    Overwrite,
+}
+
 /// In which dictionaries a row changes, a bit for each.
 #[derive(Clone, Copy)]
 struct Changes {
@@ -52,24 +67,24 @@ impl Txn {
     /// Errors leave nothing written: [`Error::Duplicate`], those of locks, and an entry that is too long.
     /// A row that has one of its unique keys is locked, shared: it will be there until the transaction ends.
     pub fn insert_row(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
-        self.insert(table, entries, &[], LockMode::Shared)
+        self.insert(table, entries, &[], OnDuplicate::Share)
     }
 
-    /// As [`Txn::insert_row`], of a row that refers to `large` values; `or_lock`: as [`Txn::insert_row_or_lock`].
+    /// As [`Txn::insert_row`], of a row that refers to `large` values.
     pub fn insert_row_with(
         &mut self,
         table: &Table,
         entries: &[Entry<'_>],
         large: &[LargeValue<'_>],
-        or_lock: bool,
+        on_duplicate: OnDuplicate,
     ) -> Result<()> {
-        self.insert(table, entries, large, if or_lock { LockMode::Exclusive } else { LockMode::Shared })
+        self.insert(table, entries, large, on_duplicate)
     }
 
-    /// As [`Txn::insert_row`], for one who goes on to change or delete the row that is in the way: its key is locked
-    /// exclusively, so that two who do so do not wait for each other.
+    /// As [`Txn::insert_row`], for one who goes on to change or delete the row that is in the way
+    /// ([`OnDuplicate::Lock`]).
     pub fn insert_row_or_lock(&mut self, table: &Table, entries: &[Entry<'_>]) -> Result<()> {
-        self.insert(table, entries, &[], LockMode::Exclusive)
+        self.insert(table, entries, &[], OnDuplicate::Lock)
     }
 
     fn insert(
@@ -77,17 +92,13 @@ impl Txn {
         table: &Table,
         entries: &[Entry<'_>],
         large: &[LargeValue<'_>],
-        duplicates: LockMode,
+        on_duplicate: OnDuplicate,
     ) -> Result<()> {
         assert_eq!(entries.len(), table.entries(), "a row has an entry in every dictionary");
         let large = LargeChange::insert(table, large)?;
         self.begin_row(table, entries, &large)?;
         let building = BuildingOps::new(table, &[], entries)?;
-        for (index, (dict, entry)) in table.dicts.iter().zip(entries).enumerate() {
-            if entry.unique {
-                self.claim(dict, index, entry.key, duplicates)?;
-            }
-        }
+        self.claim_all(table, entries, large.bytes() > 0, on_duplicate)?;
         let row = table.dicts.iter().zip(entries).filter(|(dict, _)| !dict.is_unusable());
         row.clone().for_each(|(dict, _)| self.touch(dict));
         building.touch(self);
@@ -254,6 +265,59 @@ impl Txn {
         }
     }
 
+    /// Makes sure that the unique keys of a new row are this transaction's.
+    fn claim_all(
+        &mut self,
+        table: &Table,
+        entries: &[Entry<'_>],
+        has_large: bool,
+        on_duplicate: OnDuplicate,
+    ) -> Result<()> {
+        let unique = table.dicts.iter().zip(entries).enumerate().filter(|(_, (_, entry))| entry.unique);
+        if on_duplicate == OnDuplicate::Overwrite && !has_large && can_write_unread(table) {
+            for (_, (dict, entry)) in unique.clone() {
+                self.take_unseen(dict, entry.key)?;
+            }
+            // Until it was locked the row may have got the first large value of the table.
+            if can_write_unread(table) {
+                self.db.metrics.rows_unread.add(1);
+                return Ok(());
+            }
+        }
+        let lock = match on_duplicate {
+            OnDuplicate::Share => LockMode::Shared,
+            OnDuplicate::Lock | OnDuplicate::Overwrite => LockMode::Exclusive,
+        };
+        for (index, (dict, entry)) in unique {
+            self.claim(dict, index, entry.key, lock)?;
+        }
+        Ok(())
+    }
+
+    /// Locks a key that is about to be written, whether or not it has a row.
+    fn take_unseen(&mut self, dict: &Arc<Dict>, key: &[u8]) -> Result<()> {
+        dict.check_usable()?;
+        self.wait_for_gaps_first(dict, key)?;
+        self.lock(dict, key, LockMode::Exclusive, LockWait::Default)?;
+        Ok(())
+    }
+
+    /// In the place of a locking read of the row with this key, for one who knows the row, or all of it that its change or delete
+    /// needs: what is in the other dictionaries' keys. False: the row must be read all the same, because it may refer to
+    /// large values, or indexes are being built.
+    ///
+    /// # Errors
+    /// Those of locks.
+    pub fn lock_unread(&mut self, table: &Table, key: &[u8]) -> Result<bool> {
+        if !can_write_unread(table) {
+            return Ok(false);
+        }
+        self.lock_row(table.rows(), key, LockMode::Exclusive, LockWait::Default)?;
+        let is_known = can_write_unread(table);
+        self.db.metrics.rows_unread.add(u64::from(is_known));
+        Ok(is_known)
+    }
+
     /// Locks a key exclusively if it is free; shared, if it has a row, which is the answer.
     fn lock_free_or_share(&mut self, dict: &Dict, key: &[u8]) -> Result<Option<Vec<u8>>> {
         // 1. Mostly nobody is in the way.
@@ -283,6 +347,12 @@ impl Txn {
         }
         Ok(existing)
     }
+}
+
+/// Whether a row that may be there can be replaced or deleted by who has not read it. Once its key is locked, the answer stays.
+fn can_write_unread(table: &Table) -> bool {
+    let has_large = table.large.as_ref().is_some_and(|values| values.may_be_some());
+    !has_large && table.building.iter().all(|building| building.is_over())
 }
 
 /// Refuses a write through an object that does not know all indexes: one of them would miss it. The server
