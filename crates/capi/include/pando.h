@@ -3140,6 +3140,16 @@ uint32_t pando_deadlock_count(const struct PandoDeadlock *deadlock);
 struct PandoDeadlockRow pando_deadlock_row(const struct PandoDeadlock *deadlock, uint32_t position);
 
 /**
+ * Bytes of memory that this process may have, if a control group bounds it; 0: none does.
+ */
+uint64_t pando_memory_limit_of_group(void);
+
+/**
+ * How many processors this process may use: those of the machine, less what affinity and the quota of a control group leave.
+ */
+uint32_t pando_processors(void);
+
+/**
  * Makes a query that wants nothing yet; free it with [`pando_query_free`].
  */
 struct PandoQuery *pando_query_new(PandoCompareTexts compare);

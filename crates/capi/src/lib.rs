@@ -43,6 +43,7 @@ mod layout;
 mod load;
 mod lock_report;
 mod log;
+mod machine;
 mod query;
 mod read;
 mod server_files;

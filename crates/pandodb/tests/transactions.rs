@@ -96,6 +96,19 @@ fn a_scan_that_moves_the_rows_it_reads_meets_each_once() {
 }
 
 #[test]
+fn a_commit_waits_for_the_sync_unless_its_transaction_does_without() {
+    let (db, table) = database();
+    let mut txn = db.begin();
+    for (is_synced, syncs) in [(true, 1), (false, 0), (true, 1)] {
+        let before = db.metrics().log_syncs.get();
+        txn.set_synced(is_synced);
+        txn.put(&table, 0, b"k", b"v", LockWait::NoWait).unwrap();
+        txn.commit().unwrap();
+        assert_eq!(db.metrics().log_syncs.get() - before, syncs, "synced: {is_synced}");
+    }
+}
+
+#[test]
 fn an_unlocked_row_is_free_unless_it_was_locked_before_or_written() {
     let (db, table) = database();
     let mut txn = db.begin();

@@ -79,6 +79,13 @@ static void set_costs(OPTIMIZER_COSTS *costs)
 }
 #endif
 
+/* The server has started, and its variables are what they are. */
+static int has_recovered(handlerton *engine)
+{
+  warn_of_too_much_memory();
+  return restore_definition_files(engine);
+}
+
 static int start(void *plugin)
 {
   hton= static_cast<handlerton *>(plugin);
@@ -94,7 +101,7 @@ static int start(void *plugin)
   hton->discover_table= discover_table;
   hton->discover_table_existence= discover_table_existence;
   hton->discover_table_names= discover_table_names;
-  hton->signal_ddl_recovery_done= restore_definition_files;
+  hton->signal_ddl_recovery_done= has_recovered;
   hton->create_partitioning_metadata= sync_partitioning_files;
   hton->create_group_by= create_pushdown;
   /* What is kept open keeps the plugin. */

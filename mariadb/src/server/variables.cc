@@ -26,22 +26,30 @@ static ulonglong open_files;
 static const ulonglong CACHE_SIZE_MIN= 8ULL << 20;
 static const ulonglong MEMORY_MIN= 64ULL << 20;
 
+/* What this process may have of the machine's memory: a container may have less than the machine. 0: not known. */
+static ulonglong memory_there_is()
+{
+  const long pages= sysconf(_SC_PHYS_PAGES), page_size= sysconf(_SC_PAGESIZE);
+  const ulonglong machine= pages > 0 && page_size > 0 ? ulonglong(pages) * ulonglong(page_size) : 0;
+  const ulonglong group= pando_memory_limit_of_group();
+  return group && (!machine || group < machine) ? group : machine;
+}
+
 static ulonglong part_of_memory(ulonglong part)
 {
-  long pages= sysconf(_SC_PHYS_PAGES), page_size= sysconf(_SC_PAGESIZE);
-  ulonglong bytes= pages > 0 && page_size > 0 ? ulonglong(pages) * ulonglong(page_size) / part : 1ULL << 30;
-  return MY_MAX(bytes & ~((1ULL << 20) - 1), CACHE_SIZE_MIN);
+  const ulonglong all= memory_there_is();
+  return MY_MAX((all ? all / part : 1ULL << 30) & ~((1ULL << 20) - 1), CACHE_SIZE_MIN);
 }
 
 static uint default_threads()
 {
-  long cores= sysconf(_SC_NPROCESSORS_ONLN);
-  return cores < 2 ? 2 : cores > 8 ? 8 : uint(cores);
+  const uint processors= pando_processors();
+  return processors < 2 ? 2 : processors > 8 ? 8 : processors;
 }
 
 static uint all_processors()
 {
-  return uint(MY_MAX(sysconf(_SC_NPROCESSORS_ONLN), 2));
+  return MY_MAX(pando_processors(), 2U);
 }
 
 /* pando_memory= 0 goes by a cache that was asked for: it was larger than half of the machine before there was this limit. */
@@ -53,6 +61,21 @@ static ulonglong memory_limit()
   if (cache_size <= half)
     return half;
   return cache_size > ULONGLONG_MAX / 2 ? ULONGLONG_MAX : cache_size / 4 * 5;
+}
+
+/* Once, when the server has started: both engines take what they are given, and the kernel ends who has too much. */
+void warn_of_too_much_memory()
+{
+  static const char POOL[]= "innodb_buffer_pool_size";
+  sys_var *pool= find_sys_var(nullptr, POOL, sizeof(POOL) - 1, true);
+  const LEX_CSTRING no_base= {nullptr, 0};
+  const uchar *value= pool ? pool->value_ptr(nullptr, OPT_GLOBAL, &no_base) : nullptr;
+  const ulonglong others= value ? *reinterpret_cast<const ulonglong *>(value) : 0;
+  const ulonglong all= memory_there_is(), ours= memory_limit();
+  if (all && (ours > all || others > all - ours))
+    sql_print_warning("PANDO: pando_memory (%llu MiB) and %s (%llu MiB) are more than the %llu MiB of memory that this server may have%s. "
+                      "Lower one of them", ours >> 20, POOL, others >> 20, all >> 20,
+                      pando_memory_limit_of_group() == all ? " (limit of its control group)" : "");
 }
 
 static void apply_memory()

@@ -22,6 +22,7 @@ bool commit_sync(THD *thd);
 /* Once the database is open. */
 void apply_lock_budget();
 void apply_pushdown_memory_total();
+void warn_of_too_much_memory();
 void apply_flush_log_at_timeout();
 
 /* pando_start_despite_damage: nothing is written, not by the plugin either. */
