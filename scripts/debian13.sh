@@ -5,6 +5,8 @@
 #   scripts/debian13.sh                  makes the system, installs the server, builds build/debian13/ha_pando.so
 #   scripts/debian13.sh mtr [ARG ...]    the same, then scripts/mtr.sh ARG ... there (--suite pando)
 #   scripts/debian13.sh test ARG ...     scripts/mtr.sh ARG ... there with what has been built
+#   scripts/debian13.sh packages         Debian 13's packages: build/debian13/packages/*.deb (scripts/packages.sh)
+#   scripts/debian13.sh packages-test    the same, then scripts/packages-test.sh: they are tried in another new Debian 13
 #   scripts/debian13.sh run COMMAND ...  a command there, in the project's directory
 #   scripts/debian13.sh remove           removes build/debian13
 #
@@ -78,6 +80,14 @@ build() {
     inside scripts/build.sh
 }
 
+packages() {
+    mkdir -p "$HOME_THERE/logs"
+    make_system
+    PANDO_BUILD=$HOME_THERE "$PANDO_ROOT/scripts/packages.sh" --rust
+    inside scripts/setup.sh --server
+    inside scripts/packages.sh --pack
+}
+
 main() {
     local what=${1:-build}
     [ "$(id -u)" = 0 ] || die "this needs root"
@@ -91,6 +101,11 @@ main() {
             inside scripts/mtr.sh "$@"
             ;;
         test) ALONE=1 && inside scripts/mtr.sh "$@" ;;
+        packages) packages ;;
+        packages-test)
+            packages
+            PANDO_BUILD=$HOME_THERE PANDO_SUITE=trixie PANDO_SERVER_PACKAGES=$HOME_THERE/downloads "$PANDO_ROOT/scripts/packages-test.sh"
+            ;;
         run) inside "$@" ;;
         remove) rm -rf --one-file-system "$HOME_THERE" ;;
         *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" | sed '/^set -euo/,$d'; exit 2 ;;

@@ -2,6 +2,10 @@
 # Builds the Debian packages, for the MariaDB that is installed here (docs/packages.md): build/packages/*.deb.
 # Set-up has been done before (`make packages` does both).
 #
+#   scripts/packages.sh           all of it
+#   scripts/packages.sh --rust    only the Rust side, which needs no server: for another system (scripts/debian13.sh)
+#   scripts/packages.sh --pack    the rest, where there is no Rust
+#
 # Times in the files are those of the commit, and paths are left out, so that builds can be compared.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -33,31 +37,33 @@ need_tools() {
 
 # --- versions -----------------------------------------------------------------------------
 
-set_versions() {
-    local snapshot
+set_own_version() {
+    UPSTREAM=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
+    # While the first number is 0, the second one counts what does not fit together.
+    if [[ $UPSTREAM == 0.* ]]; then SONUMBER=${UPSTREAM%.*}; else SONUMBER=${UPSTREAM%%.*}; fi
+    ABI=$SONUMBER
+    if git rev-parse -q --verify HEAD >/dev/null; then
+        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+        SNAPSHOT="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M)"
+        [ -z "$(git tag --points-at HEAD "v$UPSTREAM")" ] || SNAPSHOT=
+        [ -z "$(git status --porcelain --untracked-files=no)" ] || SNAPSHOT=${SNAPSHOT:-+}c
+    else
+        SOURCE_DATE_EPOCH=$(stat -c %Y Cargo.toml)
+        SNAPSHOT=
+    fi
+    export SOURCE_DATE_EPOCH
+}
+
+set_package_version() {
     SERVER=$(cat "$PANDO_SERVER_SOURCE/.pando-version")
     [ "$(dpkg-query -W -f '${Version}' libmariadbd-dev)" = "$SERVER" ] ||
         die "the server's headers and source differ in version; run scripts/setup.sh"
     SERVER_UPSTREAM=${SERVER#*:}
     SERVER_UPSTREAM=${SERVER_UPSTREAM%-*}
-    UPSTREAM=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
-    # While the first number is 0, the second one counts what does not fit together.
-    if [[ $UPSTREAM == 0.* ]]; then SONUMBER=${UPSTREAM%.*}; else SONUMBER=${UPSTREAM%%.*}; fi
-    ABI=$SONUMBER
     MULTIARCH=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-    if git rev-parse -q --verify HEAD >/dev/null; then
-        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-        snapshot="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M)"
-        [ -z "$(git tag --points-at HEAD "v$UPSTREAM")" ] || snapshot=
-        [ -z "$(git status --porcelain --untracked-files=no)" ] || snapshot=${snapshot:-+}c
-    else
-        SOURCE_DATE_EPOCH=$(stat -c %Y Cargo.toml)
-        snapshot=
-    fi
     # Before a release, and newer for a newer server. Short: lintian wants the file's name to fit on media. "c" is for a
     # tree that was changed since the commit.
-    VERSION=$UPSTREAM${snapshot}+$(sed 's/^[0-9]*://; s/-/./g' <<<"$SERVER")
-    export SOURCE_DATE_EPOCH
+    VERSION=$UPSTREAM${SNAPSHOT}+$(sed 's/^[0-9]*://; s/-/./g' <<<"$SERVER")
 }
 
 # --- building -----------------------------------------------------------------------------
@@ -71,12 +77,14 @@ build_rust() {
         -C "link-arg=-Wl,-soname,libpandodb.so.$SONUMBER"
     # Programs want the crates compiled in another way; in one directory the two would chase each other out.
     CARGO_TARGET_DIR=$TARGET/tools cargo build --locked --release -p pando-cli -p pando-bench -p pando-pages
+    python3 packaging/third-party.py pando-capi >"$TARGET/third-party-library"
+    python3 packaging/third-party.py pando-cli pando-bench >"$TARGET/third-party-tools"
 }
 
 build_plugin() {
     local map="-ffile-prefix-map=$PANDO_ROOT=/usr/src/pando"
     cmake -S mariadb -B "$PANDO_BUILD/packages-cmake" -DPANDO_CAPI_LIBRARY="$TARGET/library/release/libpando_capi.a" \
-        -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS="$map" --log-level=WARNING \
+        -DPANDO_SERVER_SOURCE="$PANDO_SERVER_SOURCE" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS="$map" --log-level=WARNING \
         >"$PANDO_BUILD/packages-cmake.log"
     env -u MAKEFLAGS -u MAKELEVEL cmake --build "$PANDO_BUILD/packages-cmake" --parallel "$(nproc)"
 }
@@ -102,9 +110,9 @@ stage() {
     fill_in packaging/pandodb.pc.in >"$staged/pandodb.pc"
     "$TARGET/tools/release/pando-pages" "$staged/pages"
     for tool in pando pando-bench; do cp "$staged/pages/bash/$tool.bash" "$staged/completions/$tool"; done
-    python3 packaging/third-party.py pando-capi >"$staged/plugin/third-party"
-    cp "$staged/plugin/third-party" "$staged/library/"
-    python3 packaging/third-party.py pando-cli pando-bench >"$staged/tools/third-party"
+    cp "$TARGET/third-party-library" "$staged/plugin/third-party"
+    cp "$TARGET/third-party-library" "$staged/library/third-party"
+    cp "$TARGET/third-party-tools" "$staged/tools/third-party"
 
     mkdir -p "$TREE/packaging"
     cp -r packaging/examples "$TREE/packaging/"
@@ -150,13 +158,18 @@ check() {
 }
 
 main() {
-    find_cargo || die "no cargo; run scripts/setup.sh"
+    local step=${1:-}
     cd "$PANDO_ROOT"
-    need_tools
-    set_versions
-    TREE=$WORK/pando
     mkdir -p "$PANDO_BUILD"
-    build_rust
+    set_own_version
+    if [ "$step" != --pack ]; then
+        find_cargo || die "no cargo; run scripts/setup.sh"
+        build_rust
+        [ "$step" != --rust ] || return 0
+    fi
+    need_tools
+    set_package_version
+    TREE=$WORK/pando
     build_plugin
     stage
     pack

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The steps of scripts/packages-test.sh, inside of the new system, which has the packages in /packages.
+# The steps of scripts/packages-test.sh, inside of the new system, which has the packages in /packages, and in /server those of the
+# server if it is not to come from the archive.
 # Not for any other system: it installs, removes and purges packages.
 set -euo pipefail
 
@@ -75,7 +76,11 @@ install_packages() {
         # apt proposes the newest server only, and says so.
         if apt-get -s install /packages/mariadb-plugin-pando_*.deb >"$OUT" 2>&1; then fail "apt takes another server"; fi
         says "mariadb-plugin-pando : Depends: mariadb-server \(= $(sed 's/[+.]/\\&/g' <<<"$VERSION")\)"
-        for part in server server-core client client-core; do server+=("mariadb-$part=$VERSION"); done
+        if [ -d /server ]; then
+            server=(/server/*.deb)
+        else
+            for part in server server-core client client-core; do server+=("mariadb-$part=$VERSION"); done
+        fi
     fi
     run apt-get -qq install -y --no-install-recommends /packages/*.deb ${server[@]+"${server[@]}"}
     says 'Pando: restart the server to load the engine'
