@@ -58,6 +58,8 @@ metrics! {
     cache_misses: "blocks read from a file",
     cache_read_bytes: "bytes read from tree files",
     cache_read_time: "time in those reads",
+    cache_load_blocks: "blocks that the cache had before the start, to be read again",
+    cache_loaded_blocks: "part of them that it has again",
     log_written_bytes: "bytes appended to the log",
     log_writes: "writes to log files",
     log_syncs: "syncs of log files",

@@ -1523,6 +1523,14 @@ typedef struct PandoOptions {
    */
   uint64_t cache_bytes;
   /**
+   * 1: write down now and then, and at the end, what the cache holds.
+   */
+  uint8_t cache_kept;
+  /**
+   * 1: read it again after the start, in the background.
+   */
+  uint8_t cache_load;
+  /**
    * Memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
    */
   uint64_t write_set_bytes;
@@ -2510,6 +2518,14 @@ void pando_db_set_flush_mode(const struct PandoDb *db, uint32_t mode);
 void pando_db_set_log_sync_period(const struct PandoDb *db, uint64_t seconds);
 
 /**
+ * Changes whether what the cache holds is written down (`pando_cache_dump`).
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_cache_kept(const struct PandoDb *db, uint8_t is_kept);
+
+/**
  * Changes the age at which dictionaries are checkpointed.
  *
  * # Safety
@@ -3281,6 +3297,16 @@ uint8_t pando_server_files_fit(const struct PandoDb *db,
  * `db` is open, the path is valid for the call.
  */
 PandoStatus pando_server_files_forget(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Drops what a CREATE TABLE has left that was not finished: the table at this path, or all partitions of the table of this name, if
+ * none of them has a row. `PANDO_STATUS_NOT_FOUND`: nothing was dropped. Nobody may use them.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_table_drop_if_empty(const struct PandoDb *db,
+                                      struct PandoBytes path);
 
 /**
  * Calls `visit` with `context` and the path of each table whose files are recorded, in order: those of a database (the name of

@@ -40,6 +40,10 @@ pub struct PandoOptions {
     pub memory_bytes: u64,
     /// Limit of the block cache, which has less while the rest takes more of `memory_bytes`.
     pub cache_bytes: u64,
+    /// 1: write down now and then, and at the end, what the cache holds.
+    pub cache_kept: u8,
+    /// 1: read it again after the start, in the background.
+    pub cache_load: u8,
     /// Memory of a transaction's uncommitted writes, beyond which they go into the tables' files.
     pub write_set_bytes: u64,
     /// Memory that all bulk loads together may take.
@@ -148,6 +152,8 @@ pub unsafe extern "C" fn pando_db_open(options: *const PandoOptions, out: *mut *
             memory_bytes: given.memory_bytes,
             other_memory: Some(OtherMemory::new(pando_query::memory_used_bytes)),
             cache_bytes: given.cache_bytes,
+            cache_kept: given.cache_kept != 0,
+            cache_load: given.cache_load != 0,
             write_set_bytes: given.write_set_bytes,
             load_memory_bytes: given.load_memory_bytes,
             flush_mode: flush_mode(given.flush_mode),
@@ -264,6 +270,16 @@ pub unsafe extern "C" fn pando_db_set_flush_mode(db: *const PandoDb, mode: u32) 
 pub unsafe extern "C" fn pando_db_set_log_sync_period(db: *const PandoDb, seconds: u64) {
     // SAFETY: the caller vouches for it.
     guard(|| unsafe { (*db).db.set_log_sync_period(seconds) });
+}
+
+/// Changes whether what the cache holds is written down (`pando_cache_dump`).
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_cache_kept(db: *const PandoDb, is_kept: u8) {
+    // SAFETY: the caller vouches for it.
+    guard(|| unsafe { (*db).db.set_cache_kept(is_kept != 0) });
 }
 
 /// Changes the age at which dictionaries are checkpointed.

@@ -122,6 +122,18 @@ pub unsafe extern "C" fn pando_server_files_forget(db: *const PandoDb, path: Pan
     })
 }
 
+/// Drops what a CREATE TABLE has left that was not finished: the table at this path, or all partitions of the table of this name, if
+/// none of them has a row. `PANDO_STATUS_NOT_FOUND`: nothing was dropped. Nobody may use them.
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_drop_if_empty(db: *const PandoDb, path: PandoBytes) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run(|| Ok(if db.drop_if_empty(&path)? { PandoStatus::Ok } else { PandoStatus::NotFound }))
+}
+
 /// Calls `visit` with `context` and the path of each table whose files are recorded, in order: those of a database (the name of
 /// its folder), or with a null pointer all.
 ///

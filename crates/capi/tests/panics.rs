@@ -42,6 +42,8 @@ impl World {
             base_dir: bytes(base),
             engine_dir: bytes(base),
             cache_bytes: 8 << 20,
+            cache_kept: 0,
+            cache_load: 0,
             write_set_bytes: 1 << 20,
             load_memory_bytes: 16 << 20,
             flush_mode: 0,

@@ -387,3 +387,30 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
     let gone = ("db/u".to_owned(), "2".to_owned());
     assert_eq!(db.names_gone(), [gone.clone(), gone]);
 }
+
+#[test]
+fn only_empty_partitions_are_taken_for_those_of_an_unfinished_create() {
+    let vfs = disk(1);
+    let db = open(&vfs).unwrap();
+    let three = ServerFiles::new("./db/t", "1", b"definition", &partitioning_file(&["a", "b", "c"])).unwrap();
+    for name in ["a", "b"] {
+        let path = format!("./db/t#P#{name}");
+        db.create_table(&TableSpec { server_files: Some(three.clone()), ..spec(&path) }).unwrap();
+    }
+    db.create_table(&spec("./db/tt#P#a")).unwrap();
+    fill(&db, "./db/t#P#b", 0..1).unwrap();
+    assert!(!db.drop_if_empty("./db/t").unwrap(), "one has a row");
+    assert!(!db.drop_if_empty("./db/t#P#b").unwrap(), "it has a row");
+    assert!(!db.drop_if_empty("./db/u").unwrap(), "there is none");
+    assert_eq!(directories(&vfs), ["t#P#a.pando", "t#P#b.pando", "tt#P#a.pando"]);
+    db.open_table("./db/t#P#b").unwrap();
+    db.truncate_table("./db/t#P#b").unwrap();
+    assert!(db.drop_if_empty("./db/t").unwrap());
+    assert_eq!(directories(&vfs), ["tt#P#a.pando"]);
+    assert_eq!(db.server_files("db/t"), None);
+    drop(db);
+
+    let db = open(&vfs.crash()).unwrap();
+    assert!(!db.table_exists("./db/t#P#a") && db.table_exists("./db/tt#P#a"));
+    db.create_table(&spec("./db/t#P#a")).unwrap();
+}

@@ -307,6 +307,11 @@ impl BlockCache {
         }
     }
 
+    /// What is here now, in no order. What comes and goes meanwhile may be missing.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (BlockKey, Block)> + '_ {
+        self.blocks.iter()
+    }
+
     /// Forgets a block that nobody can ask for any more.
     pub(crate) fn remove(&self, key: &BlockKey) {
         self.blocks.remove(key);

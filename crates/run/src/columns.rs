@@ -210,3 +210,35 @@ pub(crate) fn part_of(pick: &Pick) -> u64 {
         Pick::WholeKey => 1 << 63,
     }
 }
+
+/// The pick that has this number ([`part_of`]).
+pub(crate) fn pick_of(part: u64) -> Option<Pick> {
+    let low = |bits: u64| (part & ((1 << bits) - 1)) as usize;
+    match (part >> 63, part & 1) {
+        (0, 1) => u32::try_from(part >> 1).ok().map(Pick::Column),
+        (1, 0) if part == 1 << 63 => Some(Pick::WholeKey),
+        (1, 0) => Some(Pick::Key { offset: low(63) >> 32, size: low(32) >> 1 }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pick_comes_back_of_its_number() {
+        let key = |offset, size| Pick::Key { offset, size };
+        for pick in [
+            Pick::Column(0),
+            Pick::Column(u32::MAX),
+            Pick::WholeKey,
+            key(0, 1),
+            key(7, 4),
+            key((1 << 31) - 1, (1 << 31) - 1),
+        ] {
+            assert_eq!(pick_of(part_of(&pick)), Some(pick));
+        }
+        assert_eq!((pick_of(0), pick_of(2), pick_of(1 << 63 | 1)), (None, None, None));
+    }
+}

@@ -43,6 +43,7 @@ mod run_meta;
 #[cfg(test)]
 mod tests;
 mod verify;
+mod warm;
 mod writer;
 
 pub use cache::BlockCache;
@@ -54,4 +55,5 @@ pub use loose_columns::LooseColumns;
 pub use pando_column::{Compression, DecodeError, Zone, Zones};
 pub use run::{Estimate, Run, RunContext, RunForm};
 pub use run_meta::RunMeta;
+pub use warm::{CachedBlock, CachedForm};
 pub use writer::{RunOptions, RunWriter};

@@ -12,7 +12,7 @@ use crate::columns::part_of;
 use crate::run::RunContext;
 
 /// Bit of the run number in names of cached blocks that are of no run.
-const LOOSE: u64 = 1 << 62;
+pub(crate) const LOOSE: u64 = 1 << 62;
 
 /// The last number given; no two have the same in the life of the process.
 static LAST: AtomicU64 = AtomicU64::new(0);

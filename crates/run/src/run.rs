@@ -86,7 +86,7 @@ fn decode_common(codec: u8, payload: &[u8]) -> std::result::Result<Arc<[u8]>, De
 
 /// Bit of the run number in names of cached blocks: the blocks of a private run are other ones after
 /// its adoption.
-const PRIVATE: u64 = 1 << 63;
+pub(crate) const PRIVATE: u64 = 1 << 63;
 
 impl Run {
     pub(crate) fn new(context: RunContext, meta: RunMeta, extents: Vec<Extent>) -> Arc<Run> {
@@ -352,7 +352,18 @@ impl Run {
 
     /// What the cache is to have of segment `number`, from the bytes of its block.
     pub(crate) fn block_of_segment(&self, index: &Index, number: usize, bytes: &[u8]) -> Result<Block> {
-        if self.context.cache.is_full() {
+        self.block_in_form(index, number, bytes, self.context.cache.is_full())
+    }
+
+    /// The same; `is_packed`: as it is stored, if it can be.
+    pub(crate) fn block_in_form(
+        &self,
+        index: &Index,
+        number: usize,
+        bytes: &[u8],
+        is_packed: bool,
+    ) -> Result<Block> {
+        if is_packed {
             if let Some(packed) = self.pack_segment(index, number, bytes)? {
                 return Ok(Block::Packed(Arc::new(PackedBlock::new(packed))));
             }

@@ -93,6 +93,7 @@ mod tests;
 mod tree;
 mod verify;
 mod version;
+mod warm;
 
 pub use bulk_base::BottomHold;
 pub use checkpoint::CheckpointStats;

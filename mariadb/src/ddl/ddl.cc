@@ -95,7 +95,14 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   Partitioned_files server_files(table_of_partition(name));
   if (!info->tmp_table() && read_new_files(name, share, definition, &server_files))
     spec.server_files= server_files.view();
-  const PandoStatus status= pando_table_create(db, &spec);
+  PandoStatus status= pando_table_create(db, &spec);
+  /* The server knows of no table of this name: an unfinished CREATE TABLE has left the partition, as on a full disk. */
+  if (status == PANDO_STATUS_TABLE_EXISTS && !table_of_partition(name).empty() && !is_interim_name(name) &&
+      pando_table_drop_if_empty(db, spec.path) == PANDO_STATUS_OK)
+  {
+    sql_print_warning("PANDO: table %s: a CREATE TABLE that was not finished has left it, without rows; it was removed", name);
+    status= pando_table_create(db, &spec);
+  }
   if (status == PANDO_STATUS_ENCRYPTION_KEY)
   {
     /* What was asked for cannot be had; nothing is encrypted yet that could not be decrypted. */

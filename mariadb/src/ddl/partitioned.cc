@@ -219,6 +219,9 @@ static void restore_files(void *, PandoBytes table)
     const PandoServerFiles view= found.view();
     pando_server_files_record(db, &view, true);
   }
+  else if (!is_found && pando_table_drop_if_empty(db, table) == PANDO_STATUS_OK)
+    sql_print_warning("PANDO: table %s: a CREATE TABLE that was not finished has left partitions, without rows; they were removed",
+                      path.c_str());
   else
     sql_print_warning("PANDO: table %s: its partitions are not those that %s%s and %s.par, or the engine's copies of them, name",
                       path.c_str(), path.c_str(), reg_ext, path.c_str());

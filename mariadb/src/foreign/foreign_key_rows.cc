@@ -303,17 +303,34 @@ bool Foreign_keys::is_own_parent(Constraint *constraint, const uchar *record)
   return !has_null(own, record) && encode_probe(constraint, own, record, &m_own_probe) && m_own_probe == m_probe;
 }
 
-/* Locks the parents of a row; `violated`: a constraint that has none. */
+/* Whether an update gives the row another primary key. */
+bool Foreign_keys::is_moved(const uchar *old_record, const uchar *new_record) const
+{
+  if (!m_file->has_primary_key())
+    return false;
+  const KEY &key= m_file->table->key_info[m_file->table->s->primary_key];
+  for (uint part= 0; part < key.user_defined_key_parts; part++)
+    if (is_changed(key.key_part[part].field, old_record, new_record))
+      return true;
+  return false;
+}
+
+/*
+  Locks the parents of a row; `violated`: a constraint that has none. An update that leaves the child's columns alone asks
+  nothing, unless it moves the row to another primary key: InnoDB inserts the row anew then, and asks for its parents again.
+  That matters where one was missing already, as rows made with foreign_key_checks=0 have it.
+*/
 int Foreign_keys::check_parents(const uchar *record, const uchar *old_record, const Foreign_key_definition *cause,
                                 Constraint **violated)
 {
   *violated= nullptr;
+  const bool is_new= !old_record || (!m_as_child.empty() && is_moved(old_record, record));
   for (Constraint &constraint : m_as_child)
   {
     /* The parent's own change brings this one about. */
     if (cause && cause->name == constraint.definition.name)
       continue;
-    if (has_null(constraint.own, record) || (old_record && !is_changed(constraint.own, old_record, record)))
+    if (has_null(constraint.own, record) || (!is_new && !is_changed(constraint.own, old_record, record)))
       continue;
     bool found;
     if (int error= has_parent(&constraint, record, &found))

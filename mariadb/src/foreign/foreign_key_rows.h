@@ -82,6 +82,7 @@ private:
   bool find_other(Constraint *constraint, const std::string &path, const std::vector<std::string> &columns);
   bool encode_probe(Constraint *constraint, const std::vector<Field *> &from, const uchar *record, Bytes *probe);
 
+  bool is_moved(const uchar *old_record, const uchar *new_record) const;
   int check_parents(const uchar *record, const uchar *old_record, const Foreign_key_definition *cause,
                     Constraint **violated);
   int has_parent(Constraint *constraint, const uchar *record, bool *found);

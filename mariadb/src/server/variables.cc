@@ -94,6 +94,14 @@ static void update_flush_log_at_timeout(THD *, st_mysql_sys_var *, void *to, con
   apply_flush_log_at_timeout();
 }
 
+static my_bool cache_dump;
+
+static void update_cache_dump(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<my_bool *>(to)= *static_cast<const my_bool *>(from);
+  pando_db_set_cache_kept(db, cache_dump);
+}
+
 static void update_checkpoint_period(THD *, st_mysql_sys_var *, void *to, const void *from)
 {
   *static_cast<ulonglong *>(to)= *static_cast<const ulonglong *>(from);
@@ -215,6 +223,16 @@ static MYSQL_SYSVAR_BOOL(start_despite_damage, start_despite_damage, PLUGIN_VAR_
   " Rows may be old or contradict each other",
   nullptr, nullptr, FALSE);
 
+static MYSQL_SYSVAR_BOOL(cache_dump, cache_dump, PLUGIN_VAR_OPCMDARG,
+  "Write down every five minutes, and at shutdown, which blocks the cache holds, so that a start can read them again",
+  nullptr, update_cache_dump, TRUE);
+
+static my_bool cache_load;
+
+static MYSQL_SYSVAR_BOOL(cache_load, cache_load, PLUGIN_VAR_OPCMDARG | PLUGIN_VAR_READONLY,
+  "After a start, read again in the background what the cache held (see pando_cache_dump)",
+  nullptr, nullptr, TRUE);
+
 static ulong encrypt_tables;
 static my_bool encrypt_log;
 
@@ -285,6 +303,8 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(backup),
   MYSQL_SYSVAR(encrypt_tables),
   MYSQL_SYSVAR(encrypt_log),
+  MYSQL_SYSVAR(cache_dump),
+  MYSQL_SYSVAR(cache_load),
   MYSQL_SYSVAR(default_encryption_key_id),
   MYSQL_SYSVAR(pushdown_memory_total),
   nullptr
@@ -339,6 +359,8 @@ void fill_options(PandoOptions *options)
 {
   options->memory_bytes= memory_limit();
   options->cache_bytes= cache_size;
+  options->cache_kept= cache_dump;
+  options->cache_load= cache_load;
   options->write_set_bytes= write_set_memory;
   options->load_memory_bytes= load_memory;
   options->flush_mode= uint32_t(flush_log_at_trx_commit);

@@ -1,6 +1,7 @@
 //! The database: everything that is open, tied together.
 
 pub(crate) mod backups;
+pub(crate) mod cached_blocks;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod prepared;
@@ -24,6 +25,7 @@ use pando_wal::{FlushMode, Wal};
 
 use crate::catalog::{Catalog, Gone};
 use crate::db::backups::Backups;
+use crate::db::cached_blocks::CacheList;
 use crate::db::memory::MemoryLimit;
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
@@ -56,6 +58,7 @@ pub struct Db {
     pub(crate) catalog: Catalog,
     pub(crate) removed: Removed,
     pub(crate) backups: Backups,
+    pub(crate) cache_list: CacheList,
     pub(crate) prepared: PreparedTxns,
     /// One DDL at a time; taken before every other lock.
     pub(crate) ddl: Mutex<()>,
@@ -84,7 +87,7 @@ pub struct Db {
     sink: LogSink,
     /// Keeps other processes out of the directory.
     /// On a shadow of the disk, which goes with this object (`recovery::open`).
-    despite_damage: bool,
+    pub(crate) despite_damage: bool,
     _lock: LockFile,
 }
 
@@ -140,6 +143,7 @@ impl Db {
             catalog: parts.catalog,
             removed: Removed::default(),
             backups: Backups::new(&options.engine_dir),
+            cache_list: CacheList::new(&options.engine_dir, options.cache_kept, options.cache_load),
             prepared: PreparedTxns::new(unresolved),
             ddl: Mutex::new(()),
             gone: Mutex::default(),
@@ -195,6 +199,7 @@ impl Db {
             self.log(LogLevel::Warning, &format!("no new log file at shutdown: {error}"));
         }
         self.trim_log();
+        self.keep_cache_list();
         first_error.map_or(Ok(()), |error| Err(error.into()))
     }
 

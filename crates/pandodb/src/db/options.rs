@@ -52,6 +52,10 @@ pub struct Options {
     pub memory_bytes: u64,
     /// Limit of the block cache in bytes. It has less while the rest takes more of `memory_bytes`.
     pub cache_bytes: u64,
+    /// Write down now and then, and at the end, what the cache holds.
+    pub cache_kept: bool,
+    /// Read it again after the start, in the background.
+    pub cache_load: bool,
     /// When commits reach the disk.
     pub flush_mode: FlushMode,
     /// Age in seconds at which a dictionary with unwritten changes is checkpointed.
@@ -114,6 +118,8 @@ impl Options {
             base_dir,
             memory_bytes: 0,
             cache_bytes: 1 << 30,
+            cache_kept: false,
+            cache_load: false,
             flush_mode: FlushMode::Commit,
             checkpoint_period_s: limits::CHECKPOINT_PERIOD_S,
             lock_wait_timeout: Duration::from_secs(limits::LOCK_WAIT_TIMEOUT_S),

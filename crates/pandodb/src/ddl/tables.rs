@@ -35,7 +35,7 @@ use pando_storage::vfs::{DirEntry, OpenMode, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 
-use crate::catalog::definition::{is_partition, partition_of};
+use crate::catalog::definition::{is_partition, partition_of, table_of};
 use crate::catalog::descriptor::{
     compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
@@ -270,6 +270,25 @@ impl Db {
             }
         }
         Ok(())
+    }
+
+    /// Drops what a CREATE TABLE has left that was not finished, and could not be taken back: the table at this path, or all
+    /// partitions of the table of this name, if none of them has a row. Says whether they are gone. The caller knows that nobody
+    /// uses them.
+    pub fn drop_if_empty(&self, path: &str) -> Result<bool> {
+        let path = normalize(path);
+        let of_it = |table: &str| table == path || table_of(table).is_some_and(|(table, _)| table == path);
+        let left: Vec<String> =
+            self.catalog.tables(|t| of_it(&t.path)).into_iter().map(|descriptor| descriptor.path).collect();
+        for partition in &left {
+            if !self.open_table(partition)?.is_empty()? {
+                return Ok(false);
+            }
+        }
+        for partition in &left {
+            self.drop_table(partition)?;
+        }
+        Ok(!left.is_empty())
     }
 
     /// Drops the tables of a database that the server has no more names for (DROP DATABASE).

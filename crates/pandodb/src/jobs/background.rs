@@ -29,6 +29,7 @@ use pando_tree::Debt;
 use crate::db::options::LogLevel;
 use crate::db::scheduler::{Background, PAID_AT_ONCE_BYTES, TICK};
 use crate::db::Db;
+use crate::jobs::warm::keep_cache;
 use crate::runtime::failure::Failure;
 use crate::table::Dict;
 
@@ -86,6 +87,9 @@ impl Background {
                 Err(_) => return Ok(started),
             }
         }
+        // The least needed one is the last: without it a start takes longer to be fast.
+        let (weak, background) = (Arc::downgrade(db), self.clone());
+        threads.extend(spawn(Box::new(move || keep_cache(&weak, &background))).ok());
         Ok(self.workers)
     }
 }
@@ -486,7 +490,7 @@ mod tests {
                 }
             });
             assert_eq!(started.ok(), expected, "{given} threads");
-            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 7));
+            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 8));
             background.stop();
         }
         db.close().unwrap();

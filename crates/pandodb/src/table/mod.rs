@@ -173,6 +173,18 @@ impl Table {
         self.dicts.iter().chain(self.large.iter().map(|large| &large.dict))
     }
 
+    /// Whether no row is in the table that is committed.
+    pub(crate) fn is_empty(&self) -> Result<bool> {
+        for dict in self.all_dicts() {
+            let mut cursor = dict.tree.cursor(Seqno::MAX);
+            cursor.seek_first()?;
+            if cursor.valid() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// The number under which a large value is stored; `None`: all values of this table are stored in its rows.
     pub fn next_large_value(&self) -> Option<u64> {
         self.large.as_ref().map(|large| large.take_id())
