@@ -25,6 +25,8 @@ need_tools() {
     for entry in "${TOOLS[@]}"; do
         command -v "${entry%%:*}" >/dev/null || missing+=("${entry#*:}")
     done
+    # It has no command of its own.
+    [ "$(dpkg-query -W -f '${db:Status-Status}' build-essential 2>/dev/null)" = installed ] || missing+=(build-essential)
     [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" = 0 ]; then
         say "packages: installing ${missing[*]}"
@@ -41,7 +43,6 @@ set_own_version() {
     UPSTREAM=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
     # While the first number is 0, the second one counts what does not fit together.
     if [[ $UPSTREAM == 0.* ]]; then SONUMBER=${UPSTREAM%.*}; else SONUMBER=${UPSTREAM%%.*}; fi
-    ABI=$SONUMBER
     if git rev-parse -q --verify HEAD >/dev/null; then
         SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
         SNAPSHOT="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M)"
@@ -51,7 +52,18 @@ set_own_version() {
         SOURCE_DATE_EPOCH=$(stat -c %Y Cargo.toml)
         SNAPSHOT=
     fi
+    COMMIT=$(git log -1 --format=', commit %h' 2>/dev/null || true)
     export SOURCE_DATE_EPOCH
+}
+
+# The Rust side may be of an hour ago and another system: packages have its version.
+keep_own_version() { printf '%s\n' "$UPSTREAM" "$SONUMBER" "$SNAPSHOT" "$SOURCE_DATE_EPOCH" "$COMMIT" >"$TARGET/own-version"; }
+
+take_own_version() {
+    local value
+    mapfile -t value <"$TARGET/own-version" || die "no Rust side; scripts/packages.sh --rust builds it"
+    UPSTREAM=${value[0]} SONUMBER=${value[1]} SNAPSHOT=${value[2]} COMMIT=${value[4]}
+    export SOURCE_DATE_EPOCH=${value[3]}
 }
 
 set_package_version() {
@@ -60,6 +72,9 @@ set_package_version() {
         die "the server's headers and source differ in version; run scripts/setup.sh"
     SERVER_UPSTREAM=${SERVER#*:}
     SERVER_UPSTREAM=${SERVER_UPSTREAM%-*}
+    # Debian's mark of a source that was changed, as in 11.8.9+ds.
+    SERVER_UPSTREAM=${SERVER_UPSTREAM%%+*}
+    ABI=$SONUMBER
     MULTIARCH=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
     # Before a release, and newer for a newer server. Short: lintian wants the file's name to fit on media. "c" is for a
     # tree that was changed since the commit.
@@ -129,7 +144,7 @@ stage() {
     cat >"$TREE/debian/changelog" <<END
 pando ($VERSION) unstable; urgency=medium
 
-  * Built for MariaDB $SERVER from Pando $UPSTREAM$(git log -1 --format=', commit %h' 2>/dev/null || true).
+  * Built for MariaDB $SERVER from Pando $UPSTREAM$COMMIT.
 
  -- The Pando developers <$MAINTAINER>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
@@ -161,12 +176,14 @@ main() {
     local step=${1:-}
     cd "$PANDO_ROOT"
     mkdir -p "$PANDO_BUILD"
-    set_own_version
     if [ "$step" != --pack ]; then
         find_cargo || die "no cargo; run scripts/setup.sh"
+        set_own_version
         build_rust
+        keep_own_version
         [ "$step" != --rust ] || return 0
     fi
+    take_own_version
     need_tools
     set_package_version
     TREE=$WORK/pando

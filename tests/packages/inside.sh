@@ -64,7 +64,7 @@ rows_are_there() { expect 'SELECT COUNT(*), SUM(n) FROM shop.orders' $'1000\t500
 # --- steps --------------------------------------------------------------------------------
 
 VERSION=$(dpkg-deb -f /packages/mariadb-plugin-pando_*.deb Depends | grep -o 'mariadb-server (= [^)]*' | sed 's/.*= //')
-UPSTREAM=$(sed 's/^[0-9]*://; s/-.*//' <<<"$VERSION")
+UPSTREAM=$(sed 's/^[0-9]*://; s/[-+].*//' <<<"$VERSION")
 
 install_packages() {
     local part server=()
