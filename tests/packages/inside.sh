@@ -108,14 +108,14 @@ settings() {
     sed -i 's/^#loose_/loose_/' /etc/mysql/mariadb.conf.d/pando.cnf
     start_server
     if grep -iE 'unknown (variable|option)|ambiguous' "$LOG"; then fail "pando.cnf has settings that the server does not know"; fi
-    expect 'SELECT @@pando_cache_size' $((1 << 30))
+    expect 'SELECT @@pando_memory' $((1 << 30))
     stop_server
     sed -i 's/^loose_/#loose_/' /etc/mysql/mariadb.conf.d/pando.cnf
     cmp -s /root/pando.cnf /etc/mysql/mariadb.conf.d/pando.cnf || fail "pando.cnf did not come back"
     start_server
     for name in $(sed -n 's/^#loose_\([a-z_]*\) = .*/\1/p' /root/pando.cnf); do
         expect "SELECT VARIABLE_NAME = '$name' FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '$name'" 1
-        [ "$name" = pando_cache_size ] ||
+        [ "$name" = pando_memory ] ||
             expect "SELECT GLOBAL_VALUE = DEFAULT_VALUE FROM information_schema.SYSTEM_VARIABLES
                     WHERE VARIABLE_NAME = '$name'" 1
     done
