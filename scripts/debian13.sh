@@ -5,6 +5,8 @@
 #   scripts/debian13.sh                  makes the system, installs the server, builds build/debian13/ha_pando.so
 #   scripts/debian13.sh mtr [ARG ...]    the same, then scripts/mtr.sh ARG ... there (--suite pando)
 #   scripts/debian13.sh test ARG ...     scripts/mtr.sh ARG ... there with what has been built
+#   scripts/debian13.sh packages         Debian 13's packages: build/debian13/packages/*.deb (scripts/packages.sh)
+#   scripts/debian13.sh packages-test    the same, then scripts/packages-test.sh [--keep]: they are tried in another new Debian 13
 #   scripts/debian13.sh run COMMAND ...  a command there, in the project's directory
 #   scripts/debian13.sh remove           removes build/debian13
 #
@@ -38,7 +40,7 @@ fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"
         shift 3
         exec chroot "$there" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
             PANDO_BUILD="$project/build/debian13" PANDO_CAPI_LIBRARY="$project/build/debian13/libpando_capi.a" \
-            PANDO_MTR_PARALLEL="${PANDO_MTR_PARALLEL:-2}" sh -c "cd \"\$0\" && exec \"\$@\"" "$project" "$@"
+            PANDO_MTR_PARALLEL="${PANDO_MTR_PARALLEL:-2}" ${PANDO_MAINTAINER:+PANDO_MAINTAINER="$PANDO_MAINTAINER"} sh -c "cd \"\$0\" && exec \"\$@\"" "$project" "$@"
     ' bash "$ROOT" "$PANDO_ROOT" "$ALONE" "$@"
 }
 
@@ -78,6 +80,14 @@ build() {
     inside scripts/build.sh
 }
 
+packages() {
+    mkdir -p "$HOME_THERE/logs"
+    make_system
+    PANDO_BUILD=$HOME_THERE "$PANDO_ROOT/scripts/packages.sh" --rust
+    inside scripts/setup.sh --server
+    inside scripts/packages.sh --pack
+}
+
 main() {
     local what=${1:-build}
     [ "$(id -u)" = 0 ] || die "this needs root"
@@ -91,6 +101,12 @@ main() {
             inside scripts/mtr.sh "$@"
             ;;
         test) ALONE=1 && inside scripts/mtr.sh "$@" ;;
+        packages) packages ;;
+        packages-test)
+            packages
+            PANDO_BUILD=$HOME_THERE PANDO_SUITE=trixie PANDO_SERVER_PACKAGES=$HOME_THERE/downloads \
+                "$PANDO_ROOT/scripts/packages-test.sh" "$@"
+            ;;
         run) inside "$@" ;;
         remove) rm -rf --one-file-system "$HOME_THERE" ;;
         *) sed -n '2,/^$/s/^# \{0,1\}//p' "$0" | sed '/^set -euo/,$d'; exit 2 ;;

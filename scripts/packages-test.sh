@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Tries the packages of build/packages in a new Debian 12: install, use, upgrade held back, remove, purge, install again,
-# a server of another version (tests/packages/inside.sh has the steps). Needs root and some 2 GiB in the temporary
-# directory. Nothing of it is left behind; servers run in it alone, without network.
+# Tries the packages of build/packages in a new Debian 12 (or another, PANDO_SUITE): install, use, upgrade held back, remove,
+# purge, install again, a server of another version (tests/packages/inside.sh has the steps). Needs root and some 2 GiB in
+# the temporary directory. Nothing of it is left behind; servers run in it alone, without network.
 #
 #   scripts/packages-test.sh [--keep]     --keep leaves the system's directory for a look
 #
-# Environment: PANDO_SUITE (bookworm), PANDO_MIRROR (http://deb.debian.org/debian),
+# Environment: PANDO_SERVER_PACKAGES (none): a directory with the server's packages, where the archive's index lacks that version.
+#              PANDO_SUITE (bookworm), PANDO_MIRROR (http://deb.debian.org/debian),
 #              PANDO_SECURITY_MIRROR (http://deb.debian.org/debian-security).
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -49,6 +50,15 @@ END
     chmod 755 "$ROOT/usr/sbin/policy-rc.d"
 }
 
+copy_server() {
+    local part
+    [ -n "${PANDO_SERVER_PACKAGES:-}" ] || return 0
+    mkdir "$ROOT/server"
+    for part in mariadb-server mariadb-server-core mariadb-client mariadb-client-core mariadb-backup mariadb-common libmariadb3; do
+        cp "$PANDO_SERVER_PACKAGES/${part}"_*.deb "$ROOT/server/"
+    done
+}
+
 main() {
     [ "${1:-}" != --keep ] || KEEP=1
     [ "$(id -u)" = 0 ] || die "this needs root"
@@ -62,6 +72,7 @@ main() {
     make_system
     mkdir "$ROOT/packages"
     cp "$PACKAGES"/*.deb "$ROOT/packages/"
+    copy_server
     cp "$PANDO_ROOT/tests/packages/inside.sh" "$ROOT/root/inside.sh"
     inside bash /root/inside.sh
 }

@@ -2,6 +2,10 @@
 # Builds the Debian packages, for the MariaDB that is installed here (docs/packages.md): build/packages/*.deb.
 # Set-up has been done before (`make packages` does both).
 #
+#   scripts/packages.sh           all of it
+#   scripts/packages.sh --rust    only the Rust side, which needs no server: for another system (scripts/debian13.sh)
+#   scripts/packages.sh --pack    the rest, where there is no Rust
+#
 # Times in the files are those of the commit, and paths are left out, so that builds can be compared.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
@@ -21,6 +25,8 @@ need_tools() {
     for entry in "${TOOLS[@]}"; do
         command -v "${entry%%:*}" >/dev/null || missing+=("${entry#*:}")
     done
+    # It has no command of its own.
+    [ "$(dpkg-query -W -f '${db:Status-Status}' build-essential 2>/dev/null)" = installed ] || missing+=(build-essential)
     [ ${#missing[@]} -gt 0 ] || return 0
     if [ "$(id -u)" = 0 ]; then
         say "packages: installing ${missing[*]}"
@@ -33,31 +39,46 @@ need_tools() {
 
 # --- versions -----------------------------------------------------------------------------
 
-set_versions() {
-    local snapshot
+set_own_version() {
+    UPSTREAM=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
+    # While the first number is 0, the second one counts what does not fit together.
+    if [[ $UPSTREAM == 0.* ]]; then SONUMBER=${UPSTREAM%.*}; else SONUMBER=${UPSTREAM%%.*}; fi
+    if git rev-parse -q --verify HEAD >/dev/null; then
+        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+        SNAPSHOT="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M)"
+        [ -z "$(git tag --points-at HEAD "v$UPSTREAM")" ] || SNAPSHOT=
+        [ -z "$(git status --porcelain --untracked-files=no)" ] || SNAPSHOT=${SNAPSHOT:-+}c
+    else
+        SOURCE_DATE_EPOCH=$(stat -c %Y Cargo.toml)
+        SNAPSHOT=
+    fi
+    COMMIT=$(git log -1 --format=', commit %h' 2>/dev/null || true)
+    export SOURCE_DATE_EPOCH
+}
+
+# The Rust side may be of an hour ago and another system: packages have its version.
+keep_own_version() { printf '%s\n' "$UPSTREAM" "$SONUMBER" "$SNAPSHOT" "$SOURCE_DATE_EPOCH" "$COMMIT" >"$TARGET/own-version"; }
+
+take_own_version() {
+    local value
+    mapfile -t value <"$TARGET/own-version" || die "no Rust side; scripts/packages.sh --rust builds it"
+    UPSTREAM=${value[0]} SONUMBER=${value[1]} SNAPSHOT=${value[2]} COMMIT=${value[4]}
+    export SOURCE_DATE_EPOCH=${value[3]}
+}
+
+set_package_version() {
     SERVER=$(cat "$PANDO_SERVER_SOURCE/.pando-version")
     [ "$(dpkg-query -W -f '${Version}' libmariadbd-dev)" = "$SERVER" ] ||
         die "the server's headers and source differ in version; run scripts/setup.sh"
     SERVER_UPSTREAM=${SERVER#*:}
     SERVER_UPSTREAM=${SERVER_UPSTREAM%-*}
-    UPSTREAM=$(sed -n 's/^version *= *"\(.*\)"/\1/p' Cargo.toml | head -n 1)
-    # While the first number is 0, the second one counts what does not fit together.
-    if [[ $UPSTREAM == 0.* ]]; then SONUMBER=${UPSTREAM%.*}; else SONUMBER=${UPSTREAM%%.*}; fi
+    # Debian's mark of a source that was changed, as in 11.8.9+ds.
+    SERVER_UPSTREAM=${SERVER_UPSTREAM%%+*}
     ABI=$SONUMBER
     MULTIARCH=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-    if git rev-parse -q --verify HEAD >/dev/null; then
-        SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
-        snapshot="~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M)"
-        [ -z "$(git tag --points-at HEAD "v$UPSTREAM")" ] || snapshot=
-        [ -z "$(git status --porcelain --untracked-files=no)" ] || snapshot=${snapshot:-+}c
-    else
-        SOURCE_DATE_EPOCH=$(stat -c %Y Cargo.toml)
-        snapshot=
-    fi
     # Before a release, and newer for a newer server. Short: lintian wants the file's name to fit on media. "c" is for a
     # tree that was changed since the commit.
-    VERSION=$UPSTREAM${snapshot}+$(sed 's/^[0-9]*://; s/-/./g' <<<"$SERVER")
-    export SOURCE_DATE_EPOCH
+    VERSION=$UPSTREAM${SNAPSHOT}+$(sed 's/^[0-9]*://; s/-/./g' <<<"$SERVER")
 }
 
 # --- building -----------------------------------------------------------------------------
@@ -71,12 +92,14 @@ build_rust() {
         -C "link-arg=-Wl,-soname,libpandodb.so.$SONUMBER"
     # Programs want the crates compiled in another way; in one directory the two would chase each other out.
     CARGO_TARGET_DIR=$TARGET/tools cargo build --locked --release -p pando-cli -p pando-bench -p pando-pages
+    python3 packaging/third-party.py pando-capi >"$TARGET/third-party-library"
+    python3 packaging/third-party.py pando-cli pando-bench >"$TARGET/third-party-tools"
 }
 
 build_plugin() {
     local map="-ffile-prefix-map=$PANDO_ROOT=/usr/src/pando"
     cmake -S mariadb -B "$PANDO_BUILD/packages-cmake" -DPANDO_CAPI_LIBRARY="$TARGET/library/release/libpando_capi.a" \
-        -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS="$map" --log-level=WARNING \
+        -DPANDO_SERVER_SOURCE="$PANDO_SERVER_SOURCE" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_FLAGS="$map" --log-level=WARNING \
         >"$PANDO_BUILD/packages-cmake.log"
     env -u MAKEFLAGS -u MAKELEVEL cmake --build "$PANDO_BUILD/packages-cmake" --parallel "$(nproc)"
 }
@@ -102,9 +125,9 @@ stage() {
     fill_in packaging/pandodb.pc.in >"$staged/pandodb.pc"
     "$TARGET/tools/release/pando-pages" "$staged/pages"
     for tool in pando pando-bench; do cp "$staged/pages/bash/$tool.bash" "$staged/completions/$tool"; done
-    python3 packaging/third-party.py pando-capi >"$staged/plugin/third-party"
-    cp "$staged/plugin/third-party" "$staged/library/"
-    python3 packaging/third-party.py pando-cli pando-bench >"$staged/tools/third-party"
+    cp "$TARGET/third-party-library" "$staged/plugin/third-party"
+    cp "$TARGET/third-party-library" "$staged/library/third-party"
+    cp "$TARGET/third-party-tools" "$staged/tools/third-party"
 
     mkdir -p "$TREE/packaging"
     cp -r packaging/examples "$TREE/packaging/"
@@ -121,7 +144,7 @@ stage() {
     cat >"$TREE/debian/changelog" <<END
 pando ($VERSION) unstable; urgency=medium
 
-  * Built for MariaDB $SERVER from Pando $UPSTREAM$(git log -1 --format=', commit %h' 2>/dev/null || true).
+  * Built for MariaDB $SERVER from Pando $UPSTREAM$COMMIT.
 
  -- The Pando developers <$MAINTAINER>  $(date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
@@ -150,13 +173,20 @@ check() {
 }
 
 main() {
-    find_cargo || die "no cargo; run scripts/setup.sh"
+    local step=${1:-}
     cd "$PANDO_ROOT"
-    need_tools
-    set_versions
-    TREE=$WORK/pando
     mkdir -p "$PANDO_BUILD"
-    build_rust
+    if [ "$step" != --pack ]; then
+        find_cargo || die "no cargo; run scripts/setup.sh"
+        set_own_version
+        build_rust
+        keep_own_version
+        [ "$step" != --rust ] || return 0
+    fi
+    take_own_version
+    need_tools
+    set_package_version
+    TREE=$WORK/pando
     build_plugin
     stage
     pack

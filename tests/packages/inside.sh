@@ -1,5 +1,6 @@
 #!/bin/bash
-# The steps of scripts/packages-test.sh, inside of the new system, which has the packages in /packages.
+# The steps of scripts/packages-test.sh, inside of the new system, which has the packages in /packages, and in /server those of the
+# server if it is not to come from the archive.
 # Not for any other system: it installs, removes and purges packages.
 set -euo pipefail
 
@@ -63,7 +64,7 @@ rows_are_there() { expect 'SELECT COUNT(*), SUM(n) FROM shop.orders' $'1000\t500
 # --- steps --------------------------------------------------------------------------------
 
 VERSION=$(dpkg-deb -f /packages/mariadb-plugin-pando_*.deb Depends | grep -o 'mariadb-server (= [^)]*' | sed 's/.*= //')
-UPSTREAM=$(sed 's/^[0-9]*://; s/-.*//' <<<"$VERSION")
+UPSTREAM=$(sed 's/^[0-9]*://; s/[-+].*//' <<<"$VERSION")
 
 install_packages() {
     local part server=()
@@ -75,7 +76,11 @@ install_packages() {
         # apt proposes the newest server only, and says so.
         if apt-get -s install /packages/mariadb-plugin-pando_*.deb >"$OUT" 2>&1; then fail "apt takes another server"; fi
         says "mariadb-plugin-pando : Depends: mariadb-server \(= $(sed 's/[+.]/\\&/g' <<<"$VERSION")\)"
-        for part in server server-core client client-core; do server+=("mariadb-$part=$VERSION"); done
+        if [ -d /server ]; then
+            server=(/server/*.deb)
+        else
+            for part in server server-core client client-core; do server+=("mariadb-$part=$VERSION"); done
+        fi
     fi
     run apt-get -qq install -y --no-install-recommends /packages/*.deb ${server[@]+"${server[@]}"}
     says 'Pando: restart the server to load the engine'
@@ -103,14 +108,14 @@ settings() {
     sed -i 's/^#loose_/loose_/' /etc/mysql/mariadb.conf.d/pando.cnf
     start_server
     if grep -iE 'unknown (variable|option)|ambiguous' "$LOG"; then fail "pando.cnf has settings that the server does not know"; fi
-    expect 'SELECT @@pando_cache_size' $((1 << 30))
+    expect 'SELECT @@pando_memory' $((1 << 30))
     stop_server
     sed -i 's/^loose_/#loose_/' /etc/mysql/mariadb.conf.d/pando.cnf
     cmp -s /root/pando.cnf /etc/mysql/mariadb.conf.d/pando.cnf || fail "pando.cnf did not come back"
     start_server
     for name in $(sed -n 's/^#loose_\([a-z_]*\) = .*/\1/p' /root/pando.cnf); do
         expect "SELECT VARIABLE_NAME = '$name' FROM information_schema.SYSTEM_VARIABLES WHERE VARIABLE_NAME = '$name'" 1
-        [ "$name" = pando_cache_size ] ||
+        [ "$name" = pando_memory ] ||
             expect "SELECT GLOBAL_VALUE = DEFAULT_VALUE FROM information_schema.SYSTEM_VARIABLES
                     WHERE VARIABLE_NAME = '$name'" 1
     done
