@@ -20,7 +20,7 @@
 //! 288    screens; per column 17 bytes: 3 u16 length, 8 u16 flags, 10 u8 special, 11 u8 and 14 u8 collation,
 //!          12 u8 list of members, 13 u8 type
 //!        names; members; comments;
-//!        expressions: u8 type, u16 column, u16 length, u8 length of a name, name, expression
+//!        16 zeros; expressions: u8 type, u16 column, u16 length, u8 length of a name, name, expression
 //! ```
 //!
 //! Any bytes may come: what does not make sense is an error, and no count is believed before the bytes are there.
@@ -83,6 +83,8 @@ const COLUMN_BYTES: usize = 17;
 /// Second header: names of types that plugins have made; which columns are the period of versions.
 const EXTRA_TYPES: u8 = 130;
 const EXTRA_VERSIONS: u8 = 4;
+/// Zeros before the expressions.
+const EXPRESSIONS_START: usize = 16;
 const KEY_IS_NOT_UNIQUE: u16 = 1;
 const PART_IS_REVERSE: u8 = 128;
 /// A key that the server keeps unique by hashes.
@@ -411,7 +413,7 @@ fn member_text(member: &[u8], collation: Collation, column: &str) -> Result<Stri
 }
 
 fn read_generated(bytes: Bytes<'_>, columns: &mut [FrmColumn]) -> Result<(), FrmError> {
-    let mut at = 0;
+    let mut at = EXPRESSIONS_START;
     while at < bytes.0.len() {
         let (kind, column) = (bytes.u8(at)?, usize::from(bytes.u16(at + 1)?));
         let length = usize::from(bytes.u16(at + 3)?) + usize::from(bytes.u8(at + 5)?);
