@@ -30,8 +30,9 @@ pub enum Charset {
 
 /// Where Windows' code page 1252 differs from ISO 8859-1: 0x80 to 0x9f; 0: as there.
 const LATIN1_HIGH: [u16; 32] = [
-    0x20ac, 0, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0, 0x17d, 0, 0,
-    0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0, 0x17e, 0x178,
+    0x20ac, 0, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039, 0x152, 0, 0x17d,
+    0, 0, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc, 0x2122, 0x161, 0x203a, 0x153, 0,
+    0x17e, 0x178,
 ];
 
 /// Collations from here on are those of the version without PAD of the ones 1024 below.
@@ -79,10 +80,8 @@ impl Collation {
             self.base(),
             43 | 46 | 47 | 50 | 53 | 55 | 58 | 61 | 62 | 64..=75 | 77..=91 | 93 | 96 | 98
         );
-        let has_it = matches!(
-            self.charset(),
-            Charset::Utf8 | Charset::Latin1 | Charset::Ascii | Charset::Single
-        );
+        let has_it =
+            matches!(self.charset(), Charset::Utf8 | Charset::Latin1 | Charset::Ascii | Charset::Single);
         self.0 == Self::BINARY.0 || (self.0 < UCA1400 && is_bin && has_it)
     }
 

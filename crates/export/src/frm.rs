@@ -242,9 +242,10 @@ impl Definition {
     pub fn primary_key(&self) -> Option<&FrmKey> {
         self.keys.first().filter(|key| {
             key.is_unique
-                && key.parts.iter().all(|part| {
-                    self.columns.get(part.column).is_some_and(|column| !column.is_nullable())
-                })
+                && key
+                    .parts
+                    .iter()
+                    .all(|part| self.columns.get(part.column).is_some_and(|column| !column.is_nullable()))
         })
     }
 }
@@ -367,7 +368,9 @@ fn read_column(
     lists: &[Vec<&[u8]>],
     version: u8,
 ) -> Result<FrmColumn, FrmError> {
-    let Ok(name) = String::from_utf8(name.to_vec()) else { return error("the name of a column is not UTF-8") };
+    let Ok(name) = String::from_utf8(name.to_vec()) else {
+        return error("the name of a column is not UTF-8");
+    };
     let ty = record.u8(13)?;
     if ty == OLD_VIRTUAL && version < FORM_VERSION_EXPRESSIONS {
         return error(format!("column {name} is generated, and the table was made by a server before 10.2"));
@@ -450,7 +453,8 @@ fn read_keys(bytes: Bytes<'_>, start: usize, columns: usize) -> Result<Vec<FrmKe
             let Some(column) = column.checked_sub(1).filter(|column| *column < columns) else {
                 return error(format!("a key on column {column}, which is not there"));
             };
-            let (is_reverse, length) = (bytes.u8(at + 4)? & PART_IS_REVERSE != 0, u32::from(bytes.u16(at + 7)?));
+            let (is_reverse, length) =
+                (bytes.u8(at + 4)? & PART_IS_REVERSE != 0, u32::from(bytes.u16(at + 7)?));
             key.parts.push(FrmPart { column, length, is_reverse });
             at += 9;
         }

@@ -57,7 +57,9 @@ impl KeyPart {
             types::TINY | types::SHORT | types::INT24 | types::LONG | types::LONGLONG => {
                 Form::Integer { is_signed: !column.is_unsigned() }
             }
-            types::NEWDATE | types::DATE | types::TIMESTAMP | types::DATETIME => Form::Integer { is_signed: false },
+            types::NEWDATE | types::DATE | types::TIMESTAMP | types::DATETIME => {
+                Form::Integer { is_signed: false }
+            }
             types::TIME => Form::Integer { is_signed: true },
             types::ENUM | types::SET if size > 1 => Form::Integer { is_signed: false },
             types::FLOAT | types::DOUBLE => Form::Real,

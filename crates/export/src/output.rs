@@ -83,7 +83,11 @@ impl<W: Write> RowWriter<W> {
             Format::Jsonl => {}
             Format::Sql => {
                 let target: Vec<String> = heading.target.splitn(2, '.').map(quoted_name).collect();
-                head = format!("INSERT INTO {} ({}) VALUES\n", target.join("."), names(&|name| quoted_name(name)));
+                head = format!(
+                    "INSERT INTO {} ({}) VALUES\n",
+                    target.join("."),
+                    names(&|name| quoted_name(name))
+                );
                 out.write_all(
                     b"SET NAMES utf8mb4;\nSET time_zone='+00:00';\nSET sql_mode='NO_AUTO_VALUE_ON_ZERO';\n\
                       SET foreign_key_checks=0;\nSET check_constraint_checks=0;\n",
@@ -273,7 +277,8 @@ pub fn notes(columns: &[FrmColumn]) -> Vec<String> {
             }
             types::TIMESTAMP | types::TIMESTAMP2 => notes.push(format!("column {name} is in UTC")),
             _ if !crate::value::is_readable(column) => {
-                let text = format!("column {name} is given as bytes: its type or character set is not known here");
+                let text =
+                    format!("column {name} is given as bytes: its type or character set is not known here");
                 notes.push(text);
             }
             _ => {}

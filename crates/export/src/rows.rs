@@ -107,7 +107,9 @@ impl RowReader {
     pub fn key_text(&self, key: &[u8]) -> String {
         match &self.key {
             Some(parts) => parts.text(key),
-            None => <[u8; 8]>::try_from(key).map_or(String::new(), |id| format!("row {}", u64::from_be_bytes(id))),
+            None => {
+                <[u8; 8]>::try_from(key).map_or(String::new(), |id| format!("row {}", u64::from_be_bytes(id)))
+            }
         }
     }
 
@@ -144,9 +146,12 @@ impl RowReader {
                 },
             };
             let is_large = match place {
-                Place::Row(at) => {
-                    self.layouts.current().columns.get(*at).is_some_and(|column| column.ty.kind == Kind::Large)
-                }
+                Place::Row(at) => self
+                    .layouts
+                    .current()
+                    .columns
+                    .get(*at)
+                    .is_some_and(|column| column.ty.kind == Kind::Large),
                 Place::Key(_) => false,
             };
             let reference = Reference::decode(bytes).filter(|_| is_large);
@@ -169,7 +174,10 @@ impl RowReader {
         let current = self.layouts.current();
         let own = values(layout, &mut reader).map_err(wrong)?;
         if layout.version == current.version {
-            return Ok(own.into_iter().map(|value| value.map_or(Raw::Null, |v| Raw::Bytes(v.into()))).collect());
+            return Ok(own
+                .into_iter()
+                .map(|value| value.map_or(Raw::Null, |v| Raw::Bytes(v.into())))
+                .collect());
         }
         Ok(current.columns.iter().map(|column| upgraded(column, layout, &own)).collect())
     }

@@ -275,7 +275,8 @@ impl Remains {
         let mut parts = Vec::new();
         let mut image = None;
         for dir in dirs {
-            let damaged = offline::open_damaged(&vfs, &dir, keys).map_err(|error| format!("{}: {error}", dir.display()))?;
+            let damaged = offline::open_damaged(&vfs, &dir, keys)
+                .map_err(|error| format!("{}: {error}", dir.display()))?;
             image = image.or(damaged.image()?);
             parts.push((dir, damaged));
         }
@@ -319,9 +320,8 @@ impl Remains {
             let mut trouble: Option<Box<dyn std::error::Error>> = None;
             let mut unread: Vec<LostRange> = Vec::new();
             let salvaged = part.salvage(&mut |row| {
-                let mut large = |reference| {
-                    part.large_value(reference).map_err(|error| RowError(error.to_string()))
-                };
+                let mut large =
+                    |reference| part.large_value(reference).map_err(|error| RowError(error.to_string()));
                 match reader.read(row.key, row.value, &mut large) {
                     Ok(cells) => take(&cells).map_err(|error| {
                         trouble = Some(error);
@@ -351,4 +351,3 @@ impl Remains {
         Ok(report)
     }
 }
-

@@ -64,8 +64,12 @@ pub fn decode(column: &FrmColumn, bytes: &[u8]) -> Result<Cell, ValueError> {
         types::FLOAT => bytes.try_into().ok().map(|bytes| Cell::Float(f32::from_le_bytes(bytes))),
         types::DOUBLE => bytes.try_into().ok().map(|bytes| Cell::Double(f64::from_le_bytes(bytes))),
         types::NEWDECIMAL => decimal(column, bytes),
-        types::YEAR => little(bytes).map(|year| Cell::Text(format!("{:04}", if year == 0 { 0 } else { year + 1900 }))),
-        types::NEWDATE => little(bytes).map(|date| Cell::Text(date_text(date >> 9, date >> 5 & 15, date & 31))),
+        types::YEAR => {
+            little(bytes).map(|year| Cell::Text(format!("{:04}", if year == 0 { 0 } else { year + 1900 })))
+        }
+        types::NEWDATE => {
+            little(bytes).map(|date| Cell::Text(date_text(date >> 9, date >> 5 & 15, date & 31)))
+        }
         types::TIMESTAMP2 => timestamp2(column, bytes),
         types::DATETIME2 => datetime2(column, bytes),
         types::TIME2 => time2(column, bytes),
@@ -294,5 +298,12 @@ fn uuid(record: [u8; 16]) -> String {
             part(0, 6)
         );
     }
-    format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", part(0, 4), part(4, 2), part(6, 2), part(8, 2), part(10, 6))
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        part(0, 4),
+        part(4, 2),
+        part(6, 2),
+        part(8, 2),
+        part(10, 6)
+    )
 }

@@ -238,7 +238,9 @@ impl Walk<'_> {
                     last_key = Some(record.key.to_vec());
                     if record.kind == Kind::Put {
                         let may_be_older = holes.iter().any(|(above, hole)| {
-                            *above < rank && hole.low.as_slice() <= record.key && hole.is_below_end(record.key)
+                            *above < rank
+                                && hole.low.as_slice() <= record.key
+                                && hole.is_below_end(record.key)
                         });
                         self.out.rows += 1;
                         self.out.older += u64::from(may_be_older);
