@@ -6,7 +6,8 @@
 //! and the leaf have is merged, newest version first; of a key the newest version that can be read is given.
 //!
 //! Two kinds of loss. Where the *bottom* is damaged, rows are missing. Where something *above* is damaged, a newer version of a key may
-//! be missing: a row that comes out below it may be older than the last commit, or deleted since. Such rows are given and marked.
+//! be missing: a row that comes out below it may be older than the last commit, or deleted since. Such rows are given and marked. Rows that
+//! were nowhere else are missing there, too.
 //!
 //! Private runs that only the log names, and what the log has beyond the checkpoint, are not part of the file's tree.
 
@@ -29,7 +30,7 @@ pub struct LostRange {
     pub low: Vec<u8>,
     /// The first behind it; `None`: to the end.
     pub high: Option<Vec<u8>>,
-    /// Rows may be missing; otherwise only newer versions of rows that are below may be.
+    /// Rows may be missing. Otherwise rows that were nowhere else, and newer versions of those below.
     pub is_bottom: bool,
     /// What cannot be read, and where.
     pub cause: String,
