@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub mod dump;
+pub mod export;
 pub mod keys;
 
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use clap::{Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "pando", version, about = "Looks into the files of a Pando database, server down or up")]
 pub struct Arguments {
-    /// Keys of encrypted tables and of the log, for inspect, verify, log and restore: lines "number;key in hexadecimal", as the file of
+    /// Keys of encrypted tables and of the log, for inspect, verify, log, restore, export and salvage: lines "number;key in hexadecimal", as the file of
     /// file_key_management has them once it is decrypted; "number:version;key" for versions other than 1
     #[arg(long, global = true, value_name = "FILE")]
     pub keys: Option<PathBuf>,
@@ -70,6 +71,12 @@ pub enum Command {
         #[arg(long, value_delimiter = ',', default_value = "InnoDB,MyISAM,Aria,TokuDB,ROCKSDB")]
         from: Vec<String>,
     },
+    /// Write all rows of a table without a server: of a server that is stopped or was killed, or a copy of its data directory. What the log
+    /// has is replayed in memory; nothing is written there
+    Export(export::ExportArguments),
+    /// Write the rows of a table that can be read although its file is damaged, as of its last checkpoint, and list the keys of which
+    /// something is lost. Exit status 1 if there are any
+    Salvage(export::SalvageArguments),
     /// Print the transactions in a log file
     Log {
         /// A file pando-NNNNNN.log

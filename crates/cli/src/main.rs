@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use pando_cli::dump::Conversion;
-use pando_cli::{backup, keys, Arguments, Command};
+use pando_cli::{backup, export, keys, Arguments, Command};
 use pandodb::offline::{
     files_of, open_directory, print_log, rebuild_catalog, verify_file, OfflineDict, Verified,
 };
@@ -70,6 +70,8 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
             writeln!(out, "{} tables can become PANDO tables, {} notes", report.tables, report.notes.len())?;
             Ok(report.notes.is_empty())
         }
+        Command::Export(arguments) => export::export(arguments, keys),
+        Command::Salvage(arguments) => export::salvage(arguments, keys),
         Command::Log { file } => {
             let mut text = String::new();
             print_log(file, keys, &mut text)??;

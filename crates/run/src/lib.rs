@@ -40,6 +40,7 @@ pub mod merge;
 mod read_ahead;
 mod run;
 mod run_meta;
+mod salvage;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -55,5 +56,6 @@ pub use loose_columns::LooseColumns;
 pub use pando_column::{Compression, DecodeError, Zone, Zones};
 pub use run::{Estimate, Run, RunContext, RunForm};
 pub use run_meta::RunMeta;
+pub use salvage::Pieces;
 pub use warm::{CachedBlock, CachedForm};
 pub use writer::{RunOptions, RunWriter};

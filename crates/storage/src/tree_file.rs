@@ -230,6 +230,35 @@ impl TreeFile {
         Ok(Self::new(vfs, file, superblock.dict, file_len, slots, cipher))
     }
 
+    /// Opens a damaged file for reading what can be read: whatever its length, by each of its superblocks that is sound, newest
+    /// first.
+    ///
+    /// # Errors
+    /// There is no file, or it cannot be read; [`Error::Corruption`] if no superblock is sound.
+    pub fn open_damaged(
+        vfs: &Arc<dyn Vfs>,
+        path: &Path,
+        dict: DictId,
+        keys: &KeyRing,
+    ) -> Result<Vec<(Arc<TreeFile>, Superblock)>> {
+        let file = vfs.open(path, OpenMode::Existing)?;
+        let file_len = file.len()?;
+        let newest = Self::read_slots(&*file, dict)?.durable;
+        let mut all = vec![newest.clone()];
+        for offset in SLOT_OFFSETS {
+            let mut page = vec![0; SLOT_BYTES];
+            let got = file.read_at(&mut page, offset).unwrap_or(0);
+            page.truncate(got);
+            all.extend(Superblock::from_page(path, dict, offset, &page).ok().filter(|sb| *sb != newest));
+        }
+        let opened = all.into_iter().map(|sb| {
+            let slots = Slots { durable_slot: 0, durable: sb.clone(), is_doubled: true, is_secure: true };
+            let cipher = Self::cipher_of(&sb, keys);
+            (Self::new(vfs, file.clone(), dict, file_len, slots, cipher), sb)
+        });
+        Ok(opened.collect())
+    }
+
     /// Stands for a file that cannot be used: an empty one, of which every read and write is an error. Nothing on the disk is
     /// touched.
     pub fn lost(vfs: &Arc<dyn Vfs>, path: &Path, dict: DictId) -> Arc<TreeFile> {

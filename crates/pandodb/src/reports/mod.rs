@@ -6,4 +6,5 @@ pub(crate) mod distinct_keys;
 pub(crate) mod locks;
 pub mod offline;
 pub(crate) mod rebuild;
+pub(crate) mod salvage;
 pub(crate) mod status;

@@ -12,12 +12,13 @@ use pando_storage::vfs::{OpenMode, RealVfs, Vfs};
 use pando_storage::{Superblock, TreeFile};
 use pando_tree::{verify_without_key, Horizon, Tree, TreeConfig};
 
-pub use pando_tree::WithoutKey;
+pub use pando_tree::{LostRange, Salvaged, SalvagedRow, WithoutKey};
 
 use crate::catalog::descriptor::{DictDescriptor, TableDescriptor};
 use crate::runtime::files::STATUS_FILE;
 
 pub use crate::reports::rebuild::{rebuild_catalog, Rebuilt};
+pub use crate::reports::salvage::{open_damaged, stopped, Damaged};
 
 /// Cache of a tool: enough for one pass.
 pub(crate) const CACHE_BYTES: u64 = 64 << 20;
@@ -72,7 +73,7 @@ pub fn open_directory(dir: &Path, keys: &KeyRing) -> Result<Vec<(String, Result<
     Ok(dicts.collect())
 }
 
-fn open_one(
+pub(crate) fn open_one(
     vfs: &Arc<dyn Vfs>,
     path: &Path,
     id: DictId,

@@ -14,12 +14,14 @@
 
 mod descriptors;
 mod lost;
+mod read_only;
 mod real;
 mod real_file;
 mod shadow;
 mod sim;
 
 pub(crate) use lost::LostFile;
+pub use read_only::ReadOnlyVfs;
 pub use real::{open_files_max, RealVfs};
 pub use shadow::ShadowVfs;
 pub use sim::{stop_before_writes, DiskEvents, FaultKind, SimVfs, WriteStop};

@@ -1,0 +1,216 @@
+//! `pando export` and `pando salvage`: rows of a table without a server.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pando_export::frm::{Definition, FrmColumn, Generated};
+use pando_export::output::{notes, Format, Heading, RowWriter};
+use pando_export::rows::RowReader;
+use pando_export::source::{Database, Loss, Places, Remains, TableName};
+use pandodb::KeyRing;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FormatName {
+    /// Comma separated values with a header line, as RFC 4180 has them
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// INSERT statements of at most some 512 KiB
+    Sql,
+}
+
+/// Of both commands.
+#[derive(Args)]
+pub struct RowArguments {
+    /// The table: DATABASE/TABLE or DATABASE.TABLE; of a partitioned table all partitions
+    #[arg(long, value_name = "DATABASE/TABLE")]
+    pub table: String,
+    /// The server's data directory
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/mysql")]
+    pub data_dir: PathBuf,
+    /// The directory of catalog and log, if it is not DATADIR/.pando
+    #[arg(long, value_name = "DIR")]
+    pub engine_dir: Option<PathBuf>,
+    /// What is written
+    #[arg(long, value_enum, default_value = "csv")]
+    pub format: FormatName,
+    /// Only these columns, in this order
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    pub columns: Option<Vec<String>>,
+    /// What CSV has for NULL; a text that is the same is quoted
+    #[arg(long, default_value = "NULL", value_name = "TEXT")]
+    pub null: String,
+    /// The table that INSERT statements name, if it is not TABLE
+    #[arg(long, value_name = "TABLE")]
+    pub into: Option<String>,
+    /// Where rows are written to; standard output if it is not said. A file that is there is not touched
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Of `pando export`.
+#[derive(Args)]
+pub struct ExportArguments {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it")]
+    pub rows: RowArguments,
+}
+
+/// Of `pando salvage`.
+#[derive(Args)]
+pub struct SalvageArguments {
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "clap would show it")]
+    pub rows: RowArguments,
+    /// Where the list of lost keys is written to, too. A file that is there is not touched
+    #[arg(long, value_name = "FILE")]
+    pub lost: Option<PathBuf>,
+}
+
+type Out = Box<dyn Write>;
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "pando: {text}");
+}
+
+impl RowArguments {
+    fn places(&self) -> Places {
+        let engine_dir = self.engine_dir.clone().unwrap_or_else(|| self.data_dir.join(".pando"));
+        Places { data_dir: self.data_dir.clone(), engine_dir }
+    }
+
+    fn format(&self) -> Format {
+        match self.format {
+            FormatName::Csv => Format::Csv,
+            FormatName::Jsonl => Format::Jsonl,
+            FormatName::Sql => Format::Sql,
+        }
+    }
+
+    /// What is left out, and how the rest is given.
+    fn prepare(&self, definition: &Definition, readers: &mut [RowReader]) -> Vec<FrmColumn> {
+        let is_computed = |wanted: Generated| {
+            let columns = definition.columns.iter().filter(|column| column.generated == wanted);
+            columns.map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        if self.columns.is_none() {
+            let virtuals = is_computed(Generated::Virtual);
+            if !virtuals.is_empty() {
+                say(&format!("left out, because they are not stored: {virtuals}"));
+            }
+            let stored = is_computed(Generated::Stored);
+            if self.format() == Format::Sql && !stored.is_empty() {
+                say(&format!("left out, because the server computes them: {stored}"));
+                readers.iter_mut().for_each(RowReader::without_generated);
+            }
+        }
+        let columns: Vec<FrmColumn> =
+            readers.first().map(|reader| reader.columns().cloned().collect()).unwrap_or_default();
+        notes(&columns).iter().for_each(|note| say(note));
+        if definition.is_versioned {
+            say("the table keeps old versions of rows: they are among the rows");
+        }
+        columns
+    }
+
+    fn writer(&self, definition: &Definition, columns: Vec<FrmColumn>) -> Result<RowWriter<Out>> {
+        let table = self.table.split_once(['/', '.']).map_or("", |(_, table)| table);
+        let heading = Heading {
+            target: self.into.as_deref().unwrap_or(table),
+            is_versioned: definition.is_versioned,
+            null: &self.null,
+        };
+        Ok(RowWriter::new(created(self.output.as_ref())?, self.format(), columns, &heading)?)
+    }
+}
+
+fn created(path: Option<&PathBuf>) -> Result<Out> {
+    let out: Out = match path {
+        None => Box::new(io::stdout().lock()),
+        Some(path) => {
+            Box::new(File::create_new(path).map_err(|error| format!("{}: {error}", path.display()))?)
+        }
+    };
+    Ok(Box::new(BufWriter::with_capacity(1 << 16, out)))
+}
+
+/// False if the log is damaged, so that commits may be missing.
+///
+/// # Errors
+/// The rows cannot be read or written.
+pub fn export(arguments: &ExportArguments, keys: &KeyRing) -> Result<bool> {
+    let rows = &arguments.rows;
+    let name = TableName::parse(&rows.table)?;
+    let database = Database::open(&rows.places(), keys, say)?;
+    let table = database.table(&name)?;
+    let mut readers = table.readers(rows.columns.as_deref())?;
+    let columns = rows.prepare(&table.definition, &mut readers);
+    let mut writer = rows.writer(&table.definition, columns)?;
+    let count = table.each(&readers, &mut |cells| Ok(writer.row(cells)?))?;
+    writer.end()?;
+    say(&format!("{count} rows"));
+    if database.log_damage.is_some() {
+        say("the log is damaged: what was committed behind the damage is missing, unless the table's file has it");
+    }
+    Ok(database.log_damage.is_none())
+}
+
+/// False if something is lost.
+///
+/// # Errors
+/// The request cannot be carried out.
+pub fn salvage(arguments: &SalvageArguments, keys: &KeyRing) -> Result<bool> {
+    let rows = &arguments.rows;
+    let name = TableName::parse(&rows.table)?;
+    let remains = Remains::open(&rows.places(), &name, keys)?;
+    remains.notes().iter().for_each(|note| say(note));
+    let mut readers = remains.readers(rows.columns.as_deref())?;
+    let columns = rows.prepare(&remains.definition, &mut readers);
+    let mut list = arguments.lost.as_ref().map(|path| created(Some(path))).transpose()?;
+    let mut writer = rows.writer(&remains.definition, columns)?;
+    let report = remains.each(&readers, &mut |cells| Ok(writer.row(cells)?))?;
+    writer.end()?;
+    for loss in &report.losses {
+        let line = lost(loss);
+        say(&line);
+        if let Some(list) = &mut list {
+            writeln!(list, "{line}")?;
+        }
+    }
+    if let Some(mut list) = list {
+        list.flush()?;
+    }
+    say(&format!("{} rows as of the last checkpoint; the log was not looked at", report.rows));
+    if report.older > 0 {
+        say(&format!("{} of them may be older than the last commit, or deleted since", report.older));
+    }
+    if !report.losses.is_empty() {
+        say(&format!("something is lost in {} ranges of keys", report.losses.len()));
+    }
+    Ok(report.losses.is_empty())
+}
+
+/// `missing|older LOW HIGH (COLUMNS) in DIRECTORY: CAUSE`; keys in hexadecimal, `-` for an end that is open.
+fn lost(loss: &Loss) -> String {
+    let hex = |key: &[u8]| key.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let low = if loss.range.low.is_empty() { "-".to_owned() } else { hex(&loss.range.low) };
+    let high = loss.range.high.as_deref().map_or("-".to_owned(), hex);
+    let kind = if loss.range.is_bottom { "missing" } else { "older" };
+    let columns = match loss.low.is_empty() && loss.high.is_empty() {
+        true => String::new(),
+        false => format!(" ({} up to {})", or_end(&loss.low), or_end(&loss.high)),
+    };
+    format!("{kind} {low} {high}{columns} in {}: {}", loss.dir.display(), loss.range.cause)
+}
+
+fn or_end(text: &str) -> &str {
+    match text {
+        "" => "-",
+        text => text,
+    }
+}

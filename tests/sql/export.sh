@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Rows without a server: what pando export writes loads back as it was, also after kill -9, and the data directory stays as it is;
+# what pando salvage writes of a damaged file is what was there, and what is missing lies in the ranges it names.
+set -euo pipefail
+# shellcheck source=scripts/private-server.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../scripts/private-server.sh"
+
+if [ -z "${PANDO_TOOL:-}" ]; then
+    find_cargo || die "no cargo; run scripts/setup.sh"
+    cargo build --quiet --manifest-path "$PANDO_ROOT/Cargo.toml" -p pando-cli
+    PANDO_TOOL=${CARGO_TARGET_DIR:-$PANDO_ROOT/target}/debug/pando
+fi
+
+server_auto_stop
+server_temp_dir export
+DIR=$REPLY
+SERVER=$DIR/server
+DATA=$SERVER/data
+sql() { server_sql "$SERVER" -BN "$@"; }
+state() { find "$DATA" -type f -printf '%p %s %T@\n' | sort; }
+
+# export_table TABLE FILE [OPTION ...]
+export_table() { "$PANDO_TOOL" export --data-dir "$DATA" --table "test/$1" -o "$2" "${@:3}" 2>>"$DIR/notes"; }
+
+server_start "$SERVER"
+sql -e 'CREATE DATABASE IF NOT EXISTS test'
+sql test <<'SQL'
+SET time_zone='+00:00', sql_mode='';
+CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT, c CHAR(10) CHARACTER SET latin1 NOT NULL, i BIGINT UNSIGNED, f FLOAT, g DOUBLE,
+  d DECIMAL(20,6), da DATE, ti TIME(3), dt DATETIME(6), ts TIMESTAMP(2) NULL, y YEAR, v VARCHAR(100) CHARACTER SET utf8mb4,
+  s VARCHAR(20) CHARACTER SET sjis, bi BINARY(5), bl BLOB, tx LONGTEXT, en ENUM('a','b,c'), se SET('x','y','z'), b BIT(13), j JSON,
+  u UUID, vi INT AS (y + 1) VIRTUAL, st INT AS (y * 2) STORED, PRIMARY KEY (c, id), KEY (id)) ENGINE=PANDO;
+INSERT INTO t (c, i, f, g, d, da, ti, dt, ts, y, v, s, bi, bl, tx, en, se, b, j, u) SELECT CONCAT('k', seq % 7), seq * 3689348814741,
+  seq / 7, -seq / 3e100, -seq / 1000, '2024-02-29', '-12:13:14.567', '1999-12-31 23:59:59.000001', '2024-01-02 03:04:05.25', 2000,
+  CONCAT('ü "', seq, '", ''q'' \\ 😀'), _utf8mb4'日本', seq, CHAR(0, seq % 256), REPEAT('long ', IF(seq % 1000, 3, 9000)), 'b,c', 'x,z',
+  seq, '{"a": 1}', UUID() FROM seq_1_to_5000;
+INSERT INTO t (c) VALUES ('nulls');
+ALTER TABLE t ADD COLUMN added INT NOT NULL DEFAULT 42 AFTER c, ALGORITHM=INSTANT;
+INSERT INTO t (c, added) VALUES ('new', -1);
+CREATE TABLE p (a INT NOT NULL, b VARCHAR(20), PRIMARY KEY (a)) ENGINE=PANDO PARTITION BY HASH(a) PARTITIONS 3;
+INSERT INTO p SELECT seq, CONCAT('b', seq) FROM seq_1_to_500;
+CREATE TABLE r (a INT NOT NULL PRIMARY KEY, b VARCHAR(200)) ENGINE=PANDO;
+INSERT INTO r SELECT seq, SHA2(seq, 512) FROM seq_1_to_20000;
+SQL
+
+for way in stop kill; do
+    "server_$way" "$SERVER"
+    state >"$DIR/before"
+    for table in t p; do
+        export_table "$table" "$DIR/$table.$way.sql" --format sql --into "back_$table"
+        export_table "$table" "$DIR/$table.$way.csv"
+        export_table "$table" "$DIR/$table.$way.jsonl" --format jsonl
+    done
+    state | cmp - "$DIR/before" || die "pando export has changed the data directory"
+    server_start "$SERVER"
+    for table in t p; do
+        sql test -e "CREATE OR REPLACE TABLE back_$table LIKE $table"
+        sql test <"$DIR/$table.$way.sql"
+        sums=$(sql test -e "CHECKSUM TABLE $table, back_$table" | cut -f 2 | sort -u | wc -l)
+        [ "$sums" = 1 ] || die "$table does not come back as it was after $way"
+        [ "$(wc -l <"$DIR/$table.$way.jsonl")" = "$(sql test -e "SELECT COUNT(*) FROM $table")" ] || die "JSON lines of $table"
+    done
+    sql test -e "CREATE OR REPLACE TABLE csv_p LIKE p; LOAD DATA LOCAL INFILE '$DIR/p.$way.csv' INTO TABLE csv_p CHARACTER SET utf8mb4
+      FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '\r\n' IGNORE 1 LINES" --local-infile=1
+    [ "$(sql test -e 'CHECKSUM TABLE p, csv_p' | cut -f 2 | sort -u | wc -l)" = 1 ] || die "CSV of p"
+    # For kill -9: what only the log has.
+    sql test -e "INSERT INTO p SELECT MAX(a) + 1, 'late' FROM p"
+    sql test -e "INSERT INTO t (c) SELECT 'late' FROM seq_1_to_50"
+done
+
+server_stop "$SERVER"
+python3 - "$PANDO_TOOL" "$DATA" "$DIR" <<'PY'
+import random, subprocess, sys, pathlib
+tool, data, out = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+def rows(text): return set(text.splitlines()[1:])
+def run(command):
+    return subprocess.run([tool, command, "--data-dir", data, "--table", "test/r"], capture_output=True, text=True)
+key = lambda line: (int(line.split(",")[0]) + (1 << 31)).to_bytes(4, "big").hex()
+whole = run("salvage")
+assert whole.returncode == 0, whole.stderr
+original = rows(run("export").stdout)
+assert rows(whole.stdout) == original and len(original) == 20000, whole.stderr
+file = pathlib.Path(data) / "test/r.pando/main.pando"
+sound = file.read_bytes()
+for seed in range(20):
+    rng = random.Random(seed)
+    damaged = bytearray(sound)
+    for _ in range(1 + seed % 5):
+        damaged[rng.randrange(16384, len(damaged))] ^= 1 << rng.randrange(8)
+    file.write_bytes(damaged)
+    got = run("salvage")
+    assert got.returncode in (0, 1) and "panicked" not in got.stderr, (seed, got.stderr)
+    found = rows(got.stdout)
+    assert found <= original, (seed, "rows that were not there")
+    lost = [line.split()[2:4] for line in got.stderr.splitlines() if line.startswith(("pando: missing ", "pando: older "))]
+    for line in original - found:
+        at = key(line)
+        assert any((low == "-" or low <= at) and (high == "-" or at < high) for low, high in lost), (seed, line, lost)
+    assert (got.returncode == 0) == (not lost), (seed, got.stderr)
+file.write_bytes(sound)
+PY
+echo "ok"
