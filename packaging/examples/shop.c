@@ -81,7 +81,7 @@ static void write_rows(struct PandoDb *db)
   struct PandoTxn *txn = pando_txn_new(db);
   uint64_t i;
   check(pando_table_open(db, text("./shop/goods"), &table), "open table");
-  pando_txn_begin_statement(txn, 50);
+  pando_txn_begin_statement(txn, 50000); /* milliseconds for each row lock */
   for (i = 0; i < 4; i++)
   {
     uint8_t room[8];
@@ -90,7 +90,7 @@ static void write_rows(struct PandoDb *db)
     row.key = key_of((i + 1) * 1000, room);
     row.value = text(goods[i]);
     row.unique = 1;
-    check(pando_txn_insert_row(txn, table, &row, 1, NULL, 0, 0), "insert");
+    check(pando_txn_insert_row(txn, table, &row, 1, NULL, 0, PANDO_ON_DUPLICATE_SHARE), "insert");
   }
   check(pando_txn_commit(txn), "commit");
   pando_txn_free(txn);
@@ -110,7 +110,7 @@ static void read_rows(struct PandoDb *db)
   uint8_t room[8];
 
   check(pando_table_open(db, text("./shop/goods"), &table), "open table");
-  pando_txn_begin_statement(txn, 50);
+  pando_txn_begin_statement(txn, 50000); /* milliseconds for each row lock */
   pando_txn_open_snapshot(txn);
 
   check(pando_txn_get(txn, table, 0, key_of(3000, room), PANDO_READ_SNAPSHOT, PANDO_WAIT_DEFAULT, buffer), "get");

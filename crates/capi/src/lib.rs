@@ -75,6 +75,7 @@ pub use layout::*;
 pub use load::*;
 pub use lock_report::*;
 pub use log::*;
+pub use machine::*;
 pub use query::*;
 pub use read::*;
 pub use server_files::*;

@@ -16,7 +16,8 @@ fn memory_limit(groups: &str, read: impl Fn(&Path) -> Option<String>) -> Option<
     for line in groups.lines() {
         // Number of the hierarchy, its controllers, and the group in it.
         let mut parts = line.splitn(3, ':');
-        let (Some(number), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(number), Some(controllers), Some(group)) = (parts.next(), parts.next(), parts.next())
+        else {
             continue;
         };
         let (mounts, file): (&[&str], _) = match number {

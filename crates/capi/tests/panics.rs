@@ -105,7 +105,7 @@ impl World {
 fn insert(world: &World, txn: *mut PandoTxn, key: &str) -> PandoStatus {
     let entry = PandoEntry { key: bytes(key), value: bytes("value"), unique: 1 };
     // SAFETY: both are alive, there is one entry.
-    unsafe { pando_txn_insert_row(txn, world.table, &entry, 1, null(), 0, 0) }
+    unsafe { pando_txn_insert_row(txn, world.table, &entry, 1, null(), 0, PandoOnDuplicate::Share) }
 }
 
 fn get(world: &World, txn: *mut PandoTxn, index: u32, key: &str) -> PandoStatus {

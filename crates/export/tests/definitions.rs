@@ -1,5 +1,4 @@
 //! Definitions that servers have written, whole, cut and damaged.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 use pando_export::frm::{Definition, Generated};
 
