@@ -45,7 +45,9 @@ def _values(first, count, scatter):
 
 
 def _fill(session, rows):
-    session.query("CREATE TABLE test.t (" + _COLUMNS + ")")
+    session.query("CREATE DATABASE IF NOT EXISTS test")
+    session.query("USE test")
+    session.query("CREATE TABLE t (" + _COLUMNS + ")")
     for first in range(0, rows, _PIECE):
         session.query("INSERT INTO test.t " + _values(first, min(_PIECE, rows - first), 0))
 
@@ -76,7 +78,7 @@ def _apply(engine, modes, options):
     with Member("source", 1, engine, common, cache_mb=1024) as source, \
          Member("replica", 2, engine, common + _direct(engine) + ["--slave-parallel-threads=0"], cache_mb=options.cache) as replica:
         source.allow_replicas()
-        with source.connect("test") as session:
+        with source.connect() as session:
             _fill(session, options.rows)
         replica.follow(source)
         seed = 0
@@ -116,7 +118,9 @@ def _apply(engine, modes, options):
 def _statements(engine, modes, options):
     figures = {mode: {} for mode in modes}
     with PrivateServer("unread", engines.options(engine, options.cache, 2) + _direct(engine), plugin=engine == "PANDO") as server:
-        with server.connect("test") as session:
+        with server.connect() as session:
+            session.query("CREATE DATABASE IF NOT EXISTS test")
+            session.query("USE test")
             session.query(f"CREATE TABLE t (a INT, b INT, c INT, d VARCHAR(100), PRIMARY KEY (a, b), KEY (b, a)) ENGINE={engine}")
             for first in range(0, options.rows, _PIECE):
                 session.query("INSERT INTO t SELECT (seq * 7919) % 1000003, seq % 10, 0, REPEAT(MD5(seq), 3) "
@@ -131,7 +135,7 @@ def _statements(engine, modes, options):
                         return (n * 7919) % 1000003, n % 10
                     begin = time.monotonic()
                     for _ in range(0, options.changes, 50):
-                        rows = ",".join("({}, {}, {}, '{}')".format(*key(choose.randrange(options.rows)), repeat, f"{choose.random()}" * 5)
+                        rows = ",".join("({}, {}, {}, '{}')".format(*key(choose.randrange(options.rows)), repeat, (f"{choose.random()}" * 5)[:90])
                                         for _ in range(50))
                         session.query("REPLACE INTO t VALUES " + rows)
                     figures[mode].setdefault("REPLACE", []).append(options.changes / (time.monotonic() - begin))
