@@ -2,6 +2,7 @@
 //! the operating error, the table of metrics, and the counts of a thread. Depends on nothing of ours.
 
 pub mod accesses;
+pub mod deleted;
 pub mod error;
 pub mod ids;
 pub mod limits;
@@ -14,6 +15,7 @@ pub mod ranges;
 pub mod record;
 
 pub use accesses::Accesses;
+pub use deleted::{DeletedRange, DeletedRanges};
 pub use error::{Error, Result};
 pub use ids::{DictId, NodeId, RunId, Seqno, TxnId, MAX_SEQNO, SETTLED_SEQNO};
 pub use metrics::Metrics;

@@ -137,6 +137,7 @@ metrics! {
     rows_inserted: "rows inserted",
     rows_updated: "rows updated",
     rows_deleted: "rows deleted",
+    ranges_deleted: "ranges of rows deleted by one entry of the log",
     rows_unread: "rows inserted, changed or deleted without looking for what was there",
     tables_open: "tables open now",
     files_open: "tree files open now",

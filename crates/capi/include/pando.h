@@ -3833,6 +3833,22 @@ PandoStatus pando_txn_lock_unread(struct PandoTxn *txn,
                                   uint8_t *out);
 
 /**
+ * Deletes all rows with keys from `lo` up to, but without, `hi`, or all from `lo` on without `has_hi`, as the last thing that the
+ * transaction does. `rows`: how many there were. `done`: 0 if this is not possible now; then nothing was done, and they have to be
+ * deleted one by one.
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread, the table is open, keys and outputs are valid for the call.
+ */
+PandoStatus pando_txn_delete_range(struct PandoTxn *txn,
+                                   const struct PandoTable *table,
+                                   struct PandoBytes lo,
+                                   struct PandoBytes hi,
+                                   uint8_t has_hi,
+                                   uint64_t *rows,
+                                   uint8_t *done);
+
+/**
  * `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then
  * [`pando_txn_update_row`] wants all of its entries, so that reads by an index meet it, too.
  *

@@ -556,6 +556,33 @@ pub unsafe extern "C" fn pando_txn_lock_unread(
     })
 }
 
+/// Deletes all rows with keys from `lo` up to, but without, `hi`, or all from `lo` on without `has_hi`, as the last thing that the
+/// transaction does. `rows`: how many there were. `done`: 0 if this is not possible now; then nothing was done, and they have to be
+/// deleted one by one.
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread, the table is open, keys and outputs are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_txn_delete_range(
+    txn: *mut PandoTxn,
+    table: *const PandoTable,
+    lo: PandoBytes,
+    hi: PandoBytes,
+    has_hi: u8,
+    rows: *mut u64,
+    done: *mut u8,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for the first four, and for the outputs.
+    let (txn, table, lo, hi) = unsafe { (&mut *txn, &(*table).table, lo.as_slice(), hi.as_slice()) };
+    // SAFETY: as above.
+    let (rows, done) = unsafe { (&mut *rows, &mut *done) };
+    change(txn, |txn| {
+        let deleted = txn.delete_range(table, lo, (has_hi != 0).then_some(hi))?;
+        (*rows, *done) = (deleted.unwrap_or(0), u8::from(deleted.is_some()));
+        Ok(())
+    })
+}
+
 /// `out`: 1 if a row, which the transaction has locked, is newer than the snapshot of its consistent reads: then
 /// [`pando_txn_update_row`] wants all of its entries, so that reads by an index meet it, too.
 ///

@@ -4,7 +4,7 @@
 //! ```text
 //!  0  magic          "PNDO"
 //!  4  kind           u8    BlockKind
-//!  5  format version u8    of this header and of the payloads of all kinds; 2: encrypted
+//!  5  format version u8    of this header and of the payloads of all kinds; 2: encrypted; 3: superblock with deleted ranges
 //!  6  codec          u8    free for the owner of the payload
 //!  7  zero           u8
 //!  8  owner          u64   dictionary
@@ -80,8 +80,10 @@ pub(crate) fn kind_of(bytes: &[u8]) -> Option<BlockKind> {
 pub const FORMAT_PLAIN: u8 = 1;
 /// The version of all blocks in encrypted files.
 pub const FORMAT_ENCRYPTED: u8 = 2;
+/// The version of a superblock with deleted ranges: a server that does not know them must not read such a file.
+pub const FORMAT_DELETED: u8 = 3;
 /// The newest version of the format.
-pub const FORMAT_VERSION: u8 = FORMAT_ENCRYPTED;
+pub const FORMAT_VERSION: u8 = FORMAT_DELETED;
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 32;

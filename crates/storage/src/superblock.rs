@@ -11,13 +11,18 @@
 //! ```text
 //! 80 key id (u32)   84 salt of the file's keys (16 bytes)
 //! ```
+//! Where ranges of keys are deleted (`pando_base::deleted`) the block has format version 3, and the payload goes on:
+//!
+//! ```text
+//! 80 number (u16), then for each: seqno, length of lo (u16), lo, length of hi + 1 or 0 for none (u16), hi
+//! ```
 //! A payload may be longer: later versions append fields, which this one ignores.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-use crate::block::{self, BlockKind, FORMAT_ENCRYPTED, FORMAT_PLAIN};
+use crate::block::{self, BlockKind, FORMAT_DELETED, FORMAT_ENCRYPTED, FORMAT_PLAIN};
 use crate::encryption::SALT_BYTES;
 use crate::Place;
-use pando_base::{DictId, Error, Result, Seqno};
+use pando_base::{DeletedRange, DictId, Error, Result, Seqno};
 use std::path::Path;
 
 /// What a durable checkpoint of a dictionary says.
@@ -41,6 +46,8 @@ pub struct Superblock {
     pub rows_hint: u64,
     /// What the file at least measures; [`crate::TreeFile::write_superblock`] fills it in.
     pub file_bytes: u64,
+    /// Ranges of keys that are deleted; none if the file is encrypted, as this page is not.
+    pub deleted: Vec<DeletedRange>,
     /// With what the file's blocks are encrypted, if they are; [`crate::TreeFile::write_superblock`] fills it in.
     pub encryption: Option<FileEncryption>,
 }
@@ -62,12 +69,22 @@ const ENCRYPTION_BYTES: usize = 4 + SALT_BYTES;
 /// Bytes of a slot: one page, so that a slot is written whole and alone.
 pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
 
+/// Most bytes of what deleted ranges take.
+const DELETED_BYTES_MAX: usize = 3072;
+
 const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + ENCRYPTION_BYTES <= SLOT_BYTES);
+const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + DELETED_BYTES_MAX <= SLOT_BYTES);
 
 impl Superblock {
     /// What a file has in its two slots if this is its only checkpoint: offsets and pages.
     pub fn slots(&self) -> [(u64, Vec<u8>); 2] {
         crate::tree_file::SLOT_OFFSETS.map(|offset| (offset, self.to_page(offset)))
+    }
+
+    /// Whether so many deleted ranges fit.
+    pub fn has_room_for(deleted: &[DeletedRange]) -> bool {
+        let lens = deleted.iter().map(|range| 12 + range.lo.len() + range.hi.as_ref().map_or(0, Vec::len));
+        2 + lens.sum::<usize>() <= DELETED_BYTES_MAX
     }
 
     /// The page to write at `offset`: a sealed block and zeros.
@@ -83,7 +100,10 @@ impl Superblock {
         }
         assert_eq!(payload.len(), PAYLOAD_BYTES);
         let version = match &self.encryption {
-            None => FORMAT_PLAIN,
+            None => {
+                encode_deleted(&self.deleted, &mut payload);
+                if self.deleted.is_empty() { FORMAT_PLAIN } else { FORMAT_DELETED }
+            }
             Some(FileEncryption { key_id, salt }) => {
                 payload.extend_from_slice(&key_id.to_le_bytes());
                 payload.extend_from_slice(salt);
@@ -108,6 +128,9 @@ impl Superblock {
         if block.version == FORMAT_ENCRYPTED {
             let encryption = FileEncryption::decode(rest);
             sb.encryption = Some(encryption.ok_or_else(|| too_short(PAYLOAD_BYTES + ENCRYPTION_BYTES))?);
+        } else if block.version == FORMAT_DELETED {
+            let wrong = || Error::corruption(path, offset, "superblock payload", "deleted ranges", "other bytes");
+            sb.deleted = decode_deleted(rest).ok_or_else(wrong)?;
         }
         if sb.dict != dict {
             return Err(Error::corruption(path, offset, "superblock dictionary", dict, sb.dict));
@@ -131,9 +154,49 @@ impl Superblock {
             auto_increment: number(rest)?,
             rows_hint: number(rest)?,
             file_bytes: number(rest)?,
+            deleted: Vec::new(),
             encryption: None,
         })
     }
+}
+
+/// Nothing for no ranges: as before there were any.
+fn encode_deleted(deleted: &[DeletedRange], out: &mut Vec<u8>) {
+    assert!(Superblock::has_room_for(deleted), "{} deleted ranges are too many", deleted.len());
+    if deleted.is_empty() {
+        return;
+    }
+    let short = |n: usize| (n as u16).to_le_bytes();
+    out.extend_from_slice(&short(deleted.len()));
+    for range in deleted {
+        out.extend_from_slice(&range.seqno.to_le_bytes());
+        out.extend_from_slice(&short(range.lo.len()));
+        out.extend_from_slice(&range.lo);
+        out.extend_from_slice(&short(range.hi.as_ref().map_or(0, |hi| hi.len() + 1)));
+        out.extend_from_slice(range.hi.as_deref().unwrap_or_default());
+    }
+}
+
+fn decode_deleted(mut rest: &[u8]) -> Option<Vec<DeletedRange>> {
+    fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
+        let (head, tail) = rest.split_at_checked(n)?;
+        *rest = tail;
+        Some(head)
+    }
+    let short = |rest: &mut &[u8]| take(rest, 2)?.try_into().ok().map(u16::from_le_bytes).map(usize::from);
+    let number = short(&mut rest)?;
+    let mut deleted = Vec::new();
+    for _ in 0..number {
+        let seqno = Seqno::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
+        let len = short(&mut rest)?;
+        let lo = take(&mut rest, len)?.to_vec();
+        let hi = match short(&mut rest)? {
+            0 => None,
+            len => Some(take(&mut rest, len - 1)?.to_vec()),
+        };
+        deleted.push(DeletedRange { lo, hi, seqno });
+    }
+    Some(deleted)
 }
 
 impl FileEncryption {
@@ -159,8 +222,20 @@ mod tests {
             auto_increment: 7,
             rows_hint: 8,
             file_bytes: 24576,
+            deleted: Vec::new(),
             encryption: None,
         }
+    }
+
+    #[test]
+    fn a_superblock_keeps_deleted_ranges() {
+        let range = |lo: &[u8], hi: Option<&[u8]>| DeletedRange { lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), seqno: 71 };
+        let deleted = vec![range(b"", None), range(b"a", Some(b"")), range(&[7; 1000], Some(&[8; 1500]))];
+        let sb = Superblock { deleted, ..sample() };
+        let page = sb.to_page(4096);
+        assert_eq!(page.len(), SLOT_BYTES);
+        assert_eq!(Superblock::from_page(Path::new("t"), DictId(9), 4096, &page).unwrap(), sb);
+        assert!(!Superblock::has_room_for(&[range(&[1; 3000], Some(&[2; 3000]))]));
     }
 
     #[test]

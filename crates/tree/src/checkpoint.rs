@@ -117,6 +117,8 @@ impl Tree {
             next_node,
             auto_increment,
             rows_hint: self.rows_estimate(),
+            // Later ones are in the log only.
+            deleted: version.deleted_up_to(version.flushed),
             ..Superblock::default()
         };
         self.ctx.file.write_superblock(&superblock)?;

@@ -41,7 +41,7 @@ impl Tree {
         let leaf_ready = self.all_leaf_ready();
         let mut sink = CompactSink { writer: self.run_writer(leaf_ready), counts: RangeCounts::new(node) };
         let mut dropped = 0;
-        let snapshots = self.snapshots();
+        let (snapshots, deleted) = self.garbage();
         let unpassed =
             |index: usize| window.iter().take_while(|run| run.order > node.children[index].passed).count();
         let mut first = 0;
@@ -59,7 +59,7 @@ impl Tree {
             let inputs: Vec<&Arc<Run>> =
                 window[..runs].iter().map(|run| &run.run).filter(|run| range.overlaps(run)).collect();
             if !inputs.is_empty() {
-                let mut filter = VersionFilter::new(snapshots.clone(), false);
+                let mut filter = VersionFilter::new(snapshots.clone(), false).with_deleted(&deleted);
                 self.merge_into(inputs.into_iter(), &range, &mut filter, &mut sink)?;
                 dropped += filter.dropped();
             }

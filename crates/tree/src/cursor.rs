@@ -18,9 +18,11 @@ use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::{pause, Kind, RecordRef, Result, Seqno};
+use pando_base::{pause, DeletedRanges, Kind, RecordRef, Result, Seqno};
 use pando_run::merge::MergeHeap;
+use pando_run::Run;
 
+use crate::deleted::hides_run;
 use crate::node::{is_row, KeyRange};
 use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;
@@ -54,6 +56,8 @@ pub struct Cursor {
     version: Arc<TreeVersion>,
     snapshot: Seqno,
     range: KeyRange,
+    /// Those that the snapshot sees in the range.
+    deleted: DeletedRanges,
     inputs: Vec<Input>,
     /// Inputs with a record in the range, as a heap in the cursor's direction.
     heap: Vec<usize>,
@@ -107,6 +111,7 @@ impl Tree {
             version: self.version.load_full(),
             snapshot,
             range: KeyRange::default(),
+            deleted: DeletedRanges::default(),
             inputs: Vec::new(),
             heap: Vec::new(),
             forward: true,
@@ -231,7 +236,7 @@ impl Cursor {
     /// in a row come from one source, they cost next to nothing.
     pub fn visit(&mut self, mut take: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         while self.valid() {
-            if self.forward && self.row == Row::Source {
+            if self.forward && self.row == Row::Source && self.deleted.is_empty() {
                 if !self.stream(&mut take) {
                     return Ok(());
                 }
@@ -327,7 +332,7 @@ impl Cursor {
                 self.key.extend_from_slice(r.key);
                 self.has_key = true;
                 self.decided_by_run = matches!(source, Source::Run { .. });
-                if is_row(r.kind) {
+                if is_row(r.kind) && !self.deleted.hides(r.key, r.seqno) {
                     self.seqno = r.seqno;
                     self.row = Row::Source;
                     self.live += 1;
@@ -347,7 +352,7 @@ impl Cursor {
             let r = top.map(|top| self.inputs[top].source.record());
             if let Some(kind) = newest {
                 if r.is_none_or(|r| r.key != self.key) {
-                    if is_row(kind) {
+                    if is_row(kind) && !self.deleted.hides(&self.key, self.seqno) {
                         self.row = Row::Copied;
                         self.live += 1;
                         return Ok(());
@@ -418,6 +423,8 @@ impl Cursor {
         let mut old = std::mem::take(&mut self.inputs);
         self.heap.clear();
         self.range = view.range;
+        self.deleted =
+            self.version.deleted.seen_within(self.snapshot, self.range.low(), self.range.hi());
         let forward = self.forward;
         let mut memtables = Vec::new();
         if old.is_empty() {
@@ -442,7 +449,10 @@ impl Cursor {
         }
         pause(64);
         // A run adopted by a later commit is of no interest, however large.
-        for run in view.runs.into_iter().filter(|run| run.meta().min_seqno <= self.snapshot) {
+        let is_of_interest = |run: &Arc<Run>| {
+            run.meta().min_seqno <= self.snapshot && !hides_run(&self.deleted, run, &self.range)
+        };
+        for run in view.runs.into_iter().filter(is_of_interest) {
             let id = Some(run.meta().id);
             let known = old.iter().position(|input| input.source.run_id() == id);
             let source = match known {

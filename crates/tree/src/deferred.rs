@@ -57,6 +57,11 @@ impl DeferredCommit {
         self.tree.adopt_into(&self.memtable, run, seqno);
     }
 
+    /// As [`WriteGuard::delete_range`]. The log is kept since the commit was booked.
+    pub fn delete_range(&self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno) {
+        self.tree.add_deleted(lo, hi, seqno);
+    }
+
     /// As [`WriteGuard::insert`].
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
         self.insert_all(&[RecordRef { key, seqno, kind, value }]);

@@ -85,8 +85,10 @@ impl Tree {
         }
         let tombstones = held.tombstones + above.tombstones;
         let most = (held.rows + above.rows).saturating_sub(tombstones);
+        // How many of its rows are hidden is not known.
+        let least = held.rows.saturating_sub(held.tombstones + above.tombstones);
         RowBounds {
-            least: held.rows.saturating_sub(held.tombstones + above.tombstones),
+            least: if version.deleted.is_empty() { least } else { 0 },
             likely: most.saturating_sub(tombstones),
             most,
         }

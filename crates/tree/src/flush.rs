@@ -80,7 +80,7 @@ impl Tree {
             Ok(())
         };
         let mut sink = self.buffer_sink(root, leaf_ready);
-        let mut filter = VersionFilter::new(self.snapshots(), false);
+        let mut filter = self.version_filter(false);
         for record in memtable.starting_at(Bound::Unbounded) {
             if !filter.keep(&record) {
                 continue;
@@ -188,7 +188,7 @@ impl Tree {
     ) -> Result<(Vec<BufferRun>, RangeCounts)> {
         let leaf_ready = self.all_leaf_ready();
         let mut sink = self.buffer_sink(child, leaf_ready);
-        let mut filter = VersionFilter::new(self.snapshots(), false);
+        let mut filter = self.version_filter(false);
         self.merge_into(share.iter().map(|run| &run.run), &plan.range, &mut filter, &mut sink)?;
         let BufferSink { writer, counts, read_bytes } = sink;
         let run = writer.finish()?;
@@ -366,9 +366,9 @@ impl LeafMerge<'_> {
 
     fn finish(self) -> Result<Vec<BuiltLeaf>> {
         let tree = self.tree;
-        let snapshots = tree.snapshots();
-        let mut sink = LeafSink::new(tree, self.input_bytes, self.first_id, snapshots[0]);
-        let mut filter = VersionFilter::new(snapshots, true);
+        let garbage = tree.garbage();
+        let mut sink = LeafSink::new(tree, self.input_bytes, self.first_id, &garbage);
+        let mut filter = VersionFilter::new(garbage.0, true).with_deleted(&garbage.1);
         for (runs, range) in &self.parts {
             tree.merge_into(runs.iter(), range, &mut filter, &mut sink)?;
         }

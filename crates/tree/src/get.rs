@@ -1,7 +1,7 @@
 //! Point reads: memtables newest first, each with its adopted runs, then down the path, each buffer's runs newest first.
 //!
 //! The first version with a seqno the snapshot sees is the newest such (I3), so the search ends
-//! there. The key is hashed once, for the filters of all runs, which are asked together as far as they are in the cache.
+//! there. If a deleted range hides it, there is none: what is older is hidden as well. The key is hashed once, for the filters of all runs, which are asked together as far as they are in the cache.
 
 use pando_base::{pause, Kind, Result, Seqno, MAX_SEQNO};
 use pando_run::{Candidate, Lookup};
@@ -17,21 +17,25 @@ impl Tree {
         pause(256);
         let lookup = Lookup::new(key, snapshot);
         for memtable in version.memtables() {
-            let found = memtable.get(key, snapshot, |r| (r.kind == Kind::Put).then(|| r.value.to_vec()));
+            let shown = |seqno| !is_hidden(&version, key, seqno, snapshot);
+            let found = memtable.get(key, snapshot, |r| {
+                (r.kind == Kind::Put && shown(r.seqno)).then(|| r.value.to_vec())
+            });
             if let Some(value) = found {
                 return Ok(value);
             }
             for run in memtable.adopted() {
                 if let Some(found) = run.get(&lookup)? {
-                    return Ok((found.kind == Kind::Put).then_some(found.value));
+                    return Ok((found.kind == Kind::Put && shown(found.seqno)).then_some(found.value));
                 }
             }
         }
         let found = first_in_runs(&version, key, lookup, |run| run.get())?;
+        let found = found.filter(|found| !is_hidden(&version, key, found.seqno, snapshot));
         Ok(found.and_then(|found| (found.kind == Kind::Put).then_some(found.value)))
     }
 
-    /// Whether there is a version of `key` that `snapshot` sees, if only that it is deleted.
+    /// Whether there is a version of `key` that `snapshot` sees, if only that it is deleted (by itself: deleted ranges are not looked for).
     pub fn knows(&self, key: &[u8], snapshot: Seqno) -> Result<bool> {
         Ok(self.seqno_and_kind(key, snapshot)?.is_some())
     }
@@ -56,19 +60,29 @@ impl Tree {
         let version = self.version.load();
         pause(256);
         let key = lookup.key();
+        // A range that hides the version is the newer one, and a delete.
+        let newest = |(seqno, kind)| match version.deleted.hiding(key, seqno, snapshot) {
+            Some(deleted) => (deleted, Kind::Delete),
+            None => (seqno, kind),
+        };
         for memtable in version.memtables() {
             let found = memtable.get(key, snapshot, |r| (r.seqno, r.kind));
             if found.is_some() {
-                return Ok(found);
+                return Ok(found.map(newest));
             }
             for run in memtable.adopted() {
                 if let Some(found) = run.seqno_and_kind(&lookup.unexpected())? {
-                    return Ok(Some(found));
+                    return Ok(Some(newest(found)));
                 }
             }
         }
-        first_in_runs(&version, key, lookup, |run| run.seqno_and_kind())
+        Ok(first_in_runs(&version, key, lookup, |run| run.seqno_and_kind())?.map(newest))
     }
+}
+
+#[inline]
+fn is_hidden(version: &TreeVersion, key: &[u8], seqno: Seqno, snapshot: Seqno) -> bool {
+    !version.deleted.is_empty() && version.deleted.hiding(key, seqno, snapshot).is_some()
 }
 
 /// Asks the runs on the path of `key` that may have it, newest first, until one answers.

@@ -8,11 +8,12 @@
 //! 1. Write the oldest sealed memtable.
 //! 2. Follow a hint: a scan met many dead records there, or snapshots that protected dead
 //!    records of a leaf are gone.
-//! 3. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
+//! 3. Clean up after a deleted range (`deleted`).
+//! 4. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
 //!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
 //!    merges runs. A leaf that has become small is flushed to together with small neighbours.
 //!
-//! A tree that awaits its bottom (`pending_base`) merges runs in the root's buffer instead of 2 and 3.
+//! A tree that awaits its bottom (`pending_base`) merges runs in the root's buffer instead of 2 to 4.
 
 use std::sync::Arc;
 
@@ -192,6 +193,7 @@ impl Tree {
         let version = self.version.load();
         version.sealed.is_empty()
             && version.root.totals.heat < SCORE_DUE
+            && version.deleted.is_empty()
             && self.hints_waiting.load(std::sync::atomic::Ordering::Relaxed) == 0
     }
 
@@ -251,6 +253,9 @@ impl Tree {
         });
         if followed.is_some() {
             return followed;
+        }
+        if let Some(plan) = self.pick_sweep(busy, version, oldest) {
+            return Some((Plan::Flush(plan), None));
         }
         let mut best = None;
         self.search(busy, &version.root, &KeyRange::default(), &mut best);

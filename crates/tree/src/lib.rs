@@ -65,6 +65,7 @@ mod config;
 mod coverage;
 mod cursor;
 mod deferred;
+mod deleted;
 mod dump;
 mod durable;
 mod edit;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{pause, Kind, NodeId, RecordRef, Result, Seqno, SETTLED_SEQNO};
+use pando_base::{pause, DeletedRanges, Kind, NodeId, RecordRef, Result, Seqno, SETTLED_SEQNO};
 use pando_run::merge::{MergeCursor, VersionFilter};
 use pando_run::{Estimate, Run, RunWriter};
 
+use crate::deleted::hides_run;
 use crate::node::{add, Key, KeyRange, Leaf};
 use crate::tree::Tree;
 
@@ -45,6 +46,19 @@ impl Tree {
         }
     }
 
+    /// What can be dropped now: the live snapshots, and the deleted ranges, asked for after them.
+    pub(crate) fn garbage(&self) -> (Vec<Seqno>, DeletedRanges) {
+        let snapshots = self.snapshots();
+        pause(64);
+        (snapshots, self.version.load().deleted.clone())
+    }
+
+    /// The rule for a merge. `bottom`: see there.
+    pub(crate) fn version_filter(&self, bottom: bool) -> VersionFilter {
+        let (snapshots, deleted) = self.garbage();
+        VersionFilter::new(snapshots, bottom).with_deleted(&deleted)
+    }
+
     /// Merges `runs`, clipped to `range`, into `sink`, dropping what `filter` says.
     pub(crate) fn merge_into<'a>(
         &self,
@@ -53,6 +67,7 @@ impl Tree {
         filter: &mut VersionFilter,
         sink: &mut impl Sink,
     ) -> Result<()> {
+        let runs = runs.filter(|run| !hides_run(filter.deleted(), run, range));
         let inputs = runs.map(|run| run.cursor().bypass_cache()).collect();
         let lo = range.lo.as_ref().map(|key| key.to_vec());
         let hi = range.hi.as_ref().map(|key| key.to_vec());
@@ -97,6 +112,7 @@ pub(crate) struct LeafSink<'a> {
     /// Raw bytes still to be read: no tiny last leaf is begun.
     remaining: u64,
     horizon: Seqno,
+    deleted: DeletedRanges,
     first_id: Option<NodeId>,
     writer: Option<RunWriter>,
     held: Estimate,
@@ -106,8 +122,13 @@ pub(crate) struct LeafSink<'a> {
 }
 
 impl<'a> LeafSink<'a> {
-    /// `input_bytes` is about what will be read; the first leaf gets the id `first_id`.
-    pub(crate) fn new(tree: &'a Tree, input_bytes: u64, first_id: NodeId, horizon: Seqno) -> LeafSink<'a> {
+    /// `input_bytes` is about what will be read; the first leaf gets the id `first_id`. `garbage`: see [`Tree::garbage`].
+    pub(crate) fn new(
+        tree: &'a Tree,
+        input_bytes: u64,
+        first_id: NodeId,
+        (snapshots, deleted): &(Vec<Seqno>, DeletedRanges),
+    ) -> LeafSink<'a> {
         let each = tree.config.leaf_raw_bytes;
         // Up to one and a half leaves stay one; beyond that equal parts.
         let parts = ((input_bytes + each / 2) / each).max(1);
@@ -116,7 +137,8 @@ impl<'a> LeafSink<'a> {
             tree,
             target: target.max(1),
             remaining: input_bytes,
-            horizon,
+            horizon: snapshots[0],
+            deleted: deleted.clone(),
             first_id: Some(first_id),
             writer: None,
             held: Estimate::default(),
@@ -152,8 +174,10 @@ impl Sink for LeafSink<'_> {
         if self.writer.is_none() {
             self.writer = Some(self.tree.run_writer(true));
         }
-        // `VersionFilter` has left one version of the key at most that all snapshots see, and nothing is below.
-        let is_settled = r.seqno <= self.horizon || is_planted(Bug::SettledEarly);
+        // `VersionFilter` has left one version of the key at most that all snapshots see, and nothing is below. A deleted range must
+        // not come to hide it.
+        let is_settled = (r.seqno <= self.horizon || is_planted(Bug::SettledEarly))
+            && !self.deleted.needs_seqno(r.key, r.seqno);
         let seqno = if is_settled { r.seqno.min(SETTLED_SEQNO) } else { r.seqno };
         let r = RecordRef { seqno, ..r };
         add(&mut self.held, &weight(&r));

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pando_base::{Error, Result, RunId};
+use pando_base::{DeletedRanges, Error, Result, RunId};
 use pando_run::{Run, RunContext, RunMeta};
 use pando_storage::{BlockKind, Place, Superblock};
 
@@ -65,7 +65,8 @@ impl Tree {
         }
         ctx.file.finish_open();
         let durable = Durable::opened(durable_root, sb);
-        let start = Start { root, flushed: sb.durable_seqno, next_run, next_node, durable };
+        let deleted = DeletedRanges::new(sb.deleted.clone());
+        let start = Start { root, flushed: sb.durable_seqno, deleted, next_run, next_node, durable };
         Ok((Tree::start(ctx, config, horizon, start), runs))
     }
 }

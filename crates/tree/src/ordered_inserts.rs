@@ -259,10 +259,10 @@ impl Tree {
 
     /// Adds to the leaf what the seam's merge leaves.
     fn merge_seam(&self, seam: &Seam<'_>, leaf: &mut Leaf, stale: &mut Vec<(Vec<u8>, Seqno)>) -> Result<()> {
-        let snapshots = self.snapshots();
-        let mut sink = LeafSink::new(self, 0, leaf.id, snapshots[0]);
+        let garbage = self.garbage();
+        let mut sink = LeafSink::new(self, 0, leaf.id, &garbage);
         // All that these keys have is here: the leaf's, the share's, and nothing is below.
-        let mut filter = VersionFilter::new(snapshots, true);
+        let mut filter = VersionFilter::new(garbage.0, true).with_deleted(&garbage.1);
         self.merge_into(seam.inputs.iter().copied(), &seam.range, &mut filter, &mut sink)?;
         self.ctx.metrics.flush_read_bytes.add(sink.read_bytes);
         self.ctx.metrics.versions_dropped.add(filter.dropped());

@@ -7,18 +7,21 @@
 //! new rows that still wait above it. All other pieces are for a [`Cursor`](crate::Cursor) of the same snapshot. It may
 //! look at a later version of the tree: what a snapshot sees of a range is the same in all of them.
 //!
+//! Where a deleted range may hide records, no piece is plain; runs that it hides as a whole are left out.
+//!
 //! What memtables have behind the last segment of a leaf comes in pieces between their marks. Those in which one memtable
 //! alone has records are **chunks**: their columns may be known from a query before ([`Chunk`]).
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use pando_base::{Result, Seqno};
+use pando_base::{DeletedRanges, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_column::{Pick, Segment};
 use pando_run::{Columns, Run, RunColumns, RunContext, Zones};
 
 use crate::column_cache::Chunk;
+use crate::deleted::hides_run;
 use crate::memtable::Memtable;
 use crate::source::{LeafView, Source, Target};
 use crate::tree::Tree;
@@ -56,6 +59,8 @@ pub struct Pieces {
 #[derive(Debug)]
 struct Leaf {
     hi: Option<Vec<u8>>,
+    /// Those that the snapshot sees in it.
+    deleted: DeletedRanges,
     runs: Vec<Part>,
     memtables: Vec<Other>,
     /// Those of the memtables behind the last segment, ascending; `None` until they are asked for.
@@ -68,6 +73,8 @@ struct Part {
     columns: RunColumns,
     /// Those that may have records in what is left.
     segments: Range<usize>,
+    /// None of its records is older.
+    min_seqno: Seqno,
     /// Where its records are, for when a segment begins before what is left.
     records: Other,
 }
@@ -116,6 +123,7 @@ impl Pieces {
         let part = &leaf.runs[at];
         let number = part.segments.start;
         let is_plain = part.columns.is_plain(number, self.snapshot, &begin, leaf.hi.as_deref())
+            && !leaf.may_hide(part.min_seqno, &begin, end.as_deref())
             && !leaf.has_others(Some(at), &begin, end.as_deref())?;
         let rows = is_plain.then(|| leaf.runs[at].columns.rows(number));
         (self.at, self.leaf) = ((at, number), Some(leaf));
@@ -130,7 +138,8 @@ impl Pieces {
         }
         let (begins_at_mark, mark) = leaf.marks(&self.version, &begin);
         let end = mark.or(hi);
-        if let (true, Some(end)) = (begins_at_mark, &end) {
+        let is_hidden = leaf.may_hide(0, &begin, end.as_deref());
+        if let (true, false, Some(end)) = (begins_at_mark, is_hidden, &end) {
             if let Some(memtable) = leaf.only_memtable(&begin, end)? {
                 let (lo, hi) = (begin.clone(), end.clone());
                 self.chunk = Some(Chunk::new(memtable, self.snapshot, lo, hi, self.context.clone()));
@@ -197,18 +206,23 @@ impl Pieces {
         let view = LeafView::find(&self.version, Target::Holding(begin));
         let hi = self.upper(view.range.hi());
         // A run adopted by a later commit is of no interest.
-        let runs = view.runs.iter().filter(|run| run.meta().min_seqno <= self.snapshot);
+        let deleted = self.version.deleted.seen_within(self.snapshot, view.range.low(), view.range.hi());
+        let is_of_interest = |run: &&Arc<Run>| {
+            run.meta().min_seqno <= self.snapshot && !hides_run(&deleted, run, &view.range)
+        };
+        let runs = view.runs.iter().filter(is_of_interest);
         let part = |run: &Arc<Run>| {
             let columns = RunColumns::new(run)?;
             let segments = columns.segments(begin, hi.as_deref());
-            Ok(Part { columns, segments, records: Other::new(Source::run(run)) })
+            let min_seqno = run.meta().min_seqno;
+            Ok(Part { columns, segments, min_seqno, records: Other::new(Source::run(run)) })
         };
         let runs = runs.map(part).collect::<Result<Vec<Part>>>()?;
         // What is empty now can only get records the snapshot does not see.
         let memtables = self.version.memtables().filter(|memtable| !memtable.is_empty());
         let memtables =
             memtables.map(|memtable| Other::new(Source::memtable(memtable.clone(), self.snapshot))).collect();
-        Ok(Leaf { hi, runs, memtables, marks: None })
+        Ok(Leaf { hi, deleted, runs, memtables, marks: None })
     }
 
     fn give(&mut self, begin: Vec<u8>, end: Option<Vec<u8>>, plain_rows: Option<usize>) -> Piece {
@@ -223,6 +237,11 @@ impl Pieces {
 }
 
 impl Leaf {
+    /// Whether a record of `[begin, end)` that is not older than `min_seqno` may be hidden.
+    fn may_hide(&self, min_seqno: Seqno, begin: &[u8], end: Option<&[u8]>) -> bool {
+        self.deleted.as_slice().iter().any(|range| min_seqno < range.seqno && range.overlaps(begin, end))
+    }
+
     /// The run whose segment ends first of those that have not ended before `begin`, and the first key behind it.
     fn nearest(&mut self, begin: &[u8]) -> Option<(usize, Vec<u8>)> {
         self.runs.iter_mut().for_each(|part| part.advance(begin));

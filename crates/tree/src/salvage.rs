@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use pando_base::{Error, Kind, Result, RunId, Seqno};
+use pando_base::{DeletedRanges, Error, Kind, Result, RunId, Seqno};
 use pando_column::Segment;
 use pando_run::{Pieces, Run, RunContext, RunMeta};
 use pando_storage::{BlockKind, Place, Superblock};
@@ -67,7 +67,8 @@ pub fn salvage(
     sb: &Superblock,
     take: &mut dyn FnMut(SalvagedRow<'_>) -> Result<()>,
 ) -> Result<Salvaged> {
-    let mut walk = Walk { ctx, runs: HashMap::new(), out: Salvaged::default(), take };
+    let deleted = DeletedRanges::new(sb.deleted.clone());
+    let mut walk = Walk { ctx, deleted, runs: HashMap::new(), out: Salvaged::default(), take };
     if let Some(root) = sb.root {
         walk.node(root, &Range::default(), &[], 0)?;
     }
@@ -93,6 +94,7 @@ impl Range {
 
 struct Walk<'a> {
     ctx: &'a RunContext,
+    deleted: DeletedRanges,
     /// Those that are open; `None`: it cannot be opened.
     runs: HashMap<RunId, Option<Opened>>,
     out: Salvaged,
@@ -237,7 +239,7 @@ impl Walk<'_> {
                 let record = segment.record(source.row);
                 if last_key.as_deref() != Some(record.key) {
                     last_key = Some(record.key.to_vec());
-                    if record.kind == Kind::Put {
+                    if record.kind == Kind::Put && !self.deleted.hides(record.key, record.seqno) {
                         let may_be_older = holes.iter().any(|(above, hole)| {
                             *above < rank
                                 && hole.low.as_slice() <= record.key

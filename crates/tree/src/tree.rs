@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pando_base::locks::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use pando_base::{pause, Kind, NodeId, RecordRef, RunId, Seqno};
+use pando_base::{pause, DeletedRanges, Kind, NodeId, RecordRef, RunId, Seqno};
 use pando_column::Shapes;
 use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
 
 use crate::config::{Horizon, TreeConfig};
 use crate::coverage::Coverage;
+use crate::deleted::Sweep;
 use crate::durable::Durable;
 use crate::job_claims::{BusyTable, Hint};
 use crate::memtable::Memtable;
@@ -33,6 +34,8 @@ pub struct Tree {
     /// Shared by commits while they insert; exclusive for the swap of the memtable.
     gate: RwLock<()>,
     pub(crate) structure: Mutex<Structure>,
+    /// How far deleted ranges are cleaned; taken with `structure` held, or alone.
+    pub(crate) sweep: Mutex<Sweep>,
     /// A job has ended.
     pub(crate) job_ended: Condvar,
     pub(crate) coverage: Mutex<Coverage>,
@@ -114,6 +117,12 @@ impl WriteGuard<'_> {
         self.memtable.need_log_from(seqno);
     }
 
+    /// Everything in `[lo, hi)` is gone as of commit `seqno`: see `deleted`.
+    pub fn delete_range(&self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno) {
+        self.memtable.need_log_from(seqno);
+        self.tree.add_deleted(lo, hi, seqno);
+    }
+
     /// Adds one version of a key. `seqno` was assigned while the guard was held; a commit inserts a
     /// key once.
     pub fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) {
@@ -159,6 +168,7 @@ impl ClosedGate<'_> {
             sealed: Vec::new(),
             active: Arc::new(tree.new_memtable()),
             flushed: old.flushed.max(seqno),
+            deleted: DeletedRanges::default(),
             generation: old.generation + 1,
         };
         let mut coverage = tree.coverage.lock();
@@ -177,6 +187,7 @@ impl ClosedGate<'_> {
 pub(crate) struct Start {
     pub root: Arc<Node>,
     pub flushed: Seqno,
+    pub deleted: DeletedRanges,
     pub next_run: u64,
     pub next_node: u64,
     pub durable: Durable,
@@ -186,7 +197,14 @@ impl Tree {
     /// A tree over a file just created.
     pub fn create(ctx: RunContext, config: TreeConfig, horizon: Arc<dyn Horizon>) -> Arc<Tree> {
         let root = NodeParts::empty(NodeId(1), NodeId(2)).build(&config);
-        let start = Start { root, flushed: 0, next_run: 1, next_node: 3, durable: Durable::default() };
+        let start = Start {
+            root,
+            flushed: 0,
+            deleted: DeletedRanges::default(),
+            next_run: 1,
+            next_node: 3,
+            durable: Durable::default(),
+        };
         Tree::start(ctx, config, horizon, start)
     }
 
@@ -202,6 +220,7 @@ impl Tree {
             sealed: Vec::new(),
             active: Arc::new(Memtable::new(config.memtable_bytes, ctx.metrics.clone())),
             flushed: start.flushed,
+            deleted: start.deleted,
             generation: 0,
         };
         Arc::new(Tree {
@@ -216,6 +235,7 @@ impl Tree {
             version: ArcSwap::from_pointee(version),
             gate: RwLock::new(()),
             structure: Mutex::default(),
+            sweep: Mutex::default(),
             job_ended: Condvar::new(),
             coverage: Mutex::default(),
             checkpoint_turn: Mutex::new(()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pando_base::Seqno;
+use pando_base::{DeletedRange, DeletedRanges, Seqno};
 use pando_run::Run;
 
 use crate::memtable::Memtable;
@@ -18,6 +18,8 @@ pub(crate) struct TreeVersion {
     pub active: Arc<Memtable>,
     /// Every record of the dictionary with seqno <= this is in the nodes.
     pub flushed: Seqno,
+    /// Ranges that hide what is older (`deleted`).
+    pub deleted: DeletedRanges,
     /// Counts truncations: a job that began before one must not apply its result.
     pub generation: u64,
 }
@@ -25,7 +27,13 @@ pub(crate) struct TreeVersion {
 impl TreeVersion {
     /// The same with another root.
     pub(crate) fn with_root(&self, root: Arc<Node>) -> TreeVersion {
-        TreeVersion { root, sealed: self.sealed.clone(), active: self.active.clone(), ..*self }
+        let (sealed, active) = (self.sealed.clone(), self.active.clone());
+        TreeVersion { root, sealed, active, deleted: self.deleted.clone(), ..*self }
+    }
+
+    /// Ranges deleted by commits up to `seqno`.
+    pub(crate) fn deleted_up_to(&self, seqno: Seqno) -> Vec<DeletedRange> {
+        self.deleted.as_slice().iter().filter(|range| range.seqno <= seqno).cloned().collect()
     }
 
     /// Runs that memtables have adopted, newest first; above the root, below the records of all memtables

@@ -6,6 +6,7 @@
 //! truncate        03  dict
 //! auto-increment  04  dict  next
 //! adopt           05  dict  length  description of a private run (crates/run/src/run_meta.rs)
+//! delete range    06  dict  lo length  lo bytes  hi length + 1, or 0 for no end  hi bytes
 //! ```
 //! A transaction's adopted runs of a dictionary come before its records there, oldest first: of a key that
 //! is in several of them, the last one counts.
@@ -38,6 +39,7 @@ const DELETE: u8 = 2;
 const TRUNCATE: u8 = 3;
 const AUTO_INCREMENT: u8 = 4;
 const ADOPT: u8 = 5;
+const DELETE_RANGE: u8 = 6;
 /// Encrypted entries: see `sealed`.
 pub(crate) const ENCRYPTED: u8 = 0x20;
 const PREPARE: u8 = 0x10;
@@ -111,6 +113,15 @@ pub enum Entry<'a> {
         /// The run's encoded description.
         run: &'a [u8],
     },
+    /// All keys of a range are gone.
+    DeleteRange {
+        /// The dictionary.
+        dict: DictId,
+        /// The first key.
+        lo: &'a [u8],
+        /// The first key behind them, if there is an end.
+        hi: Option<&'a [u8]>,
+    },
 }
 
 impl Entry<'_> {
@@ -120,7 +131,8 @@ impl Entry<'_> {
             Entry::Record { dict, .. }
             | Entry::Truncate { dict }
             | Entry::AutoIncrement { dict, .. }
-            | Entry::Adopt { dict, .. } => dict,
+            | Entry::Adopt { dict, .. }
+            | Entry::DeleteRange { dict, .. } => dict,
         }
     }
 }
@@ -165,6 +177,16 @@ impl BatchBuilder {
     pub fn truncate(&mut self, dict: DictId) {
         self.bytes.push(TRUNCATE);
         self.number(dict.0);
+    }
+
+    /// Adds the deletion of `[lo, hi)`.
+    pub fn delete_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>) {
+        self.bytes.push(DELETE_RANGE);
+        self.number(dict.0);
+        self.number(lo.len() as u64);
+        self.bytes.extend_from_slice(lo);
+        self.number(hi.map_or(0, |hi| hi.len() as u64 + 1));
+        self.bytes.extend_from_slice(hi.unwrap_or_default());
     }
 
     /// Adds a lower bound for the next auto-increment value.
@@ -428,6 +450,14 @@ impl<'a> BatchReader<'a> {
             TRUNCATE => Entry::Truncate { dict },
             AUTO_INCREMENT => Entry::AutoIncrement { dict, next: self.number()? },
             ADOPT => Entry::Adopt { dict, run: self.prefixed()? },
+            DELETE_RANGE => {
+                let lo = self.prefixed()?;
+                let hi = match usize::try_from(self.number()?).ok()? {
+                    0 => None,
+                    len => Some(self.take(len - 1)?),
+                };
+                Entry::DeleteRange { dict, lo, hi }
+            }
             _ => return None,
         })
     }
@@ -528,12 +558,16 @@ mod tests {
         batch.record(DictId(u64::MAX), Kind::Delete, b"", b"");
         batch.truncate(DictId(7));
         batch.auto_increment(DictId(8), u64::MAX);
+        batch.delete_range(DictId(10), b"", None);
+        batch.delete_range(DictId(10), b"a", Some(b""));
         batch.adopt(DictId(9), b"a run", &[]);
         let expected = [
             Entry::Record { dict: DictId(300), kind: Kind::Put, key: b"key", value: b"value" },
             Entry::Record { dict: DictId(u64::MAX), kind: Kind::Delete, key: b"", value: b"" },
             Entry::Truncate { dict: DictId(7) },
             Entry::AutoIncrement { dict: DictId(8), next: u64::MAX },
+            Entry::DeleteRange { dict: DictId(10), lo: b"", hi: None },
+            Entry::DeleteRange { dict: DictId(10), lo: b"a", hi: Some(b"") },
             Entry::Adopt { dict: DictId(9), run: b"a run" },
         ];
         assert_eq!(read(batch.bytes()).unwrap(), expected);

@@ -150,6 +150,10 @@ fn print_entry(out: &mut dyn fmt::Write, entry: &Entry<'_>) -> fmt::Result {
         Entry::Record { kind: Kind::Delete, key, .. } => writeln!(out, "delete {}", Hex(key)),
         Entry::Truncate { .. } => writeln!(out, "truncate"),
         Entry::AutoIncrement { next, .. } => writeln!(out, "auto-increment {next}"),
+        Entry::DeleteRange { lo, hi, .. } => {
+            let end = hi.map_or("the end".to_owned(), |hi| Hex(hi).to_string());
+            writeln!(out, "delete {} to {end}", Hex(lo))
+        }
         Entry::Adopt { run, .. } => writeln!(out, "adopt {}", Hex(run)),
     }
 }

@@ -28,6 +28,7 @@ class Alter_context;
 class Translator;
 class Select_translator;
 class Row_filter;
+struct Key_bound;
 /* See alter.cc. */
 }
 
@@ -153,6 +154,8 @@ public:
 
   /* --- pushdown_filter.cc --- */
   const COND *cond_push(const COND *condition) override;
+  int direct_delete_rows_init() override;
+  int direct_delete_rows(ha_rows *deleted) override;
   void cond_pop() override;
 
 private:
@@ -286,6 +289,12 @@ private:
   bool names_primary_key(const uchar *key, key_part_map map);
   int know_row(uchar *record, const uchar *key, key_part_map map, bool *is_known);
 
+  /* --- delete_range.cc --- */
+  bool may_delete_range() const;
+  bool find_deleted_range(const COND *condition);
+  void encode_beginning(key_part_map map, pando::Bytes *out);
+  bool bound_deleted_range(const pando::Key_bound &bound, key_part_map map);
+
   /* --- related_rows.cc --- */
   void begin_related(uint index, Lock lock);
   int find_in_order(uint index, PandoBytes probe, bool is_first, bool *found);
@@ -409,6 +418,13 @@ private:
   bool m_begins_range= false; /* a search is for where a range begins */
 
   std::unique_ptr<pando::Row_filter> m_filter; /* what was pushed */
+  struct Deleted_range
+  {
+    pando::Bytes from, to;
+    bool is_any= false, has_to= false;
+    uint64_t rows= 0;
+  };
+  Deleted_range m_deleted_range; /* all of the condition that was pushed */
 
   /* The current row. */
   pando::Bytes m_row_key;         /* its key in dictionary 0 */

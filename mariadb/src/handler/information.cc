@@ -31,7 +31,7 @@ handler::Table_flags ha_pando::table_flags() const
          HA_TABLE_SCAN_ON_INDEX | HA_AUTO_PART_KEY | HA_ONLINE_ANALYZE |
          HA_CONCURRENT_OPTIMIZE | HA_CAN_REPAIR | HA_CAN_SKIP_LOCKED | HA_CRASH_SAFE | HA_CAN_ONLINE_BACKUPS |
          HA_CAN_TABLES_WITHOUT_ROLLBACK | HA_CAN_TABLE_CONDITION_PUSHDOWN |
-         /* Only for the condition that the server then offers (cond_push): direct_update_rows_init says no. */
+         /* For the condition that the server then offers (cond_push), and ranges (direct_delete_rows_init). */
          HA_CAN_DIRECT_UPDATE_AND_DELETE;
 }
 

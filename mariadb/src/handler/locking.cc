@@ -207,6 +207,7 @@ int ha_pando::reset()
 {
   close_scan();
   m_filter.reset();
+  m_deleted_range.is_any= false;
   abort_bulk_insert();
   m_decides_duplicates= m_replaces_duplicates= m_may_overwrite= false;
   m_foreign.end();

@@ -236,13 +236,15 @@ const COND *ha_pando::cond_push(const COND *condition)
   if (inited != NONE)
     return condition;
   m_filter.reset();
-  if (!may_filter())
-    return condition;
-  Item *const part= const_cast<Item *>(condition);
-  m_filter= Row_filter::make(ha_thd(), table, this, is_changed_alone() ? part : step_of(table)->select_cond, part);
-  if (m_filter && !is_locking())
-    table->file->pushed_cond= condition;
-  return condition;
+  if (may_filter())
+  {
+    Item *const part= const_cast<Item *>(condition);
+    m_filter= Row_filter::make(ha_thd(), table, this, is_changed_alone() ? part : step_of(table)->select_cond, part);
+    if (m_filter && !is_locking())
+      table->file->pushed_cond= condition;
+  }
+  /* None of it is left if all of it is a range that a DELETE may delete as such; should that not do, the server still has it. */
+  return find_deleted_range(condition) ? nullptr : condition;
 }
 
 void ha_pando::cond_pop()

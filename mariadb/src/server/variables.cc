@@ -275,6 +275,11 @@ static MYSQL_THDVAR_BOOL(blind_delete_primary_key, PLUGIN_VAR_OPCMDARG,
   " are not there count as affected. Not where the binary log gets rows",
   nullptr, nullptr, FALSE);
 
+static MYSQL_THDVAR_BOOL(delete_ranges, PLUGIN_VAR_OPCMDARG,
+  "A DELETE of all rows between two values of the primary key, or of a beginning of it, deletes the range and not each row, in tables"
+  " without other keys, where it is a transaction of its own and the binary log gets statements",
+  nullptr, nullptr, TRUE);
+
 static ulong read_free_rpl_mode;
 
 static ulong encrypt_tables;
@@ -363,6 +368,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(default_encryption_key_id),
   MYSQL_SYSVAR(pushdown_memory_total),
   MYSQL_SYSVAR(blind_replace),
+  MYSQL_SYSVAR(delete_ranges),
   MYSQL_SYSVAR(blind_delete_primary_key),
   MYSQL_SYSVAR(read_free_rpl),
   nullptr
@@ -412,6 +418,11 @@ bool blind_replace(const THD *thd)
 bool blind_delete_primary_key(const THD *thd)
 {
   return THDVAR(const_cast<THD *>(thd), blind_delete_primary_key);
+}
+
+bool delete_ranges(const THD *thd)
+{
+  return THDVAR(const_cast<THD *>(thd), delete_ranges);
 }
 
 Read_free_rpl read_free_rpl()

@@ -43,6 +43,9 @@ Read_free_rpl read_free_rpl();
 bool blind_replace(const THD *thd);
 bool blind_delete_primary_key(const THD *thd);
 
+/* pando_delete_ranges of a connection. */
+bool delete_ranges(const THD *thd);
+
 /* pando_encrypt_tables. */
 enum Encrypt_tables : ulong { ENCRYPT_TABLES_OFF, ENCRYPT_TABLES_ON, ENCRYPT_TABLES_FORCE };
 ulong encrypt_tables_mode();

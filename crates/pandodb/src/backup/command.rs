@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use pando_base::{DictId, Error as EngineError};
+use pando_base::{DeletedRange, DictId, Error as EngineError};
 use pando_storage::encryption::SALT_BYTES;
 use pando_storage::{FileEncryption, Place, Superblock};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,9 @@ pub struct SuperblockText {
     auto_increment: u64,
     rows_hint: u64,
     file_bytes: u64,
+    /// Deleted ranges: first key, end, commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deleted: Vec<(Vec<u8>, Option<Vec<u8>>, u64)>,
     /// Number of the key, and salt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encryption: Option<(u32, [u8; SALT_BYTES])>,
@@ -53,6 +56,11 @@ impl From<&Superblock> for SuperblockText {
             auto_increment: sb.auto_increment,
             rows_hint: sb.rows_hint,
             file_bytes: sb.file_bytes,
+            deleted: sb
+                .deleted
+                .iter()
+                .map(|its| (its.lo.clone(), its.hi.clone(), its.seqno))
+                .collect(),
             encryption: sb.encryption.map(|its| (its.key_id, its.salt)),
         }
     }
@@ -70,6 +78,9 @@ impl From<&SuperblockText> for Superblock {
             auto_increment: text.auto_increment,
             rows_hint: text.rows_hint,
             file_bytes: text.file_bytes,
+            deleted: (text.deleted.iter().cloned())
+                .map(|(lo, hi, seqno)| DeletedRange { lo, hi, seqno })
+                .collect(),
             encryption: text.encryption.map(|(key_id, salt)| FileEncryption { key_id, salt }),
         }
     }

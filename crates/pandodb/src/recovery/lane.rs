@@ -204,6 +204,7 @@ impl<'a> Lane<'a> {
                 dict.tree.truncate(seqno);
                 dict.auto_increment.store(0, Ordering::Relaxed);
             }
+            Entry::DeleteRange { lo, hi, .. } => dict.tree.defer(logged_from).1.delete_range(lo, hi, seqno),
             Entry::AutoIncrement { next, .. } => {
                 dict.auto_increment.fetch_max(next, Ordering::Relaxed);
                 // Should the checkpoint of the recovery fail.

@@ -90,7 +90,7 @@ impl Survey {
             match entry {
                 Entry::Record { key, value, .. } => self.recent.1 += (key.len() + value.len()) as u64,
                 Entry::Adopt { dict, run } => self.adopt(logged, seqno, dict, run)?,
-                Entry::Truncate { .. } | Entry::AutoIncrement { .. } => {}
+                Entry::Truncate { .. } | Entry::AutoIncrement { .. } | Entry::DeleteRange { .. } => {}
             }
         }
         Ok(())

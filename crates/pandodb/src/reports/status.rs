@@ -29,6 +29,7 @@ const SECTIONS: &[(&str, &[&str])] = &[
             "rows_inserted",
             "rows_updated",
             "rows_deleted",
+            "ranges_deleted",
             "rows_unread",
             "tables_",
             "file",

@@ -57,10 +57,22 @@ pub(crate) struct Writes {
 pub(crate) struct State {
     pub set: WriteSet,
     pub levels: Vec<Arc<Level>>,
+    /// Ranges that are deleted, at most one of a dictionary; nothing is written after them.
+    pub ranges: Vec<OwnRange>,
     /// Counts changes of `levels`, for cursors that stand in them.
     pub changes: u64,
     /// What becomes of the numbers of rows.
     pub net_rows: NetRows,
+}
+
+/// A range whose keys are deleted at once.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnRange {
+    pub dict: DictId,
+    pub lo: Vec<u8>,
+    pub hi: Option<Vec<u8>>,
+    /// Where it was deleted.
+    at: Mark,
 }
 
 /// Marks that may be asked for.
@@ -122,7 +134,18 @@ impl Drop for LiveMark {
 impl State {
     /// Whether there is no write.
     pub(crate) fn is_empty(&self) -> bool {
-        self.set.is_empty() && self.levels.is_empty()
+        self.set.is_empty() && self.levels.is_empty() && self.ranges.is_empty()
+    }
+
+    /// Whether a range of the dictionary is deleted.
+    pub(crate) fn has_range(&self, dict: DictId) -> bool {
+        self.ranges.iter().any(|range| range.dict == dict)
+    }
+
+    /// Deletes a range.
+    pub(crate) fn delete_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>) {
+        let at = self.set.mark();
+        self.ranges.push(OwnRange { dict, lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), at });
     }
 
     /// What was written to a key: `Some(None)` is a delete.
@@ -259,6 +282,8 @@ impl Writes {
         drop(marks);
         let mut state = self.write();
         state.set.rollback_to(mark);
+        // Nothing was written after them, so a mark at the same place was set before.
+        state.ranges.retain(|range| range.at < mark);
         if let Some(net_rows) = net_rows {
             state.net_rows = net_rows;
         }
@@ -359,6 +384,7 @@ impl Writes {
         let levels = {
             let mut state = self.write();
             state.set.clear();
+            state.ranges.clear();
             state.net_rows.clear();
             state.changes += 1;
             std::mem::take(&mut state.levels)

@@ -102,8 +102,9 @@ impl Db {
         for dict in dicts {
             // Adopted runs belong into the tree soon: the log cannot be trimmed before.
             let last_assigned = || self.wal.last_seqno();
-            let adopted = writes.has_spilled(dict.id) && dict.tree.seal(last_assigned);
-            if adopted || dict.tree.seal_if_full(last_assigned) {
+            // What a deleted range hides can go when all of it is in nodes.
+            let is_to_seal = writes.has_spilled(dict.id) || writes.has_range(dict.id);
+            if is_to_seal && dict.tree.seal(last_assigned) || dict.tree.seal_if_full(last_assigned) {
                 self.background.request(dict);
             }
         }
@@ -160,6 +161,7 @@ impl Db {
 trait Target {
     fn adopt(&self, run: &Run, seqno: Seqno);
     fn insert(&self, records: &[RecordRef<'_>]);
+    fn delete_range(&self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno);
     /// The counter is in the log of this commit, and in no checkpoint yet.
     fn note_counter(&self, seqno: Seqno);
 }
@@ -170,6 +172,9 @@ impl Target for WriteGuard<'_> {
     }
     fn insert(&self, records: &[RecordRef<'_>]) {
         WriteGuard::insert_all(self, records);
+    }
+    fn delete_range(&self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno) {
+        WriteGuard::delete_range(self, lo, hi, seqno);
     }
     fn note_counter(&self, seqno: Seqno) {
         WriteGuard::note_counter(self, seqno);
@@ -182,6 +187,9 @@ impl Target for DeferredCommit {
     }
     fn insert(&self, records: &[RecordRef<'_>]) {
         DeferredCommit::insert_all(self, records);
+    }
+    fn delete_range(&self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno) {
+        DeferredCommit::delete_range(self, lo, hi, seqno);
     }
     // The memtable needs the log since the commit was prepared, whether or not it gets records.
     fn note_counter(&self, _: Seqno) {}
@@ -211,6 +219,11 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
     if let Some(last) = targets.get(position) {
         last.insert(&group);
     }
+    for range in &writes.ranges {
+        let position = dicts.binary_search_by_key(&range.dict, |dict| dict.id);
+        let target = &targets[position.expect("a dictionary of a deleted range is touched")];
+        target.delete_range(&range.lo, range.hi.as_deref(), seqno);
+    }
     writes.set.for_each_auto_increment(|id, _| {
         let position = dicts.binary_search_by_key(&id, |dict| dict.id);
         targets[position.expect("a dictionary with a raised counter is touched")].note_counter(seqno);
@@ -237,5 +250,8 @@ pub(crate) fn encode_into(writes: &State, dicts: &[Arc<Dict>], batch: &mut Batch
         debug_assert!(kind == Kind::Put || value.is_empty());
         batch.record(dict, kind, key, value);
     });
+    for range in &writes.ranges {
+        batch.delete_range(range.dict, &range.lo, range.hi.as_deref());
+    }
     writes.set.for_each_auto_increment(|dict, next| batch.auto_increment(dict, next));
 }

@@ -486,6 +486,7 @@ impl Txn {
                     Kind::Delete => self.write_delete(dict, key),
                 }
             }
+            Entry::DeleteRange { lo, hi, .. } => self.restore_range(dict, lo, hi),
             Entry::AutoIncrement { next, .. } => self.raise_auto_increment_of(dict, next),
             Entry::Truncate { .. } | Entry::Adopt { .. } => {
                 let path = dict.file.path();

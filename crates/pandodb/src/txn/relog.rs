@@ -137,6 +137,7 @@ fn copy_into(kept: &OwnedBatch, batch: &mut BatchBuilder) -> Result<()> {
         match entry? {
             Entry::Record { dict, kind, key, value } => batch.record(dict, kind, key, value),
             Entry::Truncate { dict } => batch.truncate(dict),
+            Entry::DeleteRange { dict, lo, hi } => batch.delete_range(dict, lo, hi),
             Entry::AutoIncrement { dict, next } => batch.auto_increment(dict, next),
             Entry::Adopt { dict, run } => {
                 let meta = RunMeta::decode(&mut &run[..]).map_err(|error| error.at(Path::new("log"), 0))?;

@@ -535,6 +535,10 @@ impl Txn {
     /// Counts bytes that are about to be written. A long transaction pays for background work as it goes,
     /// often and shortly; a short one when it commits. Errors: as for a commit, nothing was written.
     pub(crate) fn pay_along(&mut self, bytes: usize) -> Result<()> {
+        if !self.writes.read().ranges.is_empty() {
+            let what = "a write after a range was deleted in the same transaction".to_owned();
+            return Err(pando_base::Error::Unsupported { what }.into());
+        }
         self.unpaid_bytes += bytes as u64;
         self.handle.add_write_bytes(bytes as u64);
         if self.unpaid_bytes >= PAID_AT_ONCE_BYTES {

@@ -1,7 +1,7 @@
 //! The garbage rule.
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{Kind, RecordRef, Seqno};
+use pando_base::{DeletedRange, DeletedRanges, Kind, RecordRef, Seqno};
 
 /// Says which versions a merge keeps. Fed with all records of a key range in order.
 ///
@@ -13,11 +13,14 @@ use pando_base::{Kind, RecordRef, Seqno};
 /// 3. a Delete in the first stripe goes too if nothing below can hold the key (`bottom`): whoever would
 ///    see it finds nothing instead, and all that it hides goes by rule 2,
 /// 4. of the same version twice only the first stays: a commit that adopted runs may have written a key
-///    into several of them, and the newest comes first.
+///    into several of them, and the newest comes first,
+/// 5. a version that is hidden by a deleted range goes if every snapshot sees the range.
 #[derive(Clone, Debug)]
 pub struct VersionFilter {
     snapshots: Vec<Seqno>,
     bottom: bool,
+    /// Those that every snapshot sees.
+    deleted: DeletedRanges,
     key: Vec<u8>,
     /// Stripe of the last version of `key`; `None` before the first record of all.
     stripe: Option<usize>,
@@ -31,12 +34,31 @@ impl VersionFilter {
     /// that is older than it can hold these keys.
     pub fn new(snapshots: Vec<Seqno>, bottom: bool) -> VersionFilter {
         assert!(snapshots.is_sorted(), "snapshots out of order: {snapshots:?}");
-        VersionFilter { snapshots, bottom, key: Vec::new(), stripe: None, seqno: 0, dropped: 0 }
+        let deleted = DeletedRanges::default();
+        VersionFilter { snapshots, bottom, deleted, key: Vec::new(), stripe: None, seqno: 0, dropped: 0 }
+    }
+
+    /// Drops what these ranges hide, too. They were asked for after the snapshots.
+    #[must_use]
+    pub fn with_deleted(mut self, deleted: &DeletedRanges) -> VersionFilter {
+        let oldest = self.snapshots.first().copied().unwrap_or(0);
+        let is_seen = |range: &&DeletedRange| range.seqno <= oldest;
+        self.deleted = DeletedRanges::new(deleted.as_slice().iter().filter(is_seen).cloned().collect());
+        self
+    }
+
+    /// The ranges: all that they hide is dropped.
+    pub fn deleted(&self) -> &DeletedRanges {
+        &self.deleted
     }
 
     /// Whether the next record stays.
     #[inline]
     pub fn keep(&mut self, r: &RecordRef<'_>) -> bool {
+        if self.deleted.hides(r.key, r.seqno) {
+            self.dropped += 1;
+            return false;
+        }
         let all = self.snapshots.len();
         // Nearly always one of the two ends: tried first.
         let stripe = match (self.snapshots.first(), self.snapshots.last()) {
@@ -102,6 +124,21 @@ mod tests {
         assert_eq!(kept(&[5, 8], true, &versions), [7, 5]);
         assert_eq!(kept(&[4, 8], true, &versions), [7]);
         assert_eq!(kept(&[4, 5, 8], true, &versions), [7, 5]);
+    }
+
+    #[test]
+    fn what_a_deleted_range_hides_goes_once_every_snapshot_sees_the_range() {
+        let range = DeletedRange { lo: b"k".to_vec(), hi: Some(b"l".to_vec()), seqno: 6 };
+        let deleted = DeletedRanges::new(vec![range]);
+        let kept = |snapshots: &[Seqno], key: &[u8]| {
+            let mut filter = VersionFilter::new(snapshots.to_vec(), false).with_deleted(&deleted);
+            let keep = |seqno: &Seqno| filter.keep(&RecordRef { key, seqno: *seqno, kind: Kind::Put, value: b"" });
+            [9, 7, 5, 1].into_iter().filter(keep).collect::<Vec<Seqno>>()
+        };
+        assert_eq!(kept(&[6, 8], b"k"), [9, 7]);
+        assert_eq!(kept(&[8], b"k"), [9, 7]);
+        assert_eq!(kept(&[5, 8], b"k"), [9, 7, 5]);
+        assert_eq!(kept(&[6, 8], b"l"), [9, 7, 5]);
     }
 
     #[test]

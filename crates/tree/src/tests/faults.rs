@@ -104,6 +104,7 @@ fn replayed(log: &[(Seqno, super::world::LogEntry)], seqno: Seqno) -> super::mod
     let mut model = super::model::Model::default();
     for (at, entry) in log.iter().filter(|(at, _)| *at <= seqno) {
         match entry {
+            LogEntry::DeleteRange(lo, hi) => model.delete_range(lo, hi.as_deref(), *at),
             LogEntry::Truncate => model = super::model::Model::default(),
             LogEntry::Adopt(_, parts, rest) => {
                 for (key, value) in all_writes(parts.iter(), rest) {

@@ -7,5 +7,6 @@ mod faults;
 mod golden;
 mod model;
 mod random;
+mod ranges;
 mod sharp;
 mod world;

@@ -21,6 +21,15 @@ impl Model {
         versions.push((seqno, value.map(<[u8]>::to_vec)));
     }
 
+    pub(crate) fn delete_range(&mut self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno) {
+        for (key, versions) in &mut self.keys {
+            let has_value = versions.last().is_some_and(|(_, value)| value.is_some());
+            if key.as_slice() >= lo && hi.is_none_or(|hi| key.as_slice() < hi) && has_value {
+                versions.push((seqno, None));
+            }
+        }
+    }
+
     pub(crate) fn get(&self, key: &[u8], snapshot: Seqno) -> Option<&[u8]> {
         seen(self.keys.get(key)?, snapshot)
     }

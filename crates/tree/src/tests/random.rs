@@ -224,8 +224,21 @@ impl Run {
                 self.world.check_all();
             }
             9982..9990 => self.adopt(),
+            9990..9996 => self.delete_range(),
             _ => {}
         }
+    }
+
+    /// A commit that deletes a range, mostly a short one or one up to a key.
+    fn delete_range(&mut self) {
+        let (a, b) = (self.any_key(), self.any_key());
+        let (lo, hi) = (a.clone().min(b.clone()), a.max(b));
+        match self.rng.random_range(0..10) {
+            0 => self.world.delete_range(b"", None),
+            1 => self.world.delete_range(&hi, None),
+            2..5 => self.world.delete_range(b"", Some(&lo)),
+            _ => self.world.delete_range(&lo, Some(&hi)),
+        };
     }
 
     /// A commit that adopts a few runs.
@@ -286,7 +299,8 @@ fn interleaved(seed: u64, episodes: usize, truncates: bool, config: TreeConfig, 
                     let last = run.world.last;
                     run.world.check_scan(last);
                 }
-                166..170 => run.adopt(),
+                166..169 => run.adopt(),
+                169 => run.delete_range(),
                 170..180 => run.check_pieces(),
                 180..400 => {
                     run.check_get();

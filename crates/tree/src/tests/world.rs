@@ -80,6 +80,7 @@ pub(crate) enum LogEntry {
     Write(Writes),
     /// Private runs, oldest first; what was written into them; then records.
     Adopt(Vec<RunMeta>, Vec<Writes>, Writes),
+    DeleteRange(Vec<u8>, Option<Vec<u8>>),
     Truncate,
 }
 
@@ -179,6 +180,21 @@ impl World {
         Ok(())
     }
 
+    /// One commit that deletes a range; false: there are too many.
+    pub(crate) fn delete_range(&mut self, lo: &[u8], hi: Option<&[u8]>) -> bool {
+        if !self.tree.may_delete_range(lo, hi) {
+            return false;
+        }
+        let gate = self.tree.gate();
+        self.last += 1;
+        gate.delete_range(lo, hi, self.last);
+        drop(gate);
+        self.model.delete_range(lo, hi, self.last);
+        self.log.push((self.last, LogEntry::DeleteRange(lo.to_vec(), hi.map(<[u8]>::to_vec))));
+        self.horizon.visible.store(self.last, Ordering::SeqCst);
+        true
+    }
+
     pub(crate) fn put(&mut self, key: &str, value: &str) {
         self.commit(vec![(key.as_bytes().to_vec(), Some(value.as_bytes().to_vec()))]);
     }
@@ -268,6 +284,7 @@ impl World {
                         insert(&gate, key, *seqno, value.as_deref());
                     }
                 }
+                LogEntry::DeleteRange(lo, hi) => self.tree.gate().delete_range(lo, hi.as_deref(), *seqno),
                 LogEntry::Truncate => self.tree.close_gate().truncate(*seqno),
             }
         }

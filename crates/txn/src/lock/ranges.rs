@@ -325,6 +325,24 @@ impl LockManager {
         })
     }
 
+    /// As [`Self::is_any_held_by_others`], of the keys from `from` up to, but without, `to`.
+    pub fn is_any_held_between(
+        &self,
+        txn: &TxnHandle,
+        dict: DictId,
+        mode: LockMode,
+        from: &[u8],
+        to: Option<&[u8]>,
+    ) -> bool {
+        let is_between = |key: &[u8]| from <= key && to.is_none_or(|to| key < to);
+        self.shards.iter().any(|shard| {
+            let shard = shard.lock();
+            let found =
+                shard.locks().any(|lock| is_obstacle(lock, txn, dict, mode) && is_between(lock.key()));
+            found
+        })
+    }
+
     /// Locks every key of a dictionary exclusively. Takes nothing from others: ask [`Self::others_hold_any`]
     /// after it. Inserts of keys that others need no lock for are not kept out.
     pub fn lock_all(&self, txn: &TxnHandle, dict: DictId) {

@@ -15,6 +15,7 @@ pub enum Owned {
     Truncate(DictId),
     AutoIncrement(DictId, u64),
     Adopt(DictId, Vec<u8>),
+    DeleteRange(DictId, Vec<u8>, Option<Vec<u8>>),
 }
 
 impl From<Entry<'_>> for Owned {
@@ -26,6 +27,9 @@ impl From<Entry<'_>> for Owned {
             Entry::Truncate { dict } => Owned::Truncate(dict),
             Entry::AutoIncrement { dict, next } => Owned::AutoIncrement(dict, next),
             Entry::Adopt { dict, run } => Owned::Adopt(dict, run.to_vec()),
+            Entry::DeleteRange { dict, lo, hi } => {
+                Owned::DeleteRange(dict, lo.to_vec(), hi.map(<[u8]>::to_vec))
+            }
         }
     }
 }

@@ -1,0 +1,195 @@
+//! Deleted ranges: how they come into a tree, and how they go.
+//!
+//! A [`DeletedRange`] stands in the tree's version beside what it hides, so that a reader gets both at once (I4). Its commit
+//! adds it before it is visible, with the range locked: in the range there is nothing newer, and nothing older is still to come.
+//!
+//! - *Reads* compare: a version that is hidden is a delete, and what is older is hidden as well. Runs that are hidden as a whole are not
+//!   opened.
+//! - *Merges* drop what is hidden once every snapshot sees the range (`VersionFilter::with_deleted`), without reading runs that
+//!   are hidden as a whole. Records that are newer than the range keep their seqno instead of being settled (`SETTLED_SEQNO` is older
+//!   than every range): the ranges are asked for after the snapshots, so a commit that is not among them then is newer than
+//!   all that may be settled.
+//! - *The sweep* is a job of the background: from left to right it flushes down to each leaf what is older than the range, and rewrites the
+//!   leaf, unless that was written when every snapshot saw the range. Leaves that are hidden as a whole go without being read,
+//!   many at once. When the sweep has reached the end, nothing older is left and the range goes.
+//! - *Checkpoints* write those that are not newer than what they hold into the superblock; the log has the others.
+
+use std::sync::Arc;
+
+use pando_base::{DeletedRange, DeletedRanges, Seqno};
+use pando_run::Run;
+use pando_storage::Superblock;
+
+use crate::edit::path_to;
+use crate::job_claims::BusyTable;
+use crate::jobs::FlushPlan;
+use crate::node::{Body, Child, KeyRange, Node};
+use crate::tree::Tree;
+use crate::version::TreeVersion;
+
+/// Most ranges of a tree: each is compared with in every read.
+const RANGES_MAX: usize = 32;
+
+/// How far the oldest range is cleaned.
+#[derive(Debug, Default)]
+pub(crate) struct Sweep {
+    /// Which one.
+    seqno: Seqno,
+    /// All before this key is clean.
+    position: Vec<u8>,
+}
+
+/// Whether all that a run has in `range` is hidden.
+pub(crate) fn hides_run(deleted: &DeletedRanges, run: &Run, range: &KeyRange) -> bool {
+    let meta = run.meta();
+    let first = meta.min_key.as_slice().max(range.low());
+    deleted.as_slice().iter().any(|its| {
+        let ends = |hi: &[u8]| meta.max_key.as_slice() < hi || range.hi().is_some_and(|end| end <= hi);
+        meta.max_seqno < its.seqno && its.lo.as_slice() <= first && its.hi.as_deref().is_none_or(ends)
+    })
+}
+
+impl Tree {
+    /// Whether one more range may be deleted as such; else its keys have to be deleted one by one. In a file that is
+    /// encrypted none may, as the superblock is not.
+    pub fn may_delete_range(&self, lo: &[u8], hi: Option<&[u8]>) -> bool {
+        let deleted = self.version.load().deleted.clone();
+        let mut all = deleted.as_slice().to_vec();
+        all.push(DeletedRange { lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), seqno: 0 });
+        // Half of both is left to commits that are on their way.
+        all.len() <= RANGES_MAX / 2
+            && self.ctx.file.key_id().is_none()
+            && Superblock::has_room_for(&[all.clone(), all].concat())
+    }
+
+    /// How many deleted ranges there are whose space is not free yet.
+    pub fn deleted_ranges(&self) -> usize {
+        self.version.load().deleted.as_slice().len()
+    }
+
+    pub(crate) fn add_deleted(&self, lo: &[u8], hi: Option<&[u8]>, seqno: Seqno) {
+        let range = DeletedRange { lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), seqno };
+        let _structure = self.structure.lock();
+        let old = self.version.load_full();
+        let mut all = old.deleted.as_slice().to_vec();
+        if !all.contains(&range) {
+            all.push(range);
+        }
+        let deleted = DeletedRanges::new(all);
+        self.version.store(Arc::new(TreeVersion { deleted, ..old.with_root(old.root.clone()) }));
+        self.note_write(seqno);
+    }
+
+    /// The oldest range that can be cleaned: every snapshot sees it, and all that it hides is in nodes.
+    fn sweepable(deleted: &DeletedRanges, flushed: Seqno, oldest: Seqno) -> Option<&DeletedRange> {
+        let range = deleted.as_slice().iter().min_by_key(|range| range.seqno)?;
+        (range.seqno <= oldest && range.seqno <= flushed).then_some(range)
+    }
+
+    /// The sweep's next flush. `None`: it is blocked, or there is nothing (more) to clean. Ranges that are clean go. Requires the structure
+    /// mutex, and that `version` is that of now.
+    pub(crate) fn pick_sweep(&self, busy: &BusyTable, version: &TreeVersion, oldest: Seqno) -> Option<FlushPlan> {
+        let mut left = version.deleted.clone();
+        let mut sweep = self.sweep.lock();
+        let mut picked = None;
+        while let Some(range) = Tree::sweepable(&left, version.flushed, oldest) {
+            if sweep.seqno != range.seqno {
+                *sweep = Sweep { seqno: range.seqno, position: range.lo.clone() };
+            }
+            match sweep.go_on(busy, &version.root, range) {
+                Step::Blocked => break,
+                Step::Due(plan) => {
+                    picked = Some(plan);
+                    break;
+                }
+                Step::Clean(_) => {
+                    let kept = left.as_slice().iter().filter(|its| its.seqno != range.seqno).cloned().collect();
+                    left = DeletedRanges::new(kept);
+                }
+            }
+        }
+        if left != version.deleted {
+            let next = TreeVersion { deleted: left, ..version.with_root(version.root.clone()) };
+            self.version.store(Arc::new(next));
+        }
+        picked
+    }
+}
+
+impl Sweep {
+    /// To the next leaf that is not clean, or to the end of the range.
+    fn go_on(&mut self, busy: &BusyTable, root: &Arc<Node>, range: &DeletedRange) -> Step {
+        loop {
+            match step(busy, root, &self.position, range) {
+                Step::Clean(Some(next)) if range.hi.as_ref().is_none_or(|hi| next < *hi) => self.position = next,
+                end => return end,
+            }
+        }
+    }
+}
+
+/// What is to be done about the leaf of a key.
+enum Step {
+    /// Something on the way is busy.
+    Blocked,
+    Due(FlushPlan),
+    /// Nothing; where the next leaf begins.
+    Clean(Option<Vec<u8>>),
+}
+
+fn step(busy: &BusyTable, root: &Arc<Node>, key: &[u8], range: &DeletedRange) -> Step {
+    let Some(path) = path_to(root, key, |node, index| matches!(node.children[index].body, Body::Leaf(_))) else {
+        return Step::Clean(None);
+    };
+    let mut next = None;
+    for place in path {
+        let (node, index) = (&place.node, place.index);
+        let below = node.child_range(index, &place.range);
+        let is_old = |run: &Run| {
+            let meta = run.meta();
+            meta.min_seqno < range.seqno && below.overlaps(run) && {
+                // Where both have keys.
+                let first = meta.min_key.as_slice().max(below.low());
+                range.hi.as_deref().is_none_or(|hi| first < hi) && *range.lo <= *meta.max_key
+            }
+        };
+        let waits = node.unpassed(index).any(|entry| is_old(&entry.run));
+        let child = &node.children[index];
+        let is_dirty = match &child.body {
+            Body::Leaf(leaf) => leaf.horizon < range.seqno && leaf.runs.iter().any(|run| is_old(run)),
+            Body::Node(_) => false,
+        };
+        if waits || is_dirty {
+            if !busy.is_shareable(node.id) || !busy.is_free(child.id()) {
+                return Step::Blocked;
+            }
+            let rewrite = matches!(child.body, Body::Leaf(_));
+            let mut plan = FlushPlan::one(node.clone(), index, below, rewrite);
+            if rewrite && is_hidden(child, &plan.range, range) {
+                join_hidden(&mut plan, busy, &place.range, range);
+            }
+            return Step::Due(plan);
+        }
+        next = below.hi.map(|hi| hi.to_vec());
+    }
+    Step::Clean(next)
+}
+
+/// Whether all runs of a leaf are hidden by the range.
+fn is_hidden(child: &Child, below: &KeyRange, range: &DeletedRange) -> bool {
+    let Body::Leaf(leaf) = &child.body else { return false };
+    let range = DeletedRanges::new(vec![range.clone()]);
+    leaf.runs.iter().all(|run| hides_run(&range, run, below))
+}
+
+/// Takes in the neighbours to the right that are hidden as well: all of them become one empty leaf.
+fn join_hidden(plan: &mut FlushPlan, busy: &BusyTable, outer: &KeyRange, range: &DeletedRange) {
+    while let Some(next) = plan.parent.children.get(plan.first + plan.count) {
+        let below = plan.parent.child_range(plan.first + plan.count, outer);
+        if !busy.is_free(next.id()) || !is_hidden(next, &below, range) {
+            break;
+        }
+        plan.count += 1;
+        plan.range.hi = below.hi;
+    }
+}
