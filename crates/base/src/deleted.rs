@@ -112,7 +112,9 @@ mod tests {
         assert_eq!(ranges.hiding(b"d", 9, 15), None);
         assert_eq!(ranges.hiding(b"z", 19, 20), Some(20));
         assert_eq!(ranges.hiding(b"a", 1, 30), None);
-        assert!(ranges.needs_seqno(b"c", 11) && !ranges.needs_seqno(b"c", 10) && !ranges.needs_seqno(b"a", 99));
+        assert!(
+            ranges.needs_seqno(b"c", 11) && !ranges.needs_seqno(b"c", 10) && !ranges.needs_seqno(b"a", 99)
+        );
     }
 
     #[test]

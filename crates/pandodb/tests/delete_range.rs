@@ -94,8 +94,11 @@ fn random_history(seed: u64) {
                         committed.insert(key(n), value);
                     }
                     (true, true) => {
-                        let before = txn.get_locked(&table, 0, &key(n), LockMode::Exclusive, LockWait::NoWait);
-                        assert!(matches!(before, Ok(pandodb::LockedRead::Row(row)) if row == committed[&key(n)]));
+                        let before =
+                            txn.get_locked(&table, 0, &key(n), LockMode::Exclusive, LockWait::NoWait);
+                        assert!(
+                            matches!(before, Ok(pandodb::LockedRead::Row(row)) if row == committed[&key(n)])
+                        );
                         txn.put(&table, 0, &key(n), &value, LockWait::NoWait).unwrap();
                         committed.insert(key(n), value);
                     }

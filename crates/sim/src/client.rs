@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use pandodb::{Error, LockMode, LockWait, LockedRead, Mark, Txn};
+use rand::seq::IndexedRandom;
 use rand::Rng;
 
 use crate::load::Loading;
 use crate::locks::{Held, Locks};
-use crate::model::{Bytes, Layout, State, TableId, Write, NO_LAYOUT};
+use crate::model::{Bytes, Layout, State, TableId, TableState, Write, NO_LAYOUT};
 use crate::scan::HeldCursor;
 use crate::world::{ensure, note, Check, Kept, OpenTable, World};
 
@@ -222,6 +223,30 @@ impl World {
         let count = self.rng.random_range(20..120);
         self.write_to(&mut client, open, count)?;
         match self.met_trouble {
+            true => self.rollback(&mut client),
+            false => self.commit(&mut client),
+        }
+    }
+
+    /// A transaction that deletes a range of a table without other keys.
+    pub(crate) fn delete_range(&mut self) -> Check {
+        let is_alone = |(id, table): (&TableId, &Rc<TableState>)| (table.dicts.len() == 1).then_some(*id);
+        let tables: Vec<TableId> = self.current().tables.iter().filter_map(is_alone).collect();
+        let Some(id) = tables.choose(&mut self.rng) else { return Ok(()) };
+        let Some((id, state, table)) = self.open_table(*id)? else { return Ok(()) };
+        let (a, b) = (self.some_key(state.keys), self.some_key(state.keys));
+        let (lo, hi) = (a.clone().min(b.clone()), self.rng.random_ratio(7, 8).then(|| a.max(b)));
+        let mut client = self.begin();
+        let result = client.txn.delete_range(&table, &lo, hi.as_deref());
+        let Some(deleted) = self.settle("deleting a range", result)? else { return Ok(()) };
+        note!(self, "{id}: {:?} to {:?} deleted: {deleted:?}", text(&lo), hi.as_deref().map(text));
+        let Some(deleted) = deleted else { return Ok(()) };
+        let is_inside = |key: &&Bytes| ***key >= *lo && hi.as_ref().is_none_or(|hi| ***key < **hi);
+        let keys: Vec<Bytes> = state.dicts[0].keys().filter(is_inside).cloned().collect();
+        ensure!(deleted == keys.len() as u64, "{deleted} rows were deleted, not {}", keys.len());
+        keys.iter().for_each(|key| client.write(id, 0, key, None));
+        self.counts.ranges_deleted += 1;
+        match self.rng.random_ratio(1, 8) {
             true => self.rollback(&mut client),
             false => self.commit(&mut client),
         }

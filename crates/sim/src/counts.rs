@@ -46,6 +46,7 @@ counts! {
     lock_conflicts: "requests refused because of another's lock",
     inserts_kept_out: "inserts refused because of another's gap",
     stretches: "stretches that stand for locks beyond the budget",
+    ranges_deleted: "ranges of rows deleted at once",
     duplicates: "inserts refused because of a duplicate",
     ddl: "tables created, dropped, renamed, truncated",
     loads: "bulk loads ended",

@@ -102,7 +102,11 @@ impl Superblock {
         let version = match &self.encryption {
             None => {
                 encode_deleted(&self.deleted, &mut payload);
-                if self.deleted.is_empty() { FORMAT_PLAIN } else { FORMAT_DELETED }
+                if self.deleted.is_empty() {
+                    FORMAT_PLAIN
+                } else {
+                    FORMAT_DELETED
+                }
             }
             Some(FileEncryption { key_id, salt }) => {
                 payload.extend_from_slice(&key_id.to_le_bytes());
@@ -129,7 +133,8 @@ impl Superblock {
             let encryption = FileEncryption::decode(rest);
             sb.encryption = Some(encryption.ok_or_else(|| too_short(PAYLOAD_BYTES + ENCRYPTION_BYTES))?);
         } else if block.version == FORMAT_DELETED {
-            let wrong = || Error::corruption(path, offset, "superblock payload", "deleted ranges", "other bytes");
+            let wrong =
+                || Error::corruption(path, offset, "superblock payload", "deleted ranges", "other bytes");
             sb.deleted = decode_deleted(rest).ok_or_else(wrong)?;
         }
         if sb.dict != dict {
@@ -229,7 +234,11 @@ mod tests {
 
     #[test]
     fn a_superblock_keeps_deleted_ranges() {
-        let range = |lo: &[u8], hi: Option<&[u8]>| DeletedRange { lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), seqno: 71 };
+        let range = |lo: &[u8], hi: Option<&[u8]>| DeletedRange {
+            lo: lo.to_vec(),
+            hi: hi.map(<[u8]>::to_vec),
+            seqno: 71,
+        };
         let deleted = vec![range(b"", None), range(b"a", Some(b"")), range(&[7; 1000], Some(&[8; 1500]))];
         let sb = Superblock { deleted, ..sample() };
         let page = sb.to_page(4096);

@@ -423,8 +423,7 @@ impl Cursor {
         let mut old = std::mem::take(&mut self.inputs);
         self.heap.clear();
         self.range = view.range;
-        self.deleted =
-            self.version.deleted.seen_within(self.snapshot, self.range.low(), self.range.hi());
+        self.deleted = self.version.deleted.seen_within(self.snapshot, self.range.low(), self.range.hi());
         let forward = self.forward;
         let mut memtables = Vec::new();
         if old.is_empty() {

@@ -88,7 +88,12 @@ impl Tree {
 
     /// The sweep's next flush. `None`: it is blocked, or there is nothing (more) to clean. Ranges that are clean go. Requires the structure
     /// mutex, and that `version` is that of now.
-    pub(crate) fn pick_sweep(&self, busy: &BusyTable, version: &TreeVersion, oldest: Seqno) -> Option<FlushPlan> {
+    pub(crate) fn pick_sweep(
+        &self,
+        busy: &BusyTable,
+        version: &TreeVersion,
+        oldest: Seqno,
+    ) -> Option<FlushPlan> {
         let mut left = version.deleted.clone();
         let mut sweep = self.sweep.lock();
         let mut picked = None;
@@ -103,7 +108,8 @@ impl Tree {
                     break;
                 }
                 Step::Clean(_) => {
-                    let kept = left.as_slice().iter().filter(|its| its.seqno != range.seqno).cloned().collect();
+                    let kept =
+                        left.as_slice().iter().filter(|its| its.seqno != range.seqno).cloned().collect();
                     left = DeletedRanges::new(kept);
                 }
             }
@@ -121,7 +127,9 @@ impl Sweep {
     fn go_on(&mut self, busy: &BusyTable, root: &Arc<Node>, range: &DeletedRange) -> Step {
         loop {
             match step(busy, root, &self.position, range) {
-                Step::Clean(Some(next)) if range.hi.as_ref().is_none_or(|hi| next < *hi) => self.position = next,
+                Step::Clean(Some(next)) if range.hi.as_ref().is_none_or(|hi| next < *hi) => {
+                    self.position = next
+                }
                 end => return end,
             }
         }
@@ -138,7 +146,8 @@ enum Step {
 }
 
 fn step(busy: &BusyTable, root: &Arc<Node>, key: &[u8], range: &DeletedRange) -> Step {
-    let Some(path) = path_to(root, key, |node, index| matches!(node.children[index].body, Body::Leaf(_))) else {
+    let Some(path) = path_to(root, key, |node, index| matches!(node.children[index].body, Body::Leaf(_)))
+    else {
         return Step::Clean(None);
     };
     let mut next = None;

@@ -18,9 +18,8 @@ impl Tree {
         let lookup = Lookup::new(key, snapshot);
         for memtable in version.memtables() {
             let shown = |seqno| !is_hidden(&version, key, seqno, snapshot);
-            let found = memtable.get(key, snapshot, |r| {
-                (r.kind == Kind::Put && shown(r.seqno)).then(|| r.value.to_vec())
-            });
+            let found = memtable
+                .get(key, snapshot, |r| (r.kind == Kind::Put && shown(r.seqno)).then(|| r.value.to_vec()));
             if let Some(value) = found {
                 return Ok(value);
             }

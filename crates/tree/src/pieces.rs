@@ -207,9 +207,8 @@ impl Pieces {
         let hi = self.upper(view.range.hi());
         // A run adopted by a later commit is of no interest.
         let deleted = self.version.deleted.seen_within(self.snapshot, view.range.low(), view.range.hi());
-        let is_of_interest = |run: &&Arc<Run>| {
-            run.meta().min_seqno <= self.snapshot && !hides_run(&deleted, run, &view.range)
-        };
+        let is_of_interest =
+            |run: &&Arc<Run>| run.meta().min_seqno <= self.snapshot && !hides_run(&deleted, run, &view.range);
         let runs = view.runs.iter().filter(is_of_interest);
         let part = |run: &Arc<Run>| {
             let columns = RunColumns::new(run)?;

@@ -56,11 +56,7 @@ impl From<&Superblock> for SuperblockText {
             auto_increment: sb.auto_increment,
             rows_hint: sb.rows_hint,
             file_bytes: sb.file_bytes,
-            deleted: sb
-                .deleted
-                .iter()
-                .map(|its| (its.lo.clone(), its.hi.clone(), its.seqno))
-                .collect(),
+            deleted: sb.deleted.iter().map(|its| (its.lo.clone(), its.hi.clone(), its.seqno)).collect(),
             encryption: sb.encryption.map(|its| (its.key_id, its.salt)),
         }
     }

@@ -132,7 +132,8 @@ mod tests {
         let deleted = DeletedRanges::new(vec![range]);
         let kept = |snapshots: &[Seqno], key: &[u8]| {
             let mut filter = VersionFilter::new(snapshots.to_vec(), false).with_deleted(&deleted);
-            let keep = |seqno: &Seqno| filter.keep(&RecordRef { key, seqno: *seqno, kind: Kind::Put, value: b"" });
+            let keep =
+                |seqno: &Seqno| filter.keep(&RecordRef { key, seqno: *seqno, kind: Kind::Put, value: b"" });
             [9, 7, 5, 1].into_iter().filter(keep).collect::<Vec<Seqno>>()
         };
         assert_eq!(kept(&[6, 8], b"k"), [9, 7]);
