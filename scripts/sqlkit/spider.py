@@ -57,9 +57,10 @@ class Shard:
 
 
 class Cluster:
-    """The front, the shards, and a directory for their files. With `replicas=0` shards write no binary log."""
+    """The front, the shards, and a directory for their files. With `replicas=0` shards write no binary log, unless `binary_log`."""
 
-    def __init__(self, shards=3, replicas=1, engine="PANDO", cache_mb=32, front_options=(), shard_options=(), keep=False):
+    def __init__(self, shards=3, replicas=1, engine="PANDO", cache_mb=32, front_options=(), shard_options=(), keep=False,
+                 binary_log=False):
         self.engine, self._stack, self._keep = engine, contextlib.ExitStack(), keep
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pando-cluster.", dir="/tmp"))
         self.front = PrivateServer("front", FRONT_OPTIONS + list(front_options), plugin=False, keep=keep, start=False)
@@ -72,7 +73,7 @@ class Cluster:
                 if engine.upper() == "INNODB":
                     more.remove("--innodb-buffer-pool-size=8M")
                 members.append(Member(f"shard{shard}{'abcdefgh'[place]}", number, engine, more, keep=keep, start=False,
-                                      address=f"127.0.{shard}.{place + 1}", cache_mb=cache_mb, alone=not replicas))
+                                      address=f"127.0.{shard}.{place + 1}", cache_mb=cache_mb, alone=not replicas and not binary_log))
             self.shards.append(Shard(f"shard{shard}", members, self.dir))
 
     def __enter__(self):
