@@ -1,0 +1,112 @@
+"""One move in which something dies, and what comes after: exactly one owner, no lost transfer."""
+
+import itertools
+import os
+import random
+import signal
+import time
+
+from .scene import ROOT
+
+STEPS = ("checked", "copying", "copied", "followed", "locked", "fencing", "fenced", "owned", "pointed front", "compared", "cleaned", "dropped")
+_FEW = (("copied", "target"), ("fenced", "script"), ("fenced", "source"), ("owned", "front"))
+_PARTIES = ("script", "source", "target", "front")
+_OWNED_FROM = STEPS.index("owned")
+_REFUSED, _KILLED = 1, -signal.SIGKILL
+
+
+class _Case:
+    """A move from where the partition is to the other shard."""
+
+    def __init__(self, scene, party):
+        self.scene, self.party = scene, party
+        self.source, = scene.owners()
+        self.target = "shard3" if self.source == "shard2" else "shard2"
+
+    def dying(self):
+        """The name of the server that dies; None when it is the script."""
+        return {"source": self.source, "target": self.target}.get(self.party, self.party) if self.party != "script" else None
+
+    def command(self):
+        name = self.dying()
+        return "kill -9 $PPID" if name is None else f"{ROOT}/scripts/private-server.sh kill {self.scene.server_of(name).dir}"
+
+    def after(self, end, status, text):
+        """Starts what is dead and ends the move (`end` is --resume or --abort). What is wrong."""
+        scene, problems = self.scene, []
+        scene.load.stop()
+        scene.revive()
+        owners = scene.owners()
+        if len(owners) > 1:
+            problems.append(f"several owners: {owners}")
+        problems += scene.resolve()
+        if status == 0:
+            expected = [self.target]
+        else:
+            # As clients do that come back at once.
+            scene.load.start()
+            time.sleep(0.1)
+            expected, said = self._end(end)
+            problems += said
+            time.sleep(0.1)
+            scene.load.stop()
+            problems += scene.resolve()
+        self._drop_uncompared()
+        if expected and scene.owners() != expected:
+            problems.append(f"owners are {scene.owners()}, not {expected}")
+        problems += scene.load.problems() + scene.left_over()
+        return [text] + problems if problems else []
+
+    def _end(self, end):
+        """The owner expected, and what went wrong."""
+        before = self.scene.owners()
+        status, text = self.scene.move(self.source, self.target, end)
+        if status == _REFUSED and "remembers no move" in text:
+            return before, []
+        if end == "--abort" and status == _REFUSED and "owns the table already" in text:
+            end, (status, text) = "--resume", self.scene.move(self.source, self.target, "--resume")
+        return [self.target if end == "--resume" else self.source], [] if status == 0 else [f"{end}: {text}"]
+
+    def _drop_uncompared(self):
+        """A move that was resumed after its switch leaves the old rows, and says so."""
+        for member in self.scene.shards.values():
+            member.run("DROP TABLE IF EXISTS d.money__moved")
+
+
+def deaths(scene, checks, arguments):
+    """A party dies at a step."""
+    cases = itertools.product(STEPS, _PARTIES) if arguments.all else _FEW
+    for number, (step, party) in enumerate(cases):
+        for end in ("--resume", "--abort") if arguments.all else (("--resume", "--abort")[number % 2],):
+            case = _Case(scene, party)
+            scene.load.start()
+            time.sleep(0.15)
+            status, text = scene.move(case.source, case.target, "--doubt-seconds", "5", step=step, command=case.command())
+            problems = [] if f"step {step}\n" in text else ["the step was not reached"]
+            problems += case.after(end, status, text)
+            if not checks.check(not problems, f"{party} killed at '{step}', then {end}: one owner, {scene.owners()[0]}; "
+                                f"{len(scene.load.done)} transfers are there", problems):
+                return
+
+
+def chances(scene, checks, arguments):
+    """A party dies at any time."""
+    chosen = random.Random(arguments.seed)
+    for number in range(1, arguments.rounds + 1):
+        party, end, moment = chosen.choice(_PARTIES), chosen.choice(("--resume", "--abort")), chosen.uniform(0.1, 1.2)
+        case = _Case(scene, party)
+        scene.load.start()
+        time.sleep(0.1)
+        process = scene.begin_move(case.source, case.target, "--doubt-seconds", "5")
+        time.sleep(moment)
+        name = case.dying()
+        if name:
+            os.kill(scene.server_of(name).pid(), signal.SIGKILL)
+        else:
+            process.kill()
+        text = process.communicate()[0]
+        steps = [line for line in text.splitlines() if line.startswith("step ")]
+        problems = case.after(end, process.returncode, text)
+        if not checks.check(not problems, f"{number}: {party} killed after {moment:.2f} s (after {steps[-1] if steps else 'nothing'}), "
+                            f"then {end}: one owner, {scene.owners()[0]}", problems):
+            return

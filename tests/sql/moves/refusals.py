@@ -1,0 +1,72 @@
+"""What is refused, with what words, and that nothing is changed by it."""
+
+
+def _refused(scene, checks, words, text, *arguments, **more):
+    status, said = scene.move(*arguments, **more)
+    checks.check(status == 1 and words in said, text, said)
+
+
+def refusals(scene, checks):
+    """One after the other; the table stays where it is."""
+    source, = scene.owners()
+    target = "shard3" if source == "shard2" else "shard2"
+    _refused(scene, checks, "no partition of d.money on", "a partition that is not on the source", target, source)
+    _refused(scene, checks, "remembers no move", "nothing to resume", source, target, "--resume")
+    _refused(scene, checks, "remembers no move", "nothing to undo", source, target, "--abort")
+    _tables(scene, checks, source, target)
+    _account(scene, checks, source, target)
+    _doubts(scene, checks, source, target)
+    _changes(scene, checks, source, target)
+    checks.check(scene.owners() == [source] and not scene.left_over() and not scene.load.problems(), "nothing was changed by it",
+                 [scene.owners(), scene.left_over(), scene.load.problems()])
+
+
+def _tables(scene, checks, source, target):
+    engine = scene.cluster.engine
+    for definition, words in (("a INT", "no primary key"), ("a INT PRIMARY KEY, f FLOAT", "FLOAT")):
+        scene.shards[source].run(f"CREATE TABLE d.odd ({definition}) ENGINE={engine}")
+        scene.front_query(f"CREATE TABLE odd ({definition}) ENGINE=SPIDER COMMENT='wrapper \"mysql\", srv \"{source}\", table \"odd\"'")
+        _refused(scene, checks, words, f"a table with {definition}", source, target, part="", table="odd")
+        scene.front_query("DROP TABLE odd")
+        scene.shards[source].run("DROP TABLE d.odd")
+
+
+def _account(scene, checks, source, target):
+    scene.shards[target].run("RENAME USER spider@'127.%' TO spider_away@'127.%'", "FLUSH PRIVILEGES")
+    scene.front_query("FLUSH TABLES")
+    with_id = scene.shards[target].run("SELECT id FROM information_schema.processlist WHERE user = 'spider'").rows
+    if with_id:
+        scene.shards[target].run(*(f"KILL {row[0].decode()}" for row in with_id))
+    _refused(scene, checks, "cannot read", "a front that cannot reach the target", source, target)
+    scene.shards[target].run("RENAME USER spider_away@'127.%' TO spider@'127.%'")
+    status, text = scene.move(source, target, "--abort")
+    checks.check(status == 0, "and undone", text)
+
+
+def _doubts(scene, checks, source, target):
+    """An XA transaction without a session has changed the table: before the copy, and after it."""
+    prepare = ["XA START 'x'", "UPDATE d.money SET v = v + 1 WHERE id = (SELECT MIN(id) FROM d.money)", "XA END 'x'", "XA PREPARE 'x'"]
+    again = ["XA START 'y'", "UPDATE d.money SET v = v - 1 WHERE id = (SELECT MIN(id) FROM d.money)", "XA END 'y'", "XA PREPARE 'y'"]
+    scene.shards[source].run(*prepare)
+    _refused(scene, checks, "X'78'", "a prepared transaction that has changed the table, before the copy", source, target, "--doubt-seconds", "1")
+    scene.shards[source].run("XA COMMIT 'x'")
+    # Prepared after the copy: the switch waits for its end, and the target has it.
+    command = f"mariadb --no-defaults -uroot -S {scene.shards[source].server.socket} -e \"{'; '.join(again)}\""
+    _refused(scene, checks, "X'79'", "one that is prepared after the copy", source, target, "--resume", "--doubt-seconds", "1", step="copied", command=command)
+    _refused(scene, checks, "X'79'", "and in the next run", source, target, "--resume", "--doubt-seconds", "1")
+    scene.shards[source].run("XA COMMIT 'y'")
+    status, text = scene.move(source, target, "--resume")
+    checks.check(status == 0 and scene.owners() == [target] and not scene.load.problems(), "committed, it is on the target", [text, scene.load.problems()])
+    status, text = scene.move(target, source)
+    checks.check(status == 0, "and back", text)
+
+
+def _changes(scene, checks, source, target):
+    """Another definition, and a statement in the log."""
+    socket = scene.shards[source].server.socket
+    for statement, words in (("ALTER TABLE d.money ADD COLUMN more INT; ALTER TABLE d.money DROP COLUMN more", "by a statement"),
+                             ("SET SESSION binlog_format=STATEMENT; UPDATE d.money SET v = v WHERE id < 0", "by a statement")):
+        _refused(scene, checks, words, f"while it moves: {statement}", source, target, step="copied",
+                 command=f"mariadb --no-defaults -uroot -S {socket} -e '{statement}'")
+        status, text = scene.move(source, target, "--abort")
+        checks.check(status == 0, "and undone", text)

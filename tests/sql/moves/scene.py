@@ -1,0 +1,107 @@
+"""A front and three shards. `money` has a partition on the first and two on the second; the third has none: there is room to
+move to."""
+
+import pathlib
+import subprocess
+import sys
+
+from sqlkit import spider
+from sqlkit.client import SqlError
+
+from . import load
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+_HOOKED = ROOT / "tests/sql/moves/hooked.py"
+_PARTS = {"money": [("m0", "shard1", "money"), ("m1", "shard2", "money"), ("m2", "shard2", "money_2")],
+          "journal": [("j0", "shard1", "journal"), ("j1", "shard2", "journal")]}
+_DEFINITIONS = {"money": load.MONEY_TABLE, "journal": load.JOURNAL_TABLE}
+BESIDE = ("__incoming", "__moved", "__next", "__before", "__probe")
+
+
+class Scene:
+    """`with Scene(...) as scene`: the cluster and its load."""
+
+    def __init__(self, arguments):
+        self.cluster = spider.Cluster(3, 0, arguments.engine, keep=arguments.keep, binary_log=True,
+                                      shard_options=["--binlog-format=ROW", "--innodb-lock-wait-timeout=5"])
+        self.load = load.Load(self.cluster.front, arguments.writers, arguments.seed)
+
+    def __enter__(self):
+        self.cluster.__enter__()
+        self.cluster.connect_shards("d")
+        self.shards = {shard.name: shard.primary for shard in self.cluster.shards}
+        for table, parts in _PARTS.items():
+            definition = _DEFINITIONS[table]
+            for _, server, name in parts:
+                self.shards[server].run("USE d", definition.replace(f"TABLE {table} ", f"TABLE {name} ") + f" ENGINE={self.cluster.engine}")
+            partitions = ", ".join(f"PARTITION {part} COMMENT 'srv \"{server}\", table \"{name}\"'" for part, server, name in parts)
+            self.front_query(definition.replace(", KEY v (v)", "") + f" ENGINE=SPIDER COMMENT='wrapper \"mysql\"' PARTITION BY KEY (id) ({partitions})")
+        self.front_query("INSERT INTO money (id, v) VALUES " + ", ".join(f"({number}, {load.MONEY})" for number in range(load.ACCOUNTS)))
+        self.file = self.cluster.file()
+        return self
+
+    def __exit__(self, *what):
+        self.load.stop()
+        return self.cluster.__exit__(*what)
+
+    def front_query(self, sql):
+        with self.cluster.front.connect("d") as session:
+            return session.query(sql)
+
+    def server_of(self, party):
+        """The server of a party: front, or a shard's name."""
+        return self.cluster.front if party == "front" else self.shards[party].server
+
+    # --- the tools ------------------------------------------------------------------------
+
+    def begin_move(self, source, target, *more, part="m1", table="money", step="-", command=""):
+        """The script at work."""
+        return subprocess.Popen([sys.executable, _HOOKED, step, command, "--servers", self.file, "--from", source, "--to", target,
+                                 "--partition", part, f"d.{table}", *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def move(self, *arguments, **more):
+        """Exit status and output of the script."""
+        process = self.begin_move(*arguments, **more)
+        text = process.communicate()[0]
+        return process.returncode, text
+
+    def resolve(self):
+        """What the crash left in doubt is ended. What was said when it is not."""
+        done = subprocess.run([ROOT / "scripts/spider.py", "--servers", self.file, "resolve", "--seconds", "0.3"],
+                              capture_output=True, text=True, check=False)
+        return [] if done.returncode == 0 else [done.stdout + done.stderr]
+
+    def revive(self):
+        """Starts what is dead."""
+        for server in [self.cluster.front] + [member.server for member in self.shards.values()]:
+            if not server.is_running():
+                # What is left of a killed one is taken away.
+                server.kill()
+                server.start()
+
+    # --- what is there ----------------------------------------------------------------------
+
+    def owners(self, table="money"):
+        """The shards that have a table under its name, of those that a move can be between."""
+        found = []
+        for name in ("shard2", "shard3"):
+            if table in self._tables(self.shards[name]):
+                found.append(name)
+        return found
+
+    @staticmethod
+    def _tables(server):
+        with server.connect("d") as session:
+            return [row[0].decode() for row in session.query("SHOW TABLES").rows]
+
+    def left_over(self):
+        """Tables beside the table, and moves remembered."""
+        found = [f"{name}: {table}" for name, server in [("front", self.cluster.front), *self.shards.items()]
+                 for table in self._tables(server) if table.endswith(BESIDE)]
+        for name, member in self.shards.items():
+            try:
+                number = member.value("SELECT (SELECT COUNT(*) FROM pando_move.moves) + (SELECT COUNT(*) FROM pando_move.prepared)")
+                found += [f"{name} remembers a move"] if number != "0" else []
+            except SqlError:
+                pass  # no move has gone there
+        return found
