@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A partition of a Spider table moved between shards by scripts/move-partition.py while clients write, and deaths in the midst.
 
-    tests/sql/move_partition.sh [--all] [--rounds N] [--writers 4] [--seed N] [--engine PANDO] [PART ...]
+    tests/sql/move_partition.sh [--all] [--rounds N] [--writers 4] [--accounts 400] [--seed N] [--engine PANDO]
+                              [PART ...]
 
   moves     a partition goes to another shard and back under transfers: no client sees an error, the sums hold, and
             how long clients waited (--rounds: how often)
@@ -61,6 +62,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--writers", type=int, default=4)
+    parser.add_argument("--accounts", type=int, default=400)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--keep", action="store_true", help="keep the servers' directories after a failure")

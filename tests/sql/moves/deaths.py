@@ -90,23 +90,24 @@ def deaths(scene, checks, arguments):
 
 
 def chances(scene, checks, arguments):
-    """A party dies at any time."""
+    """One or two parties die at any time."""
     chosen = random.Random(arguments.seed)
     for number in range(1, arguments.rounds + 1):
-        party, end, moment = chosen.choice(_PARTIES), chosen.choice(("--resume", "--abort")), chosen.uniform(0.1, 1.2)
-        case = _Case(scene, party)
+        parties, end, moment = chosen.sample(_PARTIES, chosen.choice((1, 1, 2))), chosen.choice(("--resume", "--abort")), chosen.uniform(0.1, 1.2)
+        cases = [_Case(scene, party) for party in parties]
         scene.load.start()
         time.sleep(0.1)
-        process = scene.begin_move(case.source, case.target, "--doubt-seconds", "5")
+        process = scene.begin_move(cases[0].source, cases[0].target, "--doubt-seconds", "5")
         time.sleep(moment)
-        name = case.dying()
-        if name:
-            os.kill(scene.server_of(name).pid(), signal.SIGKILL)
-        else:
-            process.kill()
+        for case in cases:
+            name = case.dying()
+            if name:
+                os.kill(scene.server_of(name).pid(), signal.SIGKILL)
+            else:
+                process.kill()
         text = process.communicate()[0]
         steps = [line for line in text.splitlines() if line.startswith("step ")]
-        problems = case.after(end, process.returncode, text)
-        if not checks.check(not problems, f"{number}: {party} killed after {moment:.2f} s (after {steps[-1] if steps else 'nothing'}), "
+        problems = cases[0].after(end, process.returncode, text)
+        if not checks.check(not problems, f"{number}: {' and '.join(parties)} killed after {moment:.2f} s (after {steps[-1] if steps else 'nothing'}), "
                             f"then {end}: one owner, {scene.owners()[0]}", problems):
             return

@@ -1,4 +1,4 @@
-"""Transfers between accounts through a front, with a journal; what was acknowledged, and how long clients waited."""
+"""Transfers between accounts through several fronts, with a journal; what was acknowledged, and how long clients waited."""
 
 import random
 import threading
@@ -6,7 +6,7 @@ import time
 
 from sqlkit.client import ConnectionLost, SqlError
 
-ACCOUNTS, MONEY = 400, 100
+_MONEY, _ROWS_A_STATEMENT = 100, 1000
 MONEY_TABLE = "CREATE TABLE money (id INT PRIMARY KEY, v INT NOT NULL, note VARCHAR(40), KEY v (v))"
 JOURNAL_TABLE = "CREATE TABLE journal (id BIGINT PRIMARY KEY, source INT NOT NULL, target INT NOT NULL)"
 _CLIENT_NAMES = 10_000_000
@@ -17,7 +17,7 @@ class _Client(threading.Thread):
 
     def __init__(self, load, number):
         super().__init__(daemon=True)
-        self._load, self._number, self._random = load, number, random.Random(f"{load.seed}/{number}")
+        self._load, self._front, self._number, self._random = load, load.fronts[number % len(load.fronts)], number, random.Random(f"{load.seed}/{number}")
         self.done, self.unknown, self.errors, self.longest = set(), set(), [], 0.0
 
     def run(self):
@@ -26,8 +26,8 @@ class _Client(threading.Thread):
             sequence += 1
             name, committing = self._number * _CLIENT_NAMES + sequence, False
             try:
-                session = session or self._load.front.connect("d", timeout=30)
-                source, target = sorted(self._random.sample(range(ACCOUNTS), 2))
+                session = session or self._front.connect("d", timeout=30)
+                source, target = sorted(self._random.sample(range(self._load.accounts), 2))
                 for sql in ("START TRANSACTION", f"UPDATE money SET v = v - 1, note = 'less {name}' WHERE id = {source}",
                             f"UPDATE money SET v = v + 1 WHERE id = {target}",
                             f"INSERT INTO journal VALUES ({name}, {source}, {target})"):
@@ -52,10 +52,16 @@ class _Client(threading.Thread):
 class Load:
     """`with load.running(): ...` has clients at work."""
 
-    def __init__(self, front, writers, seed):
-        self.front, self._writers, self.seed = front, writers, seed
+    def __init__(self, fronts, writers, accounts, seed):
+        self.fronts, self._writers, self.accounts, self.seed = fronts, writers, accounts, seed
         self.ended, self._clients, self._begun = threading.Event(), [], 0
         self.done, self.unknown = set(), set()
+
+    def open_accounts(self):
+        with self.fronts[0].connect("d") as session:
+            for first in range(0, self.accounts, _ROWS_A_STATEMENT):
+                session.query("INSERT INTO money (id, v) VALUES " + ", ".join(
+                    f"({number}, {_MONEY})" for number in range(first, min(self.accounts, first + _ROWS_A_STATEMENT))))
 
     def start(self):
         self.ended.clear()
@@ -79,7 +85,7 @@ class Load:
     def problems(self):
         """What the front's tables have and should not, or lack."""
         found = []
-        with self.front.connect("d", timeout=60) as session:
+        with self.fronts[0].connect("d", timeout=60) as session:
             journal = session.query("SELECT id, source, target FROM journal").rows
             rows = session.query("SELECT id, v FROM money").rows
         there = [int(row[0]) for row in journal]
@@ -87,9 +93,9 @@ class Load:
             found.append(f"acknowledged and lost: {sorted(self.done - set(there))[:10]}")
         if set(there) - self.done - self.unknown:
             found.append(f"there though refused before the commit: {sorted(set(there) - self.done - self.unknown)[:10]}")
-        if len(rows) != ACCOUNTS or len(there) != len(set(there)):
+        if len(rows) != self.accounts or len(there) != len(set(there)):
             found.append(f"{len(rows)} accounts, {len(there)} entries of {len(set(there))}")
-        expected = dict.fromkeys(range(ACCOUNTS), MONEY)
+        expected = dict.fromkeys(range(self.accounts), _MONEY)
         for _, source, target in journal:
             expected[int(source)] -= 1
             expected[int(target)] += 1

@@ -25,15 +25,15 @@ def _tables(scene, checks, source, target):
     engine = scene.cluster.engine
     for definition, words in (("a INT", "no primary key"), ("a INT PRIMARY KEY, f FLOAT", "FLOAT")):
         scene.shards[source].run(f"CREATE TABLE d.odd ({definition}) ENGINE={engine}")
-        scene.front_query(f"CREATE TABLE odd ({definition}) ENGINE=SPIDER COMMENT='wrapper \"mysql\", srv \"{source}\", table \"odd\"'")
+        scene.fronts_query(f"CREATE TABLE odd ({definition}) ENGINE=SPIDER COMMENT='wrapper \"mysql\", srv \"{source}\", table \"odd\"'")
         _refused(scene, checks, words, f"a table with {definition}", source, target, part="", table="odd")
-        scene.front_query("DROP TABLE odd")
+        scene.fronts_query("DROP TABLE odd")
         scene.shards[source].run("DROP TABLE d.odd")
 
 
 def _account(scene, checks, source, target):
     scene.shards[target].run("RENAME USER spider@'127.%' TO spider_away@'127.%'", "FLUSH PRIVILEGES")
-    scene.front_query("FLUSH TABLES")
+    scene.fronts_query("FLUSH TABLES")
     with_id = scene.shards[target].run("SELECT id FROM information_schema.processlist WHERE user = 'spider'").rows
     if with_id:
         scene.shards[target].run(*(f"KILL {row[0].decode()}" for row in with_id))

@@ -1,4 +1,4 @@
-"""A front and three shards. `money` has a partition on the first and two on the second; the third has none: there is room to
+"""Two fronts and three shards. `money` has a partition on the first and two on the second; the third has none: there is room to
 move to."""
 
 import pathlib
@@ -22,9 +22,9 @@ class Scene:
     """`with Scene(...) as scene`: the cluster and its load."""
 
     def __init__(self, arguments):
-        self.cluster = spider.Cluster(3, 0, arguments.engine, keep=arguments.keep, binary_log=True,
+        self.cluster = spider.Cluster(3, 0, arguments.engine, keep=arguments.keep, binary_log=True, fronts=2,
                                       shard_options=["--binlog-format=ROW", "--innodb-lock-wait-timeout=5"])
-        self.load = load.Load(self.cluster.front, arguments.writers, arguments.seed)
+        self.load = load.Load(self.cluster.fronts, arguments.writers, arguments.accounts, arguments.seed)
 
     def __enter__(self):
         self.cluster.__enter__()
@@ -35,8 +35,8 @@ class Scene:
             for _, server, name in parts:
                 self.shards[server].run("USE d", definition.replace(f"TABLE {table} ", f"TABLE {name} ") + f" ENGINE={self.cluster.engine}")
             partitions = ", ".join(f"PARTITION {part} COMMENT 'srv \"{server}\", table \"{name}\"'" for part, server, name in parts)
-            self.front_query(definition.replace(", KEY v (v)", "") + f" ENGINE=SPIDER COMMENT='wrapper \"mysql\"' PARTITION BY KEY (id) ({partitions})")
-        self.front_query("INSERT INTO money (id, v) VALUES " + ", ".join(f"({number}, {load.MONEY})" for number in range(load.ACCOUNTS)))
+            self.fronts_query(definition.replace(", KEY v (v)", "") + f" ENGINE=SPIDER COMMENT='wrapper \"mysql\"' PARTITION BY KEY (id) ({partitions})")
+        self.load.open_accounts()
         self.file = self.cluster.file()
         return self
 
@@ -44,9 +44,11 @@ class Scene:
         self.load.stop()
         return self.cluster.__exit__(*what)
 
-    def front_query(self, sql):
-        with self.cluster.front.connect("d") as session:
-            return session.query(sql)
+    def fronts_query(self, sql):
+        """The same on each front."""
+        for front in self.cluster.fronts:
+            with front.connect("d") as session:
+                session.query(sql)
 
     def server_of(self, party):
         """The server of a party: front, or a shard's name."""
@@ -73,7 +75,7 @@ class Scene:
 
     def revive(self):
         """Starts what is dead."""
-        for server in [self.cluster.front] + [member.server for member in self.shards.values()]:
+        for server in self.cluster.fronts + [member.server for member in self.shards.values()]:
             if not server.is_running():
                 # What is left of a killed one is taken away.
                 server.kill()
@@ -96,7 +98,7 @@ class Scene:
 
     def left_over(self):
         """Tables beside the table, and moves remembered."""
-        found = [f"{name}: {table}" for name, server in [("front", self.cluster.front), *self.shards.items()]
+        found = [f"{name}: {table}" for name, server in [*(("a front", front) for front in self.cluster.fronts), *self.shards.items()]
                  for table in self._tables(server) if table.endswith(BESIDE)]
         for name, member in self.shards.items():
             try:
