@@ -17,7 +17,10 @@ import zlib
 _MAGIC, _HEADER_BYTES, _CRC_BYTES = b"\xfebin", 19, 4
 _QUERY, _FORMAT, _XID, _TABLE_MAP, _XA_PREPARE = 2, 15, 16, 19, 38
 _GTID, _QUERY_COMPRESSED = 162, 165
-_ROWS = {23, 24, 25, 30, 31, 32, *range(166, 172)}
+_ROWS = {23, 24, 25, 30, 31, 32}
+# Those of log_bin_compress, which BINLOG does not take, and what they are: INSERT, UPDATE, DELETE of version 1 and 2.
+_COMPRESSED_ROWS = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
+_UPDATES, _VERSION_2 = {24, 31}, {30, 31, 32}
 _STANDALONE = 1
 _ARTIFICIAL = 0x20
 _STATEMENT_ENDS = 1
@@ -65,25 +68,29 @@ class Table:
     def is_named_in(self, text):
         return bool(self._word.search(text))
 
-    def renamed(self, event, checked):
+    def renamed(self, event):
         """A table map of ours with the other name."""
-        body = event[_HEADER_BYTES:-_CRC_BYTES] if checked else event[_HEADER_BYTES:]
+        body = event[_HEADER_BYTES:]
         rest = body[8 + 2 + len(self.key[0]) + 2 + len(self.key[1]):]
         names = b"".join(bytes([len(name)]) + name + b"\0" for name in (self._database, self.new_name))
-        return _sealed(event[:_HEADER_BYTES], body[:8] + names + rest, checked)
+        return _sealed(event[:_HEADER_BYTES], body[:8] + names + rest)
 
 
-def _sealed(header, body, checked):
-    """An event with its size and its checksum made right."""
-    size = len(header) + len(body) + (_CRC_BYTES if checked else 0)
-    event = header[:9] + struct.pack("<I", size) + header[13:] + body
-    return event + struct.pack("<I", zlib.crc32(event)) if checked else event
+def _sealed(header, body):
+    """An event of this size."""
+    return header[:9] + struct.pack("<I", len(header) + len(body)) + header[13:] + body
 
 
-def _with_end_flag(event, checked):
-    body = bytearray(event[_HEADER_BYTES:-_CRC_BYTES] if checked else event[_HEADER_BYTES:])
+def _with_end_flag(event):
+    body = bytearray(event[_HEADER_BYTES:])
     body[6] |= _STATEMENT_ENDS
-    return _sealed(event[:_HEADER_BYTES], bytes(body), checked)
+    return _sealed(event[:_HEADER_BYTES], bytes(body))
+
+
+def _without_checksums(format_event):
+    """The format of a log whose events have none, and whether this one's have."""
+    start = format_event[:-_CRC_BYTES - 1] + b"\0"
+    return start + struct.pack("<I", zlib.crc32(start)), format_event[-_CRC_BYTES - 1] == 1
 
 
 def _events(data):
@@ -99,14 +106,30 @@ def _events(data):
         at += size
 
 
-def _query(event, checked):
+def _query(event):
     """The text of a statement."""
-    body = event[_HEADER_BYTES:-_CRC_BYTES] if checked else event[_HEADER_BYTES:]
+    body = event[_HEADER_BYTES:]
     database, status = body[8], struct.unpack_from("<H", body, 11)[0]
     text = body[13 + status + database + 1:]
     if event[4] == _QUERY_COMPRESSED:
-        text = zlib.decompress(text[1 + (text[0] & 7):])
+        text = _inflated(text)
     return text.decode("utf-8", "replace")
+
+
+def _inflated(data):
+    """The first byte says how many bytes of length follow."""
+    return zlib.decompress(data[1 + (data[0] & 7):])
+
+
+def _inflated_rows(event):
+    """A compressed event of rows as a plain one: number 6, flags 2, in version 2 more, columns, which of them, rows."""
+    kind, at = _COMPRESSED_ROWS[event[4]], _ROWS_FLAGS_AT + 2
+    if kind in _VERSION_2:
+        at += struct.unpack_from("<H", event, at)[0]
+    columns, at = (event[at], at + 1) if event[at] < 0xFC else (struct.unpack_from("<H", event, at + 1)[0], at + 3)
+    at += (columns + 7) // 8 * (2 if kind in _UPDATES else 1)
+    header = event[:4] + bytes([kind]) + event[5:_HEADER_BYTES]
+    return _sealed(header, event[_HEADER_BYTES:at] + _inflated(event[at:]))
 
 
 def _prepared(event):
@@ -133,15 +156,15 @@ def _table_of(event):
 class _Rows:
     """Collects the row events of our table in one group, as arguments of BINLOG that a packet has room for."""
 
-    def __init__(self, table, checked):
-        self._table, self._checked, self._maps = table, checked, {}
+    def __init__(self, table):
+        self._table, self._maps = table, {}
         self._map, self._events, self.changes = None, [], []
 
     def map(self, event):
         number, key = _table_of(event)
         self._maps[number] = key
         if key == self._table.key:
-            self._map = self._table.renamed(event, self._checked)
+            self._map = self._table.renamed(event)
 
     def rows(self, event):
         number = int.from_bytes(event[_HEADER_BYTES:_HEADER_BYTES + 6], "little")
@@ -149,7 +172,7 @@ class _Rows:
             self._events.append(event)
         ends = struct.unpack_from("<H", event, _ROWS_FLAGS_AT)[0] & _STATEMENT_ENDS
         if self._events and (ends or sum(map(len, self._events)) >= _PART_BYTES):
-            self._events[-1] = _with_end_flag(self._events[-1], self._checked)
+            self._events[-1] = _with_end_flag(self._events[-1])
             self.changes.append(base64.b64encode(self._map + b"".join(self._events)).decode())
             self._events = []
         if ends:
@@ -157,20 +180,23 @@ class _Rows:
 
 
 def groups(file, data, table):
-    """The format event as an argument of BINLOG, then every whole group of a fetched file."""
+    """The format event as an argument of BINLOG, then every whole group of a fetched file. Events lose their checksums, so
+    that those of a log with them and of one without can be mixed."""
     events = _events(data)
     kind, _, _, format_event = next(events, (None, 0, 0, b""))
     if kind != _FORMAT:
         raise NotReadable(f"{file} does not begin with its format")
-    checked = format_event[-_CRC_BYTES - 1] == 1
+    format_event, checked = _without_checksums(format_event)
     yield base64.b64encode(format_event).decode()
     group = rows = None
     standalone = False
     for kind, flags, end, event in events:
         if flags & _ARTIFICIAL or kind == _FORMAT:
             continue
+        if checked:
+            event = _sealed(event[:_HEADER_BYTES], event[_HEADER_BYTES:-_CRC_BYTES])
         if kind == _GTID:
-            group, rows = Group(Place(file, end)), _Rows(table, checked)
+            group, rows = Group(Place(file, end)), _Rows(table)
             standalone = bool(event[_HEADER_BYTES + 12] & _STANDALONE)
             continue
         if group is None:
@@ -180,8 +206,10 @@ def groups(file, data, table):
             rows.map(event)
         elif kind in _ROWS:
             rows.rows(event)
+        elif kind in _COMPRESSED_ROWS:
+            rows.rows(_inflated_rows(event))
         elif kind in (_QUERY, _QUERY_COMPRESSED):
-            done = _statement(group, _query(event, checked), table) or standalone
+            done = _statement(group, _query(event), table) or standalone
         elif kind == _XID:
             done = True
         elif kind == _XA_PREPARE:

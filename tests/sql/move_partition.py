@@ -6,6 +6,7 @@
 
   moves     a partition goes to another shard and back under transfers: no client sees an error, the sums hold, and
             how long clients waited (--rounds: how often)
+  values    a table without a front, with columns of all kinds, is changed in many ways while it moves
   refusals  wrong arguments, tables that cannot be moved, a front that cannot reach the target, transactions in doubt
   deaths    kill -9 of the script, the source, the target or the front at a step; then --resume or --abort. One server at most
             has the table at any time, every acknowledged transfer is there, nothing is left over. With --all each
@@ -27,9 +28,10 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 from moves.deaths import chances, deaths
 from moves.refusals import refusals
 from moves.scene import Scene
+from moves.values import values
 from sqlkit import program, report, spider
 
-PARTS = ("moves", "refusals", "deaths", "chances")
+PARTS = ("moves", "values", "refusals", "deaths", "chances")
 
 
 def _moves(scene, checks, arguments):
@@ -73,11 +75,13 @@ def main():
     if not spider.is_installed():
         report.note("skipped: the server has no engine Spider (mariadb-plugin-spider)")
         return 0
-    checks, parts = report.Checks(), arguments.parts or PARTS[:4 if arguments.all else 3]
+    checks, parts = report.Checks(), arguments.parts or PARTS[:5 if arguments.all else 4]
     report.heading(f"Partitions moved between shards of {arguments.engine}, seed {arguments.seed}")
     with Scene(arguments) as scene:
         if "moves" in parts:
             _moves(scene, checks, arguments)
+        if "values" in parts:
+            values(scene, checks)
         if "refusals" in parts:
             refusals(scene, checks)
         if "deaths" in parts and not checks.failed:

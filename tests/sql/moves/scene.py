@@ -56,10 +56,11 @@ class Scene:
 
     # --- the tools ------------------------------------------------------------------------
 
-    def begin_move(self, source, target, *more, part="m1", table="money", step="-", command=""):
+    def begin_move(self, source, target, *more, part="m1", table="money", step="-", command="", file=None):
         """The script at work."""
-        return subprocess.Popen([sys.executable, _HOOKED, step, command, "--servers", self.file, "--from", source, "--to", target,
-                                 "--partition", part, f"d.{table}", *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        partition = ["--partition", part] if part is not None else []
+        return subprocess.Popen([sys.executable, _HOOKED, step, command, "--servers", file or self.file, "--from", source, "--to", target,
+                                 *partition, f"d.{table}", *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def move(self, *arguments, **more):
         """Exit status and output of the script."""
