@@ -25,6 +25,7 @@ Exit status: 0 moved (or undone), 1 refused or something did not answer, 2 wrong
 
 import argparse
 import pathlib
+import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -58,8 +59,8 @@ def arguments_of(words=None):
     parser.add_argument("--follow-seconds", type=float, default=3600, metavar="N",
                         help="how long it may take to come close to the source; default: 3600")
     arguments = parser.parse_args(words)
-    if arguments.table.count(".") != 1 or "`" in arguments.table or "'" in arguments.table:
-        parser.error("the table is DATABASE.TABLE")
+    if not re.fullmatch(r"\w+\.\w+", arguments.table, re.ASCII):
+        parser.error("the table is DATABASE.TABLE, with names of letters, digits and _")
     hosts = Hosts(arguments.servers).all
     for name in (arguments.source, arguments.target):
         if name not in hosts:

@@ -95,7 +95,7 @@ def _without_checksums(format_event):
 
 def _events(data):
     """Type, flags, end in the source's file, and bytes of each whole event."""
-    if not data.startswith(_MAGIC):
+    if data[:len(_MAGIC)] != _MAGIC:
         raise NotReadable("no binary log")
     at = len(_MAGIC)
     while at + _HEADER_BYTES <= len(data):

@@ -105,29 +105,58 @@ class Front:
 
     # --- what is done -----------------------------------------------------------------------
 
+    def _beside(self, session, end, part, source, target, table=None):
+        """Makes a table beside the table."""
+        definition = session.query(f"SHOW CREATE TABLE {self._name()}")[0]["Create Table"]
+        self._drop(session, end)
+        session.query(f"USE `{self.database}`")
+        session.query(self.pointed(definition, part, source, target, end, table))
+
+    def _drop(self, session, end=""):
+        session.query(f"DROP TABLE IF EXISTS {self._name(end)}")
+        # A crash may leave these rows, and the name is not free then.
+        session.query(f"DELETE FROM mysql.spider_tables WHERE {self._rows(end)}")
+
+    def _rows(self, end=""):
+        """Which rows of mysql.spider_tables belong to a table: one, or one for each partition."""
+        name = self.table + end
+        return (f"db_name = {quoted(self.database)} AND (table_name = {quoted(name)} "
+                f"OR LEFT(table_name, {len(name) + 3}) = {quoted(name + '#P#')})")
+
     def prepare(self, part, source, target):
         """Makes the table that will take the place."""
+        self._in_session(lambda session: self._beside(session, _NEXT, part, source, target))
+
+    def is_sound(self):
+        """RENAME of a partitioned Spider table does not survive every crash (10.11.18): the table, a file of it or rows of
+        mysql.spider_tables may be missing."""
+        try:
+            parts = self.parts(self.definition())
+        except HostError:
+            return False
+        return int(self.host.value(f"SELECT COUNT(*) FROM mysql.spider_tables WHERE {self._rows()}")) == len(parts)
+
+    def mend(self, definition, part, source, target):
+        """Makes the table anew if a crash has damaged it, as it was or, with a target, pointing there."""
+        if self.is_sound():
+            return False
+
         def work(session):
-            definition = session.query(f"SHOW CREATE TABLE {self._name()}")[0]["Create Table"]
+            self._drop(session)
             session.query(f"USE `{self.database}`")
-            session.query(f"DROP TABLE IF EXISTS {self._name(_NEXT)}")
-            session.query(self.pointed(definition, part, source, target, _NEXT))
+            session.query(self.pointed(definition, part, source, target, "") if target else definition)
         self._in_session(work)
+        return True
 
     def probe(self, part, source, target, table):
         """Whether the front can read the table on the target: account, address, database."""
-        def work(session):
-            definition = session.query(f"SHOW CREATE TABLE {self._name()}")[0]["Create Table"]
-            session.query(f"USE `{self.database}`")
-            session.query(f"DROP TABLE IF EXISTS {self._name(_PROBE)}")
-            session.query(self.pointed(definition, part, source, target, _PROBE, table))
-        self._in_session(work)
+        self._in_session(lambda session: self._beside(session, _PROBE, part, source, target, table))
         try:
             self.host.query(f"SELECT 1 FROM {self._name(_PROBE)} {f'PARTITION (`{part}`)' if part else ''} LIMIT 1")
         except HostError as error:
             raise Refused(f"the front cannot read {table} on {target}: {error}") from error
         finally:
-            self.host.query(f"DROP TABLE IF EXISTS {self._name(_PROBE)}")
+            self._in_session(lambda session: self._drop(session, _PROBE))
 
     def hold(self, seconds):
         """Waits until nobody uses the table, and lets nobody begin."""
@@ -151,7 +180,7 @@ class Front:
         with Session(self.host, f"pando_move.{self.database}.{self.table}") as session:
             number = session.value("SELECT CONNECTION_ID()")
             session.query("SET lock_wait_timeout = 60")
-            session.query(f"DROP TABLE IF EXISTS {self._name(_BEFORE)}")
+            self._drop(session, _BEFORE)
             session.send(f"RENAME TABLE {self._name()} TO {self._name(_BEFORE)}, {self._name(_NEXT)} TO {self._name()};\n")
             if self._holder:
                 self._wait_until_waiting(number)
@@ -167,5 +196,4 @@ class Front:
 
     def clean(self):
         """Takes away what a move has made beside the table."""
-        self._in_session(lambda session: [session.query(f"DROP TABLE IF EXISTS {self._name(end)}")
-                                          for end in (_NEXT, _BEFORE, _PROBE)])
+        self._in_session(lambda session: [self._drop(session, end) for end in (_NEXT, _BEFORE, _PROBE)])

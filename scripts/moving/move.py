@@ -18,6 +18,7 @@ back, up to step 4. A session with changes to make holds a named lock of its ser
 before another run looks.
 """
 
+import json
 import re
 import time
 
@@ -132,7 +133,8 @@ class Move:
         state.create(self._to, engine)
         if not self._to.query(f"SELECT 1 FROM information_schema.schemata WHERE schema_name = '{self.database}'"):
             raise Refused(f"{self.target} has no database {self.database}")
-        self.state = state.State(name, self.source.name, int(settings["id"]), self._arguments.table, self.part, "copy", "", 0, definition)
+        self.state = state.State(name, self.source.name, int(settings["id"]), self._arguments.table, self.part, "copy", "", 0, definition,
+                                 json.dumps({str(front): front.definition() for front in self.fronts}))
         state.begin(self._to, self.state)
         self._at("checked")
 
@@ -169,6 +171,13 @@ class Move:
         return self._from.query(f"SHOW CREATE TABLE {self._name(end)}")[0]["Create Table"]
 
     # --- the steps from what is found -------------------------------------------------------
+
+    def _mend_fronts(self, target=None):
+        """What a crash has made of the fronts' tables is made good: they have no rows."""
+        for front in self.fronts:
+            definition = self.state.front_definition(front)
+            if definition and front.mend(definition, self.part, self.source.name, target):
+                self._say(f"{front}: its table was damaged by a crash and is made anew")
 
     def _go_on(self):
         if self.state.phase == "differs":
@@ -395,11 +404,12 @@ class Move:
                 raise Refused(f"neither {self.source} nor {self.target} has the table as this move left it")
             self._open_reader()
             try:
-                self._catch_up()
+                doubt = self._still_open()
             finally:
                 self.reader.close()
-            if any(self.reader.open.values()):
-                raise Refused(f"{self.source}: prepared transactions have changed the table; scripts/spider.py resolve, then --resume")
+            if doubt:
+                raise Refused(f"{doubt}, then --resume")
+        self._mend_fronts(self.target.name if self._has(self._to) else None)
         for front in self.fronts:
             if front.points_to(self.part) != self.target.name:
                 front.prepare(self.part, self.source.name, self.target.name)
@@ -453,6 +463,7 @@ class Move:
         if not self._has(self._from) and self._has(self._from, _MOVED):
             self._from.query(f"RENAME TABLE {self._name(_MOVED)} TO {self._name()}")
         self._at("unfenced")
+        self._mend_fronts()
         self._to.query(f"DROP TABLE IF EXISTS {self._name(_INCOMING)}")
         for front in self.fronts:
             front.clean()

@@ -1,5 +1,6 @@
 """Reads on in a source's binary log, and knows which XA transactions are prepared there and have changed the table."""
 
+import mmap
 import pathlib
 import re
 import subprocess
@@ -54,6 +55,7 @@ class Reader:
                 self.place = group.end
                 if group.kind == "prepare":
                     self.open[group.xid] = group.changes
+                    self.ended.discard(group.xid)
                     group.changes = []
                 elif group.kind != "plain":
                     changes = self.open.pop(group.xid, [])
@@ -75,9 +77,10 @@ class Reader:
         done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
         if done.returncode != 0:
             raise HostDown(f"{self._host}: the binary log from {self.place} on: {done.stderr.strip()}")
-        events = binlog.groups(self.place.file, (target / self.place.file).read_bytes(), self._table)
-        self.format = next(events)
-        yield from events
+        with open(target / self.place.file, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            events = binlog.groups(self.place.file, data, self._table)
+            self.format = next(events)
+            yield from events
 
     def _next(self, file):
         names = [row["Log_name"] for row in self._host.query("SHOW BINARY LOGS")]

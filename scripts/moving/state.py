@@ -14,7 +14,8 @@ DATABASE = "pando_move"
 
 @dataclasses.dataclass
 class State:
-    """One move: `name` is the table on the shards; `phase` is copy, follow, switch or differs."""
+    """One move: `name` is the table on the shards; `phase` is copy, follow, switch or differs; `fronts` the definitions
+    of the fronts' tables by front, as JSON."""
     name: str
     source: str
     source_id: int
@@ -24,15 +25,20 @@ class State:
     log_file: str
     log_offset: int
     definition: str
+    fronts: str
 
     @property
     def place(self):
         return Place(self.log_file, self.log_offset)
 
+    def front_definition(self, front):
+        """What the front's table was before the move; None for a front that is new."""
+        return json.loads(self.fronts).get(str(front))
+
 
 _COLUMNS = ("name VARCHAR(130) PRIMARY KEY, source VARCHAR(64) NOT NULL, source_id INT UNSIGNED NOT NULL, "
             "front_table VARCHAR(130) NOT NULL, part VARCHAR(64) NOT NULL, phase VARCHAR(10) NOT NULL, "
-            "log_file VARCHAR(255) NOT NULL, log_offset BIGINT UNSIGNED NOT NULL, definition LONGTEXT NOT NULL")
+            "log_file VARCHAR(255) NOT NULL, log_offset BIGINT UNSIGNED NOT NULL, definition LONGTEXT NOT NULL, fronts LONGTEXT NOT NULL")
 
 
 def create(session, engine):

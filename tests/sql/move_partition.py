@@ -11,7 +11,8 @@
   deaths    kill -9 of the script, the source, the target or the front at a step; then --resume or --abort. One server at most
             has the table at any time, every acknowledged transfer is there, nothing is left over. With --all each
             party dies at each step; without, a few do
-  chances   the same at a random moment (--rounds; only with --all)
+  renames   a front dies while its tables change their names (--rounds)
+  chances   one or two of them die at a random moment (--rounds; only with --all)
 """
 
 import argparse
@@ -25,13 +26,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from moves.deaths import chances, deaths
+from moves.deaths import chances, deaths, renames
 from moves.refusals import refusals
 from moves.scene import Scene
 from moves.values import values
 from sqlkit import program, report, spider
 
-PARTS = ("moves", "values", "refusals", "deaths", "chances")
+PARTS = ("moves", "values", "refusals", "deaths", "renames", "chances")
 
 
 def _moves(scene, checks, arguments):
@@ -75,7 +76,7 @@ def main():
     if not spider.is_installed():
         report.note("skipped: the server has no engine Spider (mariadb-plugin-spider)")
         return 0
-    checks, parts = report.Checks(), arguments.parts or PARTS[:5 if arguments.all else 4]
+    checks, parts = report.Checks(), arguments.parts or PARTS[:6 if arguments.all else 5]
     report.heading(f"Partitions moved between shards of {arguments.engine}, seed {arguments.seed}")
     with Scene(arguments) as scene:
         if "moves" in parts:
@@ -86,6 +87,8 @@ def main():
             refusals(scene, checks)
         if "deaths" in parts and not checks.failed:
             deaths(scene, checks, arguments)
+        if "renames" in parts and not checks.failed:
+            renames(scene, checks, arguments)
         if "chances" in parts and not checks.failed:
             chances(scene, checks, arguments)
     return 1 if checks.failed else 0

@@ -6,6 +6,8 @@ import random
 import signal
 import time
 
+from sqlkit import report
+
 from .scene import ROOT
 
 STEPS = ("checked", "copying", "copied", "followed", "locked", "fencing", "fenced", "owned", "pointed front", "compared", "cleaned", "dropped")
@@ -31,8 +33,8 @@ class _Case:
         name = self.dying()
         return "kill -9 $PPID" if name is None else f"{ROOT}/scripts/private-server.sh kill {self.scene.server_of(name).dir}"
 
-    def after(self, end, status, text):
-        """Starts what is dead and ends the move (`end` is --resume or --abort). What is wrong."""
+    def after(self, end, status, text, output=None):
+        """Starts what is dead and ends the move (`end` is --resume or --abort); its output goes to `output`. What is wrong."""
         scene, problems = self.scene, []
         scene.load.stop()
         scene.revive()
@@ -46,7 +48,7 @@ class _Case:
             # As clients do that come back at once.
             scene.load.start()
             time.sleep(0.1)
-            expected, said = self._end(end)
+            expected, said = self._end(end, [] if output is None else output)
             problems += said
             time.sleep(0.1)
             scene.load.stop()
@@ -55,9 +57,15 @@ class _Case:
         if expected and scene.owners() != expected:
             problems.append(f"owners are {scene.owners()}, not {expected}")
         problems += scene.load.problems() + scene.left_over()
+        if problems:
+            for front in scene.cluster.fronts:
+                with front.connect("d") as session:
+                    try:
+                        problems += [session.query("SHOW CREATE TABLE money").rows[0][1][-300:], session.query("SELECT table_name FROM mysql.spider_tables").rows]
+                    except Exception as error: problems += [str(error)]
         return [text] + problems if problems else []
 
-    def _end(self, end):
+    def _end(self, end, output):
         """The owner expected, and what went wrong."""
         before = self.scene.owners()
         status, text = self.scene.move(self.source, self.target, end)
@@ -65,6 +73,7 @@ class _Case:
             return before, []
         if end == "--abort" and status == _REFUSED and "owns the table already" in text:
             end, (status, text) = "--resume", self.scene.move(self.source, self.target, "--resume")
+        output.append(text)
         return [self.target if end == "--resume" else self.source], [] if status == 0 else [f"{end}: {text}"]
 
     def _drop_uncompared(self):
@@ -111,3 +120,21 @@ def chances(scene, checks, arguments):
         if not checks.check(not problems, f"{number}: {' and '.join(parties)} killed after {moment:.2f} s (after {steps[-1] if steps else 'nothing'}), "
                             f"then {end}: one owner, {scene.owners()[0]}", problems):
             return
+
+
+def renames(scene, checks, arguments):
+    """A front dies while its tables change their names, which MariaDB does not survive every time: the script makes them anew."""
+    chosen, mended = random.Random(arguments.seed), 0
+    for number in range(1, arguments.rounds + 1):
+        case = _Case(scene, "front")
+        scene.load.start()
+        time.sleep(0.1)
+        moment = chosen.uniform(0.0, 0.05)
+        status, text = scene.move(case.source, case.target, "--doubt-seconds", "5", step="owned",
+                                  command=f"(sleep {moment:.4f}; kill -9 {scene.cluster.front.pid()}) > {os.devnull} 2>&1 &")
+        said = []
+        problems = case.after("--resume", status, text, said)
+        mended += "made anew" in "".join(said)
+        if not checks.check(not problems, f"{number}: a front killed {moment * 1000:.0f} ms after the target has the table", problems):
+            return
+    report.note(f"       its table was damaged in {mended} of {arguments.rounds} rounds")

@@ -85,9 +85,12 @@ class Load:
     def problems(self):
         """What the front's tables have and should not, or lack."""
         found = []
-        with self.fronts[0].connect("d", timeout=60) as session:
-            journal = session.query("SELECT id, source, target FROM journal").rows
-            rows = session.query("SELECT id, v FROM money").rows
+        try:
+            with self.fronts[0].connect("d", timeout=60) as session:
+                journal = session.query("SELECT id, source, target FROM journal").rows
+                rows = session.query("SELECT id, v FROM money").rows
+        except (SqlError, ConnectionLost) as error:
+            return [f"the front cannot read: {error}"]
         there = [int(row[0]) for row in journal]
         if self.done - set(there):
             found.append(f"acknowledged and lost: {sorted(self.done - set(there))[:10]}")
