@@ -22,7 +22,7 @@ import json
 import re
 import time
 
-from sqlkit.hosts import HostDown, HostError
+from sqlkit.hosts import HostError
 from sqlkit.sessions import Session
 
 from . import binlog, copying, state
@@ -33,7 +33,7 @@ _INCOMING, _MOVED = "__incoming", "__moved"
 _NAME_CHARACTERS_MAX = 54
 _BATCH_GROUPS, _BATCH_BYTES = 200, 4 << 20
 _CLOSE_SECONDS = 0.3
-_LOCK_WAIT_TIMEOUT, _NO_TABLE = 1205, 1146
+_LOCK_WAIT_TIMEOUT = 1205
 _AGAIN_SECONDS = 0.5
 
 

@@ -55,8 +55,9 @@ def _moves(scene, checks, arguments):
     if arguments.rounds % 2:
         status, text = scene.move("shard3", "shard2")
         checks.check(status == 0, "and back", text)
-    status, text = scene.move("shard2", "shard1", part="m2")
-    checks.check(status == 0 and not scene.load.problems(), "the other partition of the same shard, to one that has a partition", text)
+    status, text = scene.move("shard2", "shard1", part="m2", file=scene.file_of_mover())
+    checks.check(status == 0 and not scene.load.problems(), "the other partition of the same shard, to one that has a partition, by "
+                 "an account with the rights that it needs", text)
 
 
 def main():

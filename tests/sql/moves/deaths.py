@@ -10,11 +10,11 @@ from sqlkit import report
 
 from .scene import ROOT
 
-STEPS = ("checked", "copying", "copied", "followed", "locked", "fencing", "fenced", "owned", "pointed front", "compared", "cleaned", "dropped")
+STEPS = ("checked", "copying", "copied", "followed", "locked", "fencing", "fenced", "owned", "pointed front",
+         "pointed front-2", "compared", "cleaned", "dropped")
 _FEW = (("copied", "target"), ("fenced", "script"), ("fenced", "source"), ("owned", "front"))
 _PARTIES = ("script", "source", "target", "front")
-_OWNED_FROM = STEPS.index("owned")
-_REFUSED, _KILLED = 1, -signal.SIGKILL
+_REFUSED = 1
 
 
 class _Case:

@@ -17,6 +17,7 @@ def refusals(scene, checks):
     _account(scene, checks, source, target)
     _doubts(scene, checks, source, target)
     _changes(scene, checks, source, target)
+    _another_source(scene, checks, source, target)
     checks.check(scene.owners() == [source] and not scene.left_over() and not scene.load.problems(), "nothing was changed by it",
                  [scene.owners(), scene.left_over(), scene.load.problems()])
 
@@ -70,3 +71,16 @@ def _changes(scene, checks, source, target):
                  command=f"mariadb --no-defaults -uroot -S {socket} -e '{statement}'")
         status, text = scene.move(source, target, "--abort")
         checks.check(status == 0, "and undone", text)
+
+
+def _another_source(scene, checks, source, target):
+    """A failover of the source: another server, another binary log."""
+    member = scene.shards[source]
+    number = member.value("SELECT @@server_id")
+    scene.move(source, target, step="copied", command="kill -9 $PPID")
+    member.run("SET GLOBAL server_id = 77")
+    status, text = scene.move(source, target, "--resume")
+    checks.check(status == 0 and "another server than before" in text and not scene.load.problems(), "a source that is another server: the copy begins anew", text)
+    member.run(f"SET GLOBAL server_id = {number}")
+    status, text = scene.move(target, source)
+    checks.check(status == 0, "and back", text)

@@ -54,6 +54,18 @@ class Scene:
         """The server of a party: front, or a shard's name."""
         return self.cluster.front if party == "front" else self.shards[party].server
 
+    def file_of_mover(self):
+        """The option file with an account that has no more rights than docs/cluster.md says."""
+        for member in self.shards.values():
+            member.run("CREATE USER mover", "GRANT RELOAD, REPLICATION SLAVE, BINLOG MONITOR, BINLOG REPLAY ON *.* TO mover",
+                       "GRANT ALL ON d.* TO mover", "GRANT ALL ON pando_move.* TO mover")
+        self.fronts_query("CREATE USER mover")
+        for right in ("ALL ON d.*", "SELECT ON mysql.servers", "SELECT, DELETE ON mysql.spider_tables"):
+            self.fronts_query(f"GRANT {right} TO mover")
+        file = self.cluster.dir / "mover.cnf"
+        file.write_text(self.file.read_text().replace("user = root", "user = mover"))
+        return file
+
     # --- the tools ------------------------------------------------------------------------
 
     def begin_move(self, source, target, *more, part="m1", table="money", step="-", command="", file=None):
