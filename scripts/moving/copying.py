@@ -18,7 +18,7 @@ from .fronts import Refused, named
 from .reader import prepared
 
 _PLACE = re.compile(rb"-- CHANGE MASTER TO MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+);")
-_LOCK_SECONDS, _AGAIN_SECONDS = 3, 0.5
+_LOCK_SECONDS, _AGAIN_SECONDS, _SEND_BYTES = 3, 0.5, 1 << 20
 
 
 class Copy:
@@ -48,19 +48,22 @@ class Copy:
         self._process.communicate()
 
     def load(self, session, name):
-        """Everything goes to the target. The number of statements."""
-        before = b"INSERT INTO `" + self._table.replace("`", "``").encode() + b"` "
-        count = 0
-        session.send(b"".join(self._head))
+        """Everything goes to the target."""
+        before = b"INSERT INTO `" + self._table.encode() + b"` "
+        lines, size = self._head, 0
         for line in self._process.stdout:
             # Lines of rows begin with a parenthesis; texts have no line ends in them.
             if line.startswith(before):
-                line, count = f"INSERT INTO {name} ".encode() + line[len(before):], count + 1
-            session.send(line)
+                line = f"INSERT INTO {name} ".encode() + line[len(before):]
+            lines.append(line)
+            size += len(line)
+            if size >= _SEND_BYTES:
+                session.send(b"".join(lines))
+                lines, size = [], 0
         if self._process.wait() != 0:
             self._failed()
+        session.send(b"".join(lines))
         session.receive()
-        return count
 
     def _failed(self):
         text = self._process.stderr.read().decode("utf-8", "replace").strip()

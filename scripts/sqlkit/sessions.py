@@ -52,8 +52,10 @@ class Session:
 
     def send(self, sql):
         """Statements whose answer is taken later by `receive`, or their text in part."""
+        rest = memoryview(sql.encode() if isinstance(sql, str) else sql)
         try:
-            self._process.stdin.write(sql.encode() if isinstance(sql, str) else sql)
+            while rest:
+                rest = rest[self._process.stdin.write(rest):]
         except (BrokenPipeError, ValueError):
             self._fail()
 
