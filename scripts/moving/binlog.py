@@ -45,9 +45,10 @@ class Place:
 @dataclasses.dataclass
 class Group:
     """A transaction, or what else the log writes as one. `changes` are the arguments of BINLOG statements, `xid` the
-    name when it is a step of an XA transaction, `texts` are statements that name the table."""
+    name when it is a step of an XA transaction, `texts` are statements that name the table. The last one of a file, of kind
+    end, says how far the file was read."""
     end: Place
-    kind: str = "plain"     # plain, prepare, commit, rollback
+    kind: str = "plain"     # plain, prepare, commit, rollback, end
     xid: str = ""
     changes: list = dataclasses.field(default_factory=list)
     texts: list = dataclasses.field(default_factory=list)
@@ -65,8 +66,9 @@ class Table:
         self._database = database.encode()
         self._word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
 
-    def is_named_in(self, text):
-        return bool(self._word.search(text))
+    def is_named_in(self, text, database):
+        """Whether a statement may be about the table: it has the name, and is in the database or names it."""
+        return bool(self._word.search(text)) and (database == self._database or self._database in text.encode())
 
     def renamed(self, event):
         """A table map of ours with the other name."""
@@ -107,13 +109,13 @@ def _events(data):
 
 
 def _query(event):
-    """The text of a statement."""
+    """The text of a statement, and the database that it is in."""
     body = event[_HEADER_BYTES:]
-    database, status = body[8], struct.unpack_from("<H", body, 11)[0]
-    text = body[13 + status + database + 1:]
+    size, start = body[8], 13 + struct.unpack_from("<H", body, 11)[0]
+    database, text = body[start:start + size], body[start + size + 1:]
     if event[4] == _QUERY_COMPRESSED:
         text = _inflated(text)
-    return text.decode("utf-8", "replace")
+    return text.decode("utf-8", "replace"), database
 
 
 def _inflated(data):
@@ -189,10 +191,11 @@ def groups(file, data, table):
     format_event, checked = _without_checksums(format_event)
     yield base64.b64encode(format_event).decode()
     group = rows = None
-    standalone = False
+    standalone, read = False, 0
     for kind, flags, end, event in events:
         if flags & _ARTIFICIAL or kind == _FORMAT:
             continue
+        read = end
         if checked:
             event = _sealed(event[:_HEADER_BYTES], event[_HEADER_BYTES:-_CRC_BYTES])
         if kind == _GTID:
@@ -209,7 +212,7 @@ def groups(file, data, table):
         elif kind in _COMPRESSED_ROWS:
             rows.rows(_inflated_rows(event))
         elif kind in (_QUERY, _QUERY_COMPRESSED):
-            done = _statement(group, _query(event), table) or standalone
+            done = _statement(group, *_query(event), table) or standalone
         elif kind == _XID:
             done = True
         elif kind == _XA_PREPARE:
@@ -219,9 +222,10 @@ def groups(file, data, table):
             group.end, group.changes = Place(file, end), rows.changes
             yield group
             group = None
+    yield Group(Place(file, read), "end")
 
 
-def _statement(group, text, table):
+def _statement(group, text, database, table):
     """Notes a statement; whether it ends its group."""
     ends = _XA_END.match(text)
     if ends:
@@ -230,6 +234,6 @@ def _statement(group, text, table):
         return True
     if text in ("COMMIT", "ROLLBACK"):
         return True
-    if table.is_named_in(text) and not _HARMLESS.match(text):
+    if table.is_named_in(text, database) and not _HARMLESS.match(text):
         group.texts.append(text)
     return False

@@ -104,6 +104,8 @@ class Move:
             raise Refused(f"the fronts do not agree: {sorted(found)}")
         if found:
             self.part, self.database, self.table = found.pop()
+        if not re.fullmatch(r"\w+\.\w+", f"{self.database}.{self.table}", re.ASCII):
+            raise Refused(f"{self.database}.{self.table}: only names of letters, digits and _")
         return f"{self.database}.{self.table}"
 
     # --- 1 check ----------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class Move:
                             (settings["image"] != "FULL", "binlog_row_image has to be FULL"),
                             (settings["sync"] != "1", "sync_binlog has to be 1: what the log loses in a crash would be on the target alone")):
             if wrong:
-                raise Refused(f"{self.source}: {wrong and text}")
+                raise Refused(f"{self.source}: {text}")
         if self._to.value("SELECT @@server_id") == settings["id"]:
             raise Refused(f"{self.source} and {self.target} have the same server_id")
         if self._to.value("SELECT @@read_only") != "0":
@@ -129,10 +131,10 @@ class Move:
         for session, end in ((self._to, ""), (self._to, _INCOMING), (self._from, _MOVED)):
             if self._has(session, end):
                 raise Refused(f"{session.host} has a table {self.database}.{self.table}{end} already")
-        definition = self._definition()
-        state.create(self._to, engine)
         if not self._to.query(f"SELECT 1 FROM information_schema.schemata WHERE schema_name = '{self.database}'"):
             raise Refused(f"{self.target} has no database {self.database}")
+        state.create(self._to, engine)
+        definition = self._definition()
         self.state = state.State(name, self.source.name, int(settings["id"]), self._arguments.table, self.part, "copy", "", 0, definition,
                                  json.dumps({str(front): front.definition() for front in self.fronts}))
         state.begin(self._to, self.state)
@@ -181,7 +183,10 @@ class Move:
 
     def _go_on(self):
         if self.state.phase == "differs":
-            return self._differ()
+            if not self._arguments.keep_old:
+                raise self._difference()
+            self._end()
+            return
         if self.state.phase == "switch" and self._has(self._from):
             # The rename did not happen.
             state.set_phase(self._to, self.state, "follow")
@@ -202,7 +207,7 @@ class Move:
         else:
             self._finish_cut_over()
         self._compare()
-        return self._end()
+        self._end()
 
     # --- 2 copy -----------------------------------------------------------------------------
 
@@ -432,15 +437,13 @@ class Move:
         if sums[0] != sums[1]:
             self._say(f"{self._arguments.compare}: {sums[0]} on {self.source}, {sums[1]} on {self.target}")
             state.set_phase(self._to, self.state, "differs")
-            self._differ()
+            raise self._difference()
         self._say(f"{self._arguments.compare} of both: {sums[0]}")
         self._at("compared")
 
-    def _differ(self):
-        if not self._arguments.keep_old:
-            raise Refused(f"the rows on {self.target} are not those of {self._name(_MOVED)} on {self.source}; both are there. "
-                          "--resume --keep-old ends the move and leaves them so")
-        return self._end()
+    def _difference(self):
+        return Refused(f"the rows on {self.target} are not those of {self._name(_MOVED)} on {self.source}; both are there. "
+                       "--resume --keep-old ends the move and leaves them so")
 
     def _end(self):
         for front in self.fronts:

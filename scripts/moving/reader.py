@@ -48,8 +48,11 @@ class Reader:
         """Yields what is committed to the table, group by group, up to the end and not beyond. `place` moves on with what
         is taken; a group without changes of ours is yielded too."""
         while True:
-            file = self.place.file
+            file, read = self.place.file, self.place
             for group in self._fetch():
+                if group.kind == "end":
+                    read = max(read, group.end)
+                    break
                 if group.end > end:
                     return
                 self.place = group.end
@@ -62,9 +65,10 @@ class Reader:
                     self.ended.add(group.xid)
                     group.changes = changes if group.kind == "commit" else []
                 yield group
-            if file >= end.file:
+            if file == end.file:
+                self._must_reach(read, end)
                 return
-            self.place = Place(self._next(file), 4)
+            self.place = Place(self._next(read), 4)
 
     def _fetch(self):
         """The groups from the place on to the end of its file."""
@@ -82,8 +86,16 @@ class Reader:
             self.format = next(events)
             yield from events
 
-    def _next(self, file):
-        names = [row["Log_name"] for row in self._host.query("SHOW BINARY LOGS")]
-        if file not in names or file == names[-1]:
-            raise HostDown(f"{self._host}: no binary log follows {file}")
-        return names[names.index(file) + 1]
+    def _next(self, read):
+        """The file that comes after one that was read."""
+        files = {row["Log_name"]: int(row["File_size"]) for row in self._host.query("SHOW BINARY LOGS")}
+        names = list(files)
+        if read.file not in files or read.file == names[-1]:
+            raise HostDown(f"{self._host}: no binary log follows {read.file}")
+        self._must_reach(read, Place(read.file, files[read.file]))
+        return names[names.index(read.file) + 1]
+
+    def _must_reach(self, read, end):
+        """What was fetched may have been cut off."""
+        if read < end:
+            raise HostDown(f"{self._host}: the binary log was read to {read}, not to {end}")

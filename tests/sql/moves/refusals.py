@@ -1,5 +1,17 @@
 """What is refused, with what words, and that nothing is changed by it."""
 
+import shutil
+
+# Fetches the log and loses its last byte.
+_CUTTING = """#!/bin/sh
+{real} "$@" || exit 1
+for argument; do
+    case $argument in --result-file=*) directory=${{argument#*=}} ;; esac
+    file=$argument
+done
+truncate -s -1 "$directory$file"
+"""
+
 
 def _refused(scene, checks, words, text, *arguments, **more):
     status, said = scene.move(*arguments, **more)
@@ -18,6 +30,8 @@ def refusals(scene, checks):
     _doubts(scene, checks, source, target)
     _changes(scene, checks, source, target)
     _another_source(scene, checks, source, target)
+    _difference(scene, checks, source, target)
+    _cut_off(scene, checks, source, target)
     checks.check(scene.owners() == [source] and not scene.left_over() and not scene.load.problems(), "nothing was changed by it",
                  [scene.owners(), scene.left_over(), scene.load.problems()])
 
@@ -84,3 +98,30 @@ def _another_source(scene, checks, source, target):
     member.run(f"SET GLOBAL server_id = {number}")
     status, text = scene.move(target, source)
     checks.check(status == 0, "and back", text)
+
+
+def _difference(scene, checks, source, target):
+    """A row that only the target has: found at the end, and the old rows stay."""
+    command = f"mariadb --no-defaults -uroot -S {scene.shards[target].server.socket} -e 'INSERT INTO d.money__incoming (id, v) VALUES (-1, 0)'"
+    _refused(scene, checks, "are not those of", "a row too many on the target", source, target, step="fenced", command=command)
+    _refused(scene, checks, "are not those of", "and in the next run", source, target, "--resume")
+    status, text = scene.move(source, target, "--resume", "--keep-old")
+    checks.check(status == 0 and "stay on" in text, "the move ends with --keep-old", text)
+    scene.shards[target].run("DELETE FROM d.money WHERE id = -1")
+    scene.shards[source].run("DROP TABLE d.money__moved")
+    status, text = scene.move(target, source)
+    checks.check(status == 0, "and back", text)
+
+
+def _cut_off(scene, checks, source, target):
+    """A binary log of which the end is missing is not taken for a whole one."""
+    directory = scene.cluster.dir / "cutting"
+    directory.mkdir()
+    program = directory / "mariadb-binlog"
+    program.write_text(_CUTTING.format(real=shutil.which("mariadb-binlog")))
+    program.chmod(0o755)
+    scene.load.start()
+    _refused(scene, checks, "the binary log was read to", "a binary log that was not fetched to its end", source, target, path=directory)
+    scene.load.stop()
+    status, text = scene.move(source, target, "--abort")
+    checks.check(status == 0, "and undone", text)

@@ -1,6 +1,7 @@
 """Two fronts and three shards. `money` has a partition on the first and two on the second; the third has none: there is room to
 move to."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -68,11 +69,12 @@ class Scene:
 
     # --- the tools ------------------------------------------------------------------------
 
-    def begin_move(self, source, target, *more, part="m1", table="money", step="-", command="", file=None):
+    def begin_move(self, source, target, *more, part="m1", table="money", step="-", command="", file=None, path=None):
         """The script at work."""
         partition = ["--partition", part] if part is not None else []
         return subprocess.Popen([sys.executable, _HOOKED, step, command, "--servers", file or self.file, "--from", source, "--to", target,
-                                 *partition, f"d.{table}", *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                                 *partition, f"d.{table}", *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env=os.environ | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {}))
 
     def move(self, *arguments, **more):
         """Exit status and output of the script."""
