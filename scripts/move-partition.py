@@ -56,6 +56,8 @@ def arguments_of(words=None):
                         help="how long clients may wait for a transaction in the switch, before it is tried again; default: 1")
     parser.add_argument("--doubt-seconds", type=float, default=30, metavar="N",
                         help="for how long it is tried again, also while transactions are in doubt; default: 30")
+    parser.add_argument("--answer-seconds", type=float, default=10, metavar="N",
+                        help="in the switch: how long a server may take for an answer, before clients are let go; default: 10")
     parser.add_argument("--follow-seconds", type=float, default=3600, metavar="N",
                         help="how long it may take to come close to the source; default: 3600")
     arguments = parser.parse_args(words)

@@ -309,11 +309,13 @@ class Move:
         deadline = time.monotonic() + self._arguments.doubt_seconds
         while True:
             begin = time.monotonic()
+            self._limit(self._arguments.answer_seconds)
             try:
                 reason = self._try_cut_over()
             finally:
                 for front in self.fronts:
                     front.release()
+            self._limit(None)
             if not reason:
                 self._say(f"clients waited {(time.monotonic() - begin) * 1000:.0f} ms for the switch")
                 return
@@ -321,6 +323,11 @@ class Move:
                 raise Refused(f"{reason}; --resume tries again, --abort undoes the move")
             time.sleep(_AGAIN_SECONDS)
             self._catch_up()
+
+    def _limit(self, seconds):
+        """While clients wait, nobody waits for a server that hangs."""
+        for waiting in (self._from, self._to, self.reader):
+            waiting.limit = seconds
 
     def _try_cut_over(self):
         """Why it could not be now; nothing when it is done."""
@@ -360,7 +367,7 @@ class Move:
     def _anew(self):
         """An error ends a session; another one for the source."""
         self._from.close()
-        self._from = Session(self.source, f"pando_move.{self.state.name}")
+        self._from = Session(self.source, f"pando_move.{self.state.name}", self._arguments.answer_seconds)
 
     def _still_open(self):
         """Catches up. Which XA transactions could still change the table, though it is locked: those whose session is gone."""
@@ -391,9 +398,10 @@ class Move:
             self._to.query(f"RENAME TABLE {self._name(_INCOMING)} TO {self._name()}")
             self._at("owned")
             if self._arguments.compare != "none":
-                self._snapshot = Session(self.target)
+                self._snapshot = Session(self.target, limit=self._arguments.answer_seconds)
                 self._snapshot.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 self._snapshot.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+                self._snapshot.limit = None
         for front in self.fronts:
             if front.points_to(self.part) != self.target.name:
                 front.swap()

@@ -34,10 +34,11 @@ def prepared(asking):
 
 class Reader:
     """`place` is where the next group begins. `open` has the changes of each prepared XA transaction, none for one that
-    did not change the table; `ended` the names of those whose end was read."""
+    did not change the table; `ended` the names of those whose end was read.
+    `limit` is how many seconds a file of the log may take."""
 
     def __init__(self, host, table, place):
-        self._host, self._table, self.place = host, table, place
+        self._host, self._table, self.place, self.limit = host, table, place, None
         self.open, self.ended, self.format = {}, set(), None
         self._directory = tempfile.TemporaryDirectory(prefix="pando-move.")
 
@@ -78,7 +79,10 @@ class Reader:
         command = ["mariadb-binlog", f"--defaults-file={self._host.file}", f"--defaults-group-suffix=-{self._host.name}",
                    "--read-from-remote-server", "--raw", f"--start-position={self.place.offset}", f"--result-file={target}/",
                    self.place.file]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=self.limit)
+        except subprocess.TimeoutExpired as error:
+            raise HostDown(f"{self._host}: no binary log in {self.limit} s") from error
         if done.returncode != 0:
             raise HostDown(f"{self._host}: the binary log from {self.place} on: {done.stderr.strip()}")
         with open(target / self.place.file, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:

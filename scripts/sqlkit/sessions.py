@@ -19,9 +19,10 @@ _LOCK_SECONDS = 20
 class Session:
     """Statements one after the other. Any error ends it: HostDown, HostError."""
 
-    def __init__(self, host, name=None):
-        """With a name: only one session of that name at a time, and what it has begun is over when the next one begins."""
-        self.host = host
+    def __init__(self, host, name=None, limit=None):
+        """With a name: only one session of that name at a time, and what it has begun is over when the next one begins.
+        `limit` is how many seconds an answer may take; None: as many as the server does."""
+        self.host, self.limit = host, limit
         self._errors = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
             ["mariadb", f"--defaults-file={host.file}", f"--defaults-group-suffix=-{host.name}", "--batch", "--unbuffered",
@@ -59,10 +60,10 @@ class Session:
         except (BrokenPipeError, ValueError):
             self._fail()
 
-    def receive(self, seconds=None):
-        """The rows of the last statement sent that has any. Without `seconds` it waits as long as the server does."""
+    def receive(self):
+        """The rows of the last statement sent that has any."""
         self.send(f"\nSELECT '{_MARK}' AS `{_MARK}`;\n")
-        lines, deadline = [], None if seconds is None else time.monotonic() + seconds
+        lines, deadline = [], None if self.limit is None else time.monotonic() + self.limit
         while lines[-2:] != [_MARK, _MARK]:
             lines.append(self._line(deadline))
         lines = lines[:-2]
@@ -71,10 +72,10 @@ class Session:
         names = lines[0].split("\t")
         return [dict(zip(names, map(_plain, line.split("\t")))) for line in lines[1:]]
 
-    def query(self, sql, seconds=None):
+    def query(self, sql):
         """The rows of one statement, each a dict of texts by column; NULL is the text NULL."""
         self.send(f"{sql};")
-        return self.receive(seconds)
+        return self.receive()
 
     def value(self, sql):
         rows = self.query(sql)
@@ -85,7 +86,7 @@ class Session:
             wait = None if deadline is None else max(0, deadline - time.monotonic())
             if not select.select([self._process.stdout], [], [], wait)[0]:
                 self._process.kill()
-                raise HostDown(f"{self.host}: no answer in time")
+                raise HostDown(f"{self.host}: no answer in {self.limit} s")
             data = self._process.stdout.read(1 << 16)
             if not data:
                 self._fail()

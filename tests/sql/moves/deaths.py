@@ -12,8 +12,9 @@ from .scene import ROOT
 
 STEPS = ("checked", "copying", "copied", "followed", "locked", "fencing", "fenced", "owned", "pointed front",
          "pointed front-2", "compared", "cleaned", "dropped")
-_FEW = (("copied", "target"), ("fenced", "script"), ("fenced", "source"), ("owned", "front"))
+_FEW = (("copied", "target"), ("fenced", "script"), ("fenced", "source"), ("owned", "front"), ("locked", "source that hangs"))
 _PARTIES = ("script", "source", "target", "front")
+_HANGS = " that hangs"
 _REFUSED = 1
 
 
@@ -21,6 +22,7 @@ class _Case:
     """A move from where the partition is to the other shard."""
 
     def __init__(self, scene, party):
+        self.hangs, party = party.endswith(_HANGS), party.removesuffix(_HANGS)
         self.scene, self.party = scene, party
         self.source, = scene.owners()
         self.target = "shard3" if self.source == "shard2" else "shard2"
@@ -31,11 +33,15 @@ class _Case:
 
     def command(self):
         name = self.dying()
+        if self.hangs:
+            return f"kill -STOP {self.scene.server_of(name).pid()}"
         return "kill -9 $PPID" if name is None else f"{ROOT}/scripts/private-server.sh kill {self.scene.server_of(name).dir}"
 
     def after(self, end, status, text, output=None):
         """Starts what is dead and ends the move (`end` is --resume or --abort); its output goes to `output`. What is wrong."""
         scene, problems = self.scene, []
+        if self.hangs:
+            scene.server_of(self.dying()).kill()
         scene.load.stop()
         scene.revive()
         owners = scene.owners()
@@ -78,16 +84,17 @@ class _Case:
 
 def deaths(scene, checks, arguments):
     """A party dies at a step."""
-    cases = itertools.product(STEPS, _PARTIES) if arguments.all else _FEW
+    hanging = [(step, party + _HANGS) for step in ("locked", "fenced") for party in ("source", "target", "front")]
+    cases = [*itertools.product(STEPS, _PARTIES), *hanging] if arguments.all else _FEW
     for number, (step, party) in enumerate(cases):
         for end in ("--resume", "--abort") if arguments.all else (("--resume", "--abort")[number % 2],):
             case = _Case(scene, party)
             scene.load.start()
             time.sleep(0.15)
-            status, text = scene.move(case.source, case.target, "--doubt-seconds", "5", step=step, command=case.command())
+            status, text = scene.move(case.source, case.target, "--doubt-seconds", "5", "--answer-seconds", "3", step=step, command=case.command())
             problems = [] if f"step {step}\n" in text else ["the step was not reached"]
             problems += case.after(end, status, text)
-            if not checks.check(not problems, f"{party} killed at '{step}', then {end}: one owner, {scene.owners()[0]}; "
+            if not checks.check(not problems, f"{party}{'' if case.hangs else ' killed'} at '{step}', then {end}: one owner, {scene.owners()[0]}; "
                                 f"{len(scene.load.done)} transfers are there", problems):
                 return
 
