@@ -30,7 +30,7 @@ class Front:
     """One front, and its table."""
 
     def __init__(self, host, table):
-        self.host = host
+        self.host, self.limit = host, _ANSWER_SECONDS
         self.database, _, self.table = table.partition(".")
         self._holder = None
 
@@ -44,7 +44,7 @@ class Front:
         return self._in_session(lambda session: session.query(f"SHOW CREATE TABLE {self._name()}")[0]["Create Table"])
 
     def _in_session(self, work):
-        with Session(self.host, f"pando_move.{self.database}.{self.table}", _ANSWER_SECONDS) as session:
+        with Session(self.host, f"pando_move.{self.database}.{self.table}", self.limit) as session:
             return work(session)
 
     # --- what the definition says -----------------------------------------------------------
@@ -160,7 +160,7 @@ class Front:
 
     def hold(self, seconds):
         """Waits until nobody uses the table, and lets nobody begin."""
-        self._holder = Session(self.host, limit=_ANSWER_SECONDS)
+        self._holder = Session(self.host, limit=self.limit)
         # Otherwise Spider locks the tables on the shards too.
         self._holder.query("SET spider_local_lock_table = 1")
         self._holder.query(f"SET lock_wait_timeout = {seconds}")
@@ -177,9 +177,9 @@ class Front:
 
     def swap(self):
         """The prepared table takes the place: at once when the table is held, before whoever waits for it."""
-        with Session(self.host, f"pando_move.{self.database}.{self.table}", _ANSWER_SECONDS) as session:
+        with Session(self.host, f"pando_move.{self.database}.{self.table}", self.limit) as session:
             number = session.value("SELECT CONNECTION_ID()")
-            session.query(f"SET lock_wait_timeout = {_ANSWER_SECONDS // 2}")
+            session.query(f"SET lock_wait_timeout = {max(1, int(self.limit / 2))}")
             self._drop(session, _BEFORE)
             session.send(f"RENAME TABLE {self._name()} TO {self._name(_BEFORE)}, {self._name(_NEXT)} TO {self._name()};\n")
             if self._holder:

@@ -22,7 +22,7 @@ import json
 import re
 import time
 
-from sqlkit.hosts import HostError
+from sqlkit.hosts import HostDown, HostError
 from sqlkit.sessions import Session
 
 from . import binlog, copying, state
@@ -174,12 +174,11 @@ class Move:
 
     # --- the steps from what is found -------------------------------------------------------
 
-    def _mend_fronts(self, target=None):
-        """What a crash has made of the fronts' tables is made good: they have no rows."""
-        for front in self.fronts:
-            definition = self.state.front_definition(front)
-            if definition and front.mend(definition, self.part, self.source.name, target):
-                self._say(f"{front}: its table was damaged by a crash and is made anew")
+    def _mend(self, front, target=None):
+        """What a crash has made of a front's table is made good: it has no rows."""
+        definition = self.state.front_definition(front)
+        if definition and front.mend(definition, self.part, self.source.name, target):
+            self._say(f"{front}: its table was damaged by a crash and is made anew")
 
     def _go_on(self):
         if self.state.phase == "differs":
@@ -328,6 +327,8 @@ class Move:
         """While clients wait, nobody waits for a server that hangs."""
         for waiting in (self._from, self._to, self.reader):
             waiting.limit = seconds
+        for front in self.fronts:
+            front.limit = seconds or front.limit
 
     def _try_cut_over(self):
         """Why it could not be now; nothing when it is done."""
@@ -392,8 +393,8 @@ class Move:
         if value != "NULL" and value != self._to.value(sql.format(self.database, self.table + _INCOMING)):
             self._to.query(f"ALTER TABLE {self._name(_INCOMING)} AUTO_INCREMENT = {value}")
 
-    def _own_and_point(self):
-        """Steps 5 and 6, as far as they are not done."""
+    def _own_and_point(self, again=False):
+        """Steps 5 and 6, as far as they are not done. A front that does not answer does not stop the others."""
         if not self._has(self._to):
             self._to.query(f"RENAME TABLE {self._name(_INCOMING)} TO {self._name()}")
             self._at("owned")
@@ -402,11 +403,23 @@ class Move:
                 self._snapshot.query("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 self._snapshot.query("START TRANSACTION WITH CONSISTENT SNAPSHOT")
                 self._snapshot.limit = None
+        silent = []
         for front in self.fronts:
+            try:
+                self._point(front, again)
+            except HostDown as error:
+                silent.append(str(error))
+        if silent:
+            raise HostDown("; ".join(silent))
+
+    def _point(self, front, again):
+        if again:
+            self._mend(front, self.target.name)
             if front.points_to(self.part) != self.target.name:
-                front.swap()
-                self._at(f"pointed {front}")
-        for front in self.fronts:
+                front.prepare(self.part, self.source.name, self.target.name)
+        if front.points_to(self.part) != self.target.name:
+            front.swap()
+            self._at(f"pointed {front}")
             if front.points_to(self.part) != self.target.name:
                 raise Refused(f"{front} still points to {self.source}; --resume goes on")
 
@@ -422,11 +435,7 @@ class Move:
                 self.reader.close()
             if doubt:
                 raise Refused(f"{doubt}, then --resume")
-        self._mend_fronts(self.target.name if self._has(self._to) else None)
-        for front in self.fronts:
-            if front.points_to(self.part) != self.target.name:
-                front.prepare(self.part, self.source.name, self.target.name)
-        self._own_and_point()
+        self._own_and_point(again=True)
 
     # --- 7 end ------------------------------------------------------------------------------
 
@@ -474,9 +483,9 @@ class Move:
         if not self._has(self._from) and self._has(self._from, _MOVED):
             self._from.query(f"RENAME TABLE {self._name(_MOVED)} TO {self._name()}")
         self._at("unfenced")
-        self._mend_fronts()
         self._to.query(f"DROP TABLE IF EXISTS {self._name(_INCOMING)}")
         for front in self.fronts:
+            self._mend(front)
             front.clean()
         state.end(self._to, self.state.name)
         self._say(f"undone: {self.database}.{self.table} is on {self.source}, as before")
