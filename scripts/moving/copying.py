@@ -10,7 +10,7 @@ import re
 import subprocess
 import time
 
-from sqlkit.hosts import HostDown
+from sqlkit.hosts import HostDown, HostError
 from sqlkit.sessions import Session
 
 from .binlog import Place
@@ -18,7 +18,8 @@ from .fronts import Refused, named
 from .reader import prepared
 
 _PLACE = re.compile(rb"-- CHANGE MASTER TO MASTER_LOG_FILE='([^']+)', MASTER_LOG_POS=(\d+);")
-_LOCK_SECONDS, _AGAIN_SECONDS, _SEND_BYTES = 3, 0.5, 1 << 20
+_AGAIN_SECONDS, _SEND_BYTES = 0.5, 1 << 20
+LOCK_WAIT_TIMEOUT = 1205
 
 
 class Copy:
@@ -71,13 +72,22 @@ class Copy:
         raise HostDown(f"{self._host}: the dump ended: {text}")
 
 
-def begun(host, database, table, reader, seconds):
-    """A dump at a place with no open XA transaction that has changed the table. The reader comes to that place."""
+def begun(host, database, table, reader, lock_seconds, seconds):
+    """A dump at a place with no open XA transaction that has changed the table. The reader comes to that place. Writers wait for
+    `lock_seconds` at most; it is tried for `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         with Session(host) as session:
-            session.query(f"SET lock_wait_timeout = {_LOCK_SECONDS}")
-            session.query(f"LOCK TABLES {named(database, table)} READ")
+            session.query(f"SET lock_wait_timeout = {lock_seconds}")
+            try:
+                session.query(f"LOCK TABLES {named(database, table)} READ")
+            except HostError as error:
+                if error.number != LOCK_WAIT_TIMEOUT:
+                    raise
+                if time.monotonic() > deadline:
+                    raise Refused(f"somebody uses the table for more than {lock_seconds} s ({error}); --resume tries again") from error
+                time.sleep(_AGAIN_SECONDS)
+                continue
             open_ones = prepared(session)
             reader.ended.clear()
             copy = Copy(host, database, table)

@@ -33,7 +33,6 @@ _INCOMING, _MOVED = "__incoming", "__moved"
 _NAME_CHARACTERS_MAX = 54
 _BATCH_GROUPS, _BATCH_BYTES = 200, 4 << 20
 _CLOSE_SECONDS = 0.3
-_LOCK_WAIT_TIMEOUT = 1205
 _AGAIN_SECONDS = 0.5
 
 
@@ -216,12 +215,15 @@ class Move:
         definition = self._definition()
         state.restart(self._to, self.state, source_id, definition)
         self._to.query(f"USE `{self.database}`")
+        # Defaults that were allowed when the table was made; not another engine.
+        self._to.query("SET sql_mode = 'NO_ENGINE_SUBSTITUTION,ALLOW_INVALID_DATES'")
         start = f"CREATE TABLE `{self.table}`"
         self._to.query(f"CREATE TABLE `{self.table}{_INCOMING}`" + definition[len(start):])
         begin = time.monotonic()
         reader = Reader(self.source, self._log_table(), position(self.source))
         try:
-            copy = copying.begun(self.source, self.database, self.table, reader, self._arguments.doubt_seconds)
+            copy = copying.begun(self.source, self.database, self.table, reader, self._arguments.lock_seconds,
+                                 self._arguments.doubt_seconds)
         finally:
             reader.close()
         self._at("copying")
@@ -339,7 +341,7 @@ class Move:
             self._from.query(f"SET lock_wait_timeout = {lock_seconds}")
             self._from.query(f"LOCK TABLES {self._name()} WRITE")
         except HostError as error:
-            if error.number != _LOCK_WAIT_TIMEOUT:
+            if error.number != copying.LOCK_WAIT_TIMEOUT:
                 raise
             self._anew()
             return f"somebody uses the table for more than {lock_seconds} s ({error})"

@@ -28,6 +28,7 @@ def refusals(scene, checks):
     _tables(scene, checks, source, target)
     _account(scene, checks, source, target)
     _doubts(scene, checks, source, target)
+    _long_transaction(scene, checks, source, target)
     _changes(scene, checks, source, target)
     _another_source(scene, checks, source, target)
     _difference(scene, checks, source, target)
@@ -125,3 +126,23 @@ def _cut_off(scene, checks, source, target):
     scene.load.stop()
     status, text = scene.move(source, target, "--abort")
     checks.check(status == 0, "and undone", text)
+
+
+def _long_transaction(scene, checks, source, target):
+    """Neither copy nor switch waits for one, and does not let others wait for it."""
+    words = "somebody uses the table"
+    with scene.cluster.front.connect("d") as session:
+        begin = ("START TRANSACTION", "UPDATE money SET note = 'long' WHERE id < 10")
+        for sql in begin:
+            session.query(sql)
+        _refused(scene, checks, words, "a copy while a client has an open transaction", source, target, "--doubt-seconds", "0.1")
+        session.query("COMMIT")
+        scene.move(source, target, "--resume", step="copied", command="kill -9 $PPID")
+        for sql in begin:
+            session.query(sql)
+        _refused(scene, checks, words, "a switch while a client has one", source, target, "--resume", "--doubt-seconds", "0.1")
+        session.query("COMMIT")
+    status, text = scene.move(source, target, "--resume")
+    checks.check(status == 0, "when it has ended, the move is resumed", text)
+    status, text = scene.move(target, source)
+    checks.check(status == 0, "and back", text)
