@@ -7,7 +7,8 @@
   moves     a partition goes to another shard and back under transfers: no client sees an error, the sums hold, and
             how long clients waited (--rounds: how often)
   values    a table without a front, with columns of all kinds, is changed in many ways while it moves
-  refusals  wrong arguments, tables that cannot be moved, a front that cannot reach the target, transactions in doubt
+  refusals  wrong arguments, tables that cannot be moved, a front that cannot reach the target, transactions in doubt;
+            with --all also long transactions, changes that stop a move, a failover of the source, rows that differ
   deaths    kill -9 of the script, the source, the target or the front at a step; then --resume or --abort. One server at most
             has the table at any time, every acknowledged transfer is there, nothing is left over. With --all each
             party dies at each step; without, a few do
@@ -85,7 +86,7 @@ def main():
         if "values" in parts:
             values(scene, checks)
         if "refusals" in parts:
-            refusals(scene, checks)
+            refusals(scene, checks, arguments)
         if "deaths" in parts and not checks.failed:
             deaths(scene, checks, arguments)
         if "renames" in parts and not checks.failed:

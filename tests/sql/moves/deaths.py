@@ -12,7 +12,7 @@ from .scene import ROOT
 
 STEPS = ("checked", "copying", "copied", "followed", "locked", "fencing", "fenced", "owned", "pointed front",
          "pointed front-2", "compared", "cleaned", "dropped")
-_FEW = (("copied", "target"), ("fenced", "script"), ("fenced", "source"), ("owned", "front"), ("locked", "source that hangs"))
+_FEW = (("copied", "target"), ("fenced", "script"), ("fenced", "source"), ("owned", "front"))
 _PARTIES = ("script", "source", "target", "front")
 _HANGS = " that hangs"
 _REFUSED = 1
