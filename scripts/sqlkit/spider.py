@@ -17,8 +17,9 @@ import threading
 from .member import PASSWORD, USER, Member
 from .server import PrivateServer, ServerFailed
 
+_FRONT_ID = 100
 FRONT_OPTIONS = [
-    "--plugin-load-add=ha_spider.so", "--spider-support-xa=1", "--server-id=100",
+    "--plugin-load-add=ha_spider.so", "--spider-support-xa=1", f"--server-id={_FRONT_ID}",
     # A transaction over several shards is one: prepared on all, then committed on all.
     "--spider-internal-xa=1", "--spider-internal-xa-id-type=1",
     # The default takes "no such transaction" for an answer when it prepares: a shard that was restarted in between would
@@ -57,12 +58,15 @@ class Shard:
 
 
 class Cluster:
-    """The front, the shards, and a directory for their files. With `replicas=0` shards write no binary log."""
+    """The front, the shards, and a directory for their files. With `replicas=0` shards write no binary log, unless `binary_log`."""
 
-    def __init__(self, shards=3, replicas=1, engine="PANDO", cache_mb=32, front_options=(), shard_options=(), keep=False):
+    def __init__(self, shards=3, replicas=1, engine="PANDO", cache_mb=32, front_options=(), shard_options=(), keep=False,
+                 binary_log=False, fronts=1):
         self.engine, self._stack, self._keep = engine, contextlib.ExitStack(), keep
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pando-cluster.", dir="/tmp"))
-        self.front = PrivateServer("front", FRONT_OPTIONS + list(front_options), plugin=False, keep=keep, start=False)
+        self.fronts = [PrivateServer("front", FRONT_OPTIONS + [f"--server-id={_FRONT_ID + number}", *front_options], plugin=False,
+                                     keep=keep, start=False) for number in range(fronts)]
+        self.front = self.fronts[0]
         self.shards, number = [], 0
         for shard in range(1, shards + 1):
             members = []
@@ -72,13 +76,13 @@ class Cluster:
                 if engine.upper() == "INNODB":
                     more.remove("--innodb-buffer-pool-size=8M")
                 members.append(Member(f"shard{shard}{'abcdefgh'[place]}", number, engine, more, keep=keep, start=False,
-                                      address=f"127.0.{shard}.{place + 1}", cache_mb=cache_mb, alone=not replicas))
+                                      address=f"127.0.{shard}.{place + 1}", cache_mb=cache_mb, alone=not replicas and not binary_log))
             self.shards.append(Shard(f"shard{shard}", members, self.dir))
 
     def __enter__(self):
         self._stack.callback(shutil.rmtree, self.dir, ignore_errors=True)
         try:
-            servers = [self._stack.enter_context(self.front)]
+            servers = [self._stack.enter_context(front) for front in self.fronts]
             servers += [self._stack.enter_context(member).server
                         for shard in self.shards for member in shard.members.values()]
             start_together(servers)
@@ -107,7 +111,7 @@ class Cluster:
     # --- tables ---------------------------------------------------------------------------
 
     def connect_shards(self, database):
-        """Tell the front where the shards are; makes the database everywhere."""
+        """Tell the fronts where the shards are; makes the database everywhere."""
         statements = [f"CREATE DATABASE {database}"]
         for shard in self.shards:
             # Spider writes numbers of FLOAT columns as calls of this function.
@@ -115,9 +119,10 @@ class Cluster:
                               "DETERMINISTIC NO SQL RETURN a")
             statements.append(f"CREATE SERVER {shard.name} FOREIGN DATA WRAPPER mysql OPTIONS (HOST '{shard.primary.address}', "
                               f"PORT {shard.primary.port}, DATABASE '{database}', USER '{ACCOUNT}', PASSWORD '{PASSWORD}')")
-        with self.front.connect() as session:
-            for sql in statements:
-                session.query(sql)
+        for front in self.fronts:
+            with front.connect() as session:
+                for sql in statements:
+                    session.query(sql)
 
     def create(self, database, table, definition, key, front=None, engine=None):
         """Create a table on every shard and, over them, on the front. The definition is CREATE TABLE without engine,
@@ -131,10 +136,11 @@ class Cluster:
                           f"PARTITION BY {key} ({parts})")
 
     def file(self):
-        """The option file for scripts/spider.py: the front and the primaries of now."""
+        """The option file for scripts/spider.py: the fronts and the primaries of now."""
         path = self.dir / "cluster.cnf"
         text = "[client]\nuser = root\nprotocol = socket\n"
-        text += f"\n[client-front]\nsocket = {self.front.socket}\n"
+        for number, front in enumerate(self.fronts, 1):
+            text += f"\n[client-front{'' if number == 1 else f'-{number}'}]\nsocket = {front.socket}\n"
         for shard in self.shards:
             primary = shard.primary
             text += (f"\n[client-{shard.name}]\nhost = {primary.address}\nport = {primary.port}\n"

@@ -10,6 +10,7 @@
                `scripts/spider.py resolve` the sums hold, what was acknowledged is there, nothing is in doubt
   bad-input    a shard that is down, wrong credentials, another definition: clear errors, nothing in part
   defects      what Spider does wrong is the same over InnoDB shards
+  renames      the front is killed in RENAME until that has damaged a table; it is made anew (only when named)
   full-disk    the disk of a shard is full, then not (only when named; needs root)
 
 With --engine InnoDB everything runs with InnoDB shards.
@@ -28,7 +29,7 @@ from spidertest import defects, faults, statements, transfers
 from sqlkit import program, report, spider
 
 PARTS = ("types", "statements", "loads", "kills", "bad-input", "defects")
-ONLY_NAMED = ("full-disk",)
+ONLY_NAMED = ("full-disk", "renames")
 
 
 def _arguments():
@@ -68,6 +69,8 @@ def main():
             faults.bad_input(cluster, checks)
         if "defects" in parts:
             defects.defects(cluster, checks)
+        if "renames" in parts:
+            defects.renames(cluster, checks)
         if "full-disk" in parts:
             faults.full_disk(cluster, checks)
     return 1 if checks.failed else 0

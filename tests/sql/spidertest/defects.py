@@ -1,8 +1,12 @@
 """What Spider does wrong over tables of any engine: the same over InnoDB shards and over ours, and not what one table says.
 docs/cluster.md lists them with what to do. When a new server does one right, this says so."""
 
+import os
+import threading
+import time
+
 from sqlkit import report
-from sqlkit.client import SqlError
+from sqlkit.client import ConnectionLost, SqlError
 
 _ROWS = "INSERT INTO {t} VALUES " + ", ".join(f"({number}, {number % 5}, {number % 7}, {number}, b'{number % 2}')" for number in range(1, 61))
 # Name, statements, the query whose answer counts.
@@ -61,3 +65,60 @@ def _answer(front, table, before, query, after):
         except SqlError as error:
             answer = answer or (f"error {error.number}" if sql == query else None)
     return answer
+
+
+# --- RENAME and a crash ---------------------------------------------------------------------
+
+_RENAMED = "CREATE TABLE {} (id INT PRIMARY KEY, v INT NOT NULL)"
+_AGAIN_MAX, _KILL_AFTER_SECONDS = 40, 0.17
+
+
+def renames(cluster, checks):
+    """The front is killed while a partitioned table changes its name, until that has damaged the table; then what docs/cluster.md says."""
+    cluster.create("d", "renamed", _RENAMED.format("renamed"), "KEY (id)")
+    with cluster.front.connect("d") as front:
+        front.query("INSERT INTO renamed VALUES (1, 1), (2, 2), (3, 3), (4, 4)")
+        definition = front.query("SHOW CREATE TABLE renamed").rows[0][1]
+    for number in range(1, _AGAIN_MAX + 1):
+        clients = threading.Thread(target=_rename_for_ever, args=(cluster.front,))
+        clients.start()
+        time.sleep(_KILL_AFTER_SECONDS)
+        os.kill(cluster.front.pid(), 9)
+        clients.join()
+        cluster.front.kill()
+        cluster.front.start()
+        with cluster.front.connect("d") as front:
+            damage = _damage(front)
+            if damage:
+                report.note(f"       after {number} kills: {damage}")
+                _make_anew(front, definition)
+                checks.check(_damage(front) is None and front.number("SELECT SUM(v) FROM renamed") == 10,
+                             "a table that was damaged in RENAME is made anew, with its rows", _damage(front))
+                return
+    report.note(f"       {_AGAIN_MAX} kills have not damaged it")
+
+
+def _rename_for_ever(server):
+    try:
+        with server.connect("d") as session:
+            while True:
+                session.query("RENAME TABLE renamed TO away, away TO renamed")
+    except (SqlError, ConnectionLost):
+        pass  # it was killed
+
+
+def _damage(front):
+    """What is wrong with the table, None when nothing is."""
+    try:
+        front.query("SELECT COUNT(*) FROM renamed")
+    except SqlError as error:
+        return str(error)
+    rows = front.number("SELECT COUNT(*) FROM mysql.spider_tables WHERE db_name = 'd' AND table_name LIKE 'renamed#P#%'")
+    return None if rows == 3 else f"{rows} rows in mysql.spider_tables"
+
+
+def _make_anew(front, definition):
+    for table in ("renamed", "away"):
+        front.query(f"DROP TABLE IF EXISTS {table}")
+        front.query(f"DELETE FROM mysql.spider_tables WHERE db_name = 'd' AND table_name LIKE '{table}#P#%'")
+    front.query(definition)
