@@ -9,7 +9,7 @@
 //!   are hidden as a whole. Records that are newer than the range keep their seqno instead of being settled (`SETTLED_SEQNO` is older
 //!   than every range): the ranges are asked for after the snapshots, so a commit that is not among them then is newer than
 //!   all that may be settled.
-//! - *The sweep* is a job of the background: from left to right it flushes down to each leaf what is older than the range, and rewrites the
+//! - *The sweep* is the least urgent job: from left to right it flushes down to each leaf what is older than the range, and rewrites the
 //!   leaf, unless that was written when every snapshot saw the range. Leaves that are hidden as a whole go without being read,
 //!   many at once. When the sweep has reached the end, nothing older is left and the range goes.
 //! - *Checkpoints* write those that are not newer than what they hold into the superblock; the log has the others.

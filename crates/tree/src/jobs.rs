@@ -8,10 +8,10 @@
 //! 1. Write the oldest sealed memtable.
 //! 2. Follow a hint: a scan met many dead records there, or snapshots that protected dead
 //!    records of a leaf are gone.
-//! 3. Clean up after a deleted range (`deleted`).
-//! 4. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
+//! 3. The subtree's hottest: a child for which enough waits is flushed to; a buffer with too many
 //!    runs, or runs that are mostly passed on, flushes its fullest child if that is worthwhile, else
 //!    merges runs. A leaf that has become small is flushed to together with small neighbours.
+//! 4. Clean up after a deleted range (`deleted`).
 //!
 //! A tree that awaits its bottom (`pending_base`) merges runs in the root's buffer instead of 2 to 4.
 
@@ -254,12 +254,14 @@ impl Tree {
         if followed.is_some() {
             return followed;
         }
-        if let Some(plan) = self.pick_sweep(busy, version, oldest) {
-            return Some((Plan::Flush(plan), None));
-        }
         let mut best = None;
         self.search(busy, &version.root, &KeyRange::default(), &mut best);
-        best.map(|(_, plan)| (plan, None))
+        let plan = match best {
+            Some((_, plan)) => Some(plan),
+            // Last: a leaf that cannot be read must not keep others waiting.
+            None => self.pick_sweep(busy, version, oldest).map(Plan::Flush),
+        };
+        plan.map(|plan| (plan, None))
     }
 
     /// Looks for the hottest plan in a subtree; heat is known from the totals, so cold subtrees are

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use pando_base::Seqno;
 use pando_txn::LockMode;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::{Dict, Table};
 use crate::txn::transaction::Txn;
 
@@ -39,7 +39,7 @@ impl Txn {
             return Ok(None);
         }
         let newest = self.db.snapshots.take();
-        let rows = count(dict, newest.seqno(), lo, hi)?;
+        let rows = self.count_between(dict, newest.seqno(), lo, hi)?;
         if rows > 0 {
             self.touch(dict);
             let mut writes = self.writes.write();
@@ -64,6 +64,28 @@ impl Txn {
         Ok(self.db.locks.is_any_held_between(&self.handle, dict.id, LockMode::Exclusive, lo, hi))
     }
 
+    fn count_between(&self, dict: &Dict, seqno: Seqno, lo: &[u8], hi: Option<&[u8]>) -> Result<u64> {
+        let (mut rows, mut cursor) = (0, dict.tree.cursor(seqno));
+        let mut pieces = dict.tree.pieces(seqno, lo, hi);
+        while let Some(piece) = pieces.next()? {
+            if self.handle.is_killed() {
+                return Err(Error::Killed);
+            }
+            if let Some(plain) = piece.plain_rows {
+                rows += plain as u64;
+                continue;
+            }
+            cursor.seek(&piece.begin)?;
+            let is_inside = |key: &[u8]| piece.end.as_deref().is_none_or(|end| key < end);
+            cursor.visit(|key, _| {
+                let inside = is_inside(key);
+                rows += u64::from(inside);
+                inside
+            })?;
+        }
+        Ok(rows)
+    }
+
     /// Takes a range of a prepared batch back, under the lock of all its keys.
     pub(crate) fn restore_range(&mut self, dict: &Arc<Dict>, lo: &[u8], hi: Option<&[u8]>) {
         if !self.db.locks.lock_stretch(&self.handle, dict.id, LockMode::Exclusive, lo, hi) {
@@ -82,23 +104,4 @@ fn may_delete_ranges(table: &Table) -> bool {
         && table.building.is_empty()
         && table.is_writable()
         && !table.large.as_ref().is_some_and(|large| has_values(&large.dict))
-}
-
-fn count(dict: &Dict, seqno: Seqno, lo: &[u8], hi: Option<&[u8]>) -> Result<u64> {
-    let (mut rows, mut cursor) = (0, dict.tree.cursor(seqno));
-    let mut pieces = dict.tree.pieces(seqno, lo, hi);
-    while let Some(piece) = pieces.next()? {
-        if let Some(plain) = piece.plain_rows {
-            rows += plain as u64;
-            continue;
-        }
-        cursor.seek(&piece.begin)?;
-        let is_inside = |key: &[u8]| piece.end.as_deref().is_none_or(|end| key < end);
-        cursor.visit(|key, _| {
-            let inside = is_inside(key);
-            rows += u64::from(inside);
-            inside
-        })?;
-    }
-    Ok(rows)
 }
