@@ -60,6 +60,7 @@ fn what_is_written_again_stays_whatever_is_merged_and_opened() {
     for n in 600..700 {
         world.put(&format!("k{n:05}"), "again");
     }
+    world.seal();
     world.tree.compact_all().unwrap();
     world.release_all();
     // The leaf is written while all see the newer rows and the range is there.
