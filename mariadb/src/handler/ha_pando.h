@@ -380,6 +380,7 @@ private:
   bool m_read_latest= false;     /* whatever the statement reads: for auto-increment in a later key part */
   bool m_columns_prepared= false;
   bool m_keyread= false;
+  bool m_is_clone= false; /* another one stands for the table in the statement */
   uint m_key_alone= MAX_KEY;     /* whose flags the table has as of reading it alone */
   bool m_entry_lacks_columns= false;         /* the key has only the beginning of a column that is wanted */
   PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */

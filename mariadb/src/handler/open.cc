@@ -151,6 +151,7 @@ handler *ha_pando::clone(const char *, MEM_ROOT *mem_root)
   ha_pando *copy= static_cast<ha_pando *>(handler::clone(m_name.c_str(), mem_root));
   if (copy)
   {
+    copy->m_is_clone= true;
     copy->m_lock= m_lock;
     copy->m_stored_lock= m_stored_lock;
     copy->m_skip_locked= m_skip_locked;

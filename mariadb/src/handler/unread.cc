@@ -10,6 +10,7 @@
 #include "counted_call.h"
 #include "ha_pando.h"
 #include "variables.h"
+#include <sql_trigger.h>
 
 using namespace pando;
 
@@ -125,10 +126,13 @@ bool ha_pando::is_primary_key_exact() const
   return true;
 }
 
-/* Whether a DELETE needs of its rows what it looks for: the whole primary key. */
+/* Whether a DELETE needs of its rows what it looks for: the whole primary key. Who runs triggers or returns rows must know that there is one,
+   and so must a merge of several scans (of clones, or of keys alone), which reads by position what they have found. */
 bool ha_pando::deletes_unread() const
 {
   THD *thd= ha_thd();
+  if (m_is_clone || m_keyread || thd->lex->has_returning() || (table->triggers && table->triggers->has_delete_triggers()))
+    return false;
   if (!blind_delete_primary_key(thd) || thd_sql_command(thd) != SQLCOM_DELETE || m_lock != Lock::EXCLUSIVE || m_skip_locked ||
       !may_write_unread() || is_logged_as_rows(thd) || !keys_follow_from_primary() || !is_primary_key_exact() ||
       thd->lex->first_select_lex()->limit_params.explicit_limit)
