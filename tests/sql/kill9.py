@@ -68,6 +68,9 @@ def _start_again(server, engine, rng):
         time.sleep(rng.uniform(*_KILL_AGAIN_SECONDS))
         server.kill()
         starting.communicate()
+        # On a busy machine it had no process to kill yet.
+        if server.is_running():
+            server.kill()
         kills += 1
     server.start()
     return kills

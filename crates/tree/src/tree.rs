@@ -314,11 +314,13 @@ impl Tree {
         self.last_write.load(Ordering::Acquire)
     }
 
-    /// Seals the active memtable if it has reached its size, or dead records in it are in everybody's way. See
-    /// [`Tree::seal`].
+    /// Seals the active memtable if it has reached its size, or dead records in it are in everybody's way, or a deleted range waits for
+    /// it to be written. See [`Tree::seal`].
     pub fn seal_if_full(&self, last_assigned: impl Fn() -> Seqno) -> bool {
         let full = |version: &TreeVersion| {
-            version.active.bytes() >= self.config.memtable_bytes as u64 || version.active.is_rotten()
+            version.active.bytes() >= self.config.memtable_bytes as u64
+                || version.active.is_rotten()
+                || (!version.deleted.is_empty() && version.holds_up_sweep())
         };
         full(&self.version.load()) && self.seal_when(full, last_assigned).0
     }

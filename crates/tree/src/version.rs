@@ -36,6 +36,12 @@ impl TreeVersion {
         self.deleted.as_slice().iter().filter(|range| range.seqno <= seqno).cloned().collect()
     }
 
+    /// Whether a deleted range cannot be cleaned before the active memtable is sealed.
+    pub(crate) fn holds_up_sweep(&self) -> bool {
+        let waits = self.deleted.as_slice().iter().any(|range| range.seqno > self.flushed);
+        waits && self.sealed.is_empty() && self.active.needed_from().is_some()
+    }
+
     /// Runs that memtables have adopted, newest first; above the root, below the records of all memtables
     /// that could have the same keys in an older version.
     pub(crate) fn adopted(&self) -> Vec<Arc<Run>> {

@@ -83,7 +83,11 @@ fn a_range_in_the_log_only_is_there_after_a_crash() {
     assert!(world.tree.is_dirty());
     world.crash();
     world.check_all();
+    world.run_jobs();
     assert_eq!(world.tree.deleted_ranges(), 1);
+    let last = world.last;
+    assert!(world.tree.seal_if_full(|| last), "it is needed for the range to go");
+    assert!(!world.tree.seal_if_full(|| last));
     // Now in the superblock only.
     world.snapshots.push(world.horizon.take());
     world.checkpoint().unwrap();
