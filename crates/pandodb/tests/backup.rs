@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::{disk, fill, options, spec, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
-    adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, TableSpec, Txn,
-    Vfs, NOTE_OF_NEXT_FILE,
+    adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, SuperblockText,
+    TableSpec, Txn, Vfs, NOTE_OF_NEXT_FILE,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -330,4 +330,51 @@ fn files_that_a_backup_kept_are_gone_after_a_crash() {
     let vfs = vfs.crash();
     let _db = open_at(&vfs, "/data");
     assert!(!vfs.exists(kept).unwrap());
+}
+
+#[test]
+fn a_copy_has_the_deleted_ranges() {
+    for in_superblock in [false, true] {
+        let vfs = disk(3);
+        let db = open_at(&vfs, "/data");
+        db.create_table(&TableSpec { indexes: Vec::new(), encryption_key_id: None, ..spec("./db/t") })
+            .unwrap();
+        let table = db.open_table("./db/t").unwrap();
+        let mut txn = db.begin();
+        for n in 0..500 {
+            txn.put(&table, 0, &key(n), b"value", LockWait::NoWait).unwrap();
+        }
+        txn.commit().unwrap();
+        db.checkpoint().unwrap();
+        // It keeps the range from going.
+        let mut old = db.begin();
+        old.open_snapshot();
+        assert_eq!(txn.delete_range(&table, &key(100), Some(&key(450))).unwrap(), Some(350));
+        txn.commit().unwrap();
+        txn.put(&table, 0, &key(200), b"again", LockWait::NoWait).unwrap();
+        txn.commit().unwrap();
+        if in_superblock {
+            db.checkpoint().unwrap();
+        }
+        db.run_jobs().unwrap();
+        assert_eq!(table.dicts()[0].tree().deleted_ranges(), 1);
+        db.arm_backup(ME).unwrap();
+        assert!(db.pin_backup());
+        let mut copier = Copier::begin(&vfs, &db);
+        for file in &copier.left {
+            let superblock = db.backup_file(ME, file.dict).unwrap().superblock;
+            let text = serde_json::to_string(&SuperblockText::from(&superblock)).unwrap();
+            let read: SuperblockText = serde_json::from_str(&text).unwrap();
+            assert_eq!(pando_storage::Superblock::from(&read), superblock);
+        }
+        while !copier.left.is_empty() {
+            copier.copy_one(&db, 0);
+        }
+        db.end_backup(ME);
+        let copy = open_at(&vfs, COPY);
+        let rows = content(&copy, "./db/t");
+        assert_eq!(rows.len(), 151, "in the superblock: {in_superblock}");
+        assert_eq!(rows[&key(200)], b"again");
+        assert_eq!(content(&db, "./db/t"), rows);
+    }
 }
