@@ -183,9 +183,7 @@ fn others_keep_a_range_from_being_deleted_and_then_it_keeps_them_out() {
         let lock = other.get_locked(&table, 0, &key(n), LockMode::Shared, LockWait::NoWait);
         assert!(matches!(lock, Err(Error::WouldBlock)), "{lock:?}");
     }
-    // It is the last thing the transaction does.
-    assert!(insert(&mut txn, &table, 5, b"after").is_err());
-    assert_eq!(txn.delete_range(&table, &key(0), None).unwrap(), None);
+    assert_eq!(txn.delete_range(&table, &key(0), None).unwrap(), None, "one of a transaction");
     txn.rollback();
     assert_eq!(rows(&mut db.begin(), &table, false).len(), 50);
 }
@@ -205,6 +203,81 @@ fn a_statement_is_rolled_back_with_its_range() {
     txn.commit().unwrap();
     assert_eq!(rows(&mut db.begin(), &table, false).len(), 101);
     assert_eq!(table.rows_estimate(), 101);
+}
+
+/// A range, and then reads, writes, savepoints and rollbacks to them, in one transaction.
+fn random_transaction(seed: u64) {
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+    let (vfs, db, table) = filled(seed, 200);
+    db.run_jobs().unwrap();
+    let before = rows(&mut db.begin(), &table, false);
+    let mut txn = db.begin();
+    if random.random_bool(0.5) {
+        txn.open_snapshot();
+    }
+    let mut own = before.clone();
+    let mut marks = Vec::new();
+    if random.random_bool(0.5) {
+        marks.push((txn.mark(), own.clone()));
+    }
+    let (a, b) = (random.random_range(0..200), random.random_range(0..200));
+    let (lo, hi) = (key(a.min(b)), key(a.max(b)));
+    let deleted = txn.delete_range(&table, &lo, Some(&hi)).unwrap();
+    if deleted.is_some() {
+        own.retain(|key, _| *key < lo || *key >= hi);
+        assert_eq!(deleted, Some((before.len() - own.len()) as u64));
+    }
+    for step in 0..random.random_range(0..12) {
+        let n = random.random_range(0..220);
+        match random.random_range(0..8) {
+            0 | 1 => marks.push((txn.mark(), own.clone())),
+            2 if !marks.is_empty() => {
+                let at = random.random_range(0..marks.len());
+                marks.truncate(at + 1);
+                let (mark, rows) = marks[at].clone();
+                txn.rollback_to(mark);
+                own = rows;
+            }
+            3 => assert_eq!(txn.get(&table, 0, &key(n)).unwrap().as_ref(), own.get(&key(n))),
+            4 => assert_eq!(rows(&mut txn, &table, step % 2 == 0), own, "seed {seed}, step {step}"),
+            5 | 6 => match insert(&mut txn, &table, n, b"own") {
+                Ok(()) => assert!(own.insert(key(n), b"own".to_vec()).is_none()),
+                Err(Error::Duplicate { existing, .. }) => assert_eq!(own.get(&key(n)), Some(&existing)),
+                Err(other) => panic!("{other:?}"),
+            },
+            _ => {
+                txn.delete(&table, 0, &key(n), LockWait::NoWait).unwrap();
+                own.remove(&key(n));
+            }
+        }
+    }
+    let kept = match random.random_range(0..4) {
+        0 => {
+            txn.rollback();
+            before
+        }
+        1 => {
+            txn.prepare(b"x").unwrap();
+            txn.commit().unwrap();
+            own
+        }
+        _ => {
+            txn.commit().unwrap();
+            own
+        }
+    };
+    check_rows_only(&db, &table, &kept);
+    drop((txn, table, db));
+    let db = open(&vfs.crash()).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    check_rows_only(&db, &table, &kept);
+    db.run_jobs().unwrap();
+    check_rows_only(&db, &table, &kept);
+}
+
+#[test]
+fn what_a_transaction_does_after_a_range_is_what_it_would_do_otherwise() {
+    (0..400).for_each(random_transaction);
 }
 
 #[test]

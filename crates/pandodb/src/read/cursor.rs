@@ -301,6 +301,7 @@ impl Cursor {
 
     /// Decides what is seen from this seek on.
     fn fix_view(&mut self, txn: &mut Txn, mode: ReadMode) -> Result<()> {
+        txn.write_out_ranges()?;
         self.at = At::Nothing;
         self.mode = mode;
         self.ahead.restart();

@@ -67,6 +67,7 @@ impl Txn {
     /// What consistent reads of this transaction see of a dictionary. Errors: the table has changed since the
     /// snapshot was taken.
     pub fn view<'a>(&'a mut self, table: &Table, index: usize) -> Result<View<'a>> {
+        self.write_out_ranges()?;
         let seqno = self.snapshot_seqno();
         let dict = table.dicts[index].clone();
         dict.check_readable(seqno)?;

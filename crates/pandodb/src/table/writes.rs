@@ -57,7 +57,8 @@ pub(crate) struct Writes {
 pub(crate) struct State {
     pub set: WriteSet,
     pub levels: Vec<Arc<Level>>,
-    /// Ranges that are deleted, at most one of a dictionary; nothing is written after them.
+    /// Ranges that are deleted; what comes after one is written when its rows have been deleted one by one
+    /// (`write::delete_range`).
     pub ranges: Vec<OwnRange>,
     /// Counts changes of `levels`, for cursors that stand in them.
     pub changes: u64,
@@ -71,8 +72,10 @@ pub(crate) struct OwnRange {
     pub dict: DictId,
     pub lo: Vec<u8>,
     pub hi: Option<Vec<u8>>,
-    /// Where it was deleted.
+    /// Where it was deleted: the op that comes then deletes its first row.
     at: Mark,
+    /// Where the ops that delete all its rows begin, if there are such.
+    written_out: Option<Mark>,
 }
 
 /// Marks that may be asked for.
@@ -137,15 +140,34 @@ impl State {
         self.set.is_empty() && self.levels.is_empty() && self.ranges.is_empty()
     }
 
-    /// Whether a range of the dictionary is deleted.
-    pub(crate) fn has_range(&self, dict: DictId) -> bool {
-        self.ranges.iter().any(|range| range.dict == dict)
+    /// Ranges that are deleted as such.
+    pub(crate) fn whole_ranges(&self) -> impl Iterator<Item = &OwnRange> {
+        self.ranges.iter().filter(|range| range.written_out.is_none())
     }
 
-    /// Deletes a range.
-    pub(crate) fn delete_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>) {
+    /// Whether a range of the dictionary is deleted as such.
+    pub(crate) fn has_range(&self, dict: DictId) -> bool {
+        self.whole_ranges().any(|range| range.dict == dict)
+    }
+
+    /// Deletes a range, of which this is the first row: its own op gives the range a place among the others.
+    pub(crate) fn delete_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>, first: &[u8]) {
         let at = self.set.mark();
-        self.ranges.push(OwnRange { dict, lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), at });
+        let (lo, hi) = (lo.to_vec(), hi.map(<[u8]>::to_vec));
+        self.ranges.push(OwnRange { dict, lo, hi, at, written_out: None });
+        self.set.delete(dict, first);
+    }
+
+    /// Takes back a range of a prepared transaction.
+    pub(crate) fn restore_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>) {
+        let (at, lo, hi) = (self.set.mark(), lo.to_vec(), hi.map(<[u8]>::to_vec));
+        self.ranges.push(OwnRange { dict, lo, hi, at, written_out: None });
+    }
+
+    /// The ops from the mark on delete all rows of the ranges.
+    pub(crate) fn set_written_out(&mut self, from: Mark) {
+        let whole = self.ranges.iter_mut().filter(|range| range.written_out.is_none());
+        whole.for_each(|range| range.written_out = Some(from));
     }
 
     /// What was written to a key: `Some(None)` is a delete.
@@ -282,8 +304,10 @@ impl Writes {
         drop(marks);
         let mut state = self.write();
         state.set.rollback_to(mark);
-        // Nothing was written after them, so a mark at the same place was set before.
         state.ranges.retain(|range| range.at < mark);
+        for range in &mut state.ranges {
+            range.written_out.take_if(|from| *from >= mark);
+        }
         if let Some(net_rows) = net_rows {
             state.net_rows = net_rows;
         }

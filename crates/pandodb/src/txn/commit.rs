@@ -219,7 +219,7 @@ fn apply(writes: &State, dicts: &[Arc<Dict>], targets: &[impl Target], seqno: Se
     if let Some(last) = targets.get(position) {
         last.insert(&group);
     }
-    for range in &writes.ranges {
+    for range in writes.whole_ranges() {
         let position = dicts.binary_search_by_key(&range.dict, |dict| dict.id);
         let target = &targets[position.expect("a dictionary of a deleted range is touched")];
         target.delete_range(&range.lo, range.hi.as_deref(), seqno);
@@ -250,7 +250,7 @@ pub(crate) fn encode_into(writes: &State, dicts: &[Arc<Dict>], batch: &mut Batch
         debug_assert!(kind == Kind::Put || value.is_empty());
         batch.record(dict, kind, key, value);
     });
-    for range in &writes.ranges {
+    for range in writes.whole_ranges() {
         batch.delete_range(range.dict, &range.lo, range.hi.as_deref());
     }
     writes.set.for_each_auto_increment(|dict, next| batch.auto_increment(dict, next));

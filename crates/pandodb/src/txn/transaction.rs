@@ -71,6 +71,8 @@ pub struct Txn {
     /// Locking cursors keep others from inserting where they have been.
     takes_gaps: bool,
     is_synced: bool,
+    /// A range is deleted as such: see `write::delete_range`.
+    pub(crate) has_whole_range: bool,
     /// The rows that a scan has locked ahead last ([`Txn::lock_row`]).
     pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
@@ -140,6 +142,7 @@ impl Txn {
             just_locked: false,
             takes_gaps: false,
             is_synced: true,
+            has_whole_range: false,
             locked_ahead: None,
             escalate_at: 0,
             unpaid_bytes: 0,
@@ -165,6 +168,7 @@ impl Txn {
             just_locked: false,
             takes_gaps: false,
             is_synced: true,
+            has_whole_range: false,
             locked_ahead: None,
             escalate_at: 0,
             unpaid_bytes: 0,
@@ -322,11 +326,13 @@ impl Txn {
     /// Undoes the writes made since the mark: a statement or a savepoint. Locks stay (I6).
     pub fn rollback_to(&mut self, mark: Mark) {
         self.writes.rollback_to(mark);
+        self.has_whole_range = self.writes.read().whole_ranges().next().is_some();
         self.db.metrics.statement_rollbacks.add(1);
     }
 
     /// Consistent read of one key: own writes, else the snapshot.
     pub fn get(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.write_out_ranges()?;
         let dict = &table.dicts[index];
         if let Some(own) = self.own(dict, key)? {
             return Ok(own);
@@ -338,6 +344,7 @@ impl Txn {
 
     /// Newest committed version of one key, or the transaction's own; locks nothing.
     pub fn get_latest(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.write_out_ranges()?;
         let dict = &table.dicts[index];
         dict.check_usable()?;
         if let Some(own) = self.own(dict, key)? {
@@ -357,6 +364,7 @@ impl Txn {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<LockedRead> {
+        self.write_out_ranges()?;
         let dict = &table.dicts[index];
         dict.check_usable()?;
         if self.lock_row(dict, key, mode, wait)?.is_none() {
@@ -379,6 +387,7 @@ impl Txn {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<Option<bool>> {
+        self.write_out_ranges()?;
         let dict = &table.dicts[index];
         dict.check_usable()?;
         if self.lock_row(dict, key, mode, wait)?.is_none() {
@@ -535,10 +544,7 @@ impl Txn {
     /// Counts bytes that are about to be written. A long transaction pays for background work as it goes,
     /// often and shortly; a short one when it commits. Errors: as for a commit, nothing was written.
     pub(crate) fn pay_along(&mut self, bytes: usize) -> Result<()> {
-        if !self.writes.read().ranges.is_empty() {
-            let what = "a write after a range was deleted in the same transaction".to_owned();
-            return Err(pando_base::Error::Unsupported { what }.into());
-        }
+        self.write_out_ranges()?;
         self.unpaid_bytes += bytes as u64;
         self.handle.add_write_bytes(bytes as u64);
         if self.unpaid_bytes >= PAID_AT_ONCE_BYTES {
@@ -662,6 +668,7 @@ impl Txn {
         }
         self.unpaid_bytes = 0;
         self.escalate_at = 0;
+        self.has_whole_range = false;
         self.locked_ahead = None;
         self.snapshot = None;
         self.db.locks.release_all(&self.handle);

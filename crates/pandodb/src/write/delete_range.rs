@@ -4,8 +4,11 @@
 //!    deletes row by row, and waits. Looked at before and after the lock is taken, as scans that lock ahead do (`read::cursor::ahead`).
 //!    From then on nobody else inserts there: whoever inserts a row locks its key.
 //! 2. The rows are counted as a query counts them, mostly without being read.
-//! 3. The range goes into the write set. It is the last thing that the transaction does: the write set has no order between ranges and
-//!    records, so writes after it are refused, and reads do not see it.
+//! 3. The range goes into the write set, with a delete of its first row, which gives it a place among the ops.
+//!
+//! Mostly the commit comes next. If the transaction reads or writes anything before, the rows of the range are deleted one by one first
+//! ([`Txn::write_out_ranges`]): so nobody who looks at own writes needs to know of ranges. A rollback to a savepoint between the two
+//! takes these deletes back, and the range counts again.
 //!
 //! Only of tables without other keys, whose rows refer to no large values.
 
@@ -16,12 +19,13 @@ use pando_base::Seqno;
 use pando_txn::LockMode;
 
 use crate::error::{Error, Result};
+use crate::table::writes::OwnRange;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::Txn;
 
 impl Txn {
     /// Deletes the rows with keys in `[lo, hi)`, or all from `lo` on; says how many there were. `None`: this is not possible
-    /// now, and nothing was done; rows have to be deleted one by one. Never waits. See the head of this file for what may follow.
+    /// now, and nothing was done; rows have to be deleted one by one. Never waits.
     ///
     /// # Errors
     /// Those of reading.
@@ -39,13 +43,16 @@ impl Txn {
             return Ok(None);
         }
         let newest = self.db.snapshots.take();
+        let mut first = dict.tree.cursor(newest.seqno());
+        first.seek(lo)?;
         let rows = self.count_between(dict, newest.seqno(), lo, hi)?;
         if rows > 0 {
             self.touch(dict);
             let mut writes = self.writes.write();
-            writes.delete_range(dict.id, lo, hi);
+            writes.delete_range(dict.id, lo, hi, first.key());
             writes.net_rows.add(dict.id, -i64::try_from(rows).unwrap_or(i64::MAX));
             drop(writes);
+            self.has_whole_range = true;
             self.db.metrics.ranges_deleted.add(1);
             self.db.metrics.rows_deleted.add(rows);
         }
@@ -86,6 +93,44 @@ impl Txn {
         Ok(rows)
     }
 
+    /// Deletes the rows of a deleted range one by one, before anything else is done.
+    ///
+    /// # Errors
+    /// Those of reading, and of writing many rows; it is tried again then before anything else is done.
+    pub(crate) fn write_out_ranges(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.has_whole_range) {
+            return Ok(());
+        }
+        let (from, ranges) = {
+            let writes = self.writes.read();
+            (writes.set.mark(), writes.whole_ranges().cloned().collect::<Vec<_>>())
+        };
+        let written = ranges.iter().try_for_each(|range| self.delete_rows_of(range));
+        match written {
+            Ok(()) => self.writes.write().set_written_out(from),
+            Err(_) => self.has_whole_range = true,
+        }
+        written
+    }
+
+    /// Their number is counted already, and they are locked.
+    fn delete_rows_of(&mut self, range: &OwnRange) -> Result<()> {
+        let dict = self.touched().iter().find(|dict| dict.id == range.dict).cloned();
+        let Some(dict) = dict else { return Ok(()) };
+        let newest = self.db.snapshots.take();
+        let mut cursor = dict.tree.cursor(newest.seqno());
+        cursor.seek(&range.lo)?;
+        while cursor.valid() && range.hi.as_deref().is_none_or(|hi| cursor.key() < hi) {
+            if self.handle.is_killed() {
+                return Err(Error::Killed);
+            }
+            self.pay_along(cursor.key().len())?;
+            self.write_delete(&dict, cursor.key());
+            cursor.next()?;
+        }
+        Ok(())
+    }
+
     /// Takes a range of a prepared batch back, under the lock of all its keys.
     pub(crate) fn restore_range(&mut self, dict: &Arc<Dict>, lo: &[u8], hi: Option<&[u8]>) {
         if !self.db.locks.lock_stretch(&self.handle, dict.id, LockMode::Exclusive, lo, hi) {
@@ -93,7 +138,8 @@ impl Txn {
             self.db.locks.lock_all_beside_others(&self.handle, dict.id);
         }
         self.touch(dict);
-        self.writes.write().delete_range(dict.id, lo, hi);
+        // Its first row is deleted by the entry before it.
+        self.writes.write().restore_range(dict.id, lo, hi);
     }
 }
 
