@@ -45,20 +45,48 @@ class _Tenant(threading.Thread):
             pass
 
     def _statement(self, session):
+        """One that commits itself, or a transaction of a few."""
         after = dict(self.rows)
-        sql, expected = self._range(after) if self.rng.random() < 0.3 else self._rows(after)
-        self.unsure = after
+        is_long = self.rng.random() < 0.3
         try:
-            affected = session.query(sql).affected
+            if is_long:
+                session.query("BEGIN")
+                for _ in range(self.rng.randrange(1, 4)):
+                    self._change(session, after)
+                    if self.rng.random() < 0.3:
+                        self._roll_back_some(session, after)
+                self.unsure = after
+                session.query("COMMIT")
+            else:
+                self.unsure = after
+                self._change(session, after)
         except SqlError as error:
             self.unsure = None
+            session.query("ROLLBACK")
             if error.number not in _WAITED_FOR:
-                self.problems.append(f"{sql[:100]}: {error}")
+                self.problems.append(str(error))
             return
-        if expected is not None and affected != expected:
-            self.problems.append(f"{sql}: {affected} rows, not {expected}")
         self.rows, self.unsure = after, None
         self.statements += 1
+
+    def _roll_back_some(self, session, after):
+        kept = dict(after)
+        session.query("SAVEPOINT s")
+        if self.rng.random() < 0.5:
+            found = session.query(f"SELECT COUNT(*), SUM(v) FROM t WHERE tenant = {self.number}").rows[0]
+            expected = (str(len(after)).encode(), str(sum(after.values())).encode() if after else None)
+            if found != expected:
+                self.problems.append(f"own rows: {found}, not {expected}")
+        self._change(session, after)
+        session.query("ROLLBACK TO s")
+        after.clear()
+        after.update(kept)
+
+    def _change(self, session, after):
+        sql, expected = self._range(after) if self.rng.random() < 0.3 else self._rows(after)
+        affected = session.query(sql).affected
+        if expected is not None and affected != expected:
+            self.problems.append(f"{sql}: {affected} rows, not {expected}")
 
     def _range(self, after):
         a, b = sorted(self.rng.randrange(_KEYS) for _ in range(2))

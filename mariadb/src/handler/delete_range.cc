@@ -1,9 +1,8 @@
 /* A DELETE whose condition says nothing but a range of the primary key: the engine deletes the range, not each row.
 
    The server asks whether the engine evaluates all of a condition (`cond_push`), and then whether it deletes by itself
-   (`direct_delete_rows_init`). It does so where rows are nothing but their entries among the rows, where the statement is a transaction of
-   its own (a range is the last thing that a transaction does, `pandodb/src/write/delete_range.rs`), and where nobody is in the way. Else
-   the statement goes on as any other.
+   (`direct_delete_rows_init`). It does so where rows are nothing but their entries among the rows, where the transaction has written nothing
+   before, and where nobody is in the way (`pandodb/src/write/delete_range.rs`). Else the statement goes on as any other.
 
    A condition is such a range if it is comparisons, connected by AND, of the key's first columns with constants: equal, and of the last
    of these columns less, greater or between. Columns are whole numbers and moments in time, because of these a constant is either stored
@@ -166,14 +165,13 @@ bool store(THD *thd, const Key_bound &bound, int *order)
 }
 } // namespace
 
-/* Whether rows are entries among the rows and nothing else, and this statement is all of its transaction. */
+/* Whether rows are entries among the rows and nothing else, and the statement is no part of another one. */
 bool ha_pando::may_delete_range() const
 {
   THD *thd= ha_thd();
   const LEX *lex= thd->lex;
   return delete_ranges(thd) && thd_sql_command(thd) == SQLCOM_DELETE && m_lock == Lock::EXCLUSIVE && m_table && !m_skip_locked &&
-         table_share->keys == 1 && may_write_unread() && !table->part_info && !thd->in_sub_stmt && !thd->slave_thread &&
-         !thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) && !lex->analyze_stmt && !lex->with_rownum &&
+         table_share->keys == 1 && may_write_unread() && !table->part_info && !thd->in_sub_stmt && !lex->analyze_stmt && !lex->with_rownum &&
          !lex->first_select_lex()->limit_params.explicit_limit;
 }
 

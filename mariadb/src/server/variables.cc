@@ -277,7 +277,7 @@ static MYSQL_THDVAR_BOOL(blind_delete_primary_key, PLUGIN_VAR_OPCMDARG,
 
 static MYSQL_THDVAR_BOOL(delete_ranges, PLUGIN_VAR_OPCMDARG,
   "A DELETE of all rows between two values of the primary key, or of a beginning of it, deletes the range and not each row, in tables"
-  " without other keys, where it is a transaction of its own and the binary log gets statements",
+  " without other keys, where its transaction has written nothing before and the binary log gets statements",
   nullptr, nullptr, TRUE);
 
 static ulong read_free_rpl_mode;
