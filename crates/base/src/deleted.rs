@@ -21,6 +21,9 @@ pub struct DeletedRange {
 }
 
 impl DeletedRange {
+    /// Bytes that it takes in a superblock beside its keys: the seqno, and two lengths.
+    pub const STORED_BYTES: usize = 12;
+
     /// Whether the key lies in it.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
@@ -30,16 +33,6 @@ impl DeletedRange {
     /// Whether it has a key of `[lo, hi)`.
     pub fn overlaps(&self, lo: &[u8], hi: Option<&[u8]>) -> bool {
         hi.is_none_or(|hi| *self.lo < *hi) && self.hi.as_deref().is_none_or(|own| lo < own)
-    }
-
-    /// Whether all keys of the other are in it.
-    pub fn encloses(&self, other: &DeletedRange) -> bool {
-        self.lo <= other.lo
-            && match (&self.hi, &other.hi) {
-                (None, _) => true,
-                (Some(_), None) => false,
-                (Some(own), Some(other)) => other <= own,
-            }
     }
 }
 
@@ -125,7 +118,5 @@ mod tests {
         };
         assert_eq!((seen(30, "", None), seen(19, "", None), seen(9, "", None)), (2, 1, 0));
         assert_eq!((seen(30, "d", Some("f")), seen(30, "c", Some("d")), seen(30, "", Some("b"))), (0, 1, 0));
-        assert!(range("a", None, 1).encloses(&range("b", Some("c"), 1)));
-        assert!(!range("a", Some("c"), 1).encloses(&range("b", None, 1)));
     }
 }

@@ -3833,8 +3833,8 @@ PandoStatus pando_txn_lock_unread(struct PandoTxn *txn,
                                   uint8_t *out);
 
 /**
- * Deletes all rows with keys from `lo` up to, but without, `hi`, or all from `lo` on without `has_hi`, as the last thing that the
- * transaction does. `rows`: how many there were. `done`: 0 if this is not possible now; then nothing was done, and they have to be
+ * Deletes all rows with keys from `lo` up to, but without, `hi`, or all from `lo` on without `has_hi`, as the first thing that the
+ * transaction writes. `rows`: how many there were. `done`: 0 if this is not possible now; then nothing was done, and they have to be
  * deleted one by one.
  *
  * # Safety

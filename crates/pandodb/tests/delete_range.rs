@@ -367,3 +367,69 @@ fn a_crash_at_every_io_leaves_all_of_a_range_or_none() {
     assert!(found.len() > 5 && found.iter().all(|rows| [20, 100].contains(rows)), "{found:?}");
     assert_eq!((found.first(), found.last()), (Some(&100), Some(&20)), "{found:?}");
 }
+
+#[test]
+fn more_ranges_than_fit_into_a_file_are_never_there_whatever_is_replayed() {
+    if is_encrypted() {
+        return;
+    }
+    let (vfs, db, table) = filled(8, 2000);
+    db.checkpoint().unwrap();
+    let mut left = 2000;
+    for n in 0..500 {
+        // They go at once, but the log has them until a checkpoint.
+        let deleted = delete(&db, &table, n * 4, Some(n * 4 + 2));
+        left -= deleted.unwrap_or(0) as usize;
+        db.run_jobs().unwrap();
+    }
+    assert!((1800..2000).contains(&left), "{left} rows");
+    drop((table, db));
+    let db = open(&vfs.crash()).unwrap();
+    db.checkpoint().unwrap();
+    let table = db.open_table(PATH).unwrap();
+    assert_eq!(rows(&mut db.begin(), &table, false).len(), left);
+    // They go, and the next checkpoint leaves room.
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    let behind = rows(&mut db.begin(), &table, false).range(key(1500)..).count() as u64;
+    assert_eq!(delete(&db, &table, 1500, None), Some(behind));
+}
+
+#[test]
+fn transactions_that_delete_ranges_side_by_side_are_no_more_than_fit() {
+    if is_encrypted() {
+        return;
+    }
+    let (vfs, db, table) = filled(9, 2000);
+    let mut open_ones = Vec::new();
+    for n in 0..100 {
+        let mut txn = db.begin();
+        if txn.delete_range(&table, &key(n * 10), Some(&key(n * 10 + 5))).unwrap().is_some() {
+            if n % 3 == 0 {
+                txn.prepare(format!("{n}").as_bytes()).unwrap();
+            }
+            open_ones.push(txn);
+        }
+    }
+    let taken = open_ones.len();
+    assert!((8..=32).contains(&taken), "{taken} at a time");
+    // One that ends makes room for another.
+    open_ones.pop().unwrap().rollback();
+    assert_eq!(delete(&db, &table, 1500, Some(1510)), Some(10));
+    open_ones.iter_mut().for_each(|txn| txn.commit().unwrap());
+    db.checkpoint().unwrap();
+    drop((open_ones, table, db));
+    let db = open(&vfs.crash()).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    assert_eq!(rows(&mut db.begin(), &table, false).len(), 2000 - 10 - 5 * (taken - 1));
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    assert_eq!(delete(&db, &table, 1600, Some(1610)), Some(10));
+}
+
+#[test]
+fn ranges_with_long_keys_are_deleted_row_by_row() {
+    let (_, db, table) = filled(10, 10);
+    let mut txn = db.begin();
+    assert_eq!(txn.delete_range(&table, &[b'0'; 100], Some(&[b'9'; 100])).unwrap(), None);
+}

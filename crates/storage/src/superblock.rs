@@ -69,11 +69,8 @@ const ENCRYPTION_BYTES: usize = 4 + SALT_BYTES;
 /// Bytes of a slot: one page, so that a slot is written whole and alone.
 pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
 
-/// Most bytes of what deleted ranges take.
-const DELETED_BYTES_MAX: usize = 3072;
-
 const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + ENCRYPTION_BYTES <= SLOT_BYTES);
-const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + DELETED_BYTES_MAX <= SLOT_BYTES);
+const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + Superblock::DELETED_BYTES_MAX <= SLOT_BYTES);
 
 impl Superblock {
     /// What a file has in its two slots if this is its only checkpoint: offsets and pages.
@@ -81,10 +78,14 @@ impl Superblock {
         crate::tree_file::SLOT_OFFSETS.map(|offset| (offset, self.to_page(offset)))
     }
 
+    /// Most bytes of what deleted ranges take.
+    pub const DELETED_BYTES_MAX: usize = 3072;
+
     /// Whether so many deleted ranges fit.
     pub fn has_room_for(deleted: &[DeletedRange]) -> bool {
-        let lens = deleted.iter().map(|range| 12 + range.lo.len() + range.hi.as_ref().map_or(0, Vec::len));
-        2 + lens.sum::<usize>() <= DELETED_BYTES_MAX
+        let ends = |range: &DeletedRange| range.lo.len() + range.hi.as_ref().map_or(0, Vec::len);
+        let lens = deleted.iter().map(|range| DeletedRange::STORED_BYTES + ends(range));
+        2 + lens.sum::<usize>() <= Superblock::DELETED_BYTES_MAX
     }
 
     /// The page to write at `offset`: a sealed block and zeros.

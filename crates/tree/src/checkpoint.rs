@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use pando_base::planted::{is_planted, Bug};
-use pando_base::{pause, Result, Seqno};
+use pando_base::{pause, Error, Result, Seqno};
 use pando_storage::{BlockKind, Superblock};
 
 use crate::durable::Durable;
@@ -55,6 +55,10 @@ impl Tree {
 
     fn is_restructured(&self) -> bool {
         let version = self.version.load();
+        // Ranges that have gone leave room for others.
+        if self.room.lock().durable() != version.deleted.as_slice().len() {
+            return true;
+        }
         let durable = self.durable.lock();
         match &durable.root {
             Some(root) => !Arc::ptr_eq(root, &version.root),
@@ -107,6 +111,13 @@ impl Tree {
                 Durable { root: Some(root.clone()), auto_increment },
             ));
         }
+        // Later ones are in the log only.
+        let deleted = version.deleted_up_to(version.flushed);
+        if !Superblock::has_room_for(&deleted) {
+            let what = format!("a checkpoint with {} deleted ranges", deleted.len());
+            return Err(Error::Unsupported { what });
+        }
+        let ranges = deleted.len();
         // 7.
         let (next_run, next_node) = self.next_ids();
         let superblock = Superblock {
@@ -117,8 +128,7 @@ impl Tree {
             next_node,
             auto_increment,
             rows_hint: self.rows_estimate(),
-            // Later ones are in the log only.
-            deleted: version.deleted_up_to(version.flushed),
+            deleted,
             ..Superblock::default()
         };
         self.ctx.file.write_superblock(&superblock)?;
@@ -126,6 +136,7 @@ impl Tree {
         let new = Durable { root: Some(root), auto_increment };
         let old = std::mem::replace(&mut *self.durable.lock(), new);
         let adopted = self.coverage.lock().made_durable(version.flushed);
+        self.room.lock().made_durable(version.flushed, ranges);
         drop(old);
         drop(adopted);
         drop(version);

@@ -13,6 +13,9 @@
 //!   leaf, unless that was written when every snapshot saw the range. Leaves that are hidden as a whole go without being read,
 //!   many at once. When the sweep has reached the end, nothing older is left and the range goes.
 //! - *Checkpoints* write those that are not newer than what they hold into the superblock; the log has the others.
+//! - *Room*: the superblock is one page. What a start may have to keep there is what the last checkpoint has there, and what the log
+//!   has since, also of ranges that have gone meanwhile. So who wants to delete a range reserves its place before
+//!   ([`Tree::reserve_range`]), and both together with what is reserved are never more than fit.
 
 use std::sync::Arc;
 
@@ -27,8 +30,53 @@ use crate::node::{Body, Child, KeyRange, Node};
 use crate::tree::Tree;
 use crate::version::TreeVersion;
 
-/// Most ranges of a tree: each is compared with in every read.
+/// Most ranges of a tree, those that are only reserved or only in the log included: each is compared with in every read.
 const RANGES_MAX: usize = 32;
+
+/// Most bytes of a range's ends: so many ranges fit into a superblock.
+const KEY_BYTES_MAX: usize = Superblock::DELETED_BYTES_MAX / RANGES_MAX - DeletedRange::STORED_BYTES - 1;
+
+/// Which ranges a start may have to keep.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    /// How many the durable superblock has.
+    durable: usize,
+    /// Commits that have deleted ranges since that checkpoint.
+    since: Vec<Seqno>,
+    /// Transactions that are to delete one.
+    reserved: usize,
+}
+
+impl Room {
+    /// Of a file whose superblock has so many.
+    pub(crate) fn opened(durable: usize) -> Room {
+        Room { durable, ..Room::default() }
+    }
+
+    /// A checkpoint up to `seqno` is durable, with so many ranges.
+    pub(crate) fn made_durable(&mut self, seqno: Seqno, ranges: usize) {
+        self.durable = ranges;
+        self.since.retain(|since| *since > seqno);
+    }
+
+    pub(crate) fn durable(&self) -> usize {
+        self.durable
+    }
+
+    fn taken(&self) -> usize {
+        self.durable + self.since.len() + self.reserved
+    }
+}
+
+/// The place of a range that a transaction is to delete; given back when it is dropped.
+#[derive(Debug)]
+pub struct RangeTicket(Arc<Tree>);
+
+impl Drop for RangeTicket {
+    fn drop(&mut self) {
+        self.0.room.lock().reserved -= 1;
+    }
+}
 
 /// How far the oldest range is cleaned.
 #[derive(Debug, Default)]
@@ -50,16 +98,28 @@ pub(crate) fn hides_run(deleted: &DeletedRanges, run: &Run, range: &KeyRange) ->
 }
 
 impl Tree {
-    /// Whether one more range may be deleted as such; else its keys have to be deleted one by one. In a file that is
-    /// encrypted none may, as the superblock is not.
-    pub fn may_delete_range(&self, lo: &[u8], hi: Option<&[u8]>) -> bool {
-        let deleted = self.version.load().deleted.clone();
-        let mut all = deleted.as_slice().to_vec();
-        all.push(DeletedRange { lo: lo.to_vec(), hi: hi.map(<[u8]>::to_vec), seqno: 0 });
-        // Half of both is left to commits that are on their way.
-        all.len() <= RANGES_MAX / 2
-            && self.ctx.file.key_id().is_none()
-            && Superblock::has_room_for(&[all.clone(), all].concat())
+    /// The place of one more range; `None`: there is none, and keys have to be deleted one by one. In a file that is encrypted there is
+    /// none, as the superblock is not. It is to be kept until the range is added or given up.
+    pub fn reserve_range(self: &Arc<Self>, lo: &[u8], hi: Option<&[u8]>) -> Option<RangeTicket> {
+        let bytes = lo.len() + hi.map_or(0, <[u8]>::len);
+        if bytes > KEY_BYTES_MAX || self.ctx.file.key_id().is_some() {
+            return None;
+        }
+        let mut room = self.room.lock();
+        let is_room = room.taken() < RANGES_MAX;
+        room.reserved += usize::from(is_room);
+        is_room.then(|| RangeTicket(self.clone()))
+    }
+
+    /// The place of a range of a transaction that was prepared before a restart: it had one then.
+    pub fn reserve_restored_range(self: &Arc<Self>) -> RangeTicket {
+        self.room.lock().reserved += 1;
+        RangeTicket(self.clone())
+    }
+
+    /// Whether a checkpoint would make room for ranges, and is wanted for it.
+    pub fn is_short_of_ranges(&self) -> bool {
+        self.room.lock().taken() > RANGES_MAX / 2
     }
 
     /// How many deleted ranges there are whose space is not free yet.
@@ -77,6 +137,7 @@ impl Tree {
         }
         let deleted = DeletedRanges::new(all);
         self.version.store(Arc::new(TreeVersion { deleted, ..old.with_root(old.root.clone()) }));
+        self.room.lock().since.push(seqno);
         self.note_write(seqno);
     }
 

@@ -103,6 +103,7 @@ pub use column_cache::Chunk;
 pub use config::{Horizon, TreeConfig};
 pub use cursor::Cursor;
 pub use deferred::DeferredCommit;
+pub use deleted::RangeTicket;
 pub use estimate::{RowBounds, RunForms, TreeStats};
 pub use node_places::{places_without_key, verify_without_key, WithoutKey};
 pub use pando_run::{Columns, Estimate};

@@ -14,7 +14,7 @@ use pando_run::{Compression, Run, RunContext, RunOptions, RunWriter};
 
 use crate::config::{Horizon, TreeConfig};
 use crate::coverage::Coverage;
-use crate::deleted::Sweep;
+use crate::deleted::{Room, Sweep};
 use crate::durable::Durable;
 use crate::job_claims::{BusyTable, Hint};
 use crate::memtable::Memtable;
@@ -34,6 +34,8 @@ pub struct Tree {
     /// Shared by commits while they insert; exclusive for the swap of the memtable.
     gate: RwLock<()>,
     pub(crate) structure: Mutex<Structure>,
+    /// Taken alone, or last.
+    pub(crate) room: Mutex<Room>,
     /// How far deleted ranges are cleaned; taken with `structure` held, or alone.
     pub(crate) sweep: Mutex<Sweep>,
     /// A job has ended.
@@ -220,7 +222,7 @@ impl Tree {
             sealed: Vec::new(),
             active: Arc::new(Memtable::new(config.memtable_bytes, ctx.metrics.clone())),
             flushed: start.flushed,
-            deleted: start.deleted,
+            deleted: start.deleted.clone(),
             generation: 0,
         };
         Arc::new(Tree {
@@ -235,6 +237,7 @@ impl Tree {
             version: ArcSwap::from_pointee(version),
             gate: RwLock::new(()),
             structure: Mutex::default(),
+            room: Mutex::new(Room::opened(start.deleted.as_slice().len())),
             sweep: Mutex::default(),
             job_ended: Condvar::new(),
             coverage: Mutex::default(),

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use pando_base::locks::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pando_base::{panics, DictId, Metrics, Result, TxnId, MAX_SEQNO};
 use pando_run::Lookup;
+use pando_tree::RangeTicket;
 use pando_txn::{Mark, WriteSet};
 
 use crate::table::dict::Dict;
@@ -76,6 +77,8 @@ pub(crate) struct OwnRange {
     at: Mark,
     /// Where the ops that delete all its rows begin, if there are such.
     written_out: Option<Mark>,
+    /// Its place in the tree.
+    _place: Arc<RangeTicket>,
 }
 
 /// Marks that may be asked for.
@@ -151,17 +154,21 @@ impl State {
     }
 
     /// Deletes a range, of which this is the first row: its own op gives the range a place among the others.
-    pub(crate) fn delete_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>, first: &[u8]) {
-        let at = self.set.mark();
-        let (lo, hi) = (lo.to_vec(), hi.map(<[u8]>::to_vec));
-        self.ranges.push(OwnRange { dict, lo, hi, at, written_out: None });
+    pub(crate) fn delete_range(
+        &mut self,
+        (dict, place): (DictId, RangeTicket),
+        lo: &[u8],
+        hi: Option<&[u8]>,
+        first: &[u8],
+    ) {
+        self.add_range((dict, place), lo, hi);
         self.set.delete(dict, first);
     }
 
-    /// Takes back a range of a prepared transaction.
-    pub(crate) fn restore_range(&mut self, dict: DictId, lo: &[u8], hi: Option<&[u8]>) {
+    /// Takes a range in, whose first row is deleted otherwise.
+    pub(crate) fn add_range(&mut self, (dict, place): (DictId, RangeTicket), lo: &[u8], hi: Option<&[u8]>) {
         let (at, lo, hi) = (self.set.mark(), lo.to_vec(), hi.map(<[u8]>::to_vec));
-        self.ranges.push(OwnRange { dict, lo, hi, at, written_out: None });
+        self.ranges.push(OwnRange { dict, lo, hi, at, written_out: None, _place: Arc::new(place) });
     }
 
     /// The ops from the mark on delete all rows of the ranges.

@@ -13,6 +13,7 @@
 //! Only of tables without other keys, whose rows refer to no large values.
 
 use std::ops::Bound;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use pando_base::Seqno;
@@ -33,9 +34,14 @@ impl Txn {
         let dict = table.rows();
         dict.check_usable()?;
         let is_last = hi.is_some_and(|hi| hi <= lo);
-        if is_last || self.has_writes() || !may_delete_ranges(table) || !dict.tree.may_delete_range(lo, hi) {
+        if is_last || self.has_writes() || !may_delete_ranges(table) {
             return Ok(None);
         }
+        if dict.tree.is_short_of_ranges() {
+            // As old as can be: among the first to be checkpointed.
+            dict.dirty_since.store(1, Ordering::Relaxed);
+        }
+        let Some(place) = dict.tree.reserve_range(lo, hi) else { return Ok(None) };
         if self.is_between(dict, lo, hi)?
             || !self.db.locks.lock_stretch(&self.handle, dict.id, LockMode::Exclusive, lo, hi)
             || self.is_between(dict, lo, hi)?
@@ -49,7 +55,7 @@ impl Txn {
         if rows > 0 {
             self.touch(dict);
             let mut writes = self.writes.write();
-            writes.delete_range(dict.id, lo, hi, first.key());
+            writes.delete_range((dict.id, place), lo, hi, first.key());
             writes.net_rows.add(dict.id, -i64::try_from(rows).unwrap_or(i64::MAX));
             drop(writes);
             self.has_whole_range = true;
@@ -139,7 +145,7 @@ impl Txn {
         }
         self.touch(dict);
         // Its first row is deleted by the entry before it.
-        self.writes.write().restore_range(dict.id, lo, hi);
+        self.writes.write().add_range((dict.id, dict.tree.reserve_restored_range()), lo, hi);
     }
 }
 

@@ -182,9 +182,7 @@ impl World {
 
     /// One commit that deletes a range; false: there are too many.
     pub(crate) fn delete_range(&mut self, lo: &[u8], hi: Option<&[u8]>) -> bool {
-        if !self.tree.may_delete_range(lo, hi) {
-            return false;
-        }
+        let Some(_place) = self.tree.reserve_range(lo, hi) else { return false };
         let gate = self.tree.gate();
         self.last += 1;
         gate.delete_range(lo, hi, self.last);

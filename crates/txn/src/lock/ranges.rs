@@ -318,11 +318,7 @@ impl LockManager {
 
     /// As [`Self::first_held_by_others`], of all keys of the dictionary. Looks at all locks that there are.
     pub fn is_any_held_by_others(&self, txn: &TxnHandle, dict: DictId, mode: LockMode) -> bool {
-        self.shards.iter().any(|shard| {
-            let shard = shard.lock();
-            let found = shard.locks().any(|lock| is_obstacle(lock, txn, dict, mode));
-            found
-        })
+        self.is_any_held_between(txn, dict, mode, b"", None)
     }
 
     /// As [`Self::is_any_held_by_others`], of the keys from `from` up to, but without, `to`.
