@@ -306,6 +306,42 @@ fn of_two_who_insert_the_same_key_between_rows_locked_ahead_one_is_refused() {
 }
 
 /// Moves money between two rows, or a row to another key; true: it was done.
+/// A scan that has waited at a gap comes to what was inserted there: the gap's end is known, and far ahead of it.
+#[test]
+fn what_was_inserted_in_a_gap_that_was_waited_for_is_met_row_after_row() {
+    for gaps in [true, false] {
+        let (db, table) = dense_database([3000].into_iter());
+        let mut writer = begin(&db);
+        (1..=500).for_each(|id| insert(&mut writer, &table, id, START).unwrap());
+        let waiting = |count| {
+            while db.locks().iter().filter(|row| row.lock.waiting).count() < count {
+                thread::yield_now();
+            }
+        };
+        let rows = thread::scope(|scope| {
+            let scanner = scope.spawn(|| {
+                let mut txn = db.begin();
+                txn.set_takes_gaps(gaps);
+                scan(&mut txn, &table, usize::MAX).unwrap()
+            });
+            waiting(1);
+            // It has too few rows before it for the scan to go ahead when it comes to go ahead.
+            let other = scope.spawn(|| {
+                let mut txn = db.begin();
+                let key = 70u32.to_be_bytes();
+                txn.get_locked(&table, 0, &key, LockMode::Exclusive, LockWait::Default).unwrap();
+                thread::sleep(Duration::from_millis(300));
+            });
+            waiting(2);
+            writer.commit().unwrap();
+            other.join().unwrap();
+            scanner.join().unwrap()
+        });
+        let ids: Vec<u32> = rows.iter().map(|(id, _)| *id).collect();
+        assert_eq!(ids, (1..=500).chain([3000]).collect::<Vec<u32>>(), "with gaps: {gaps}");
+    }
+}
+
 fn transfer(txn: &mut Txn, table: &Table, rng: &mut ChaCha8Rng) -> pandodb::Result<bool> {
     let mut pick = || rng.random_range(0..4000u32);
     let (from, to) = (pick(), pick());

@@ -43,6 +43,7 @@ use super::gaps::after;
 use super::{Admission, At, Cursor, Direction, ReadMode};
 use crate::error::{Error, Result};
 use crate::read::blocks::{has_references, large_wants, Block, RowCondition, RowReader, Want};
+use crate::read::own_writes::OwnCursor;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::{LockWait, Txn};
 
@@ -341,7 +342,7 @@ impl Cursor {
         if txn.handle.is_killed() {
             return Err(Error::Killed);
         }
-        let from = self.reach.edge_forward();
+        let from = self.ahead_from();
         let read = match way {
             Way::Lock(mode) => self.lock_ahead(txn, mode, &from)?,
             Way::Read { meets_writers } => self.only_read_ahead(txn, meets_writers, &from)?,
@@ -353,13 +354,23 @@ impl Cursor {
         };
         self.ahead.met += self.ahead.ends.len();
         self.ahead.is_locked = matches!(way, Way::Lock(_));
-        self.reach.go_on_from(&to);
+        self.reach.go_on_at_least_from(&to);
         let filtered = self.ahead.sift();
         txn.db.metrics.rows_filtered.add(filtered as u64);
         if let (false, ReadMode::Locked(mode, _)) = (self.ahead.is_locked, self.mode) {
             self.lock_dense(txn, mode)?;
         }
         Ok(true)
+    }
+
+    /// Where the rows ahead begin, and what has not been looked at between them. The edge can be far behind the next row: a gap that was
+    /// waited for is looked at up to its end, and then gone through.
+    fn ahead_from(&self) -> Vec<u8> {
+        let edge = self.reach.edge_forward();
+        let tree = self.tree.as_ref().filter(|tree| tree.valid()).map(pando_tree::Cursor::key);
+        let own = self.own.as_ref().and_then(OwnCursor::entry).map(|(key, _)| key.as_slice());
+        let next = tree.into_iter().chain(own).min();
+        next.filter(|next| *next < edge.as_slice()).map_or(edge.clone(), <[u8]>::to_vec)
     }
 
     /// Reads as many rows as it has met, from where both sides are. `None`: there are too few.

@@ -107,6 +107,13 @@ impl Reach {
         self.edge = Some(key.to_vec());
     }
 
+    /// Going up, everything before `key` has been looked at, and perhaps more already.
+    pub(super) fn go_on_at_least_from(&mut self, key: &[u8]) {
+        if self.edge.as_deref().is_none_or(|edge| edge < key) {
+            self.go_on_from(key);
+        }
+    }
+
     /// Whether the gap down or up to `next` is looked at already. `None`: the end of the cursor's way.
     fn includes(&self, next: Option<&[u8]>, direction: Direction) -> bool {
         if self.is_complete {
