@@ -32,6 +32,8 @@ from sqlkit.server import PrivateServer
 _COLUMNS = "id BIGINT PRIMARY KEY, a INT, b BIGINT, c VARCHAR(40), d DATETIME, e INT, KEY (a), KEY (b), KEY (c), KEY (d)"
 _TEXT = "SUBSTRING(MD5(n), 1, 1 + n % 30)"
 _PIECE = 20000
+# A replica without memory may be slow; it is not to be given up.
+_PATIENCE_S = 3600
 
 
 def _direct(engine):
@@ -87,7 +89,7 @@ def _apply(engine, modes, options):
                 if mode:
                     replica.run(f"SET GLOBAL pando_read_free_rpl={mode}")
                 for kind in ("insert", "update", "delete"):
-                    replica.wait_for(source.written())
+                    replica.wait_for(source.written(), _PATIENCE_S)
                     replica.run("STOP SLAVE SQL_THREAD")
                     seed += 1
                     with source.connect("test") as session:
@@ -98,14 +100,14 @@ def _apply(engine, modes, options):
                         time.sleep(0.1)
                     begin = time.monotonic()
                     replica.run("START SLAVE SQL_THREAD")
-                    replica.wait_for(wanted)
+                    replica.wait_for(wanted, _PATIENCE_S)
                     figures[mode].setdefault(kind, []).append(options.changes / (time.monotonic() - begin))
                     report.note(f"{engine} {mode} {kind} {repeat}: {figures[mode][kind][-1]:,.0f}")
                 with source.connect("test") as session:
                     # What was deleted comes back for the next.
                     for first in range(0, options.changes, _PIECE):
                         session.query("INSERT IGNORE INTO test.t " + _values(first, min(_PIECE, options.changes - first), 0))
-        replica.wait_for(source.written())
+        replica.wait_for(source.written(), _PATIENCE_S)
         sums = [member.value("SELECT CONCAT(COUNT(*), ' ', SUM(CRC32(CONCAT_WS(',', id, a, b, c, d, e)))) FROM test.t")
                 for member in (source, replica)]
         assert sums[0] == sums[1], f"the replica differs: {sums}"

@@ -127,9 +127,9 @@ class Member:
                 raise NotReplicating(f"{self.name}: {what}: {status[what]}")
         return status
 
-    def wait_for(self, gtid):
+    def wait_for(self, gtid, seconds=_CATCH_UP_SECONDS):
         """Until everything up to this position is applied."""
-        deadline = time.monotonic() + _CATCH_UP_SECONDS
+        deadline = time.monotonic() + seconds
         while True:
             with self.connect() as session:
                 # Short waits, so that an error is seen when it happens.

@@ -35,6 +35,8 @@ pub enum Source {
         rows: u64,
         /// What is looked at.
         columns: Vec<TableColumn>,
+        /// Which of its rows there are: others have expired.
+        filter: Option<Expr>,
     },
     /// A query; its outputs are named by their slots.
     Query(Box<Block>),

@@ -172,6 +172,7 @@ impl<'a> Reader<'a> {
                     parts: reader.small()? as usize,
                     rows: reader.large()?,
                     columns: reader.list(Self::column)?,
+                    filter: reader.optional()?,
                 },
                 1 => Source::Query(Box::new(reader.block()?)),
                 2 => Source::Nest(reader.list(Self::from)?),

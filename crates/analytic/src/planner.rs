@@ -191,7 +191,7 @@ impl<'a> Planner<'a> {
 
     fn source(&mut self, source: &Source) -> Result<Unit> {
         match source {
-            Source::Table { table, parts, rows, columns, .. } => {
+            Source::Table { table, parts, rows, columns, filter, .. } => {
                 let rows = (*rows as f64).max(1.0);
                 for column in columns.iter().filter(|column| column.distinct > 0) {
                     self.distinct.insert(column.slot, column.distinct as f64);
@@ -199,7 +199,11 @@ impl<'a> Planner<'a> {
                 let slots = columns.iter().map(|column| column.slot).collect();
                 let (table, parts, columns) = (*table, *parts, columns.clone());
                 let plan = Plan::Scan { table, parts, rows, columns, filter: Vec::new() };
-                Ok(Unit { plan, slots, rows })
+                let mut unit = Unit { plan, slots, rows };
+                if let Some(filter) = filter {
+                    unit.filter(filter.clone(), &self.distinct);
+                }
+                Ok(unit)
             }
             Source::Query(block) => self.block(block),
             Source::Nest(nest) => self.joined(nest, Vec::new()),

@@ -65,8 +65,9 @@ fn rename_block(block: &mut Block, names: &HashMap<Slot, Slot>) {
 fn rename_from(from: &mut From, names: &HashMap<Slot, Slot>) {
     from.on.iter_mut().for_each(|on| rename(on, names));
     match &mut from.source {
-        Source::Table { table, first, columns, .. } => {
+        Source::Table { table, first, columns, filter, .. } => {
             *table = *first;
+            filter.iter_mut().for_each(|filter| rename(filter, names));
             columns.iter_mut().for_each(|column| rename_slot(&mut column.slot, names));
         }
         Source::Query(block) => rename_block(block, names),
@@ -91,7 +92,7 @@ mod tests {
             distinct: 0,
         };
         let from = From {
-            source: Source::Table { table: inner as usize, first: 0, parts: 1, rows, columns: vec![column] },
+            source: Source::Table { table: inner as usize, first: 0, parts: 1, rows, columns: vec![column], filter: None },
             is_outer: false,
             on: None,
         };

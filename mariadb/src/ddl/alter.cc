@@ -274,6 +274,9 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
 {
   THD *thd= ha_thd();
   const alter_table_operations flags= info->handler_flags;
+  if (const ha_table_option_struct *options= info->create_info->option_struct)
+    if (!Expiry::is_allowed(altered, options->ttl))
+      return HA_ALTER_ERROR;
   if (flags & ~(INSTANT | PANDO_ALTER_INDEX))
   {
     if (flags & (ALTER_STORED_COLUMN_TYPE | ALTER_VIRTUAL_COLUMN_TYPE))

@@ -57,6 +57,8 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
   /* A partition has options of its own, or the table's: the server puts them here before each. */
   const ha_table_option_struct *options= share->option_struct ? share->option_struct : info->option_struct;
+  if (options && !Expiry::is_allowed(form, options->ttl))
+    return HA_WRONG_CREATE_OPTION;
   PandoTableSpec spec= {};
   spec.path= text(name);
   spec.indexes= indexes.data();

@@ -5,6 +5,7 @@
 #define PANDO_HA_PANDO_H
 
 #include "plugin.h"
+#include "expiry.h"
 #include "load.h"
 #include "row_codec.h"
 #include "foreign_key_rows.h"
@@ -19,6 +20,7 @@ struct ha_table_option_struct
   ulonglong compression_level;
   uint encrypted;
   ulonglong encryption_key_id;
+  char *ttl;
 };
 
 namespace pando {
@@ -146,6 +148,8 @@ public:
   bool may_answer_queries() const;
   bool may_answer_with_locks() const;
   const PandoTable *engine_table() const { return m_table; }
+  /* Which of its rows have expired; null: they do not. */
+  const pando::Expiry *expiry() const { return m_expiry.get(); }
   PandoStatus answer(PandoQuery *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes);
   PandoStatus answer(PandoAnalytic *query, const PandoTable *const *tables, size_t count, uint64_t memory_bytes,
                      PandoAnalyticWhy *why);
@@ -242,7 +246,7 @@ private:
   bool is_passed(PandoBytes key) const;
   bool is_within(PandoBytes key) const;
   bool find_row_key();
-  bool is_covering() const { return m_keyread && !is_locking() && !m_entry_lacks_columns; }
+  bool is_covering() const { return m_keyread && !is_locking() && !m_entry_lacks_columns && knows_expiry(active_index); }
   bool peeks() const { return m_peeks && m_lock == Lock::EXCLUSIVE && !m_skip_locked && !takes_gaps(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
@@ -274,7 +278,9 @@ private:
   void note_auto_increment(Field *field);
   static void views(const std::vector<Entry> &entries, std::vector<PandoEntry> *out);
   int write_one_row(const uchar *record);
+  int write_entries(const uchar *record);
   int update_one_row(const uchar *old_record, const uchar *new_record);
+  int update_entries(const uchar *old_record, const uchar *new_record);
   int delete_one_row(const uchar *record);
 
   /* --- unread.cc --- */
@@ -288,6 +294,17 @@ private:
   bool is_primary_key_exact() const;
   bool names_primary_key(const uchar *key, key_part_map map);
   int know_row(uchar *record, const uchar *key, key_part_map map, bool *is_known);
+
+  /* --- expired_rows.cc --- */
+  int begin_expiry(THD *thd);
+  void pass_by_expired(const uchar *record, bool *passed_by);
+  bool knows_expiry(uint index) const;
+  void want_expiry(MY_BITMAP *columns) const;
+  int remove_expired(bool *removed);
+  int find_duplicate(PandoBytes *row_key, bool *is_there);
+  int remove_if_expired(PandoBytes row_key, bool *removed);
+  ha_pando *other_place();
+  void leave_other_place();
 
   /* --- delete_range.cc --- */
   bool may_delete_range() const;
@@ -449,6 +466,10 @@ private:
   bool m_may_overwrite= false;                /* or the engine may put new ones in their place */
 
   pando::Foreign_keys m_foreign{this};
+
+  std::unique_ptr<pando::Expiry> m_expiry; /* TTL of the table, if it has one */
+  bool m_is_purged= false;                 /* the statement removes what has expired */
+  ha_pando *m_other_place= nullptr;        /* where a row is read and removed while this one is at another */
 
   uint64_t m_raw_bytes= 0;
   bool m_has_clustering_keys= false;

@@ -23,6 +23,7 @@
    - where the server does not announce a bulk insert: triggers and functions that might read the table, unique
      keys that it checks itself (USING HASH);
    - where each row asks for those before it: WITHOUT OVERLAPS, AUTO_INCREMENT further back in a key;
+   - into tables with TTL that are not empty;
    - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
@@ -56,6 +57,9 @@ void ha_pando::start_bulk_insert(ha_rows rows, uint)
   if ((rows && rows < LOAD_ROWS_MIN) || !may_load())
     return;
   const bool is_empty= pando_table_is_empty(m_table);
+  /* A row that has expired makes way for one with its key. */
+  if (m_expiry && !is_empty)
+    return;
   const uint64_t rows_min= is_empty ? LOAD_ROWS_MIN : BESIDE_ROWS_MIN;
   if ((!is_empty && decides_duplicates() && !only_skips_duplicates()) || (rows && rows < rows_min))
     return;

@@ -88,6 +88,8 @@ int ha_pando::external_lock(THD *thd, int lock_type)
     m_lock= m_stored_lock= Lock::SHARED;
   if (is_locking())
     transaction->will_lock();
+  if (int error= begin_expiry(thd))
+    return error;
   if (lock_type == F_WRLCK)
     if (int error= m_foreign.begin(thd))
       return error;
@@ -115,6 +117,8 @@ int ha_pando::start_stmt(THD *thd, thr_lock_type lock_type)
     transaction->take_gaps();
   if (is_locking())
     transaction->will_lock();
+  if (int error= begin_expiry(thd))
+    return error;
   return m_lock == Lock::EXCLUSIVE ? m_foreign.begin(thd) : 0;
 }
 
@@ -211,6 +215,7 @@ int ha_pando::reset()
   abort_bulk_insert();
   m_decides_duplicates= m_replaces_duplicates= m_may_overwrite= false;
   m_foreign.end();
+  leave_other_place();
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
   m_large.release();

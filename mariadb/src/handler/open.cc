@@ -1,5 +1,6 @@
 /* Opening and closing a table for one connection. */
 #include "definition.h"
+#include "expiry_purge.h"
 #include "key_text.h"
 #include "pushdown_filter.h"
 
@@ -95,6 +96,8 @@ int ha_pando::open_defined(const char *name)
     close();
     return error;
   }
+  m_expiry= Expiry::make(table);
+  Expiry_purge::note(table_share, m_expiry.get());
   mark_covering_keys();
   /* For those who look at locks of this table. */
   lock_shared_ha_data();
@@ -135,6 +138,7 @@ int ha_pando::close()
   close_scan();
   abort_bulk_insert();
   m_foreign.end();
+  leave_other_place();
   if (m_copy_txn)
     end_copy(false);
   pando_txn_free(m_sequence_txn);

@@ -83,16 +83,17 @@ void ha_pando::prepare_columns()
     return;
   }
   uint index= index_of_dictionary(m_scan_dictionary);
-  if (m_scan_dictionary == 0 || index >= table_share->keys)
-  {
-    m_row_codec.want(table->read_set);
-    need_columns();
-    return;
-  }
   my_bitmap_map bits[(MAX_FIELDS + 63) / 64 + 1];
   MY_BITMAP wanted;
   my_bitmap_init(&wanted, bits, table_share->fields);
   bitmap_copy(&wanted, table->read_set);
+  want_expiry(&wanted);
+  if (m_scan_dictionary == 0 || index >= table_share->keys)
+  {
+    m_row_codec.want(&wanted);
+    need_columns();
+    return;
+  }
   m_entry_lacks_columns= false;
   for (uint i= 0; i < m_layouts[index].part_count(); i++)
   {
@@ -336,6 +337,7 @@ int ha_pando::deliver(uchar *record)
     bool passed_by= false;
     if (int error= deliver_entry(record, &passed_by))
       return error;
+    pass_by_expired(record, &passed_by);
     if (!passed_by)
       return 0;
     if (is_to_end(ha_thd()))
@@ -596,6 +598,8 @@ int ha_pando::get_exact(uchar *record)
     m_row_key.assign(m_search.data(), m_search.size());
     m_row_key_in_entry= false;
     int error= get_row(m_row_key.view(), record, &absent);
+    if (!error)
+      pass_by_expired(record, &absent);
     return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
   }
   return get_by_unique_key(record);
@@ -614,6 +618,12 @@ int ha_pando::get_by_unique_key(uchar *record)
     bool passed_by= false;
     m_condition_is_false= false;
     int error= deliver_entry(record, &passed_by);
+    if (!error && !passed_by)
+    {
+      pass_by_expired(record, &passed_by);
+      if (passed_by)
+        return HA_ERR_KEY_NOT_FOUND;
+    }
     if (error || !passed_by)
       return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;
     /* While the row's lock was waited for, the key may have gone to another row. */

@@ -45,11 +45,12 @@ bool ha_pando::keys_follow_from_primary() const
   return true;
 }
 
-/* Whether a table is plain enough: nobody but the engine looks at its rows when they change. */
+/* Whether a table is plain enough: nobody but the engine looks at its rows when they change. What has expired is there, and is not. */
 bool ha_pando::may_write_unread() const
 {
   return has_primary_key() && !table->vfield && !table_share->versioned && !table_share->period.name &&
-         !table_share->long_unique_table && !is_sequence() && !m_copy_txn && !m_foreign.are_checked();
+         !table_share->long_unique_table && !is_sequence() && !m_copy_txn && !m_foreign.are_checked() &&
+         (!m_expiry || m_is_purged);
 }
 
 /* --- replication --- */

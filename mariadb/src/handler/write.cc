@@ -148,6 +148,21 @@ int ha_pando::write_row(const uchar *record)
 
 int ha_pando::write_one_row(const uchar *record)
 {
+  while (true)
+  {
+    const int error= write_entries(record);
+    bool removed= false;
+    if (error != HA_ERR_FOUND_DUPP_KEY || !m_expiry)
+      return error;
+    if (int other= remove_expired(&removed))
+      return other;
+    if (!removed)
+      return error;
+  }
+}
+
+int ha_pando::write_entries(const uchar *record)
+{
   if (int error= new_row_key(record, &m_new_row_key))
     return error;
   for (Entry &entry : m_new)
@@ -192,6 +207,21 @@ int ha_pando::update_row(const uchar *old_record, const uchar *new_record)
 }
 
 int ha_pando::update_one_row(const uchar *old_record, const uchar *new_record)
+{
+  while (true)
+  {
+    const int error= update_entries(old_record, new_record);
+    bool removed= false;
+    if (error != HA_ERR_FOUND_DUPP_KEY || !m_expiry)
+      return error;
+    if (int other= remove_expired(&removed))
+      return other;
+    if (!removed)
+      return error;
+  }
+}
+
+int ha_pando::update_entries(const uchar *old_record, const uchar *new_record)
 {
   if (has_primary_key())
   {

@@ -50,6 +50,7 @@ static bool is_plain_table(const TABLE_LIST *from)
   TABLE *table= from->table;
   return table && !from->outer_join && !from->on_expr && !from->embedding && !from->sj_on_expr &&
          table->file->ht == hton && !table->part_info && !table->versioned() && !table->force_index &&
+         !static_cast<ha_pando *>(table->file)->expiry() &&
          (static_cast<ha_pando *>(table->file)->may_answer_queries() ||
           static_cast<ha_pando *>(table->file)->may_answer_with_locks());
 }

@@ -559,6 +559,33 @@ bool Select_translator::part(TABLE_LIST *list, Part *part)
   source->parts= uint(of_table.size());
   handlers.insert(handlers.end(), of_table.begin(), of_table.end());
   tables.push_back(table);
+  return leave_out_expired(source);
+}
+
+/* Of a table with TTL: its rows are those that have not expired, before anything else is asked of them. */
+bool Select_translator::leave_out_expired(Source *source)
+{
+  const Expiry *expiry= handlers[size_t(source->number)]->expiry();
+  longlong limit;
+  if (!expiry || !expiry->limit(&limit))
+    return true;
+  Said column;
+  if (!column_of_source(expiry->field(), &column))
+    return false;
+  const auto compared= [&](uint comparison, longlong with) {
+    std::string bytes;
+    B::byte(&bytes, 5);
+    B::byte(&bytes, comparison);
+    bytes+= column.bytes;
+    put_number(&bytes, with, column.kind);
+    return bytes;
+  };
+  B::byte(&source->filter, 7);
+  B::small(&source->filter, 3);
+  source->filter+= compared(4, limit);
+  source->filter+= compared(0, 0);
+  B::byte(&source->filter, 9);
+  source->filter+= column.bytes;
   return true;
 }
 
@@ -688,6 +715,8 @@ bool Select_translator::put_table(const Source &source, std::string *to)
     B::small(to, kind.scale());
     B::large(to, distinct_values(source.table, column.field, rows));
   }
+  B::byte(to, !source.filter.empty());
+  *to+= source.filter;
   return true;
 }
 

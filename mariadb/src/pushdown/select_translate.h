@@ -134,6 +134,7 @@ private:
     std::vector<uint> slots;           /* of a derived one */
     std::vector<Value_kind> kinds;
     std::string bytes;                 /* of a derived one */
+    std::string filter;                /* of a table: which rows there are; empty: all */
   };
   /* A part of FROM. */
   struct Part
@@ -184,6 +185,7 @@ private:
   bool block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
   bool from(List<TABLE_LIST> *list, std::vector<Part> *parts);
   bool part(TABLE_LIST *list, Part *part);
+  bool leave_out_expired(Source *source);
   bool on(std::vector<Part> *parts);
   bool put_from(const std::vector<Part> &parts, std::string *to);
   bool put_table(const Source &source, std::string *to);

@@ -4,6 +4,7 @@
 #include "definition.h"
 #include "server_files.h"
 #include "encryption.h"
+#include "expiry_purge.h"
 #include "related_table.h"
 #include "ha_pando.h"
 #include "replication.h"
@@ -83,7 +84,15 @@ static void set_costs(OPTIMIZER_COSTS *costs)
 static int has_recovered(handlerton *engine)
 {
   warn_of_too_much_memory();
+  if (!is_started_despite_damage())
+    Expiry_purge::start();
   return restore_definition_files(engine);
+}
+
+static void before_shutdown()
+{
+  Expiry_purge::stop();
+  Related_table::close_kept();
 }
 
 static int start(void *plugin)
@@ -105,7 +114,7 @@ static int start(void *plugin)
   hton->create_partitioning_metadata= sync_partitioning_files;
   hton->create_group_by= create_pushdown;
   /* What is kept open keeps the plugin. */
-  hton->pre_shutdown= Related_table::close_kept;
+  hton->pre_shutdown= before_shutdown;
   hton->create_select= create_select_pushdown;
 #ifdef PANDO_SERVER_11_8
   hton->update_optimizer_costs= set_costs;
@@ -147,7 +156,7 @@ static int stop(void *)
 {
   if (!db)
     return 0;
-  Related_table::close_kept();
+  before_shutdown();
   PandoDb *open= db;
   db= nullptr;
   return error_of(pando_db_close(open), nullptr) != 0;

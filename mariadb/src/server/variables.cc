@@ -1,6 +1,7 @@
 #include "variables.h"
 #include "backup.h"
 #include "encryption.h"
+#include "expiry_purge.h"
 #include "ha_pando.h"
 #include "plugin.h"
 
@@ -306,6 +307,32 @@ static MYSQL_SYSVAR_ENUM(read_free_rpl, read_free_rpl_mode, PLUGIN_VAR_RQCMDARG,
   " the source's",
   nullptr, nullptr, READ_FREE_OFF, &read_free_rpl_typelib);
 
+static uint ttl_period_s, ttl_delay_s;
+
+static void update_ttl(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<uint *>(to)= *static_cast<const uint *>(from);
+  Expiry_purge::wake();
+}
+
+static MYSQL_SYSVAR_UINT(ttl_period, ttl_period_s, PLUGIN_VAR_RQCMDARG,
+  "Seconds between two looks for rows of tables with TTL that can be removed. 0: they stay in their tables, where nobody sees them",
+  nullptr, update_ttl, 60, 0, UINT_MAX32, 0);
+
+static MYSQL_SYSVAR_UINT(ttl_delay, ttl_delay_s, PLUGIN_VAR_RQCMDARG,
+  "Rows of tables with TTL are removed so many seconds after they have expired, or later. Until then a row event of a source can change them",
+  nullptr, update_ttl, 600, 0, UINT_MAX32, 0);
+
+uint ttl_period()
+{
+  return ttl_period_s;
+}
+
+uint ttl_delay()
+{
+  return ttl_delay_s;
+}
+
 static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
   "Encrypt new tables that say nothing of ENCRYPTED, or say DEFAULT. FORCE: no table can be created with ENCRYPTED=NO",
   nullptr, nullptr, ENCRYPT_TABLES_OFF, &encrypt_tables_typelib);
@@ -326,6 +353,7 @@ ha_create_table_option table_options[]=
   HA_TOPTION_NUMBER("COMPRESSION_LEVEL", compression_level, 3, 1, 19, 1),
   HA_TOPTION_ENUM("ENCRYPTED", encrypted, "DEFAULT,YES,NO", 0),
   HA_TOPTION_SYSVAR("ENCRYPTION_KEY_ID", encryption_key_id, default_encryption_key_id),
+  HA_TOPTION_STRING("TTL", ttl),
   HA_TOPTION_END
 };
 
@@ -371,6 +399,8 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(delete_ranges),
   MYSQL_SYSVAR(blind_delete_primary_key),
   MYSQL_SYSVAR(read_free_rpl),
+  MYSQL_SYSVAR(ttl_period),
+  MYSQL_SYSVAR(ttl_delay),
   nullptr
 };
 
@@ -482,15 +512,18 @@ static int show_counters(THD *thd, st_mysql_show_var *variable, char *)
 {
   const uint count= pando_metric_count();
   auto values= static_cast<uint64_t *>(thd_calloc(thd, count * sizeof(uint64_t)));
-  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 2) * sizeof(st_mysql_show_var)));
+  auto counters= static_cast<st_mysql_show_var *>(thd_calloc(thd, (count + 3) * sizeof(st_mysql_show_var)));
+  auto removed= static_cast<ulonglong *>(thd_calloc(thd, sizeof(ulonglong)));
   char *holder= log_holder(thd);
-  if (!values || !counters || !holder)
+  if (!values || !counters || !holder || !removed)
     return 1;
   pando_db_metrics(db, values, count);
   for (uint i= 0; i < count; i++)
     counters[i]= {pando_metric_name(i), &values[i], SHOW_ULONGLONG};
   counters[count]= {"log_holder", holder, SHOW_CHAR};
-  counters[count + 1]= {nullptr, nullptr, SHOW_UNDEF};
+  *removed= Expiry_purge::rows_removed();
+  counters[count + 1]= {"ttl_rows_removed", removed, SHOW_ULONGLONG};
+  counters[count + 2]= {nullptr, nullptr, SHOW_UNDEF};
   variable->type= SHOW_ARRAY;
   variable->value= counters;
   return 0;

@@ -50,6 +50,10 @@ bool delete_ranges(const THD *thd);
 enum Encrypt_tables : ulong { ENCRYPT_TABLES_OFF, ENCRYPT_TABLES_ON, ENCRYPT_TABLES_FORCE };
 ulong encrypt_tables_mode();
 
+/* pando_ttl_period, pando_ttl_delay: in seconds. */
+uint ttl_period();
+uint ttl_delay();
+
 /* Most threads that encode rows of one load. */
 uint load_workers();
 

@@ -115,7 +115,10 @@ void Transaction::prepare_statement()
     return;
   m_isolation= enum_tx_isolation(thd_tx_isolation(m_thd));
   if (m_isolation <= ISO_READ_COMMITTED)
+  {
     pando_txn_close_snapshot(m_txn);
+    m_reads_at= 0;
+  }
   pando_txn_set_takes_gaps(m_txn, m_isolation > ISO_READ_COMMITTED);
   pando_txn_begin_statement(m_txn, statement_sets_wait(m_thd) ? ulonglong(m_thd->variables.lock_wait_timeout) * 1000
                                                             : lock_wait_ms(m_thd));
@@ -166,8 +169,16 @@ void Transaction::end_table()
     pando_txn_close_snapshot(m_txn);
 }
 
+my_time_t Transaction::reads_at()
+{
+  if (!m_reads_at)
+    m_reads_at= m_thd->query_start();
+  return m_reads_at;
+}
+
 void Transaction::over()
 {
+  m_reads_at= 0;
   m_is_prepared= false;
   m_has_statement_mark= false;
   m_participant->leave();

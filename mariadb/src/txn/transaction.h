@@ -107,6 +107,9 @@ public:
   /* Handlers whose first rows of a bulk insert can still be undone. */
   std::vector<ha_pando *> *trials() { return &m_trials; }
 
+  /* When its plain reads are, for what expires with time: its first one says so, and later ones of the same snapshot keep to it. */
+  my_time_t reads_at();
+
   /* Counts writes to a table, and to those others that share its counter. */
   uint64_t *writes_to(const std::string &path) { return &m_writes[std::hash<std::string>()(path) % WRITE_COUNTERS]; }
 
@@ -133,6 +136,7 @@ private:
   std::string m_refusal, m_refusing_table, m_refusing_key;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
+  my_time_t m_reads_at= 0; /* not known yet */
   bool m_has_statement_mark= false;
   bool m_is_prepared= false; /* by the user, and neither committed nor rolled back here */
   std::atomic<enum_tx_isolation> m_isolation{ISO_REPEATABLE_READ}; /* likewise */
