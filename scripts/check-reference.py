@@ -133,7 +133,7 @@ def counters():
     table = re.search(r"^metrics! \{\n(.*?)^\}", source("crates/base/src/metrics.rs"), re.S | re.M)[1]
     names = re.findall(r'^    (\w+): "', table, re.M)
     # Texts are the plugin's own.
-    names += re.findall(r'\{"(\w+)", \w+, SHOW_CHAR\}', source("mariadb/src/server/variables.cc"))
+    names += re.findall(r'\{"(\w+)", \w+, SHOW_(?:CHAR|ULONGLONG)\}', source("mariadb/src/server/variables.cc"))
     return {f"Pando_{name}": None for name in names}
 
 
@@ -147,6 +147,8 @@ def table_options():
         wanted[name] = [", ".join(f"`{value}`" for value in names), f"`{names[int(default)]}`"]
     for name, default, least, most in re.findall(r'HA_TOPTION_NUMBER\("(\w+)", \w+, (\d+), (\d+), (\d+), \d+\)', code):
         wanted[name] = [f"{least} to {most}", default]
+    for name in re.findall(r'HA_TOPTION_STRING\("(\w+)", \w+\)', code):
+        wanted[name] = ["a text", "none"]
     if len(wanted) != len(re.findall(r"HA_TOPTION_(?!END)", code)):
         sys.exit("check-reference: cannot read the table options in variables.cc")
     return wanted

@@ -92,7 +92,14 @@ mod tests {
             distinct: 0,
         };
         let from = From {
-            source: Source::Table { table: inner as usize, first: 0, parts: 1, rows, columns: vec![column], filter: None },
+            source: Source::Table {
+                table: inner as usize,
+                first: 0,
+                parts: 1,
+                rows,
+                columns: vec![column],
+                filter: None,
+            },
             is_outer: false,
             on: None,
         };

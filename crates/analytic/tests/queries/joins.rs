@@ -58,6 +58,38 @@ fn a_join_of_three_tables_with_groups_is_that_of_all_combinations() {
     }
 }
 
+/// What a table does not have (its rows have expired) is no partner, and is not kept either.
+#[test]
+fn rows_that_a_table_leaves_out_are_in_no_join() {
+    let world = seeded(7);
+    let only = |mut part: From, which: Expr| {
+        let Source::Table { filter, .. } = &mut part.source else { panic!("a table") };
+        *filter = Some(which);
+        part
+    };
+    let block = Block {
+        from: vec![
+            only(from(&world, 0), compare(Comparison::Less, id(0), constant(90))),
+            only(
+                outer(&world, 1, equal(number(0), number(1))),
+                compare(Comparison::Less, id(1), constant(20)),
+            ),
+        ],
+        outputs: outputs(vec![id(0), id(1)]),
+        ..Block::default()
+    };
+    let mut expected = Vec::new();
+    for a in world.rows[0].iter().filter(|a| a.id < 90) {
+        let is_partner = |b: &&Row| b.id < 20 && a.number.is_some() && b.number == a.number;
+        let partners: Vec<_> = world.rows[1].iter().filter(is_partner).collect();
+        expected.extend(partners.iter().map(|b| format!("{}|{}", a.id, b.id)));
+        if partners.is_empty() {
+            expected.push(format!("{}|NULL", a.id));
+        }
+    }
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected));
+}
+
 #[test]
 fn a_left_join_keeps_rows_without_a_partner_whatever_its_condition_says() {
     let world = seeded(5);

@@ -104,7 +104,14 @@ pub(crate) fn from(world: &World, table: u32) -> From {
     ];
     let rows = world.rows[table as usize].len() as u64;
     From {
-        source: Source::Table { table: table as usize, first: table as usize, parts: 1, rows, columns, filter: None },
+        source: Source::Table {
+            table: table as usize,
+            first: table as usize,
+            parts: 1,
+            rows,
+            columns,
+            filter: None,
+        },
         is_outer: false,
         on: None,
     }
