@@ -8,6 +8,7 @@ pub mod ids;
 pub mod limits;
 pub mod locks;
 pub mod metrics;
+pub mod observer;
 pub mod panics;
 pub mod pauses;
 pub mod planted;

@@ -7,6 +7,11 @@
 #include <stdint.h>
 
 /**
+ * How many uses of memory there are: block cache, memtables, row locks, loads, queries, and the rest, in this order.
+ */
+#define PANDO_MEMORY_USES 6
+
+/**
  * `wait_s` of locking reads: as the transaction says.
  */
 #define PANDO_WAIT_DEFAULT -1
@@ -635,6 +640,72 @@ enum PandoLockKind
 typedef enum PandoLockKind PandoLockKind;
 #else
 typedef uint32_t PandoLockKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a thread is for.
+ */
+enum PandoThreadKind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Flushes, compactions, checkpoints.
+   */
+  PANDO_THREAD_KIND_WORKER = 0,
+  /**
+   * Looks after the log, tables and memory.
+   */
+  PANDO_THREAD_KIND_TICKER = 1,
+  /**
+   * Reads what the cache held, and writes it down.
+   */
+  PANDO_THREAD_KIND_CACHE_KEEPER = 2,
+  /**
+   * Bulk loads and index builds.
+   */
+  PANDO_THREAD_KIND_LOADER = 3,
+  /**
+   * Helps a statement.
+   */
+  PANDO_THREAD_KIND_HELPER = 4,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoThreadKind PandoThreadKind;
+#else
+typedef uint32_t PandoThreadKind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What is asked of a file.
+ */
+enum PandoFileOperation
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * To read bytes.
+   */
+  PANDO_FILE_OPERATION_READ = 0,
+  /**
+   * To write bytes.
+   */
+  PANDO_FILE_OPERATION_WRITE = 1,
+  /**
+   * To make sure that they stay.
+   */
+  PANDO_FILE_OPERATION_SYNC = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoFileOperation PandoFileOperation;
+#else
+typedef uint32_t PandoFileOperation;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
@@ -1879,6 +1950,57 @@ typedef struct PandoDeadlockRow {
    */
   uint8_t victim;
 } PandoDeadlockRow;
+
+/**
+ * Memory for the observer during an operation.
+ */
+typedef struct PandoFileState {
+  /**
+   * The observer's.
+   */
+  uint64_t words[16];
+} PandoFileState;
+
+/**
+ * The server's functions. They return soon and ask nothing of the engine; any thread may call them.
+ */
+typedef struct PandoObserver {
+  /**
+   * This thread begins.
+   */
+  void (*thread_begins)(PandoThreadKind kind);
+  /**
+   * It ends.
+   */
+  void (*thread_ends)(void);
+  /**
+   * A file has been opened. What it is to the observer; 0: it does not look at it.
+   */
+  uint64_t (*file_opened)(struct PandoBytes path);
+  /**
+   * It is closed.
+   */
+  void (*file_closed)(uint64_t file);
+  /**
+   * There is no file of this name any more.
+   */
+  void (*file_gone)(struct PandoBytes path);
+  /**
+   * An operation begins. 0: it is not looked at, and its end is not to be told.
+   */
+  uint8_t (*file_begins)(uint64_t file,
+                         PandoFileOperation operation,
+                         uint64_t bytes,
+                         struct PandoFileState *state);
+  /**
+   * It ends.
+   */
+  void (*file_ends)(struct PandoFileState *state, uint64_t bytes);
+  /**
+   * Bytes in use now, for each use.
+   */
+  void (*memory)(const uint64_t *uses);
+} PandoObserver;
 
 /**
  * The order of two texts in a collation, as `memcmp` tells it. Called on several threads at once.
@@ -3148,6 +3270,14 @@ uint64_t pando_memory_limit_of_group(void);
  * How many processors this process may use: those of the machine, less what affinity and the quota of a control group leave.
  */
 uint32_t pando_processors(void);
+
+/**
+ * From now on the observer is told; the first one stays. To be called before the database is opened.
+ *
+ * # Safety
+ * `observer` is valid for the call, and its functions as long as the process lives.
+ */
+void pando_observe(const struct PandoObserver *observer);
 
 /**
  * Makes a query that wants nothing yet; free it with [`pando_query_free`].

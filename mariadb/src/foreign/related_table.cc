@@ -1,4 +1,5 @@
 #include "related_table.h"
+#include "performance_schema.h"
 #include "ha_pando.h"
 #include <mutex>
 #include <unordered_map>
@@ -8,7 +9,6 @@ namespace pando {
 /* Of each table, so many are kept at most. */
 static const size_t KEPT_MAX= 64;
 
-static std::mutex kept_mutex;
 static std::unordered_map<std::string, std::vector<Related_table *>> kept;
 
 ha_pando *Related_table::file()
@@ -98,7 +98,7 @@ Related_table *Related_table::take(THD *thd, const std::string &path)
 {
   Related_table *related= nullptr;
   {
-    std::lock_guard<std::mutex> guard(kept_mutex);
+    std::lock_guard<Observed_mutex> guard(related_tables_mutex);
     auto found= kept.find(path);
     if (found != kept.end() && !found->second.empty())
     {
@@ -129,7 +129,7 @@ void Related_table::give_back()
 {
   file()->detach();
   {
-    std::lock_guard<std::mutex> guard(kept_mutex);
+    std::lock_guard<Observed_mutex> guard(related_tables_mutex);
     std::vector<Related_table *> &others= kept[m_path];
     if (m_version == pando_schema_version(db) && others.size() < KEPT_MAX)
     {
@@ -144,7 +144,7 @@ void Related_table::close_kept()
 {
   std::unordered_map<std::string, std::vector<Related_table *>> all;
   {
-    std::lock_guard<std::mutex> guard(kept_mutex);
+    std::lock_guard<Observed_mutex> guard(related_tables_mutex);
     all.swap(kept);
   }
   for (auto &of_one : all)

@@ -1,6 +1,7 @@
 #include "expiry_purge.h"
 #include "definition.h"
 #include "ha_pando.h"
+#include "performance_schema.h"
 #include "variables.h"
 
 #include <mysql/service_sql.h>
@@ -281,6 +282,7 @@ void note_all()
 void work()
 {
   my_thread_init();
+  begin_expiry_thread();
   bool goes_on= true;
   while (goes_on && !mysqld_server_started)
     goes_on= wait_for(START_POLL);
@@ -302,6 +304,7 @@ void work()
     }
     goes_on= wait_for(std::chrono::seconds(period ? period : 3600));
   }
+  end_thread();
   my_thread_end();
 }
 

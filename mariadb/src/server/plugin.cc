@@ -7,6 +7,7 @@
 #include "expiry_purge.h"
 #include "related_table.h"
 #include "ha_pando.h"
+#include "performance_schema.h"
 #include "replication.h"
 #include "reports.h"
 #include "transaction.h"
@@ -129,6 +130,7 @@ static int start(void *plugin)
   engine_dir.append(mysql_real_data_home, strlen(mysql_real_data_home));
   engine_dir.append_byte('/');
   engine_dir.append(NAME, sizeof(NAME) - 1);
+  observe_engine();
   PandoOptions options= {};
   options.base_dir= text(mysql_real_data_home);
   options.engine_dir= engine_dir.view();

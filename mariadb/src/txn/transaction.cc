@@ -1,5 +1,6 @@
 #include "transaction.h"
 #include "foreign_key.h"
+#include "performance_schema.h"
 #include "server_files.h"
 #include "backup.h"
 #include "variables.h"
@@ -15,13 +16,12 @@ namespace pando {
 
 /* Changes only when connections come and go. Held while reports ask them; nothing else is asked for then
    but the query of a connection, which gives up rather than wait. */
-static std::mutex all_mutex;
 static Transaction *all;
 
 Transaction::Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(pando_txn_id(m_txn)),
   m_participant(Participant::make(m_id, thd))
 {
-  std::lock_guard<std::mutex> guard(all_mutex);
+  std::lock_guard<Observed_mutex> guard(transactions_mutex);
   m_next= all;
   if (all)
     all->m_previous= this;
@@ -31,7 +31,7 @@ Transaction::Transaction(THD *thd) : m_thd(thd), m_txn(pando_txn_new(db)), m_id(
 Transaction::~Transaction()
 {
   {
-    std::lock_guard<std::mutex> guard(all_mutex);
+    std::lock_guard<Observed_mutex> guard(transactions_mutex);
     if (m_next)
       m_next->m_previous= m_previous;
     *(m_previous ? &m_previous->m_next : &all)= m_next;
@@ -42,7 +42,7 @@ Transaction::~Transaction()
 
 void Transaction::for_each(const std::function<void(Transaction *)> &call)
 {
-  std::lock_guard<std::mutex> guard(all_mutex);
+  std::lock_guard<Observed_mutex> guard(transactions_mutex);
   for (Transaction *transaction= all; transaction; transaction= transaction->m_next)
     call(transaction);
 }

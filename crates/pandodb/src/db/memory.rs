@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
+use pando_base::observer::MEMORY_USES;
 use pando_base::{limits, Metrics};
 
 use crate::db::options::OtherMemory;
@@ -155,6 +156,21 @@ impl MemoryLimit {
             + metrics.load_memory_bytes.get()
             + self.lock_bytes()
             + self.bytes_of_others()
+    }
+
+    /// What is in use now, by what for: see [`MEMORY_USES`]. Memtables include uncommitted changes, which become theirs.
+    pub(crate) fn uses(&self, cached: u64) -> [u64; MEMORY_USES.len()] {
+        let metrics = &self.metrics;
+        let known = [
+            cached,
+            metrics.memtable_bytes.get() + metrics.write_set_bytes.get(),
+            self.lock_bytes(),
+            metrics.load_memory_bytes.get(),
+            self.bytes_of_others(),
+        ];
+        let other = metrics.memory_bytes.get().saturating_sub(known.iter().sum());
+        let [cache, memtables, locks, loads, queries] = known;
+        [cache, memtables, locks, loads, queries, other]
     }
 
     /// What all row locks take, about.

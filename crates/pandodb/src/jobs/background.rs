@@ -23,6 +23,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use pando_base::observer::{self, ThreadKind};
 use pando_base::{DictId, Error, Seqno};
 use pando_tree::Debt;
 
@@ -77,11 +78,15 @@ impl Background {
         // The few that there have to be come first.
         for tick in [Db::tick_log_if_due, Db::tick_tables, Db::look_at_memory_often] {
             let (weak, background) = (Arc::downgrade(db), self.clone());
-            threads.push(spawn(Box::new(move || ticker(&weak, &background, tick)))?);
+            threads.push(spawn(Box::new(move || {
+                observer::thread(ThreadKind::Ticker, || ticker(&weak, &background, tick));
+            }))?);
         }
         for started in 0..self.workers {
             let (weak, background) = (Arc::downgrade(db), self.clone());
-            match spawn(Box::new(move || worker(&weak, &background))) {
+            match spawn(Box::new(move || {
+                observer::thread(ThreadKind::Worker, || worker(&weak, &background));
+            })) {
                 Ok(thread) => threads.push(thread),
                 Err(error) if started == 0 => return Err(error),
                 Err(_) => return Ok(started),
@@ -89,7 +94,12 @@ impl Background {
         }
         // The least needed one is the last: without it a start takes longer to be fast.
         let (weak, background) = (Arc::downgrade(db), self.clone());
-        threads.extend(spawn(Box::new(move || keep_cache(&weak, &background))).ok());
+        threads.extend(
+            spawn(Box::new(move || {
+                observer::thread(ThreadKind::CacheKeeper, || keep_cache(&weak, &background));
+            }))
+            .ok(),
+        );
         Ok(self.workers)
     }
 }
@@ -160,6 +170,9 @@ impl Db {
 
     fn look_at_memory_often(self: &Arc<Self>) {
         self.look_at_memory();
+        if let Some(observer) = observer::get() {
+            observer.memory(&self.memory.uses(self.cache.bytes()));
+        }
     }
 
     fn tick_log_if_due(self: &Arc<Self>) {

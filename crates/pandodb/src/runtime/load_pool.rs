@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use pando_base::locks::{Condvar, Mutex};
+use pando_base::observer::{self, ThreadKind};
 use pando_load::{Task, Workers};
 
 /// See the head of this file.
@@ -52,7 +53,7 @@ impl LoadPool {
         if threads.is_empty() {
             let thread = |_| {
                 let shared = self.shared.clone();
-                (self.spawn)(Box::new(move || shared.work())).ok()
+                (self.spawn)(Box::new(move || observer::thread(ThreadKind::Loader, || shared.work()))).ok()
             };
             threads.extend((0..self.count).map_while(thread));
         }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pando_base::observer::{self, ThreadKind};
 use pando_base::{panics, Accesses};
 
 /// Runs `work` on this thread and on `threads - 1` others, or on as many as the system gives, and returns when all have
@@ -9,7 +10,11 @@ use pando_base::{panics, Accesses};
 pub fn on_threads<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     let is_contained = panics::is_contained();
     std::thread::scope(|scope| {
-        let counted = || (panics::on_behalf(is_contained, &work), Accesses::of_thread());
+        let counted = || {
+            observer::thread(ThreadKind::Helper, || {
+                (panics::on_behalf(is_contained, &work), Accesses::of_thread())
+            })
+        };
         let other = |_| std::thread::Builder::new().spawn_scoped(scope, counted).ok();
         let others: Vec<_> = (1..threads).map_while(other).collect();
         let mut results = vec![work()];

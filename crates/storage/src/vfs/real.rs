@@ -5,6 +5,7 @@ use super::descriptors::Descriptors;
 use super::real_file::RealFile;
 use super::{DescriptorCounts, DirEntry, File, LockFile, OpenMode, Vfs};
 use pando_base::locks::RwLock;
+use pando_base::observer;
 use pando_base::{Error, Result};
 use std::collections::HashMap;
 use std::fs;
@@ -56,6 +57,17 @@ pub(super) fn name_error(op: &'static str, path: &Path, error: io::Error) -> Err
     }
 }
 
+/// A file is about to lose its name, or a directory with the files in it.
+fn tell_gone(path: &Path) {
+    let Some(observer) = observer::get() else { return };
+    if !path.is_dir() {
+        return observer.file_gone(path);
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+        observer.file_gone(&entry.path());
+    }
+}
+
 /// Removes a directory; one that is a link to another goes together with that.
 #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
 fn remove_tree(path: &Path) -> io::Result<()> {
@@ -77,6 +89,7 @@ impl Vfs for RealVfs {
 
     #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
     fn remove_file(&self, path: &Path) -> Result<()> {
+        tell_gone(path);
         let remove = || fs::remove_file(path);
         let removed = self.shared.as_ref().map_or_else(remove, |shared| shared.remove(path, remove));
         removed.map_err(|e| name_error("remove", path, e))
@@ -84,6 +97,7 @@ impl Vfs for RealVfs {
 
     #[expect(clippy::disallowed_methods, reason = "this is the vfs")]
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        tell_gone(from);
         let rename = || fs::rename(from, to);
         let renamed = self.shared.as_ref().map_or_else(rename, |shared| shared.rename(from, to, rename));
         renamed.map_err(|e| name_error("rename", from, e))
@@ -95,6 +109,7 @@ impl Vfs for RealVfs {
     }
 
     fn remove_dir_all(&self, path: &Path) -> Result<()> {
+        tell_gone(path);
         let remove = || remove_tree(path);
         let removed = self.shared.as_ref().map_or_else(remove, |shared| shared.remove(path, remove));
         removed.map_err(|e| name_error("remove directory", path, e))

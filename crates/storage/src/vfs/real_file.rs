@@ -9,6 +9,7 @@
 
 use super::{File, OpenMode};
 use pando_base::limits::PAGE_BYTES;
+use pando_base::observer::{self, FileMark, FileOperation};
 use pando_base::{pause, Error, Result};
 use std::cell::RefCell;
 use std::fs;
@@ -33,6 +34,16 @@ pub(super) struct RealFile {
     direct: Option<fs::File>,
     /// Set when the file system took `O_DIRECT` at opening and refused an I/O later.
     direct_refused: AtomicBool,
+    /// What it is to the observer.
+    mark: FileMark,
+}
+
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if let Some(observer) = observer::get().filter(|_| self.mark != 0) {
+            observer.file_closed(self.mark);
+        }
+    }
 }
 
 impl RealFile {
@@ -55,7 +66,8 @@ impl RealFile {
                 return Err(error);
             }
         };
-        Ok(RealFile { path: path.to_owned(), buffered, direct, direct_refused: AtomicBool::new(false) })
+        let mark = observer::get().map_or(0, |observer| observer.file_opened(path));
+        Ok(RealFile { path: path.to_owned(), buffered, direct, direct_refused: AtomicBool::new(false), mark })
     }
 
     /// Device and inode: what tells the file from all others.
@@ -231,21 +243,25 @@ impl File for RealFile {
 
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         pause(16);
-        self.try_direct(|file| read_direct(file, buf, offset))
-            .unwrap_or_else(|| read_full(&self.buffered, buf, offset))
-            .map_err(|e| self.error("read", offset, e))
+        observer::during(self.mark, FileOperation::Read, buf.len(), || {
+            self.try_direct(|file| read_direct(file, buf, offset))
+                .unwrap_or_else(|| read_full(&self.buffered, buf, offset))
+        })
+        .map_err(|e| self.error("read", offset, e))
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         pause(16);
-        self.write_all(buf, offset).map_err(|e| self.error("write", offset, e))
+        observer::during(self.mark, FileOperation::Write, buf.len(), || self.write_all(buf, offset))
+            .map_err(|e| self.error("write", offset, e))
     }
 
     fn sync(&self) -> Result<()> {
         pause(16);
         // Errors of writing back are told to each handle once. All such writing is of what went
         // through the buffered handle; what went direct was reported by its write.
-        self.buffered.sync_data().map_err(|e| self.error("sync", 0, e))
+        observer::during(self.mark, FileOperation::Sync, 0, || self.buffered.sync_data())
+            .map_err(|e| self.error("sync", 0, e))
     }
 
     fn len(&self) -> Result<u64> {
