@@ -511,7 +511,7 @@ fn real_of(bytes: &[u8]) -> Option<f64> {
 const MICRO_BITS: u32 = 24;
 
 /// A moment of `size` bytes, packed as it is compared.
-fn moment(stored: i128, size: usize, kind: Kind) -> Option<i64> {
+pub(crate) fn moment(stored: i128, size: usize, kind: Kind) -> Option<i64> {
     let (whole_bytes, offset) = match kind {
         Kind::DateTime => (5, 0x80_0000_0000i128),
         _ => (3, 0x80_0000i128),

@@ -7,20 +7,73 @@ use pandodb::layout::Layouts;
 use pandodb::{Verdict, Zones};
 
 use crate::block::TableColumn;
-use crate::column::{Kind, Value};
+use crate::column::{moment, Kind, Value};
 use crate::eval::power;
-use crate::expr::{Comparison, Expr};
+use crate::expr::{Comparison, Expr, Slot};
 use crate::key_filter::KeyFilter;
 use pando_query::{Column, Place};
 
-/// Whether what a segment says of a column's bounds are the numbers that are compared.
+/// Whether the bounds that a segment has of a column are the numbers that are compared, or become them.
 fn is_number(kind: Kind) -> bool {
-    matches!(kind, Kind::Signed | Kind::Unsigned | Kind::Decimal(_) | Kind::Date)
+    matches!(kind, Kind::Signed | Kind::Unsigned | Kind::Decimal(_) | Kind::Date | Kind::DateTime)
+}
+
+/// What a condition asks of one column.
+#[derive(Debug)]
+enum Test {
+    /// To be compared with a number.
+    Compare(usize, Comparison, i128),
+    /// To be NULL.
+    Null(usize),
+    /// One of these.
+    Any(Vec<Test>),
+}
+
+impl Test {
+    fn of(condition: &Expr, columns: &[TableColumn]) -> Option<Test> {
+        match condition {
+            Expr::Or(parts) => {
+                parts.iter().map(|part| Test::of(part, columns)).collect::<Option<_>>().map(Test::Any)
+            }
+            Expr::IsNull(of) => match &**of {
+                Expr::Slot(slot, _) => Some(Test::Null(*slot as usize)),
+                _ => None,
+            },
+            Expr::Compare(comparison, a, b) => match (&**a, &**b) {
+                (Expr::Slot(slot, _), Expr::Constant(value, kind)) => {
+                    Test::compare(*slot, *comparison, value, *kind, columns)
+                }
+                (Expr::Constant(value, kind), Expr::Slot(slot, _)) => {
+                    Test::compare(*slot, comparison.swapped(), value, *kind, columns)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn compare(
+        slot: Slot,
+        comparison: Comparison,
+        value: &Value,
+        of: Kind,
+        columns: &[TableColumn],
+    ) -> Option<Test> {
+        let kind = columns[slot as usize].kind;
+        let Value::Number(number) = value else { return None };
+        let is_moment = |kind| matches!(kind, Kind::Date | Kind::DateTime);
+        if !is_number(kind) || of.scale() > kind.scale() || ((is_moment(kind) || is_moment(of)) && kind != of)
+        {
+            return None;
+        }
+        let number = power(kind.scale() - of.scale()).ok().and_then(|unit| number.checked_mul(unit))?;
+        Some(Test::Compare(slot as usize, comparison, number))
+    }
 }
 
 /// Conditions that compare a column's numbers with a constant.
 pub(crate) struct Bounded<'a> {
-    tests: Vec<(usize, Comparison, i128)>,
+    tests: Vec<Test>,
     /// Columns whose numbers lie outside have no partner in a join.
     ranges: Vec<(usize, i64, i64)>,
     /// No other tests.
@@ -37,30 +90,9 @@ impl<'a> Bounded<'a> {
         columns: &'a [TableColumn],
         layouts: &'a Layouts,
     ) -> Bounded<'a> {
-        let mut tests = Vec::new();
         // Behind a condition that may warn nothing is passed by: it is asked of all rows that are left to it.
-        for part in filter.iter().take_while(|part| !part.is_early()) {
-            let Expr::Compare(comparison, a, b) = part else { continue };
-            let (slot, comparison, constant) = match (&**a, &**b) {
-                (Expr::Slot(slot, _), Expr::Constant(value, kind)) => (slot, *comparison, (value, kind)),
-                (Expr::Constant(value, kind), Expr::Slot(slot, _)) => {
-                    (slot, comparison.swapped(), (value, kind))
-                }
-                _ => continue,
-            };
-            let kind = columns[*slot as usize].kind;
-            let is_number = is_number(kind);
-            let Value::Number(number) = constant.0 else { continue };
-            let scales = (kind.scale(), constant.1.scale());
-            if !is_number || scales.1 > scales.0 {
-                continue;
-            }
-            let Some(number) = power(scales.0 - scales.1).ok().and_then(|unit| number.checked_mul(unit))
-            else {
-                continue;
-            };
-            tests.push((*slot as usize, comparison, number));
-        }
+        let asked = filter.iter().take_while(|part| !part.is_early());
+        let tests: Vec<Test> = asked.filter_map(|part| Test::of(part, columns)).collect();
         let are_all = tests.len() == filter.len();
         let may_skip = !filter.iter().any(Expr::is_early);
         let ranges = joins.iter().filter(|(at, _)| may_skip && is_number(columns[*at].kind));
@@ -72,21 +104,44 @@ impl<'a> Bounded<'a> {
     pub(crate) fn verdict(&self, zones: &Zones<'_>) -> Verdict {
         for (at, least, most) in &self.ranges {
             if let Some(span) = self.span(*at, zones) {
-                let is_outside = |(low, high)| high < i128::from(*least) || low > i128::from(*most);
-                if least > most || span.bounds().is_none_or(is_outside) {
+                let is_outside =
+                    |(low, high): (i128, i128)| high < i128::from(*least) || low > i128::from(*most);
+                let bounds = span.bounds().map(|bounds| self.compared(*at, bounds));
+                // NULL everywhere, or all of it outside. Bounds that are no values say nothing.
+                if least > most || bounds.is_none_or(|bounds| bounds.is_some_and(is_outside)) {
                     return Verdict::None;
                 }
             }
         }
         let mut all = if self.are_all { Verdict::All } else { Verdict::Some };
-        for (at, comparison, constant) in &self.tests {
-            match self.one(*at, *comparison, *constant, zones) {
+        for test in &self.tests {
+            match self.of_test(test, zones) {
                 Verdict::None => return Verdict::None,
                 Verdict::Some => all = Verdict::Some,
                 Verdict::All => {}
             }
         }
         all
+    }
+
+    fn of_test(&self, test: &Test, zones: &Zones<'_>) -> Verdict {
+        match test {
+            Test::Compare(at, comparison, constant) => self.one(*at, *comparison, *constant, zones),
+            Test::Null(at) => match self.span(*at, zones) {
+                Some(span) if span.bounds().is_none() => Verdict::All,
+                Some(span) if !span.has_null() => Verdict::None,
+                _ => Verdict::Some,
+            },
+            Test::Any(tests) => {
+                tests.iter().map(|test| self.of_test(test, zones)).fold(Verdict::None, |any, one| {
+                    match (any, one) {
+                        (Verdict::All, _) | (_, Verdict::All) => Verdict::All,
+                        (Verdict::None, Verdict::None) => Verdict::None,
+                        _ => Verdict::Some,
+                    }
+                })
+            }
+        }
     }
 
     fn span(&self, at: usize, zones: &Zones<'_>) -> Option<Span> {
@@ -99,9 +154,23 @@ impl<'a> Bounded<'a> {
         Span::of(&zones.get(at)?, &column, stored)
     }
 
+    /// Bounds in the form in which their column is compared; `None`: they are no values.
+    fn compared(&self, at: usize, (least, most): (i128, i128)) -> Option<(i128, i128)> {
+        let of = &self.columns[at];
+        if of.kind != Kind::DateTime {
+            return Some((least, most));
+        }
+        let size = match of.place {
+            Place::Stored(position) => self.layouts.current().columns.get(position)?.ty.size as usize,
+            Place::Key { size, .. } => size,
+        };
+        Some((moment(least, size, of.kind)?.into(), moment(most, size, of.kind)?.into()))
+    }
+
     fn one(&self, at: usize, comparison: Comparison, constant: i128, zones: &Zones<'_>) -> Verdict {
         let Some(span) = self.span(at, zones) else { return Verdict::Some };
-        let Some((least, most)) = span.bounds() else { return Verdict::None };
+        let Some(bounds) = span.bounds() else { return Verdict::None };
+        let Some((least, most)) = self.compared(at, bounds) else { return Verdict::Some };
         let (all, none) = match comparison {
             Comparison::Equal => (least == constant && most == constant, constant < least || constant > most),
             Comparison::NotEqual => {

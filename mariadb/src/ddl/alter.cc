@@ -21,6 +21,7 @@
    rewrite them (types that do not only grow, the primary key) copy. */
 #include "alter.h"
 #include "encryption.h"
+#include "expiry_purge.h"
 #include "foreign_key_ddl.h"
 #include "partitioned.h"
 #include "related_table.h"
@@ -275,7 +276,7 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
   THD *thd= ha_thd();
   const alter_table_operations flags= info->handler_flags;
   if (const ha_table_option_struct *options= info->create_info->option_struct)
-    if (!Expiry::is_allowed(altered, options->ttl))
+    if (!Expiry::is_allowed(altered, options->ttl, referenced_by_foreign_key()))
       return HA_ALTER_ERROR;
   if (flags & ~(INSTANT | PANDO_ALTER_INDEX))
   {
@@ -468,6 +469,8 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
   }
   if (!partitioned.empty())
     sync_at_end(ha_thd(), m_name.c_str());
+  if (info->handler_flags & (ALTER_CHANGE_CREATE_OPTION | ALTER_RENAME))
+    Expiry_purge::look_for_tables(!(info->handler_flags & ALTER_CHANGE_CREATE_OPTION));
   return false;
 }
 

@@ -1,5 +1,6 @@
 /* Creating, dropping, renaming and emptying tables. */
 #include "definition.h"
+#include "expiry_purge.h"
 #include "foreign_key_ddl.h"
 #include "partitioned.h"
 #include "server_files.h"
@@ -40,6 +41,13 @@ static bool read_new_files(const char *path, const TABLE_SHARE *share, const Def
          files->set_definition(const_cast<TABLE_SHARE *>(share)) && files->are_of(definition.view().id);
 }
 
+/* Whether the table is to take the place of one that foreign keys refer to. */
+static bool is_copy_of_referenced(THD *thd)
+{
+  const TABLE_LIST *old= thd_sql_command(thd) == SQLCOM_ALTER_TABLE ? thd->lex->query_tables : nullptr;
+  return old && old->table && old->table->file->referenced_by_foreign_key();
+}
+
 int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   TABLE_SHARE *share= form->s;
@@ -57,7 +65,7 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 
   /* A partition has options of its own, or the table's: the server puts them here before each. */
   const ha_table_option_struct *options= share->option_struct ? share->option_struct : info->option_struct;
-  if (options && !Expiry::is_allowed(form, options->ttl))
+  if (options && !Expiry::is_allowed(form, options->ttl, is_copy_of_referenced(ha_thd())))
     return HA_WRONG_CREATE_OPTION;
   PandoTableSpec spec= {};
   spec.path= text(name);
@@ -120,6 +128,8 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
     pando_table_drop(db, spec.path);
     return error;
   }
+  if (options && options->ttl && *options->ttl)
+    Expiry_purge::look_for_tables();
   return 0;
 }
 
@@ -217,6 +227,8 @@ int ha_pando::rename_table(const char *from, const char *to)
     my_error(ER_TABLE_EXISTS_ERROR, MYF(0), to);
   if (status)
     forget_new_names(from, to);
+  if (!status)
+    Expiry_purge::look_for_tables(!is_interim_name(from));
   return error_of(status, ha_thd());
 }
 

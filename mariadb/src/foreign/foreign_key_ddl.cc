@@ -92,6 +92,9 @@ static int check_child(THD *thd, const TABLE *child, const Foreign_key_definitio
 static int check_parent(THD *thd, const TABLE *child, const TABLE *parent, const Foreign_key_definition &key)
 {
   const char *name= child->s->table_name.str;
+  const ha_table_option_struct *options= parent->s->option_struct;
+  if (options && options->ttl && *options->ttl)
+    return refused(thd, Reason::OTHER, name, key, "The referenced table has a TTL: its rows expire, whoever refers to them.");
   if (parent->versioned())
     return refused(thd, Reason::OTHER, name, key, "Tables with system versioning cannot be referenced.");
   for (size_t i= 0; i < key.columns.size(); i++)

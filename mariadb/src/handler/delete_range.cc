@@ -173,7 +173,7 @@ bool ha_pando::may_delete_range() const
   /* READ COMMITTED keeps nobody from inserting between rows, but for the moment of one statement. */
   if (thd_tx_isolation(thd) <= ISO_READ_COMMITTED && thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
     return false;
-  return delete_ranges(thd) && thd_sql_command(thd) == SQLCOM_DELETE && m_lock == Lock::EXCLUSIVE && m_table && !m_skip_locked &&
+  return delete_ranges(thd) && is_target_of_delete() && m_lock == Lock::EXCLUSIVE && m_table && !m_skip_locked &&
          table_share->keys == 1 && may_write_unread() && !table->part_info && !thd->in_sub_stmt && !lex->analyze_stmt && !lex->with_rownum &&
          !lex->first_select_lex()->limit_params.explicit_limit;
 }

@@ -155,7 +155,7 @@ bool refuse(const char *ttl, const char *why)
 
 } // namespace
 
-bool Expiry::is_allowed(const TABLE *table, const char *ttl)
+bool Expiry::is_allowed(const TABLE *table, const char *ttl, bool is_referenced)
 {
   Rule rule;
   if (!ttl || !*ttl)
@@ -172,6 +172,8 @@ bool Expiry::is_allowed(const TABLE *table, const char *ttl)
     return refuse(ttl, "the column is to be a stored TIMESTAMP, DATETIME, DATE, INT or BIGINT");
   if (table->s->versioned)
     return refuse(ttl, "not of a table with system versioning, which keeps what was removed");
+  if (is_referenced)
+    return refuse(ttl, "not of a table that a foreign key refers to");
   if (has_keyed_virtual_columns(table))
     return refuse(ttl, "not of a table with keys on virtual columns");
   return true;
@@ -245,17 +247,53 @@ static bool is_moment(Expiry_limit::Form form)
   return form == Expiry_limit::Form::SECONDS || form == Expiry_limit::Form::SIGNED_SECONDS || form == Expiry_limit::Form::STAMP;
 }
 
+static bool is_calendar(interval_type unit)
+{
+  return unit == INTERVAL_MONTH || unit == INTERVAL_QUARTER || unit == INTERVAL_YEAR;
+}
+
+/* Seconds that a clock is ahead of UTC. */
+static longlong offset_at(Time_zone *zone, my_time_t moment)
+{
+  MYSQL_TIME clock;
+  zone->gmt_sec_to_TIME(&clock, moment);
+  return seconds_since_1970(clock) - longlong(moment);
+}
+
+/* What a clock shows now, or has shown last, if it was set back since by more than has gone by. */
+void Expiry_limit::find_clock(my_time_t now)
+{
+  static const my_time_t SET_BACK_MAX= 4 * 3600;
+  Time_zone *zone= is_moment(m_form) ? my_tz_UTC : global_system_variables.time_zone;
+  my_time_t shown= now;
+  if (!is_moment(m_form) && now > SET_BACK_MAX && offset_at(zone, now - SET_BACK_MAX) > offset_at(zone, now))
+  {
+    const longlong offset= offset_at(zone, now - SET_BACK_MAX);
+    my_time_t before= now - SET_BACK_MAX, after= now;
+    while (after - before > 1)
+    {
+      const my_time_t middle= before + (after - before) / 2;
+      (offset_at(zone, middle) == offset ? before : after)= middle;
+    }
+    if (longlong(before) + offset > longlong(now) + offset_at(zone, now))
+      shown= before;
+  }
+  zone->gmt_sec_to_TIME(&m_clock, shown);
+  /* In the second that now goes on more may come. */
+  m_clock.second_part= 0;
+}
+
 void Expiry_limit::begin(my_time_t now)
 {
   m_is_set= false;
   if (now <= 0)
     return;
-  Time_zone *zone= is_moment(m_form) ? my_tz_UTC : global_system_variables.time_zone;
-  zone->gmt_sec_to_TIME(&m_clock, now);
-  /* In the second that now goes on more may come. */
-  m_clock.second_part= 0;
+  find_clock(now);
+  const uint day= m_clock.day;
   if (date_add_interval(current_thd, &m_clock, m_unit, interval_of(m_unit, m_count), false) || !m_clock.year)
     return;
+  if (is_calendar(m_unit) && m_clock.day < day)
+    m_clock.hour= 23, m_clock.minute= m_clock.second= 59;
   m_seconds= seconds_since_1970(m_clock);
   m_is_set= !is_moment(m_form) || (m_seconds > 0 && (m_form != Form::STAMP || m_seconds <= longlong(UINT_MAX32)));
 }
@@ -275,8 +313,8 @@ std::string Expiry_limit::text() const
 const char *Expiry_limit::least_text() const
 {
   switch (m_form) {
-  case Form::SECONDS:        return "1";
-  case Form::SIGNED_SECONDS: return "-9223372036854775808";
+  case Form::SECONDS:
+  case Form::SIGNED_SECONDS: return "1"; /* not 0, which does not expire */
   case Form::STAMP:          return "'1970-01-02 00:00:00'";
   default:                   return "'0001-01-01 00:00:00'";
   }

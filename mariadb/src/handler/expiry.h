@@ -1,11 +1,12 @@
 /* Rows that expire: TTL='column + INTERVAL n unit' of CREATE TABLE.
 
-   A row has expired when its column is not later than NOW() - INTERVAL n unit. From then on no statement sees it, and a new row may have its
+   A row has expired when its column is not later than NOW() - INTERVAL n unit. What has expired stays so as time goes on: where a month is shorter, all
+   of its last day counts, and where clocks are set back, what they have shown. From then on no statement sees it, and a new row may have its
    keys; some time later it is removed (expiry_purge.h). A row whose column is NULL or zero does not expire.
 
    NOW() is when the statement began. Plain reads of a transaction in REPEATABLE READ all have the time of its first one that read such a table,
    as they have its snapshot. A replica gives each statement the time that it had at the source. Row images say themselves which rows they
-   are about; to them nothing has expired.
+   are about; to them nothing has expired. Nor to ALTER TABLE: TTL may be another one behind it.
 
    A TIMESTAMP is compared as a moment, and whole numbers as the seconds since 1970 (UNIX_TIMESTAMP()). DATE and DATETIME are what a clock in the
    server's time zone shows (the global time_zone). See docs/decisions/0042-rows-that-expire.md. */
@@ -34,6 +35,9 @@ public:
   std::string text() const;
   const char *least_text() const;
 
+private:
+  void find_clock(my_time_t now);
+
 protected:
   const Form m_form;
   const interval_type m_unit;
@@ -51,7 +55,7 @@ public:
   static std::unique_ptr<Expiry> make(const TABLE *table);
 
   /* Whether a table may be defined as it is, as far as its TTL goes. If not, the error has been told. */
-  static bool is_allowed(const TABLE *table, const char *ttl);
+  static bool is_allowed(const TABLE *table, const char *ttl, bool is_referenced= false);
 
   Field *field() const { return m_field; }
 

@@ -10,6 +10,7 @@
 #include "row_codec.h"
 #include "foreign_key_rows.h"
 #include <deque>
+#include <set>
 #include <string>
 #include "transaction.h"
 
@@ -30,6 +31,7 @@ class Alter_context;
 class Translator;
 class Select_translator;
 class Row_filter;
+class Expiry_purge;
 struct Key_bound;
 /* See alter.cc. */
 }
@@ -289,6 +291,7 @@ private:
   bool applies_rows_unread() const;
   bool is_whole_image(const uchar *record) const;
   bool replaces_unread() const;
+  bool is_target_of_delete() const;
   bool deletes_unread() const;
   PandoOnDuplicate on_duplicate() const;
   bool is_primary_key_exact() const;
@@ -297,11 +300,15 @@ private:
 
   /* --- expired_rows.cc --- */
   int begin_expiry(THD *thd);
+  int check_purge(const pando::Expiry_purge *purge) const;
   void pass_by_expired(const uchar *record, bool *passed_by);
+  void keep_record(const uchar *record);
+  void give_back_record(uchar *record);
   bool knows_expiry(uint index) const;
   void want_expiry(MY_BITMAP *columns) const;
   int remove_expired(bool *removed);
   int find_duplicate(PandoBytes *row_key, bool *is_there);
+  int is_row_expired(PandoBytes row_key, Lock lock, uchar *record, bool *expired, bool *absent);
   int remove_if_expired(PandoBytes row_key, bool *removed);
   ha_pando *other_place();
   void leave_other_place();
@@ -468,6 +475,8 @@ private:
   pando::Foreign_keys m_foreign{this};
 
   std::unique_ptr<pando::Expiry> m_expiry; /* TTL of the table, if it has one */
+  pando::Bytes m_kept_record;              /* what was in the record before a row that has expired */
+  std::set<std::string> m_replaced;        /* keys of rows that had expired, and have given way in this statement */
   bool m_is_purged= false;                 /* the statement removes what has expired */
   ha_pando *m_other_place= nullptr;        /* where a row is read and removed while this one is at another */
 

@@ -109,7 +109,8 @@ void ha_pando::refresh_index_flags()
 
 /* The server takes a key for covering if each column of the query is said to be part of it. All stored ones are, of a clustering key, but
    not those of which the key has the beginning: of them the server would think that the key has all. And of the primary key, so
-   that who wants all rows is not offered clustering keys alone. */
+   that who wants all rows is not offered clustering keys alone. A key that does not have the column of TTL is none: its rows are to be
+   read, to see whether they have expired. */
 void ha_pando::mark_covering_keys()
 {
   m_has_clustering_keys= false;
@@ -129,6 +130,14 @@ void ha_pando::mark_covering_keys()
         (*field)->part_of_key.set_bit(index);
     }
   }
+  for (uint index= 0; index < table_share->keys; index++)
+    if (!knows_expiry(index) && !m_layouts[index].is_rows())
+    {
+      for (Field **field= table->field; *field; field++)
+        (*field)->part_of_key.clear_bit(index);
+      if (table_share->keys_for_keyread.is_set(index))
+        table_share->keys_for_keyread.clear_bit(index);
+    }
 }
 
 /* Whether the server may think of jumping from group to group in a key: of one table, without sums. */

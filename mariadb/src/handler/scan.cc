@@ -332,6 +332,7 @@ int ha_pando::lock_peeked(uchar *record)
 int ha_pando::deliver(uchar *record)
 {
   m_disagreements= 0;
+  keep_record(record);
   while (true)
   {
     bool passed_by= false;
@@ -343,7 +344,10 @@ int ha_pando::deliver(uchar *record)
     if (is_to_end(ha_thd()))
       return HA_ERR_ABORTED_BY_USER;
     if (int error= m_is_out_of_date ? read_again() : step())
+    {
+      give_back_record(record);
       return error;
+    }
   }
 }
 
@@ -597,9 +601,14 @@ int ha_pando::get_exact(uchar *record)
     bool absent;
     m_row_key.assign(m_search.data(), m_search.size());
     m_row_key_in_entry= false;
+    keep_record(record);
     int error= get_row(m_row_key.view(), record, &absent);
-    if (!error)
+    if (!error && !absent)
+    {
       pass_by_expired(record, &absent);
+      if (absent)
+        give_back_record(record);
+    }
     return error ? error : absent ? HA_ERR_KEY_NOT_FOUND : 0;
   }
   return get_by_unique_key(record);
@@ -610,6 +619,7 @@ int ha_pando::get_by_unique_key(uchar *record)
 {
   bool has_value= false;
   m_disagreements= 0;
+  keep_record(record);
   while (true)
   {
     if (int error= look_up_unique_key())
@@ -622,7 +632,10 @@ int ha_pando::get_by_unique_key(uchar *record)
     {
       pass_by_expired(record, &passed_by);
       if (passed_by)
+      {
+        give_back_record(record);
         return HA_ERR_KEY_NOT_FOUND;
+      }
     }
     if (error || !passed_by)
       return error == HA_ERR_END_OF_FILE ? HA_ERR_KEY_NOT_FOUND : error;

@@ -14,6 +14,16 @@
 
 using namespace pando;
 
+/* Columns of which the primary key has something: row images have them always. */
+static bool is_of_primary_key(const TABLE *table, const Field *field)
+{
+  const KEY &primary= table->key_info[table->s->primary_key];
+  for (uint i= 0; i < primary.user_defined_key_parts; i++)
+    if (primary.key_part[i].fieldnr == field->field_index + 1)
+      return true;
+  return false;
+}
+
 /* Columns of the primary key that it has whole. */
 static bool is_in_primary_key(const TABLE *table, const Field *field)
 {
@@ -63,10 +73,11 @@ bool ha_pando::applies_rows_unread() const
     return false;
   const THD *thd= ha_thd();
   return thd->slave_thread && thd->lex->is_stmt_row_injection() && slave_exec_mode_options == SLAVE_EXEC_MODE_STRICT &&
-         may_write_unread() && (mode == READ_FREE_PK_SK || table_share->keys == 1);
+         !(table->triggers && slave_run_triggers_for_rbr) && may_write_unread() && (mode == READ_FREE_PK_SK || table_share->keys == 1);
 }
 
-/* Whether columns other than the primary key's differ from what a row has where an image lacks them. */
+/* Whether columns other than the primary key's differ from what a row has where an image lacks them: `blobs`, those that NOBLOB leaves out, or
+   the others. */
 static bool has_other_than_defaults(const TABLE *table, const uchar *record, bool blobs)
 {
   const ptrdiff_t to_default= table->s->default_values - table->record[0];
@@ -75,7 +86,7 @@ static bool has_other_than_defaults(const TABLE *table, const uchar *record, boo
   for (Field **place= table->field; *place; place++)
   {
     Field *field= *place;
-    if (bool(field->flags & BLOB_FLAG) != blobs || is_in_primary_key(table, field))
+    if ((field->type() == MYSQL_TYPE_BLOB) != blobs || is_of_primary_key(table, field))
       continue;
     is_any= true;
     const bool is_null= field->is_null(to_record);
@@ -127,6 +138,14 @@ bool ha_pando::is_primary_key_exact() const
   return true;
 }
 
+/* The table whose rows the statement deletes, and not one that it reads, which may be locked as well (FOR UPDATE, LOCK TABLES, in a function that
+   writes to it). */
+bool ha_pando::is_target_of_delete() const
+{
+  const THD *thd= ha_thd();
+  return thd_sql_command(thd) == SQLCOM_DELETE && table->pos_in_table_list && table->pos_in_table_list == thd->lex->query_tables;
+}
+
 /* Whether a DELETE needs of its rows what it looks for: the whole primary key. Who runs triggers or returns rows must know that there is one,
    and so must a merge of several scans (of clones, or of keys alone), which reads by position what they have found. */
 bool ha_pando::deletes_unread() const
@@ -134,7 +153,7 @@ bool ha_pando::deletes_unread() const
   THD *thd= ha_thd();
   if (m_is_clone || m_keyread || thd->lex->has_returning() || (table->triggers && table->triggers->has_delete_triggers()))
     return false;
-  if (!blind_delete_primary_key(thd) || thd_sql_command(thd) != SQLCOM_DELETE || m_lock != Lock::EXCLUSIVE || m_skip_locked ||
+  if (!blind_delete_primary_key(thd) || !is_target_of_delete() || m_lock != Lock::EXCLUSIVE || m_skip_locked ||
       !may_write_unread() || is_logged_as_rows(thd) || !keys_follow_from_primary() || !is_primary_key_exact() ||
       thd->lex->first_select_lex()->limit_params.explicit_limit)
     return false;

@@ -48,7 +48,7 @@ struct Expiring_table
 std::mutex mutex;
 std::condition_variable changed;
 std::map<Table_name, Expiring_table> tables;
-bool is_to_stop, is_to_look;
+bool is_to_stop, is_to_look, is_to_find;
 std::thread *thread; /* nothing ends it when the process just exits */
 
 std::atomic<ulonglong> removed_rows{0};
@@ -105,11 +105,12 @@ private:
 
   MYSQL *m_connection;
   Expiry_purge m_purge;
+  bool m_was_locked_out= false;
 };
 
 bool Expiry_purger::prepare()
 {
-  return m_connection && run("SET SESSION sql_log_bin= 0, time_zone= '+00:00', sql_mode= '', sql_safe_updates= 0, autocommit= 1,"
+  return m_connection && run("SET NAMES utf8mb4") && run("SET SESSION sql_log_bin= 0, foreign_key_checks= 1, tx_read_only= 0, time_zone= '+00:00', sql_mode= '', sql_safe_updates= 0, autocommit= 1,"
                              " lock_wait_timeout= 1, pando_lock_wait_timeout_ms= 1000, tx_isolation= 'READ-COMMITTED',"
                              " max_statement_time= 0, sql_select_limit= DEFAULT");
 }
@@ -178,6 +179,7 @@ void Expiry_purger::look_at(const Table_name &name, Expiring_table *table, my_ti
   m_purge.m_column= table->column;
   m_purge.m_limit= table->limit.text();
   current= &m_purge;
+  m_was_locked_out= false;
   const Clock::time_point begin= Clock::now();
   while (remove(name, table))
   {
@@ -186,7 +188,8 @@ void Expiry_purger::look_at(const Table_name &name, Expiring_table *table, my_ti
       break;
   }
   current= nullptr;
-  table->next= Clock::now() + (Clock::now() - begin) * REST;
+  if (!m_was_locked_out)
+    table->next= Clock::now() + (Clock::now() - begin) * REST;
 }
 
 /* False: nothing is left, or it is to be tried later. IGNORE: a row that others refer to stays, and the rest does not. */
@@ -211,6 +214,7 @@ bool Expiry_purger::note_failure(const Table_name &name, Expiring_table *table)
   switch (error) {
   case ER_LOCK_WAIT_TIMEOUT:
   case ER_LOCK_DEADLOCK:
+    m_was_locked_out= true;
     break;
   case ER_NO_SUCH_TABLE:
   case ER_BAD_FIELD_ERROR:
@@ -220,6 +224,7 @@ bool Expiry_purger::note_failure(const Table_name &name, Expiring_table *table)
     std::lock_guard<std::mutex> guard(mutex);
     if (error == ER_NO_SUCH_TABLE)
       tables.erase(name);
+    is_to_find= true;
     break;
   }
   default:
@@ -241,13 +246,17 @@ void collect_table(void *context, const PandoDictionaryRow *row)
   static_cast<std::set<std::string> *>(context)->insert(name.substr(0, name.find("#P#")));
 }
 
+/* Options are named as the user has written them. */
 bool has_ttl_option(const std::string &name)
 {
-  static const char OPTION[]= "TTL";
+  static const std::string OPTION= "ttl";
   Bytes definition;
-  return name.find("#sql") == std::string::npos &&
-         read_file((std::string(mysql_real_data_home) + "/" + name + reg_ext).c_str(), &definition) &&
-         memmem(definition.data(), definition.size(), OPTION, sizeof(OPTION) - 1);
+  if (name.find("#sql") != std::string::npos ||
+      !read_file((std::string(mysql_real_data_home) + "/" + name + reg_ext).c_str(), &definition))
+    return false;
+  const uchar *const begin= definition.data(), *const end= begin + definition.size();
+  const auto is_same= [](uchar a, char b) { return tolower(a) == b; };
+  return std::search(begin, end, OPTION.begin(), OPTION.end(), is_same) != end;
 }
 
 std::string name_of_file(const std::string &file)
@@ -265,7 +274,8 @@ void note_all()
   MYSQL *connection= mysql_init(nullptr);
   if (!connection)
     return;
-  if (mysql_real_connect_local(connection))
+  static const char NAMES[]= "SET NAMES utf8mb4";
+  if (mysql_real_connect_local(connection) && !mysql_real_query(connection, NAMES, sizeof(NAMES) - 1))
     for (const std::string &name : all)
     {
       const size_t slash= name.rfind('/');
@@ -286,12 +296,12 @@ void work()
   bool goes_on= true;
   while (goes_on && !mysqld_server_started)
     goes_on= wait_for(START_POLL);
-  if (goes_on)
-    note_all();
+  bool is_any, finds= true;
   while (goes_on)
   {
+    if (finds)
+      note_all();
     const uint period= ttl_period();
-    bool is_any;
     {
       std::lock_guard<std::mutex> guard(mutex);
       is_any= !tables.empty();
@@ -303,6 +313,9 @@ void work()
         purger.look_at_all();
     }
     goes_on= wait_for(std::chrono::seconds(period ? period : 3600));
+    std::lock_guard<std::mutex> guard(mutex);
+    finds= is_to_find;
+    is_to_find= false;
   }
   end_thread();
   my_thread_end();
@@ -391,6 +404,12 @@ void Expiry_purge::stop()
   thread= nullptr;
   std::lock_guard<std::mutex> guard(mutex);
   tables.clear();
+}
+
+void Expiry_purge::look_for_tables(bool if_any)
+{
+  std::lock_guard<std::mutex> guard(mutex);
+  is_to_find|= !if_any || !tables.empty();
 }
 
 void Expiry_purge::wake()

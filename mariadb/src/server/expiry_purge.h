@@ -21,6 +21,9 @@ public:
   /* To look at once, because a variable has another value. */
   static void wake();
 
+  /* A table may have another name, or another TTL, or is new: those with TTL are looked for; or only if there are some. */
+  static void look_for_tables(bool if_any= false);
+
   /* A table has been opened. */
   static void note(const TABLE_SHARE *share, const Expiry *expiry);
 
