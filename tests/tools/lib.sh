@@ -121,6 +121,18 @@ tools_debs() {
     export PERL5LIB
 }
 
+# tools_php NAME: sets `php` to the command of PHP from the packages of tools_debs, with the extensions in them.
+tools_php() {
+    local program=$tools_root/usr/bin/php8.2 ini=$tools_work/php-$1.ini
+    if [ ! -x "$program" ]; then php=(php); return; fi
+    printf 'extension_dir = %s\nmemory_limit = 512M\ninclude_path = .:%s\n' "$(echo "$tools_root"/usr/lib/php/2*)" "$tools_root/usr/share/php" >"$ini"
+    # Each has its priority in its first lines.
+    grep -HoE 'priority=[0-9]+' "$tools_root"/usr/share/php8.2-*/*/*.ini | sort -t= -k2n | cut -d : -f 1 |
+        while read -r extension; do grep -E '^(zend_)?extension=' "$extension"; done | grep -v opcache >>"$ini"
+    php=("$program" -c "$ini")
+    export PHP_INI_SCAN_DIR=
+}
+
 # tools_start [mariadbd option ...]: a private server with a binary log, both engines, and a TCP port of this machine only, for
 # clients that know no sockets: user tools, password tools. Sets tools_directory, tools_socket and tools_port. May be called again
 # for another server.
