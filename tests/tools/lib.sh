@@ -114,10 +114,10 @@ tools_debs() {
         rm -rf "$dir/debs"
         printf '%s' "$wanted" >"$dir/.made"
     fi
-    local libraries=$tools_root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || gcc -print-multiarch)
     export PATH=$tools_root/usr/bin:$tools_root/usr/sbin:$PATH
-    export LD_LIBRARY_PATH=$libraries:${libraries/\/usr/}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    PERL5LIB=$tools_root/usr/share/perl5:$(printf '%s:' "$libraries"/perl5/*)
+    LD_LIBRARY_PATH=$(printf '%s:' "$tools_root"/{usr/lib,lib}/*-linux-*)${LD_LIBRARY_PATH:-}
+    PERL5LIB=$tools_root/usr/share/perl5:$(printf '%s:' "$tools_root"/usr/lib/*-linux-*/perl5/*)
+    export LD_LIBRARY_PATH
     export PERL5LIB
 }
 
@@ -129,6 +129,7 @@ tools_php() {
     # Each has its priority in its first lines.
     grep -HoE 'priority=[0-9]+' "$tools_root"/usr/share/php8.2-*/*/*.ini | sort -t= -k2n | cut -d : -f 1 |
         while read -r extension; do grep -E '^(zend_)?extension=' "$extension"; done | grep -v opcache >>"$ini"
+    # shellcheck disable=SC2034 # who sources this reads it
     php=("$program" -c "$ini")
     export PHP_INI_SCAN_DIR=
 }
