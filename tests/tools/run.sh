@@ -15,7 +15,7 @@ for name in "${names[@]}"; do
     log=$tools_work/$name.log code=0
     say "--- $name"
     "$tools_here/$name.sh" 2>&1 | tee "$log" || code=$?
-    version=$(sed -nE 's/^version //p' "$log" | paste -sd , | sed 's/,/, /g')
+    version=$(sed -nE 's/^version //p' "$log" | paste -sd , | sed 's/, */, /g')
     passed=$(grep -c '^ok ' "$log") || true
     failed=$(grep -c '^FAILED ' "$log") || true
     case $code in
