@@ -106,7 +106,8 @@ tools_debs() {
             cd "$dir/debs"
             apt-get -s install --no-install-recommends ${all[@]+"${all[@]}"} >plan 2>&1 &&
                 mapfile -t all < <(sed -nE 's/^Inst ([^ ]+) .*/\1/p' plan) &&
-                apt-get -qq -o APT::Sandbox::User=root download ${all[@]+"${all[@]}"} ${alone[@]+"${alone[@]}"} >>plan 2>&1
+                { [ ${#all[@]} = 0 ] && [ ${#alone[@]} = 0 ] ||
+                    apt-get -qq -o APT::Sandbox::User=root download ${all[@]+"${all[@]}"} ${alone[@]+"${alone[@]}"} >>plan 2>&1; }
         ) || { tail -n 5 "$dir/debs/plan"; tools_skip "no package ${all[*]} ${alone[*]}"; }
         for package in "$dir"/debs/*.deb; do
             if [ -f "$package" ]; then dpkg -x "$package" "$tools_root"; fi
