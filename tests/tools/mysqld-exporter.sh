@@ -36,4 +36,5 @@ for engine in PANDO InnoDB; do
     tools_says "$engine: values of AUTO_INCREMENT" ' (20001|[0-9.]+e\+.*)$' \
         "$(grep -E "^mysql_info_schema_auto_increment_column\{.*schema=\"${engine,,}\",table=\"purchase\"" "$page")"
 done
+tools_same "PANDO: an empty partitioned table has no rows" "$(sed -nE 's/^mysql_info_schema_table_rows\{schema="pando",table="nothing"\} //p' "$page")" 0
 tools_end

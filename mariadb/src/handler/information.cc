@@ -215,9 +215,10 @@ int ha_pando::get_figures(uint flag, ha_rows *rows)
     stats.auto_increment_value= MY_MAX(figures.auto_increment, 1ULL);
   if (flag & HA_STATUS_VARIABLE)
   {
-    /* 0 would be taken for a fact by the optimizer, but is an estimate. Partitions of history are filled one
-       after the other by their counts, asked for as if at opening: those must begin with 0. */
-    stats.records= figures.rows ? figures.rows : flag & (HA_STATUS_TIME | HA_STATUS_OPEN) ? 0 : 1;
+    /* 0 would be taken for a fact by the optimizer, but is an estimate. Who shows it to somebody wants 0, and asks so for each
+       partition, too. Partitions of history are filled one after the other by their counts, asked for as if at opening: those
+       must begin with 0. */
+    stats.records= figures.rows ? figures.rows : exact || flag & HA_STATUS_OPEN ? 0 : 1;
     stats.deleted= 0;
     stats.data_file_length= figures.data_bytes;
     stats.index_file_length= figures.index_bytes;
