@@ -36,6 +36,8 @@ mod catalog;
 mod db;
 mod ddl;
 mod error;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod jobs;
 mod read;
 mod recovery;
