@@ -20,6 +20,9 @@ const MEMORY_RATIO_MAX: usize = 1024;
 /// A decoder that is not through with some bytes after this time never will be: all take far less than a second.
 const STUCK: Duration = Duration::from_secs(120);
 
+/// Tries to find shorter bytes: a whole file takes long.
+const SHORTER_TRIES_MAX: u32 = 3000;
+
 /// What a target did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -120,13 +123,14 @@ pub fn try_target(
     Ok(report)
 }
 
-/// The shortest bytes that still show a finding of the target, by leaving out parts of them.
+/// Shorter bytes that still show a finding of the target, by leaving out parts of them.
 pub fn shortened(target: &Target, finding: Finding) -> Finding {
     let mut best = finding;
-    let mut step = best.bytes.len() / 2;
+    let (mut step, mut tries) = (best.bytes.len() / 2, 0);
     while step > 0 {
         let mut at = 0;
-        while at < best.bytes.len() {
+        while at < best.bytes.len() && tries < SHORTER_TRIES_MAX {
+            tries += 1;
             let mut fewer = best.bytes.clone();
             fewer.drain(at..(at + step).min(fewer.len()));
             match try_bytes(target, &fewer) {
