@@ -148,7 +148,7 @@ impl Superblock {
             ("next run", sb.next_run),
             ("next node", sb.next_node),
         ];
-        for (what, found) in counts.into_iter().filter(|(_, found)| *found >= COUNT_END) {
+        if let Some((what, found)) = counts.into_iter().find(|(_, found)| *found >= COUNT_END) {
             let what = format!("superblock {what}");
             return Err(Error::corruption(path, offset, what, format!("below {COUNT_END}"), found));
         }

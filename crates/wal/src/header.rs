@@ -109,7 +109,7 @@ impl LogFileHead {
             }
         }
         let counts = [("number", number), ("start lsn", start_lsn), ("first seqno", first_seqno)];
-        for (what, found) in counts.into_iter().filter(|(_, found)| *found >= COUNT_END) {
+        if let Some((what, found)) = counts.into_iter().find(|(_, found)| *found >= COUNT_END) {
             let what = format!("{what} of the log file");
             return Err(Error::corruption(path, 0, what, format!("below {COUNT_END}"), found));
         }
