@@ -86,3 +86,8 @@ pub use table::{Dict, Table, TableInfo};
 pub use txn::transaction::{LockWait, LockedRead, Txn};
 pub use write::load::{BulkLoad, LoadEnd, RowEncoder};
 pub use write::rows::OnDuplicate;
+
+/// The example of the crate's page, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
