@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTS = [
     ("Use it", ["docs/handbook.md", "docs/packages.md", "docs/variables.md", "docs/bounds.md", "docs/high-availability.md", "docs/isolation.md",
                 "docs/compatibility.md", "docs/tools.md"]),
-    ("Why trust it", ["docs/simulation.md", "tests/sql/README.md", "docs/benchmarks.md", "docs/benchmarks/*.md"]),
+    ("Why trust it", ["docs/simulation.md", "docs/fuzzing.md", "tests/sql/README.md", "docs/benchmarks.md", "docs/benchmarks/*.md"]),
     ("How it works", ["docs/architecture.md", "docs/glossary.md", "docs/format.md", "mariadb/README.md", "docs/decisions/README.md",
                       "docs/decisions/*.md"]),
     ("Work on it", ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]),

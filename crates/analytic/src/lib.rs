@@ -28,6 +28,8 @@ mod execute;
 mod explain;
 mod expr;
 mod external_sort;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod grace_join;
 mod groups;
 mod hash_join;

@@ -147,7 +147,7 @@ impl Piece {
     }
 }
 
-fn encode(batch: &Batch) -> Vec<u8> {
+pub(crate) fn encode(batch: &Batch) -> Vec<u8> {
     let mut to = Vec::with_capacity(batch.bytes() + 64);
     to.extend((batch.rows as u32).to_le_bytes());
     to.extend((batch.columns.len() as u32).to_le_bytes());
@@ -206,7 +206,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-fn decode(bytes: &[u8]) -> Option<Batch> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Batch> {
     let mut rest = Rest(bytes);
     let (rows, columns) = (rest.number()?, rest.number()?);
     let columns = (0..columns).map(|_| Some(Arc::new(decode_column(&mut rest)?))).collect::<Option<_>>()?;

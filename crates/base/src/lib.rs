@@ -4,6 +4,8 @@
 pub mod accesses;
 pub mod deleted;
 pub mod error;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod ids;
 pub mod limits;
 pub mod locks;

@@ -3,6 +3,8 @@
 pub mod backup;
 pub mod dump;
 pub mod export;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod keys;
 
 use std::path::PathBuf;

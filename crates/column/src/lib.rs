@@ -24,6 +24,8 @@ mod columnar;
 mod compression;
 mod decode;
 pub mod format;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod large;
 pub mod layout;
 mod row;

@@ -452,6 +452,26 @@ fn cities(layouts: &Layouts, first: usize) -> Records {
     (0..1024).map(|n| (((n as u32).to_be_bytes().to_vec(), std::cmp::Reverse(1)), Some(row(n)))).collect()
 }
 
+/// A column that is said to follow from itself, or from one behind it, which follows from it, had no end.
+#[test]
+fn a_column_follows_only_from_one_before_it() {
+    let layouts = city_layouts();
+    let records: Records = cities(&layouts, 0).into_iter().step_by(15).collect();
+    let encoded = encode(&views(&records), Compression::None, &Shapes::of(&layouts));
+    let picks: Vec<Pick> = layouts.current().columns.iter().map(|column| Pick::Column(column.id)).collect();
+    let mut refused = 0;
+    for at in 0..encoded.bytes.len() {
+        for number in 0..4 {
+            let mut bytes = encoded.bytes.clone();
+            bytes[at] = number;
+            let picked = pick(encoded.codec, &bytes, &[], &layouts, &picks);
+            let what = "determinant of a column";
+            refused += usize::from(picked.is_err_and(|error| error.what == what));
+        }
+    }
+    assert!(refused > 0, "no byte says what a column follows from");
+}
+
 #[test]
 fn dictionaries_that_another_segment_has_cost_little_and_need_it() {
     let layouts = city_layouts();

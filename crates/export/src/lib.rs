@@ -10,6 +10,8 @@
 
 pub mod charset;
 pub mod frm;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 pub mod keys;
 pub mod output;
 pub mod rows;

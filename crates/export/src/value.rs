@@ -64,9 +64,11 @@ pub fn decode(column: &FrmColumn, bytes: &[u8]) -> Result<Cell, ValueError> {
         types::FLOAT => bytes.try_into().ok().map(|bytes| Cell::Float(f32::from_le_bytes(bytes))),
         types::DOUBLE => bytes.try_into().ok().map(|bytes| Cell::Double(f64::from_le_bytes(bytes))),
         types::NEWDECIMAL => decimal(column, bytes),
-        types::YEAR => {
-            little(bytes).map(|year| Cell::Text(format!("{:04}", if year == 0 { 0 } else { year + 1900 })))
-        }
+        types::YEAR => match *bytes {
+            [0] => Some(Cell::Text("0000".into())),
+            [year] => Some(Cell::Text((1900 + u32::from(year)).to_string())),
+            _ => None,
+        },
         types::NEWDATE => {
             little(bytes).map(|date| Cell::Text(date_text(date >> 9, date >> 5 & 15, date & 31)))
         }
@@ -306,4 +308,21 @@ fn uuid(record: [u8; 16]) -> String {
         part(8, 2),
         part(10, 6)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_year_is_one_byte_and_nothing_else_is_one() {
+        let definition = crate::frm::Definition::read(include_bytes!("../tests/frm/types.frm")).unwrap();
+        let column = definition.columns.iter().find(|column| column.ty == types::YEAR).unwrap();
+        for (byte, text) in [(0, "0000"), (1, "1901"), (255, "2155")] {
+            assert_eq!(decode(column, &[byte]), Ok(Cell::Text(text.into())));
+        }
+        for bytes in [&[][..], &[1, 0], &[0xff; 8]] {
+            assert!(decode(column, bytes).is_err(), "{bytes:?}");
+        }
+    }
 }

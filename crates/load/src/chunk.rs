@@ -161,13 +161,19 @@ impl Chunk {
                 let bytes = self.file.read(*place)?;
                 let path = self.file.path();
                 let (codec, payload) = self.file.open_block(BlockKind::Spill, place.offset, &bytes)?;
-                let unpacked = unpack(codec, &payload);
+                let unpacked = unpack(codec, &payload, self.blocks[number].raw_bytes);
                 let wrong = |found| {
                     Error::corruption(&path, place.offset, "spilled block", "what was written", found)
                 };
                 unpacked.map(Arc::new).map_err(wrong)
             }
         }
+    }
+
+    /// The bytes of a block that is in memory.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn raw(&self, number: usize) -> Arc<Vec<u8>> {
+        self.bytes(number).expect("a block in memory")
     }
 
     /// Number of the block in which the first key at or above `key` may be.
@@ -225,7 +231,7 @@ pub(crate) fn seal_blocks(
     Ok((extent, blocks))
 }
 
-fn pack(bytes: &[u8], payload: &mut Vec<u8>) -> u8 {
+pub(crate) fn pack(bytes: &[u8], payload: &mut Vec<u8>) -> u8 {
     payload.clear();
     payload.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     let start = payload.len();
@@ -243,14 +249,30 @@ fn pack(bytes: &[u8], payload: &mut Vec<u8>) -> u8 {
     }
 }
 
-fn unpack(codec: u8, payload: &[u8]) -> std::result::Result<Vec<u8>, String> {
+/// The `raw_bytes` bytes that were packed.
+fn unpack(codec: u8, payload: &[u8], raw_bytes: u64) -> std::result::Result<Vec<u8>, String> {
     let (length, rest) = payload.split_first_chunk::<4>().ok_or("no length")?;
     let length = u32::from_le_bytes(*length) as usize;
+    // Checked before anything is reserved for them.
+    if length as u64 != raw_bytes {
+        return Err(format!("{length} bytes, not {raw_bytes}"));
+    }
     match codec {
         CODEC_PLAIN if rest.len() == length => Ok(rest.to_vec()),
-        CODEC_LZ4 => lz4_flex::block::decompress(rest, length).map_err(|error| error.to_string()),
+        CODEC_LZ4 => match lz4_flex::block::decompress(rest, length) {
+            Ok(bytes) if bytes.len() == length => Ok(bytes),
+            Ok(bytes) => Err(format!("{} bytes, not {length}", bytes.len())),
+            Err(error) => Err(error.to_string()),
+        },
         _ => Err(format!("codec {codec}, {} bytes for {length}", rest.len())),
     }
+}
+
+/// A block as one that was read.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn block_from(codec: u8, payload: &[u8], raw_bytes: u64) -> std::result::Result<Block, String> {
+    let bytes = unpack(codec, payload, raw_bytes)?;
+    Ok(Block { first_key: Vec::new(), raw_bytes, stored: Stored::Memory(Arc::new(bytes)) })
 }
 
 /// Pours entries in key order into blocks.
@@ -435,7 +457,7 @@ impl ChunkCursor {
         self.value = self.at..self.at.checked_add(value_len).filter(|end| *end <= self.bytes.len())?;
         self.at = self.value.end;
         if self.chunk.has_ordinals {
-            self.ordinal = self.chunk.first_ordinal + self.number()?;
+            self.ordinal = self.chunk.first_ordinal.checked_add(self.number()?)?;
         }
         Some(())
     }
@@ -452,5 +474,53 @@ impl ChunkCursor {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pando_base::DictId;
+    use pando_storage::vfs::{SimVfs, Vfs};
+
+    use super::*;
+
+    fn file() -> Arc<TreeFile> {
+        let vfs: Arc<dyn Vfs> = SimVfs::new(1);
+        vfs.create_dir_all(Path::new("/t")).unwrap();
+        TreeFile::create(&vfs, Path::new("/t/main.pando"), DictId(7)).unwrap()
+    }
+
+    #[test]
+    fn a_block_is_unpacked_only_if_it_is_as_long_as_is_known() {
+        let bytes = b"some bytes, some bytes, some bytes, some bytes".repeat(9);
+        let mut payload = Vec::new();
+        assert_eq!(pack(&bytes, &mut payload), CODEC_LZ4);
+        assert_eq!(unpack(CODEC_LZ4, &payload, bytes.len() as u64), Ok(bytes.clone()));
+        assert!(unpack(CODEC_LZ4, &payload, bytes.len() as u64 - 1).is_err());
+        for said in [0, 1, bytes.len() as u32 - 1, bytes.len() as u32 + 1, u32::MAX] {
+            payload[..4].copy_from_slice(&said.to_le_bytes());
+            assert!(unpack(CODEC_LZ4, &payload, bytes.len() as u64).is_err());
+            let found = unpack(CODEC_LZ4, &payload, 9000);
+            assert!(found.is_err(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_ordinal_beyond_64_bits_is_damage() {
+        let entry = |ordinal| {
+            let mut bytes = vec![0, 1, b'k', 1, b'v'];
+            put_number(&mut bytes, ordinal);
+            [&(bytes.len() as u32).to_le_bytes()[..], &bytes].concat()
+        };
+        let first = |ordinal| {
+            let payload = entry(ordinal);
+            let block = block_from(CODEC_PLAIN, &payload, payload.len() as u64 - 4).unwrap();
+            let chunk = Chunk::spilled(&file(), vec![block], Vec::new(), 5, true);
+            ChunkCursor::new(Arc::new(chunk), None, None).map(|cursor| cursor.ordinal())
+        };
+        assert_eq!(first(u64::MAX - 5).unwrap(), u64::MAX);
+        assert!(first(u64::MAX - 4).unwrap_err().is_damage());
     }
 }

@@ -15,6 +15,8 @@ mod chunk;
 mod entries;
 mod entry_order;
 mod executor;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod key_set;
 mod memory_budget;
 mod merge;

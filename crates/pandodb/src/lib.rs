@@ -36,6 +36,8 @@ mod catalog;
 mod db;
 mod ddl;
 mod error;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod jobs;
 mod read;
 mod recovery;
@@ -84,3 +86,8 @@ pub use table::{Dict, Table, TableInfo};
 pub use txn::transaction::{LockWait, LockedRead, Txn};
 pub use write::load::{BulkLoad, LoadEnd, RowEncoder};
 pub use write::rows::OnDuplicate;
+
+/// The example of the crate's page, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -32,6 +32,8 @@ mod cursor;
 mod extent_writer;
 mod filter_pages;
 mod fuse_filter;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod index;
 mod key_heads;
 mod lookup;

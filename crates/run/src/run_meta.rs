@@ -74,10 +74,24 @@ impl RunMeta {
         }
     }
 
+    /// The description of a private run, as the log has it: [`RunMeta::decode`] of `bytes`, and nothing else.
+    pub fn decode_private(mut bytes: &[u8]) -> Result<RunMeta, DecodeError> {
+        let meta = RunMeta::decode(&mut bytes)?;
+        if meta.max_seqno != 0 {
+            return Err(DecodeError::new("seqno of a private run", 0, meta.max_seqno));
+        }
+        Reader::new(bytes).end("description of a private run")?;
+        Ok(meta)
+    }
+
     /// Takes the encoded form off the front of `bytes`, which may be anything.
     pub fn decode(bytes: &mut &[u8]) -> Result<RunMeta, DecodeError> {
         let mut reader = Reader::new(bytes);
         let id = RunId(reader.varint("run id")?);
+        // Whoever goes on from the largest counts without an overflow.
+        if id.0 >= 1 << 62 {
+            return Err(DecodeError::new("run id", "one that a file comes to", id));
+        }
         let rows = reader.varint("run rows")?;
         let tombstones = reader.varint("run tombstones")?;
         if rows == 0 || tombstones > rows {
@@ -99,11 +113,8 @@ impl RunMeta {
         let count = reader.varint("run's extents")?;
         // An extent takes two bytes at least: this bounds the memory.
         if count > reader.rest().len() as u64 / 2 {
-            return Err(DecodeError::new(
-                "run's extents",
-                format_args!("{} bytes", count * 2),
-                reader.rest().len(),
-            ));
+            let most = reader.rest().len() / 2;
+            return Err(DecodeError::new("run's extents", format_args!("at most {most}"), count));
         }
         let extents: Result<Vec<_>, _> =
             (0..count).map(|_| read_place(&mut reader, "run's extent")).collect();
@@ -168,11 +179,40 @@ mod tests {
     }
 
     #[test]
+    fn a_private_run_has_no_seqno_and_nothing_follows_its_description() {
+        let private = RunMeta { min_seqno: 0, max_seqno: 0, ..sample() };
+        let encoded = |meta: &RunMeta| {
+            let mut bytes = Vec::new();
+            meta.encode(&mut bytes);
+            bytes
+        };
+        assert_eq!(RunMeta::decode_private(&encoded(&private)), Ok(private.clone()));
+        assert!(RunMeta::decode_private(&encoded(&RunMeta { max_seqno: 1, ..private.clone() })).is_err());
+        assert!(RunMeta::decode_private(&[encoded(&private), vec![0]].concat()).is_err());
+    }
+
+    #[test]
     fn an_index_outside_the_extents_is_refused() {
         for index in [Place { offset: 20_400, len: 100 }, Place { offset: 16_000, len: 500 }] {
             let mut bytes = Vec::new();
             RunMeta { index, ..sample() }.encode(&mut bytes);
             assert!(RunMeta::decode(&mut &bytes[..]).is_err());
+        }
+    }
+
+    #[test]
+    fn more_extents_than_there_are_bytes_for_are_refused_however_many() {
+        let mut bytes = Vec::new();
+        RunMeta { extents: vec![Place { offset: 16_384, len: 8192 }], ..sample() }.encode(&mut bytes);
+        // The last place takes three and two bytes, and how many there are one.
+        let at = bytes.len() - 6;
+        assert_eq!(bytes.get(at), Some(&1));
+        for count in [4, u64::MAX / 2 + 1, u64::MAX] {
+            let mut damaged = bytes.get(..at).unwrap().to_vec();
+            put_varint(&mut damaged, count);
+            damaged.extend_from_slice(bytes.get(at + 1..).unwrap());
+            let error = RunMeta::decode(&mut &damaged[..]).unwrap_err();
+            assert_eq!(error.what, "run's extents", "{error}");
         }
     }
 

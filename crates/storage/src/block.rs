@@ -88,12 +88,12 @@ pub const FORMAT_VERSION: u8 = FORMAT_DELETED;
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 32;
 
-const MAGIC: [u8; 4] = *b"PNDO";
+pub(crate) const MAGIC: [u8; 4] = *b"PNDO";
 /// The part of the header that the checksum covers: all but the checksum.
-const COVERED_BYTES: usize = 24;
+pub(crate) const COVERED_BYTES: usize = 24;
 const _: () = assert!(COVERED_BYTES + 8 == HEADER_BYTES);
 
-fn checksum(covered: &[u8; COVERED_BYTES], offset: u64, payload: &[u8]) -> u64 {
+pub(crate) fn checksum(covered: &[u8; COVERED_BYTES], offset: u64, payload: &[u8]) -> u64 {
     xxh3_64_with_seed(payload, xxh3_64_with_seed(covered, offset))
 }
 

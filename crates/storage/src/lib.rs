@@ -15,6 +15,8 @@ pub mod block;
 pub mod encryption;
 mod extent;
 mod file_blocks;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod place;
 mod space;
 mod superblock;

@@ -66,6 +66,9 @@ const PAYLOAD_BYTES: usize = 80;
 /// Bytes of what follows in an encrypted file.
 const ENCRYPTION_BYTES: usize = 4 + SALT_BYTES;
 
+/// No file comes to so many checkpoints, commits, runs or nodes.
+const COUNT_END: u64 = 1 << 62;
+
 /// Bytes of a slot: one page, so that a slot is written whole and alone.
 pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
 
@@ -137,6 +140,17 @@ impl Superblock {
             let wrong =
                 || Error::corruption(path, offset, "superblock payload", "deleted ranges", "other bytes");
             sb.deleted = decode_deleted(rest).ok_or_else(wrong)?;
+        }
+        // Whoever goes on from them counts without an overflow.
+        let counts = [
+            ("epoch", sb.epoch),
+            ("durable seqno", sb.durable_seqno),
+            ("next run", sb.next_run),
+            ("next node", sb.next_node),
+        ];
+        if let Some((what, found)) = counts.into_iter().find(|(_, found)| *found >= COUNT_END) {
+            let what = format!("superblock {what}");
+            return Err(Error::corruption(path, offset, what, format!("below {COUNT_END}"), found));
         }
         if sb.dict != dict {
             return Err(Error::corruption(path, offset, "superblock dictionary", dict, sb.dict));
@@ -266,6 +280,23 @@ mod tests {
         let page = sb.to_page(4096);
         assert_eq!(page[5], 2, "releases that know nothing of it must not write to the file");
         assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap(), sb);
+    }
+
+    #[test]
+    fn a_superblock_with_numbers_that_no_file_comes_to_is_refused() {
+        let too_large = [
+            Superblock { epoch: u64::MAX, ..sample() },
+            Superblock { durable_seqno: u64::MAX, ..sample() },
+            Superblock { next_run: COUNT_END, ..sample() },
+            Superblock { next_node: u64::MAX, ..sample() },
+        ];
+        for sb in too_large {
+            let error = Superblock::from_page(Path::new("/t"), DictId(9), 0, &sb.to_page(0)).unwrap_err();
+            assert!(error.is_damage() && error.to_string().contains("expected below"), "{error}");
+        }
+        // An auto-increment value may be the largest there is.
+        let sb = Superblock { auto_increment: u64::MAX, next_run: COUNT_END - 1, ..sample() };
+        assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 0, &sb.to_page(0)).unwrap(), sb);
     }
 
     #[test]

@@ -71,6 +71,8 @@ mod durable;
 mod edit;
 mod estimate;
 mod flush;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod get;
 mod job_claims;
 mod jobs;

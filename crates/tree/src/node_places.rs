@@ -37,7 +37,7 @@ pub(crate) fn encode(node: &Node) -> Vec<u8> {
 }
 
 /// The nodes below, and the extents of runs.
-fn decode(mut bytes: &[u8]) -> Option<(Vec<Place>, Vec<Place>)> {
+pub(crate) fn decode(mut bytes: &[u8]) -> Option<(Vec<Place>, Vec<Place>)> {
     let mut count = || {
         let (head, tail) = bytes.split_first_chunk::<4>()?;
         bytes = tail;

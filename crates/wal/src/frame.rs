@@ -108,6 +108,13 @@ impl FrameHead {
         Some(FrameHead { part, payload_len, payload_checksum, seqno, durable_lsn })
     }
 
+    /// Makes the checksum of a head right again.
+    #[cfg(feature = "fuzz")]
+    pub(crate) fn reseal(bytes: &mut [u8; FRAME_HEAD_BYTES], salt: u64, lsn: u64) {
+        let checksum = head_checksum(bytes, salt, lsn);
+        bytes.iter_mut().zip(checksum.to_le_bytes()).for_each(|(byte, of)| *byte = of);
+    }
+
     /// Bytes the frame takes in the file, and by which it advances the lsn.
     pub(crate) fn frame_bytes(&self) -> u64 {
         frame_bytes(self.payload_len as usize) as u64

@@ -40,8 +40,10 @@ pub(crate) const FILE_HEAD_BYTES: u64 = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"PandoLog");
 const VERSION: u32 = 1;
 const FLAG_CONTINUES: u32 = 1;
-const COVERED_BYTES: usize = 48;
-const USED_BYTES: usize = COVERED_BYTES + 8;
+pub(crate) const COVERED_BYTES: usize = 48;
+pub(crate) const USED_BYTES: usize = COVERED_BYTES + 8;
+/// No log comes to so many bytes or batches: whoever goes on from what a head says counts without an overflow.
+const COUNT_END: u64 = 1 << 62;
 const SUCCESSOR_MAGIC: u64 = u64::from_le_bytes(*b"PandoNxt");
 const SUCCESSOR_AT: u64 = 512;
 const SUCCESSOR_BYTES: usize = 32;
@@ -105,6 +107,11 @@ impl LogFileHead {
                     format!("{found:#x}"),
                 ));
             }
+        }
+        let counts = [("number", number), ("start lsn", start_lsn), ("first seqno", first_seqno)];
+        if let Some((what, found)) = counts.into_iter().find(|(_, found)| *found >= COUNT_END) {
+            let what = format!("{what} of the log file");
+            return Err(Error::corruption(path, 0, what, format!("below {COUNT_END}"), found));
         }
         let continues = flags & FLAG_CONTINUES != 0;
         Ok(LogFileHead { number, salt, start_lsn, first_seqno, continues })
@@ -193,6 +200,23 @@ mod tests {
             let error = LogFileHead::decode(path, &bytes).unwrap_err();
             assert!(matches!(error, Error::Corruption { offset: 0, .. }), "bit {bit}: {error}");
         }
+    }
+
+    #[test]
+    fn a_head_with_numbers_that_no_log_comes_to_is_refused() {
+        let heads = [
+            LogFileHead { number: COUNT_END, ..HEAD },
+            LogFileHead { start_lsn: u64::MAX - 100, ..HEAD },
+            LogFileHead { first_seqno: u64::MAX, ..HEAD },
+        ];
+        for head in heads {
+            let bytes: [u8; USED_BYTES] = *head.encode().first_chunk().unwrap();
+            let error = LogFileHead::decode(Path::new("/log/pando-000003.log"), &bytes).unwrap_err();
+            assert!(matches!(error, Error::Corruption { offset: 0, .. }), "{error}");
+        }
+        let most = LogFileHead { number: COUNT_END - 1, start_lsn: COUNT_END - 1, ..HEAD };
+        let bytes: [u8; USED_BYTES] = *most.encode().first_chunk().unwrap();
+        assert_eq!(LogFileHead::decode(Path::new("/log/x"), &bytes).unwrap(), most);
     }
 
     #[test]

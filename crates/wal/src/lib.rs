@@ -62,6 +62,8 @@ mod assemble;
 mod batch;
 mod files;
 mod frame;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod group;
 mod header;
 mod leader;

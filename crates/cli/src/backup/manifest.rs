@@ -126,14 +126,19 @@ impl Manifest {
             ));
         }
         let text = fs::read(&path).map_err(at(&path))?;
+        Manifest::parse(&path, &text)
+    }
+
+    /// From the bytes of the file at `path`, which may be any.
+    pub(crate) fn parse(path: &Path, text: &[u8]) -> Outcome<Manifest> {
         // A backup of tomorrow may have other fields, but says so first.
-        let value: serde_json::Value = serde_json::from_slice(&text).map_err(at(&path))?;
+        let value: serde_json::Value = serde_json::from_slice(text).map_err(at(path))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => return fail(format!("{}: format {format} is not known", path.display())),
             None => return fail(format!("{}: no format", path.display())),
         }
-        let manifest: Manifest = serde_json::from_value(value).map_err(at(&path))?;
+        let manifest: Manifest = serde_json::from_value(value).map_err(at(path))?;
         match manifest.complete {
             true => Ok(manifest),
             false => fail(format!("{}: the backup did not come to its end", path.display())),

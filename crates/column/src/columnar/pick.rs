@@ -99,6 +99,8 @@ pub fn pick(
 #[derive(Clone, Copy)]
 struct Place<'a> {
     encoding: u8,
+    /// How many columns stand before it.
+    before: usize,
     /// After the encoding.
     at: Source<'a>,
 }
@@ -128,7 +130,7 @@ impl<'a> Picker<'a> {
             };
             let encoding = from.head.u8("encoding of a column")?;
             if let Some(place) = self.places.get_mut(at) {
-                *place = Some(Place { encoding, at: *from });
+                *place = Some(Place { encoding, before: self.order.len(), at: *from });
             }
             self.order.push(at);
             if positions.iter().flatten().all(|at| !is_missing(&self.places, at)) {
@@ -145,7 +147,8 @@ impl<'a> Picker<'a> {
                 }
                 MAPPED => {
                     reader.skip_dictionary()?;
-                    let count = self.distinct_of_determinant(from)?;
+                    let before = self.order.len() - 1;
+                    let count = self.distinct_of_determinant(from, before)?;
                     ints::skip(from, count)?;
                 }
                 other => return Err(DecodeError::new("encoding of a column", "0 to 3", other)),
@@ -154,9 +157,13 @@ impl<'a> Picker<'a> {
         Ok(())
     }
 
-    /// How many numbers has what a mapped column follows from.
-    fn distinct_of_determinant(&mut self, from: &mut Source<'a>) -> Result<usize, DecodeError> {
-        match self.determinant(from)? {
+    /// How many numbers has what a mapped column follows from, before which so many columns stand.
+    fn distinct_of_determinant(
+        &mut self,
+        from: &mut Source<'a>,
+        before: usize,
+    ) -> Result<usize, DecodeError> {
+        match self.determinant(from, before)? {
             None => Ok(self.heads()?.1),
             Some((at, mut place)) => {
                 let physical = self.physical(at);
@@ -166,14 +173,19 @@ impl<'a> Picker<'a> {
         }
     }
 
-    /// What a mapped column follows from; `None`: keys.
-    fn determinant(&self, from: &mut Source<'a>) -> Result<Option<(usize, Place<'a>)>, DecodeError> {
+    /// What a mapped column follows from, before which so many columns stand; `None`: keys.
+    fn determinant(
+        &self,
+        from: &mut Source<'a>,
+        before: usize,
+    ) -> Result<Option<(usize, Place<'a>)>, DecodeError> {
         let what = "determinant of a column";
         let name = from.length(what)?;
         if name == FROM_KEYS {
             return Ok(None);
         }
-        let at = name.checked_sub(1).and_then(|at| self.order.get(at).copied());
+        // Neither itself nor one behind it, or following it would have no end.
+        let at = name.checked_sub(1).filter(|at| *at < before).and_then(|at| self.order.get(at).copied());
         let place = at.and_then(|at| Some((at, (*self.places.get(at)?)?)));
         match place.filter(|(_, place)| matches!(place.encoding, DICTIONARY | MAPPED)) {
             Some(found) => Ok(Some(found)),
@@ -209,14 +221,14 @@ impl<'a> Picker<'a> {
     /// that stands before it, so this ends.
     fn codes(
         &mut self,
+        place: Place<'a>,
         mut from: Source<'a>,
-        encoding: u8,
         distinct: usize,
     ) -> Result<Vec<u16>, DecodeError> {
-        if encoding == DICTIONARY {
+        if place.encoding == DICTIONARY {
             return narrow(ints::take(&mut from, self.header.rows)?, distinct);
         }
-        let (codes, count) = match self.determinant(&mut from)? {
+        let (codes, count) = match self.determinant(&mut from, place.before)? {
             None => {
                 let (heads, count) = self.heads()?;
                 (heads.to_vec(), count)
@@ -225,7 +237,7 @@ impl<'a> Picker<'a> {
                 let physical = self.physical(at);
                 let (rows, budget) = (self.header.rows, &mut self.budget);
                 let count = ColumnReader { from: &mut place.at, physical, rows, budget }.skip_dictionary()?;
-                (self.codes(place.at, place.encoding, count)?, count)
+                (self.codes(place, place.at, count)?, count)
             }
         };
         let map = narrow(ints::take(&mut from, count)?, distinct)?;
@@ -237,7 +249,8 @@ impl<'a> Picker<'a> {
         let (Some(form), Some(Some(place))) = (self.forms.get(at), self.places.get(at)) else {
             unreachable!("wanted columns were met");
         };
-        let (form, Place { encoding, at: mut from }) = (*form, *place);
+        let (form, place) = (*form, *place);
+        let Place { encoding, at: mut from, .. } = place;
         let (rows, budget) = (self.header.rows, &mut self.budget);
         let mut reader = ColumnReader { from: &mut from, physical: form.physical, rows, budget };
         let column = match encoding {
@@ -245,7 +258,7 @@ impl<'a> Picker<'a> {
             PLAIN => reader.plain()?,
             DICTIONARY | MAPPED => {
                 let (distinct, has_null, values) = reader.dictionary()?;
-                Column::Coded { codes: self.codes(from, encoding, distinct)?, values, has_null }
+                Column::Coded { codes: self.codes(place, from, distinct)?, values, has_null }
             }
             other => return Err(DecodeError::new("encoding of a column", "0 to 3", other)),
         };

@@ -72,7 +72,7 @@ fn runs_of(dir: &Path, seqno: Seqno, batch: BatchReader<'_>) -> Result<Runs> {
     }
     for entry in batch {
         if let Entry::Adopt { dict, run } = entry? {
-            let meta = RunMeta::decode(&mut &run[..]).map_err(|error| error.at(&dir.join("log"), seqno))?;
+            let meta = RunMeta::decode_private(run).map_err(|error| error.at(&dir.join("log"), seqno))?;
             runs.push((dict, meta.extents));
         }
     }

@@ -8,6 +8,7 @@ pub(crate) mod foreign_key;
 pub(crate) mod server_files;
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -52,36 +53,33 @@ impl Content {
         let mut cursor = dict.tree.cursor(Seqno::MAX);
         cursor.seek_first()?;
         while cursor.valid() {
-            let (key, value) = (cursor.key(), cursor.value());
-            match key.first() {
-                Some(&TABLE_PREFIX) => {
-                    let descriptor = TableDescriptor::decode(&path, value)?;
-                    content.insert(descriptor);
-                }
-                Some(&INTENT_PREFIX) => {
-                    let id = id_of(&path, key.get(1..).unwrap_or_default())?;
-                    content.intents.push((id, Intent::decode(&path, value)?));
-                }
-                Some(&AGE_PREFIX) => {
-                    let id = id_of(&path, key.get(1..).unwrap_or_default())?;
-                    content.ages.load(DictId(id), id_of(&path, value)?);
-                }
-                Some(&SERVER_FILES_PREFIX) => content.partitioned.put(ServerFiles::decode(&path, value)?),
-                _ if key == NEXT_ID_KEY => content.next_id = id_of(&path, value)?,
-                _ => {
-                    return Err(Error::corruption(
-                        &path,
-                        0,
-                        "catalog key",
-                        "t, i, e, p or n",
-                        format!("{key:?}"),
-                    ))
-                }
-            }
+            content.take_record(&path, cursor.key(), cursor.value())?;
             cursor.next()?;
         }
         content.references = References::of(content.tables.values());
         Ok(content)
+    }
+
+    /// One record of the catalog at `path`.
+    pub(crate) fn take_record(&mut self, path: &Path, key: &[u8], value: &[u8]) -> Result<()> {
+        match key.first() {
+            Some(&TABLE_PREFIX) => self.insert(TableDescriptor::decode(path, value)?),
+            Some(&INTENT_PREFIX) => {
+                let id = id_of(path, key.get(1..).unwrap_or_default())?;
+                self.intents.push((id, Intent::decode(path, value)?));
+            }
+            Some(&AGE_PREFIX) => {
+                let id = id_of(path, key.get(1..).unwrap_or_default())?;
+                self.ages.load(DictId(id), id_of(path, value)?);
+            }
+            Some(&SERVER_FILES_PREFIX) => self.partitioned.put(ServerFiles::decode(path, value)?),
+            _ if key == NEXT_ID_KEY => self.next_id = id_of(path, value)?,
+            _ => {
+                let found = format!("{key:?}");
+                return Err(Error::corruption(path, 0, "catalog key", "t, i, e, p or n", found));
+            }
+        }
+        Ok(())
     }
 
     /// A table has this descriptor now.

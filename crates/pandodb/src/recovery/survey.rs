@@ -104,7 +104,7 @@ impl Survey {
     }
 
     fn adopt(&mut self, logged: Seqno, seqno: Seqno, dict: DictId, run: &[u8]) -> Result<()> {
-        let meta = RunMeta::decode(&mut &run[..]).map_err(|error| error.at(&self.log_dir, logged))?;
+        let meta = RunMeta::decode_private(run).map_err(|error| error.at(&self.log_dir, logged))?;
         self.adoptions.entry(dict).or_default().push((seqno, meta));
         Ok(())
     }

@@ -140,7 +140,7 @@ fn copy_into(kept: &OwnedBatch, batch: &mut BatchBuilder) -> Result<()> {
             Entry::DeleteRange { dict, lo, hi } => batch.delete_range(dict, lo, hi),
             Entry::AutoIncrement { dict, next } => batch.auto_increment(dict, next),
             Entry::Adopt { dict, run } => {
-                let meta = RunMeta::decode(&mut &run[..]).map_err(|error| error.at(Path::new("log"), 0))?;
+                let meta = RunMeta::decode_private(run).map_err(|error| error.at(Path::new("log"), 0))?;
                 batch.adopt(dict, run, &meta.extents);
             }
         }

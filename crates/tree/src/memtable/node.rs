@@ -45,12 +45,11 @@ type Children = [AtomicPtr<Node>; SLOTS];
 
 const _: () = assert!(align_of::<Node>() <= ALIGN && align_of::<Children>() <= ALIGN);
 
-const LINE_BYTES: usize = 64;
-
 /// Sends for a node's memory.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn prefetch(node: &Node) {
     use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+    const LINE_BYTES: usize = 64;
     let start = std::ptr::from_ref(node).cast::<i8>();
     // Nodes do not begin where lines do.
     let into_line = start.addr() % LINE_BYTES;
