@@ -21,6 +21,8 @@ use space::Space;
 /// Allocations from here on are large, and have whole pages. Segments that point reads want small (16 KiB) are among them; of smaller ones too
 /// much would be lost to rounding up.
 pub const LARGE_BYTES_MIN: usize = 12 << 10;
+/// In pages of the system, it is at least so many.
+const PAGES_MIN: usize = 3;
 
 /// Small allocations are multiples of this, after what their allocator adds.
 const SMALL_STEP_BYTES: usize = 16;
@@ -66,7 +68,7 @@ pub fn is_usable() -> bool {
 pub fn footprint(bytes: usize) -> usize {
     match bytes {
         0 => 0,
-        LARGE_BYTES_MIN.. => space::round_up(bytes),
+        _ if is_so_large(bytes) => space::round_up(bytes),
         _ => (bytes + SMALL_OVERHEAD_BYTES).next_multiple_of(SMALL_STEP_BYTES).max(2 * SMALL_STEP_BYTES),
     }
 }
@@ -77,7 +79,12 @@ pub fn footprint_of<T>(vector: &Vec<T>) -> usize {
 }
 
 fn is_large(bytes: usize, layout: Layout) -> bool {
-    bytes >= LARGE_BYTES_MIN && layout.align() <= space::page_bytes()
+    is_so_large(bytes) && layout.align() <= space::page_bytes()
+}
+
+/// Whole pages for it are no waste, also where the system's pages are larger than 4 KiB: there are at least [`PAGES_MIN`].
+fn is_so_large(bytes: usize) -> bool {
+    bytes >= LARGE_BYTES_MIN && bytes >= PAGES_MIN * space::page_bytes()
 }
 
 /// A small allocation that the system has given, or not, in place of one of `before` bytes.
