@@ -6,6 +6,7 @@ use std::path::Path;
 use pando_base::observer::{self, FileMark, FileOperation, Observer, ThreadKind, MEMORY_USES};
 
 use crate::bytes::PandoBytes;
+use crate::guard::guard;
 
 /// What a thread is for.
 #[repr(u32)]
@@ -140,5 +141,6 @@ fn bytes_of(path: &Path) -> PandoBytes {
 #[no_mangle]
 pub unsafe extern "C" fn pando_observe(observer: *const PandoObserver) {
     // SAFETY: the caller vouches for it.
-    observer::set(Box::new(unsafe { *observer }));
+    let observer = unsafe { *observer };
+    guard(|| observer::set(Box::new(observer)));
 }

@@ -1,5 +1,6 @@
 #include "expiry.h"
 #include "ha_pando.h"
+#include "related_table.h"
 
 #include <sql_time.h>
 #include <tztime.h>
@@ -111,14 +112,6 @@ bool parse(const char *ttl, Rule *rule)
   return false;
 }
 
-Field *find(const TABLE *table, const std::string &name)
-{
-  for (Field **field= table->field; *field; field++)
-    if (!my_strcasecmp(system_charset_info, (*field)->field_name.str, name.c_str()))
-      return *field;
-  return nullptr;
-}
-
 bool is_of_time(const Field *field)
 {
   switch (field->real_type()) {
@@ -162,7 +155,7 @@ bool Expiry::is_allowed(const TABLE *table, const char *ttl, bool is_referenced)
     return true;
   if (!parse(ttl, &rule))
     return refuse(ttl, "it is 'column + INTERVAL n unit', where the unit is SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER or YEAR, or 'column'");
-  const Field *field= find(table, rule.column);
+  const Field *field= find_field(table, rule.column);
   if (!field)
   {
     my_error(ER_BAD_FIELD_ERROR, MYF(0), rule.column.c_str(), "TTL");
@@ -196,7 +189,7 @@ std::unique_ptr<Expiry> Expiry::make(const TABLE *table)
   Rule rule;
   if (!options || !options->ttl || !*options->ttl || !parse(options->ttl, &rule))
     return nullptr;
-  Field *field= find(table, rule.column);
+  Field *field= find_field(table, rule.column);
   if (!field || !is_of_time(field))
     return nullptr;
   return std::unique_ptr<Expiry>(new Expiry(table, field, form_of(field), rule.unit, rule.count));
