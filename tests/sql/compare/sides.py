@@ -55,6 +55,9 @@ class Side:
             result = session.query(step.sql.replace("{engine}", self.engine).replace("{clustering}", clustering))
         except SqlError as error:
             text = error.message if error.number in _TEXT_MATTERS and step.mode is not Mode.NUMBER else ""
+            if re.match(r"(UPDATE|DELETE)\b", step.sql):
+                # The server counts rows that it is given; an engine that evaluates the condition does not give all.
+                text = re.sub(r" at row \d+$", "", text)
             return ("error", error.number, re.sub(self.database, "db", text))
         if step.mode is Mode.ROWS:
             return ("rows", sorted(result.rows, key=repr))
