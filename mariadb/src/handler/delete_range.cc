@@ -11,7 +11,7 @@
 #include "counted_call.h"
 #include "ha_pando.h"
 #include "variables.h"
-#include <tztime.h>
+#include "zone_offset.h"
 
 using namespace pando;
 
@@ -104,27 +104,13 @@ bool compares_as_key(const Field *field, Item *constant)
   }
 }
 
-/* How far the session's time is ahead of UTC then, in seconds. */
-longlong offset_at(THD *thd, my_time_t moment)
-{
-  MYSQL_TIME local;
-  thd->variables.time_zone->gmt_sec_to_TIME(&local, moment);
-  const longlong days= longlong(calc_daynr(local.year, local.month, local.day)) - longlong(calc_daynr(1970, 1, 1));
-  return ((days * 24 + local.hour) * 60 + local.minute) * 60 + local.second - longlong(moment);
-}
-
-/* Whether clocks are not set within hours of the field's value: then moments are in the order of the times that clocks show. */
+/* Whether moments are in the order of the times that clocks show, as far as the field's value goes. */
 bool is_in_order(THD *thd, const Field *field)
 {
   if (field->type() != MYSQL_TYPE_TIMESTAMP)
     return true;
-  const my_time_t hours= 4 * 3600;
   ulong fraction;
-  const my_time_t moment= field->get_timestamp(&fraction);
-  if (moment <= hours || moment >= my_time_t(INT_MAX32) - hours)
-    return false;
-  const longlong before= offset_at(thd, moment - hours);
-  return before == offset_at(thd, moment) && before == offset_at(thd, moment + hours);
+  return is_far_from_changes(thd->variables.time_zone, field->get_timestamp(&fraction));
 }
 
 /* What keeps the record, its columns' NULLs and what the server complains about as they were. */

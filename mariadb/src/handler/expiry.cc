@@ -1,6 +1,7 @@
 #include "expiry.h"
 #include "ha_pando.h"
 #include "related_table.h"
+#include "zone_offset.h"
 
 #include <sql_time.h>
 #include <tztime.h>
@@ -243,14 +244,6 @@ static bool is_moment(Expiry_limit::Form form)
 static bool is_calendar(interval_type unit)
 {
   return unit == INTERVAL_MONTH || unit == INTERVAL_QUARTER || unit == INTERVAL_YEAR;
-}
-
-/* Seconds that a clock is ahead of UTC. */
-static longlong offset_at(Time_zone *zone, my_time_t moment)
-{
-  MYSQL_TIME clock;
-  zone->gmt_sec_to_TIME(&clock, moment);
-  return seconds_since_1970(clock) - longlong(moment);
 }
 
 /* What a clock shows now, or has shown last, if it was set back since by more than has gone by. */

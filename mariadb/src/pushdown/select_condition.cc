@@ -321,6 +321,8 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
   m_may_warn_once= false;
   if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a comparison of years");
+  if (stamp_with_constant(comparison, first, second, to))
+    return true;
   const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);
   Said a, b;
   if ((!is_constant_1 || is_constant_2) && !expression(first, &a))

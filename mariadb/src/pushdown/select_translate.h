@@ -280,6 +280,7 @@ private:
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
   bool comparison(Item_func *function, uint comparison, Said *said);
   bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
+  bool stamp_with_constant(uint comparison, Item *first, Item *second, std::string *to);
   void round_to_shown(const Item *item, Said *said);
   bool between(Item_func *function, Said *said);
   bool in_list(Item_func *function, Said *said);

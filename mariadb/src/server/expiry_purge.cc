@@ -332,7 +332,7 @@ static bool are_ranges(const TABLE_SHARE *share, const Field *field)
 
 void Expiry_purge::note(const TABLE_SHARE *share, const Expiry *expiry)
 {
-  if (share->tmp_table != NO_TMP_TABLE || !strncmp(share->table_name.str, "#sql", 4))
+  if (share->tmp_table != NO_TMP_TABLE || strstr(share->normalized_path.str, "/#sql"))
     return;
   const Table_name name{share->db.str, share->table_name.str};
   std::lock_guard<std::mutex> guard(mutex);
