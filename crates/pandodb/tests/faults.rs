@@ -126,6 +126,39 @@ fn a_full_disk_refuses_writes_and_the_engine_goes_on_once_there_is_space() {
 }
 
 #[test]
+fn on_a_full_disk_tables_can_be_dropped_emptied_and_renamed() {
+    // Symptom: DROP of a partitioned table failed on a full disk when the server had removed its own file of it already,
+    // and nothing could open or drop the table any more.
+    for room in (100_000..100_000 + 20_000).step_by(1900) {
+        let vfs = two_tables();
+        let db = open(&vfs).unwrap();
+        db.create_table(&spec("./db/c")).unwrap();
+        fill(&db, "./db/c", 0..ROWS).unwrap();
+        vfs.set_capacity(Some(vfs.used_bytes() + room));
+        // The last steps are small.
+        for rows in [100, 1] {
+            let mut next = ROWS;
+            while fill(&db, "./db/a", next..next + rows).is_ok() {
+                next += rows;
+                assert!(next < 10_000_000, "the disk never fills up");
+            }
+        }
+        db.rename_table("./db/b", "./db/d").unwrap();
+        db.truncate_table("./db/c").unwrap();
+        assert_eq!((count(&db, "./db/c").unwrap(), count(&db, "./db/d").unwrap()), (0, ROWS));
+        db.drop_table("./db/d").unwrap();
+        db.drop_table("./db/a").unwrap();
+        // What they had serves the others.
+        db.tick();
+        fill(&db, "./db/c", 0..100).unwrap();
+        drop(db);
+        let db = open(&vfs.crash()).unwrap();
+        assert_eq!(count(&db, "./db/c").unwrap(), 100);
+        assert!(db.open_table("./db/a").is_err() && db.open_table("./db/d").is_err());
+    }
+}
+
+#[test]
 fn a_log_without_space_for_its_next_file_gives_back_the_old_ones() {
     // Symptom: with less room than a log file takes, commits failed until the age of the tables, minutes later,
     // brought checkpoints; what the log held would have been room enough.

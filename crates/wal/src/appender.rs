@@ -45,6 +45,18 @@ impl<'a> Fragments<'a> {
     }
 }
 
+/// The reserve, where a log file is not small: some hundred dropped tables.
+const RESERVE_BYTES_MAX: u64 = 256 << 10;
+
+/// What space a batch may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// All but what is kept.
+    Free,
+    /// The reserve too, which is kept for batches that make space: on a full disk tables can be dropped.
+    Reserve,
+}
+
 /// From byte `at` of the buffer on, frames go to the file with this head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch {
@@ -98,15 +110,33 @@ impl Appender {
         FRAME_PAYLOAD_BYTES_MAX.min(quarter as usize) / 8 * 8
     }
 
-    /// Spares that the batch would take, and after it that many resolutions of prepared batches.
-    pub(crate) fn spares_for(&self, batch: &Fragments<'_>, unresolved: u64) -> usize {
+    /// Spares that the batch would take, and after it that many resolutions of prepared batches; and, unless the batch
+    /// may take from it, the reserve.
+    pub(crate) fn spares_for(&self, batch: &Fragments<'_>, unresolved: u64, space: Space) -> usize {
         let (switches, room) = self.switches_for(batch);
-        switches + self.switches_to_resolve(room, unresolved)
+        switches
+            + match space {
+                Space::Free => self.switches_to_keep(room, unresolved),
+                Space::Reserve => self.switches_to_resolve(room, unresolved),
+            }
     }
 
-    /// Spares that must stay for the resolutions of prepared batches.
-    pub(crate) fn spares_to_resolve(&self) -> usize {
-        self.switches_to_resolve(self.room(), self.unresolved)
+    /// Spares that must stay for the resolutions of prepared batches, and for the reserve.
+    pub(crate) fn spares_to_keep(&self) -> usize {
+        self.switches_to_keep(self.room(), self.unresolved)
+    }
+
+    /// Changes of the file by so many resolutions and one batch that takes all of the reserve, in any order.
+    fn switches_to_keep(&self, room: u64, unresolved: u64) -> usize {
+        match room.checked_sub(self.reserve_bytes()) {
+            Some(rest) => self.switches_to_resolve(rest, unresolved),
+            // That batch leaves the end of the file unused.
+            None => 1 + self.switches_to_resolve(0, unresolved),
+        }
+    }
+
+    fn reserve_bytes(&self) -> u64 {
+        RESERVE_BYTES_MAX.min(self.current_bytes.min(self.file_bytes) / 4)
     }
 
     /// Bytes left in the file of the next frame.
@@ -264,7 +294,7 @@ mod tests {
             let payload = vec![1; len];
             let batch = Fragments::new(&payload, fragment_bytes);
             for unresolved in 0..700 {
-                let kept = appender.spares_for(&batch, unresolved);
+                let kept = appender.spares_for(&batch, unresolved, Space::Free);
                 let before = appender.switches.len();
                 appender.push(&batch, 0);
                 let spares = kept - (appender.switches.len() - before);

@@ -221,6 +221,7 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
             match frame.head.part {
                 // The begin of this batch was trimmed, so it is durable in the tree files.
                 Part::Middle | Part::Last if self.skip => {
+                    self.check_seqno(&scan, &frame)?;
                     if frame.head.part == Part::Last {
                         self.skip = false;
                         self.complete(index, &scan, frame.head.seqno);
@@ -272,11 +273,26 @@ impl<F: FnMut(Seqno, BatchReader<'_>) -> Result<()>> Pass<'_, F> {
         Ok(())
     }
 
-    fn frame(&mut self, index: usize, scan: &FileScan, frame: &FoundFrame) -> Result<()> {
-        let seqno = frame.head.seqno;
-        let expected = self.last_seqno.saturating_add(1);
+    fn check_seqno(&self, scan: &FileScan, frame: &FoundFrame) -> Result<()> {
+        let (seqno, expected) = (frame.head.seqno, self.last_seqno.saturating_add(1));
         if seqno != expected {
             return Err(Error::corruption(scan.path(), frame.offset, "seqno of a frame", expected, seqno));
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, index: usize, scan: &FileScan, frame: &FoundFrame) -> Result<()> {
+        let seqno = frame.head.seqno;
+        self.check_seqno(scan, frame)?;
+        if self.skip {
+            let (what, found) = ("frame of the log", format!("{:?} frame of seqno {seqno}", frame.head.part));
+            return Err(Error::corruption(
+                scan.path(),
+                frame.offset,
+                what,
+                format!("the rest of seqno {seqno}"),
+                found,
+            ));
         }
         if let Some(batch) = self.assembler.add(scan, frame)? {
             self.batches += 1;

@@ -179,7 +179,7 @@ impl Wal {
         loop {
             {
                 let mut appender = self.appender();
-                if appender.spares <= SPARES_KEPT_MAX.max(appender.spares_to_resolve()) {
+                if appender.spares <= SPARES_KEPT_MAX.max(appender.spares_to_keep()) {
                     return Ok(());
                 }
                 appender.spares -= 1;

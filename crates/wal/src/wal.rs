@@ -9,7 +9,7 @@ use pando_base::{limits, Error, Metrics, Result, Seqno};
 use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{File, OpenMode, Vfs};
 
-use crate::appender::{next_salt, push_frame, Appender, Fragments};
+use crate::appender::{next_salt, push_frame, Appender, Fragments, Space};
 use crate::batch::BatchBuilder;
 use crate::files;
 use crate::group::Group;
@@ -274,18 +274,24 @@ impl Wal {
     /// before `wait` says so. An error means that it got no seqno: `DiskFull` if there is no space for
     /// it now, `ReadOnly` once the log has failed.
     pub fn append(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, |unresolved| unresolved)
+        self.append_leaving(batch, Space::Free, |unresolved| unresolved)
+    }
+
+    /// As [`Wal::append`] for a batch that makes space, or ends what cannot be taken back: on a full disk it may take the
+    /// reserve that other batches leave alone.
+    pub fn append_from_reserve(&self, batch: &BatchBuilder) -> Result<Appended> {
+        self.append_leaving(batch, Space::Reserve, |unresolved| unresolved)
     }
 
     /// As [`Wal::append`] for a batch that prepares a transaction: space for its resolution is kept.
     pub fn append_prepare(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, |unresolved| unresolved + 1)
+        self.append_leaving(batch, Space::Free, |unresolved| unresolved + 1)
     }
 
     /// As [`Wal::append`] for the batch that resolves a prepared one, for which there is space: no
     /// `DiskFull` (but for one that an earlier process prepared, see [`Wal::keep_for_resolutions`]).
     pub fn append_resolution(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, |unresolved| unresolved.saturating_sub(1))
+        self.append_leaving(batch, Space::Reserve, |unresolved| unresolved.saturating_sub(1))
     }
 
     /// Whether batches are encrypted from now on that do not ask for it themselves ([`BatchBuilder::keep_secret`]).
@@ -314,13 +320,18 @@ impl Wal {
         let wanted = {
             let mut appender = self.appender();
             appender.unresolved += count;
-            appender.spares_to_resolve()
+            appender.spares_to_keep()
         };
         self.make_spares(wanted)
     }
 
     /// `left` says how many prepared batches are without a resolution once this one is in.
-    fn append_leaving(&self, batch: &BatchBuilder, left: impl Fn(u64) -> u64) -> Result<Appended> {
+    fn append_leaving(
+        &self,
+        batch: &BatchBuilder,
+        space: Space,
+        left: impl Fn(u64) -> u64,
+    ) -> Result<Appended> {
         let is_sealed = batch.is_secret() || self.encrypts_all.load(Ordering::Relaxed);
         let sealed = match is_sealed && batch.has_entries() {
             true => Some(self.sealer.seal(&self.dir, batch)?),
@@ -341,7 +352,7 @@ impl Wal {
                 continue;
             }
             let unresolved = left(appender.unresolved);
-            let wanted = appender.spares_for(&fragments, unresolved);
+            let wanted = appender.spares_for(&fragments, unresolved, space);
             if wanted > appender.spares {
                 drop(appender);
                 self.make_spares(wanted)?;
@@ -383,7 +394,7 @@ impl Wal {
     /// then let all others go. Does nothing but sync where no space can be had for it.
     pub fn begin_new_file(&self) -> Result<()> {
         self.sync_all()?;
-        let wanted = self.appender().spares_to_resolve() + 1;
+        let wanted = self.appender().spares_to_keep() + 1;
         match self.make_spares(wanted) {
             Err(error) if error.is_shortage() => return Ok(()),
             made => made?,

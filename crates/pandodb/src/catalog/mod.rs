@@ -186,6 +186,17 @@ pub(crate) struct Change {
     pub remove_files: Vec<String>,
     /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
     pub lazy: bool,
+    /// On a full disk it may take the reserve of the log, though it adds to the catalog: who asks for it has changed
+    /// something already that would have to be taken back.
+    pub from_reserve: bool,
+}
+
+impl Change {
+    /// Whether on a full disk it may take the reserve of the log. What only removes may: it makes space.
+    pub(crate) fn may_take_reserve(&self) -> bool {
+        let only_removes = self.put.is_empty() && self.put_files.is_empty() && self.intend.is_empty();
+        self.from_reserve || self.remove.is_some() || only_removes
+    }
 }
 
 /// A name that a table had, in this life of the database.

@@ -11,7 +11,7 @@ use crate::catalog::server_files::ServerFiles;
 use crate::catalog::Change;
 use crate::db::Db;
 use crate::table::writes::State;
-use crate::txn::commit::Published;
+use crate::txn::commit::{LogSpace, Published};
 
 impl Db {
     /// Notes which checkpoints the files have, before log is given up that older ones would need ([`FileAges`]). It need
@@ -32,14 +32,18 @@ impl Db {
             }
         }
         let writes = State { set: writes, ..State::default() };
-        self.publish_to_catalog(&writes)?;
+        self.publish_to_catalog(&writes, LogSpace::Free)?;
         self.catalog.ages.lock().note(change);
         Ok(())
     }
 
     /// Waits for no memory: what is dropped gives some back.
-    fn publish_to_catalog(&self, writes: &State) -> Result<Published> {
-        self.publish(writes, std::slice::from_ref(&self.catalog.dict), 0, || false)
+    fn publish_to_catalog(&self, writes: &State, space: LogSpace) -> Result<Published> {
+        let dicts = std::slice::from_ref(&self.catalog.dict);
+        if space == LogSpace::Free {
+            self.pay_for_debt(dicts, 0, || false)?;
+        }
+        self.publish_paid(writes, dicts, space)
     }
 
     /// Commits a change of the catalog.
@@ -66,7 +70,8 @@ impl Db {
             writes.delete(CATALOG, &Intent::key(*id));
         }
         let writes = State { set: writes, ..State::default() };
-        let published = self.publish_to_catalog(&writes)?;
+        let space = if change.may_take_reserve() { LogSpace::Reserve } else { LogSpace::Free };
+        let published = self.publish_to_catalog(&writes, space)?;
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 
         let mut content = self.catalog.content.lock();

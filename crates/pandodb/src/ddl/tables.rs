@@ -338,7 +338,7 @@ impl Db {
         let id = old.id;
         let intent = Intent::Rename { from: from.clone(), to: to.clone() };
         let put = std::iter::once(new.clone()).chain(children).collect();
-        let mut change = Change { put, ..Change::default() };
+        let mut change = Change { put, from_reserve: true, ..Change::default() };
         change.intend.extend(self.intent_gone(&old));
         self.follow_server_files(&old, &to, &mut change);
         let gone = change.intend.clone();
@@ -349,7 +349,7 @@ impl Db {
         if let Err(error) = self.vfs.rename(&old_dir, &dir) {
             let fulfil = std::iter::once(id).chain(gone.into_iter().map(|(id, _)| id)).collect();
             let put = std::iter::once(old).chain(old_children).collect();
-            self.change_catalog(Change { put, fulfil, ..undo_files })?;
+            self.change_catalog(Change { put, fulfil, from_reserve: true, ..undo_files })?;
             return Err(error);
         }
         self.note_gone(gone);

@@ -39,6 +39,15 @@ pub(crate) struct Published {
     pub seqno: Seqno,
 }
 
+/// What space of the log a commit may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogSpace {
+    /// All but what is kept.
+    Free,
+    /// The reserve too ([`pando_wal::Wal::append_from_reserve`]).
+    Reserve,
+}
+
 impl Db {
     /// Steps 1 to 5 for the final state of `writes`. `dicts` are the dictionaries it touches,
     /// ascending by id; `unpaid_bytes` is what of it was not paid for before; `is_patient` as for [`Db::pay_for_debt`]. Errors
@@ -52,11 +61,24 @@ impl Db {
     ) -> Result<Published> {
         debug_assert!(dicts.windows(2).all(|pair| pair[0].id < pair[1].id));
         self.pay_for_debt(dicts, unpaid_bytes, is_patient)?;
+        self.publish_paid(writes, dicts, LogSpace::Free)
+    }
+
+    /// The same for who has paid, or need not.
+    pub(crate) fn publish_paid(
+        &self,
+        writes: &State,
+        dicts: &[Arc<Dict>],
+        space: LogSpace,
+    ) -> Result<Published> {
         let mut batch = BatchBuilder::new();
         encode_into(writes, dicts, &mut batch);
         let published = {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
-            let appended = self.wal.append(&batch)?;
+            let appended = match space {
+                LogSpace::Free => self.wal.append(&batch)?,
+                LogSpace::Reserve => self.wal.append_from_reserve(&batch)?,
+            };
             self.raise_counters(writes);
             pause(16);
             apply(writes, dicts, &gates, appended.seqno);
@@ -120,7 +142,7 @@ impl Db {
         // Closed before the seqno is assigned, so that no checkpoint claims to hold the truncation
         // with the old content.
         let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.close_gate()).collect();
-        let appended = self.wal.append(&batch)?;
+        let appended = self.wal.append_from_reserve(&batch)?;
         for gate in gates {
             gate.truncate(appended.seqno);
         }
