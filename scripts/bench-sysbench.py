@@ -3,6 +3,7 @@
 
     make build && scripts/bench-sysbench.py [--rows 2000000] [--clients 1,8,32] [--seconds 10] [--repeats 3]
         [--engines PANDO,InnoDB,ROCKSDB] [--cache both|fits|quarter|tenth] [--workloads NAME,...] [--json FILE]
+        [--foreign-keys]                   k of each row names a parent; only with engines that have foreign keys
     scripts/bench-sysbench.py --short          200,000 rows, 8 clients, 3 seconds, all in memory: for development
 
 For each engine a private server of its own; they take turns, workload by workload, and those whose turn it is not
@@ -44,6 +45,7 @@ _WORKLOADS = {
 }
 _RAW_ROW_BYTES = 4 + 4 + 120 + 60 + 8  # id, k, c, pad, and the entry of the index
 _WARM_UP_SECONDS = 1
+_PARENTS_MORE = 1000  # update_index adds 1 to k: this often, for one row
 _PARTS = {"quarter": 4, "tenth": 10}
 
 
@@ -57,6 +59,7 @@ def _arguments():
     parser.add_argument("--workloads", default=",".join(_WORKLOADS))
     parser.add_argument("--cache", choices=("both", "fits", *_PARTS), default="both", help="both: fits and quarter")
     parser.add_argument("--flush", type=int, default=1, help="flush_log_at_trx_commit of all engines")
+    parser.add_argument("--foreign-keys", action="store_true", help="FOREIGN KEY (k) REFERENCES parents (id)")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -125,10 +128,14 @@ class Measured:
             raise RuntimeError(f"{self.engine}: {script} {command}: {done.stdout[-2000:]}")
         return done.stdout
 
-    def prepare(self, rows):
+    def prepare(self, rows, with_foreign_keys):
         with report.Stopwatch() as watch:
             self.sysbench("oltp_read_write", "prepare", **{"table-size": rows})
         with self.server.connect("sbtest") as session:
+            if with_foreign_keys:
+                session.query(f"CREATE TABLE parents (id INT PRIMARY KEY) ENGINE={self.engine} "
+                              f"SELECT seq AS id FROM seq_0_to_{rows + _PARENTS_MORE}")
+                session.query("ALTER TABLE sbtest1 ADD FOREIGN KEY (k) REFERENCES parents (id)")
             session.query("ANALYZE TABLE sbtest1")
             # Brings the table into the cache as far as it goes.
             session.query("SELECT COUNT(c), SUM(k) FROM sbtest1 FORCE INDEX (PRIMARY)")
@@ -181,7 +188,7 @@ def _run(cache, chosen, arguments):
             servers.append(Measured(engine, cache_mb, arguments.flush))
             servers[-1].start()
             with servers[-1] as server:
-                report.note(f"{engine}: prepared in {server.prepare(arguments.rows):.1f} s")
+                report.note(f"{engine}: prepared in {server.prepare(arguments.rows, arguments.foreign_keys):.1f} s")
         for workload in arguments.workloads.split(","):
             for clients in map(int, arguments.clients.split(",")):
                 samples = {engine: [] for engine in chosen}

@@ -89,8 +89,21 @@ def problems(session, with_innodb=True):
         missing = ("SELECT (SELECT COUNT(*) FROM bank.journal_p p LEFT JOIN bank.journal_i i USING (tag) WHERE i.tag IS NULL),"
                    " (SELECT COUNT(*) FROM bank.journal_i i LEFT JOIN bank.journal_p p USING (tag) WHERE p.tag IS NULL)")
         if session.query(missing).rows[0] != (b"0", b"0"):
-            wrong.append(f"the journals of the engines have other rows: {session.query(missing).rows[0]}")
+            wrong.append(f"the journals of the engines have other rows: {session.query(missing).rows[0]}, {_journals(session)}")
     return wrong
+
+
+def _journals(session):
+    """Which rows the journals do not have in common, read by each way."""
+    def tags(table, way=""):
+        return {row[0].decode() for row in session.query(f"SELECT tag FROM bank.{table} {way}").rows}
+    others = tags("journal_i")
+    by_row, by_key = tags("journal_p", "FORCE INDEX (PRIMARY)"), tags("journal_p", "FORCE INDEX (tag)")
+    found = {tag for tag in others if session.query(f"SELECT id FROM bank.journal_p FORCE INDEX (tag) WHERE tag = '{tag}'").rows}
+    parts = tags("parts")
+    lack = {"rows": others - by_row, "key": others - by_key, "lookups": others - found, "parts": others - parts}
+    have = {"rows": by_row - others, "key": by_key - others, "parts": parts - others}
+    return f"PANDO lacks { {way: sorted(them) for way, them in lack.items()} }, has { {way: sorted(them) for way, them in have.items()} }"
 
 
 def replay(source_dir, position, socket, start=None, stop=None):
