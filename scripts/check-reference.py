@@ -18,7 +18,8 @@ UNITS = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
 # Defaults that the machine decides.
 COMPUTED = {"part_of_memory(2)": "half of the memory", "part_of_memory(8)": "an eighth of the memory",
             "default_threads()": "processors, 2 to 8", "all_processors()": "processors, 2 and more"}
-TYPES = {"ULonglong()": "BIGINT UNSIGNED", "Datetime(0)": "DATETIME", "SLong(1)": "INT", "Enum(&isolation_levels)": "ENUM"}
+TYPES = {"ULonglong()": "BIGINT UNSIGNED", "Datetime(0)": "DATETIME", "SLong(1)": "INT", "Decimal(401)": "DECIMAL(4,1)",
+         "Enum(&isolation_levels)": "ENUM"}
 
 troubles = []
 

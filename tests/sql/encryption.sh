@@ -195,6 +195,42 @@ expect_equal "rows of both versions" 40000 "$(sql -e 'SELECT COUNT(*) FROM t')"
 sql -e 'ALTER TABLE t FORCE'
 expect_equal "written anew" "version 3 " "$(versions --plugin-load-add=debug_key_management.so --debug-key-management-version=3)"
 expect_equal "all rows" 40000 "$(sql -e 'SELECT COUNT(*) FROM t')"
+
+say "encryption: files rewritten in the background"
+oldest() {
+    sql -e "SELECT IFNULL(GROUP_CONCAT(DISTINCT newest_version, '/', IFNULL(oldest_version, '?')), 'none')
+            FROM information_schema.PANDO_ENCRYPTION WHERE table_name LIKE 't%'"
+}
+wait_for() {
+    for _ in $(seq 600); do
+        [ "$("$1")" != "$2" ] || return 0
+        sleep 0.1
+    done
+    die "$1 is $("$1") and not $2"
+}
+sql -e "CREATE TABLE t_parts (a INT PRIMARY KEY, b VARCHAR(60)) ENGINE=PANDO ENCRYPTED=YES PARTITION BY HASH (a) PARTITIONS 2;
+        INSERT INTO t_parts SELECT a, b FROM t LIMIT 2000;
+        CREATE TABLE t_empty (a INT PRIMARY KEY) ENGINE=PANDO ENCRYPTED=YES;
+        SET GLOBAL pando_encryption_rotate_key_age = 0;
+        SET GLOBAL debug_key_management_version = 4"
+sleep 6
+expect_equal "no rotation" "4/?" "$(oldest)"
+sql -e "SET GLOBAL pando_encryption_rotate_key_age = 1"
+(for _ in $(seq 20); do
+    sql -e "UPDATE t SET b = CONCAT('$SECRET', a + 1) WHERE a % 20 = 3; UPDATE t SET b = CONCAT('$SECRET', a) WHERE a % 20 = 3"
+done) &
+writer=$!
+wait_for oldest "4/4"
+sql -e "SET GLOBAL debug_key_management_version = 5; DROP TABLE t_empty"
+wait_for oldest "5/5"
+wait $writer
+expect_equal "all rows" "40000 2000" "$(sql -e "SELECT COUNT(*), (SELECT COUNT(*) FROM t_parts) FROM t" | tr '\t' ' ')"
+expect_equal "checked" "test.t check status OK" "$(sql -e 'CHECK TABLE t EXTENDED' | tr '\t' ' ')"
+server_kill "$SERVER"
+server_restart "$SERVER" --plugin-load-add=debug_key_management.so --debug-key-management-version=5
+expect_equal "all rows after kill -9" "40000 2000" "$(sql -e "SELECT COUNT(*), (SELECT COUNT(*) FROM t_parts) FROM t" | tr '\t' ' ')"
+wait_for oldest "5/5"
+expect_equal "no old version" "version 5 " "$(versions --plugin-load-add=debug_key_management.so --debug-key-management-version=5)"
 server_stop "$SERVER"
 expect_clean "rotated" "$SERVER"
 say "encryption: all is well in $SECONDS s"

@@ -16,6 +16,8 @@ pub enum ThreadKind {
     Ticker,
     /// Reads what the cache held, and writes it down.
     CacheKeeper,
+    /// Rewrites what old versions of keys have encrypted.
+    KeyRotator,
     /// Bulk loads and index builds.
     Loader,
     /// Helps a statement: queries, large loads.

@@ -671,6 +671,10 @@ enum PandoThreadKind
    * Helps a statement.
    */
   PANDO_THREAD_KIND_HELPER = 4,
+  /**
+   * Rewrites what old versions of keys have encrypted.
+   */
+  PANDO_THREAD_KIND_KEY_ROTATOR = 5,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1781,6 +1785,44 @@ typedef struct PandoDictionaryRow {
 } PandoDictionaryRow;
 
 /**
+ * Which versions of its key a file of an encrypted table has. Its pointers are valid for the call of the visitor.
+ */
+typedef struct PandoKeyUse {
+  /**
+   * `database/table`.
+   */
+  struct PandoBytes table;
+  /**
+   * "main" for the rows, or the index's name.
+   */
+  struct PandoBytes name;
+  /**
+   * Its file.
+   */
+  struct PandoBytes file;
+  /**
+   * Its dictionary's id.
+   */
+  uint64_t id;
+  /**
+   * Number of the key.
+   */
+  uint32_t key_id;
+  /**
+   * The newest version of it; 0: it cannot be had.
+   */
+  uint32_t newest;
+  /**
+   * The oldest version of a block; 0: nobody has looked yet.
+   */
+  uint32_t oldest;
+  /**
+   * While it is rewritten: the part that is done; otherwise less than 0.
+   */
+  double part;
+} PandoKeyUse;
+
+/**
  * An index to be added.
  */
 typedef struct PandoNewIndex {
@@ -2873,6 +2915,27 @@ PandoStatus pando_dictionaries_visit(const struct PandoDb *db,
  */
 PandoStatus pando_db_set_encrypt_log(const struct PandoDb *db,
                                      uint8_t is_all);
+
+/**
+ * From now on files are rewritten in the background that have blocks whose key is `age` versions old or older, at so many bytes a
+ * second. 0: none is; and as fast as it goes.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_key_rotation(const struct PandoDb *db,
+                               uint32_t age,
+                               uint64_t bytes_per_second);
+
+/**
+ * Calls `visit` with `context` for each file of each encrypted table, in the order of their names.
+ *
+ * # Safety
+ * `db` is open, and `visit` may be called with `context`.
+ */
+PandoStatus pando_key_uses_visit(const struct PandoDb *db,
+                                 void *context,
+                                 void (*visit)(void *context, const struct PandoKeyUse *row));
 
 /**
  * Makes a filter of the condition of a query, which has one table and cannot be used any more; free it with

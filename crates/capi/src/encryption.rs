@@ -1,8 +1,12 @@
 //! Keys of encryption, which the server's key management has.
 
+use std::ffi::c_void;
+
 use pandodb::{KeyProvider, KeyRing, SecretKey};
 
+use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
+use crate::guard::guard;
 use crate::status::{run, PandoStatus};
 
 /// Gives the newest version of a key, 0 if there is no such key. Called from any thread.
@@ -63,6 +67,71 @@ pub unsafe extern "C" fn pando_db_set_encrypt_log(db: *const PandoDb, is_all: u8
     let db = unsafe { &(*db).db };
     run(|| {
         db.set_encrypt_log(is_all != 0)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// From now on files are rewritten in the background that have blocks whose key is `age` versions old or older, at so many bytes a
+/// second. 0: none is; and as fast as it goes.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_key_rotation(db: *const PandoDb, age: u32, bytes_per_second: u64) {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    guard(|| db.set_key_rotation(age, bytes_per_second));
+}
+
+/// Which versions of its key a file of an encrypted table has. Its pointers are valid for the call of the visitor.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PandoKeyUse {
+    /// `database/table`.
+    pub table: PandoBytes,
+    /// "main" for the rows, or the index's name.
+    pub name: PandoBytes,
+    /// Its file.
+    pub file: PandoBytes,
+    /// Its dictionary's id.
+    pub id: u64,
+    /// Number of the key.
+    pub key_id: u32,
+    /// The newest version of it; 0: it cannot be had.
+    pub newest: u32,
+    /// The oldest version of a block; 0: nobody has looked yet.
+    pub oldest: u32,
+    /// While it is rewritten: the part that is done; otherwise less than 0.
+    pub part: f64,
+}
+
+/// Calls `visit` with `context` for each file of each encrypted table, in the order of their names.
+///
+/// # Safety
+/// `db` is open, and `visit` may be called with `context`.
+#[no_mangle]
+pub unsafe extern "C" fn pando_key_uses_visit(
+    db: *const PandoDb,
+    context: *mut c_void,
+    visit: unsafe extern "C" fn(context: *mut c_void, row: *const PandoKeyUse),
+) -> PandoStatus {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    run(|| {
+        for of in db.key_uses() {
+            let shown = PandoKeyUse {
+                table: PandoBytes::from_slice(of.table.as_bytes()),
+                name: PandoBytes::from_slice(of.name.as_bytes()),
+                file: PandoBytes::from_slice(of.file.as_bytes()),
+                id: of.id,
+                key_id: of.key_id,
+                newest: of.newest.unwrap_or(0),
+                oldest: of.oldest.unwrap_or(0),
+                part: of.part.unwrap_or(-1.0),
+            };
+            // SAFETY: the caller vouches for it; the row lives for the call.
+            unsafe { visit(context, &shown) };
+        }
         Ok(PandoStatus::Ok)
     })
 }

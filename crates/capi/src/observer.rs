@@ -22,6 +22,8 @@ pub enum PandoThreadKind {
     Loader = 3,
     /// Helps a statement.
     Helper = 4,
+    /// Rewrites what old versions of keys have encrypted.
+    KeyRotator = 5,
 }
 
 /// What is asked of a file.
@@ -83,6 +85,7 @@ impl Observer for PandoObserver {
             ThreadKind::CacheKeeper => PandoThreadKind::CacheKeeper,
             ThreadKind::Loader => PandoThreadKind::Loader,
             ThreadKind::Helper => PandoThreadKind::Helper,
+            ThreadKind::KeyRotator => PandoThreadKind::KeyRotator,
         };
         // SAFETY: the function was given for this purpose.
         unsafe { (self.thread_begins)(kind) }

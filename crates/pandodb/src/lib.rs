@@ -59,6 +59,7 @@ pub use db::Db;
 pub use ddl::alter::TableChange;
 pub use ddl::indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};
 pub use error::{Error, Result};
+pub use jobs::key_rotation::KeyUse;
 pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{large, layout, vector, Compression};
 pub use pando_load::{Admission, Entries};

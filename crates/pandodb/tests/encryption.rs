@@ -11,8 +11,9 @@ use common::watched::WatchedVfs;
 use common::{count, disk, options, spec, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
-    Compression, Db, EngineError, Entries, Entry, Error, IndexPlace, IndexSource, KeyList, KeyRing, LoadEnd,
-    LockWait, NewIndex, Options, ReadMode, RowEncoder, SecretKey, SimVfs, TableSpec, Txn, Vfs,
+    Compression, Db, EngineError, Entries, Entry, Error, IndexPlace, IndexSource, KeyList, KeyProvider,
+    KeyRing, LoadEnd, LockWait, NewIndex, Options, ReadMode, RowEncoder, SecretKey, SimVfs, TableSpec, Txn,
+    Vfs,
 };
 
 const T: &str = "./db/t";
@@ -183,6 +184,78 @@ fn nothing_of_an_encrypted_table_is_ever_written_in_plain_text() {
     for (what, files) in work(&vfs, encrypted) {
         assert_eq!(files, Vec::<String>::new(), "{what}");
     }
+}
+
+/// Keys whose newest version changes while they are in use.
+#[derive(Default)]
+struct Rotated(std::sync::atomic::AtomicU32);
+
+impl KeyProvider for Rotated {
+    fn latest_version(&self, _: u32) -> Result<u32, String> {
+        Ok(self.0.load(std::sync::atomic::Ordering::Relaxed))
+    }
+    fn key(&self, key_id: u32, version: u32) -> Result<SecretKey, String> {
+        Ok(SecretKey::new([[key_id as u8; 16], [version as u8; 16]].concat()))
+    }
+}
+
+fn oldest(db: &Db) -> Vec<(String, Option<u32>)> {
+    db.key_uses().into_iter().map(|of| (format!("{} {}", of.table, of.name), of.oldest)).collect()
+}
+
+#[test]
+fn files_with_blocks_of_old_keys_are_rewritten() {
+    let vfs = disk(3);
+    let provider = Arc::new(Rotated::default());
+    let newest = |version| provider.0.store(version, std::sync::atomic::Ordering::Relaxed);
+    newest(1);
+    let ring = || KeyRing::new(provider.clone());
+    let db = open_with(vfs.clone(), ring()).unwrap();
+    db.set_key_rotation(2, 0);
+    db.create_table(&encrypted(T)).unwrap();
+    db.create_table(&encrypted("./db/empty")).unwrap();
+    commit(&db, T, 0..3000);
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    let all = |db: &Db, version| oldest(db).iter().all(|(_, oldest)| *oldest == Some(version));
+    assert!(all(&db, 1) && oldest(&db).len() == 4, "{:?}", oldest(&db));
+    // A transaction has written runs that nobody sees yet.
+    let mut open = db.begin();
+    put(&mut open, &db, T, 3000..3400);
+    newest(2);
+    commit(&db, T, 3400..3500);
+    db.rotate_old_keys();
+    assert!(
+        oldest(&db).iter().all(|(_, oldest)| oldest.is_none()),
+        "one version is not too old, nobody has looked"
+    );
+    newest(3);
+    db.rotate_old_keys();
+    assert!(all(&db, 3), "{:?}", oldest(&db));
+    open.commit().unwrap();
+    assert_eq!(count(&db, T).unwrap(), 3500);
+    let table = db.open_table(T).unwrap();
+    assert_eq!(table.dicts()[0].tree().oldest_key_version().unwrap(), Some(1), "from before");
+    // As it is seen some hours later.
+    db.key_rotation_looks_again();
+    db.rotate_old_keys();
+    assert!(all(&db, 3), "{:?}", oldest(&db));
+    drop(table);
+    db.close().unwrap();
+    drop(db);
+    // Versions before are not needed any more.
+    let db = open_with(vfs.clone(), keys(&[(1, 3, 1)])).unwrap();
+    assert!(db.open_table(T).is_err());
+    drop(db);
+    let only_three =
+        KeyRing::new(Arc::new(KeyList::new().with(1, 3, SecretKey::new([[1; 16], [3; 16]].concat())).with(
+            7,
+            3,
+            SecretKey::new([[7; 16], [3; 16]].concat()),
+        )));
+    let db = open_with(vfs, only_three).unwrap();
+    assert_eq!((count(&db, T).unwrap(), count(&db, "./db/empty").unwrap()), (3500, 0));
+    assert!(db.check_table(&db.open_table(T).unwrap(), &mut |_| true).is_ok());
 }
 
 /// Two encrypted tables with different keys and one that is not, all with rows in files and others in the log.

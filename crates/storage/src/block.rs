@@ -102,6 +102,16 @@ pub(crate) const SEALED_BYTES: usize = KEY_AND_NONCE_BYTES + 4 + TAG_BYTES;
 /// Most bytes that a block without clear bytes has beyond its payload.
 pub const OVERHEAD_BYTES_MAX: usize = HEADER_BYTES + SEALED_BYTES;
 
+/// So many of an encrypted block's first bytes tell the version of its key.
+pub(crate) const VERSION_HEAD_BYTES: usize = HEADER_BYTES + 8;
+
+/// The version of the key that the first bytes of an encrypted block tell. Nothing is checked: `None` only if they are of another block.
+pub(crate) fn key_version_of(bytes: &[u8]) -> Option<u32> {
+    let is_encrypted = bytes.get(..4)? == MAGIC && *bytes.get(5)? == FORMAT_ENCRYPTED;
+    let version = bytes.get(HEADER_BYTES + 4..VERSION_HEAD_BYTES)?;
+    version.try_into().ok().filter(|_| is_encrypted).map(u32::from_le_bytes)
+}
+
 /// What the checksum covers of the header.
 fn covered(version: u8, kind: BlockKind, codec: u8, owner: DictId, len: usize) -> [u8; COVERED_BYTES] {
     let mut covered = [0; COVERED_BYTES];

@@ -7,7 +7,7 @@ use pando_base::{Error, Result};
 
 use crate::block::{self, BlockKind, BlockName, EncryptedBlock};
 use crate::encryption::Cipher;
-use crate::TreeFile;
+use crate::{Place, TreeFile};
 
 impl TreeFile {
     /// Bytes that a block with such a payload takes.
@@ -130,6 +130,19 @@ impl TreeFile {
             ));
         }
         Ok((block.codec, block.encrypted(path)?))
+    }
+
+    /// The version of its key that the block at `place` says it is encrypted with. Only its first bytes are read, and nothing is checked
+    /// but that it is an encrypted block.
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::Corruption`]: it is none.
+    pub fn key_version_at(&self, place: Place) -> Result<u32> {
+        let bytes = self.read(Place { len: place.len.min(block::VERSION_HEAD_BYTES as u64), ..place })?;
+        block::key_version_of(&bytes).ok_or_else(|| {
+            let (what, expected) = ("head of a block", "that of an encrypted block");
+            Error::corruption(&self.path(), place.offset, what, expected, "something else")
+        })
     }
 
     /// Number of the key that the file is encrypted with; `None`: it is not encrypted.

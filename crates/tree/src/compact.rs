@@ -137,7 +137,7 @@ impl Tree {
             }
             // 1. Everything above the leaf goes down.
             while self.run_forced(generation, |busy, root| next_flush(busy, root, &position))? {}
-            // 2. The leaf is rewritten, unless it is empty.
+            // 2. The leaf is rewritten.
             let mut end = None;
             let mut joined = 1;
             self.run_forced(generation, |busy, root| {
@@ -148,11 +148,8 @@ impl Tree {
                 let range = step.node.child_range(step.index, &step.range);
                 end = range.hi.clone();
                 let child = &step.node.children[step.index];
-                let Body::Leaf(leaf) = &child.body else { return None };
-                let waiting = step.node.unpassed(step.index).any(|run| range.overlaps(&run.run));
-                if leaf.runs.is_empty() && !waiting {
-                    return None;
-                }
+                // One without rows, too: the nodes above are to be written anew.
+                let Body::Leaf(_) = &child.body else { return None };
                 let free = busy.is_shareable(step.node.id) && busy.is_free(child.id());
                 Some(free.then(|| {
                     let plan = FlushPlan::one(step.node, step.index, range, true);

@@ -118,6 +118,21 @@ impl Tree {
         all
     }
 
+    /// The oldest version of its key that a block of the tree is encrypted with, as it is now; `None` if nothing is on disk. Blocks of
+    /// a run are written one after another, so that of each extent only the first is looked at.
+    ///
+    /// # Errors
+    /// Those of reading; the file is not encrypted.
+    pub fn oldest_key_version(&self) -> Result<Option<u32>> {
+        let version = self.version.load_full();
+        let mut oldest: Option<u32> = None;
+        for place in places_of(&version) {
+            let its = self.ctx.file.key_version_at(place)?;
+            oldest = Some(oldest.map_or(its, |oldest| oldest.min(its)));
+        }
+        Ok(oldest)
+    }
+
     /// What the tree consists of now.
     pub fn stats(&self) -> TreeStats {
         let version = self.version.load_full();
@@ -178,21 +193,25 @@ impl Tree {
 impl Tree {
     /// Where on disk the tree is: the blocks of its nodes and the extents of its runs, ascending. Memtables are nowhere.
     pub fn disk_places(&self) -> Vec<Place> {
-        let version = self.version.load_full();
-        let mut places = Vec::new();
-        let mut nodes = vec![&version.root];
-        while let Some(node) = nodes.pop() {
-            places.extend(node.place.get().map(|extent| extent.place()));
-            nodes.extend(node.children.iter().filter_map(|child| match &child.body {
-                Body::Node(below) => Some(below),
-                Body::Leaf(_) => None,
-            }));
-        }
-        places.extend(distinct_runs(&version).iter().flat_map(|run| run.meta().extents.clone()));
-        places.sort_unstable_by_key(|place| place.offset);
-        places.dedup();
-        places
+        places_of(&self.version.load_full())
     }
+}
+
+/// Node blocks, and extents of runs, ascending, each once.
+fn places_of(version: &TreeVersion) -> Vec<Place> {
+    let mut places = Vec::new();
+    let mut nodes = vec![&version.root];
+    while let Some(node) = nodes.pop() {
+        places.extend(node.place.get().map(|extent| extent.place()));
+        nodes.extend(node.children.iter().filter_map(|child| match &child.body {
+            Body::Node(below) => Some(below),
+            Body::Leaf(_) => None,
+        }));
+    }
+    places.extend(distinct_runs(version).iter().flat_map(|run| run.meta().extents.clone()));
+    places.sort_unstable_by_key(|place| place.offset);
+    places.dedup();
+    places
 }
 
 /// Runs by id and node blocks by place, with their space on disk.

@@ -32,6 +32,7 @@ int init_locks_table(void *schema_table);
 int init_lock_waits_table(void *schema_table);
 int init_file_map_table(void *schema_table);
 int init_tree_info_table(void *schema_table);
+int init_encryption_table(void *schema_table);
 int init_foreign_keys_table(void *schema_table);
 int init_queries_declined_table(void *schema_table);
 int init_last_plan_table(void *schema_table);

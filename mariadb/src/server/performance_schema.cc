@@ -28,8 +28,8 @@ const char CATEGORY[]= "pando";
 /* --- threads --- */
 
 /* In the order of PandoThreadKind, and one of the plugin's own. */
-PSI_thread_key thread_keys[6];
-const uint EXPIRY_THREAD= 5;
+PSI_thread_key thread_keys[7];
+const uint EXPIRY_THREAD= 6;
 
 PSI_thread_info threads[]= {
   {&thread_keys[PANDO_THREAD_KIND_WORKER], "worker", 0},
@@ -37,6 +37,7 @@ PSI_thread_info threads[]= {
   {&thread_keys[PANDO_THREAD_KIND_CACHE_KEEPER], "cache_keeper", 0},
   {&thread_keys[PANDO_THREAD_KIND_LOADER], "loader", 0},
   {&thread_keys[PANDO_THREAD_KIND_HELPER], "helper", 0},
+  {&thread_keys[PANDO_THREAD_KIND_KEY_ROTATOR], "key_rotator", 0},
   {&thread_keys[EXPIRY_THREAD], "expiry", PSI_FLAG_GLOBAL},
 };
 

@@ -149,6 +149,7 @@ static int start(void *plugin)
   apply_lock_budget();
   apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
+  apply_key_rotation();
   if (!is_started_despite_damage())
     write_missing_partitioning_files();
   return 0;
@@ -197,6 +198,7 @@ PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCKS", "PANDO: row locks held and waited 
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LOCK_WAITS", "PANDO: who waits for whom", pando::init_lock_waits_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FILE_MAP", "PANDO: which file has what", pando::init_file_map_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FRACTAL_TREE_INFO", "PANDO: what trees consist of", pando::init_tree_info_table),
+PANDO_INFORMATION_SCHEMA_TABLE("PANDO_ENCRYPTION", "PANDO: keys of encrypted tables", pando::init_encryption_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_FOREIGN_KEYS", "PANDO: foreign keys as the catalog has them", pando::init_foreign_keys_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_QUERIES_DECLINED", "PANDO: why SELECTs were left to the server", pando::init_queries_declined_table),
 PANDO_INFORMATION_SCHEMA_TABLE("PANDO_LAST_PLAN", "PANDO: how the session's last SELECT was answered", pando::init_last_plan_table)

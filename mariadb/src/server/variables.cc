@@ -341,6 +341,23 @@ static MYSQL_SYSVAR_BOOL(encrypt_log, encrypt_log, PLUGIN_VAR_OPCMDARG,
   "Encrypt all of the log, with key 1. What encrypted tables have in it is encrypted in any case",
   check_encrypt_log, nullptr, FALSE);
 
+static uint encryption_rotate_key_age, encryption_rotation_rate;
+
+static void update_key_rotation(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<uint *>(to)= *static_cast<const uint *>(from);
+  apply_key_rotation();
+}
+
+static MYSQL_SYSVAR_UINT(encryption_rotate_key_age, encryption_rotate_key_age, PLUGIN_VAR_RQCMDARG,
+  "Files of encrypted tables are rewritten in the background when the version of the key that some of their blocks have is so many behind the"
+  " newest one, or more. 0: never",
+  nullptr, update_key_rotation, 1, 0, UINT_MAX32, 0);
+
+static MYSQL_SYSVAR_UINT(encryption_rotation_rate, encryption_rotation_rate, PLUGIN_VAR_RQCMDARG,
+  "MiB a second that this rewriting may take. 0: as fast as it goes",
+  nullptr, update_key_rotation, 20, 0, 1000000, 0);
+
 static MYSQL_THDVAR_UINT(default_encryption_key_id, PLUGIN_VAR_RQCMDARG,
   "Key that encrypted tables get that say nothing of ENCRYPTION_KEY_ID",
   nullptr, nullptr, LOG_KEY_ID, 1, UINT_MAX32, 0);
@@ -394,6 +411,8 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(cache_dump),
   MYSQL_SYSVAR(cache_load),
   MYSQL_SYSVAR(default_encryption_key_id),
+  MYSQL_SYSVAR(encryption_rotate_key_age),
+  MYSQL_SYSVAR(encryption_rotation_rate),
   MYSQL_SYSVAR(pushdown_memory_total),
   MYSQL_SYSVAR(blind_replace),
   MYSQL_SYSVAR(delete_ranges),
@@ -407,6 +426,11 @@ struct st_mysql_sys_var *system_variables[]=
 void apply_flush_log_at_timeout()
 {
   pando_db_set_log_sync_period(db, flush_log_at_timeout);
+}
+
+void apply_key_rotation()
+{
+  pando_db_set_key_rotation(db, encryption_rotate_key_age, uint64_t(encryption_rotation_rate) << 20);
 }
 
 void apply_pushdown_memory_total()

@@ -24,6 +24,7 @@ void apply_lock_budget();
 void apply_pushdown_memory_total();
 void warn_of_too_much_memory();
 void apply_flush_log_at_timeout();
+void apply_key_rotation();
 
 /* pando_start_despite_damage: nothing is written, not by the plugin either. */
 bool is_started_despite_damage();

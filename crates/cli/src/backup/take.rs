@@ -34,6 +34,12 @@ const TRIES: u32 = 20;
 /// How long the engine waits for the session, which waits for mariadb-backup.
 const SESSION_SECONDS: u32 = 30 * 24 * 3600;
 
+/// What mariadb-backup says when its copier of InnoDB's log has gone astray, which is a defect of it (MDEV-39468): it reads the end of the log
+/// while the server writes there.
+const LOST_THE_LOG: &str = "Was only able to copy log from";
+const LOST_THE_LOG_HINT: &str =
+    "\nmariadb-backup does so now and then while there are writes (MDEV-39468), whatever the size of the log: take the backup again";
+
 /// How often mariadb-backup looks for more of InnoDB's log.
 const LOG_COPY_INTERVAL_MS: u32 = 50;
 
@@ -214,8 +220,9 @@ impl Backup<'_> {
             let text = fs::read_to_string(&log_path).unwrap_or_default();
             let lines: Vec<&str> = text.lines().rev().take(5).collect();
             let end = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
+            let hint = if text.contains(LOST_THE_LOG) { LOST_THE_LOG_HINT } else { "" };
             return fail(format!(
-                "mariadb-backup failed ({status}); {} ends with\n{end}",
+                "mariadb-backup failed ({status}); {} ends with\n{end}{hint}",
                 log_path.display()
             ));
         }

@@ -2,6 +2,7 @@
 
 pub(crate) mod backups;
 pub(crate) mod cached_blocks;
+pub(crate) mod key_rotation;
 pub(crate) mod memory;
 pub(crate) mod options;
 pub(crate) mod prepared;
@@ -26,6 +27,7 @@ use pando_wal::{FlushMode, Wal};
 use crate::catalog::{Catalog, Gone};
 use crate::db::backups::Backups;
 use crate::db::cached_blocks::CacheList;
+use crate::db::key_rotation::KeyRotation;
 use crate::db::memory::MemoryLimit;
 use crate::db::options::{LogLevel, LogSink, Options};
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
@@ -72,6 +74,7 @@ pub struct Db {
     /// they need is kept, until the table is dropped or found whole at a later start.
     pub(crate) held_log: Mutex<HashMap<DictId, Unrecovered>>,
     pub(crate) keys: KeyRing,
+    pub(crate) key_rotation: KeyRotation,
     pub(crate) tree_config: TreeConfig,
     pub(crate) memtable_bytes: usize,
     pub(crate) ordered_at_once_ops: u64,
@@ -153,6 +156,7 @@ impl Db {
             memtable_bytes: options.tree.memtable_bytes,
             ordered_at_once_ops: options.ordered_at_once_ops,
             keys: options.keys,
+            key_rotation: KeyRotation::default(),
             tree_config: options.tree,
             log_kept_bytes_max: options.log_kept_bytes_max,
             files_open_max: options.files_open_max,

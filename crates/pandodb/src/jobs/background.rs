@@ -30,6 +30,7 @@ use pando_tree::Debt;
 use crate::db::options::LogLevel;
 use crate::db::scheduler::{Background, PAID_AT_ONCE_BYTES, TICK};
 use crate::db::Db;
+use crate::jobs::key_rotation::rotate_keys;
 use crate::jobs::warm::keep_cache;
 use crate::runtime::failure::Failure;
 use crate::table::Dict;
@@ -92,14 +93,14 @@ impl Background {
                 Err(_) => return Ok(started),
             }
         }
-        // The least needed one is the last: without it a start takes longer to be fast.
-        let (weak, background) = (Arc::downgrade(db), self.clone());
-        threads.extend(
-            spawn(Box::new(move || {
-                observer::thread(ThreadKind::CacheKeeper, || keep_cache(&weak, &background));
-            }))
-            .ok(),
-        );
+        // The least needed ones are the last: without them a start takes longer to be fast, and old keys stay in use.
+        type Work = fn(&Weak<Db>, &Background);
+        let others: [(ThreadKind, Work); 2] =
+            [(ThreadKind::CacheKeeper, keep_cache), (ThreadKind::KeyRotator, rotate_keys)];
+        for (kind, work) in others {
+            let (weak, background) = (Arc::downgrade(db), self.clone());
+            threads.extend(spawn(Box::new(move || observer::thread(kind, || work(&weak, &background)))).ok());
+        }
         Ok(self.workers)
     }
 }
@@ -503,7 +504,7 @@ mod tests {
                 }
             });
             assert_eq!(started.ok(), expected, "{given} threads");
-            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 8));
+            assert_eq!(background.threads.lock().len(), usize::min(given as usize, 9));
             background.stop();
         }
         db.close().unwrap();

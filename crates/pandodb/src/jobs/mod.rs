@@ -1,6 +1,7 @@
-//! Background work: flushes and compactions, checkpoints, the log, tables nobody uses, the cache after a start.
+//! Background work: flushes and compactions, checkpoints, the log, tables nobody uses, the cache after a start, rotation of keys.
 
 pub(crate) mod background;
 pub(crate) mod idle;
+pub(crate) mod key_rotation;
 pub(crate) mod memory;
 mod warm;

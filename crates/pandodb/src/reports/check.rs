@@ -27,20 +27,24 @@ impl Db {
         let mut before = 0.0;
         for dict in table.all_dicts().filter(|dict| !dict.is_unusable()) {
             let share = weight(dict) / total;
-            // What was deleted just now is in the active memtable.
-            dict.tree.seal(|| self.wal.last_seqno());
-            let is_whole =
-                dict.tree.compact_all_while(&mut |part| watch((before + share * part).min(1.0)))?;
-            // What was replaced is free only when no checkpoint refers to it.
-            self.checkpoint_dict(dict)?;
-            // Nor is it given back by a checkpoint that has nothing to write.
-            dict.file.reclaim()?;
-            if !is_whole {
+            if !self.compact_dict(dict, &mut |part| watch((before + share * part).min(1.0)))? {
                 return Err(Error::Killed);
             }
             before += share;
         }
         Ok(())
+    }
+
+    /// The same with one dictionary. False: `watch` said that it is enough.
+    pub(crate) fn compact_dict(&self, dict: &Arc<Dict>, watch: &mut dyn FnMut(f64) -> bool) -> Result<bool> {
+        // What was deleted just now is in the active memtable.
+        dict.tree.seal(|| self.wal.last_seqno());
+        let is_whole = dict.tree.compact_all_while(watch)?;
+        // What was replaced is free only when no checkpoint refers to it.
+        self.checkpoint_dict(dict)?;
+        // Nor is it given back by a checkpoint that has nothing to write.
+        dict.file.reclaim()?;
+        Ok(is_whole)
     }
 
     /// CHECK TABLE: reads all of a table: blocks and their checksums, order, counts; then counts the rows of

@@ -1,0 +1,31 @@
+//! What the rotation of keys (`jobs::key_rotation`) has been told, and knows.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use pando_base::locks::Mutex;
+use pando_base::DictId;
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(crate) struct KeyRotation {
+    /// Versions that a block may be behind; 0: none is ever rewritten.
+    pub(crate) age: AtomicU32,
+    /// Bytes a second; 0: as fast as it goes.
+    pub(crate) rate: AtomicU64,
+    /// Of encrypted dictionaries that were looked at. A leaf among the locks.
+    pub(crate) files: Mutex<BTreeMap<DictId, FileKeys>>,
+}
+
+/// What is known of a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileKeys {
+    /// The oldest version of a block.
+    pub(crate) oldest: u32,
+    /// When it was looked at.
+    pub(crate) looked_micros: u64,
+    /// While it is rewritten: the part that is done.
+    pub(crate) part: Option<f64>,
+    /// It was rewritten when this was the newest version, and is not again: what is older all the same has come since.
+    pub(crate) tried: u32,
+}
