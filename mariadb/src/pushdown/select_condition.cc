@@ -381,10 +381,42 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
   return true;
 }
 
+/* As what the server compares values of these types, as far as that makes a difference. */
+static const Type_handler *compared_as(Item **items, std::initializer_list<uint> numbers)
+{
+  Type_handler_hybrid_field_type common(without_cache(items[0])->type_handler_for_comparison());
+  for (const uint number : numbers)
+    if (common.aggregate_for_comparison(without_cache(items[number])->type_handler_for_comparison()))
+      return nullptr;
+  const Type_handler *handler= common.type_handler();
+  switch (handler->cmp_type())
+  {
+  case INT_RESULT:
+  case DECIMAL_RESULT:
+    return &type_handler_newdecimal;
+  case TIME_RESULT:
+    return handler->field_type() == MYSQL_TYPE_TIME ? handler : &type_handler_datetime;
+  default:
+    return handler;
+  }
+}
+
+/* Of BETWEEN the server compares all three as values of one type, which need not be that of two of them alone. */
+static bool is_of_one_type(Item **arguments)
+{
+  const Type_handler *all= compared_as(arguments, {1, 2});
+  return all && compared_as(arguments, {1}) == all && compared_as(arguments, {2}) == all;
+}
+
 bool Select_translator::between(Item_func *function, Said *said)
 {
   Item_func_opt_neg *between= static_cast<Item_func_opt_neg *>(function);
   Item **arguments= function->arguments();
+  for (uint i= 0; i < 3; i++)
+    if (arguments[i]->cols() != 1)
+      return refuse("a BETWEEN of rows");
+  if (!is_of_one_type(arguments))
+    return refuse("a BETWEEN of different types");
   std::string bytes;
   if (!compare(5, arguments[0], arguments[1], between->compare_collation(), &bytes) ||
       !compare(3, arguments[0], arguments[2], between->compare_collation(), &bytes))

@@ -15,12 +15,16 @@ longlong offset_at(Time_zone *zone, my_time_t moment)
 
 bool is_far_from_changes(Time_zone *zone, my_time_t moment)
 {
-  /* Clocks are set by less. */
-  const my_time_t hours= 4 * 3600;
+  /* Clocks are set back by less: by seven hours in Antarctica/Vostok in 1994, by three elsewhere. (Forward it was a day, where the date line
+     was moved: no time comes twice then, nor in another order.) */
+  const my_time_t hours= 8 * 3600, half= hours / 2;
   if (moment <= hours || moment >= my_time_t(INT_MAX32) - hours)
     return false;
-  const longlong before= offset_at(zone, moment - hours);
-  return before == offset_at(zone, moment) && before == offset_at(zone, moment + hours);
+  const longlong now= offset_at(zone, moment);
+  for (my_time_t other= moment - hours; other <= moment + hours; other+= half)
+    if (offset_at(zone, other) != now)
+      return false;
+  return true;
 }
 
 } // namespace pando
