@@ -1,5 +1,6 @@
 /* Conditions of SELECTs of any shape, said in the engine's words. */
 #include "select_translate.h"
+#include "compat56.h"
 
 #include <algorithm>
 
@@ -189,7 +190,7 @@ bool Select_translator::constant_with_warning(Item *item, const Value_kind &kind
     if (!moment.is_valid_datetime() || item->null_value)
       return false;
     said->kind= Value_kind{Value_kind::DATETIME, 0};
-    put_number(&said->bytes, moment.to_packed(), said->kind);
+    put_number(&said->bytes, TIME_to_longlong_datetime_packed(moment.get_mysql_time()), said->kind);
   }
   else if (kind.is_number() && item->cmp_type() == STRING_RESULT && item->type_handler()->is_traditional_scalar_type())
   {
