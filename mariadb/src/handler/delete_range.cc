@@ -10,6 +10,7 @@
 #include <algorithm>
 #include "counted_call.h"
 #include "ha_pando.h"
+#include "pushdown.h"
 #include "variables.h"
 #include "zone_offset.h"
 
@@ -39,6 +40,8 @@ Item_func::Functype mirrored(Item_func::Functype type)
 bool add_bound(Item *column, Item *constant, Item_func::Functype type, std::vector<Key_bound> *bounds)
 {
   column= column->real_item();
+  /* BETWEEN keeps its constants as DATEs, which compare as what they were and are stored, and shown, without their time of day. */
+  constant= without_cache(constant);
   if (column->type() != Item::FIELD_ITEM || !constant->const_item() || constant->is_expensive())
     return false;
   bounds->push_back({static_cast<Item_field*>(column)->field, type, constant});
