@@ -474,10 +474,25 @@ bool ha_pando::commit_inplace_alter_table(TABLE *altered, Alter_inplace_info *in
   return false;
 }
 
+/* The partitioned table that this one is to become a partition of, by EXCHANGE PARTITION or CONVERT TABLE. */
+static const TABLE *table_to_join(THD *thd)
+{
+  if (!(thd->lex->alter_info.partition_flags & (ALTER_PARTITION_EXCHANGE | ALTER_PARTITION_CONVERT_IN)))
+    return nullptr;
+  const TABLE_LIST *first= thd->lex->query_tables;
+  return first && first->table && !has_own_file(first->table->s) ? first->table : nullptr;
+}
+
 bool ha_pando::check_if_incompatible_data(HA_CREATE_INFO *info, uint changes)
 {
   if (changes != IS_EQUAL_YES)
     return COMPATIBLE_DATA_NO;
+  /* The server compares keys by their names, in any order, and neither their options nor USING HASH. After the change neither table
+     could be opened. */
+  if (const TABLE *partitioned= table_to_join(ha_thd()))
+    if (!Definition(m_name.c_str(), table, table->s->tabledef_version)
+           .has_shape_of(Definition(m_name.c_str(), partitioned, partitioned->s->tabledef_version)))
+      return COMPATIBLE_DATA_NO;
   const uint64 definition_only= HA_CREATE_USED_COMMENT | HA_CREATE_USED_DEFAULT_CHARSET |
                                 HA_CREATE_USED_CHARSET | HA_CREATE_USED_STATS_SAMPLE_PAGES |
                                 HA_CREATE_USED_MIN_ROWS | HA_CREATE_USED_MAX_ROWS;

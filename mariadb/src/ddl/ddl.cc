@@ -2,6 +2,7 @@
 #include "definition.h"
 #include "expiry_purge.h"
 #include "foreign_key_ddl.h"
+#include "partition_rows.h"
 #include "partitioned.h"
 #include "server_files.h"
 #include "related_table.h"
@@ -55,6 +56,17 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   if (has_vector_keys(share))
   {
     my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "VECTOR INDEX");
+    return HA_WRONG_CREATE_OPTION;
+  }
+  if (const KEY *key= key_across_partitions(form))
+  {
+    const bool is_primary= uint(key - form->key_info) == share->primary_key;
+    my_error(ER_UNIQUE_KEY_NEED_ALL_FIELDS_IN_PF, MYF(0), is_primary ? "PRIMARY KEY" : "UNIQUE INDEX");
+    return HA_WRONG_CREATE_OPTION;
+  }
+  if (would_lose_hash_key(ha_thd(), form))
+  {
+    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "PARTITION BY SYSTEM_TIME ... AUTO with a key USING HASH");
     return HA_WRONG_CREATE_OPTION;
   }
   std::vector<PandoIndexSpec> indexes;

@@ -165,6 +165,11 @@ PandoDefinition Definition::view() const
                          m_image.view()};
 }
 
+bool Definition::has_shape_of(const Definition &other) const
+{
+  return m_shape == other.m_shape;
+}
+
 bool has_own_file(const TABLE_SHARE *share)
 {
   return !share->partition_info_str;

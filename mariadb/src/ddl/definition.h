@@ -19,6 +19,8 @@ public:
   /* The same, from the file. */
   void read_image(TABLE_SHARE *share);
   PandoDefinition view() const;
+  /* Whether columns and keys are the same: then each can be opened as the other (catalog/definition.rs compares no more). */
+  bool has_shape_of(const Definition &other) const;
 
 private:
   void describe_field(Field *field);

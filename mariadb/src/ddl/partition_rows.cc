@@ -196,4 +196,50 @@ void describe_partition(const char *path, const TABLE *table, Bytes *to)
     }
 }
 
+static bool has_column(const KEY &key, const Field *column)
+{
+  for (uint i= 0; i < key.user_defined_key_parts; i++)
+    if (key.key_part[i].fieldnr == column->field_index + 1)
+      return true;
+  return false;
+}
+
+const KEY *key_across_partitions(const TABLE *table)
+{
+  const partition_info *info= table->part_info;
+  if (!info || !info->full_part_field_array)
+    return nullptr;
+  for (const KEY *key= table->key_info; key < table->key_info + table->s->keys; key++)
+    for (Field **column= info->full_part_field_array; (key->flags & HA_NOSAME) && *column; column++)
+      if (!has_column(*key, *column))
+        return key;
+  return nullptr;
+}
+
+/* The columns stand before the one with the hash. */
+static bool needs_hash(const KEY &key, const handler *file)
+{
+  const uint columns= uint(fields_in_hash_keyinfo(const_cast<KEY *>(&key)));
+  size_t length= 0;
+  for (const KEY_PART_INFO *part= key.key_part - columns; part < key.key_part; part++)
+  {
+    const bool is_whole_blob= (part->field->flags & BLOB_FLAG) && !(part->key_part_flag & HA_PART_KEY_SEG);
+    if (is_whole_blob || part->field->key_length() > file->max_key_part_length())
+      return true;
+    length+= part->field->key_length();
+  }
+  return length > file->max_key_length();
+}
+
+bool would_lose_hash_key(THD *thd, const TABLE *table)
+{
+  /* The server puts the statement that it runs aside for it. */
+  if (!table->part_info || !table->part_info->vers_info || thd_sql_command(thd) != SQLCOM_END)
+    return false;
+  for (const KEY *key= table->key_info; key < table->key_info + table->s->keys; key++)
+    if (key->algorithm == HA_KEY_ALG_LONG_HASH && !needs_hash(*key, table->file))
+      return true;
+  return false;
+}
+
 } // namespace pando

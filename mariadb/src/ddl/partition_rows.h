@@ -10,6 +10,15 @@ namespace pando {
    columns. Empty: it is no partition, or that cannot be said. */
 void describe_partition(const char *path, const TABLE *table, Bytes *to);
 
+/* A unique key without one of the columns that decide which partition a row is in; null: there is none. The server opens no such table,
+   but lets CREATE TABLE ... LIKE make it: of a key USING HASH, whose columns it does not look at, the copy is a plain key, and the
+   function, which is the other table's, counts as checked. */
+const KEY *key_across_partitions(const TABLE *table);
+
+/* Whether the server is adding a partition for history by itself, and a key USING HASH would be a plain one in the definition that it writes
+   for that: no partition could be opened by it. A key that is kept by a hash because it is too long, or has a whole BLOB, stays so. */
+bool would_lose_hash_key(THD *thd, const TABLE *table);
+
 } // namespace pando
 
 #endif

@@ -129,11 +129,11 @@ def run(server, engine, rng, sessions, seconds):
         problems += [f"{number} {what}" for number, what in client.odd if number in _NEVER]
         for number, what in client.odd[:3]:
             print(f"  {number} {what[:400]}")
+    problems = problems or _check(server, engine)
     if problems:
         for number, client in enumerate(clients):
             problems.append(f"--- session {number}\n" + "\n".join(client.recent))
-        return sum(client.statements for client in clients), problems
-    return sum(client.statements for client in clients), _check(server, engine)
+    return sum(client.statements for client in clients), problems
 
 
 def _state(server):
@@ -143,6 +143,13 @@ def _state(server):
             return "\n".join(" | ".join((cell or b"-").decode("utf-8", "replace")[:1500] for cell in row) for row in rows)
     except (ConnectionLost, SqlError) as error:
         return f"(no state: {error})"
+
+
+def _definition(session, name):
+    try:
+        return session.query(f"SHOW CREATE TABLE {_DATABASE}.{name}").rows[0][1].decode()
+    except SqlError as error:
+        return f"SHOW CREATE TABLE -> {error}"
 
 
 def _check(server, engine):
@@ -160,8 +167,7 @@ def _check(server, engine):
             except SqlError as error:
                 said, found = "", [str(error)]
             if said or found:
-                definition = session.query(f"SHOW CREATE TABLE {_DATABASE}.{name}").rows[0][1].decode()
-                problems.append(f"{name}: CHECK TABLE says {said!r}, keys {found}\n{definition}")
+                problems.append(f"{name}: CHECK TABLE says {said!r}, keys {found}\n{_definition(session, name)}")
         try:
             session.query(f"DROP DATABASE {_DATABASE}")
         except SqlError as error:

@@ -112,6 +112,8 @@ class Runner:
         why = known.reason(step, first, second)
         if why is None and re.match("REPLACE|LOAD.* REPLACE ", step.sql) and self.sides[0].has_hash_key():
             why = "REPLACE counts a row that was the same as two, where the server keeps a key unique by a hash"
+        if why is None and self.sides[0].has_hash_key():
+            why = known.reason_by_hash_keys(step, first, second)
         if why is None and step.how in _SELECTS and self._depends_on_plan(step, first, second):
             why = "the answer depends on the plan"
         if why is None:
