@@ -1,4 +1,4 @@
-/* Which rows belong into a partition, as a text for its definition's fingerprint. */
+/* Which rows belong into a partition, as a text for its definition's fingerprint; and keys that a partitioned table cannot have. */
 #ifndef PANDO_PARTITION_ROWS_H
 #define PANDO_PARTITION_ROWS_H
 
@@ -15,8 +15,9 @@ void describe_partition(const char *path, const TABLE *table, Bytes *to);
    function, which is the other table's, counts as checked. */
 const KEY *key_across_partitions(const TABLE *table);
 
-/* Whether the server is adding a partition for history by itself, and a key USING HASH would be a plain one in the definition that it writes
-   for that: no partition could be opened by it. A key that is kept by a hash because it is too long, or has a whole BLOB, stays so. */
+/* Whether the server is adding a partition for history by itself, and a key USING HASH would be a plain one in the definition that
+   it writes for that: no partition could be opened by it. A key that is kept by a hash because it is too long, or has a whole BLOB,
+   stays so. */
 bool would_lose_hash_key(THD *thd, const TABLE *table);
 
 } // namespace pando
