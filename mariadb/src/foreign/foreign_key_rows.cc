@@ -390,11 +390,12 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
   Bytes probe;
   if (!encode_probe(constraint, constraint->own, old_record, &probe))
     return 0;
+  /* As InnoDB: a row that is its own child cannot go, and its key can change in no way, even if it names another parent from now on. */
+  const bool is_to_stay= !changes || new_record;
+  if (is_to_stay && definition.is_to_itself() && is_own_child(constraint, old_record, probe))
+    return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
   if (changes)
     return cascade_to_rows(constraint, probe, new_record, own, action);
-  /* As InnoDB: a row that is its own child cannot go. */
-  if (definition.is_to_itself() && is_own_child(constraint, old_record, probe))
-    return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
   bool found;
   {
     const Waits_for_key waits(thd, definition);
