@@ -18,16 +18,14 @@ pub(crate) struct KeyRotation {
 }
 
 /// What is known of a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FileKeys {
-    /// The oldest version of a block; `None`: nobody has looked.
-    pub(crate) oldest: Option<u32>,
+    /// The oldest version of a block.
+    pub(crate) oldest: u32,
     /// When it was looked at.
     pub(crate) looked_micros: u64,
     /// While it is rewritten: the part that is done.
     pub(crate) part: Option<f64>,
     /// It was rewritten when this was the newest version, and is not again: what is older all the same has come since.
     pub(crate) tried: u32,
-    /// It has failed, and is tried again then.
-    pub(crate) not_before_micros: u64,
 }

@@ -8,7 +8,6 @@
 //! How old a file's blocks are is found out from the first bytes of each run and node ([`pando_tree::Tree::oldest_key_version`]), and
 //! kept in memory. It is looked at again after some hours: a transaction that was open at the time may have committed runs from before.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -16,20 +15,18 @@ use std::time::Duration;
 
 use pando_base::DictId;
 
-use crate::catalog::descriptor::{table_dir, DictDescriptor};
+use crate::catalog::descriptor::{table_dir, DictDescriptor, TableDescriptor};
 use crate::db::key_rotation::FileKeys;
 use crate::db::options::LogLevel;
 use crate::db::scheduler::{Background, TICK};
 use crate::db::Db;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::table::Dict;
 
 /// How often the versions of keys are asked for.
 const PERIOD_MICROS: u64 = 5_000_000;
 /// How long it is believed how old a file's blocks are.
 const BELIEVED_MICROS: u64 = 6 * 3600 * 1_000_000;
-/// After a failure a file is left alone for so long.
-const PAUSE_MICROS: u64 = 60_000_000;
 /// Longest sleep without a look whether it is to end.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -52,19 +49,6 @@ pub struct KeyUse {
     pub oldest: Option<u32>,
     /// While it is rewritten: the part that is done.
     pub part: Option<f64>,
-}
-
-/// What of an encrypted table matters here.
-struct EncryptedTable {
-    path: String,
-    key_id: u32,
-    dictionaries: Vec<EncryptedFile>,
-}
-
-struct EncryptedFile {
-    id: DictId,
-    name: String,
-    file: String,
 }
 
 /// The thread.
@@ -91,38 +75,38 @@ impl Db {
         self.key_rotation.age.store(age, Ordering::Relaxed);
     }
 
-    /// Rewrites what is to be rewritten now, one file after another. A failure is a line in the log, and the next ones go on; that file is
-    /// tried again a minute later.
+    /// Rewrites what is to be rewritten now, one file after another. A failure is a line in the log, and the next ones go on.
     pub fn rotate_old_keys(&self) {
         if self.despite_damage || self.key_rotation.age.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let tables = self.encrypted_tables();
-        for table in &tables {
+        for (table, key_id) in self.encrypted_tables() {
             if self.background.stopping() {
                 return;
             }
-            let newest = self.keys.latest_version(Path::new(&table.path), table.key_id);
+            let newest = self.keys.latest_version(Path::new(&table.path), key_id);
             // Versions count from 1: without a second one nothing has to be looked at.
             let Some(newest) = newest.ok().filter(|newest| self.is_old(1, *newest)) else { continue };
-            // No table is opened for nothing.
-            if table.dictionaries.iter().all(|its| self.is_done(its.id, newest)) {
-                continue;
-            }
             let Ok(open) = self.open_table(&table.path) else { continue };
             let dicts: Vec<_> = open.all_dicts().filter(|dict| !dict.is_unusable()).cloned().collect();
             // Nobody who drops it has to wait.
             drop(open);
-            for dict in dicts.into_iter().filter(|dict| !self.is_done(dict.id, newest)) {
-                match self.rotate_dict(&dict, newest) {
-                    Err(error) if !dict.is_dropped() => self.note_key_failure(&dict, &error),
-                    _ => {}
+            for dict in dicts {
+                if let Err(error) = self.rotate_dict(&dict, newest) {
+                    if !dict.is_dropped() {
+                        let path = dict.file.path();
+                        let text = format!("cannot rewrite {} with its new key: {error}", path.display());
+                        self.log(LogLevel::Warning, &text);
+                    }
                 }
             }
         }
-        let there: HashSet<DictId> =
-            tables.iter().flat_map(|table| &table.dictionaries).map(|its| its.id).collect();
-        self.key_rotation.files.lock().retain(|id, _| there.contains(id));
+        let known: Vec<DictId> = self.key_rotation.files.lock().keys().copied().collect();
+        for id in known.into_iter().filter(|id| self.dict(*id).is_none()) {
+            if self.catalog.tables(|table| table.has(id)).is_empty() {
+                self.key_rotation.files.lock().remove(&id);
+            }
+        }
     }
 
     /// Forgets what is known of files, as it is forgotten after some hours.
@@ -135,51 +119,33 @@ impl Db {
     pub fn key_uses(&self) -> Vec<KeyUse> {
         let known = self.key_rotation.files.lock().clone();
         let mut uses = Vec::new();
-        for table in self.encrypted_tables() {
-            let newest = self.keys.latest_version(Path::new(&table.path), table.key_id).ok();
+        for (table, key_id) in self.encrypted_tables() {
+            let newest = self.keys.latest_version(Path::new(&table.path), key_id).ok();
             let dir = table_dir(Path::new(""), &table.path);
-            for of in table.dictionaries {
-                let known = known.get(&of.id);
-                uses.push(KeyUse {
+            let of = |dictionary: &DictDescriptor| {
+                let known = known.get(&DictId(dictionary.id));
+                KeyUse {
                     table: table.path.clone(),
-                    name: of.name,
-                    file: dir.join(&of.file).display().to_string(),
-                    id: of.id.0,
-                    key_id: table.key_id,
+                    name: dictionary.name.clone(),
+                    file: dir.join(&dictionary.file).display().to_string(),
+                    id: dictionary.id,
+                    key_id,
                     newest,
                     // There never was another one.
-                    oldest: known.and_then(|known| known.oldest).or(newest.filter(|newest| *newest == 1)),
+                    oldest: known.map(|known| known.oldest).or(newest.filter(|newest| *newest == 1)),
                     part: known.and_then(|known| known.part),
-                });
-            }
+                }
+            };
+            uses.extend(table.all_dictionaries().map(of));
         }
         uses
     }
 
-    /// By their names.
-    fn encrypted_tables(&self) -> Vec<EncryptedTable> {
-        let mut tables = self.catalog.of_tables(|table| {
-            let key_id = table.encryption_key_id.filter(|_| !table.temporary)?;
-            let of = |its: &DictDescriptor| {
-                let (name, file) = (its.name.clone(), its.file.clone());
-                EncryptedFile { id: DictId(its.id), name, file }
-            };
-            let dictionaries = table.all_dictionaries().map(of).collect();
-            Some(EncryptedTable { path: table.path.clone(), key_id, dictionaries })
-        });
+    fn encrypted_tables(&self) -> Vec<(TableDescriptor, u32)> {
+        let mut tables = self.catalog.tables(|table| table.encryption_key_id.is_some() && !table.temporary);
         tables.sort_by(|a, b| a.path.cmp(&b.path));
-        tables
-    }
-
-    /// Whether nothing is to be done with a file now.
-    fn is_done(&self, id: DictId, newest: u32) -> bool {
-        let now = self.vfs.now_micros();
-        let known = self.key_rotation.files.lock().get(&id).copied();
-        known.is_some_and(|known| {
-            let is_believed = now.saturating_sub(known.looked_micros) < BELIEVED_MICROS;
-            let is_old = known.oldest.is_none_or(|oldest| self.is_old(oldest, newest));
-            now < known.not_before_micros || (is_believed && (!is_old || known.tried == newest))
-        })
+        let with_key = |table: TableDescriptor| table.encryption_key_id.map(|key_id| (table, key_id));
+        tables.into_iter().filter_map(with_key).collect()
     }
 
     fn is_old(&self, oldest: u32, newest: u32) -> bool {
@@ -190,15 +156,15 @@ impl Db {
     fn rotate_dict(&self, dict: &Arc<Dict>, newest: u32) -> Result<()> {
         let now = self.vfs.now_micros();
         let known = self.key_rotation.files.lock().get(&dict.id).copied();
-        let known = known.filter(|known| now.saturating_sub(known.looked_micros) < BELIEVED_MICROS);
-        let oldest = match known.and_then(|known| known.oldest) {
-            Some(oldest) => oldest,
+        let believed = known.filter(|known| now.saturating_sub(known.looked_micros) < BELIEVED_MICROS);
+        let known = match believed {
+            Some(known) => known,
             None => self.look_at_keys(dict, newest, 0)?,
         };
-        if !self.is_old(oldest, newest) {
+        if !self.is_old(known.oldest, newest) || known.tried == newest {
             return Ok(());
         }
-        let is_whole = self.compact_dict(dict, &mut self.paced(dict, oldest, newest));
+        let is_whole = self.compact_dict(dict, &mut self.paced(dict, known, newest));
         self.note_part(dict.id, None);
         if is_whole? && !dict.is_dropped() {
             self.look_at_keys(dict, newest, newest)?;
@@ -206,19 +172,11 @@ impl Db {
         Ok(())
     }
 
-    fn look_at_keys(&self, dict: &Dict, newest: u32, tried: u32) -> Result<u32> {
+    fn look_at_keys(&self, dict: &Dict, newest: u32, tried: u32) -> Result<FileKeys> {
         let oldest = dict.tree.oldest_key_version()?.unwrap_or(newest);
-        let looked_micros = self.vfs.now_micros();
-        let known = FileKeys { oldest: Some(oldest), looked_micros, tried, ..FileKeys::default() };
+        let known = FileKeys { oldest, looked_micros: self.vfs.now_micros(), part: None, tried };
         self.key_rotation.files.lock().insert(dict.id, known);
-        Ok(oldest)
-    }
-
-    fn note_key_failure(&self, dict: &Dict, error: &Error) {
-        let text = format!("cannot rewrite {} with its new key: {error}", dict.file.path().display());
-        self.log(LogLevel::Warning, &text);
-        let not_before_micros = self.vfs.now_micros() + PAUSE_MICROS;
-        self.key_rotation.files.lock().entry(dict.id).or_default().not_before_micros = not_before_micros;
+        Ok(known)
     }
 
     fn note_part(&self, id: DictId, part: Option<f64>) {
@@ -229,14 +187,19 @@ impl Db {
 
     /// For [`Db::compact_dict`]: sleeps before each leaf until the last one is paid for. It is to go on as long as the table is there and it
     /// is wanted.
-    fn paced<'a>(&'a self, dict: &'a Arc<Dict>, oldest: u32, newest: u32) -> impl FnMut(f64) -> bool + 'a {
+    fn paced<'a>(
+        &'a self,
+        dict: &'a Arc<Dict>,
+        known: FileKeys,
+        newest: u32,
+    ) -> impl FnMut(f64) -> bool + 'a {
         let stats = dict.tree.stats();
         let bytes_of_leaf = stats.disk_bytes / stats.leaves.max(1);
         let mut next = self.vfs.now_micros();
         move |part| {
             self.note_part(dict.id, Some(part));
             let is_to_end =
-                || self.background.stopping() || dict.is_dropped() || !self.is_old(oldest, newest);
+                || self.background.stopping() || dict.is_dropped() || !self.is_old(known.oldest, newest);
             while self.vfs.now_micros() < next && !is_to_end() {
                 std::thread::sleep(NAP);
             }
