@@ -258,6 +258,91 @@ fn files_with_blocks_of_old_keys_are_rewritten() {
     assert!(db.check_table(&db.open_table(T).unwrap(), &mut |_| true).is_ok());
 }
 
+#[test]
+fn after_a_rotation_and_checkpoints_the_log_needs_no_old_key() {
+    // Symptom: all files had the newest version, the old one was removed, and after a crash the engine did not start:
+    // the log of a quiet server still began with a batch of the old one.
+    let vfs = disk(7);
+    let provider = Arc::new(Rotated::default());
+    provider.0.store(1, std::sync::atomic::Ordering::Relaxed);
+    let db = open_with(vfs.clone(), KeyRing::new(provider.clone())).unwrap();
+    db.create_table(&encrypted(T)).unwrap();
+    commit(&db, T, 0..50);
+    provider.0.store(2, std::sync::atomic::Ordering::Relaxed);
+    db.set_key_rotation(1, 0);
+    db.rotate_old_keys();
+    db.checkpoint().unwrap();
+    commit(&db, T, 50..60);
+    db.abandon();
+    drop(db);
+    let only_two = [1, 7].into_iter().fold(KeyList::new(), |keys, id| {
+        keys.with(id, 2, SecretKey::new([[id as u8; 16], [2; 16]].concat()))
+    });
+    let db = open_with(vfs, KeyRing::new(Arc::new(only_two))).unwrap();
+    assert_eq!(count(&db, T).unwrap(), 60);
+}
+
+#[test]
+fn files_that_are_rewritten_are_left_alone() {
+    // Symptom: every five seconds all encrypted tables were opened, and with more of them than files may be open, all that
+    // had been closed for it were read again: an idle server with 2,000 tables read 4 MB a second.
+    let vfs = disk(5);
+    let provider = Arc::new(Rotated::default());
+    provider.0.store(1, std::sync::atomic::Ordering::Relaxed);
+    let options = Options { files_open_max: 3, ..options_with(KeyRing::new(provider.clone())) };
+    let db = Db::open_with_vfs(options, vfs.clone(), vfs.clone()).unwrap();
+    for n in 0..6 {
+        let path = format!("./db/t{n}");
+        db.create_table(&encrypted(&path)).unwrap();
+        commit(&db, &path, 0..50);
+    }
+    db.checkpoint().unwrap();
+    provider.0.store(2, std::sync::atomic::Ordering::Relaxed);
+    db.set_key_rotation(1, 0);
+    db.rotate_old_keys();
+    assert!(oldest(&db).iter().all(|(_, oldest)| *oldest == Some(2)), "{:?}", oldest(&db));
+    let before = vfs.io_count();
+    db.rotate_old_keys();
+    assert_eq!(vfs.io_count(), before, "nothing is opened or read");
+}
+
+#[test]
+fn a_file_that_cannot_be_rewritten_is_not_tried_again_at_once() {
+    // Symptom: with a bad block, every five seconds all leaves before it were rewritten and the error told.
+    let vfs = disk(6);
+    let provider = Arc::new(Rotated::default());
+    provider.0.store(1, std::sync::atomic::Ordering::Relaxed);
+    let lines = Lines::default();
+    let all_options = || Options {
+        log: options(&lines).log,
+        cache_bytes: 0,
+        ..options_with(KeyRing::new(provider.clone()))
+    };
+    let db = Db::open_with_vfs(all_options(), vfs.clone(), vfs.clone()).unwrap();
+    db.create_table(&encrypted(T)).unwrap();
+    commit(&db, T, 0..3000);
+    db.run_jobs().unwrap();
+    db.checkpoint().unwrap();
+    provider.0.store(2, std::sync::atomic::Ordering::Relaxed);
+    db.set_key_rotation(1, 0);
+    let file = Path::new("/data/db/t.pando/main.pando");
+    let len = vfs.open(file, OpenMode::Existing).unwrap().len().unwrap();
+    for offset in (len / 2..len).step_by(500) {
+        vfs.flip_bit(file, offset, 1);
+    }
+    let told =
+        || lines.lock().unwrap().iter().filter(|(_, text)| text.contains("main.pando with its new key")).count();
+    db.rotate_old_keys();
+    assert_eq!(told(), 1);
+    let before = vfs.io_count();
+    db.rotate_old_keys();
+    assert_eq!((told(), vfs.io_count()), (1, before), "as long as nothing was mended, perhaps");
+    vfs.advance_micros(7 * 3600 * 1_000_000);
+    db.rotate_old_keys();
+    assert_eq!(told(), 2, "and later it is tried again");
+    db.abandon();
+}
+
 /// Two encrypted tables with different keys and one that is not, all with rows in files and others in the log.
 fn three_tables() -> Arc<SimVfs> {
     let vfs = disk(1);

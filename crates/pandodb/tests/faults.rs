@@ -184,6 +184,34 @@ fn a_log_without_space_for_its_next_file_gives_back_the_old_ones() {
 }
 
 #[test]
+fn old_log_is_given_back_where_only_the_reserve_is_left_of_the_log() {
+    // Symptom: before log is given up, the catalog notes how old the files are. Where commits had filled the log up to the
+    // reserve, there was no space for that, and nothing could be committed until the disk had room for a whole log file.
+    for room in (12 << 20..(12 << 20) + 200_000).step_by(37_000) {
+        let vfs = two_tables();
+        let mut options = options(&Lines::default());
+        options.log_file_bytes = 4 << 20;
+        options.log_kept_bytes_max = 64 << 20;
+        options.tree.memtable_bytes = 1 << 20;
+        let files: Arc<dyn Vfs> = vfs.clone();
+        let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+        vfs.set_capacity(Some(vfs.used_bytes() + room));
+        // The last steps are small.
+        for rows in [100, 1] {
+            let mut commits = 0;
+            while fill(&db, "./db/a", 0..rows).is_ok() {
+                commits += 1;
+                assert!(commits < 100_000, "the disk never fills up");
+            }
+        }
+        vfs.set_capacity(Some(vfs.used_bytes() + (3 << 20)));
+        db.tick();
+        fill(&db, "./db/a", 0..100).unwrap();
+        assert_eq!(count(&db, "./db/a").unwrap(), ROWS);
+    }
+}
+
+#[test]
 fn a_failed_log_write_latches_the_engine_read_only_and_says_so() {
     let vfs = two_tables();
     let db = open(&vfs).unwrap();

@@ -13,8 +13,14 @@ pub(crate) struct KeyRotation {
     pub(crate) age: AtomicU32,
     /// Bytes a second; 0: as fast as it goes.
     pub(crate) rate: AtomicU64,
+    /// When what was rewritten is paid for, at that rate. Of all files together: many small ones are not for nothing.
+    pub(crate) paid_micros: AtomicU64,
     /// Of encrypted dictionaries that were looked at. A leaf among the locks.
     pub(crate) files: Mutex<BTreeMap<DictId, FileKeys>>,
+    /// The log's key had this version when its newest file was begun for it; 0: nobody has looked in this life.
+    pub(crate) log_version: AtomicU32,
+    /// When looking at these dictionaries or rewriting them failed last. A leaf among the locks.
+    pub(crate) failed_micros: Mutex<BTreeMap<DictId, u64>>,
 }
 
 /// What is known of a file.

@@ -32,7 +32,8 @@ impl Db {
             }
         }
         let writes = State { set: writes, ..State::default() };
-        self.publish_to_catalog(&writes, LogSpace::Free)?;
+        // What the log is given up for may be the only space there is for more of it.
+        self.publish_to_catalog(&writes, LogSpace::Reserve)?;
         self.catalog.ages.lock().note(change);
         Ok(())
     }

@@ -7,13 +7,16 @@
 //!
 //! How old a file's blocks are is found out from the first bytes of each run and node ([`pando_tree::Tree::oldest_key_version`]), and
 //! kept in memory. It is looked at again after some hours: a transaction that was open at the time may have committed runs from before.
+//! Until then nothing is opened or read for it. A file that cannot be rewritten waits as long: each try would begin with its first leaf.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pando_base::DictId;
+use pando_wal::LOG_KEY_ID;
 
 use crate::catalog::descriptor::{table_dir, DictDescriptor, TableDescriptor};
 use crate::db::key_rotation::FileKeys;
@@ -25,8 +28,10 @@ use crate::table::Dict;
 
 /// How often the versions of keys are asked for.
 const PERIOD_MICROS: u64 = 5_000_000;
-/// How long it is believed how old a file's blocks are.
+/// How long it is believed how old a file's blocks are, and that it cannot be rewritten.
 const BELIEVED_MICROS: u64 = 6 * 3600 * 1_000_000;
+/// After so many rewritten bytes what they replace is made free for the next ones: nobody has asked for a file of twice its size.
+const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// Longest sleep without a look whether it is to end.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -80,20 +85,32 @@ impl Db {
         if self.despite_damage || self.key_rotation.age.load(Ordering::Relaxed) == 0 {
             return;
         }
-        for (table, key_id) in self.encrypted_tables() {
+        let tables = self.encrypted_tables();
+        for (table, key_id) in &tables {
             if self.background.stopping() {
                 return;
             }
-            let newest = self.keys.latest_version(Path::new(&table.path), key_id);
+            let newest = self.keys.latest_version(Path::new(&table.path), *key_id);
             // Versions count from 1: without a second one nothing has to be looked at.
             let Some(newest) = newest.ok().filter(|newest| self.is_old(1, *newest)) else { continue };
-            let Ok(open) = self.open_table(&table.path) else { continue };
-            let dicts: Vec<_> = open.all_dicts().filter(|dict| !dict.is_unusable()).cloned().collect();
+            let ids = || table.all_dictionaries().map(|dictionary| DictId(dictionary.id));
+            if !ids().any(|id| self.is_rotation_due(id, newest)) {
+                continue;
+            }
+            let Ok(open) = self.open_table(&table.path) else {
+                // Who needs it is told why.
+                ids().for_each(|id| self.note_rotation_failure(id));
+                continue;
+            };
+            let dicts: Vec<_> = open.all_dicts().cloned().collect();
             // Nobody who drops it has to wait.
             drop(open);
-            for dict in dicts {
-                if let Err(error) = self.rotate_dict(&dict, newest) {
+            for dict in dicts.iter().filter(|dict| self.is_rotation_due(dict.id, newest)) {
+                if dict.is_unusable() {
+                    self.note_rotation_failure(dict.id);
+                } else if let Err(error) = self.rotate_dict(dict, newest) {
                     if !dict.is_dropped() {
+                        self.note_rotation_failure(dict.id);
                         let path = dict.file.path();
                         let text = format!("cannot rewrite {} with its new key: {error}", path.display());
                         self.log(LogLevel::Warning, &text);
@@ -101,10 +118,32 @@ impl Db {
                 }
             }
         }
-        let known: Vec<DictId> = self.key_rotation.files.lock().keys().copied().collect();
-        for id in known.into_iter().filter(|id| self.dict(*id).is_none()) {
-            if self.catalog.tables(|table| table.has(id)).is_empty() {
-                self.key_rotation.files.lock().remove(&id);
+        let there: BTreeSet<DictId> = tables
+            .iter()
+            .flat_map(|(table, _)| table.all_dictionaries().map(|dictionary| DictId(dictionary.id)))
+            .collect();
+        self.key_rotation.files.lock().retain(|id, _| there.contains(id));
+        self.key_rotation.failed_micros.lock().retain(|id, _| there.contains(id));
+        if !tables.is_empty() {
+            self.rotate_log();
+        }
+    }
+
+    /// A quiet server would keep the log's newest file for weeks, and start after a crash only with the key of its first batch. So
+    /// a new file is begun; the checkpoints that are due anyway let the ones before go.
+    fn rotate_log(&self) {
+        let Ok(newest) = self.keys.latest_version(&self.base_dir, LOG_KEY_ID) else { return };
+        let begun_with = &self.key_rotation.log_version;
+        if !self.is_old(begun_with.load(Ordering::Relaxed).max(1), newest) {
+            return;
+        }
+        match self.wal.begin_new_file() {
+            Ok(()) if self.wal.lacks_space() => {}
+            Ok(()) => begun_with.store(newest, Ordering::Relaxed),
+            Err(error) => {
+                // As good as done: who writes is told.
+                begun_with.store(newest, Ordering::Relaxed);
+                self.log(LogLevel::Warning, &format!("no new log file for a new key: {error}"));
             }
         }
     }
@@ -113,6 +152,7 @@ impl Db {
     #[doc(hidden)]
     pub fn key_rotation_looks_again(&self) {
         self.key_rotation.files.lock().clear();
+        self.key_rotation.failed_micros.lock().clear();
     }
 
     /// Which versions of their keys the files of encrypted tables have, by the tables' names.
@@ -153,11 +193,31 @@ impl Db {
         age > 0 && newest.saturating_sub(oldest) >= age
     }
 
+    /// What is known of a file and still believed.
+    fn believed_keys(&self, id: DictId) -> Option<FileKeys> {
+        let known = self.key_rotation.files.lock().get(&id).copied()?;
+        self.is_believed(known.looked_micros).then_some(known)
+    }
+
+    fn is_believed(&self, micros: u64) -> bool {
+        self.vfs.now_micros().saturating_sub(micros) < BELIEVED_MICROS
+    }
+
+    fn note_rotation_failure(&self, id: DictId) {
+        self.key_rotation.failed_micros.lock().insert(id, self.vfs.now_micros());
+    }
+
+    /// Whether a file is to be looked at or rewritten, by what is in memory.
+    fn is_rotation_due(&self, id: DictId, newest: u32) -> bool {
+        let failed = self.key_rotation.failed_micros.lock().get(&id).copied();
+        !failed.is_some_and(|micros| self.is_believed(micros))
+            && self
+                .believed_keys(id)
+                .is_none_or(|known| self.is_old(known.oldest, newest) && known.tried != newest)
+    }
+
     fn rotate_dict(&self, dict: &Arc<Dict>, newest: u32) -> Result<()> {
-        let now = self.vfs.now_micros();
-        let known = self.key_rotation.files.lock().get(&dict.id).copied();
-        let believed = known.filter(|known| now.saturating_sub(known.looked_micros) < BELIEVED_MICROS);
-        let known = match believed {
+        let known = match self.believed_keys(dict.id) {
             Some(known) => known,
             None => self.look_at_keys(dict, newest, 0)?,
         };
@@ -185,7 +245,8 @@ impl Db {
         }
     }
 
-    /// For [`Db::compact_dict`]: sleeps before each leaf until the last one is paid for. It is to go on as long as the table is there and it
+    /// For [`Db::compact_dict`]: sleeps before each leaf until the last one is paid for, of this file or another one. It is to go on as long
+    /// as the table is there and it
     /// is wanted.
     fn paced<'a>(
         &'a self,
@@ -195,17 +256,24 @@ impl Db {
     ) -> impl FnMut(f64) -> bool + 'a {
         let stats = dict.tree.stats();
         let bytes_of_leaf = stats.disk_bytes / stats.leaves.max(1);
-        let mut next = self.vfs.now_micros();
+        let paid_micros = &self.key_rotation.paid_micros;
+        let mut since_checkpoint = 0;
         move |part| {
             self.note_part(dict.id, Some(part));
             let is_to_end =
                 || self.background.stopping() || dict.is_dropped() || !self.is_old(known.oldest, newest);
-            while self.vfs.now_micros() < next && !is_to_end() {
+            while self.vfs.now_micros() < paid_micros.load(Ordering::Relaxed) && !is_to_end() {
                 std::thread::sleep(NAP);
             }
             let rate = self.key_rotation.rate.load(Ordering::Relaxed);
             let micros = (bytes_of_leaf * 1_000_000).checked_div(rate).unwrap_or(0);
-            next = self.vfs.now_micros().max(next) + micros;
+            since_checkpoint += bytes_of_leaf;
+            if since_checkpoint >= CHECKPOINT_BYTES {
+                since_checkpoint = 0;
+                self.checkpoint_or_note(dict);
+            }
+            let begun = self.vfs.now_micros().max(paid_micros.load(Ordering::Relaxed));
+            paid_micros.store(begun.saturating_add(micros), Ordering::Relaxed);
             !is_to_end()
         }
     }
