@@ -38,7 +38,8 @@ impl Db {
         let _one_ddl = self.ddl.lock();
         let gone = Intent::Gone { path: normalize(path), definition: id.to_owned() };
         let intend = vec![(self.catalog.take_ids(1), gone)];
-        self.change_catalog(Change { intend: intend.clone(), ..Change::default() })?;
+        // On a full disk, too: it is the begin of a RENAME of a partitioned table, which has the reserve.
+        self.change_catalog(Change { intend: intend.clone(), from_reserve: true, ..Change::default() })?;
         self.note_gone(intend);
         Ok(())
     }
