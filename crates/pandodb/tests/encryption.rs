@@ -304,6 +304,17 @@ fn files_that_are_rewritten_are_left_alone() {
     let before = vfs.io_count();
     db.rotate_old_keys();
     assert_eq!(vfs.io_count(), before, "nothing is opened or read");
+    // The key management loses its newest version for a while: what is written then is rewritten later.
+    provider.0.store(1, std::sync::atomic::Ordering::Relaxed);
+    db.rotate_old_keys();
+    commit(&db, "./db/t3", 50..60);
+    db.checkpoint().unwrap();
+    provider.0.store(2, std::sync::atomic::Ordering::Relaxed);
+    assert!(oldest(&db).iter().all(|(_, oldest)| *oldest == Some(1)), "{:?}", oldest(&db));
+    db.rotate_old_keys();
+    assert!(oldest(&db).iter().all(|(_, oldest)| *oldest == Some(2)), "{:?}", oldest(&db));
+    let table = db.open_table("./db/t3").unwrap();
+    assert_eq!(table.dicts()[0].tree().oldest_key_version().unwrap(), Some(2));
 }
 
 #[test]
@@ -330,8 +341,9 @@ fn a_file_that_cannot_be_rewritten_is_not_tried_again_at_once() {
     for offset in (len / 2..len).step_by(500) {
         vfs.flip_bit(file, offset, 1);
     }
-    let told =
-        || lines.lock().unwrap().iter().filter(|(_, text)| text.contains("main.pando with its new key")).count();
+    let told = || {
+        lines.lock().unwrap().iter().filter(|(_, text)| text.contains("main.pando with its new key")).count()
+    };
     db.rotate_old_keys();
     assert_eq!(told(), 1);
     let before = vfs.io_count();

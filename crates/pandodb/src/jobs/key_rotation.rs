@@ -90,10 +90,13 @@ impl Db {
             if self.background.stopping() {
                 return;
             }
-            let newest = self.keys.latest_version(Path::new(&table.path), *key_id);
-            // Versions count from 1: without a second one nothing has to be looked at.
-            let Some(newest) = newest.ok().filter(|newest| self.is_old(1, *newest)) else { continue };
+            let Ok(newest) = self.keys.latest_version(Path::new(&table.path), *key_id) else { continue };
             let ids = || table.all_dictionaries().map(|dictionary| DictId(dictionary.id));
+            ids().for_each(|id| self.note_version_written(id, newest));
+            // Versions count from 1: without a second one nothing has to be looked at.
+            if !self.is_old(1, newest) {
+                continue;
+            }
             if !ids().any(|id| self.is_rotation_due(id, newest)) {
                 continue;
             }
@@ -201,6 +204,15 @@ impl Db {
 
     fn is_believed(&self, micros: u64) -> bool {
         self.vfs.now_micros().saturating_sub(micros) < BELIEVED_MICROS
+    }
+
+    /// A key management whose versions go back: what is written now has a version before the oldest one that was seen.
+    fn note_version_written(&self, id: DictId, version: u32) {
+        if let Some(known) =
+            self.key_rotation.files.lock().get_mut(&id).filter(|known| known.oldest > version)
+        {
+            (known.oldest, known.tried) = (version, 0);
+        }
     }
 
     fn note_rotation_failure(&self, id: DictId) {
