@@ -258,8 +258,7 @@ impl Db {
     }
 
     /// For [`Db::compact_dict`]: sleeps before each leaf until the last one is paid for, of this file or another one. It is to go on as long
-    /// as the table is there and it
-    /// is wanted.
+    /// as the table is there and it is wanted.
     fn paced<'a>(
         &'a self,
         dict: &'a Arc<Dict>,
