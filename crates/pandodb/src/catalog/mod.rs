@@ -148,6 +148,11 @@ impl Catalog {
         self.content.lock().tables.values().filter(|t| select(t)).cloned().collect()
     }
 
+    /// What `of` takes of each table, if anything.
+    pub(crate) fn of_tables<T>(&self, of: impl Fn(&TableDescriptor) -> Option<T>) -> Vec<T> {
+        self.content.lock().tables.values().filter_map(of).collect()
+    }
+
     pub(crate) fn intents(&self) -> Vec<(u64, Intent)> {
         self.content.lock().intents.clone()
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use pando_base::DictId;
 use pando_wal::LOG_KEY_ID;
 
-use crate::catalog::descriptor::{table_dir, DictDescriptor, TableDescriptor};
+use crate::catalog::descriptor::{table_dir, DictDescriptor};
 use crate::db::key_rotation::FileKeys;
 use crate::db::options::LogLevel;
 use crate::db::scheduler::{Background, TICK};
@@ -56,6 +56,14 @@ pub struct KeyUse {
     pub part: Option<f64>,
 }
 
+/// What of an encrypted table matters here: a descriptor has much more.
+struct EncryptedTable {
+    path: String,
+    key_id: u32,
+    /// Of each its name and file.
+    dictionaries: Vec<(DictId, String, String)>,
+}
+
 /// The thread.
 pub(super) fn rotate_keys(db: &Weak<Db>, background: &Background) {
     let mut due = 0;
@@ -86,12 +94,12 @@ impl Db {
             return;
         }
         let tables = self.encrypted_tables();
-        for (table, key_id) in &tables {
+        for table in &tables {
             if self.background.stopping() {
                 return;
             }
-            let Ok(newest) = self.keys.latest_version(Path::new(&table.path), *key_id) else { continue };
-            let ids = || table.all_dictionaries().map(|dictionary| DictId(dictionary.id));
+            let Ok(newest) = self.keys.latest_version(Path::new(&table.path), table.key_id) else { continue };
+            let ids = || table.dictionaries.iter().map(|(id, ..)| *id);
             ids().for_each(|id| self.note_version_written(id, newest));
             // Versions count from 1: without a second one nothing has to be looked at.
             if !self.is_old(1, newest) {
@@ -121,10 +129,8 @@ impl Db {
                 }
             }
         }
-        let there: BTreeSet<DictId> = tables
-            .iter()
-            .flat_map(|(table, _)| table.all_dictionaries().map(|dictionary| DictId(dictionary.id)))
-            .collect();
+        let there: BTreeSet<DictId> =
+            tables.iter().flat_map(|table| &table.dictionaries).map(|(id, ..)| *id).collect();
         self.key_rotation.files.lock().retain(|id, _| there.contains(id));
         self.key_rotation.failed_micros.lock().retain(|id, _| there.contains(id));
         if !tables.is_empty() {
@@ -162,33 +168,37 @@ impl Db {
     pub fn key_uses(&self) -> Vec<KeyUse> {
         let known = self.key_rotation.files.lock().clone();
         let mut uses = Vec::new();
-        for (table, key_id) in self.encrypted_tables() {
-            let newest = self.keys.latest_version(Path::new(&table.path), key_id).ok();
+        for table in self.encrypted_tables() {
+            let newest = self.keys.latest_version(Path::new(&table.path), table.key_id).ok();
             let dir = table_dir(Path::new(""), &table.path);
-            let of = |dictionary: &DictDescriptor| {
-                let known = known.get(&DictId(dictionary.id));
-                KeyUse {
+            for (id, name, file) in table.dictionaries {
+                let known = known.get(&id);
+                uses.push(KeyUse {
                     table: table.path.clone(),
-                    name: dictionary.name.clone(),
-                    file: dir.join(&dictionary.file).display().to_string(),
-                    id: dictionary.id,
-                    key_id,
+                    name,
+                    file: dir.join(&file).display().to_string(),
+                    id: id.0,
+                    key_id: table.key_id,
                     newest,
                     // There never was another one.
                     oldest: known.map(|known| known.oldest).or(newest.filter(|newest| *newest == 1)),
                     part: known.and_then(|known| known.part),
-                }
-            };
-            uses.extend(table.all_dictionaries().map(of));
+                });
+            }
         }
         uses
     }
 
-    fn encrypted_tables(&self) -> Vec<(TableDescriptor, u32)> {
-        let mut tables = self.catalog.tables(|table| table.encryption_key_id.is_some() && !table.temporary);
+    /// By their names.
+    fn encrypted_tables(&self) -> Vec<EncryptedTable> {
+        let mut tables = self.catalog.of_tables(|table| {
+            let key_id = table.encryption_key_id.filter(|_| !table.temporary)?;
+            let of = |its: &DictDescriptor| (DictId(its.id), its.name.clone(), its.file.clone());
+            let dictionaries = table.all_dictionaries().map(of).collect();
+            Some(EncryptedTable { path: table.path.clone(), key_id, dictionaries })
+        });
         tables.sort_by(|a, b| a.path.cmp(&b.path));
-        let with_key = |table: TableDescriptor| table.encryption_key_id.map(|key_id| (table, key_id));
-        tables.into_iter().filter_map(with_key).collect()
+        tables
     }
 
     fn is_old(&self, oldest: u32, newest: u32) -> bool {
