@@ -5,6 +5,8 @@
 #   scripts/debian13.sh                  makes the system, installs the server, builds build/debian13/ha_pando.so
 #   scripts/debian13.sh mtr [ARG ...]    the same, then scripts/mtr.sh ARG ... there (--suite pando)
 #   scripts/debian13.sh test ARG ...     scripts/mtr.sh ARG ... there with what has been built
+#   scripts/debian13.sh sql [SCRIPT ...] tests/sql/SCRIPT there with what has been built, else all scripts that CI runs; after one that fails
+#                                        the next begins, and the end says which failed. Logs: build/debian13/logs/sql-SCRIPT.log
 #   scripts/debian13.sh packages         Debian 13's packages: build/debian13/packages/*.deb (scripts/packages.sh)
 #   scripts/debian13.sh packages-test    the same, then scripts/packages-test.sh [--keep]: they are tried in another new Debian 13
 #   scripts/debian13.sh run COMMAND ...  a command there, in the project's directory
@@ -32,6 +34,7 @@ inside() {
     unshare ${ALONE:+--net} --mount --pid --fork --kill-child bash -euc '
         [ -z "$3" ] || python3 -c "import fcntl, socket, struct
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"
+        mount --bind "$1" "$1"  # a mount, without which tests could not make mounts in namespaces of their own
         mount -t proc proc "$1/proc"
         mount --rbind /dev "$1/dev"
         mkdir -p "$1$2"
@@ -40,6 +43,7 @@ fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"
         shift 3
         exec chroot "$there" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
             PANDO_BUILD="$project/build/debian13" PANDO_CAPI_LIBRARY="$project/build/debian13/libpando_capi.a" \
+            PANDO_TOOL="$project/build/debian13/pando" PANDO_BENCH="$project/build/debian13/pando-bench" \
             PANDO_MTR_PARALLEL="${PANDO_MTR_PARALLEL:-2}" ${PANDO_MAINTAINER:+PANDO_MAINTAINER="$PANDO_MAINTAINER"} sh -c "cd \"\$0\" && exec \"\$@\"" "$project" "$@"
     ' bash "$ROOT" "$PANDO_ROOT" "$ALONE" "$@"
 }
@@ -72,6 +76,37 @@ build_rust() {
     cp -u --reflink=auto "$target/release/libpando_capi.a" "$HOME_THERE/"
 }
 
+# The programs that tests of SQL use.
+build_tools() {
+    local target
+    find_cargo || die "no cargo; run scripts/setup.sh"
+    target=$(cd "$PANDO_ROOT" && realpath -m "${CARGO_TARGET_DIR:-target}")
+    (cd "$PANDO_ROOT" && cargo build --quiet -p pando-cli -p pando-bench)
+    cp -u --reflink=auto "$target/debug/pando" "$target/debug/pando-bench" "$HOME_THERE/"
+}
+
+# Those that are named, or the executable ones, as scripts/test.sh.
+sql_tests() {
+    local script scripts=()
+    if [ $# = 0 ]; then
+        for script in "$PANDO_ROOT"/tests/sql/*.sh; do
+            if [ -x "$script" ]; then scripts+=("${script##*/}"); fi
+        done
+        set -- "${scripts[@]}"
+    fi
+    # shellcheck disable=SC2016  # expanded there
+    inside bash -uc 'set -o pipefail
+        failed=()
+        for script; do
+            started=$SECONDS
+            echo "--- $script"
+            bash "tests/sql/$script" 2>&1 | tee "$PANDO_BUILD/logs/sql-$script.log" || failed+=("$script")
+            echo "--- $script: $((SECONDS - started)) s"
+        done
+        [ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}"; exit 1; }
+    ' bash "$@"
+}
+
 build() {
     mkdir -p "$HOME_THERE/logs"
     make_system
@@ -101,6 +136,11 @@ main() {
             inside scripts/mtr.sh "$@"
             ;;
         test) ALONE=1 && inside scripts/mtr.sh "$@" ;;
+        sql)
+            build_tools
+            ALONE=1
+            sql_tests "$@"
+            ;;
         packages) packages ;;
         packages-test)
             packages

@@ -26,7 +26,8 @@ sys.path[:0] = [str(ROOT / "scripts")]
 from sqlkit import engines, program, report
 from sqlkit.server import PrivateServer
 
-_DRIVER = pathlib.Path("/usr/share/mysql/mysql-test")
+_PLACES = [pathlib.Path("/usr/share/mariadb/mariadb-test"), pathlib.Path("/usr/share/mysql/mysql-test")]  # of 11.8 and of 10.11
+_DRIVER = next((place for place in _PLACES if place.is_dir()), _PLACES[-1])
 _SUITE = _DRIVER / "suite/engines/rr_trx"
 _INSERTED_ROWS = 1000
 _SKIPPED = 62  # what the test program returns for a test that gives up after a deadlock
