@@ -85,6 +85,14 @@ build_tools() {
     cp -u --reflink=auto "$target/debug/pando" "$target/debug/pando-bench" "$HOME_THERE/"
 }
 
+# One at a time: the ids of processes, which name the driver's directories, are the same in each system of its own.
+mtr() {
+    exec 9>"$HOME_THERE/.mtr-lock"
+    flock 9
+    ALONE=1
+    inside scripts/mtr.sh "$@" 9>&-
+}
+
 # Those that are named, or the executable ones, as scripts/test.sh.
 sql_tests() {
     local script scripts=()
@@ -132,10 +140,9 @@ main() {
         mtr)
             build
             [ $# -gt 0 ] || set -- --suite pando
-            ALONE=1
-            inside scripts/mtr.sh "$@"
+            mtr "$@"
             ;;
-        test) ALONE=1 && inside scripts/mtr.sh "$@" ;;
+        test) mtr "$@" ;;
         sql)
             build_tools
             ALONE=1
