@@ -108,8 +108,9 @@ sql_tests() {
         for script; do
             started=$SECONDS
             echo "--- $script"
-            bash "tests/sql/$script" 2>&1 | tee "$PANDO_BUILD/logs/sql-$script.log" || failed+=("$script")
-            echo "--- $script: $((SECONDS - started)) s"
+            result=passed
+            bash "tests/sql/$script" 2>&1 | tee "$PANDO_BUILD/logs/sql-$script.log" || { result=FAILED; failed+=("$script"); }
+            echo "--- $script: $result, $((SECONDS - started)) s"
         done
         [ ${#failed[@]} = 0 ] || { echo "failed: ${failed[*]}"; exit 1; }
     ' bash "$@"

@@ -166,7 +166,7 @@ server_running() {
     dir=$(realpath -m "$1")
     pid=$(server_pid "$dir") || return 1
     [ -n "$pid" ] && [ -d "/proc/$pid" ] || return 1
-    command=$(tr '\0' '\n' <"/proc/$pid/cmdline") 2>/dev/null || return 1
+    command=$(tr '\0' '\n' 2>/dev/null <"/proc/$pid/cmdline") || return 1
     if [ -n "$command" ]; then
         grep -qxF -- "--datadir=$dir/data" <<<"$command"
     else
