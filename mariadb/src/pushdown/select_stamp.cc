@@ -38,6 +38,22 @@ ulong unit_of_fraction(uint decimals)
   return UNITS[fraction_bytes(decimals)];
 }
 
+/* The moment that a constant of the type TIMESTAMP is. The server compares it as such, whatever clocks show. 11.8 makes one of what it
+   compares a TIMESTAMP with, if clocks are not set near it. False: it is not of the type, or NULL, or zero. */
+bool moment_itself(THD *thd, Item *constant, my_time_t *seconds, ulong *micros)
+{
+  if (constant->cmp_type() != TIME_RESULT || constant->field_type() != MYSQL_TYPE_TIMESTAMP)
+    return false;
+  Silent_evaluation evaluation(thd);
+  const Timestamp_or_zero_datetime_native_null native(thd, constant);
+  if (!evaluation.is_silent() || native.is_null() || native.is_zero_datetime())
+    return false;
+  const Moment moment= moment_of_stamp(Timestamp(native));
+  *seconds= moment.tv_sec;
+  *micros= moment.tv_usec;
+  return true;
+}
+
 /* The moment that clocks of the session show so. False: none, or it is not clear which, or the server does not compare it as a moment. */
 bool moment_of(THD *thd, Item *constant, my_time_t *seconds, ulong *micros)
 {
@@ -72,9 +88,12 @@ bool Select_translator::stamp_with_constant(uint comparison, Item *first, Item *
   if (is_constant_1 == is_constant_2)
     return false;
   Field *const field= stamp_of(is_constant_1 ? second : first);
+  if (!field)
+    return false;
+  Item *const constant= without_cache(is_constant_1 ? first : second);
   my_time_t seconds= 0;
   ulong micros= 0;
-  if (!field || !moment_of(m_thd, without_cache(is_constant_1 ? first : second), &seconds, &micros))
+  if (!moment_itself(m_thd, constant, &seconds, &micros) && !moment_of(m_thd, constant, &seconds, &micros))
     return false;
   const char *const why= reason;
   Said column;

@@ -63,6 +63,7 @@ using Database_name= const LEX_CSTRING;
 
 /* The moment of a TIMESTAMP. */
 using Moment= my_timeval;
+inline Moment moment_of_stamp(const Timestamp &stamp) { return stamp; }
 
 /* A copy into a table that nobody else sees begins, ends, is given up: 11.8 does not tell of one that passes duplicates by. */
 static const ha_extra_function EXTRA_BEGIN_COPY= HA_EXTRA_BEGIN_ALTER_COPY;
@@ -113,6 +114,7 @@ inline void to_hex(char *to, const uchar *bytes, size_t size)
 using Database_name= LEX_CSTRING;
 
 using Moment= struct timeval;
+inline Moment moment_of_stamp(const Timestamp &stamp) { return stamp.tv(); }
 
 static const ha_extra_function EXTRA_BEGIN_COPY= HA_EXTRA_BEGIN_COPY;
 static const ha_extra_function EXTRA_END_COPY= HA_EXTRA_END_COPY;
