@@ -33,6 +33,9 @@ _SMALL = ["--innodb-buffer-pool-size=8M", "--aria-pagecache-buffer-size=8M", "--
 SEMI_SYNC = ["--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
              "--rpl-semi-sync-master-timeout=600000"]
 ACCOUNT = "spider"
+# The client of 11.8 wants to know the server's certificate where the host is another than 127.0.0.1, also at a socket, and an account without a
+# password proves none.
+_CLIENT = "[client]\nuser = root\nssl-verify-server-cert = 0\n"
 
 
 def is_installed():
@@ -47,7 +50,7 @@ class Shard:
         self.name, self.members = name, {member.name: member for member in members}
         self.primary = members[0]
         self.file = pathlib.Path(directory) / f"{name}.cnf"
-        text = f"[client]\nuser = root\n\n[replication]\nuser = {USER}\npassword = {PASSWORD}\n"
+        text = f"{_CLIENT}\n[replication]\nuser = {USER}\npassword = {PASSWORD}\n"
         for member in members:
             text += (f"\n[client-{member.name}]\nhost = {member.address}\nport = {member.port}\n"
                      f"socket = {member.server.socket}\nprotocol = socket\n")
@@ -138,7 +141,7 @@ class Cluster:
     def file(self):
         """The option file for scripts/spider.py: the fronts and the primaries of now."""
         path = self.dir / "cluster.cnf"
-        text = "[client]\nuser = root\nprotocol = socket\n"
+        text = f"{_CLIENT}protocol = socket\n"
         for number, front in enumerate(self.fronts, 1):
             text += f"\n[client-front{'' if number == 1 else f'-{number}'}]\nsocket = {front.socket}\n"
         for shard in self.shards:

@@ -27,15 +27,18 @@ SQL
 
 main() {
     local work tables="parent child days other" sums
-    find_cargo || die "no cargo; run scripts/setup.sh"
-    cargo build --quiet --manifest-path "$PANDO_ROOT/Cargo.toml" -p pando-cli
+    if [ -z "${PANDO_TOOL:-}" ]; then
+        find_cargo || die "no cargo; run scripts/setup.sh"
+        cargo build --quiet --manifest-path "$PANDO_ROOT/Cargo.toml" -p pando-cli
+        PANDO_TOOL=${CARGO_TARGET_DIR:-$PANDO_ROOT/target}/debug/pando
+    fi
     work=$(mktemp -d)
     PANDO_TEMP_DIRS+=("$work")
     server_auto_stop
     server_start "$work/server"
     schema | server_sql "$work/server"
     mariadb-dump --socket="$(server_socket "$work/server")" --user=root --routines source >"$work/dump.sql"
-    "${CARGO_TARGET_DIR:-$PANDO_ROOT/target}/debug/pando" convert-dump --from InnoDB \
+    "$PANDO_TOOL" convert-dump --from InnoDB \
         <"$work/dump.sql" >"$work/new.sql" 2>"$work/notes"
     server_sql "$work/server" -e 'CREATE DATABASE target'
     server_sql "$work/server" target <"$work/new.sql"

@@ -51,7 +51,8 @@ void remove_partitioning_files(const char *directory);
 /* Whether the server's recovery of DDL goes on. */
 bool is_in_ddl_recovery();
 /* It drops this table; and what was dropped just before it gives a copy (`from`, an interim name) this name, empty if it is not so: these
-   two are the end of an ALTER TABLE. Each step of recovery makes its handlers first, which ends the memory of the step before. */
+   two are the end of an ALTER TABLE. Each step of recovery makes its handlers first, of no table, which ends the memory of the step before;
+   11.8 makes others between the two, of the tables whose definitions it reads. */
 void table_is_dropped_in_recovery(const char *path);
 std::string replaced_in_recovery(const char *from, const char *to);
 void handler_is_made();
