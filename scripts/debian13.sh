@@ -44,6 +44,7 @@ fcntl.ioctl(socket.socket(), 0x8914, struct.pack(\"16sh\", b\"lo\", 0x41))"
         exec chroot "$there" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
             PANDO_BUILD="$project/build/debian13" PANDO_CAPI_LIBRARY="$project/build/debian13/libpando_capi.a" \
             PANDO_TOOL="$project/build/debian13/pando" PANDO_BENCH="$project/build/debian13/pando-bench" \
+            PANDO_PLUGIN="$project/build/debian13/ha_pando.so" \
             PANDO_MTR_PARALLEL="${PANDO_MTR_PARALLEL:-2}" ${PANDO_MAINTAINER:+PANDO_MAINTAINER="$PANDO_MAINTAINER"} sh -c "cd \"\$0\" && exec \"\$@\"" "$project" "$@"
     ' bash "$ROOT" "$PANDO_ROOT" "$ALONE" "$@"
 }
