@@ -28,7 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
-from fuzz import crowd, versus
+from fuzz import crowd, partitioned, versus
 from fuzz.sides import shown_difference
 from fuzz.steps import How
 from sqlkit import engines, program
@@ -53,6 +53,7 @@ def _arguments():
     parser.add_argument("--report", type=pathlib.Path, help="a directory for reports of failures")
     parser.add_argument("--go-on", action="store_true", help="go on after a failure")
     parser.add_argument("--plant", action="store_true", help="plant a difference; succeeds when it is noticed")
+    parser.add_argument("--partitions", action="store_true", help="of sessions: mostly partitioned tables, see fuzz/partitioned.py")
     parser.add_argument("--option", action="append", default=[], help="one more server option")
     return parser.parse_args()
 
@@ -164,6 +165,8 @@ def main():
     arguments = _arguments()
     print(f"fuzz: {arguments.engine}" + (f" and {arguments.peer}" if not arguments.sessions else f", {arguments.sessions} sessions")
           + f", seed {arguments.seed}", flush=True)
+    if arguments.partitions:
+        partitioned.use()
     chosen = list(dict.fromkeys([arguments.engine, arguments.peer]))
     options = [option for engine in chosen for option in engines.options(engine, _CACHE_MB, 0)]
     options += ["--innodb-flush-method=nosync", "--max-allowed-packet=64M", "--event-scheduler=OFF", "--table-open-cache=400", *arguments.option]
