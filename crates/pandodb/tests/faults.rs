@@ -32,6 +32,24 @@ fn rows_file_bytes(vfs: &Arc<SimVfs>) -> u64 {
         .unwrap()
 }
 
+/// A database whose log may take 64 MiB, in files of four.
+fn open_with_large_log(vfs: &Arc<SimVfs>) -> Arc<Db> {
+    let mut options = options(&Lines::default());
+    options.log_file_bytes = 4 << 20;
+    options.log_kept_bytes_max = 64 << 20;
+    options.tree.memtable_bytes = 1 << 20;
+    let files: Arc<dyn Vfs> = vfs.clone();
+    Db::open_with_vfs(options, files.clone(), files).unwrap()
+}
+
+/// Writes a hundred rows at a time until that fails, then single ones. `write` gets how many, and the number of the step.
+fn until_full(mut write: impl FnMut(u32, u32) -> bool) {
+    for rows in [100, 1] {
+        let full = (0..100_000).find(|step| !write(rows, *step));
+        assert!(full.is_some(), "the disk never fills up");
+    }
+}
+
 #[test]
 fn a_flipped_bit_anywhere_in_a_table_is_an_error_or_harmless_and_other_tables_go_on() {
     let len = rows_file_bytes(&two_tables());
@@ -135,14 +153,7 @@ fn on_a_full_disk_tables_can_be_dropped_emptied_and_renamed() {
         db.create_table(&spec("./db/c")).unwrap();
         fill(&db, "./db/c", 0..ROWS).unwrap();
         vfs.set_capacity(Some(vfs.used_bytes() + room));
-        // The last steps are small.
-        for rows in [100, 1] {
-            let mut next = ROWS;
-            while fill(&db, "./db/a", next..next + rows).is_ok() {
-                next += rows;
-                assert!(next < 10_000_000, "the disk never fills up");
-            }
-        }
+        until_full(|rows, step| fill(&db, "./db/a", ROWS + step * rows..ROWS + (step + 1) * rows).is_ok());
         // As the server begins it where its files have both names for a while.
         db.expect_name("./db/d", "2").unwrap();
         db.rename_table("./db/b", "./db/d").unwrap();
@@ -165,12 +176,7 @@ fn a_log_without_space_for_its_next_file_gives_back_the_old_ones() {
     // Symptom: with less room than a log file takes, commits failed until the age of the tables, minutes later,
     // brought checkpoints; what the log held would have been room enough.
     let vfs = two_tables();
-    let mut options = options(&Lines::default());
-    options.log_file_bytes = 4 << 20;
-    options.log_kept_bytes_max = 64 << 20;
-    options.tree.memtable_bytes = 1 << 20;
-    let files: Arc<dyn Vfs> = vfs.clone();
-    let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+    let db = open_with_large_log(&vfs);
     vfs.set_capacity(Some(vfs.used_bytes() + (12 << 20)));
     let mut commits = 0;
     // The same rows, so that the table stays small.
@@ -191,21 +197,9 @@ fn old_log_is_given_back_where_only_the_reserve_is_left_of_the_log() {
     // reserve, there was no space for that, and nothing could be committed until the disk had room for a whole log file.
     for room in (12 << 20..(12 << 20) + 200_000).step_by(37_000) {
         let vfs = two_tables();
-        let mut options = options(&Lines::default());
-        options.log_file_bytes = 4 << 20;
-        options.log_kept_bytes_max = 64 << 20;
-        options.tree.memtable_bytes = 1 << 20;
-        let files: Arc<dyn Vfs> = vfs.clone();
-        let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+        let db = open_with_large_log(&vfs);
         vfs.set_capacity(Some(vfs.used_bytes() + room));
-        // The last steps are small.
-        for rows in [100, 1] {
-            let mut commits = 0;
-            while fill(&db, "./db/a", 0..rows).is_ok() {
-                commits += 1;
-                assert!(commits < 100_000, "the disk never fills up");
-            }
-        }
+        until_full(|rows, _| fill(&db, "./db/a", 0..rows).is_ok());
         vfs.set_capacity(Some(vfs.used_bytes() + (3 << 20)));
         db.tick();
         fill(&db, "./db/a", 0..100).unwrap();

@@ -1,0 +1,177 @@
+//! Prepared transactions that their session has left: what they keep, and who finds them again.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::prepared::{is_locked, put, read, world, T};
+use common::{count, open, options, spec, Lines};
+use pandodb::{Db, EngineError, Error, LockWait, ReadMode, Vfs};
+
+#[test]
+fn a_detached_transaction_keeps_its_locks_and_its_table() {
+    let (_, db, table) = world();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    let id = txn.id();
+    txn.detach();
+    assert!(txn.id() != id && !txn.is_prepared());
+    assert!(is_locked(&db, 0, "a"));
+    let told = db.check_resolved(T);
+    for refused in [told, db.drop_table(T), db.truncate_table(T), db.rename_table(T, "./db/u")] {
+        assert!(matches!(refused, Err(EngineError::InUse { .. })), "{refused:?}");
+    }
+    put(&mut txn, &table, "b", "2");
+    txn.commit().unwrap();
+    assert!(db.commit_by_xid(b"1").unwrap());
+    assert_eq!(count(&db, T).unwrap(), 2);
+    // A connection that goes away does the same.
+    put(&mut txn, &table, "c", "3");
+    txn.prepare(b"2").unwrap();
+    drop(txn);
+    assert!(is_locked(&db, 0, "c"));
+    assert!(db.rollback_by_xid(b"2").unwrap());
+    assert!(!is_locked(&db, 0, "c"));
+    db.check_resolved(T).unwrap();
+    db.truncate_table(T).unwrap();
+    db.rename_table(T, "./db/u").unwrap();
+    db.drop_table("./db/u").unwrap();
+}
+
+#[test]
+fn a_write_that_met_a_lock_keeps_no_table_for_a_detached_transaction() {
+    let (_, db, table) = world();
+    db.create_table(&spec("./db/other")).unwrap();
+    let other = db.open_table("./db/other").unwrap();
+    let mut holder = db.begin();
+    put(&mut holder, &other, "a", "1");
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    let refused = txn.put(&other, 0, b"a", b"2", LockWait::NoWait);
+    assert!(matches!(refused, Err(Error::WouldBlock)), "{refused:?}");
+    txn.prepare(b"1").unwrap();
+    drop((txn, holder));
+    db.drop_table("./db/other").unwrap();
+    assert!(matches!(db.drop_table(T), Err(EngineError::InUse { .. })));
+}
+
+#[test]
+fn a_database_goes_with_what_a_detached_transaction_has_spilled() {
+    // Spilled levels hold their dictionaries, which list their writers: only the database can part them.
+    let (vfs, db, table) = world();
+    let mut settings = options(&Lines::default());
+    settings.write_set_bytes = 1;
+    drop((db, table));
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let db = Db::open_with_vfs(settings, files.clone(), files).unwrap();
+    let table = db.open_table(T).unwrap();
+    let mut txn = db.begin();
+    put(&mut txn, &table, "a", "1");
+    put(&mut txn, &table, "b", "1");
+    assert!(db.metrics().spills.get() > 0);
+    txn.prepare(b"1").unwrap();
+    let dict = Arc::downgrade(&table.dicts()[0]);
+    drop((txn, table, db));
+    assert_eq!(dict.strong_count(), 0);
+}
+
+#[test]
+fn one_that_has_left_is_found_by_its_name_while_its_object_lives() {
+    let (_, db, table) = world();
+    let mut txn = db.begin();
+    let id = txn.id();
+    put(&mut txn, &table, "a", "1");
+    txn.prepare(b"1").unwrap();
+    txn.leave();
+    assert!(txn.id() != id && !txn.is_prepared());
+    assert!(is_locked(&db, 0, "a"));
+    assert!(matches!(db.truncate_table(T), Err(EngineError::InUse { .. })));
+    assert!(db.commit_by_xid(b"1").unwrap());
+    assert_eq!(read(&db, "a").as_deref(), Some("1"));
+    // Somebody else has done it; what comes next is another one.
+    assert!(matches!(txn.commit(), Err(Error::Engine(EngineError::InUse { .. }))));
+    put(&mut txn, &table, "b", "2");
+    txn.commit().unwrap();
+    assert_eq!(count(&db, T).unwrap(), 2);
+    // Its object goes: it stays what it is.
+    put(&mut txn, &table, "c", "3");
+    txn.prepare(b"2").unwrap();
+    txn.leave();
+    drop(txn);
+    assert!(is_locked(&db, 0, "c"));
+    assert_eq!(db.report_prepared(8), [b"2"]);
+    assert!(db.rollback_by_xid(b"2").unwrap());
+    assert_eq!(read(&db, "c"), None);
+}
+
+#[test]
+fn one_that_has_left_is_taken_back_by_its_object() {
+    let (vfs, db, table) = world();
+    let mut txn = db.begin();
+    let id = txn.id();
+    for (key, ordered) in [("a", true), ("b", false)] {
+        put(&mut txn, &table, key, "1");
+        // Of the same name: each takes back its own.
+        let mut other = db.begin();
+        put(&mut other, &table, &format!("other {key}"), "2");
+        for txn in [&mut other, &mut txn] {
+            txn.prepare(b"x").unwrap();
+            txn.leave();
+        }
+        if ordered {
+            txn.commit_ordered(true);
+            assert_eq!(txn.id(), id);
+        }
+        txn.commit().unwrap();
+        assert_eq!((txn.id(), read(&db, key).as_deref()), (id, Some("1")));
+        other.rollback();
+        assert_eq!(read(&db, &format!("other {key}")), None);
+        assert!(!is_locked(&db, 0, &format!("other {key}")) && !db.commit_by_xid(b"x").unwrap());
+    }
+    // Nothing to leave, nothing to take back.
+    txn.prepare(b"x").unwrap();
+    txn.leave();
+    txn.commit().unwrap();
+    drop((txn, table));
+    db.abandon();
+    drop(db);
+    let db = open(&vfs.crash()).unwrap();
+    assert_eq!((count(&db, T).unwrap(), db.report_prepared(8).len()), (2, 0));
+}
+
+/// A truncation between the moment in which the transaction is taken from the list and its place in the order of
+/// commits brought rows back without the entries of indexes that it had not written.
+#[test]
+fn a_table_is_not_truncated_under_one_that_is_being_committed_by_its_name() {
+    const ROUNDS: u32 = 300;
+    let (_, db, table) = world();
+    let mut refused = 0;
+    for round in 0..ROUNDS {
+        let mut txn = db.begin();
+        put(&mut txn, &table, "a", "1");
+        txn.commit().unwrap();
+        // Its entry in the index stays as it is.
+        txn.put(&table, 0, b"a", format!("{round}").as_bytes(), LockWait::NoWait).unwrap();
+        txn.prepare(b"x").unwrap();
+        txn.leave();
+        std::thread::scope(|scope| {
+            let commit = scope.spawn(|| db.commit_by_xid(b"x").unwrap());
+            // As soon as it can be done.
+            while let Err(error) = db.truncate_table(T) {
+                assert!(matches!(error, EngineError::InUse { .. }), "{error}");
+                refused += 1;
+            }
+            assert!(commit.join().unwrap());
+        });
+        let rows = [0, 1].map(|dict| {
+            let txn = &mut db.begin();
+            let mut cursor = txn.cursor(&table, dict);
+            cursor.seek_first(txn, ReadMode::Snapshot).unwrap();
+            cursor.valid()
+        });
+        assert_eq!(rows[0], rows[1], "round {round}: a row, and an entry for it");
+    }
+    assert!(refused > 0);
+}
