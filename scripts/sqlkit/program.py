@@ -3,11 +3,22 @@
     sys.exit(program.run(main))
 """
 
+import os
+import random
 import sys
 
 from .server import ServerFailed, end_by_signals
 
 _LOG_SHOWN_MAX = 4000
+
+_SEED_OF_CI = 2026
+
+
+def add_seed(parser):
+    """`--seed N`. CI judges the change at hand, so without the option it takes always the same; new ground is broken by everyone
+    else's runs."""
+    seed = _SEED_OF_CI if os.environ.get("CI") else random.SystemRandom().randrange(1 << 31)
+    parser.add_argument("--seed", type=int, default=seed, help="of the random choices; without it a new one each time, in CI always one")
 
 
 def run(main):

@@ -346,7 +346,7 @@ def _arguments():
     parser.add_argument("--points", type=int, default=12, help="steps of single ALTERs to die at")
     parser.add_argument("--every-step", action="store_true", help="every one, for three kinds of tables")
     parser.add_argument("--tables", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()

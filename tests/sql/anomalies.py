@@ -13,7 +13,6 @@ import argparse
 import collections
 import itertools
 import pathlib
-import random
 import sys
 import threading
 import time
@@ -34,7 +33,7 @@ def _arguments():
     parser.add_argument("--seconds", type=float, default=12, help="in all, for all levels")
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--level", choices=clients.LEVELS)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     return parser.parse_args()
 
 

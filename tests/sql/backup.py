@@ -14,7 +14,6 @@ others   mariadb-backup alone is warned; mariadb-dump, a copy of a stopped data 
 
 import argparse
 import pathlib
-import random
 import shutil
 import sys
 import tempfile
@@ -33,7 +32,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--writers", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--only", choices=_PARTS, action="append")
     return parser.parse_args()
 

@@ -17,7 +17,6 @@ full-disk  a small file system in memory fills up: a clear error, nothing acknow
 import argparse
 import os
 import pathlib
-import random
 import subprocess
 import sys
 
@@ -38,7 +37,7 @@ def _arguments():
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--only", choices=_PARTS)
     parser.add_argument("--rounds", type=int, default=18, help="of the part rot")
-    parser.add_argument("--seed", type=int, default=None, help="of the part rot")
+    program.add_seed(parser)
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     parser.add_argument("--may-mount", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -63,8 +62,7 @@ def _run_part(part, arguments, checks):
                 files.run(server, arguments.engine, checks)
             elif part == "rot":
                 if arguments.engine.upper() == "PANDO":
-                    seed = arguments.seed if arguments.seed is not None else random.randrange(1 << 31)
-                    rot.run(server, checks, arguments.rounds, seed)
+                    rot.run(server, checks, arguments.rounds, arguments.seed)
             else:
                 server.stop()
                 full_disk.run(server, arguments.engine, checks)

@@ -50,7 +50,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=2.5, help="after these no round is begun")
     parser.add_argument("--writers", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--only", nargs="+", metavar="TROUBLE", help="only these kinds of trouble")
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--no-keep", action="store_true", help="do not keep the servers' directories after a failure")

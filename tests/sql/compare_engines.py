@@ -41,7 +41,7 @@ def _arguments():
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--seconds", type=float, help="go on for so long, whatever --rounds says")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--round", type=int, help="only this round of the seed")
     parser.add_argument("--shrink-seconds", type=float, default=60)
     parser.add_argument("--alters", type=float, default=0.0, help="share of steps that change columns (0.3)")

@@ -51,7 +51,7 @@ def _arguments():
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--peer", default="InnoDB")
     parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--round", type=int, help="only this round of the seed")
     parser.add_argument("--only", choices=["compare", "serial"], help="only this kind of rounds")
     parser.add_argument("--show", metavar="HOW", help="print rounds that ended so, such as \"PANDO waited alone\"")

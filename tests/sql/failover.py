@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--replicas", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--keep", action="store_true", help="keep the servers' directories after a failure")
     arguments = parser.parse_args()

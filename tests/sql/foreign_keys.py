@@ -41,7 +41,7 @@ def _arguments():
     parser.add_argument("--seconds", type=float, default=3, help="of a round, at most")
     parser.add_argument("--lock-budget", type=int, help="pando_lock_budget, 1000 or more")
     parser.add_argument("--statements", type=int, default=600, help="of the comparison; 0: none")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     return parser.parse_args()
 
 

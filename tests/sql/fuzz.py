@@ -46,7 +46,7 @@ def _arguments():
     parser.add_argument("--statements", type=int, default=1500)
     parser.add_argument("--seconds", type=float, help="go on for so long, whatever --statements says")
     parser.add_argument("--length", type=int, default=120, help="statements of a round")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--round", type=int, help="only this round of the seed")
     parser.add_argument("--sessions", type=int, default=0, help="so many sessions at once, nothing compared")
     parser.add_argument("--shrink-seconds", type=float, default=60)

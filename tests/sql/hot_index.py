@@ -231,7 +231,7 @@ def _arguments():
     parser.add_argument("--writers", type=int, default=3)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--seconds", type=float, default=3, help="of a round without a kill")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()

@@ -42,7 +42,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--clients", type=int, default=6)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--no-ddl", action="store_true", help="without the client that creates, alters, drops tables")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")

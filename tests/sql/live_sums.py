@@ -40,7 +40,7 @@ def _arguments():
     parser.add_argument("--seconds", type=float, default=12)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--readers", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()

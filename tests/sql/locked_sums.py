@@ -32,7 +32,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--seconds", type=float, default=12)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--lock-budget", type=int, default=200_000, help="pando_lock_budget; 1000 makes range locks of most")
     return parser.parse_args()
 

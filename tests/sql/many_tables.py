@@ -44,7 +44,7 @@ def _arguments():
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--statements", type=int, default=2000, help="random statements before the kill, of all clients")
     parser.add_argument("--open-files", type=int, default=128, help="pando_open_files")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 

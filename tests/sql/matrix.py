@@ -33,7 +33,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=2000)
     parser.add_argument("--seconds", type=float, help="go on for so long, whatever --cells says")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--full", action="store_true", help="all cells")
     parser.add_argument("--part", default="1/1", help="of --full: the I-th of N parts")
     parser.add_argument("--collations", action="store_true", help="the collations instead of the conditions")

@@ -42,7 +42,7 @@ def _arguments():
     parser.add_argument("--connections", type=int, default=20, help="that insert; others come on top")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--big-rows", type=int, default=300_000, help="of the table that is locked and queried")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 

@@ -18,7 +18,6 @@
 
 import argparse
 import pathlib
-import random
 import statistics
 import sys
 import time
@@ -68,7 +67,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--accounts", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--keep", action="store_true", help="keep the servers' directories after a failure")
     arguments = parser.parse_args()

@@ -37,7 +37,7 @@ def _arguments():
     parser.add_argument("--peer", default="InnoDB")
     parser.add_argument("--cases", type=int, default=400)
     parser.add_argument("--all", action="store_true", help="every case there is")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--case", metavar="TEXT", help="only cases with this in their name, shown statement by statement")
     return parser.parse_args()
 

@@ -48,7 +48,7 @@ def _arguments():
     parser.add_argument("--states", type=int, default=12)
     parser.add_argument("--per-recording", type=int, default=25, help="states of one recording")
     parser.add_argument("--seconds", type=float, default=8, help="how long a recording is")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--all-kinds", action="store_true",
                         help="also statements of which it is known that a power cut may leave a part (docs/decisions/0015)")

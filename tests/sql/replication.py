@@ -20,7 +20,6 @@ docs/high-availability.md. At the end damage is done on purpose, to see that the
 
 import argparse
 import pathlib
-import random
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,7 +35,7 @@ def _arguments():
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="only these; default: all")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--format", help="of the binary log; default: chosen for each scenario")
     parser.add_argument("--show", action="store_true", help="print the statements that are run")

@@ -18,7 +18,6 @@ With --engine InnoDB everything runs with InnoDB shards.
 
 import argparse
 import pathlib
-import random
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -38,7 +37,7 @@ def _arguments():
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--statements", type=int, default=300)
     parser.add_argument("--kills", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     parser.add_argument("--keep", action="store_true", help="keep the servers' directories after a failure")
     arguments = parser.parse_args()
     unknown = set(arguments.parts) - set(PARTS + ONLY_NAMED)

@@ -34,7 +34,7 @@ def _arguments():
     parser.add_argument("--points", type=int, default=10, help="places to die at, for each coordinator")
     parser.add_argument("--all", action="store_true", help="every place")
     parser.add_argument("--coordinators", default="binlog,tc")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    program.add_seed(parser)
     return parser.parse_args()
 
 
