@@ -27,6 +27,14 @@ pub struct RunOptions {
     pub filter: bool,
 }
 
+impl RunOptions {
+    /// Bytes of a column-wise segment as it is stored, about: what a lookup reads that finds nothing in the cache. Beyond that size, streams have
+    /// little more to gain from what stands before.
+    fn segment_stored_bytes(&self) -> usize {
+        self.segment_raw_bytes / 2
+    }
+}
+
 impl Default for RunOptions {
     fn default() -> RunOptions {
         RunOptions { compression: Compression::Lz4, segment_raw_bytes: SEGMENT_RAW_BYTES, filter: true }
@@ -34,20 +42,28 @@ impl Default for RunOptions {
 }
 
 /// How large column-wise segments are made. Large ones compress better, if their columns have anything in common; of
-/// small ones a lookup that finds nothing in the cache has less to read and decode. The first segment of a run tells.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// small ones a lookup that finds nothing in the cache has less to read and decode. The first segment of a run tells: it is encoded each time
+/// that it has become four times as large.
+#[derive(Debug)]
 enum Grain {
-    /// Nothing is known yet.
-    Untried,
-    /// What a small segment took of a raw byte; now the first large one is filled.
-    Tried(f64),
-    Small,
-    Large,
+    /// The first segment is being filled. The next trial is at so many raw bytes.
+    Trying { trials: Vec<Trial>, next: usize },
+    /// Segments have so many raw bytes, or as many as may be.
+    Settled(Option<usize>),
+}
+
+/// The first segment as far as it was.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    raw_bytes: usize,
+    /// Bytes stored for a raw byte.
+    cost: f64,
 }
 
 /// About what the index has of a segment beside its zones, and its block's header.
 const INDEX_BYTES: usize = 64;
-/// Segments are small if they take at most this part more, what the index has of them included.
+const TRIAL_GROWTH: usize = 4;
+/// Segments are as small as they can be if they take at most this part more than large ones, what the index has of them included.
 const SMALL_COSTS_MAX: f64 = 1.06;
 
 /// Whether column-wise segments are compressed against what they have in common with the first large one.
@@ -78,6 +94,8 @@ pub struct RunWriter {
     /// A row of an older layout in the current one.
     scratch: Vec<u8>,
     grain: Grain,
+    /// Raw bytes that take about [`RunOptions::segment_stored_bytes`], by the last segment; not known yet: no bound.
+    stored_raw_bytes: usize,
     common: Common,
     output: BlockOutput,
     index: Index,
@@ -105,7 +123,8 @@ impl RunWriter {
             segment: SegmentBuilder::new(),
             shapes: None,
             scratch: Vec::new(),
-            grain: Grain::Untried,
+            grain: Grain::Trying { trials: Vec::new(), next: segment_raw_bytes / TRIAL_GROWTH },
+            stored_raw_bytes: usize::MAX,
             common: Common::Unknown,
             output: BlockOutput::new(&ctx.file),
             index: Index::default(),
@@ -167,30 +186,50 @@ impl RunWriter {
         }
         self.segment.push(r);
         self.last_seqno = r.seqno;
-        if self.grain == Grain::Untried && self.segment.raw_bytes() >= self.small_bytes() {
-            self.try_small();
+        if matches!(self.grain, Grain::Trying { next, .. } if self.segment.raw_bytes() >= next) {
+            self.try_grain();
         }
         Ok(())
     }
 
     fn small_bytes(&self) -> usize {
-        self.options.segment_raw_bytes / 4
+        self.options.segment_raw_bytes / TRIAL_GROWTH
     }
 
     /// Sees what the segment as it is would take. Entries of indexes are not looked up by whole keys, and are left large.
-    fn try_small(&mut self) {
+    fn try_grain(&mut self) {
         let (raw_bytes, compression) = (self.segment.raw_bytes(), self.options.compression);
-        if raw_bytes > self.options.segment_raw_bytes {
-            // A large value: this segment is what it is either way.
+        let Grain::Trying { trials, next } = &mut self.grain else { return };
+        let has_jumped = raw_bytes / TRIAL_GROWTH > *next;
+        *next = raw_bytes * TRIAL_GROWTH;
+        if has_jumped {
+            // By a large value: this segment is what it is either way.
             return;
         }
         let has_values = self.segment.key_bytes() * 2 < raw_bytes;
         let shapes = self.shapes.clone().filter(|_| has_values);
         let bytes = shapes.and_then(|shapes| self.segment.bytes_in_columns(compression, &shapes));
-        self.grain = match bytes {
-            Some(bytes) => Grain::Tried((bytes + INDEX_BYTES) as f64 / raw_bytes as f64),
-            None => Grain::Large,
+        let Some(bytes) = bytes else {
+            self.grain = Grain::Settled(None);
+            return;
         };
+        trials.push(Trial { raw_bytes, cost: (bytes + INDEX_BYTES) as f64 / raw_bytes as f64 });
+        self.note_stored(bytes, raw_bytes);
+    }
+
+    /// The first segment is closed, and takes so much of a raw byte.
+    fn settle_grain(&mut self, cost: f64) {
+        let Grain::Trying { trials, .. } = &self.grain else { return };
+        if !trials.is_empty() {
+            let least = trials.iter().find(|trial| trial.cost <= cost * SMALL_COSTS_MAX);
+            self.grain = Grain::Settled(least.map(|trial| trial.raw_bytes));
+        }
+    }
+
+    /// So many bytes stored are so many raw bytes: the next segment is to be read and decoded as cheaply as its size on disk allows.
+    fn note_stored(&mut self, bytes: usize, raw_bytes: usize) {
+        let raw = raw_bytes as f64 / bytes.max(1) as f64 * self.options.segment_stored_bytes() as f64;
+        self.stored_raw_bytes = raw as usize;
     }
 
     /// Whether a record of so many bytes begins another segment.
@@ -200,7 +239,9 @@ impl RunWriter {
         if self.segment.is_empty() || raw_bytes <= self.small_bytes() {
             return false;
         }
-        if self.grain == Grain::Small {
+        if matches!(self.grain, Grain::Settled(Some(most)) if raw_bytes > most)
+            || raw_bytes > self.stored_raw_bytes
+        {
             return true;
         }
         if raw_bytes <= self.options.segment_raw_bytes {
@@ -261,12 +302,13 @@ impl RunWriter {
             Some(shapes) => self.segment.finish_columns(compression, shapes),
             None => self.segment.finish(compression),
         };
-        if let Grain::Tried(small) = self.grain {
-            let bytes = encoded.bytes.len() + encoded.zones.len() + INDEX_BYTES;
-            let large = bytes as f64 / encoded.raw_bytes as f64;
-            self.grain = if small <= large * SMALL_COSTS_MAX { Grain::Small } else { Grain::Large };
+        if self.shapes.is_some() {
+            self.note_stored(encoded.bytes.len(), encoded.raw_bytes as usize);
         }
-        if let (Grain::Large, Common::Unknown, false) = (self.grain, &self.common, encoded.common.is_empty())
+        let bytes = encoded.bytes.len() + encoded.zones.len() + INDEX_BYTES;
+        self.settle_grain(bytes as f64 / encoded.raw_bytes as f64);
+        if let (Grain::Settled(None), Common::Unknown, false) =
+            (&self.grain, &self.common, encoded.common.is_empty())
         {
             self.common = Common::Found(std::mem::take(&mut encoded.common).into());
         }

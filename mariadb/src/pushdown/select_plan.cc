@@ -62,8 +62,19 @@ static bool may_jump_in_key(SELECT_LEX *select)
   return false;
 }
 
+/* The same of a column, or of one of those of a row: `(a, b) IN ((1, 2), (3, 4))`. */
+static bool has_order_of_key(Item *item)
+{
+  if (item->real_item()->type() != Item::ROW_ITEM)
+    return is_order_of_key(item);
+  for (uint i= 0; i < item->cols(); i++)
+    if (has_order_of_key(item->element_index(i)))
+      return true;
+  return false;
+}
+
 /* Whether a key may lead to the rows of a condition which Key_conditions does not estimate: `column IN`, LIKE, IS NULL and the
-   like, and whatever stands in an OR. */
+   like, rows of columns, and whatever stands in an OR. */
 static bool may_lead_by_key(Item *item, bool is_in_or)
 {
   if (item->type() == Item::COND_ITEM)
@@ -81,6 +92,9 @@ static bool may_lead_by_key(Item *item, bool is_in_or)
   switch (function->functype())
   {
   case Item_func::EQ_FUNC:
+    if (!is_in_or && function->arguments()[0]->cols() == 1)
+      return false;
+    break;
   case Item_func::LT_FUNC:
   case Item_func::LE_FUNC:
   case Item_func::GT_FUNC:
@@ -114,7 +128,7 @@ static bool may_lead_by_key(Item *item, bool is_in_or)
   for (uint i= 0; i < function->argument_count(); i++)
   {
     Item *argument= function->arguments()[i];
-    if (is_order_of_key(argument))
+    if (has_order_of_key(argument))
       has_key= true;
     else if (!argument->const_item())
       return false;
