@@ -14,7 +14,7 @@ namespace pando {
 static std::mutex known_mutex;
 static std::unordered_map<std::string, Table_text *> known;
 
-Table_text::Table_text(const char *path, const TABLE *table, const Index_layout *layouts)
+Table_text::Table_text(const char *path, const TABLE *table, const Index_layout *layouts) : m_options(table->s)
 {
   /* As the engine names tables. */
   while (path[0] == '.' && path[1] == '/')

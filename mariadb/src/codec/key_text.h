@@ -19,6 +19,7 @@
 #include <deque>
 #include <string>
 #include "index_layout.h"
+#include "table_options.h"
 
 namespace pando {
 
@@ -68,15 +69,18 @@ private:
   std::string m_index_name;
 };
 
-/* The descriptions of a table's dictionaries; lives as long as the server's share of the table. */
+/* The descriptions of a table's dictionaries, and its options; lives as long as the server's share of the table. */
 class Table_text : public Handler_share
 {
 public:
   Table_text(const char *path, const TABLE *table, const Index_layout *layouts);
   ~Table_text() override;
 
+  const ha_table_option_struct *options() const { return m_options.get(); }
+
 private:
   friend class Known_tables;
+  const Table_options m_options;
   std::string m_path;
   std::deque<Key_text> m_dictionaries;
 };

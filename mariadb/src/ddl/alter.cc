@@ -292,7 +292,7 @@ enum_alter_inplace_result ha_pando::check_if_supported_inplace_alter(TABLE *alte
   /* After a crash the server looks for the table of an ALTER in place in the new database, and leaves it without its new name. */
   if ((flags & ALTER_RENAME) && goes_to_other_database(thd, table))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  if ((flags & ALTER_CHANGE_CREATE_OPTION) && changes_encryption(table->s->option_struct, info->create_info->option_struct))
+  if ((flags & ALTER_CHANGE_CREATE_OPTION) && changes_encryption(shared_options(), info->create_info->option_struct))
     return HA_ALTER_INPLACE_NOT_SUPPORTED;
   /* Parents are looked for on the rows as they are; the copy does it on those that it makes. */
   const bool verifies= (flags & ALTER_ADD_FOREIGN_KEY) && foreign_keys_are_checked(thd);
@@ -363,7 +363,7 @@ bool ha_pando::prepare_inplace_alter_table(TABLE *altered, Alter_inplace_info *i
 int ha_pando::prepare_options(Alter_inplace_info *info, Alter_context *context)
 {
   const ha_table_option_struct *options= info->create_info->option_struct;
-  const ha_table_option_struct *old_options= table->s->option_struct;
+  const ha_table_option_struct *old_options= shared_options();
   if (options && (!old_options || options->compression != old_options->compression ||
                   options->compression_level != old_options->compression_level))
   {

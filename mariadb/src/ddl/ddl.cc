@@ -75,8 +75,10 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
       indexes.push_back({text(form->key_info[i].name.str), uint8_t(Index_layout::is_unique(form->key_info[i])),
                          Index_layout::clustering_of(form, &form->key_info[i])});
 
-  /* A partition has options of its own, or the table's: the server puts them here before each. */
-  const ha_table_option_struct *options= share->option_struct ? share->option_struct : info->option_struct;
+  /* A partition has options of its own, or the table's. */
+  const ha_table_option_struct *options= options_of_partition(name, form);
+  if (!options)
+    options= share->option_struct ? share->option_struct : info->option_struct;
   if (options && !Expiry::is_allowed(form, options->ttl, is_copy_of_referenced(ha_thd())))
     return HA_WRONG_CREATE_OPTION;
   PandoTableSpec spec= {};

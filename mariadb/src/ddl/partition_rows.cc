@@ -196,6 +196,15 @@ void describe_partition(const char *path, const TABLE *table, Bytes *to)
     }
 }
 
+const ha_table_option_struct *options_of_partition(const char *path, const TABLE *table)
+{
+  partition_element *partition= table->part_info ? find_partition(path, table->part_info) : nullptr;
+  if (!partition)
+    return nullptr;
+  /* The server makes the same structure for each subpartition. */
+  return partition->subpartitions.elements ? partition->subpartitions.head()->option_struct : partition->option_struct;
+}
+
 static bool has_column(const KEY &key, const Field *column)
 {
   for (uint i= 0; i < key.user_defined_key_parts; i++)

@@ -1,14 +1,20 @@
-/* Which rows belong into a partition, as a text for its definition's fingerprint; and keys that a partitioned table cannot have. */
+/* Which rows belong into a partition, as a text for its definition's fingerprint; its options; and keys that a partitioned table cannot
+   have. */
 #ifndef PANDO_PARTITION_ROWS_H
 #define PANDO_PARTITION_ROWS_H
 
 #include "bytes.h"
+
+struct ha_table_option_struct;
 
 namespace pando {
 
 /* A text that differs wherever the partition at `path` would hold other rows, or answer them with other values of generated
    columns. Empty: it is no partition, or that cannot be said. */
 void describe_partition(const char *path, const TABLE *table, Bytes *to);
+
+/* The options of a partition that is being made at `path`, its own or the table's; null: the server has made none for it. */
+const ha_table_option_struct *options_of_partition(const char *path, const TABLE *table);
 
 /* A unique key without one of the columns that decide which partition a row is in; null: there is none. The server opens no such table,
    but lets CREATE TABLE ... LIKE make it: of a key USING HASH, whose columns it does not look at, the copy is a plain key, and the

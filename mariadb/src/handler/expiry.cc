@@ -184,9 +184,8 @@ static Expiry_limit::Form form_of(const Field *field)
   }
 }
 
-std::unique_ptr<Expiry> Expiry::make(const TABLE *table)
+std::unique_ptr<Expiry> Expiry::make(const TABLE *table, const ha_table_option_struct *options)
 {
-  const ha_table_option_struct *options= table->s->option_struct;
   Rule rule;
   if (!options || !options->ttl || !*options->ttl || !parse(options->ttl, &rule))
     return nullptr;

@@ -18,6 +18,8 @@
 #include <memory>
 #include <string>
 
+struct ha_table_option_struct;
+
 namespace pando {
 
 /* The latest value of a column that has expired, as time goes on. */
@@ -52,7 +54,7 @@ class Expiry : public Expiry_limit
 {
 public:
   /* What TTL says; null: the table has none, or one that is none. */
-  static std::unique_ptr<Expiry> make(const TABLE *table);
+  static std::unique_ptr<Expiry> make(const TABLE *table, const ha_table_option_struct *options);
 
   /* Whether a table may be defined as it is, as far as its TTL goes. If not, the error has been told. */
   static bool is_allowed(const TABLE *table, const char *ttl, bool is_referenced= false);

@@ -362,6 +362,8 @@ private:
   bool forget_index_change(TABLE *altered, Alter_inplace_info *info);
   int open_building();
   int open_defined(const char *name);
+  /* Of the open table; null: none. See table_options.h. */
+  const ha_table_option_struct *shared_options();
   int fill_indexes(pando::Alter_context *context);
   int check_clustering();
   int scan_for_indexes(pando::Alter_context *context);

@@ -62,6 +62,14 @@ int ha_pando::check_clustering()
   return 0;
 }
 
+const ha_table_option_struct *ha_pando::shared_options()
+{
+  lock_shared_ha_data();
+  const Table_text *shared= static_cast<const Table_text *>(get_ha_share_ptr());
+  unlock_shared_ha_data();
+  return shared ? shared->options() : nullptr;
+}
+
 /* Opens a table that is as the server's definition says. */
 int ha_pando::open_defined(const char *name)
 {
@@ -96,14 +104,14 @@ int ha_pando::open_defined(const char *name)
     close();
     return error;
   }
-  m_expiry= Expiry::make(table);
-  Expiry_purge::note(table_share, m_expiry.get());
-  mark_covering_keys();
-  /* For those who look at locks of this table. */
+  /* For those who look at locks of this table, and for its options. */
   lock_shared_ha_data();
   if (!get_ha_share_ptr())
     set_ha_share_ptr(new Table_text(name, table, m_layouts.get()));
   unlock_shared_ha_data();
+  m_expiry= Expiry::make(table, shared_options());
+  Expiry_purge::note(table_share, m_expiry.get());
+  mark_covering_keys();
   if (is_sequence())
     m_sequence_txn= pando_txn_new(db);
   m_new= std::vector<Entry>(dictionaries() + m_building.size());

@@ -33,9 +33,13 @@ void ha_pando::position(const uchar *)
          ref_length - POSITION_LENGTH_BYTES - m_row_key.size());
 }
 
-static PandoBytes row_key_at(const uchar *position)
+/* No more than there is room for: where the server merges the partitions' answers to several ranges (ha_partition, multi_range_read_next),
+   it compares positions that it has not asked for, and that memory is as malloc gave it. By such the rows that are equal by the key
+   come in any order, as in every engine. */
+static PandoBytes row_key_at(const uchar *position, size_t position_size)
 {
-  return PandoBytes{position + POSITION_LENGTH_BYTES, uint2korr(position)};
+  const size_t room= position_size - POSITION_LENGTH_BYTES;
+  return PandoBytes{position + POSITION_LENGTH_BYTES, MY_MIN(size_t(uint2korr(position)), room)};
 }
 
 int ha_pando::rnd_pos(uchar *record, uchar *position)
@@ -43,7 +47,7 @@ int ha_pando::rnd_pos(uchar *record, uchar *position)
   m_columns_prepared= m_columns_prepared && m_scan_dictionary == 0;
   m_scan_dictionary= 0;
   prepare_columns();
-  PandoBytes row_key= row_key_at(position);
+  PandoBytes row_key= row_key_at(position, ref_length);
   /* Not where a scan is, should there be one: what is written now concerns its rows. */
   m_writes_seen= ~uint64_t(0);
   m_row_key.assign(row_key.data, row_key.len);
@@ -56,7 +60,7 @@ int ha_pando::rnd_pos(uchar *record, uchar *position)
 /* In the order of rows: the server merges scans by it. */
 int ha_pando::cmp_ref(const uchar *ref_1, const uchar *ref_2)
 {
-  return compare(row_key_at(ref_1), row_key_at(ref_2));
+  return compare(row_key_at(ref_1, ref_length), row_key_at(ref_2, ref_length));
 }
 
 int ha_pando::index_init(uint index, bool sorted)
