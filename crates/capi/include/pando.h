@@ -3597,6 +3597,14 @@ PandoStatus pando_table_drop(const struct PandoDb *db, struct PandoBytes path);
 PandoStatus pando_table_check_resolved(const struct PandoDb *db, struct PandoBytes path);
 
 /**
+ * The same for all partitions of a partitioned table.
+ *
+ * # Safety
+ * `db` is open, the path is valid for the call.
+ */
+PandoStatus pando_table_check_partitions_resolved(const struct PandoDb *db, struct PandoBytes path);
+
+/**
  * Removes all rows and the auto-increment value of a table that nobody else uses.
  *
  * # Safety

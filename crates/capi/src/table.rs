@@ -187,6 +187,23 @@ pub unsafe extern "C" fn pando_table_check_resolved(db: *const PandoDb, path: Pa
     })
 }
 
+/// The same for all partitions of a partitioned table.
+///
+/// # Safety
+/// `db` is open, the path is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_check_partitions_resolved(
+    db: *const PandoDb,
+    path: PandoBytes,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for both.
+    let (db, path) = unsafe { (&(*db).db, path.to_text()) };
+    run_contained(|| {
+        db.check_partitions_resolved(&path)?;
+        Ok(PandoStatus::Ok)
+    })
+}
+
 /// Removes all rows and the auto-increment value of a table that nobody else uses.
 ///
 /// # Safety

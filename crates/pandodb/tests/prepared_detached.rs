@@ -41,6 +41,23 @@ fn a_detached_transaction_keeps_its_locks_and_its_table() {
 }
 
 #[test]
+fn a_detached_transaction_keeps_all_partitions_of_a_table() {
+    let (_, db, _) = world();
+    let partitions = ["./db/p#P#p0", "./db/p#P#p1", "./db/p2#P#p0"];
+    partitions.iter().for_each(|path| db.create_table(&spec(path)).unwrap());
+    let mut txn = db.begin();
+    put(&mut txn, &db.open_table(partitions[1]).unwrap(), "a", "1");
+    txn.prepare(b"1").unwrap();
+    db.check_partitions_resolved("./db/p").unwrap();
+    drop(txn);
+    let refused = db.check_partitions_resolved("./db/p");
+    assert!(matches!(refused, Err(EngineError::InUse { .. })), "{refused:?}");
+    db.check_partitions_resolved("./db/p2").unwrap();
+    assert!(db.rollback_by_xid(b"1").unwrap());
+    db.check_partitions_resolved("./db/p").unwrap();
+}
+
+#[test]
 fn a_write_that_met_a_lock_keeps_no_table_for_a_detached_transaction() {
     let (_, db, table) = world();
     db.create_table(&spec("./db/other")).unwrap();

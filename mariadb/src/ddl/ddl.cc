@@ -170,6 +170,8 @@ int ha_pando::delete_table(const char *name)
     table_is_dropped_in_recovery(name);
   if (int error= may_drop(ha_thd(), name))
     return error;
+  if (int error= is_in_ddl_recovery() ? 0 : may_drop_partition(ha_thd(), name))
+    return error;
   Related_table::close_kept();
   const int error= error_of(pando_table_drop(db, text(name)), ha_thd());
   if (error == HA_ERR_NO_SUCH_TABLE)
@@ -243,7 +245,11 @@ int ha_pando::rename_table(const char *from, const char *to)
     forget_new_names(from, to);
   if (!status)
     Expiry_purge::look_for_tables(!is_interim_name(from));
-  return error_of(status, ha_thd());
+  const int error= error_of(status, ha_thd());
+  /* EXCHANGE PARTITION and CONVERT PARTITION tell this one. */
+  if (error)
+    my_errno= error;
+  return error;
 }
 
 int ha_pando::truncate()

@@ -172,6 +172,38 @@ int discover_partitioned_table(THD *thd, TABLE_SHARE *share)
   return 0;
 }
 
+/* Of others, as DROP PARTITION, the .par is there. */
+static bool drops_whole_tables(THD *thd)
+{
+  switch (thd ? thd_sql_command(thd) : SQLCOM_END) {
+  case SQLCOM_DROP_TABLE:
+  case SQLCOM_DROP_DB:
+  case SQLCOM_CREATE_TABLE:
+    return true;
+  default:
+    return false;
+  }
+}
+
+int may_drop_partition(THD *thd, const char *path)
+{
+  const std::string table= table_of_partition(path);
+  MY_STAT file;
+  if (table.empty() || is_interim_name(path) || is_interim_name(table.c_str()))
+    return 0;
+  const std::string par= table + ".par";
+  const bool is_missing= !my_stat(par.c_str(), &file, MYF(0));
+  if (!is_missing && !drops_whole_tables(thd))
+    return 0;
+  const PandoStatus status= pando_table_check_partitions_resolved(db, text(table.c_str()));
+  if (!status)
+    return 0;
+  const Recorded_files recorded(table);
+  if (is_missing && recorded.are_whole() && !replace_file(par.c_str(), recorded.partitions()))
+    sql_print_error("PANDO: table %s: %s cannot be written anew (errno %d)", table.c_str(), par.c_str(), my_errno);
+  return error_of(status, thd);
+}
+
 /* A file that is not of a table of this name is somebody else's. */
 static bool is_view(const std::string &path)
 {

@@ -49,6 +49,10 @@ int check_partitioned_files(const char *path, PandoBytes id, bool is_wrong);
 int discover_partitioned_table(THD *thd, TABLE_SHARE *share);
 bool is_recorded_partitioned_table(const char *path);
 
+/* A partition is about to go. 0, or why it must not: DROP TABLE takes away the partitions one after the other, and before them the .par,
+   without which nobody can open the table. So if one partition cannot go none does, and the .par is put back. */
+int may_drop_partition(THD *thd, const char *path);
+
 /* Once, when the server's recovery of DDL has ended. */
 void restore_partitioned_files();
 

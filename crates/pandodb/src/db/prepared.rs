@@ -131,6 +131,11 @@ impl PreparedTxns {
         }
     }
 
+    /// Whether there is none that [`PreparedTxns::check_unused`] could find.
+    pub(crate) fn are_resolved(&self) -> bool {
+        self.detached.lock().is_empty() && self.resolving.lock().is_empty()
+    }
+
     /// The database goes. What was spilled refers to dictionaries that refer to their writers: nobody else
     /// would part the two.
     pub(crate) fn let_go(&self) {

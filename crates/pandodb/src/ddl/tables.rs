@@ -68,6 +68,18 @@ impl Db {
         }
     }
 
+    /// The same for all partitions of a partitioned table: they go one after the other, and none shall go if one cannot.
+    pub fn check_partitions_resolved(&self, path: &str) -> Result<()> {
+        if self.prepared.are_resolved() {
+            return Ok(());
+        }
+        let path = normalize(path);
+        let is_its = |table: &&TableDescriptor| table_of(&table.path).is_some_and(|(table, _)| table == path);
+        let partitions: Vec<_> =
+            self.catalog.content.lock().tables.values().filter(is_its).cloned().collect();
+        partitions.iter().try_for_each(|partition| self.prepared.check_unused(partition))
+    }
+
     /// Creates a table. Errors: it exists, or its directory does; I/O leaves nothing behind.
     pub fn create_table(&self, spec: &TableSpec) -> Result<()> {
         let _one_ddl = self.ddl.lock();
