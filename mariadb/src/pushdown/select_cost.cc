@@ -1,0 +1,459 @@
+/* What the server would pay for a SELECT: its tables one after the other, the one that gives fewest rows first, each by the ranges that the server's
+   own range optimizer finds in the conditions, or by a key whose first columns are equal to constants and to columns of the tables before.
+
+   The engine is asked before the server has optimized anything, so this is a guess of what it would do: the greedy search of System R's successors over
+   little more than the cardinalities of keys. It errs to the engine's side where it knows little: conditions that no key has do not make rows
+   fewer. */
+#include "select_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "opt_range.h"
+#include "sql_cte.h"
+#include "sql_statistics.h"
+
+namespace pando {
+
+namespace {
+
+const double UNKNOWN_NS= 1e18;
+/* Rows of a table that are compared with those of a table before, without a key. */
+const double SERVER_COMPARE_NS= 30;
+/* SELECTs within each other at most. */
+const uint DEPTH_MAX= 16;
+/* The share of rows that a range of a column has, behind columns that are equal to something (System R's). */
+const double RANGE_SHARE= 1.0 / 3;
+/* Rows of a table from which on ranges of its keys are looked at. */
+const double RANGES_ROWS_MIN= 500;
+
+using Tables= std::vector<const TABLE *>;
+
+bool has(const Tables &tables, const TABLE *table)
+{
+  return std::find(tables.begin(), tables.end(), table) != tables.end();
+}
+
+/* The tables whose columns an expression has, not those of SELECTs within it. */
+Tables tables_of(Item *item)
+{
+  List<Item_field> fields;
+  item->walk(&Item::collect_item_field_processor, false, &fields);
+  Tables tables;
+  List_iterator_fast<Item_field> each(fields);
+  for (Item_field *field; (field= each++); )
+    if (field->field)
+      tables.push_back(field->field->table);
+  return tables;
+}
+
+/* Whether it is no more than a join. */
+bool is_join(SELECT_LEX *select)
+{
+  return !select->group_list.elements && !select->agg_func_used() && !(select->options & SELECT_DISTINCT) && !select->having &&
+         !select->have_window_funcs();
+}
+
+bool is_limited(SELECT_LEX_UNIT *unit)
+{
+  return has_limit(unit->global_parameters()->limit_params);
+}
+
+bool is_one_select(SELECT_LEX_UNIT *unit)
+{
+  return !unit->is_unit_op() && unit->first_select() && !unit->first_select()->next_select();
+}
+
+Item *where_of(SELECT_LEX *select)
+{
+  return select->join && select->join->conds ? select->join->conds : select->where;
+}
+
+/* A table among those that are joined, or the rows of a derived one. */
+struct Source
+{
+  TABLE_LIST *list= nullptr;
+  TABLE *table= nullptr;
+  SELECT_LEX *select= nullptr;
+  double all= 0, by_range= 0;
+  bool is_outer= false, is_derived= false, is_used= false;
+};
+
+/* A column that is equal to something which needs columns of other tables, or none. */
+struct Equality
+{
+  const Field *field;
+  Tables needs;
+};
+
+/* Tables that are joined, with those of the SELECTs that the server makes joins of. */
+class Join_cost
+{
+public:
+  Join_cost(THD *thd, uint depth) : m_thd(thd), m_depth(depth) {}
+  void add_select(SELECT_LEX *select);
+  Select_cost cost();
+
+private:
+  void add_table(TABLE_LIST *list, SELECT_LEX *select);
+  void add_derived(TABLE_LIST *list);
+  void add_conditions(Item *item, SELECT_LEX *select);
+  void add_equal(Item *one, Item *other);
+  bool add_subquery(Item *item);
+  void join_with(Item_subselect *item, Item *left);
+  void pay_units(SELECT_LEX *select);
+  void find_ranges(Source *source);
+  Item *conditions_without_subqueries(SELECT_LEX *select, TABLE_LIST *list);
+  double by_key(const Source &source, const Tables &before) const;
+  bool is_ready(const Source &source) const;
+
+  THD *const m_thd;
+  const uint m_depth;
+  std::vector<Source> m_sources;
+  std::vector<Equality> m_equalities;
+  /* Columns that are in some range of constants. */
+  std::vector<const Field *> m_bounded;
+  /* SELECTs within it that are part of the join, and what the others cost: once, and for each row. */
+  std::vector<const SELECT_LEX_UNIT *> m_joined;
+  double m_once= 0, m_each= 0, m_engine= 0;
+};
+
+Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth)
+{
+  Select_cost all;
+  all.rows= 0;
+  if (depth > DEPTH_MAX || (unit->with_element && unit->with_element->is_recursive))
+  {
+    all.server= UNKNOWN_NS;
+    return all;
+  }
+  for (SELECT_LEX *select= unit->first_select(); select; select= select->next_select())
+  {
+    Join_cost join(thd, depth);
+    join.add_select(select);
+    const Select_cost one= join.cost();
+    all.server+= one.server;
+    all.engine+= one.engine;
+    all.rows+= select->agg_func_used() && !select->group_list.elements ? 1 : one.rows;
+  }
+  return all;
+}
+
+void Join_cost::add_equal(Item *one, Item *other)
+{
+  if (one->cols() != other->cols())
+    return;
+  if (one->cols() > 1)
+  {
+    for (uint i= 0; i < one->cols(); i++)
+      add_equal(one->element_index(i), other->element_index(i));
+    return;
+  }
+  for (Item *side : {one, other})
+  {
+    Item *real= side->real_item();
+    if (real->type() == Item::FIELD_ITEM && static_cast<Item_field *>(real)->field)
+      m_equalities.push_back({static_cast<Item_field *>(real)->field, tables_of(side == one ? other : one)});
+  }
+}
+
+/* As if the tables of the subquery were joined: `left` is equal to what it gives. */
+void Join_cost::join_with(Item_subselect *item, Item *left)
+{
+  SELECT_LEX *select= item->unit->first_select();
+  m_joined.push_back(item->unit);
+  add_select(select);
+  if (!left)
+    return;
+  List_iterator_fast<Item> given(select->item_list);
+  for (uint i= 0; i < left->cols(); i++)
+  {
+    Item *column= given++;
+    if (column)
+      add_equal(left->cols() > 1 ? left->element_index(i) : left, column);
+  }
+}
+
+/* IN and EXISTS of a SELECT that is no more than a join. */
+bool Join_cost::add_subquery(Item *item)
+{
+  Item *within= item->real_item();
+  if (within->type() == Item::FUNC_ITEM && static_cast<Item_func *>(within)->functype() == Item_func::IN_OPTIMIZER_FUNC)
+    within= static_cast<Item_func *>(within)->arguments()[1]->real_item();
+  if (within->type() != Item::SUBSELECT_ITEM)
+    return false;
+  Item_subselect *subquery= static_cast<Item_subselect *>(within);
+  const Item_subselect::subs_type type= subquery->substype();
+  if (type != Item_subselect::IN_SUBS && type != Item_subselect::EXISTS_SUBS)
+    return false;
+  /* The server limits an EXISTS to one row itself. */
+  if (!is_one_select(subquery->unit) || !is_join(subquery->unit->first_select()) ||
+      (type == Item_subselect::IN_SUBS && is_limited(subquery->unit)))
+    return false;
+  join_with(subquery, type == Item_subselect::IN_SUBS ? static_cast<Item_in_subselect *>(subquery)->left_exp() : nullptr);
+  return true;
+}
+
+void Join_cost::add_conditions(Item *item, SELECT_LEX *select)
+{
+  if (item->type() == Item::COND_ITEM && static_cast<Item_cond *>(item)->functype() == Item_func::COND_AND_FUNC)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= parts++); )
+      add_conditions(part, select);
+    return;
+  }
+  if (add_subquery(item) || item->type() != Item::FUNC_ITEM)
+    return;
+  Item_func *function= static_cast<Item_func *>(item);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+    add_equal(function->arguments()[0], function->arguments()[1]);
+    break;
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+  case Item_func::IN_FUNC:
+    for (uint i= 0; i < function->argument_count(); i++)
+    {
+      Item *argument= function->arguments()[i]->real_item();
+      if (argument->type() == Item::FIELD_ITEM)
+        m_bounded.push_back(static_cast<Item_field *>(argument)->field);
+    }
+    break;
+  default:
+    break;
+  }
+}
+
+void Join_cost::add_derived(TABLE_LIST *list)
+{
+  SELECT_LEX_UNIT *unit= list->get_unit();
+  if (!unit || !unit->first_select())
+    return;
+  m_joined.push_back(unit);
+  if (is_one_select(unit) && is_join(unit->first_select()) && !is_limited(unit))
+  {
+    add_select(unit->first_select());
+    return;
+  }
+  const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1);
+  m_once+= cost.server;
+  m_engine+= cost.engine;
+  Source source;
+  source.list= list;
+  source.table= list->table;
+  source.is_derived= true;
+  source.is_outer= list->outer_join;
+  source.all= source.by_range= cost.rows;
+  m_sources.push_back(source);
+}
+
+/* What of the conditions the range optimizer may be asked about: SELECTs within them are nobody's yet. */
+Item *Join_cost::conditions_without_subqueries(SELECT_LEX *select, TABLE_LIST *list)
+{
+  std::vector<Item *> parts;
+  const auto add= [&parts](Item *item, const auto &self) -> void {
+    if (item->type() == Item::COND_ITEM && static_cast<Item_cond *>(item)->functype() == Item_func::COND_AND_FUNC)
+    {
+      List_iterator_fast<Item> each(*static_cast<Item_cond *>(item)->argument_list());
+      for (Item *part; (part= each++); )
+        self(part, self);
+    }
+    else if (!item->with_subquery())
+      parts.push_back(item);
+  };
+  /* Of an outer join's table, what ON says; what WHERE says of it may be of rows that it has not. */
+  if (!list->outer_join)
+    if (Item *where= where_of(select))
+      add(where, add);
+  for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
+    if (nest->on_expr && (nest == list || !nest->outer_join))
+      add(nest->on_expr, add);
+  if (parts.empty())
+    return nullptr;
+  if (parts.size() == 1)
+    return parts[0];
+  List<Item> items;
+  for (Item *part : parts)
+    items.push_back(part, m_thd->mem_root);
+  return new (m_thd->mem_root) Item_cond_and(m_thd, items);
+}
+
+/* The rows of the best ranges that the server finds. What it stores for that, it finds again for itself later. */
+void Join_cost::find_ranges(Source *source)
+{
+  TABLE *table= source->table;
+  if (source->all < RANGES_ROWS_MIN || !table->s->keys || table->file->partition_ht() != hton)
+    return;
+  Item *conditions= conditions_without_subqueries(source->select, source->list);
+  if (!conditions)
+    return;
+  Silent_evaluation evaluation(m_thd);
+  set_statistics_for_table(m_thd, table);
+  int error= 0;
+  SQL_SELECT *ranges= make_select(table, 0, 0, conditions, nullptr, false, &error);
+  if (!ranges)
+    return;
+  MY_BITMAP *const old= dbug_tmp_use_all_columns(table, &table->write_set);
+  key_map keys;
+  keys.set_all();
+  const auto found= ranges->test_quick_select(m_thd, keys, 0, HA_POS_ERROR, false, false, false, false, Item_func::BITMAP_NONE);
+  dbug_tmp_restore_column_map(&table->write_set, old);
+  if (found == SQL_SELECT::IMPOSSIBLE_RANGE)
+    source->by_range= 0;
+  else if (found == SQL_SELECT::OK && ranges->quick)
+    source->by_range= std::min(source->all, double(ranges->quick->records));
+  delete ranges;
+}
+
+void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
+{
+  for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
+    if (nest->on_expr)
+      add_conditions(nest->on_expr, select);
+  if (list->is_view_or_derived())
+  {
+    add_derived(list);
+    return;
+  }
+  if (!list->table)
+    return;
+  Source source;
+  source.list= list;
+  source.table= list->table;
+  source.select= select;
+  for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
+    source.is_outer|= nest->outer_join != 0;
+  list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
+  source.all= source.by_range= double(list->table->file->stats.records);
+  m_engine+= ENGINE_TABLE_NS + source.all * (ENGINE_ROW_NS + 2 * ENGINE_COLUMN_NS);
+  find_ranges(&source);
+  m_sources.push_back(source);
+}
+
+void Join_cost::add_select(SELECT_LEX *select)
+{
+  List_iterator_fast<TABLE_LIST> tables(select->leaf_tables);
+  for (TABLE_LIST *list; (list= tables++); )
+    add_table(list, select);
+  if (Item *where= where_of(select))
+    add_conditions(where, select);
+  pay_units(select);
+}
+
+/* SELECTs that are not part of the join. */
+void Join_cost::pay_units(SELECT_LEX *select)
+{
+  for (SELECT_LEX_UNIT *unit= select->first_inner_unit(); unit; unit= unit->next_unit())
+  {
+    if (std::find(m_joined.begin(), m_joined.end(), unit) != m_joined.end())
+      continue;
+    const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1);
+    m_engine+= cost.engine;
+    (unit->uncacheable & UNCACHEABLE_DEPENDENT ? m_each : m_once)+= cost.server;
+  }
+}
+
+/* The rows for each of those of the tables before, by the key whose first columns are equal to what is known then. */
+double Join_cost::by_key(const Source &source, const Tables &before) const
+{
+  const auto is_known= [&](const Field *field) {
+    for (const Equality &equality : m_equalities)
+      if (equality.field == field &&
+          std::all_of(equality.needs.begin(), equality.needs.end(), [&](const TABLE *table) {
+            return table != source.table && (has(before, table) ||
+                                             std::none_of(m_sources.begin(), m_sources.end(),
+                                                          [table](const Source &one) { return one.table == table; }));
+          }))
+        return true;
+    return false;
+  };
+  double best= source.by_range;
+  if (source.is_derived)
+  {
+    /* It gets a key for any columns. */
+    for (const Equality &equality : m_equalities)
+      if (equality.field->table == source.table && is_known(equality.field))
+        return std::min(best, std::max(1.0, source.all / 10));
+    return best;
+  }
+  for (uint number= 0; number < source.table->s->keys; number++)
+  {
+    const KEY *key= &source.table->key_info[number];
+    if (!source.table->keys_in_use_for_query.is_set(number))
+      continue;
+    uint parts= 0;
+    while (parts < key->user_defined_key_parts && is_known(key->key_part[parts].field))
+      parts++;
+    if (!parts)
+      continue;
+    double rows= double(key->rec_per_key ? key->rec_per_key[parts - 1] : 0);
+    if (parts == key->user_defined_key_parts && (key->flags & HA_NOSAME))
+      rows= 1;
+    else if (rows <= 0)
+      rows= std::max(10.0, std::sqrt(source.all));
+    if (parts < key->user_defined_key_parts &&
+        std::find(m_bounded.begin(), m_bounded.end(), key->key_part[parts].field) != m_bounded.end())
+      rows= std::max(1.0, rows * RANGE_SHARE);
+    best= std::min(best, rows);
+  }
+  return best;
+}
+
+/* Those of an outer join come after all others. */
+bool Join_cost::is_ready(const Source &source) const
+{
+  return !source.is_outer ||
+         std::none_of(m_sources.begin(), m_sources.end(), [](const Source &one) { return !one.is_outer && !one.is_used; });
+}
+
+Select_cost Join_cost::cost()
+{
+  Select_cost cost;
+  Tables before;
+  for (size_t done= 0; done < m_sources.size(); done++)
+  {
+    Source *next= nullptr;
+    double fewest= 0;
+    for (Source &source : m_sources)
+    {
+      if (source.is_used || !is_ready(source))
+        continue;
+      const double rows= by_key(source, before);
+      if (!next || rows < fewest)
+      {
+        next= &source;
+        fewest= rows;
+      }
+      if (source.is_outer)
+        break;
+    }
+    next->is_used= true;
+    before.push_back(next->table);
+    if (fewest < next->all)
+      cost.server+= cost.rows * std::max(1.0, fewest) * SERVER_LOOKUP_NS;
+    else
+      cost.server+= next->all * SERVER_SCAN_NS + (cost.rows > 1 ? cost.rows * next->all * SERVER_COMPARE_NS : 0);
+    cost.rows*= next->is_outer ? std::max(1.0, fewest) : fewest;
+  }
+  cost.server+= m_once + m_each * std::max(1.0, cost.rows);
+  cost.engine= m_engine;
+  return cost;
+}
+
+} // namespace
+
+Select_cost cost_of_select(THD *thd, SELECT_LEX *select)
+{
+  Join_cost join(thd, 0);
+  join.add_select(select);
+  return join.cost();
+}
+
+} // namespace pando

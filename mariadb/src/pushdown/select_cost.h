@@ -1,0 +1,26 @@
+/* What the server would pay for a SELECT if it went to the rows by keys, before anybody has optimized it. */
+#ifndef PANDO_SELECT_COST_H
+#define PANDO_SELECT_COST_H
+
+#include "select_translate.h"
+
+namespace pando {
+
+/* What a way of reading costs, in nanoseconds (docs/decisions/0010-whole-queries.md). */
+constexpr double SERVER_SCAN_NS= 300, SERVER_LOOKUP_NS= 1000;
+constexpr double ENGINE_ROW_NS= 2, ENGINE_COLUMN_NS= 3, ENGINE_TABLE_NS= 60000;
+
+struct Select_cost
+{
+  /* In nanoseconds. */
+  double server= 0, engine= 0;
+  /* Of the server's answer. */
+  double rows= 1;
+};
+
+/* Of the SELECT with all that is within it. */
+Select_cost cost_of_select(THD *thd, SELECT_LEX *select);
+
+} // namespace pando
+
+#endif
