@@ -21,6 +21,10 @@ namespace {
 const double UNKNOWN_NS= 1e18;
 /* Rows of a table that are compared with those of a table before, without a key. */
 const double SERVER_COMPARE_NS= 30;
+/* A SELECT within another: it is optimized, and has a temporary table or is joined by more than a key. */
+const double SERVER_SELECT_NS= 30000;
+/* What it gives is looked at for a row. */
+const double SERVER_EACH_NS= 300;
 /* SELECTs within each other at most. */
 const uint DEPTH_MAX= 16;
 /* The share of rows that a range of a column has, behind columns that are equal to something (System R's). */
@@ -70,6 +74,64 @@ Item *where_of(SELECT_LEX *select)
   return select->join && select->join->conds ? select->join->conds : select->where;
 }
 
+/* Whether a constant can be evaluated now and again later, when it says again what it has to say. The values that comparisons keep of constants that they have
+   converted say it once. */
+bool can_be_evaluated(THD *thd, Item *item)
+{
+  if (item->cols() > 1)
+  {
+    for (uint i= 0; i < item->cols(); i++)
+      if (!can_be_evaluated(thd, item->element_index(i)))
+        return false;
+    return true;
+  }
+  if (!item->const_item() || (item->basic_const_item() && item->type() != Item::CACHE_ITEM))
+    return true;
+  if (item->type() == Item::CACHE_ITEM)
+  {
+    Item *example= static_cast<Item_cache *>(item)->get_example();
+    if (!example || !example->basic_const_item() || example->type() == Item::CACHE_ITEM)
+      return false;
+    Silent_evaluation evaluation(thd);
+    MYSQL_TIME moment;
+    if (item->cmp_type() == TIME_RESULT)
+      example->get_date(thd, &moment, Datetime::Options_cmp(thd));
+    else
+      example->val_real();
+    return evaluation.is_silent();
+  }
+  if (item->type() != Item::FUNC_ITEM || !item->can_eval_in_optimize())
+    return false;
+  const Item_func *function= static_cast<Item_func *>(item);
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (!can_be_evaluated(thd, function->arguments()[i]))
+      return false;
+  return true;
+}
+
+/* Whether the range optimizer may be asked about a condition here: it evaluates conditions that are constant, and the constants that columns are
+   compared with. SELECTs within conditions are nobody's yet. */
+bool can_be_asked_about(THD *thd, Item *item)
+{
+  if (item->with_subquery() || (item->const_item() && !item->basic_const_item()))
+    return false;
+  if (item->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= parts++); )
+      if (!can_be_asked_about(thd, part))
+        return false;
+    return true;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return true;
+  const Item_func *function= static_cast<Item_func *>(item);
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (!can_be_evaluated(thd, function->arguments()[i]))
+      return false;
+  return true;
+}
+
 /* A table among those that are joined, or the rows of a derived one. */
 struct Source
 {
@@ -104,7 +166,7 @@ private:
   void join_with(Item_subselect *item, Item *left);
   void pay_units(SELECT_LEX *select);
   void find_ranges(Source *source);
-  Item *conditions_without_subqueries(SELECT_LEX *select, TABLE_LIST *list);
+  Item *conditions_of(SELECT_LEX *select, TABLE_LIST *list);
   double by_key(const Source &source, const Tables &before) const;
   bool is_ready(const Source &source) const;
 
@@ -254,18 +316,18 @@ void Join_cost::add_derived(TABLE_LIST *list)
   m_sources.push_back(source);
 }
 
-/* What of the conditions the range optimizer may be asked about: SELECTs within them are nobody's yet. */
-Item *Join_cost::conditions_without_subqueries(SELECT_LEX *select, TABLE_LIST *list)
+/* What of the conditions the range optimizer may be asked about. */
+Item *Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *list)
 {
   std::vector<Item *> parts;
-  const auto add= [&parts](Item *item, const auto &self) -> void {
+  const auto add= [&parts, this](Item *item, const auto &self) -> void {
     if (item->type() == Item::COND_ITEM && static_cast<Item_cond *>(item)->functype() == Item_func::COND_AND_FUNC)
     {
       List_iterator_fast<Item> each(*static_cast<Item_cond *>(item)->argument_list());
       for (Item *part; (part= each++); )
         self(part, self);
     }
-    else if (!item->with_subquery())
+    else if (can_be_asked_about(m_thd, item))
       parts.push_back(item);
   };
   /* Of an outer join's table, what ON says; what WHERE says of it may be of rows that it has not. */
@@ -291,7 +353,7 @@ void Join_cost::find_ranges(Source *source)
   TABLE *table= source->table;
   if (source->all < RANGES_ROWS_MIN || !table->s->keys || table->file->partition_ht() != hton)
     return;
-  Item *conditions= conditions_without_subqueries(source->select, source->list);
+  Item *conditions= conditions_of(source->select, source->list);
   if (!conditions)
     return;
   Silent_evaluation evaluation(m_thd);
@@ -357,6 +419,8 @@ void Join_cost::pay_units(SELECT_LEX *select)
     const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1);
     m_engine+= cost.engine;
     (unit->uncacheable & UNCACHEABLE_DEPENDENT ? m_each : m_once)+= cost.server;
+    m_once+= SERVER_SELECT_NS;
+    m_each+= SERVER_EACH_NS;
   }
 }
 
@@ -442,7 +506,7 @@ Select_cost Join_cost::cost()
       cost.server+= next->all * SERVER_SCAN_NS + (cost.rows > 1 ? cost.rows * next->all * SERVER_COMPARE_NS : 0);
     cost.rows*= next->is_outer ? std::max(1.0, fewest) : fewest;
   }
-  cost.server+= m_once + m_each * std::max(1.0, cost.rows);
+  cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
   cost.engine= m_engine;
   return cost;
 }
