@@ -332,10 +332,25 @@ static select_handler *leave(THD *thd, Left_by_cost why)
   return nullptr;
 }
 
+/* Of a statement that is executed again, the server makes a join of EXISTS when it first optimizes it, for good, and expects that to be the first
+   execution: later, the statement has Items that are no more, and the server dies. So the first execution is the server's. */
+static bool is_first_for_server(THD *thd, const SELECT_LEX *select)
+{
+  if (thd->stmt_arena->is_conventional() || !select->first_cond_optimization)
+    return false;
+  for (SELECT_LEX *each= thd->lex->all_selects_list; each; each= each->next_select_in_list())
+  {
+    Item_subselect *item= each->master_unit()->item;
+    if (item && item->substype() == Item_subselect::EXISTS_SUBS)
+      return true;
+  }
+  return false;
+}
+
 static select_handler *answer_select(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
-  if (!pushdown_of(thd))
+  if (!pushdown_of(thd) || is_first_for_server(thd, select))
     return nullptr;
   if (!is_select_for_engine(thd, select, &reason))
     return nullptr;
