@@ -62,6 +62,7 @@ struct Trial {
 
 /// About what the index has of a segment beside its zones, and its block's header.
 const INDEX_BYTES: usize = 64;
+/// The first segment is tried each time that it has grown so many times.
 const TRIAL_GROWTH: usize = 4;
 /// Segments are as small as they can be if they take at most this part more than large ones, what the index has of them included.
 const SMALL_COSTS_MAX: f64 = 1.06;

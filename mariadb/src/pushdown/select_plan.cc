@@ -71,8 +71,8 @@ static bool has_order_of_key(Item *item)
   return false;
 }
 
-/* Whether a key may lead to the rows of a condition which Key_conditions does not estimate: `column IN`, LIKE, IS NULL and the
-   like, rows of columns, and whatever stands in an OR. */
+/* Whether a key may lead to the rows of such a condition: `column IN`, LIKE, IS NULL and the like, rows of columns, and whatever stands in
+   an OR. Then the optimizer is asked. */
 static bool may_lead_by_key(Item *item, bool is_in_or)
 {
   if (item->type() == Item::COND_ITEM)
