@@ -1030,6 +1030,11 @@ typedef struct PandoFilter PandoFilter;
 typedef struct PandoLoad PandoLoad;
 
 /**
+ * What rows take that may become a load's; counted until it is freed.
+ */
+typedef struct PandoLoadHold PandoLoadHold;
+
+/**
  * The transactions and locks of one moment, more or less: parts are looked at one after the other.
  */
 typedef struct PandoLockReport PandoLockReport;
@@ -3180,6 +3185,30 @@ PandoStatus pando_load_begin(struct PandoTxn *txn,
                              struct PandoLoad **load);
 
 /**
+ * Counts nothing yet; free it with [`pando_load_hold_free`].
+ *
+ * # Safety
+ * The transaction is alive and belongs to this thread.
+ */
+struct PandoLoadHold *pando_load_hold_new(const struct PandoTxn *txn);
+
+/**
+ * Counts `bytes` more: 0 if there is no memory for them.
+ *
+ * # Safety
+ * It is alive, and nobody else's meanwhile.
+ */
+uint8_t pando_load_hold_more(struct PandoLoadHold *hold, uint64_t bytes);
+
+/**
+ * The bytes are counted no longer. Null is allowed.
+ *
+ * # Safety
+ * It came from [`pando_load_hold_new`] and is not used any more.
+ */
+void pando_load_hold_free(struct PandoLoadHold *hold);
+
+/**
  * 1 if [`pando_load_admit`] is to be called for each row: the load is beside others, and locks the keys of a row before it joins.
  *
  * # Safety
@@ -3333,6 +3362,17 @@ uint64_t pando_memory_limit_of_group(void);
  * How many processors this process may use: those of the machine, less what affinity and the quota of a control group leave.
  */
 uint32_t pando_processors(void);
+
+/**
+ * Gives `bytes` bytes in place of the `old` ones at `start`, whose content is in the first of them: like `realloc`, but whoever asks says
+ * what there was. Null with 0 bytes stands for nothing, before and after. Null for more: the system has none, and all is as it was.
+ *
+ * # Safety
+ * `start` came from this function, for exactly `old` bytes, and is not used any more unless null is given for it.
+ */
+uint8_t *pando_memory_resize(uint8_t *start,
+                             size_t old,
+                             size_t bytes);
 
 /**
  * From now on the observer is told; the first one stays. To be called before the database is opened.

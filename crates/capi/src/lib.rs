@@ -44,6 +44,7 @@ mod load;
 mod lock_report;
 mod log;
 mod machine;
+mod memory;
 mod observer;
 mod query;
 mod read;

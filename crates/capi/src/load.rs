@@ -1,8 +1,9 @@
 //! Bulk loads: batches of rows in the server's form, encoded by a function of the server on worker threads.
 
 use std::ffi::c_void;
+use std::sync::Arc;
 
-use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, RowEncoder};
+use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LoadMemory, RowEncoder};
 
 use crate::bytes::PandoBytes;
 use crate::guard::guard;
@@ -189,6 +190,59 @@ pub enum PandoAdmission {
     Seen,
     /// There is no memory to tell; nothing is noted.
     Full,
+}
+
+/// What rows take that may become a load's; counted until it is freed.
+#[derive(Debug)]
+pub struct PandoLoadHold {
+    memory: Arc<LoadMemory>,
+    bytes: u64,
+}
+
+impl Drop for PandoLoadHold {
+    fn drop(&mut self) {
+        self.memory.let_go(self.bytes);
+    }
+}
+
+/// Counts nothing yet; free it with [`pando_load_hold_free`].
+///
+/// # Safety
+/// The transaction is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_hold_new(txn: *const PandoTxn) -> *mut PandoLoadHold {
+    // SAFETY: the caller vouches for it.
+    let txn = unsafe { &*txn };
+    guard(|| Box::into_raw(Box::new(PandoLoadHold { memory: txn.txn.db().load_memory(), bytes: 0 })))
+}
+
+/// Counts `bytes` more: 0 if there is no memory for them.
+///
+/// # Safety
+/// It is alive, and nobody else's meanwhile.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_hold_more(hold: *mut PandoLoadHold, bytes: u64) -> u8 {
+    // SAFETY: the caller vouches for it.
+    let hold = unsafe { &mut *hold };
+    guard(|| {
+        let has_room = hold.memory.hold(bytes);
+        hold.bytes += if has_room { bytes } else { 0 };
+        u8::from(has_room)
+    })
+}
+
+/// The bytes are counted no longer. Null is allowed.
+///
+/// # Safety
+/// It came from [`pando_load_hold_new`] and is not used any more.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_hold_free(hold: *mut PandoLoadHold) {
+    guard(|| {
+        if !hold.is_null() {
+            // SAFETY: made by Box::into_raw, and the caller gives it up.
+            drop(unsafe { Box::from_raw(hold) });
+        }
+    });
 }
 
 /// 1 if [`pando_load_admit`] is to be called for each row: the load is beside others, and locks the keys of a row before it joins.

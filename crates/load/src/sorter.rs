@@ -29,7 +29,7 @@ use pando_tree::Tree;
 use crate::chunk::Chunk;
 use crate::entries::Entries;
 use crate::executor::Workers;
-use crate::memory_budget::Memory;
+use crate::memory_budget::{Held, Memory};
 use crate::merge::{merge, Merged, Range, Source};
 use crate::narrow::{fan_in, groups, merge_chunks};
 use crate::stage_times::{Stage, Stages};
@@ -195,7 +195,23 @@ impl Sorter {
     fn start(self: &Arc<Self>, due: Vec<Group>) {
         for group in due {
             let sorter = self.clone();
-            self.setting.workers.run(Box::new(move || sorter.work(|| sorter.take_in(group))));
+            let held = Held::new(&self.setting.memory, group.batches.iter().map(Entries::raw_bytes).sum());
+            // Let go of before the task has ended.
+            let take_in = move || {
+                let _held = held;
+                sorter.take_in(group)
+            };
+            let sorter = self.clone();
+            self.setting.workers.run(Box::new(move || sorter.work(take_in)));
+        }
+    }
+
+    /// For who makes batches, before the next one: waits while groups of this sorter are to be sorted, and those of all loads take all
+    /// that they may.
+    pub fn wait_for_room(&self) {
+        let mut state = self.state.lock();
+        while state.tasks > 0 && !self.setting.memory.has_room() {
+            self.ended.wait(&mut state);
         }
     }
 

@@ -56,6 +56,26 @@ impl Workers for Threads {
     }
 }
 
+/// Nobody, until somebody asks: tasks wait.
+#[derive(Default)]
+struct Later(Mutex<Vec<Task>>);
+
+impl Later {
+    fn run_all(&self) {
+        let tasks = std::mem::take(&mut *self.0.lock().unwrap());
+        tasks.into_iter().for_each(|task| task());
+    }
+}
+
+impl Workers for Later {
+    fn run(&self, task: Task) {
+        self.0.lock().unwrap().push(task);
+    }
+    fn parallelism(&self) -> usize {
+        1
+    }
+}
+
 struct Bed {
     vfs: Arc<SimVfs>,
     file: Arc<TreeFile>,
@@ -189,6 +209,35 @@ fn order_that_ends_late_keeps_what_lies_before() {
             check(&rows, 16, memory, 0);
         }
     }
+}
+
+#[test]
+fn groups_that_nobody_has_sorted_yet_are_counted_and_waited_for() {
+    let bed = bed();
+    let later = Arc::new(Later::default());
+    let setting = Setting { workers: later.clone(), ..setting(4 << 20, 0) };
+    let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+    let rows: Vec<Row> = (0..30_000u64).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 30)).collect();
+    // There is nothing to wait for.
+    sorter.wait_for_room();
+    feed(&sorter, &rows, 100);
+    let queued = setting.memory.used();
+    assert!(queued > 500 << 10, "{queued} bytes");
+    // So many more, from elsewhere, that there is no room.
+    setting.memory.hold_in_any_case(4 << 20);
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| sorter.wait_for_room());
+        later.run_all();
+        waiter.join().unwrap();
+    });
+    let chunks = setting.memory.used() - (4 << 20);
+    assert!(chunks > 0 && later.0.lock().unwrap().is_empty());
+    setting.memory.let_go(4 << 20);
+    setting.cancelled.store(true, Ordering::Release);
+    let workers = Arc::new(Inline);
+    let finished = finish(&[sorter], &Setting { workers, ..setting.clone() }, &mut |_| later.run_all()).unwrap();
+    assert!(matches!(finished, Finished::Cancelled));
+    assert_eq!(setting.memory.used(), 0);
 }
 
 #[test]

@@ -24,6 +24,7 @@
      keys that it checks itself (USING HASH);
    - where each row asks for those before it: WITHOUT OVERLAPS, AUTO_INCREMENT further back in a key;
    - into tables with TTL that are not empty;
+   - where the first rows, of which there are two, find no memory;
    - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
@@ -232,7 +233,12 @@ void ha_pando::give_up_trial_row(int error)
 int ha_pando::go_on_with_trial()
 {
   if (m_bulk->rows < m_bulk->rows_min && m_bulk->batch->bytes() < LOAD_BYTES_MIN)
+  {
+    if (!m_bulk->trial_memory.hold(txn(), m_bulk->batch->bytes()))
+      /* The rows go one by one to the end. */
+      abort_bulk_insert();
     return 0;
+  }
   return begin_load();
 }
 
@@ -267,6 +273,7 @@ int ha_pando::begin_load()
 
 int ha_pando::begin_own_load()
 {
+  m_bulk->trial_memory.let_go();
   const std::vector<uint8_t> &unique= m_bulk->shape->unique();
   const uint8_t beside= !decides_duplicates() ? 1 : only_skips_duplicates() ? 2 : 0;
   PandoStatus status= pando_load_begin(txn(), m_table, unique.data(), uint32_t(unique.size()),

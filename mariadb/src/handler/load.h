@@ -131,6 +131,41 @@ enum class Admission : uint8_t
   ENDS_LOAD     /* there is, or nobody knows: it and those after it go one by one */
 };
 
+/* What a trial's copies of rows take of the memory that loads have. */
+class Trial_memory
+{
+public:
+  Trial_memory() = default;
+  ~Trial_memory() { let_go(); }
+  Trial_memory(const Trial_memory &) = delete;
+  Trial_memory &operator=(const Trial_memory &) = delete;
+
+  /* False: there is no memory for so many bytes. What fits into the first step is not asked for. */
+  bool hold(const PandoTxn *txn, uint64_t bytes)
+  {
+    for (; bytes > m_bytes + STEP; m_bytes+= STEP)
+    {
+      if (!m_hold)
+        m_hold= pando_load_hold_new(txn);
+      if (!pando_load_hold_more(m_hold, STEP))
+        return false;
+    }
+    return true;
+  }
+  void let_go()
+  {
+    pando_load_hold_free(m_hold);
+    m_hold= nullptr;
+    m_bytes= 0;
+  }
+
+private:
+  static constexpr uint64_t STEP= 256 << 10;
+
+  PandoLoadHold *m_hold= nullptr;
+  uint64_t m_bytes= 0;
+};
+
 /* A bulk insert of one statement into one table: first rows go one by one and are kept besides (TRIAL);
    when there are many, these are undone and the load begins with them. */
 struct Bulk_insert
@@ -163,6 +198,7 @@ struct Bulk_insert
   uint64_t mark= 0; /* TRIAL: the transaction before the first row */
   std::shared_ptr<Load_shape> shape;
   std::unique_ptr<Row_batch> batch;
+  Trial_memory trial_memory;
   PandoLoad *load= nullptr;
   uint64_t rows= 0;
   uint64_t rows_min= 0; /* TRIAL: with so many the load begins */

@@ -5,6 +5,9 @@ namespace pando {
 
 /* VARCHARs that may be longer than this are copied as far as they are filled. */
 static const uint SHORT_VARCHAR= 32;
+/* Batches that wait to be filled again, and the bytes of one that is kept: a load holds no more for what it had on its way once. */
+static const size_t SPARE_MAX= 4;
+static const uint64_t SPARE_BYTES_MAX= 1ULL << 20;
 
 Load_shape::Load_shape(const TABLE *table, const PandoTable *engine_table, bool has_primary_key,
                        size_t row_key_max, uint workers)
@@ -88,9 +91,13 @@ std::unique_ptr<Row_batch> Load_shape::take_batch()
 
 void Load_shape::give_batch(Row_batch *batch)
 {
-  batch->clear();
+  std::unique_ptr<Row_batch> spare(batch);
+  if (spare->bytes() > SPARE_BYTES_MAX)
+    return;
+  spare->clear();
   std::lock_guard<std::mutex> guard(m_mutex);
-  m_spare.emplace_back(batch);
+  if (m_spare.size() < SPARE_MAX)
+    m_spare.push_back(std::move(spare));
 }
 
 void Load_shape::append(Row_batch *batch, const uchar *record) const

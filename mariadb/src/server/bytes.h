@@ -42,7 +42,7 @@ class Bytes
 {
 public:
   Bytes() = default;
-  ~Bytes() { free(m_data); }
+  ~Bytes() { pando_memory_resize(m_data, m_capacity, 0); }
   Bytes(const Bytes &) = delete;
   Bytes &operator=(const Bytes &) = delete;
 
@@ -100,10 +100,13 @@ public:
   PandoBytes view() const { return PandoBytes{m_data, m_size}; }
 
 private:
+  /* Beyond this, room for later takes less than what is there: the engine's memory has a limit, and large pieces often grow where they are. */
+  static constexpr size_t LARGE= 256 << 10;
+
   void grow(size_t more)
   {
-    size_t capacity= (m_size + more) * 2 + 64;
-    m_data= static_cast<uchar *>(realloc(m_data, capacity));
+    const size_t size= m_size + more, capacity= size + (size < LARGE ? size : size / 4) + 64;
+    m_data= pando_memory_resize(m_data, m_capacity, capacity);
     if (!m_data)
       abort();
     m_capacity= capacity;

@@ -17,8 +17,11 @@ use pando_base::{limits, Metrics};
 
 use crate::db::options::OtherMemory;
 
-/// Shares are counted in these parts of the limit.
+/// Shares are counted in these parts of the limit, without [`BESIDE_SHARES`].
 const PARTS: u64 = 16;
+/// What nobody counts takes so much however large the limit is: the log's buffers, what compresses and merges. Of a small limit, the other
+/// bound is less: this part of it.
+const BESIDE_SHARES: (u64, u64) = (32 << 20, 8);
 /// Memtables that are not in the tables' files yet: beyond it, writers wait.
 const MEMTABLES_MAX: u64 = 4;
 /// What they have however short memory is.
@@ -35,7 +38,7 @@ const QUERIES: u64 = 3;
 const LOCKS: u64 = 1;
 /// What the cache keeps, whatever the others take.
 const CACHE_MIN: u64 = 2;
-// What is left is for what nobody counts: inner nodes, background jobs, blocks that are being read.
+// What is left is for what else nobody counts: inner nodes, background jobs, blocks that are being read.
 const _: () = assert!(MEMTABLES_MAX + WRITE_SETS + LOADS + QUERIES + LOCKS + CACHE_MIN < PARTS);
 
 /// What a row lock takes, about.
@@ -102,7 +105,9 @@ impl MemoryLimit {
     }
 
     fn parts(&self, parts: u64) -> u64 {
-        self.bytes() / PARTS * parts
+        let (bytes, part) = BESIDE_SHARES;
+        let bytes = self.bytes() - bytes.min(self.bytes() / part);
+        bytes / PARTS * parts
     }
 
     pub(crate) fn memtables_max(&self) -> u64 {
@@ -225,14 +230,14 @@ mod tests {
 
     #[test]
     fn the_cache_has_what_the_others_leave_but_never_less_than_its_share() {
-        let limit = limit(1600 * MIB, 1200 * MIB);
+        let limit = limit(1632 * MIB, 1200 * MIB);
         assert_eq!(limit.look(0), 1200 * MIB);
         limit.metrics.memtable_bytes.add(300 * MIB);
         assert_eq!(limit.look(0), 1200 * MIB);
         limit.metrics.write_set_bytes.add(200 * MIB);
-        assert_eq!(limit.look(0), 1100 * MIB);
+        assert_eq!(limit.look(0), 1132 * MIB);
         limit.metrics.row_locks.add(MIB);
-        assert_eq!(limit.look(0), 1000 * MIB);
+        assert_eq!(limit.look(0), 1032 * MIB);
         limit.metrics.load_memory_bytes.add(5000 * MIB);
         assert_eq!(limit.look(0), 200 * MIB);
         limit.set_cache_max(100 * MIB);
@@ -241,12 +246,12 @@ mod tests {
 
     #[test]
     fn memtables_have_less_where_others_have_passed_their_shares() {
-        let limit = limit(1600 * MIB, 1200 * MIB);
+        let limit = limit(1632 * MIB, 1200 * MIB);
         limit.look(0);
         assert_eq!((limit.memtables_max(), limit.memtables_soft()), (400 * MIB, 300 * MIB));
         limit.metrics.memtable_unwritten_bytes.add(350 * MIB);
         limit.metrics.memtable_bytes.add(350 * MIB);
-        limit.metrics.load_memory_bytes.add(1000 * MIB);
+        limit.metrics.load_memory_bytes.add(1032 * MIB);
         limit.look(0);
         assert_eq!(limit.memtables_max(), 400 * MIB);
         limit.metrics.load_memory_bytes.add(200 * MIB);
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_its_own_keeps_a_use_below_its_share() {
-        let limit = limit(1600 * MIB, 1000 * MIB);
+        let limit = limit(1632 * MIB, 1000 * MIB);
         assert_eq!(limit.loads_max(), 300 * MIB);
         limit.set_loads_max(50 * MIB);
         assert_eq!(limit.loads_max(), 50 * MIB);
@@ -282,6 +287,7 @@ mod tests {
 
     #[test]
     fn no_limit_is_too_small_to_work_with() {
+        assert_eq!(limit(128 * MIB, MIB).loads_max(), 21 * MIB);
         assert_eq!(limit(1, MIB).bytes(), limits::MEMORY_BYTES_MIN);
     }
 }

@@ -36,6 +36,7 @@ impl Drop for Bases {
 impl Base {
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
+            self.sorter.wait_for_room();
             self.sorter.add(self.batches, std::mem::take(&mut self.batch));
             self.batches += 1;
         }

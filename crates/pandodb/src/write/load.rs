@@ -119,15 +119,14 @@ struct Flow {
 
 #[derive(Debug, Default)]
 struct FlowState {
-    bytes: u64,
     batches: usize,
     refused: Option<i32>,
 }
 
 impl Flow {
     fn arrived(&self, bytes: u64, result: std::result::Result<(), i32>, setting: &Setting) {
+        setting.memory.let_go(bytes);
         let mut state = self.state.lock();
-        state.bytes -= bytes;
         state.batches -= 1;
         if let Err(code) = result {
             state.refused.get_or_insert(code);
@@ -340,16 +339,21 @@ fn loaded_parts<'a>(table: &'a Table, runs: &'a [Vec<Arc<Run>>]) -> Vec<Loaded<'
 }
 
 impl<E: RowEncoder> BulkLoad<E> {
-    /// Hands over a batch of `rows` rows that takes `bytes` of memory. Waits while too much is on its way,
+    /// Hands over a batch of `rows` rows that takes `bytes` of memory. Waits while too much is on its way, of this load and of all,
     /// but not once the load is bound to fail; false then: its end says why.
     pub fn submit(&mut self, batch: E::Batch, rows: u64, bytes: u64) -> bool {
-        let limit = self.setting.memory.limit() / 4;
-        let most = 2 * self.setting.workers.parallelism();
+        self.sorters.iter().for_each(|sorter| sorter.wait_for_room());
+        let memory = &self.setting.memory;
+        let most = 8 * self.setting.workers.parallelism();
         let mut state = self.flow.state.lock();
-        while state.batches > 0 && (state.bytes + bytes > limit || state.batches > 4 * most) {
+        while state.batches > most || !memory.hold(bytes) {
+            // One of each load is always on its way, so each goes on.
+            if state.batches == 0 {
+                memory.hold_in_any_case(bytes);
+                break;
+            }
             self.flow.moved.wait(&mut state);
         }
-        state.bytes += bytes;
         state.batches += 1;
         drop(state);
         let number = self.batches;
