@@ -235,7 +235,8 @@ fn groups_that_nobody_has_sorted_yet_are_counted_and_waited_for() {
     setting.memory.let_go(4 << 20);
     setting.cancelled.store(true, Ordering::Release);
     let workers = Arc::new(Inline);
-    let finished = finish(&[sorter], &Setting { workers, ..setting.clone() }, &mut |_| later.run_all()).unwrap();
+    let finished =
+        finish(&[sorter], &Setting { workers, ..setting.clone() }, &mut |_| later.run_all()).unwrap();
     assert!(matches!(finished, Finished::Cancelled));
     assert_eq!(setting.memory.used(), 0);
 }
