@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Suites of analytic queries, PANDO beside DuckDB in one run: TPC-H (22 queries), the star schema benchmark (13), air traffic (10).
-A fourth one, `hundred`, has a hundred queries of other shapes over TPC-H's tables, with pushdown beside without.
+Two more are asked with pushdown and without: `hundred`, a hundred queries of other shapes over TPC-H's tables, and `tpcds`: TPC-DS.
 
     make bench-suites                    all that it needs, and the three suites
     scripts/bench-suites.py [--suites tpch,ssb,ontime] [--scale 1] [--rows 2000000] [--keys all] [--json PREFIX]
     scripts/bench-suites.py --suites tpch --engines PANDO,PANDO-OFF,InnoDB          without pushdown, and InnoDB, too
     scripts/bench-suites.py --suites tpch --queries Q11,Q17 --runs 9                some of them
     scripts/bench-suites.py --suites hundred --scale 0.1                            are there queries that pushdown makes slower?
+    scripts/bench-suites.py --suites tpcds --scale 0.3 --runs 1       TPC-DS: data and texts come by Maven (sqlkit/tpcds.py)
 
 Schemas and queries are in scripts/suites. TPC-H's data come from `tpchgen-cli`; those of the star schema benchmark are made
 of them; air traffic has the rows of `pando-bench generate ontime` in the types of the benchmark's first schema (Year is a
@@ -14,8 +15,8 @@ YEAR(4), numbers are INT(11), everything may be NULL), with its keys or without 
 
 All engines are up at once, and each query is asked of one after the other: once, and then `--runs` times, of which the
 median counts. PANDO-OFF is the same server with pando_pushdown=OFF. DuckDB has a database file without keys, and `--threads`
-threads as PANDO has (it takes one for each processor). The hundred queries are written for MariaDB, and DuckDB is not asked them:
-PANDO-OFF stands in its place. Answers are compared: numbers that are rounded up to a ten-thousandth,
+threads as PANDO has (it takes one for each processor). The hundred queries are written for MariaDB, and DuckDB is not asked them, nor
+TPC-DS as it is changed for MariaDB: PANDO-OFF stands in its place. Answers are compared: numbers that are rounded up to a ten-thousandth,
 all else exactly. `--json PREFIX` writes bench/results/PREFIX-SUITE.json. The status is 1 if an answer differs.
 """
 
@@ -39,12 +40,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, ontime, program, report
+from sqlkit import engines, ontime, program, report, tpcds
 from sqlkit.server import PrivateServer
 
 _SUITES = ROOT / "scripts" / "suites"
 _TITLES = {"tpch": "TPC-H", "ssb": "Star schema benchmark", "ontime": "Air traffic, the first schema's types",
-           "hundred": "A hundred queries over TPC-H's tables"}
+           "hundred": "A hundred queries over TPC-H's tables", "tpcds": "TPC-DS"}
+# MariaDB's own answers stand in DuckDB's place.
+_WITHOUT_DUCKDB = ("hundred", "tpcds")
 
 # How the star schema's tables are made of TPC-H's, in DuckDB's SQL.
 _CITY = "rpad(substr(n_name, 1, 9), 9, ' ') || CAST({key} * 7 % 10 AS VARCHAR)"
@@ -89,6 +92,8 @@ def _arguments():
 def _queries(suite):
     if suite == "ontime":
         return ontime.queries()
+    if suite == "tpcds":
+        return tpcds.queries()
     text = (_SUITES / f"{suite}.sql").read_text()
     return {name: " ".join(body.split()).rstrip(";") for name, body in
             re.findall(r"^-- ([A-Z][\d.]+)\n(.*?)(?=^-- |\Z)", text, flags=re.M | re.S)}
@@ -107,6 +112,8 @@ def _ontime_schema():
 
 def _tables(suite):
     """CREATE TABLE by the names of tables."""
+    if suite == "tpcds":
+        return tpcds.tables()
     schema = "tpch" if suite == "hundred" else suite
     text = _ontime_schema() if suite == "ontime" else (_SUITES / f"{schema}-schema.sql").read_text()
     statements = [" ".join(part.split()) for part in re.sub(r"^--.*$", "", text, flags=re.M).split(";")]
@@ -159,6 +166,10 @@ def _files(suite, arguments, directory, connect):
         if not (directory / "ontime.csv").exists():
             ontime.generate(arguments.rows, directory)
         return {"ontime": directory / "ontime.csv"}
+    if suite == "tpcds":
+        directory = directory / f"tpcds-{arguments.scale}"
+        directory.mkdir(parents=True, exist_ok=True)
+        return tpcds.files(arguments.scale, directory)
     base = directory / f"tpch-{arguments.scale}"
     base.mkdir(parents=True, exist_ok=True)
     files = _tpch_files(arguments, base)
@@ -233,14 +244,16 @@ def _duckdb_connect(arguments, path):
 def _open_engines(stack, suite, arguments, files, directory):
     """What each engine is asked with; the server of PANDO."""
     asks, servers = {}, {}
-    names = "PANDO,PANDO-OFF" if suite == "hundred" else arguments.engines
+    names = arguments.engines
+    if suite in _WITHOUT_DUCKDB and "PANDO-OFF" not in names.split(","):
+        names += ",PANDO-OFF"
     for name in names.split(","):
         engine = name.removesuffix("-OFF")
         if engine not in servers:
             servers[engine] = Mariadb(stack, suite, arguments, engine, files)
         asks[name] = servers[engine].asker("OFF" if name.endswith("-OFF") else "ON")
-    if suite == "hundred":
-        return asks, servers["PANDO"]
+    if suite in _WITHOUT_DUCKDB:
+        return asks, servers.get("PANDO")
     duckdb = stack.enter_context(_duckdb_connect(arguments, f"{directory}/suite.duckdb"))
     begun = time.monotonic()
     if suite == "tpch":
