@@ -122,6 +122,9 @@ bool Select_translator::as_column_of_union(Item *type, Item *item, Said *said)
 {
   Value_kind kind= kind_of_number(type);
   const Value_kind &own= said->kind;
+  /* The server makes texts of them. */
+  if (own.tag == Value_kind::ENUM || own.tag == Value_kind::SET)
+    return refuse("a UNION of ENUM or SET");
   if (own.is_opaque())
     return type->type_handler() == item->type_handler() || refuse("a UNION of different types");
   if (kind.tag == Value_kind::NONE && !kind_of_column(type, &kind))
