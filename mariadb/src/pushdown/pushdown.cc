@@ -333,12 +333,12 @@ group_by_handler *create_pushdown(THD *thd, ::Query *query)
     return nullptr;
   const std::vector<TABLE *> tables= tables_of(thd, query);
   /* However few columns it has: said before they are known, as most statements are about few rows. */
-  if (tables.empty() || is_better_done_by_server(query, tables, 0))
+  if (tables.empty() || is_better_done_by_server(query, tables, 0, 0))
     return nullptr;
   Query_owner owner;
   Translator translator(thd, tables, owner.get());
   if (!translator.translate(query, query->from->select_lex->join) || thd->is_error() ||
-      is_better_done_by_server(query, tables, translator.columns()))
+      is_better_done_by_server(query, tables, translator.columns(), translator.texts()))
     return nullptr;
   if (!answer(thd, owner.get(), tables) || !is_shown_alike(owner.get(), translator.outputs))
     return nullptr;

@@ -106,6 +106,8 @@ public:
   std::list<Like_pattern> release_patterns() { return std::move(m_patterns); }
 
   uint columns() const { return uint(m_columns.size()); }
+  /* Constant texts that columns are compared with. */
+  uint texts() const { return m_texts; }
 
   std::vector<Output> outputs;
   std::vector<Order_part> order;
@@ -202,6 +204,7 @@ private:
   uint m_depth= 0;
   uint m_nodes= 0;      /* conditions and numbers */
   uint m_constants= 0;  /* of conditions */
+  uint m_texts= 0;
   size_t m_text_bytes= 0;
 };
 
@@ -265,7 +268,7 @@ inline bool is_exact_number(Item *item)
 /* pushdown_plan.cc: the tables of a query that may be one for the engine, the largest first. None: it is not. */
 std::vector<TABLE *> tables_of(THD *thd, const ::Query *query);
 /* Whether the server's own way is the better one. */
-bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &tables, uint columns);
+bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &tables, uint columns, uint texts);
 
 /* hton->create_group_by */
 group_by_handler *create_pushdown(THD *thd, Query *query);

@@ -1,5 +1,6 @@
 /* Constants that columns are compared with: those that the server compares as values of the column's own kind. */
 #include "pushdown.h"
+#include "select_translate.h"
 #include "sql_select.h"
 #include "sql_time.h"
 #include "compat56.h"
@@ -82,7 +83,7 @@ bool Translator::is_constant(Item *item) const
     return true;
   item= without_cache(item);
   return item->type() == Item::FUNC_ITEM && item->can_eval_in_optimize() && !item->with_subquery() &&
-         !(item->used_tables() & ~OUTER_REF_TABLE_BIT) && !keeps_converted(item);
+         !(item->used_tables() & ~OUTER_REF_TABLE_BIT) && !keeps_converted(item) && !acts(item);
 }
 
 /* A constant that the server compares with the column as values of the column's own kind. */
@@ -290,6 +291,7 @@ bool Translator::add_text(Field *field, Item *item, CHARSET_INFO *collation)
     return false;
   PandoConstant constant= {};
   constant.is_text= 1;
+  m_texts++;
   constant.collation= collation;
   constant.text= PandoBytes{reinterpret_cast<const uint8_t *>(text->ptr()), text->length()};
   pando_query_constant(m_query, constant);

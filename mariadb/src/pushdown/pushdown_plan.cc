@@ -96,14 +96,17 @@ static const double SERVER_COVERED_NS= 300; /* an entry of a key that has all co
 static const double SERVER_LOOKUP_NS= 1000; /* an entry of a key, and its row */
 static const double ENGINE_ROW_NS= 2;
 static const double ENGINE_COLUMN_NS= 3; /* 1 when its values are decoded already, 8 when not */
+/* A text that is looked at, and each that it is compared with. */
+static const double ENGINE_TEXT_NS= 35, ENGINE_COMPARE_NS= 8;
 
 /* What the engine takes: it goes over all rows of all tables. */
-static double engine_cost(const std::vector<TABLE *> &tables, uint columns)
+static double engine_cost(const std::vector<TABLE *> &tables, uint columns, uint texts)
 {
   double rows= 0;
   for (const TABLE *table : tables)
     rows+= double(table->file->stats.records);
-  return rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns);
+  const double text_ns= texts ? ENGINE_TEXT_NS + ENGINE_COMPARE_NS * texts : 0;
+  return rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns + text_ns);
 }
 
 /* What the server takes for one row of this step of its plan, and how many rows it expects there. */
@@ -122,7 +125,7 @@ static double server_row_cost(const JOIN_TAB *tab, double *rows)
   return is_covered || is_row ? quick ? SERVER_COVERED_NS : SERVER_SCAN_NS : SERVER_LOOKUP_NS;
 }
 
-bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &tables, uint columns)
+bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &tables, uint columns, uint texts)
 {
   const JOIN *join= query->from->select_lex->join;
   const JOIN_TAB *first= join->join_tab;
@@ -142,7 +145,7 @@ bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &
     cost+= combinations * row_cost;
     combinations*= std::min(std::max(double(first[i].cond_selectivity), 0.001), 1.0);
   }
-  return cost < engine_cost(tables, columns);
+  return cost < engine_cost(tables, columns, texts);
 }
 
 } // namespace pando

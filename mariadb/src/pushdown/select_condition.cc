@@ -212,8 +212,7 @@ bool Select_translator::constant_with_warning(Item *item, const Value_kind &kind
   return true;
 }
 
-/* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
-static bool may_be_in_key(const SELECT_LEX *select, Item *item)
+bool may_be_in_key(const SELECT_LEX *select, Item *item)
 {
   item= item->real_item();
   return item->type() == Item::FIELD_ITEM &&

@@ -100,7 +100,7 @@ bool can_be_evaluated(THD *thd, Item *item)
       example->val_real();
     return evaluation.is_silent();
   }
-  if (item->type() != Item::FUNC_ITEM || !item->can_eval_in_optimize() || acts(item))
+  if (item->type() != Item::FUNC_ITEM || !item->can_eval_in_optimize() || acts(item) || keeps_converted(item))
     return false;
   const Item_func *function= static_cast<Item_func *>(item);
   for (uint i= 0; i < function->argument_count(); i++)

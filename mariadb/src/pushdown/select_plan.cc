@@ -148,6 +148,10 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   *reason= "the statement";
   if (!is_statement_for_engine(thd, select) || !join)
     return false;
+  /* The server looks at no row. */
+  *reason= "LIMIT 0";
+  if (!select->master_unit()->lim.get_select_limit())
+    return false;
   const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT) ||
                          select->have_window_funcs();
   *reason= "rows of one table";

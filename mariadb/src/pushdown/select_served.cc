@@ -308,6 +308,24 @@ static bool add_converted(Item_func *function, std::vector<Item *> *to)
   return true;
 }
 
+/* Whether a constant of the comparison may be looked for in a key, and the rows found there not be compared again. */
+static bool may_be_looked_for(const SELECT_LEX *select, const Item_func *function)
+{
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+  case Item_func::IN_FUNC:
+    break;
+  default:
+    return false;
+  }
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (may_be_in_key(select, function->arguments()[i]))
+      return true;
+  return false;
+}
+
 bool Select_translator::function_leaves(Item_func *function, Server_expression *served)
 {
   if (has_effects(function))
@@ -321,6 +339,9 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
       return false;
     if (!are_alike && !m_hears_constants)
       return refuse_for_good("a constant that warns");
+    /* Where a key leads to the rows, nobody says so. */
+    if (!evaluation.is_silent() && m_is_condition && may_be_looked_for(m_select, function))
+      return refuse_for_good("a constant that warns, and may be looked for in a key");
     served->has_warning_constant|= !evaluation.is_silent();
     if (!are_alike || !is_silent(m_thd, function))
     {

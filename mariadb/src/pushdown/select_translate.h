@@ -354,6 +354,8 @@ bool is_filled_extreme(Item *item);
 
 /* Whether there is a function within it that does something, or whose value is not a matter of its arguments. A user variable is read once. */
 bool acts(const Item *item, uint depth= 0);
+/* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
+bool may_be_in_key(const SELECT_LEX *select, Item *item);
 
 /* Whether it is an IN whose list has been converted for good. */
 bool is_list_converted(Item_func *function);
