@@ -2,6 +2,8 @@
 #include "variables.h"
 #include "sql_select.h"
 
+#include <algorithm>
+
 namespace pando {
 
 static Item_cond *to_and(Item *condition)
@@ -177,6 +179,22 @@ std::unique_ptr<Row_filter> Row_filter::make(THD *thd, TABLE *table, ha_pando *h
   return std::unique_ptr<Row_filter>(filter ? new Row_filter(filter, std::move(patterns), is_whole) : nullptr);
 }
 
+void Row_filter::need(const std::vector<uint32_t> &positions)
+{
+  pando_filter_need(m_filter, positions.data(), positions.size());
+  m_needed= positions;
+}
+
+bool Row_filter::need_also(const std::vector<uint32_t> &positions)
+{
+  if (std::includes(m_needed.begin(), m_needed.end(), positions.begin(), positions.end()))
+    return false;
+  std::vector<uint32_t> all;
+  std::set_union(m_needed.begin(), m_needed.end(), positions.begin(), positions.end(), std::back_inserter(all));
+  need(all);
+  return true;
+}
+
 } // namespace pando
 
 using namespace pando;
@@ -266,14 +284,16 @@ bool ha_pando::can_pass_by() const
   return m_filter && m_scan_dictionary == 0 && is_locking() && !m_skip_locked;
 }
 
-/* Tells the filter which columns are wanted. A scan under way goes on anew: its rows do not have what was not wanted. */
+/* Tells the filter which columns are wanted. A scan under way goes on anew if its rows do not have them all; the server may take turns with
+   what it wants at each row (when it sorts, and the condition has a subquery). */
 void ha_pando::need_columns()
 {
   if (!m_filter)
     return;
   const std::vector<uint32_t> positions= m_row_codec.wanted_positions();
-  pando_filter_need(m_filter->get(), positions.data(), positions.size());
-  if (m_is_filtered)
+  if (!m_is_filtered)
+    m_filter->need(positions);
+  else if (m_filter->need_also(positions))
   {
     m_at_cursor= false;
     m_rows_left= 0;

@@ -38,6 +38,10 @@ public:
   PandoFilter *get() const { return m_filter; }
   /* Whether all parts were taken. */
   bool is_whole() const { return m_is_whole; }
+  /* Which columns rows are to have, by position in ascending order. */
+  void need(const std::vector<uint32_t> &positions);
+  /* Beside those that they have. False: they have these. */
+  bool need_also(const std::vector<uint32_t> &positions);
 
 private:
   Row_filter(PandoFilter *filter, std::list<Like_pattern> patterns, bool is_whole)
@@ -45,6 +49,7 @@ private:
 
   PandoFilter *const m_filter;
   const bool m_is_whole;
+  std::vector<uint32_t> m_needed;
   const std::list<Like_pattern> m_patterns;
 };
 
