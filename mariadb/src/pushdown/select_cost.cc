@@ -155,11 +155,12 @@ class Join_cost
 public:
   Join_cost(THD *thd, uint depth) : m_thd(thd), m_depth(depth) {}
   void add_select(SELECT_LEX *select);
+  void push_conditions(SELECT_LEX *outer, TABLE_LIST *list, SELECT_LEX *inner);
   Select_cost cost();
 
 private:
   void add_table(TABLE_LIST *list, SELECT_LEX *select);
-  void add_derived(TABLE_LIST *list);
+  void add_derived(TABLE_LIST *list, SELECT_LEX *select);
   void add_conditions(Item *item, SELECT_LEX *select);
   void add_equal(Item *one, Item *other);
   bool add_subquery(Item *item);
@@ -174,6 +175,8 @@ private:
   const uint m_depth;
   std::vector<Source> m_sources;
   std::vector<Equality> m_equalities;
+  /* What is pushed into SELECTs. */
+  std::vector<std::pair<SELECT_LEX *, Item *>> m_pushed;
   /* Columns that are in some range of constants. */
   std::vector<const Field *> m_bounded;
   /* SELECTs within it that are part of the join, and what the others cost: once, and for each row. */
@@ -181,7 +184,8 @@ private:
   double m_once= 0, m_each= 0, m_engine= 0;
 };
 
-Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth)
+/* A derived table: what `outer` says of its columns is pushed into it. */
+Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth, SELECT_LEX *outer= nullptr, TABLE_LIST *list= nullptr)
 {
   Select_cost all;
   all.rows= 0;
@@ -193,6 +197,8 @@ Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth)
   for (SELECT_LEX *select= unit->first_select(); select; select= select->next_select())
   {
     Join_cost join(thd, depth);
+    if (list)
+      join.push_conditions(outer, list, select);
     join.add_select(select);
     const Select_cost one= join.cost();
     all.server+= one.server;
@@ -293,7 +299,66 @@ void Join_cost::add_conditions(Item *item, SELECT_LEX *select)
   }
 }
 
-void Join_cost::add_derived(TABLE_LIST *list)
+/* What a column of a derived table is in one of its SELECTs, if conditions on it can be pushed into that. */
+const Field *pushed_field(SELECT_LEX *inner, const Field *column)
+{
+  List_iterator_fast<Item> items(inner->item_list);
+  Item *item= nullptr;
+  for (uint i= 0; i <= column->field_index; i++)
+    item= items++;
+  if (!item || item->real_item()->type() != Item::FIELD_ITEM)
+    return nullptr;
+  const Field *field= static_cast<Item_field *>(item->real_item())->field;
+  if (!inner->group_list.elements)
+    return field;
+  for (const ORDER *group= inner->group_list.first; group; group= group->next)
+  {
+    Item *of= (*group->item)->real_item();
+    if (of->type() == Item::FIELD_ITEM && static_cast<Item_field *>(of)->field == field)
+      return field;
+  }
+  return nullptr;
+}
+
+bool can_be_pushed(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inner)
+{
+  if ((item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM) || !can_be_asked_about(thd, item))
+    return false;
+  List<Item_field> fields;
+  item->walk(&Item::collect_item_field_processor, false, &fields);
+  List_iterator_fast<Item_field> each(fields);
+  for (Item_field *field; (field= each++); )
+    if (!field->field || field->field->table != list->table || field->used_tables() != list->table->map || !pushed_field(inner, field->field))
+      return false;
+  return fields.elements;
+}
+
+/* Copies of the conditions, as pushdown_cond_for_derived makes them. */
+void Join_cost::push_conditions(SELECT_LEX *outer, TABLE_LIST *list, SELECT_LEX *inner)
+{
+  Item *where= where_of(outer);
+  if (!where || !list->table || list->outer_join || list->prohibit_cond_pushdown || !optimizer_flag(m_thd, OPTIMIZER_SWITCH_COND_PUSHDOWN_FOR_DERIVED) ||
+      !inner->cond_pushdown_is_allowed() || inner->have_window_funcs() || (inner->agg_func_used() && !inner->group_list.elements))
+    return;
+  const auto push= [&](Item *part) {
+    if (!can_be_pushed(m_thd, part, list, inner))
+      return;
+    Item *copy= part->deep_copy_with_checks(m_thd);
+    if (copy)
+      copy= copy->transform(m_thd, &Item::derived_field_transformer_for_where, reinterpret_cast<uchar *>(inner));
+    if (!copy)
+      return;
+    copy->update_used_tables();
+    m_pushed.emplace_back(inner, copy);
+  };
+  if (where->type() != Item::COND_ITEM || static_cast<Item_cond *>(where)->functype() != Item_func::COND_AND_FUNC)
+    return push(where);
+  List_iterator_fast<Item> parts(*static_cast<Item_cond *>(where)->argument_list());
+  for (Item *part; (part= parts++); )
+    push(part);
+}
+
+void Join_cost::add_derived(TABLE_LIST *list, SELECT_LEX *select)
 {
   SELECT_LEX_UNIT *unit= list->get_unit();
   if (!unit || !unit->first_select())
@@ -301,10 +366,11 @@ void Join_cost::add_derived(TABLE_LIST *list)
   m_joined.push_back(unit);
   if (is_one_select(unit) && is_join(unit->first_select()) && !is_limited(unit))
   {
+    push_conditions(select, list, unit->first_select());
     add_select(unit->first_select());
     return;
   }
-  const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1);
+  const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1, select, list);
   m_once+= cost.server;
   m_engine+= cost.engine;
   Source source;
@@ -332,8 +398,13 @@ Item *Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *list)
   };
   /* Of an outer join's table, what ON says; what WHERE says of it may be of rows that it has not. */
   if (!list->outer_join)
+  {
     if (Item *where= where_of(select))
       add(where, add);
+    for (const auto &pushed : m_pushed)
+      if (pushed.first == select)
+        parts.push_back(pushed.second);
+  }
   for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
     if (nest->on_expr && (nest == list || !nest->outer_join))
       add(nest->on_expr, add);
@@ -381,7 +452,7 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
       add_conditions(nest->on_expr, select);
   if (list->is_view_or_derived())
   {
-    add_derived(list);
+    add_derived(list, select);
     return;
   }
   if (!list->table)
@@ -406,6 +477,9 @@ void Join_cost::add_select(SELECT_LEX *select)
     add_table(list, select);
   if (Item *where= where_of(select))
     add_conditions(where, select);
+  for (size_t i= 0; i < m_pushed.size(); i++)
+    if (m_pushed[i].first == select)
+      add_conditions(m_pushed[i].second, select);
   pay_units(select);
 }
 
