@@ -2,6 +2,8 @@
 #include "select_translate.h"
 #include "select_cost.h"
 
+#include <algorithm>
+
 namespace pando {
 
 static uint leaf_count(SELECT_LEX *select)
@@ -172,24 +174,34 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   return true;
 }
 
-/* The rows of all tables are gone over; the server may go to a few by a key. Without a translator, before anything costs time. */
-bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator)
+/* The rows of all tables are gone over; the server may go to a few by a key. */
+bool is_select_better_done_by_keys(const Select_cost &cost, const Select_translator &translator)
 {
-  double engine= 0, all= 0;
-  if (translator)
+  double engine= 0, all= 0, served= 0;
+  for (const TABLE *table : translator.tables)
   {
-    for (const TABLE *table : translator->tables)
-    {
-      /* The server asks it for tables of derived ones later: after a load a table would have no rows so far. */
-      table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
-      const double rows= double(table->file->stats.records);
-      engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * translator->columns / double(translator->tables.size()));
-      all+= rows;
-    }
-    return all * SERVER_SCAN_NS * double(translator->tables.size()) < engine;
+    /* The server asks it for tables of derived ones later: after a load a table would have no rows so far. */
+    table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
+    const double rows= double(table->file->stats.records);
+    engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * translator.columns / double(translator.tables.size()));
+    all+= rows;
   }
-  const Select_cost cost= cost_of_select(thd, select);
-  return cost.server < cost.engine;
+  const double scan= all * SERVER_SCAN_NS;
+  if (scan * double(translator.tables.size()) < engine)
+    return true;
+  for (const auto &expression : translator.served_expressions)
+  {
+    double rows= 0;
+    for (const Server_leaf &leaf : expression->leaves)
+    {
+      const auto table= std::find(translator.tables.begin(), translator.tables.end(), leaf.table_of_column());
+      if (table != translator.tables.end())
+        rows= std::max(rows, double((*table)->file->stats.records));
+    }
+    served+= rows * SERVED_NS;
+  }
+  /* Who goes over the rows computes these, too. */
+  return cost.server < cost.engine + served && cost.server < scan / 2;
 }
 
 } // namespace pando

@@ -1,5 +1,6 @@
 /* The handler of a SELECT that the engine has answered whole. */
 #include "select_translate.h"
+#include "select_cost.h"
 #include "select_report.h"
 #include "select_explain.h"
 #include "transaction.h"
@@ -354,7 +355,8 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     return nullptr;
   if (!is_select_for_engine(thd, select, &reason))
     return nullptr;
-  if (is_select_better_done_by_keys(thd, select, nullptr))
+  const Select_cost cost= cost_of_select(thd, select);
+  if (cost.server < cost.engine)
     return leave(thd, Left_by_cost::KEYS);
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
@@ -362,7 +364,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     return decline(thd, translator->reason);
   if (translator->tables.empty())
     return decline(thd, "a SELECT without tables");
-  if (is_select_better_done_by_keys(thd, select, translator.get()))
+  if (is_select_better_done_by_keys(cost, *translator))
     return leave(thd, Left_by_cost::FEW_ROWS);
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;

@@ -220,6 +220,14 @@ Server_leaf::Server_leaf(Field *field, const Value_kind &kind) : m_field(field),
   m_codec.init(field->table, field);
 }
 
+const TABLE *Server_leaf::table_of_column() const
+{
+  if (!m_place)
+    return m_field->table;
+  Item *real= m_was->real_item();
+  return real->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(real)->field->table : nullptr;
+}
+
 bool Server_leaf::make(THD *thd)
 {
   m_own.reset(new (thd) Virtual_tmp_table(thd));

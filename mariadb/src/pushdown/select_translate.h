@@ -379,7 +379,8 @@ bool has_limit(const Lex_select_limit &params);
 /* Whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
-bool is_select_better_done_by_keys(THD *thd, SELECT_LEX *select, const Select_translator *translator);
+struct Select_cost;
+bool is_select_better_done_by_keys(const Select_cost &cost, const Select_translator &translator);
 
 /* hton->create_select */
 #ifdef PANDO_SERVER_11_8
