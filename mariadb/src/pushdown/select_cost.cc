@@ -1,8 +1,9 @@
-/* What the server would pay for a SELECT: its tables one after the other, the one that gives fewest rows first, each by the ranges that the server's
-   own range optimizer finds in the conditions, or by a key whose first columns are equal to constants and to columns of the tables before.
+/* What the server would pay for a SELECT: its tables one after the other, the one that gives fewest rows first (or one to which a range leads, if that is
+   better), each by the ranges that the server's own range optimizer finds in the conditions, or by a key whose first columns are equal to
+   constants and to columns of the tables before.
 
    The engine is asked before the server has optimized anything, so this is a guess of what it would do: the greedy search of System R's successors over
-   little more than the cardinalities of keys. It errs to the engine's side where it knows little: conditions that no key has do not make rows
+   little more than the cardinalities of keys. It errs to the engine's side where it knows little: conditions that no key has make rows hardly
    fewer. */
 #include "select_cost.h"
 
@@ -29,6 +30,9 @@ const double SERVER_EACH_NS= 300;
 const uint DEPTH_MAX= 16;
 /* The share of rows that a range of a column has, behind columns that are equal to something (System R's). */
 const double RANGE_SHARE= 1.0 / 3;
+/* The share that is left where columns in no key are equal to constants, however many: a flag that most rows have is among them too often to say
+   System R's tenth. */
+const double EQUAL_SHARE= 1.0 / 4;
 /* Rows of a table from which on ranges of its keys are looked at. */
 const double RANGES_ROWS_MIN= 500;
 
@@ -169,6 +173,9 @@ private:
   void find_ranges(Source *source);
   Item *conditions_of(SELECT_LEX *select, TABLE_LIST *list);
   double by_key(const Source &source, const Tables &before) const;
+  double share_left(const Source &source) const;
+  Source *next_source(const Tables &before, double *rows);
+  Select_cost cost_from(Source *first);
   bool is_ready(const Source &source) const;
 
   THD *const m_thd;
@@ -544,6 +551,15 @@ double Join_cost::by_key(const Source &source, const Tables &before) const
   return best;
 }
 
+/* The part of a table's rows that is left by conditions which no key has. */
+double Join_cost::share_left(const Source &source) const
+{
+  const auto is_filter= [&source](const Equality &equality) {
+    return equality.needs.empty() && equality.field->table == source.table && equality.field->part_of_key.is_clear_all();
+  };
+  return !source.is_derived && std::any_of(m_equalities.begin(), m_equalities.end(), is_filter) ? EQUAL_SHARE : 1;
+}
+
 /* Those of an outer join come after all others. */
 bool Join_cost::is_ready(const Source &source) const
 {
@@ -551,27 +567,38 @@ bool Join_cost::is_ready(const Source &source) const
          std::none_of(m_sources.begin(), m_sources.end(), [](const Source &one) { return !one.is_outer && !one.is_used; });
 }
 
-Select_cost Join_cost::cost()
+/* Of the tables that are left, the one that gives the fewest rows for each of those before. */
+Source *Join_cost::next_source(const Tables &before, double *rows)
+{
+  Source *next= nullptr;
+  for (Source &source : m_sources)
+  {
+    if (source.is_used || !is_ready(source))
+      continue;
+    const double of_source= by_key(source, before);
+    if (!next || of_source < *rows)
+    {
+      next= &source;
+      *rows= of_source;
+    }
+    if (source.is_outer)
+      break;
+  }
+  return next;
+}
+
+/* `first`: the table that the join begins with; none: the one with the fewest rows. */
+Select_cost Join_cost::cost_from(Source *first)
 {
   Select_cost cost;
   Tables before;
+  for (Source &source : m_sources)
+    source.is_used= false;
   for (size_t done= 0; done < m_sources.size(); done++)
   {
-    Source *next= nullptr;
-    double fewest= 0;
-    for (Source &source : m_sources)
-    {
-      if (source.is_used || !is_ready(source))
-        continue;
-      const double rows= by_key(source, before);
-      if (!next || rows < fewest)
-      {
-        next= &source;
-        fewest= rows;
-      }
-      if (source.is_outer)
-        break;
-    }
+    double fewest= first ? first->by_range : 0;
+    Source *next= first ? first : next_source(before, &fewest);
+    first= nullptr;
     next->is_used= true;
     before.push_back(next->table);
     if (fewest < next->all)
@@ -579,6 +606,23 @@ Select_cost Join_cost::cost()
     else
       cost.server+= next->all * SERVER_SCAN_NS + (cost.rows > 1 ? cost.rows * next->all * SERVER_COMPARE_NS : 0);
     cost.rows*= next->is_outer ? std::max(1.0, fewest) : fewest;
+    if (cost.rows > 1 && !next->is_outer)
+      cost.rows= std::max(1.0, cost.rows * share_left(*next));
+  }
+  return cost;
+}
+
+Select_cost Join_cost::cost()
+{
+  Select_cost cost= cost_from(nullptr);
+  /* A small table that nothing leads on from is a bad beginning: the server tries all. */
+  for (Source &source : m_sources)
+  {
+    if (source.by_range >= source.all || source.is_outer || source.is_derived)
+      continue;
+    const Select_cost other= cost_from(&source);
+    if (other.server < cost.server)
+      cost= other;
   }
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
   cost.engine= m_engine;
