@@ -198,7 +198,8 @@ bool is_select_better_done_by_keys(const Select_cost &cost, const Select_transla
       if (table != translator.tables.end())
         rows= std::max(rows, double((*table)->file->stats.records));
     }
-    served+= rows * SERVED_NS;
+    /* Conditions are asked of all rows, what else there is of those that are left. */
+    served+= (expression->is_condition() ? rows : std::min(rows, std::max(cost.rows, 1.0))) * SERVED_NS;
   }
   /* Who goes over the rows computes these, too. */
   return cost.server < cost.engine + served && cost.server < scan / 2;

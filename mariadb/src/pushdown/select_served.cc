@@ -63,7 +63,7 @@ static bool are_alike(const Item_func *function)
 }
 
 /* Whether it is known to have nothing to say of its arguments, whatever they are. */
-static bool is_silent(THD *thd, const Item_func *function)
+static bool is_silent(THD *thd, const Item_func *function, const Guards &guards)
 {
   switch (function->functype())
   {
@@ -111,7 +111,8 @@ static bool is_silent(THD *thd, const Item_func *function)
   if (is_one_of(function, {"abs"}))
     return first == DECIMAL_RESULT || first == REAL_RESULT;
   if (is_one_of(function, {"/", "%", "mod"}))
-    return are_alike(function) && is_number && function->result_type() != REAL_RESULT && !(thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO);
+    return are_alike(function) && is_number && function->result_type() != REAL_RESULT &&
+           (!(thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO) || guards.exclude_zero(function->arguments()[1]));
   if (is_one_of(function, {"+", "-", "*"}))
     return are_alike(function) && is_number && function->result_type() == DECIMAL_RESULT && function->decimal_precision() < DECIMAL_MAX_PRECISION;
   return false;
@@ -343,7 +344,7 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
     if (!evaluation.is_silent() && m_is_condition && may_be_looked_for(m_select, function))
       return refuse_for_good("a constant that warns, and may be looked for in a key");
     served->has_warning_constant|= !evaluation.is_silent();
-    if (!are_alike || !is_silent(m_thd, function))
+    if (!are_alike || !is_silent(m_thd, function, served->guards))
     {
       served->may_warn= true;
       served->is_of_converted&= are_alike && add_converted(function, &served->converted);
@@ -351,8 +352,13 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
   }
   const size_t count= served->leaves.size();
   for (uint i= 0; i < function->argument_count(); i++)
-    if (!leaves_of(function->arguments() + i, served))
+  {
+    const size_t before= served->guards.enter(function, i);
+    const bool is_taken= leaves_of(function->arguments() + i, served);
+    served->guards.leave(before);
+    if (!is_taken)
       return false;
+  }
   /* It keeps its first argument itself. */
   if (!strcasecmp(function->func_name(), "nullif"))
     for (size_t i= count; i < served->leaves.size(); i++)

@@ -9,6 +9,7 @@
 #ifndef PANDO_SELECT_SERVER_H
 #define PANDO_SELECT_SERVER_H
 
+#include "select_guard.h"
 #include "pushdown.h"
 #include "column.h"
 #include "select_kind.h"
@@ -73,6 +74,8 @@ public:
   std::vector<Field *> virtual_fields;
   /* Of some rows, and not of others. */
   bool may_warn= false;
+  /* While its leaves are looked for. */
+  Guards guards;
   /* What is said of rows is said of these alone, when they become numbers; not, if there are others that are not known. */
   std::vector<Item *> converted;
   bool is_of_converted= true;
