@@ -496,6 +496,23 @@ static bool divides(Item *item)
   return false;
 }
 
+/* Whether there is a remainder of DECIMALs in it: of -1.0 % 1 the server makes a zero that is less than others, as long as it is not stored. */
+static bool may_be_negative_zero(Item *item, uint depth= 0)
+{
+  static const uint DEPTH_MAX= 64;
+  item= item->real_item();
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<Item_func *>(item);
+  if (depth > DEPTH_MAX ||
+      (is_one_of(function, {"%", "mod"}) && function->result_type() == DECIMAL_RESULT && !function->arguments()[0]->unsigned_flag))
+    return true;
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (function->arguments()[i]->cols() == 1 && may_be_negative_zero(function->arguments()[i], depth + 1))
+      return true;
+  return false;
+}
+
 bool Select_translator::server(Item *item, bool is_condition, Said *said)
 {
   Nesting nesting(this);
@@ -507,6 +524,8 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
     return refuse("the type of a function");
   if (kind.tag == Value_kind::TEXT)
     kind.of= collation_number(item->collation.collation);
+  if (kind.tag == Value_kind::DECIMAL && may_be_negative_zero(item))
+    return refuse("a remainder of DECIMALs as a value");
   bool has_more_digits= false;
   if (kind.tag == Value_kind::DECIMAL && divides(item))
   {
