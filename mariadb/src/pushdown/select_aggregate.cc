@@ -211,6 +211,9 @@ bool Select_translator::as_real(Item *argument, Said *of)
 /* What MIN and MAX compare as the engine does: of what is opaque, bytes whose order is their type's. */
 bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
 {
+  /* The server makes a number of it, and says that it is bits. */
+  if (argument->field_type() == MYSQL_TYPE_BIT)
+    return refuse("an extreme of bits");
   if (is_filled_extreme(sum) && is_filling_open(m_select))
     return refuse("an extreme of zero-filled numbers");
   if (of->kind.is_opaque() && of->kind.tag != Value_kind::STAMP &&

@@ -439,9 +439,21 @@ void Select_translator::without_filling(const Field *field, Said *said)
   said->bytes.insert(0, sure);
 }
 
+/* What the server keeps in a table, rounded to the digits that its type has: `a * 0.1` of a DOUBLE that was rounded before has one. Rounding changes nothing of
+   what has just been rounded. */
+static bool is_kept_with_fewer_digits(Item *item)
+{
+  if (item->cmp_type() != REAL_RESULT || item->decimals >= NOT_FIXED_DEC || item->type() == Item::FIELD_ITEM)
+    return false;
+  const char *name= item->type() == Item::FUNC_ITEM ? static_cast<Item_func *>(item)->func_name() : "";
+  return strcasecmp(name, "round") && strcasecmp(name, "truncate");
+}
+
 bool Select_translator::makes_groups(Item *item)
 {
   item= item->real_item();
+  if (is_kept_with_fewer_digits(item))
+    return refuse("groups of DOUBLEs that are kept with fewer digits");
   const Field *field= item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
   return !field || !groups_by_filling(field) || refuse("groups of CHAR in a NO PAD collation");
 }
