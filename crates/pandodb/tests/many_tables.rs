@@ -178,3 +178,43 @@ fn tables_that_come_and_go_lose_nothing() {
     let rows: u32 = (0..TABLES).map(|n| count(&db, &path(n)).unwrap()).sum();
     assert_eq!(rows, 4 * 60 * 2);
 }
+
+/// The server's cache of tables may use more than the limit allows: who opens one more looks for idle ones from time to time
+/// only, as a look goes through all.
+#[test]
+fn who_opens_tables_while_too_many_are_in_use_closes_idle_ones_in_turns() {
+    // The part between two looks is four.
+    const LIMIT: usize = 64;
+    const TABLES: u32 = 60;
+    let vfs = disk(1);
+    let mut options = options(&Lines::default());
+    options.files_open_max = LIMIT;
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+    let mut used = std::collections::VecDeque::new();
+    for n in 0..TABLES {
+        db.create_table(&spec(&path(n))).unwrap();
+        db.checkpoint().unwrap();
+        used.push_back(db.open_table(&path(n)).unwrap());
+    }
+    let in_use = db.metrics().files_open.get();
+    assert!(in_use > LIMIT as u64 + 16, "{in_use} files");
+    // As many are let go as are opened, as by a cache of that many.
+    let mut most = 0;
+    for n in TABLES..2 * TABLES {
+        used.pop_front();
+        db.create_table(&spec(&path(n))).unwrap();
+        db.checkpoint().unwrap();
+        used.push_back(db.open_table(&path(n)).unwrap());
+        most = most.max(db.metrics().files_open.get());
+    }
+    assert!(most > in_use, "someone looked at each opening");
+    assert!(most <= in_use + 8, "{most} files, {in_use} in use");
+    // None is in use any more: the next ones that are opened bring it below the limit.
+    used.clear();
+    for n in 0..4 {
+        db.open_table(&path(n)).unwrap();
+    }
+    let files = db.metrics().files_open.get();
+    assert!(files <= LIMIT as u64, "{files} files");
+}

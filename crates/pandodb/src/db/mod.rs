@@ -80,6 +80,8 @@ pub struct Db {
     pub(crate) ordered_at_once_ops: u64,
     pub(crate) log_kept_bytes_max: u64,
     pub(crate) files_open_max: usize,
+    /// Dictionaries that were open when someone last looked for idle tables to close.
+    pub(crate) idle_looked_at: AtomicUsize,
     /// [`Options::files_at_once`].
     files_at_once: usize,
     lock_wait_timeout: Duration,
@@ -160,6 +162,7 @@ impl Db {
             tree_config: options.tree,
             log_kept_bytes_max: options.log_kept_bytes_max,
             files_open_max: options.files_open_max,
+            idle_looked_at: AtomicUsize::new(0),
             files_at_once,
             lock_wait_timeout: options.lock_wait_timeout,
             write_set_bytes: AtomicU64::new(options.write_set_bytes),

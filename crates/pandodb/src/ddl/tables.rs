@@ -103,7 +103,7 @@ impl Db {
             }
             return Err(error);
         }
-        self.close_clean_tables();
+        self.make_room_for_tables();
         Ok(())
     }
 
@@ -248,7 +248,7 @@ impl Db {
         let clusterings = descriptor.clusterings();
         let table = Arc::new(table.with_layouts(descriptor.layouts.map(Arc::new), clusterings));
         self.tables.write().insert(path, table.clone());
-        self.close_clean_tables();
+        self.make_room_for_tables();
         Ok(table)
     }
 

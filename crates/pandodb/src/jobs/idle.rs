@@ -7,6 +7,8 @@
 //! or a job holds one of them. Dictionaries without a table object (made by CREATE or opened by
 //! recovery) go alike. The ticker makes idle ones clean while there are too many; whoever opens or
 //! creates one more closes what is clean, and if the ticker cannot keep up, makes some clean itself.
+//! Looking for idle ones goes through all that are open, so openers take turns: the server's own cache may
+//! use more tables than the limit allows, and then each look closes few.
 //!
 //! Lock order: the DDL mutex keeps tables from being opened, then the map of tables, then that of
 //! dictionaries: with both held nobody can get at an object that nobody else has.
@@ -23,6 +25,9 @@ use crate::table::{Dict, Table};
 
 /// Idle tables made clean by one who opens a table when there are far too many: more than that one adds.
 const CLEANED_BY_OPENER: usize = 4;
+
+/// An opener looks again after the limit's part of dictionaries more.
+const PART_BETWEEN_LOOKS: usize = 16;
 
 /// What may be closed if nobody turns out to use it.
 enum Idle {
@@ -64,24 +69,40 @@ impl Db {
         }
     }
 
-    /// While more files are open than the limit: closes idle ones that have nothing to write. The
-    /// caller has the DDL mutex.
-    pub(crate) fn close_clean_tables(&self) {
+    /// For who has opened or created a table, and has the DDL mutex: when it is time to look, closes idle tables that have
+    /// nothing to write.
+    pub(crate) fn make_room_for_tables(&self) {
+        let open = self.dicts.read().len();
+        // Tables were dropped since: no reason to wait until as many are open again.
+        let after = self.idle_looked_at.fetch_min(open, Ordering::Relaxed).min(open);
+        if open > self.files_open_max && open > after + self.files_open_max / PART_BETWEEN_LOOKS {
+            self.close_clean_tables();
+        }
+    }
+
+    /// While more files are open than the limit: closes idle ones that have nothing to write, and some more, for those who
+    /// open the next. The caller has the DDL mutex.
+    fn close_clean_tables(&self) {
         if self.excess_files() == 0 {
             return;
         }
+        let wanted = self.files_open_max - self.files_open_max / PART_BETWEEN_LOOKS;
         for idle in self.idle_tables() {
             self.close_if_clean(idle);
-            if self.excess_files() == 0 {
-                return;
+            if self.dicts.read().len() <= wanted {
+                break;
             }
         }
+        let mut looked_at = usize::MAX;
         if self.excess_files() > self.files_open_max {
             for idle in self.idle_tables().take(CLEANED_BY_OPENER) {
                 self.clean(&idle);
                 self.close_if_clean(idle);
+                // Far too many, and they are not in use: each opener helps.
+                looked_at = 0;
             }
         }
+        self.idle_looked_at.store(looked_at.min(self.dicts.read().len()), Ordering::Relaxed);
     }
 
     fn clean(&self, idle: &Idle) {
