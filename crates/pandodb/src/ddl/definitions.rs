@@ -56,7 +56,7 @@ impl Db {
         let has_image = |t: &TableDescriptor| {
             !t.temporary && !t.definition.image.is_empty() && t.path.starts_with(&prefix)
         };
-        self.catalog.tables(has_image).into_iter().map(|t| t.path).collect()
+        self.catalog.of_tables(|t| has_image(t).then(|| t.path.clone()))
     }
 
     /// Whether a table with the definition of this id has another name than `path` now: it was renamed. A name that the server gives for
