@@ -5,9 +5,10 @@
 //! them by reference, or a new index puts them at the bottom of its tree (`Tree::adopt_bottom`). What
 //! happens in between is told in `sorter`.
 //!
-//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; a quarter is for
-//! reading them when they are merged, in several passes if there are many (`narrow`); the rest
-//! is for the groups that are being collected and sorted. What comes in key order is besides: a leaf or two
+//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; a quarter is for rows that
+//! are in no chunk yet, of all loads together: beyond it, who makes batches waits ([`Sorter::wait_for_room`]). At the end of a load as much is for
+//! reading chunks when they are merged, in several passes if there are many (`narrow`). The rest
+//! is for the groups that are being collected. What comes in key order is besides: a leaf or two
 //! for each worker.
 
 mod admission;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Of all memory, what chunks may have; the rest is for groups that are being collected and sorted.
+/// Of all memory, what chunks may have.
 const CHUNKS_EIGHTHS: u64 = 5;
 
 /// And what rows may have before they are in a chunk, of all loads together: batches on their way to the sorters, and groups that wait to be

@@ -24,7 +24,7 @@
      keys that it checks itself (USING HASH);
    - where each row asks for those before it: WITHOUT OVERLAPS, AUTO_INCREMENT further back in a key;
    - into tables with TTL that are not empty;
-   - where the first rows, of which there are two, find no memory;
+   - where there is no memory for the copies of the first rows, which all statements together have in pando_load_memory;
    - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
