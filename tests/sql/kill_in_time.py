@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """KILL QUERY and max_statement_time end a statement soon, whatever it is doing.
 
-    tests/sql/kill_in_time.sh [--engine PANDO] [--rows 40000] [--seconds-max 2.0] [--only NAME]
+    tests/sql/kill_in_time.sh [--engine PANDO] [--rows 40000] [--seconds-max 20] [--only NAME]
 
 Each long statement is begun, left alone for a while, and killed; how long it goes on is measured, at several moments of its life. Then
 it is given a limit of time. It has to end soon, with the error that says so, and the table must be as before and work. How soon is
@@ -59,7 +59,7 @@ def _arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--engine", default="PANDO")
     parser.add_argument("--rows", type=int, default=40000)
-    parser.add_argument("--seconds-max", type=float, default=2.0)
+    parser.add_argument("--seconds-max", type=float, default=20.0)
     parser.add_argument("--only", action="append", help="only this statement, may be given several times")
     return parser.parse_args()
 

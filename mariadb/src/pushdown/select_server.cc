@@ -242,6 +242,9 @@ bool Server_leaf::make(THD *thd)
   m_field= field;
   m_codec.init(m_own.get(), field);
   m_item= new (thd->mem_root) Item_field(thd, field);
+  /* The server compares a text with an integer rounded to as many digits as its Item says: CAST(0.25 AS CHAR) > 0 is false. */
+  if (m_item && m_was->cmp_type() == STRING_RESULT)
+    m_item->decimals= m_was->decimals;
   return m_item;
 }
 

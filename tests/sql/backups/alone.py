@@ -9,6 +9,8 @@ from sqlkit.server import PrivateServer
 
 from . import load, rounds, tool
 
+_HANG_SECONDS = 120
+
 
 def _server_beside(target):
     """A data directory as a new server has it, and PANDO's files in it."""
@@ -50,6 +52,25 @@ def _stream(server, directory, expected):
         rounds.compare("stream", expected, tool.checksums(session, "PANDO"))
 
 
+def _no_lock_while_copying(server, directory, running):
+    """Nobody reads the archive, so the copying stands still: transfers do not."""
+    with server.connect(load.DATABASE) as session:
+        session.query("CREATE TABLE large (id INT PRIMARY KEY, noise BLOB) ENGINE=PANDO")
+        session.query("INSERT INTO large SELECT seq, RANDOM_BYTES(1024) FROM seq_1_to_4096")
+    command = tool.backup_command(server, directory / "waits", "--pando-only", "--stream")
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        archive = process.stdout.read(1)
+        goal, begun = running.done() + 100, time.monotonic()
+        while running.done() < goal and process.poll() is None and time.monotonic() - begun < _HANG_SECONDS:
+            time.sleep(0.01)
+        if running.done() < goal:
+            process.kill()
+            raise AssertionError(f"{goal - running.done()} transfers fewer than expected while the backup {process.poll()} waits: {running.problems()}")
+        archive += process.stdout.read()
+    if process.returncode or len(archive) < 4096 * 1024:
+        raise AssertionError(f"backup ended with {process.returncode} after {len(archive)} bytes")
+
+
 def run(arguments):
     whole, chosen = arguments.dir / "alone", arguments.dir / "chosen"
     with PrivateServer("backup", rounds.options()) as server:
@@ -60,6 +81,7 @@ def run(arguments):
             usual = running.longest()
             tool.backup(server, whole, "--pando-only")
             stall = running.longest()
+            _no_lock_while_copying(server, arguments.dir, running)
         with server.connect() as session:
             expected = tool.checksums(session, "PANDO")
             tool.backup(server, chosen, "--pando-only", "--tables=bank.p,bank.parts", "--limit-rate=500")
