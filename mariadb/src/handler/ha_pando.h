@@ -5,6 +5,7 @@
 #define PANDO_HA_PANDO_H
 
 #include "plugin.h"
+#include "estimate.h"
 #include "expiry.h"
 #include "load.h"
 #include "row_codec.h"
@@ -387,6 +388,7 @@ private:
   void mark_covering_keys();
   void refuse_jumps();
   int get_figures(uint flag, ha_rows *rows);
+  const pando::Estimate *known_estimate(const pando::Estimate &wanted);
   double row_bytes() const { return stats.records ? double(m_raw_bytes) / double(stats.records) : 1; }
   void set_rec_per_key(ha_rows rows, bool anew);
   void guess_rec_per_key(uint index, ha_rows rows);
@@ -484,6 +486,8 @@ private:
 
   uint64_t m_raw_bytes= 0;
   bool m_has_clustering_keys= false;
+  std::vector<pando::Estimate> m_estimates; /* of the statement */
+  query_id_t m_estimates_of= 0;             /* which one */
   ha_rows m_rows_of_keys= HA_POS_ERROR; /* when rec_per_key was set; HA_POS_ERROR: not yet */
   int m_last_error= 0;
   String m_last_error_text;

@@ -5,6 +5,7 @@
    The engine is asked before the server has optimized anything, so this is a guess of what it would do: the greedy search of System R's successors over
    little more than the cardinalities of keys. It errs to the engine's side where it knows little: conditions that no key has make rows hardly
    fewer. */
+#include "select_bound.h"
 #include "select_cost.h"
 
 #include <algorithm>
@@ -171,7 +172,7 @@ private:
   void join_with(Item_subselect *item, Item *left);
   void pay_units(SELECT_LEX *select);
   void find_ranges(Source *source);
-  Item *conditions_of(SELECT_LEX *select, TABLE_LIST *list);
+  std::vector<Item *> conditions_of(SELECT_LEX *select, TABLE_LIST *list);
   double by_key(const Source &source, const Tables &before) const;
   double share_left(const Source &source) const;
   Source *next_source(const Tables &before, double *rows);
@@ -389,18 +390,18 @@ void Join_cost::add_derived(TABLE_LIST *list, SELECT_LEX *select)
   m_sources.push_back(source);
 }
 
-/* What of the conditions the range optimizer may be asked about. */
-Item *Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *list)
+/* What has to be true of each row of the table. */
+std::vector<Item *> Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *list)
 {
   std::vector<Item *> parts;
-  const auto add= [&parts, this](Item *item, const auto &self) -> void {
+  const auto add= [&parts](Item *item, const auto &self) -> void {
     if (item->type() == Item::COND_ITEM && static_cast<Item_cond *>(item)->functype() == Item_func::COND_AND_FUNC)
     {
       List_iterator_fast<Item> each(*static_cast<Item_cond *>(item)->argument_list());
       for (Item *part; (part= each++); )
         self(part, self);
     }
-    else if (can_be_asked_about(m_thd, item))
+    else
       parts.push_back(item);
   };
   /* Of an outer join's table, what ON says; what WHERE says of it may be of rows that it has not. */
@@ -415,15 +416,24 @@ Item *Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *list)
   for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
     if (nest->on_expr && (nest == list || !nest->outer_join))
       add(nest->on_expr, add);
+  return parts;
+}
+
+/* What of them the range optimizer may be asked about. */
+Item *to_be_asked_about(THD *thd, std::vector<Item *> parts)
+{
+  parts.erase(std::remove_if(parts.begin(), parts.end(), [thd](Item *part) { return !can_be_asked_about(thd, part); }), parts.end());
   if (parts.empty())
     return nullptr;
   if (parts.size() == 1)
     return parts[0];
   List<Item> items;
   for (Item *part : parts)
-    items.push_back(part, m_thd->mem_root);
-  return new (m_thd->mem_root) Item_cond_and(m_thd, items);
+    items.push_back(part, thd->mem_root);
+  return new (thd->mem_root) Item_cond_and(thd, items);
 }
+
+double cost_in_engine(double rows) { return ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + 2 * ENGINE_COLUMN_NS); }
 
 /* The rows of the best ranges that the server finds. What it stores for that, it finds again for itself later. */
 void Join_cost::find_ranges(Source *source)
@@ -431,7 +441,15 @@ void Join_cost::find_ranges(Source *source)
   TABLE *table= source->table;
   if (source->all < RANGES_ROWS_MIN || !table->s->keys || table->file->partition_ht() != hton)
     return;
-  Item *conditions= conditions_of(source->select, source->list);
+  const std::vector<Item *> parts= conditions_of(source->select, source->list);
+  /* Short statements are felt to be optimized twice. */
+  const double most= rows_by_unique_key(table, parts);
+  if (most * SERVER_LOOKUP_NS < cost_in_engine(source->all))
+  {
+    source->by_range= std::min(source->all, most);
+    return;
+  }
+  Item *conditions= to_be_asked_about(m_thd, parts);
   if (!conditions)
     return;
   Silent_evaluation evaluation(m_thd);
@@ -472,7 +490,7 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
     source.is_outer|= nest->outer_join != 0;
   list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
   source.all= source.by_range= double(list->table->file->stats.records);
-  m_engine+= ENGINE_TABLE_NS + source.all * (ENGINE_ROW_NS + 2 * ENGINE_COLUMN_NS);
+  m_engine+= cost_in_engine(source.all);
   find_ranges(&source);
   m_sources.push_back(source);
 }
