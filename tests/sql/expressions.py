@@ -41,7 +41,10 @@ _FORMS = {
     "condition": ["({c} AND {c})", "({c} OR {c})", "NOT ({c})", "{n} IS NULL", "{t} IS NOT NULL", "{n} BETWEEN {n} AND {n}",
                   "{t} BETWEEN {t} AND {t}", "{m} BETWEEN {m} AND {m}", "{n} IN ({n}, {n}, {n})", "{t} NOT IN ({t}, {t})", "{m} IN ({m}, {m})",
                   "{t} LIKE '%a%'", "{t} LIKE 'b%'", "{n} IN (SELECT x FROM u u2 WHERE u2.id < 30)", "{t} NOT IN (SELECT n FROM u u2)",
-                  "EXISTS (SELECT 1 FROM u u2 WHERE u2.x = {n})", "{n} = {t}", "{m} < {n}", "{t} >= {m}"]
+                  "EXISTS (SELECT 1 FROM u u2 WHERE u2.x = {n})", "({n}, {t}) = ({n}, {t})", "({m}, {n}) IN (({m}, {n}), ({m}, {n}))",
+                  "({n}, {t}) IN (SELECT x, n FROM u u2)", "({n}, {n}) NOT IN (SELECT x, z FROM u u2 WHERE u2.y > {n})",
+                  "{n} NOT IN (SELECT x FROM u u2 WHERE {c})", "{n} NOT IN (SELECT z FROM u u2 WHERE u2.y < {n})",
+                  "EXISTS (SELECT 1 FROM u u2 WHERE (u2.n, u2.x) = ({t}, {n}))", "{n} = {t}", "{m} < {n}", "{t} >= {m}"]
                  + [f"{{{kind}}} {sign} {{{kind}}}" for kind in "nntm" for sign in ("=", "<", "<=>", ">=", "<>", ">")]}
 _KINDS = {"n": "number", "t": "text", "m": "moment", "c": "condition"}
 _COLUMNS = {"number": _NUMBERS, "text": _TEXTS, "moment": _MOMENTS}

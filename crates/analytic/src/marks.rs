@@ -43,7 +43,7 @@ impl Planner<'_> {
         }
         let value = match open {
             Some(open) => {
-                let is_sure = Expr::Or(vec![is_true(found), Expr::Not(Box::new(is_true(open)))]);
+                let is_sure = Expr::Or(vec![is_true(found), Expr::Not(Box::new(open))]);
                 Expr::Sure(Box::new(is_sure), Box::new(is_true(found)))
             }
             None if is_tied => is_true(found),
@@ -56,23 +56,30 @@ impl Planner<'_> {
         Ok((unit, value))
     }
 
-    /// With a mark of what has a partner; and, of IN of a tied query, one of what a NULL leaves open.
-    fn with_marks(&mut self, asked: Asked) -> (Unit, Slot, Option<Slot>) {
+    /// With a mark of what has a partner; and, of IN of a tied query, what says that a NULL leaves it open.
+    fn with_marks(&mut self, asked: Asked) -> (Unit, Slot, Option<Expr>) {
         let is_tied = asked.is_tied();
         let Asked { unit, inner, keys, left, residual } = asked;
         let found = self.new_slot();
         let mut slots = unit.slots.clone();
         slots.push(found);
         let both = keys.iter().chain(&left).cloned().collect();
-        let plan = mark(found, unit.plan, inner.plan.clone(), both, residual.clone());
-        let open = (is_tied && !left.is_empty()).then(|| self.new_slot());
-        let plan = match open {
-            Some(open) => {
-                slots.push(open);
-                mark(open, plan, inner.plan, keys, with_open(residual, &left))
+        let mut plan = mark(found, unit.plan, inner.plan.clone(), both, residual.clone());
+        let mut open = Vec::new();
+        // Of pairs that are tied one side may be NULL. Rows are compared with few of the other side: with those that are NULL, and where they
+        // are NULL themselves.
+        for (a, b) in left.into_iter().filter(|_| is_tied) {
+            let of_nulls = inner.plan.clone().filtered(Expr::IsNull(Box::new(b)));
+            let mut of_null = keys.clone();
+            of_null.push((Expr::IsNull(Box::new(a)), number(1)));
+            for (build, keys) in [(of_nulls, keys.clone()), (inner.plan.clone(), of_null)] {
+                let slot = self.new_slot();
+                plan = mark(slot, plan, build, keys, residual.clone());
+                slots.push(slot);
+                open.push(is_true(slot));
             }
-            None => plan,
-        };
+        }
+        let open = (!open.is_empty()).then_some(Expr::Or(open));
         (Unit { plan, slots, rows: unit.rows }, found, open)
     }
 
@@ -83,21 +90,13 @@ impl Planner<'_> {
         let plan = unit.plan.filtered(none);
         let plan = match open {
             Some(open) => {
-                let is_sure = Expr::Not(Box::new(is_true(open)));
+                let is_sure = Expr::Not(Box::new(open));
                 Plan::Filter(Box::new(plan), Expr::Sure(Box::new(is_sure), Box::new(number(1))))
             }
             None => plan,
         };
         Ok(Unit { plan, slots, rows: (unit.rows * 0.3).max(1.0) })
     }
-}
-
-/// Of pairs that are tied: that one side of IN is NULL.
-fn with_open(mut residual: Vec<Expr>, left: &[(Expr, Expr)]) -> Vec<Expr> {
-    let is_null = |expr: &Expr| Expr::IsNull(Box::new(expr.clone()));
-    let nulls = left.iter().flat_map(|(a, b)| [is_null(a), is_null(b)]).collect();
-    residual.push(Expr::Or(nulls));
-    residual
 }
 
 fn mark(slot: Slot, probe: Plan, build: Plan, keys: Vec<(Expr, Expr)>, residual: Vec<Expr>) -> Plan {

@@ -82,7 +82,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   case Item_func::GE_FUNC:    return comparison(function, 5, said);
   case Item_func::EQUAL_FUNC: return comparison(function, 6, said);
   case Item_func::BETWEEN:    return between(function, said);
-  case Item_func::IN_FUNC:    return in_list(function, said);
+  case Item_func::IN_FUNC:    return in_list(function, is_conjunct, said);
   case Item_func::LIKE_FUNC:  return like(function, said);
   case Item_func::NOT_FUNC:
     if (!condition(function->arguments()[0], said))
@@ -161,7 +161,13 @@ bool Select_translator::comparison(Item_func *function, uint comparison, Said *s
 {
   Item **arguments= function->arguments();
   if (arguments[0]->cols() != 1 || arguments[1]->cols() != 1)
-    return refuse("a comparison of rows");
+  {
+    if (comparison > 1)
+      return refuse("a comparison of rows");
+    if (comparison == 1)
+      B::byte(&said->bytes, 8);
+    return rows_equal(arguments[0], arguments[1], true, &said->bytes);
+  }
   return compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(),
                  &said->bytes, true);
 }
@@ -250,7 +256,7 @@ bool Select_translator::like_each_other(Said *first, Said *second, CHARSET_INFO 
 }
 
 /* Whether the server, looking for a DECIMAL of one table in a key of another, may make an integer of it, and warn. */
-static bool is_converted_for_key(Item *first, Item *second)
+bool is_converted_for_key(Item *first, Item *second)
 {
   const auto is_in_key= [](Item *item) {
     item= item->real_item();
@@ -431,12 +437,14 @@ bool Select_translator::between(Item_func *function, Said *said)
 
 static const uint IN_LIST_MAX= 4096;
 
-bool Select_translator::in_list(Item_func *function, Said *said)
+bool Select_translator::in_list(Item_func *function, bool is_conjunct, Said *said)
 {
   Item_func_in *in= static_cast<Item_func_in *>(function);
   Item **arguments= function->arguments();
-  if (arguments[0]->cols() != 1 || function->argument_count() > IN_LIST_MAX)
-    return refuse("IN of rows");
+  if (function->argument_count() > IN_LIST_MAX)
+    return refuse("a long IN");
+  if (arguments[0]->cols() != 1)
+    return in_rows(in, is_conjunct, said);
   /* Of a list of texts and numbers the server makes texts, for some character sets, and compares the numbers as numbers all the same. */
   if (arguments[0]->cmp_type() == STRING_RESULT && !in->arg_types_compatible)
     return refuse("IN of different kinds");
@@ -541,47 +549,6 @@ bool Select_translator::like(Item_func *function, Said *said)
   B::byte(&said->bytes, 12);
   B::small(&said->bytes, number_of_test(Text_test{of_pattern, collation, 0, std::string()}));
   said->bytes+= of.bytes;
-  return true;
-}
-
-/* `is_conjunct`: false and NULL are the same. */
-bool Select_translator::in_query(Item_in_subselect *item, bool is_conjunct, Said *said)
-{
-  Item *left= item->left_exp();
-  Said of_left;
-  std::vector<uint> slots;
-  std::vector<Value_kind> kinds;
-  std::string bytes;
-  if (!left || left->cols() != 1)
-    return refuse("IN of rows");
-  if (!expression(left, &of_left))
-    return false;
-  const bool was_plain= m_is_plain_in, might_be_null= m_may_in_be_null;
-  m_is_plain_in= is_conjunct;
-  m_may_in_be_null= left->maybe_null();
-  const bool is_said= unit(item->unit, Use::IN, &bytes, &slots, &kinds);
-  m_is_plain_in= was_plain;
-  m_may_in_be_null= might_be_null;
-  if (!is_said || kinds.size() != 1)
-    return false;
-  const Value_kind &inner= kinds[0];
-  const bool is_same_kind= (inner.is_number() && of_left.kind.is_number()) ||
-                           (inner == of_left.kind && inner.tag != Value_kind::TIME);
-  bool is_year= false;
-  for (SELECT_LEX *select= item->unit->first_select(); select; select= select->next_select())
-  {
-    Item *output= select->item_list.head();
-    if (output && is_converted_for_key(left, output))
-      return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
-    is_year|= output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR;
-  }
-  if (inner.is_opaque() || of_left.kind.is_opaque())
-    return refuse("IN of a type that is compared otherwise");
-  if (!is_same_kind || is_year)
-    return refuse("IN of different kinds");
-  B::byte(&said->bytes, 19);
-  B::small(&said->bytes, 1);
-  said->bytes+= of_left.bytes + bytes;
   return true;
 }
 

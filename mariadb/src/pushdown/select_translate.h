@@ -283,14 +283,21 @@ private:
   bool stamp_with_constant(uint comparison, Item *first, Item *second, std::string *to);
   void round_to_shown(const Item *item, Said *said);
   bool between(Item_func *function, Said *said);
-  bool in_list(Item_func *function, Said *said);
+  bool in_list(Item_func *function, bool is_conjunct, Said *said);
   bool like(Item_func *function, Said *said);
   uint32_t number_of_test(const Text_test &test);
   bool test_of_text(uint comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to);
-  bool in_query(Item_in_subselect *item, bool is_conjunct, Said *said);
   bool ask_for_key(Item *first, Item *second, const Said &of_first, const Said &of_second);
   bool like_each_other(Said *first, Said *second, CHARSET_INFO *collation);
   void convert(Said *said, const Value_kind &kind);
+
+  /* select_rows.cc */
+  bool rows_equal(Item *first, Item *second, bool is_sign, std::string *to);
+  bool in_rows(Item_func_in *in, bool is_conjunct, Said *said);
+  bool left_of_in(Item *left, std::string *to, std::vector<Value_kind> *kinds);
+  bool is_alike_in(Item *left, uint column, st_select_lex_unit *unit, const Value_kind &outer, const Value_kind &inner);
+  bool in_query(Item_in_subselect *item, bool is_conjunct, Said *said);
+
   void negate(std::string *bytes) { bytes->insert(0, 1, char(8)); }
 
   THD *m_thd;
@@ -356,6 +363,7 @@ bool is_filled_extreme(Item *item);
 bool acts(const Item *item, uint depth= 0);
 /* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
 bool may_be_in_key(const SELECT_LEX *select, Item *item);
+bool is_converted_for_key(Item *first, Item *second);
 
 /* Whether it is an IN whose list has been converted for good. */
 bool is_list_converted(Item_func *function);
