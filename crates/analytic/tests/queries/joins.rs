@@ -557,3 +557,41 @@ fn what_fails_in_a_group_that_a_join_has_no_use_for_is_given_back() {
         assert_eq!(answer.rows() as i64, few, "{is_distinct} {is_outer}");
     }
 }
+
+/// A query is asked whether to stop about as often as it has batches of rows, or of pairs of rows, to go through.
+fn asked(world: &World, block: &Block) -> usize {
+    let count = AtomicUsize::new(0);
+    let tables: Vec<&Table> = world.tables.iter().map(|table| &**table).collect();
+    let is_stopped = || count.fetch_add(1, Ordering::Relaxed) == usize::MAX;
+    let query = Query::new(block.clone(), Texts::default());
+    let limits = Limits { threads: 1, memory_bytes: 1 << 26 };
+    let outcome = query.run(&mut world.db.begin(), &tables, limits, &is_stopped).unwrap();
+    assert!(matches!(outcome, Outcome::Rows(_)));
+    count.into_inner()
+}
+
+#[test]
+fn not_in_that_is_tied_by_no_equality_does_not_go_through_all_pairs() {
+    let world = world(&mut ChaCha8Rng::seed_from_u64(3), &[(6000, true), (5000, false)]);
+    let not_in = |left: Expr, inner: Expr, tie: Option<Expr>| {
+        let inner = Block {
+            from: vec![from(&world, 1)],
+            filter: tie,
+            outputs: vec![(2000, inner)],
+            ..Block::default()
+        };
+        let filter = Expr::Not(Box::new(Expr::InQuery(vec![left], Box::new(inner))));
+        Block {
+            from: vec![from(&world, 0)],
+            filter: Some(filter),
+            outputs: outputs(vec![id(0)]),
+            ..Block::default()
+        }
+    };
+    for tie in [equal(number(0), constant(3)), compare(Comparison::Less, number(1), number(0))] {
+        let (tied, untied) = (not_in(id(0), id(1), Some(tie)), not_in(id(0), id(1), None));
+        let (tied, untied) = (asked(&world, &tied), asked(&world, &untied));
+        // The inner table is read three times.
+        assert!(tied < 3 * untied, "{tied}, and {untied} without a tie");
+    }
+}
