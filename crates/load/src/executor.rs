@@ -7,6 +7,10 @@ pub type Task = Box<dyn FnOnce() + Send>;
 pub trait Workers: Send + Sync {
     /// Runs the task, now or soon, on some thread. Must not wait for another task.
     fn run(&self, task: Task);
+    /// The same of a task that takes seconds: short ones of other loads need not wait for all of them.
+    fn run_long(&self, task: Task) {
+        self.run(task);
+    }
     /// How many tasks run at once.
     fn parallelism(&self) -> usize;
 }

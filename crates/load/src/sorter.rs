@@ -37,8 +37,11 @@ use crate::stage_times::{Stage, Stages};
 /// Smallest and largest groups that are sorted at once.
 const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(16 << 20);
 
-/// Merges of less than this are not divided.
-const PIECE_BYTES_MIN: u64 = 16 << 20;
+/// Merges of less than this are not divided; larger pieces than that keep a thread from other loads for too long.
+const PIECE_BYTES: std::ops::RangeInclusive<u64> = (16 << 20)..=(64 << 20);
+
+/// What an entry may have beside the bytes of its row: the key of another dictionary, lengths.
+const ENTRY_BYTES_BESIDE: usize = 64;
 
 /// How often a waiting [`finish`] looks around.
 const LOOK: Duration = Duration::from_millis(50);
@@ -146,9 +149,12 @@ impl Sorter {
         })
     }
 
-    /// A batch to be filled with the entries of so many rows.
-    pub fn new_batch(&self, rows: usize) -> Entries {
-        Entries::with_capacity(rows, rows * self.row_bytes.load(Ordering::Relaxed))
+    /// A batch to be filled with the entries of so many rows, which have so many bytes. There is room for what rows had before, but for no more
+    /// than these can have: one large value says nothing of the rows after it.
+    pub fn new_batch(&self, rows: usize, bytes: u64) -> Entries {
+        let most = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(rows * ENTRY_BYTES_BESIDE);
+        let expected = rows.saturating_mul(self.row_bytes.load(Ordering::Relaxed));
+        Entries::with_capacity(rows, expected.min(most))
     }
 
     /// Takes batch `number` (they count from 0 without gaps), from any thread. Errors come out of [`finish`].
@@ -292,7 +298,7 @@ impl Sorter {
         for group in groups {
             let sorter = self.clone();
             let work = move || sorter.work(|| sorter.narrow(&group));
-            self.setting.workers.run(Box::new(work));
+            self.setting.workers.run_long(Box::new(work));
         }
         true
     }
@@ -340,7 +346,7 @@ impl Sorter {
         for (piece, range) in ranges.into_iter().enumerate() {
             let (sorter, sources) = (self.clone(), sources.clone());
             let work = move || sorter.work(|| sorter.merge_piece(piece, &sources, &range, piece_bytes));
-            self.setting.workers.run(Box::new(work));
+            self.setting.workers.run_long(Box::new(work));
         }
     }
 
@@ -420,7 +426,8 @@ impl State {
 
 /// Cuts all keys into ranges of about the same bytes, at the first keys of blocks.
 fn divide(sources: &[Source], raw: u64, threads: usize) -> Vec<Range> {
-    let parts = (raw / PIECE_BYTES_MIN).clamp(1, 2 * threads as u64) as usize;
+    let parts =
+        (raw / PIECE_BYTES.start()).clamp(1, (raw / PIECE_BYTES.end()).max(2 * threads as u64)) as usize;
     let mut keys: Vec<(&[u8], u64)> = Vec::new();
     for source in sources {
         match source {

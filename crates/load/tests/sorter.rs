@@ -242,6 +242,18 @@ fn groups_that_nobody_has_sorted_yet_are_counted_and_waited_for() {
 }
 
 #[test]
+fn one_large_value_does_not_make_the_batches_after_it_large() {
+    let bed = bed();
+    let sorter = Sorter::new(&bed.tree, &setting(1 << 20, 0), true, 1);
+    let mut entries = sorter.new_batch(1, 3 << 20);
+    entries.push(b"k", &vec![1; 3 << 20]);
+    sorter.add(0, entries);
+    let (rows, bytes) = (10_000, 512 << 10);
+    let held = sorter.new_batch(rows, bytes).memory_bytes() as u64;
+    assert!(held < 4 * bytes, "{held} bytes for a batch of {bytes}");
+}
+
+#[test]
 fn threads_and_spills_give_the_same_rows() {
     let rows: Vec<Row> = (0..60_000u64).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 30)).collect();
     for threads in [0, 1, 4] {

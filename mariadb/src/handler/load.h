@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <condition_variable>
 #include <mutex>
 #include <vector>
 #include "row_codec.h"
@@ -119,6 +120,7 @@ private:
   std::vector<Blob> m_blobs;
   std::vector<uint8_t> m_unique;
   std::mutex m_mutex; /* of the two lists */
+  std::condition_variable m_has_codecs;
   std::vector<std::unique_ptr<Codecs>> m_codecs;
   std::vector<std::unique_ptr<Row_batch>> m_spare;
 };

@@ -8,13 +8,16 @@ static const uint SHORT_VARCHAR= 32;
 /* Batches that wait to be filled again, and the bytes of one that is kept: a load holds no more for what it had on its way once. */
 static const size_t SPARE_MAX= 4;
 static const uint64_t SPARE_BYTES_MAX= 1ULL << 20;
+/* Threads that encode batches of a load at once: each has codecs of its own. */
+static const uint CODECS_MAX= 64;
 
 Load_shape::Load_shape(const TABLE *table, const PandoTable *engine_table, bool has_primary_key,
                        size_t row_key_max, uint workers)
   : m_engine_table(engine_table), m_has_primary_key(has_primary_key), m_row_key_max(row_key_max), m_keys(table->s->keys),
     m_record_size(table->s->reclength)
 {
-  for (uint i= 0; i <= workers; i++)
+  /* And one for a statement whose load gets no thread. */
+  for (uint i= 0; i <= workers && i < CODECS_MAX; i++)
     m_codecs.push_back(new_codecs(table, engine_table));
   if (!has_primary_key)
     m_unique.push_back(0);
@@ -158,10 +161,9 @@ void Load_shape::restore_blobs(Row_batch *batch) const
 
 std::unique_ptr<Load_shape::Codecs> Load_shape::take_codecs()
 {
-  std::lock_guard<std::mutex> guard(m_mutex);
-  /* There are as many as workers. */
-  if (m_codecs.empty())
-    abort();
+  std::unique_lock<std::mutex> guard(m_mutex);
+  /* Who has them waits for nobody. */
+  m_has_codecs.wait(guard, [this] { return !m_codecs.empty(); });
   std::unique_ptr<Codecs> codecs= std::move(m_codecs.back());
   m_codecs.pop_back();
   return codecs;
@@ -177,6 +179,7 @@ int Load_shape::encode(Row_batch *batch, PandoEntries *entries)
   give_batch(batch);
   std::lock_guard<std::mutex> guard(m_mutex);
   m_codecs.push_back(std::move(codecs));
+  m_has_codecs.notify_one();
   return error;
 }
 

@@ -62,80 +62,6 @@ static bool may_jump_in_key(SELECT_LEX *select)
   return false;
 }
 
-/* The same of a column, or of one of those of a row: `(a, b) IN ((1, 2), (3, 4))`. */
-static bool has_order_of_key(Item *item)
-{
-  if (item->real_item()->type() != Item::ROW_ITEM)
-    return is_order_of_key(item);
-  for (uint i= 0; i < item->cols(); i++)
-    if (has_order_of_key(item->element_index(i)))
-      return true;
-  return false;
-}
-
-/* Whether a key may lead to the rows of such a condition: `column IN`, LIKE, IS NULL and the like, rows of columns, and whatever stands in
-   an OR. Then the optimizer is asked. */
-static bool may_lead_by_key(Item *item, bool is_in_or)
-{
-  if (item->type() == Item::COND_ITEM)
-  {
-    Item_cond *cond= static_cast<Item_cond *>(item);
-    List_iterator_fast<Item> parts(*cond->argument_list());
-    for (Item *part; (part= parts++); )
-      if (may_lead_by_key(part, is_in_or || cond->functype() != Item_func::COND_AND_FUNC))
-        return true;
-    return false;
-  }
-  if (item->type() != Item::FUNC_ITEM)
-    return false;
-  Item_func *function= static_cast<Item_func *>(item);
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-    if (!is_in_or && function->arguments()[0]->cols() == 1)
-      return false;
-    break;
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-  case Item_func::BETWEEN:
-    if (!is_in_or)
-      return false;
-    break;
-  case Item_func::IN_FUNC:
-    if (static_cast<Item_func_in *>(function)->negated)
-      return false;
-    break;
-  case Item_func::LIKE_FUNC:
-    if (static_cast<Item_func_like *>(function)->get_negated())
-      return false;
-    break;
-  case Item_func::ISNULL_FUNC:
-  {
-    /* Of rows of a LEFT JOIN without a partner no key knows. */
-    const Item *of= function->arguments()[0]->real_item();
-    if (of->type() == Item::FIELD_ITEM && static_cast<const Item_field *>(of)->field->table->maybe_null)
-      return false;
-    break;
-  }
-  case Item_func::EQUAL_FUNC:
-    break;
-  default:
-    return false;
-  }
-  bool has_key= false;
-  for (uint i= 0; i < function->argument_count(); i++)
-  {
-    Item *argument= function->arguments()[i];
-    if (has_order_of_key(argument))
-      has_key= true;
-    else if (!argument->const_item())
-      return false;
-  }
-  return has_key;
-}
-
 /* The parser gives a query without a LIMIT the one of `sql_select_limit`, which is none unless somebody has set it. */
 bool has_limit(const Lex_select_limit &params)
 {
@@ -164,9 +90,6 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
     return false;
   *reason= "the ends of a key";
   if (may_jump_in_key(select))
-    return false;
-  *reason= "conditions that a key may lead by";
-  if (join->conds && may_lead_by_key(join->conds, false))
     return false;
   *reason= "a LIMIT without an order";
   if (!is_grouped && !join->order && has_limit(select->master_unit()->global_parameters()->limit_params))

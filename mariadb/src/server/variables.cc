@@ -486,7 +486,7 @@ Read_free_rpl read_free_rpl()
 
 uint load_workers()
 {
-  return background_threads;
+  return load_threads;
 }
 
 bool is_started_despite_damage()

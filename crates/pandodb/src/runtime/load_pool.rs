@@ -25,8 +25,37 @@ pub(crate) struct LoadPool {
 /// What makes threads.
 type Spawn = fn(Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
 
+/// Tasks that wait: those that take moments (batches and groups of entries), and merges. A statement that loads little, or is killed, waits for
+/// its own batches; it should not wait for all merges of others. So there is a turn for a merge after each few of the short ones.
+#[derive(Default)]
+struct Queue {
+    short: VecDeque<Task>,
+    long: VecDeque<Task>,
+    /// Short ones taken since the last long one.
+    in_a_row: u32,
+}
+
+/// Short tasks for each long one, where both wait.
+const SHORT_IN_A_ROW: u32 = 8;
+
+impl Queue {
+    fn len(&self) -> usize {
+        self.short.len() + self.long.len()
+    }
+
+    fn pop(&mut self) -> Option<Task> {
+        let is_long_due = self.in_a_row >= SHORT_IN_A_ROW || self.short.is_empty();
+        if let Some(task) = is_long_due.then(|| self.long.pop_front()).flatten() {
+            self.in_a_row = 0;
+            return Some(task);
+        }
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.short.pop_front()
+    }
+}
+
 struct Shared {
-    queue: Mutex<VecDeque<Task>>,
+    queue: Mutex<Queue>,
     wake: Condvar,
     stop: AtomicBool,
 }
@@ -79,7 +108,15 @@ impl Workers for LoadPool {
         if !self.has_threads() {
             return task();
         }
-        self.shared.queue.lock().push_back(task);
+        self.shared.queue.lock().short.push_back(task);
+        self.shared.wake.notify_one();
+    }
+
+    fn run_long(&self, task: Task) {
+        if !self.has_threads() {
+            return task();
+        }
+        self.shared.queue.lock().long.push_back(task);
         self.shared.wake.notify_one();
     }
 
@@ -93,10 +130,10 @@ impl Shared {
         loop {
             let task = {
                 let mut queue = self.queue.lock();
-                while queue.is_empty() && !self.stop.load(Ordering::Acquire) {
+                while queue.len() == 0 && !self.stop.load(Ordering::Acquire) {
                     self.wake.wait(&mut queue);
                 }
-                queue.pop_front()
+                queue.pop()
             };
             let Some(task) = task else { return };
             task();
@@ -126,6 +163,23 @@ mod tests {
         pool.stop();
         assert_eq!(done.load(Ordering::Acquire), 10);
         (threads, here.load(Ordering::Acquire))
+    }
+
+    #[test]
+    fn merges_have_their_turn_after_some_short_tasks_and_others_do_not_wait_for_all_of_them() {
+        // Nothing runs before there are all.
+        let mut queue = Queue::default();
+        let order = Arc::new(Mutex::new(String::new()));
+        let task = |name: char| -> Task {
+            let order = order.clone();
+            Box::new(move || order.lock().push(name))
+        };
+        queue.long.extend([task('L'), task('L'), task('L')]);
+        queue.short.extend((0..12).map(|_| task('s')));
+        while let Some(task) = queue.pop() {
+            task();
+        }
+        assert_eq!(*order.lock(), "ssssssssLssssLL");
     }
 
     fn too_many() -> io::Error {

@@ -362,7 +362,8 @@ impl<E: RowEncoder> BulkLoad<E> {
         let (encoder, flow, setting) = (self.encoder.clone(), self.flow.clone(), self.setting.clone());
         let sorters = self.sorters.clone();
         self.setting.workers.run(Box::new(move || {
-            let mut entries: Vec<Entries> = sorters.iter().map(|s| s.new_batch(rows as usize)).collect();
+            let mut entries: Vec<Entries> =
+                sorters.iter().map(|s| s.new_batch(rows as usize, bytes)).collect();
             let stages = setting.stages.clone();
             let given_up = setting.cancelled.load(Ordering::Acquire);
             let encode = || if given_up { Ok(()) } else { encoder.encode(batch, &mut entries) };
