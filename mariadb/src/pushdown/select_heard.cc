@@ -6,6 +6,8 @@ namespace pando {
 
 /* Different things that one expression may say: what it says of each of many values is the server's. */
 static const size_t SAYINGS_MAX= 65536;
+/* Of those of rows that are asked beforehand: as many as the server shows by default. */
+static const size_t ASKED_MAX= 64;
 /* Warnings after which somebody asks whether the session is to end. */
 static const ulonglong TOLD_UNASKED= 1024;
 
@@ -51,7 +53,8 @@ bool Heard::keep(bool is_asked)
       m_told[one]++;
   }
   m_now.clear();
-  return m_asked.size() + m_told.size() <= SAYINGS_MAX;
+  /* What all rows say is seldom what those say that are left: it is not worth while to ask on. */
+  return m_asked.size() <= ASKED_MAX && m_asked.size() + m_told.size() <= SAYINGS_MAX;
 }
 
 bool Heard::is_sure(size_t tables) const

@@ -62,6 +62,80 @@ static bool may_jump_in_key(SELECT_LEX *select)
   return false;
 }
 
+/* The same of a column, or of one of those of a row: `(a, b) IN ((1, 2), (3, 4))`. */
+static bool has_order_of_key(Item *item)
+{
+  if (item->real_item()->type() != Item::ROW_ITEM)
+    return is_order_of_key(item);
+  for (uint i= 0; i < item->cols(); i++)
+    if (has_order_of_key(item->element_index(i)))
+      return true;
+  return false;
+}
+
+/* Whether a key may lead to the rows of such a condition: `column IN`, LIKE, IS NULL and the like, rows of columns, and whatever stands in
+   an OR. Of one table the optimizer is asked then: it offers the groups of its plan to the engine (create_pushdown). */
+static bool may_lead_by_key(Item *item, bool is_in_or)
+{
+  if (item->type() == Item::COND_ITEM)
+  {
+    Item_cond *cond= static_cast<Item_cond *>(item);
+    List_iterator_fast<Item> parts(*cond->argument_list());
+    for (Item *part; (part= parts++); )
+      if (may_lead_by_key(part, is_in_or || cond->functype() != Item_func::COND_AND_FUNC))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  Item_func *function= static_cast<Item_func *>(item);
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+    if (!is_in_or && function->arguments()[0]->cols() == 1)
+      return false;
+    break;
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::BETWEEN:
+    if (!is_in_or)
+      return false;
+    break;
+  case Item_func::IN_FUNC:
+    if (static_cast<Item_func_in *>(function)->negated)
+      return false;
+    break;
+  case Item_func::LIKE_FUNC:
+    if (static_cast<Item_func_like *>(function)->get_negated())
+      return false;
+    break;
+  case Item_func::ISNULL_FUNC:
+  {
+    /* Of rows of a LEFT JOIN without a partner no key knows. */
+    const Item *of= function->arguments()[0]->real_item();
+    if (of->type() == Item::FIELD_ITEM && static_cast<const Item_field *>(of)->field->table->maybe_null)
+      return false;
+    break;
+  }
+  case Item_func::EQUAL_FUNC:
+    break;
+  default:
+    return false;
+  }
+  bool has_key= false;
+  for (uint i= 0; i < function->argument_count(); i++)
+  {
+    Item *argument= function->arguments()[i];
+    if (has_order_of_key(argument))
+      has_key= true;
+    else if (!argument->const_item())
+      return false;
+  }
+  return has_key;
+}
+
 /* The parser gives a query without a LIMIT the one of `sql_select_limit`, which is none unless somebody has set it. */
 bool has_limit(const Lex_select_limit &params)
 {
@@ -91,10 +165,36 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   *reason= "the ends of a key";
   if (may_jump_in_key(select))
     return false;
+  *reason= "conditions that a key may lead by";
+  if (leaf_count(select) == 1 && !select->first_inner_unit() && !select->have_window_funcs() && join->conds && may_lead_by_key(join->conds, false))
+    return false;
   *reason= "a LIMIT without an order";
   if (!is_grouped && !join->order && has_limit(select->master_unit()->global_parameters()->limit_params))
     return false;
   return true;
+}
+
+/* An equality of columns of several tables that only the server can tell: nothing is joined by it, all pairs of rows are asked. How many these are. */
+static double pairs_asked(const Server_expression &expression, const Select_translator &translator)
+{
+  const Item *item= expression.item();
+  if (!expression.is_condition() || item->type() != Item::FUNC_ITEM)
+    return 0;
+  const Item_func::Functype type= static_cast<const Item_func *>(item)->functype();
+  if (type != Item_func::EQ_FUNC && type != Item_func::EQUAL_FUNC)
+    return 0;
+  std::vector<const TABLE *> tables;
+  double pairs= 1;
+  for (const Server_leaf &leaf : expression.leaves)
+  {
+    const TABLE *table= leaf.table_of_column();
+    if (!table || std::count(tables.begin(), tables.end(), table) ||
+        std::find(translator.tables.begin(), translator.tables.end(), table) == translator.tables.end())
+      continue;
+    tables.push_back(table);
+    pairs*= double(table->file->stats.records);
+  }
+  return tables.size() > 1 ? pairs : 0;
 }
 
 /* The rows of all tables are gone over; the server may go to a few by a key. */
@@ -112,6 +212,9 @@ bool is_select_better_done_by_keys(const Select_cost &cost, const Select_transla
   const double scan= all * SERVER_SCAN_NS;
   if (scan * double(translator.tables.size()) < engine)
     return true;
+  for (const auto &expression : translator.served_expressions)
+    if (cost.server < pairs_asked(*expression, translator) * SERVED_NS)
+      return true;
   for (const auto &expression : translator.served_expressions)
   {
     double rows= 0;

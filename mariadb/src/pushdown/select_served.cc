@@ -156,7 +156,9 @@ bool is_rewritten(const Item_func *function)
   if (argument->type() != Item::FIELD_ITEM)
     return false;
   const Field *field= static_cast<Item_field *>(argument)->field;
-  return (field->flags & AUTO_INCREMENT_FLAG) || ((field->flags & NOT_NULL_FLAG) && argument->cmp_type() == TIME_RESULT);
+  const bool finds_last= (field->flags & AUTO_INCREMENT_FLAG) && (current_thd->variables.option_bits & OPTION_AUTO_IS_NULL) &&
+                         !field->table->maybe_null;
+  return finds_last || ((field->flags & NOT_NULL_FLAG) && argument->cmp_type() == TIME_RESULT);
 }
 
 /* What there is to say of constants that the server converts to compare them: it may do so once, and keep them. False: rows of values
