@@ -56,7 +56,7 @@ def _history(server, arguments, level, seconds):
         patience.pass_time(seconds, lambda: any(client.failed for client in crowd) or _committed(crowd) > _TO_JUDGE)
         ended.set()
         for client in crowd:
-            client.join(90)
+            client.join(400)
         final = {int(row[0]): [int(part) for part in row[1].decode().split(",") if part] for row in session.query("SELECT id, v FROM lists").rows}
         failures = [client.failed for client in crowd if client.failed] + ["a client hangs" for client in crowd if client.is_alive()]
         for table in ("lists", "tokens"):

@@ -138,7 +138,7 @@ def run(server, engine, rng, sessions, seconds):
 
 def _state(server):
     try:
-        with server.connect(timeout=10) as session:
+        with server.connect(timeout=60) as session:
             rows = session.query("SHOW FULL PROCESSLIST").rows + session.query("SHOW ENGINE PANDO STATUS").rows
             return "\n".join(" | ".join((cell or b"-").decode("utf-8", "replace")[:1500] for cell in row) for row in rows)
     except (ConnectionLost, SqlError) as error:
