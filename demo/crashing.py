@@ -1,10 +1,9 @@
 """Step 4: kill -9 while clients insert single rows, then look for each acknowledged one."""
 
 import threading
-import time
 
 from loading import checksum
-from sqlkit import agreement, engines, report
+from sqlkit import agreement, engines, patience, report
 from sqlkit.client import ConnectionLost
 
 _CLIENTS, _LOAD_SECONDS = 4, 1.5
@@ -47,7 +46,7 @@ def crash(server, side, checks):
     clients = [_Client(server, side, number) for number in range(_CLIENTS)]
     for client in clients:
         client.start()
-    time.sleep(_LOAD_SECONDS)
+    patience.pass_time(_LOAD_SECONDS, lambda: all(client.acknowledged or client.error for client in clients))
     server.kill()
     for client in clients:
         client.join()

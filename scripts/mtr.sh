@@ -183,8 +183,9 @@ run_driver() {
     trap 'exit 143' TERM HUP
     cd "$VIEW/mysql-test"
     # --force: report all failures, not the first. Ports: the driver's register of port ranges in use
-    # keeps runs that go side by side apart.
-    MTR_BUILD_THREAD=auto perl ./mariadb-test-run.pl --vardir="$VAR" --tmpdir="$TEMP" \
+    # keeps runs that go side by side apart. Limits (minutes for a test, seconds for a server) are those of a hang on a slow machine.
+    MTR_BUILD_THREAD=auto MTR_TESTCASE_TIMEOUT=${MTR_TESTCASE_TIMEOUT:-60} MTR_START_TIMEOUT=${MTR_START_TIMEOUT:-600} \
+        MTR_SHUTDOWN_TIMEOUT=${MTR_SHUTDOWN_TIMEOUT:-120} perl ./mariadb-test-run.pl --vardir="$VAR" --tmpdir="$TEMP" \
         --parallel="${PANDO_MTR_PARALLEL:-2}" --force --max-test-fail=0 --retry=0 "$@" &
     DRIVER=$!
     wait "$DRIVER" || status=$?

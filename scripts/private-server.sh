@@ -15,8 +15,8 @@
 #
 # Environment:
 #   PANDO_PLUGIN                  the plugin file (build/ha_pando.so); `none` starts without it
-#   PANDO_SERVER_START_SECONDS    how long a start (with its recovery) may take (120)
-#   PANDO_SERVER_STOP_SECONDS     how long a stop may take before the server is killed (60)
+#   PANDO_SERVER_START_SECONDS    how long a start (with its recovery) may take (300)
+#   PANDO_SERVER_STOP_SECONDS     how long a stop may take before the server is killed (300)
 #
 # In DIR: data/ (the datadir), plugins/ (links to stock plugins, so that for example
 # --plugin-load-add=ha_rocksdb.so works, and our plugin), tmp/, error.log, pid, options.
@@ -94,7 +94,7 @@ _server_show_log() {
 _server_wait_ready() {
     local dir=$1 plugin=$2 socket deadline
     socket=$(server_socket "$dir")
-    deadline=$((SECONDS + ${PANDO_SERVER_START_SECONDS:-120}))
+    deadline=$((SECONDS + ${PANDO_SERVER_START_SECONDS:-300}))
     until mariadb-admin --no-defaults --socket="$socket" --user=root ping >/dev/null 2>&1; do
         if ! server_running "$dir"; then
             _server_show_log "$dir"
@@ -207,7 +207,7 @@ server_stop() {
     server_running "$dir" || return 0
     pid=$(server_pid "$dir")
     kill -TERM "$pid" 2>/dev/null || true
-    if ! _server_wait_gone "$dir" "${PANDO_SERVER_STOP_SECONDS:-60}"; then
+    if ! _server_wait_gone "$dir" "${PANDO_SERVER_STOP_SECONDS:-300}"; then
         warn "the server in $dir did not stop in time; killing it"
         server_kill "$dir"
         return 1
@@ -220,7 +220,7 @@ server_kill() {
     dir=$(realpath -m "$1")
     server_running "$dir" || return 0
     kill -KILL "$(server_pid "$dir")" 2>/dev/null || true
-    _server_wait_gone "$dir" 30
+    _server_wait_gone "$dir" 300
 }
 
 # server_restart DIR [mariadbd option ...]: stops it if it runs and starts it on the same data; with

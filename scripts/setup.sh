@@ -269,7 +269,7 @@ rust_is_recent() {
 set_up_rust() {
     if ! find_cargo; then
         say "setup: installing Rust with rustup"
-        curl -fsS --proto '=https' --tlsv1.2 https://sh.rustup.rs |
+        curl -fsS --retry 5 --proto '=https' --tlsv1.2 https://sh.rustup.rs |
             sh -s -- -y --profile minimal --component rustfmt --component clippy --no-modify-path ||
             die "could not install Rust; get version $(wanted_rust) or newer in another way, then run this again"
         find_cargo || die "rustup did not leave a cargo behind"

@@ -10,7 +10,7 @@ from . import engines
 from .server import PrivateServer, free_port
 
 USER, PASSWORD = "repl", "secret"
-_CATCH_UP_SECONDS = 120
+_CATCH_UP_SECONDS = 600
 show = False
 
 

@@ -15,7 +15,6 @@ import itertools
 import pathlib
 import sys
 import threading
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
@@ -23,8 +22,10 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 # pylint: disable=wrong-import-position
 from anomalies import clients
 from anomalies.judge import Judge
-from sqlkit import engines, program, report
+from sqlkit import engines, patience, program, report
 from sqlkit.server import PrivateServer
+
+_TO_JUDGE = 20  # transactions of a level, at least
 
 
 def _arguments():
@@ -35,6 +36,10 @@ def _arguments():
     parser.add_argument("--level", choices=clients.LEVELS)
     program.add_seed(parser)
     return parser.parse_args()
+
+
+def _committed(crowd):
+    return sum(one.state == "committed" for client in crowd for one in list(client.done))
 
 
 def _history(server, arguments, level, seconds):
@@ -48,10 +53,10 @@ def _history(server, arguments, level, seconds):
         crowd = [clients.Client(server, f"{arguments.seed}/{level}/{n}", next(levels), numbers, ended) for n in range(arguments.clients)]
         for client in crowd:
             client.start()
-        time.sleep(seconds)
+        patience.pass_time(seconds, lambda: any(client.failed for client in crowd) or _committed(crowd) > _TO_JUDGE)
         ended.set()
         for client in crowd:
-            client.join(90)
+            client.join(400)
         final = {int(row[0]): [int(part) for part in row[1].decode().split(",") if part] for row in session.query("SELECT id, v FROM lists").rows}
         failures = [client.failed for client in crowd if client.failed] + ["a client hangs" for client in crowd if client.is_alive()]
         for table in ("lists", "tokens"):
@@ -89,7 +94,7 @@ def main():
             found = Judge(transactions, final).run() + failures
             checks.check(not found, f"{level or 'all levels together'}: {states['committed']} transactions, {states['aborted']} rolled back, "
                          f"{sum(map(len, final.values()))} appends", f"{len(found)} anomalies:\n    " + "\n    ".join(found[:12]))
-            checks.check(states["committed"] > 20, "there was something to judge")
+            checks.check(states["committed"] > _TO_JUDGE, "there was something to judge")
     planted, fine = _planted()
     for name, (transactions, final) in planted.items():
         checks.check(Judge(transactions, final).run(), f"{name} is noticed")

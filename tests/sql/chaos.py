@@ -9,8 +9,8 @@ SIGTERM, kill -9 of the replica; hardly any file, thread, memory or disk to be h
 bits turned over. Troubles that this machine cannot make (no root, no control groups) are named and left out.
 
 Checked, by each client itself and at the end of each round: nothing acknowledged is lost, nothing refused is there; every error is
-in chaos/errors.py for the trouble in force and says what is wrong; after each trouble every client gets something done within a
-minute; CHECK TABLE, keys and constraints; the replica comes to the primary's position (it may be slow, not stuck) and is the
+in chaos/errors.py for the trouble in force and says what is wrong; after each trouble every client gets something done within
+three minutes; CHECK TABLE, keys and constraints; the replica comes to the primary's position (it may be slow, not stuck) and is the
 same. At the end damage is done on purpose, to see that the checks would find it. A failed run keeps the servers' directories, and says where they are.
 """
 

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, program
+from sqlkit import engines, patience, program
 from sqlkit.client import ConnectionLost, SqlError
 from sqlkit.server import PrivateServer
 
@@ -170,13 +170,17 @@ def _compare(session, tenants):
     return problems + ([] if status == b"OK" else [f"CHECK TABLE: {status}"])
 
 
+def _ranges(session):
+    return int(session.query("SHOW GLOBAL STATUS LIKE 'Pando_ranges_deleted'").rows[0][1])
+
+
 def _round(number, server, tenants, rng):
     reader = _Reader(server, rng.random())
     for client in tenants + [reader]:
         client.start()
-    time.sleep(rng.uniform(1, 4))
     with server.connect("d") as session:
-        ranges = int(session.query("SHOW GLOBAL STATUS LIKE 'Pando_ranges_deleted'").rows[0][1])
+        patience.pass_time(rng.uniform(1, 4), lambda: any(client.problems for client in tenants) or _ranges(session))
+        ranges = _ranges(session)
     server.kill()
     for client in tenants + [reader]:
         client.join()

@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from replicas.load import Load, same
-from sqlkit import program, report, spider
+from sqlkit import patience, program, report, spider
 from sqlkit.member import Member
 
 _LOAD_SECONDS, _BEHIND_SHARE = (0.3, 1.5), 0.5
@@ -78,7 +78,10 @@ def _round(servers, number):
     behind = servers.random.choice(servers.shard.replicas()) if servers.random.random() < _BEHIND_SHARE else None
     if behind:
         behind.run("STOP SLAVE IO_THREAD")
-    time.sleep(servers.random.uniform(*_LOAD_SECONDS))
+    # Who is behind lacks something: more commits than may have been on their way when it stopped.
+    clients, enough = servers.load.clients, servers.load.commits() + len(servers.load.clients)
+    patience.pass_time(servers.random.uniform(*_LOAD_SECONDS), lambda: any(client.error for client in clients) or
+                       behind is None or servers.load.commits() > enough)
     old.kill()
     problems = servers.load.join()
     status, text = servers.tool("promote", "--fence", f"{ROOT}/scripts/private-server.sh kill {old.server.dir}")

@@ -19,14 +19,13 @@ import pathlib
 import random
 import sys
 import threading
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "tests" / "sql")]
 
 # pylint: disable=wrong-import-position
 from references import clients, definitions, pairs
-from sqlkit import engines, program
+from sqlkit import engines, patience, program
 from sqlkit.server import PrivateServer
 
 _CACHE_MB = 32
@@ -64,7 +63,8 @@ def _rounds(server, arguments, rng):
         threads = [threading.Thread(target=client.run) for client in everybody]
         for thread in threads:
             thread.start()
-        time.sleep(rng.uniform(0.5, arguments.seconds))
+        patience.pass_time(rng.uniform(0.5, arguments.seconds), lambda crowd=everybody: any(client.problem for client in crowd) or
+                           sum(client.done for client in crowd) and sum(client.refused for client in crowd))
         server.kill()
         for thread in threads:
             thread.join()

@@ -29,7 +29,7 @@ from two_phase.killer import Killer
 _LOCK_WAIT = 1205
 _DUE_BYTES = 128 << 20  # a quarter of what the log may be
 _LARGE_ROWS = 20_000
-_WAIT_SECONDS = 60
+_WAIT_SECONDS = 300
 
 
 def _arguments():

@@ -37,7 +37,7 @@ def talk(path, requests):
     """The answers to these requests over one connection."""
     answers = []
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(30)
+        connection.settimeout(300)
         connection.connect(path)
         with connection.makefile("rwb") as stream:
             for request in OPEN + requests:

@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, program, report
+from sqlkit import engines, patience, program, report
 from sqlkit.client import SqlError
 from sqlkit.server import PrivateServer
 
@@ -222,9 +222,8 @@ def main():
         seeds = random.Random(arguments.seed)
         writers = [Worker(server, seeds.random(), _write) for _ in range(arguments.writers)]
         readers = [Worker(server, seeds.random(), _read) for _ in range(arguments.readers)]
-        deadline = time.monotonic() + arguments.seconds
-        while time.monotonic() < deadline and not any(worker.error for worker in writers + readers):
-            time.sleep(0.1)
+        patience.pass_time(arguments.seconds, lambda: any(worker.error for worker in writers + readers) or
+                           all(any(worker.done for worker in workers) for workers in (writers, readers)))
         for worker in writers + readers:
             worker.end()
         for worker in writers + readers:

@@ -132,7 +132,7 @@ def main():
     print(f"seed {arguments.seed}")
     both = (arguments.engine, arguments.peer)
     options = [option for engine in both for option in engines.options(engine, _CACHE_MB)]
-    options += ["--pando-lock-wait-timeout=20", "--innodb-lock-wait-timeout=3"]
+    options += ["--pando-lock-wait-timeout=1000", "--innodb-lock-wait-timeout=3"]
     cases, wrong = _cases(arguments), []
     count = len(cases)
     with PrivateServer("moved", options, engines.needs_plugin(both)) as server:

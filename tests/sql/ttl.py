@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts")]
 
 # pylint: disable=wrong-import-position
-from sqlkit import engines, program
+from sqlkit import engines, patience, program
 from sqlkit.client import ConnectionLost, SqlError
 from sqlkit.server import PrivateServer
 
@@ -294,6 +294,10 @@ def _found(session):
     return rows
 
 
+def _removed(session):
+    return int(session.query("SHOW GLOBAL STATUS LIKE 'Pando_ttl_rows_removed'").rows[0][1])
+
+
 def _purge(options, seed):
     rng = random.Random(seed)
     problems, statements, removed = [], 0, 0
@@ -307,9 +311,9 @@ def _purge(options, seed):
             clients = [_Client(server, number, rows[number], rng.random()) for number in rows]
             for client in clients:
                 client.start()
-            time.sleep(3 + 2 * rng.random())
             with server.connect() as session:
-                removed += int(session.query("SHOW GLOBAL STATUS LIKE 'Pando_ttl_rows_removed'").rows[0][1])
+                patience.pass_time(3 + 2 * rng.random(), lambda crowd=clients: any(client.problems for client in crowd) or _removed(session))
+                removed += _removed(session)
             server.kill()
             for client in clients:
                 client.join()
@@ -326,7 +330,7 @@ def _purge(options, seed):
         with server.connect("d") as session:
             kept = sum(len(of) for of in rows.values())
             session.query("SET timestamp = 1000")
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + 300
             while session.number("SELECT COUNT(*) FROM t") != kept and time.monotonic() < deadline:
                 time.sleep(0.2)
             left = session.number("SELECT COUNT(*) FROM t")

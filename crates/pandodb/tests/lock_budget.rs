@@ -208,9 +208,9 @@ fn no_update_is_lost_among_transactions_that_widen() {
         for _ in 0..ADDED {
             at = (at + 1 + seed % 7) % COUNTERS;
             let mode = if at % 3 == 0 { LockMode::Shared } else { LockMode::Exclusive };
-            txn.get_locked(&table, 0, &key(at), mode, LockWait::Seconds(20))?;
+            txn.get_locked(&table, 0, &key(at), mode, LockWait::Seconds(300))?;
             let read =
-                match txn.get_locked(&table, 0, &key(at), LockMode::Exclusive, LockWait::Seconds(20))? {
+                match txn.get_locked(&table, 0, &key(at), LockMode::Exclusive, LockWait::Seconds(300))? {
                     pandodb::LockedRead::Row(value) => u64::from_le_bytes(value[..8].try_into().unwrap()),
                     other => panic!("{other:?}"),
                 };

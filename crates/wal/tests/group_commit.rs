@@ -1,36 +1,43 @@
 //! Threads: shared syncs, order, and what the modes promise.
 
 mod common;
+#[path = "common/slow_syncs.rs"]
+mod slow_syncs;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use common::{batch, collect, open_with, recover};
 use pando_base::{DictId, Kind};
 use pando_storage::vfs::{RealVfs, SimVfs};
 use pando_wal::{BatchBuilder, FlushMode, WalOptions};
+use slow_syncs::SlowSyncs;
 
 #[test]
 fn commits_of_32_threads_share_syncs_and_all_are_replayed_in_order() {
+    const THREADS: u64 = 32;
     const COMMITS: u64 = 40;
     let temp = tempfile::tempdir().unwrap();
     let options = WalOptions { file_bytes: 256 << 10, buffer_bytes: 1 << 20, ..WalOptions::default() };
-    let (wal, mut replay, metrics) = open_with(RealVfs::new(false), temp.path(), options.clone()).unwrap();
+    let vfs = Arc::new(SlowSyncs(RealVfs::new(false)));
+    let (wal, mut replay, metrics) = open_with(vfs, temp.path(), options.clone()).unwrap();
     collect(&mut replay).unwrap();
     wal.start(1).unwrap();
-    let wal = Arc::new(wal);
+    // Nobody waits before all have something to wait for, also where one thread runs at a time.
+    let (wal, have_all) = (Arc::new(wal), &Barrier::new(THREADS as usize));
     std::thread::scope(|scope| {
-        for thread in 0..32 {
+        for thread in 0..THREADS {
             let wal = wal.clone();
             scope.spawn(move || {
                 for i in 0..COMMITS {
                     let got = wal.append(&batch(thread * COMMITS + i, 300)).unwrap();
+                    have_all.wait();
                     wal.wait(got.lsn, FlushMode::Commit).unwrap();
                 }
             });
         }
     });
-    let commits = 32 * COMMITS;
+    let commits = THREADS * COMMITS;
     let syncs = metrics.log_syncs.get();
     assert!(syncs < commits / 2, "{syncs} syncs for {commits} commits");
     assert!(metrics.log_waits.get() > 0 && metrics.log_written_bytes.get() > commits * 300);

@@ -53,7 +53,7 @@ class Client(threading.Thread):
 
     def run(self):
         try:
-            with self.server.connect("test", timeout=60) as session:
+            with self.server.connect("test", timeout=300) as session:
                 session.query(f"SET SESSION TRANSACTION ISOLATION LEVEL {self.level}")
                 session.query("SET SESSION lock_wait_timeout = 5")
                 while not self.ended.is_set():

@@ -5,6 +5,7 @@ import subprocess
 import tarfile
 import time
 
+from sqlkit import patience
 from sqlkit.server import PrivateServer
 
 from . import load, rounds, tool
@@ -77,7 +78,7 @@ def run(arguments):
         with server.connect() as session:
             load.create(session)
         with load.Load(server, arguments.writers, arguments.seed) as running:
-            time.sleep(1)
+            patience.pass_time(1, running.done)
             usual = running.longest()
             tool.backup(server, whole, "--pando-only")
             stall = running.longest()

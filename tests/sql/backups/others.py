@@ -59,9 +59,12 @@ def _copied(server, expected):
 def _wait_until_stopped(pid):
     """The signal returns before all threads stand still: those within a system call end it first."""
     def state(task):
-        # The name before it may hold anything, a parenthesis too.
-        return (task / "stat").read_text().rpartition(")")[2].split()[0]
-    deadline = time.monotonic() + 30
+        try:
+            # The name before it may hold anything, a parenthesis too.
+            return (task / "stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return "T"  # it has ended meanwhile
+    deadline = time.monotonic() + 120
     while any(state(task) not in "Tt" for task in pathlib.Path(f"/proc/{pid}/task").iterdir()):
         if time.monotonic() > deadline:
             raise AssertionError("the server does not stop")

@@ -5,7 +5,7 @@ import shutil
 import socket
 import time
 
-from sqlkit import engines
+from sqlkit import engines, patience
 from sqlkit.server import PrivateServer
 
 from . import load, tool
@@ -102,7 +102,7 @@ def run(arguments):
             target = arguments.dir / f"round{number}"
             base = [f"--incremental-base={targets[-1]}"] if number % 3 == 1 else []
             with load.Load(server, arguments.writers, arguments.seed + number) as running:
-                time.sleep(1)
+                patience.pass_time(1, running.done)
                 usual = running.longest()
                 began = time.monotonic()
                 tool.backup(server, target, *base)

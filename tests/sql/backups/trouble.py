@@ -13,6 +13,9 @@ from sqlkit.server import PrivateServer
 from . import load, rounds, tool
 
 _KILLS = 3
+# So slow that no backup ends before it is killed, however late that is: it has over 20 MB to copy.
+_SLOWLY = "--limit-rate=1"
+_WAIT_SECONDS_MAX = 300
 
 
 def _expect(command, status, *words):
@@ -33,7 +36,7 @@ def _kill_tools(server, directory, rng, more):
     killed = 0
     while killed < _KILLS:
         target = directory / f"killed{killed}"
-        process = subprocess.Popen(tool.backup_command(server, target, "--limit-rate=4", *more), start_new_session=True,
+        process = subprocess.Popen(tool.backup_command(server, target, _SLOWLY, *more), start_new_session=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(rng.uniform(0.1, 2.5))
         if process.poll() is not None:
@@ -41,7 +44,7 @@ def _kill_tools(server, directory, rng, more):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         killed += 1
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + _WAIT_SECONDS_MAX
         with server.connect() as session:
             while session.query("SHOW STATUS LIKE 'Pando_backup_files_left'").rows[0][1] != b"0":
                 if time.monotonic() > deadline:
@@ -54,11 +57,11 @@ def _kill_tools(server, directory, rng, more):
 
 def _kill_server(server, directory, rng, more):
     target = directory / "lost"
-    process = subprocess.Popen(tool.backup_command(server, target, "--limit-rate=4", *more), stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(tool.backup_command(server, target, _SLOWLY, *more), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     time.sleep(rng.uniform(1, 3))
     server.kill()
-    _, text = process.communicate(timeout=60)
+    _, text = process.communicate(timeout=_WAIT_SECONDS_MAX)
     if process.returncode != 2:
         raise AssertionError(f"the tool ended with {process.returncode} when the server died: {text}")
     server.start()

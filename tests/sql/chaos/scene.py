@@ -13,7 +13,7 @@ from sqlkit.server import ServerFailed
 _CALM_SECONDS, _TROUBLE_SECONDS = (0.5, 3.0), (1.0, 5.0)
 _TOGETHER_SHARE = 0.25
 # After a trouble every client must get something done again in this time.
-_WELL_AGAIN_SECONDS = 60
+_WELL_AGAIN_SECONDS = 180
 _KINDS = [*troubles.ALL, Rot]
 _MEMORY_WORDS = ("memory allocation of", "Out of memory", "out of memory", "Cannot allocate memory")
 

@@ -9,7 +9,7 @@ from sqlkit.client import SqlError
 
 _NUMBER, _ROWS, _KEPT_MAX = 0, 3, 600
 _NOT_KNOWN = 1397   # XAER_NOTA
-_LEAVING_SECONDS = 30
+_LEAVING_SECONDS = 180
 
 
 class XaClient(Worker):

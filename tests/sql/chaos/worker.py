@@ -26,7 +26,7 @@ class Worker:
         self.done = self.refused = 0
         self.problem = self.last_refusal = None
         self.doing = ""   # the statement on its way
-        self._session, self._thread, self._generation = None, None, None
+        self._session, self._thread, self._generation, self._was_down = None, None, None, False
         self._stop, self._may_work = threading.Event(), threading.Lock()
 
     # --- for subclasses -------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Worker:
         self.finish(self._session)
 
     def _connect(self):
-        self._generation, self.doing = self.weather.generation, "connect"
+        self._generation, self._was_down, self.doing = self.weather.generation, self.weather.down, "connect"
         self._session = self.weather.connect(DATABASE, _ANSWER_SECONDS)
         # Of definitions: a day is the server's default.
         self._session.query(f"SET SESSION lock_wait_timeout = {_DEFINITION_SECONDS}")
@@ -145,6 +145,8 @@ class Worker:
         self._close()
         if "timed out" in str(error):
             self.problem = f"{self.name}: no answer in {_ANSWER_SECONDS} s to: {self.doing}"
+        elif not connected and self._was_down:
+            pass  # it is heard of when the server may be back
         elif self._generation == self.weather.generation and not self.weather.may_lose_connections(connected):
             self.problem = f"{self.name}: {error}, and nobody had ended the server, in: {self.doing}"
 

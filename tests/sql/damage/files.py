@@ -95,7 +95,7 @@ def run(server, engine, checks):
         case.harm(_path(server, case))
     server.start()
     pid = server.pid()
-    with server.connect(rows.DATABASE, timeout=60) as session:
+    with server.connect(rows.DATABASE, timeout=600) as session:
         _bystander_goes_on(session, engine, checks, "beside damaged tables")
         for salt, case in enumerate(cases, 1):
             _look(server, session, case, salt, checks)

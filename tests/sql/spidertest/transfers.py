@@ -65,7 +65,7 @@ class _Client(threading.Thread):
             name = self._number * 1_000_000 + self.sequence
             committing = False
             try:
-                session = session or self._cluster.front.connect("d", timeout=30)
+                session = session or self._cluster.front.connect("d", timeout=120)
                 source, target = self._random.sample(range(_ACCOUNTS), 2)
                 for sql in ("START TRANSACTION", f"UPDATE money SET v = v - 1 WHERE id = {source}",
                             f"UPDATE money SET v = v + 1 WHERE id = {target}", f"INSERT INTO moves VALUES ({name}, {source}, {target})"):
@@ -138,7 +138,7 @@ def _problems(cluster, done, unknown):
             if session.query("XA RECOVER").rows:
                 found.append(f"{shard.name} still has prepared transactions")
     try:
-        with cluster.front.connect("d", timeout=60) as front:
+        with cluster.front.connect("d", timeout=300) as front:
             moves = front.query("SELECT id, source, target FROM moves").rows
             there = {int(row[0]) for row in moves}
             money = {int(key): int(value) for key, value in front.query("SELECT id, v FROM money").rows}

@@ -228,7 +228,10 @@ fn a_wait_ends_when_its_time_is_over_and_lets_those_behind_pass() {
     a.ask("k", Shared, LONG).unwrap();
     thread::scope(|scope| {
         let short = scope.spawn(|| b.ask("k", Exclusive, Wait::Timeout(Duration::from_millis(100))));
-        b.until_it_waits();
+        // Its time may be over before this thread has seen that it waits.
+        while b.state.waiting_since().is_none() && !short.is_finished() {
+            thread::yield_now();
+        }
         let behind = scope.spawn(|| c.ask("k", Shared, LONG));
         assert_eq!(short.join().unwrap(), Err(LockError::Timeout));
         // Not waiting at all is possible if this machine was too busy to start c in time.
