@@ -395,7 +395,7 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
   const uint shown= Concat_parts::shown_of(item), ordered= Concat_parts::ordered_of(item);
   const bool is_distinct= Concat_parts::is_distinct(item);
   const uint64_t bytes_max= concat_bytes_max(m_thd);
-  if (m_is_condition)
+  if (m_is_in_having)
     return refuse_for_good("GROUP_CONCAT in HAVING");
   if (Concat_parts::has_limit(item) || (!ordered && !is_distinct))
     return refuse("GROUP_CONCAT without an order");

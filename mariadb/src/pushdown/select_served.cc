@@ -462,6 +462,9 @@ static bool kind_of_served(Item *item, Value_kind *kind)
     kind->tag= Value_kind::REAL;
     return true;
   case TIME_RESULT:
+    /* Of a text the server does not know how many digits a second will have, and shows as many as there are: unless it has kept it. */
+    if (item->decimals > TIME_SECOND_PART_DIGITS)
+      return false;
     switch (item->field_type())
     {
     case MYSQL_TYPE_DATE:

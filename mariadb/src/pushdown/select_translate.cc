@@ -221,7 +221,10 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   std::vector<Part> parts;
   std::string where, groups, having, outputs, order, limit, order_by_groups, order_by_outputs;
   bool has_long_text= false;
-  const bool was_condition= m_is_condition;
+  const bool was_condition= m_is_condition, was_in_having= m_is_in_having;
+  /* A derived table shows what it has, whatever conditions are about it. */
+  if (use != Use::BRANCH)
+    m_is_in_having= was_condition && use != Use::DERIVED && use != Use::TOP;
   m_is_condition= true;
   bool is_said= from(&select->top_join_list, &parts) && on(&parts);
   Said said;
@@ -271,7 +274,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   m_filled.swap(m_filled_groups);
   Said of_having;
   Item *having_item= join->having ? join->having : join->tmp_having;
-  m_is_condition= true;
+  const bool is_in_having= m_is_in_having;
+  m_is_condition= m_is_in_having= true;
   if (is_said && having_item)
     is_said= the_same_rounded(&of_having, [&](Said *to) {
                m_is_always_met= use == Use::TOP && !m_rounds_averages;
@@ -279,6 +283,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
              }) &&
              (!hides_quotient(of_having) || refuse("a quotient inside of an expression"));
   m_is_condition= was_condition;
+  m_is_in_having= is_in_having;
   B::byte(&having, having_item || exact_count);
   if (exact_count)
   {
@@ -399,6 +404,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   is_said= is_said && put_from(parts, &sources);
   m_select= outer;
   m_is_condition= was_condition;
+  m_is_in_having= was_in_having;
   if (!is_said)
     return false;
   *to+= sources + where;

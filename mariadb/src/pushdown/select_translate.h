@@ -340,6 +340,8 @@ private:
   bool m_is_condition= false;
   /* Likewise; as a part of it the optimizer makes something else of `date IS NULL`. */
   bool m_is_optimized= false;
+  /* In HAVING, or in a query within a condition. */
+  bool m_is_in_having= false;
   /* What is shown and nothing else is done with: an aggregate may have other last digits there, as in another plan of the server's. */
   const Item *m_shown= nullptr;
   /* What Items say may be told, if the engine answers: of constants, and of rows, which of those beyond a LIMIT is open. */
