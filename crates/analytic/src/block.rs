@@ -80,6 +80,8 @@ pub struct Block {
     pub limit: Option<u64>,
     /// Of WITH ROLLUP: which groups descend. Its rows come in the order of the groups.
     pub rollup: Option<Vec<bool>>,
+    /// Columns that no group names, of which each group has one value all the same: those of a table one of whose unique keys is among the groups.
+    pub determined: Vec<Slot>,
     /// Taken together with these, one after the other; their outputs are in the same order.
     pub others: Vec<Other>,
 }

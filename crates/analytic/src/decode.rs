@@ -146,6 +146,7 @@ impl<'a> Reader<'a> {
                     true => Some(reader.list(Self::flag)?),
                     false => None,
                 },
+                determined: reader.list(Self::small)?,
                 others: reader.list(Self::other)?,
             })
         })

@@ -10,7 +10,7 @@ use crate::block::{Block, From, Source};
 use crate::column::Kind;
 use crate::estimate::{of_join, selectivity};
 use crate::eval::{wrong_plan, Result};
-use crate::expr::{Comparison, Expr, Slot};
+use crate::expr::{Comparison, Expr, Function, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan, Told};
 use crate::renamed::is_same_query;
@@ -358,14 +358,19 @@ impl<'a> Planner<'a> {
                 if let Some((_, named)) = asked.iter().find(|(said, _)| is_same_query(said, part)) {
                     return Some(named.clone());
                 }
-                let Expr::Aggregate(function, kind, of) = part else { return None };
-                let of = of.as_deref().cloned();
-                let known = told.iter().find(|told| told.function == *function && told.of == of);
+                let (function, kind, of) = match part {
+                    Expr::Aggregate(function, kind, of) => (*function, *kind, of.as_deref().cloned()),
+                    Expr::Slot(slot, kind) if block.determined.contains(slot) => {
+                        (Function::Min, *kind, Some(part.clone()))
+                    }
+                    _ => return None,
+                };
+                let known = told.iter().find(|told| told.function == function && told.of == of);
                 let slot = known.map_or_else(|| planner.new_slot(), |told| told.slot);
                 if known.is_none() {
-                    told.push(Told { slot, function: *function, kind: *kind, of });
+                    told.push(Told { slot, function, kind, of });
                 }
-                Some(Expr::Slot(slot, *kind))
+                Some(Expr::Slot(slot, kind))
             })
         };
         let outputs: Vec<_> = outputs.iter().map(|(slot, expr)| (*slot, replace(self, expr))).collect();

@@ -196,6 +196,8 @@ private:
   Field *filled_field(Item *item) const;
   void without_filling(const Field *field, Said *said);
   bool limits(SELECT_LEX *select, Use use, std::string *to);
+  static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
+  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
   template<typename Say> bool the_same_rounded(Said *said, Say say);
   bool group(Item *item, Said *said, std::string *exact);
   void hold(const Item *item, Said *said);

@@ -83,6 +83,38 @@ fn rows_of_several_queries_are_taken_together_from_the_left_to_the_right() {
 }
 
 #[test]
+fn columns_that_the_groups_determine_are_those_of_their_rows() {
+    let world = seeded(12);
+    // Groups by a table's key, of which the other side has one row or none, or several.
+    let block = Block {
+        from: vec![from(&world, 0), outer(&world, 1, equal(number(0), number(1)))],
+        groups: vec![id(0)],
+        is_grouped: true,
+        determined: vec![0, 1, 2],
+        having: Some(compare(Comparison::NotEqual, number(0), constant(7))),
+        outputs: outputs(vec![
+            id(0),
+            number(0),
+            text(0),
+            aggregate(Function::Count, Kind::Signed, Some(id(1))),
+        ]),
+        order: vec![(text(0), true), (id(0), false)],
+        ..Block::default()
+    };
+    let mut rows: Vec<&Row> =
+        world.rows[0].iter().filter(|row| row.number.is_some_and(|number| number != 7)).collect();
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.text), row.id));
+    let line = |row: &&Row| {
+        let partners = world.rows[1].iter().filter(|other| other.number == row.number).count();
+        format!("{}|{}|{}|{partners}", row.id, shown(row.number), row.text)
+    };
+    assert_eq!(ask(&world, &block), rows.iter().map(line).collect::<Vec<_>>());
+    // Nobody says so: there is no such column.
+    let other = Block { determined: Vec::new(), ..block };
+    assert!(Query::new(other, Texts::default()).why_not().is_some());
+}
+
+#[test]
 fn rollup_adds_groups_of_groups_behind_them() {
     let world = seeded(11);
     let block = Block {
