@@ -346,7 +346,11 @@ impl Sorter {
         for (piece, range) in ranges.into_iter().enumerate() {
             let (sorter, sources) = (self.clone(), sources.clone());
             let work = move || sorter.work(|| sorter.merge_piece(piece, &sources, &range, piece_bytes));
-            self.setting.workers.run_long(Box::new(work));
+            // A small load's merge does not stand behind the pieces of a large one.
+            match piece_bytes < *PIECE_BYTES.start() {
+                true => self.setting.workers.run(Box::new(work)),
+                false => self.setting.workers.run_long(Box::new(work)),
+            }
         }
     }
 
