@@ -133,6 +133,9 @@ bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &
   if (first->type == JT_NEXT && !query->order_by && join->unit->lim.get_select_limit() != HA_POS_ERROR && !join->need_tmp &&
       !join->implicit_grouping)
     return true;
+  /* It has not decided yet how to read the groups' rows; this is how it will. */
+  if (ends_after_few_groups(query->from->select_lex))
+    return true;
   if (first->select && first->select->quick &&
       first->select->quick->get_type() == QUICK_SELECT_I::QS_TYPE_GROUP_MIN_MAX)
     return true;

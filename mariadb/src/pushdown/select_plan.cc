@@ -62,6 +62,35 @@ static bool may_jump_in_key(SELECT_LEX *select)
   return false;
 }
 
+/* Rows that are read for one that a condition leaves, where nobody has looked. */
+static const double ROWS_OF_CONDITION= 10;
+
+/* The server ends when it has them, if it takes that key. What HAVING leaves nobody knows. */
+bool ends_after_few_groups(SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  const ha_rows limit= select->master_unit()->lim.get_select_limit();
+  if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !join->group_list || join->having ||
+      select->olap == ROLLUP_TYPE || limit == HA_POS_ERROR)
+    return false;
+  const auto field_of= [](const ORDER *order) -> const Field * {
+    Item *item= (*order->item)->real_item();
+    return item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
+  };
+  const Field *field= field_of(join->group_list);
+  if (!field || (join->order && field_of(join->order) != field))
+    return false;
+  double of_group= 0;
+  for (uint number= 0; number < field->table->s->keys; number++)
+  {
+    const KEY &key= field->table->key_info[number];
+    if (key.key_part[0].field == field && key.rec_per_key && field->table->keys_in_use_for_group_by.is_set(number))
+      of_group= std::max(of_group, double(key.rec_per_key[0]));
+  }
+  const double rows= double(limit) * of_group * (join->conds ? ROWS_OF_CONDITION : 1);
+  return of_group > 0 && rows * SERVER_LOOKUP_NS < ENGINE_TABLE_NS + double(field->table->file->stats.records) * (ENGINE_ROW_NS + ENGINE_COLUMN_NS);
+}
+
 /* The same of a column, or of one of those of a row: `(a, b) IN ((1, 2), (3, 4))`. */
 static bool has_order_of_key(Item *item)
 {
@@ -164,6 +193,9 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
     return false;
   *reason= "the ends of a key";
   if (may_jump_in_key(select))
+    return false;
+  *reason= "the first groups in the order of a key";
+  if (ends_after_few_groups(select))
     return false;
   *reason= "conditions that a key may lead by";
   if (leaf_count(select) == 1 && !select->first_inner_unit() && !select->have_window_funcs() && join->conds && may_lead_by_key(join->conds, false))
