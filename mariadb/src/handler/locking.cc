@@ -219,6 +219,7 @@ int ha_pando::reset()
   if (m_sequence_txn)
     pando_txn_rollback(m_sequence_txn);
   m_large.release();
+  m_estimates.clear(); /* an idle table keeps no keys */
   m_columns_prepared= false;
   m_keyread= false;
   m_skip_locked= false;
