@@ -1,7 +1,10 @@
 //! What the server says of a query, as bytes: each thing begins with a byte that says what it is, then come its parts
-//! (`mariadb/src/select_writer.h`). Numbers are little-endian.
+//! (`Select_bytes` in `mariadb/src/pushdown/select_translate.h`). Numbers are little-endian.
+
+use std::sync::Arc;
 
 use pando_query::{Form, Place};
+use pandodb::KeyPath;
 
 use crate::block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
 use crate::column::{Kind, Value};
@@ -186,10 +189,13 @@ impl<'a> Reader<'a> {
     fn column(&mut self) -> Option<TableColumn> {
         let (slot, kind, position) = (self.small()?, self.kind()?, self.small()? as i32);
         let (offset, size, is_reversed) = (self.small()? as usize, self.small()? as usize, self.flag()?);
+        let size_of_path = self.small()? as usize;
+        let path = self.take(size_of_path)?;
         let (form, precision, scale) = (self.byte()?, self.small()?, self.small()?);
         let place = match usize::try_from(position) {
             Ok(position) => Place::Stored(position),
-            Err(_) => Place::Key { offset, size, is_reversed },
+            Err(_) if path.is_empty() => Place::Key { offset, size, is_reversed },
+            Err(_) => Place::KeyPart(Arc::new(KeyPath::parse(path)?)),
         };
         let form = match form {
             0 => Form::Signed,

@@ -680,7 +680,7 @@ impl Run<'_> {
 }
 
 pub(crate) fn want(column: &TableColumn) -> Want {
-    pando_query::Column { table: 0, place: column.place, form: column.form.clone() }.want()
+    pando_query::Column { table: 0, place: column.place.clone(), form: column.form.clone() }.want()
 }
 
 fn bound_to(slots: &[(Slot, Kind)], exprs: &[Expr]) -> Result<Vec<Expr>> {

@@ -146,10 +146,10 @@ impl<'a> Bounded<'a> {
 
     fn span(&self, at: usize, zones: &Zones<'_>) -> Option<Span> {
         let of = &self.columns[at];
-        let column = Column { table: 0, place: of.place, form: of.form.clone() };
+        let column = Column { table: 0, place: of.place.clone(), form: of.form.clone() };
         let stored = match of.place {
             Place::Stored(position) => self.layouts.current().columns.get(position),
-            Place::Key { .. } => None,
+            Place::Key { .. } | Place::KeyPart(_) => None,
         };
         Span::of(&zones.get(at)?, &column, stored)
     }
@@ -160,9 +160,10 @@ impl<'a> Bounded<'a> {
         if of.kind != Kind::DateTime {
             return Some((least, most));
         }
-        let size = match of.place {
-            Place::Stored(position) => self.layouts.current().columns.get(position)?.ty.size as usize,
-            Place::Key { size, .. } => size,
+        let size = match &of.place {
+            Place::Stored(position) => self.layouts.current().columns.get(*position)?.ty.size as usize,
+            Place::Key { size, .. } => *size,
+            Place::KeyPart(path) => path.width(),
         };
         Some((moment(least, size, of.kind)?.into(), moment(most, size, of.kind)?.into()))
     }

@@ -2083,6 +2083,10 @@ typedef struct PandoQueryColumn {
    */
   uint8_t key_reversed;
   /**
+   * The way through the key, where that is needed: see crates/column/src/key_path.rs. Null: it is not.
+   */
+  struct PandoBytes key_path;
+  /**
    * Digits of a DECIMAL.
    */
   uint32_t precision;

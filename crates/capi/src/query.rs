@@ -12,7 +12,7 @@ use pando_query::{
     Aggregate, Bounds, Cell, Collation, Column, Comparison, Constant, DatePart, Expression, Filter, Form,
     Limits, Operator, Outcome, Place, Predicate, Query, DEPTH_MAX,
 };
-use pandodb::{LockMode, Table, Txn};
+use pandodb::{KeyPath, LockMode, Table, Txn};
 
 use crate::bytes::PandoBytes;
 use crate::guard::{contain, guard, meet_planted_bug};
@@ -57,6 +57,8 @@ pub struct PandoQueryColumn {
     pub key_size: u32,
     /// 1: the key descends.
     pub key_reversed: u8,
+    /// The way through the key, where that is needed: see crates/column/src/key_path.rs. Null: it is not.
+    pub key_path: PandoBytes,
     /// Digits of a DECIMAL.
     pub precision: u32,
     /// Those behind its point.
@@ -287,9 +289,13 @@ pub unsafe extern "C" fn pando_query_free(query: *mut PandoQuery) {
 pub unsafe extern "C" fn pando_query_column(query: *mut PandoQuery, column: PandoQueryColumn) -> u32 {
     // SAFETY: the caller vouches for it.
     unsafe { &mut *query }.build(|query| {
-        let place = match usize::try_from(column.position) {
-            Ok(position) => Place::Stored(position),
-            Err(_) => Place::Key {
+        // SAFETY: the caller vouches for it.
+        let path = unsafe { column.key_path.as_option() }.map(KeyPath::parse);
+        query.is_wrong |= matches!(path, Some(None));
+        let place = match (usize::try_from(column.position), path) {
+            (Ok(position), _) => Place::Stored(position),
+            (Err(_), Some(Some(path))) => Place::KeyPart(Arc::new(path)),
+            (Err(_), _) => Place::Key {
                 offset: column.key_offset as usize,
                 size: column.key_size as usize,
                 is_reversed: column.key_reversed != 0,

@@ -26,6 +26,7 @@ mod decode;
 pub mod format;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod key_path;
 pub mod large;
 pub mod layout;
 mod row;
@@ -39,5 +40,6 @@ pub use columnar::{
 };
 pub use compression::{put_packed, take_packed, Compression, UnknownCompression, ZSTD_LEVEL_DEFAULT};
 pub use format::{RECORD_OVERHEAD_BYTES, SEGMENT_KEY_BYTES_MAX, SEGMENT_VALUE_BYTES_MAX};
+pub use key_path::KeyPath;
 pub use segment::Segment;
 pub use wire::DecodeError;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use common::{disk, open, spec};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
 use pandodb::{
-    Block, Db, LockWait, RowCondition, Table, TableChange, TableSpec, Txn, Verdict, View, Want, Zones,
+    Block, Db, KeyPath, LockWait, RowCondition, Table, TableChange, TableSpec, Txn, Verdict, View, Want,
+    Zones,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -193,8 +194,9 @@ impl World {
         let count = layouts.current().columns.len();
         let mut wants = Vec::new();
         for _ in 0..self.rng.random_range(0..6) {
-            wants.push(match self.rng.random_range(0..12) {
+            wants.push(match self.rng.random_range(0..13) {
                 0 => Want::WholeKey,
+                12 => Want::KeyPart(key_part(self.rng.random_range(0..4), self.rng.random_bool(0.5))),
                 1..3 => Want::Key { offset: self.rng.random_range(0..4), size: 3 },
                 _ => Want::Stored(self.rng.random_range(0..count)),
             });
@@ -233,9 +235,9 @@ impl World {
         assert_eq!(found, expected);
 
         let Some(want) = wants.first() else { return };
-        let kind = match *want {
-            Want::Stored(position) => layouts.current().columns[position].ty.kind,
-            Want::Key { .. } | Want::WholeKey => Kind::Bytes,
+        let kind = match want {
+            Want::Stored(position) => layouts.current().columns[*position].ty.kind,
+            Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => Kind::Bytes,
         };
         let within = self.within(kind, &expected);
         let expected = expected.into_iter().filter(|cells| within.holds(cells[0].as_deref()));
@@ -259,7 +261,7 @@ impl World {
         let needed: Vec<usize> = (0..columns.len()).filter(|_| self.rng.random_bool(0.4)).collect();
         let bound = |world: &mut World| world.rng.random_bool(0.3).then(|| world.key());
         let (begin, end) = (bound(self), bound(self));
-        let mut wants = vec![want, Want::WholeKey];
+        let mut wants = vec![want.clone(), Want::WholeKey];
         wants.extend(needed.iter().map(|at| Want::Stored(*at)));
         let view = txn.view(&table, 0).unwrap();
         let all = by_cursor(&view, &table, &wants, begin.as_deref(), end.as_deref());
@@ -375,14 +377,24 @@ fn by_cursor(
     let mut cursor = view.cursor(begin, end).unwrap();
     while let Some((key, row)) = cursor.next().unwrap() {
         let values = values(table, row);
-        let cell = |want: &Want| match *want {
-            Want::Stored(position) => values[position].clone(),
-            Want::Key { offset, size } => Some(key[offset..offset + size].to_vec()),
+        let cell = |want: &Want| match want {
+            Want::Stored(position) => values[*position].clone(),
+            Want::Key { offset, size } => Some(key[*offset..offset + size].to_vec()),
+            Want::KeyPart(path) => {
+                let (offset, mask) = (path.offset(key).unwrap(), if path.is_reversed() { 0xff } else { 0 });
+                Some(key[offset..offset + 3].iter().map(|byte| byte ^ mask).collect())
+            }
             Want::WholeKey => Some(key.to_vec()),
         };
         rows.push(wants.iter().map(cell).collect());
     }
     rows
+}
+
+/// Three bytes of a key behind some others.
+fn key_part(offset: u8, is_reversed: bool) -> Arc<KeyPath> {
+    let mask = if is_reversed { 0xff } else { 0 };
+    Arc::new(KeyPath::parse(&[0, offset, 0, 0, 0, 3, mask, 3, 0, 0, 0]).unwrap())
 }
 
 /// A row's values as the current layout has them. Where the row ends, which has only what is needed, NULL.

@@ -293,8 +293,8 @@ fn fixed(
     if let (Form::Signed | Form::Unsigned, Place::Stored(_)) = (form, place) {
         return integers(bytes, width, matches!(form, Form::Signed));
     }
-    if let (Form::Signed | Form::Unsigned, Place::Key { is_reversed, .. }) = (form, place) {
-        if let Some(entries) = key_integers(bytes, width, matches!(form, Form::Signed), *is_reversed) {
+    if let (Form::Signed | Form::Unsigned, Some(is_reversed)) = (form, place.is_reversed_key()) {
+        if let Some(entries) = key_integers(bytes, width, matches!(form, Form::Signed), is_reversed) {
             return Some(entries);
         }
     }
@@ -311,9 +311,7 @@ fn fixed(
             return Some(Entries::Small(shape.decode(be_words(bytes, width)).into()));
         }
     }
-    if let (Form::Ordered, Place::Stored(_) | Place::Key { is_reversed: false, .. }, 1..=7) =
-        (form, place, width)
-    {
+    if let (Form::Ordered, None | Some(false), 1..=7) = (form, place.is_reversed_key(), width) {
         return Some(Entries::Small(be_words(bytes, width).map(|word| word as i64).collect()));
     }
     let one = |(row, value)| if is_null(row) { Some(0) } else { number(value, form, place) };
@@ -435,9 +433,9 @@ fn year(byte: u8) -> i64 {
 pub fn number(bytes: &[u8], form: &Form, place: &Place) -> Option<i128> {
     let mut of_key = [0u8; 16];
     let mut bytes = bytes;
-    if let Place::Key { is_reversed, .. } = place {
+    if let Some(is_reversed) = place.is_reversed_key() {
         // Integers are big-endian in keys, with their sign inverted.
-        let mask = if *is_reversed { 0xff } else { 0 };
+        let mask = if is_reversed { 0xff } else { 0 };
         let value = of_key.get_mut(..bytes.len())?;
         value.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte ^ mask);
         if let Form::Signed | Form::Unsigned = form {

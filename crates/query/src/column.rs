@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use pandodb::Want;
+use pandodb::{KeyPath, Want};
 
 /// Tells the order of two texts.
 pub type CompareTexts = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
@@ -20,7 +20,7 @@ impl fmt::Debug for Collation {
 }
 
 /// Where a column's bytes are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The column at this position of the table's current layout.
     Stored(usize),
@@ -33,6 +33,8 @@ pub enum Place {
         /// The bits are inverted: the key descends.
         is_reversed: bool,
     },
+    /// A part of the row's key behind texts, or a text: bytes of a column as it has them, numbers as keys do.
+    KeyPart(Arc<KeyPath>),
 }
 
 /// What the bytes of a column mean.
@@ -70,12 +72,24 @@ pub struct Column {
     pub form: Form,
 }
 
+impl Place {
+    /// In a key: whether the bits of its numbers are inverted.
+    pub(crate) fn is_reversed_key(&self) -> Option<bool> {
+        match self {
+            Place::Stored(_) => None,
+            Place::Key { is_reversed, .. } => Some(*is_reversed),
+            Place::KeyPart(_) => Some(false),
+        }
+    }
+}
+
 impl Column {
     /// What is wanted of the rows.
     pub fn want(&self) -> Want {
-        match self.place {
-            Place::Stored(position) => Want::Stored(position),
-            Place::Key { offset, size, .. } => Want::Key { offset, size },
+        match &self.place {
+            Place::Stored(position) => Want::Stored(*position),
+            Place::Key { offset, size, .. } => Want::Key { offset: *offset, size: *size },
+            Place::KeyPart(path) => Want::KeyPart(path.clone()),
         }
     }
 }

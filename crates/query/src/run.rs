@@ -319,10 +319,11 @@ impl Query {
 
 /// How many bytes a column has, if always as many; the outer `None`: there is no such column.
 fn size_of(column: &Column, layouts: &Layouts) -> Option<Option<usize>> {
-    match column.place {
-        Place::Key { size, .. } => Some(Some(size)),
+    match &column.place {
+        Place::Key { size, .. } => Some(Some(*size)),
+        Place::KeyPart(path) => Some((path.width() > 0).then(|| path.width())),
         Place::Stored(position) => {
-            let of = layouts.current().columns.get(position)?;
+            let of = layouts.current().columns.get(*position)?;
             Some((!of.ty.kind.is_counted()).then_some(of.ty.size as usize))
         }
     }

@@ -99,6 +99,34 @@ void Key_part::complement(Bytes *out, size_t from) const
       *at= uchar(~*at);
 }
 
+/* Tags of key_path.rs. */
+enum : char { PATH_PASS_BYTES= 0, PATH_TAKE_BYTES= 3, PATH_TAKE_FILLED= 4 };
+
+static void put_size(std::string *to, uint size)
+{
+  for (uint i= 0; i < 4; i++)
+    to->push_back(char(size >> (8 * i)));
+}
+
+void Key_part::put_path(std::string *to) const
+{
+  DBUG_ASSERT(!m_column.nullable());
+  if (m_kind == Kind::STRING)
+    return m_order.put_path(to, m_mask, false);
+  to->push_back(PATH_PASS_BYTES);
+  put_size(to, m_size);
+}
+
+void Key_part::put_path_to(std::string *to) const
+{
+  DBUG_ASSERT(!m_column.nullable() && m_is_lossless);
+  if (m_kind == Kind::STRING)
+    return m_order.put_path(to, m_mask, true);
+  to->push_back(is_filled() ? PATH_TAKE_FILLED : PATH_TAKE_BYTES);
+  to->push_back(char(m_mask));
+  put_size(to, m_size);
+}
+
 void Key_part::encode(Bytes *out, const uchar *record)
 {
   const size_t from= out->size();

@@ -14,6 +14,7 @@
 #ifndef PANDO_KEY_PART_H
 #define PANDO_KEY_PART_H
 
+#include <string>
 #include "column.h"
 #include "text_order.h"
 
@@ -45,6 +46,14 @@ public:
   bool is_lossless() const { return m_is_lossless; }
   /* Bytes in the key, if always the same number, else 0. */
   uint fixed_size() const { return m_fixed_size; }
+
+  /* BINARY: zeros fill it, which its column is kept without. */
+  bool is_filled() const { return m_kind == Kind::BYTES && m_column.layout() == Layout::CHAR; }
+
+  /* The way past the part, and to its value if it is lossless (crates/column/src/key_path.rs). Requires: it is not nullable, as all parts of
+     primary keys. */
+  void put_path(std::string *to) const;
+  void put_path_to(std::string *to) const;
 
   /* Most bytes in the key (see Text_order::encoded_max). */
   size_t encoded_max() const

@@ -218,6 +218,23 @@ void Text_order::encode_ended(Bytes *out, const uchar *weights, size_t size)
   out->append_byte(1);
 }
 
+void Text_order::put_path(std::string *to, uchar mask, bool takes) const
+{
+  enum : char { PADDED= 1, ENDED= 2, TO_TAKE= 4 };
+  DBUG_ASSERT(!takes || (m_bytes && m_level_count == 1));
+  for (uint i= 0; i < m_level_count; i++)
+  {
+    const Level &level= m_levels[i];
+    to->push_back(char((level.padded ? PADDED : ENDED) + (takes ? TO_TAKE : 0)));
+    to->push_back(char(mask));
+    if (!level.padded)
+      continue;
+    to->push_back(char(level.space_size));
+    for (uint j= 0; j < level.space_size; j++)
+      to->push_back(char(level.space[j] ^ mask));
+  }
+}
+
 bool Text_order::decode(Reader *reader, uchar mask, Bytes *out) const
 {
   for (uint i= 0; i < m_level_count; i++)

@@ -30,6 +30,7 @@
 #ifndef PANDO_TEXT_ORDER_H
 #define PANDO_TEXT_ORDER_H
 
+#include <string>
 #include "bytes.h"
 
 namespace pando {
@@ -56,6 +57,10 @@ public:
 
   /* Skips one encoding whose bytes are XORed with `mask`; with `out`, appends the decoded bytes. */
   bool decode(Reader *reader, uchar mask, Bytes *out) const;
+
+  /* The way past one encoding whose bytes are XORed with `mask`, or to the text that it is of, of which `is_bytes` is true: see
+     crates/column/src/key_path.rs. */
+  void put_path(std::string *to, uchar mask, bool takes) const;
 
 private:
   static const uint LEVELS_MAX= 6;

@@ -190,7 +190,6 @@ private:
   Field *column_of(Item *item) const;
   int table_of(const Field *field) const;
   int column(Field *field, bool presence_only);
-  bool place_of(Field *field, PandoQueryColumn *column) const;
 
   THD *m_thd;
   const std::vector<TABLE *> m_tables;

@@ -1,6 +1,6 @@
 /* The columns of a query that the engine answers: what their bytes mean to it, and where they are. */
 #include "pushdown.h"
-#include "row_layout.h"
+#include "column_place.h"
 #include "sql_select.h"
 
 namespace pando {
@@ -69,36 +69,6 @@ Column_class class_of(const Field *field, PandoQueryColumn *column)
   }
 }
 
-/* Where the column's bytes are: in the row, or in the key if all before it have fixed places. */
-bool Translator::place_of(Field *field, PandoQueryColumn *column) const
-{
-  TABLE *table= m_tables[column->table];
-  Index_layout *primary= (m_handler ? m_handler : static_cast<ha_pando *>(table->file))->primary();
-  std::vector<Field *> stored= row_fields(table, primary);
-  for (uint i= 0; i < stored.size(); i++)
-    if (stored[i]->field_index == field->field_index)
-    {
-      column->position= int(i);
-      return true;
-    }
-  column->position= -1;
-  column->key_offset= 0;
-  for (uint i= 0; primary && i < primary->part_count(); i++)
-  {
-    const Key_part &part= primary->part(i);
-    if (!part.fixed_size())
-      return false;
-    if (part.column().index() == field->field_index)
-    {
-      column->key_size= part.fixed_size();
-      column->key_reversed= part.is_reverse();
-      return part.is_lossless();
-    }
-    column->key_offset+= part.fixed_size();
-  }
-  return false;
-}
-
 /* The engine's number of a column; negative: it cannot be had. */
 int Translator::column(Field *field, bool presence_only)
 {
@@ -119,7 +89,10 @@ int Translator::column(Field *field, bool presence_only)
     return this->column(field, false);
   if (presence_only)
     column.form= PANDO_FORM_PRESENCE;
-  if (!field->stored_in_db() || !place_of(field, &column))
+  TABLE *of= m_tables[table];
+  Index_layout *primary= (m_handler ? m_handler : static_cast<ha_pando *>(of->file))->primary();
+  std::string path; /* read below */
+  if (!field->stored_in_db() || !find_column(of, primary, field, &column, &path))
     return -1;
   m_columns.push_back(Known{uint(table), field->field_index, presence_only});
   return int(pando_query_column(m_query, column));

@@ -1,6 +1,6 @@
 /* SELECTs of any shape, said in the engine's words: FROM, and what the blocks of a query have. */
 #include "select_translate.h"
-#include "row_layout.h"
+#include "column_place.h"
 #include "text_order.h"
 
 #include <algorithm>
@@ -715,34 +715,6 @@ static uint64_t distinct_values(const TABLE *table, const Field *field, ha_rows 
   return 0;
 }
 
-bool Select_translator::place_of(Field *field, PandoQueryColumn *place)
-{
-  TABLE *table= field->table;
-  Index_layout *primary= handlers_of(table).at(0)->primary();
-  std::vector<Field *> stored= row_fields(table, primary);
-  for (uint i= 0; i < stored.size(); i++)
-    if (stored[i]->field_index == field->field_index)
-    {
-      place->position= int(i);
-      return true;
-    }
-  place->position= -1;
-  for (uint i= 0; primary && i < primary->part_count(); i++)
-  {
-    const Key_part &part= primary->part(i);
-    if (!part.fixed_size())
-      return false;
-    if (part.column().index() == field->field_index)
-    {
-      place->key_size= part.fixed_size();
-      place->key_reversed= part.is_reverse();
-      return part.is_lossless();
-    }
-    place->key_offset+= part.fixed_size();
-  }
-  return false;
-}
-
 /* A table that stands in a query several times is the same one each time. Of partitions, not the same ones need be read. */
 uint32_t Select_translator::first_number(const Source &source) const
 {
@@ -755,6 +727,7 @@ uint32_t Select_translator::first_number(const Source &source) const
 bool Select_translator::put_table(const Source &source, std::string *to)
 {
   const ha_rows rows= source.table->file->stats.records;
+  Index_layout *primary= handlers_of(source.table).at(0)->primary();
   B::byte(to, 0);
   B::small(to, uint32_t(source.number));
   B::small(to, first_number(source));
@@ -766,8 +739,11 @@ bool Select_translator::put_table(const Source &source, std::string *to)
     Value_kind kind;
     uint form= 0, precision= 0;
     PandoQueryColumn place= {};
-    if (!kind_of_field(column.field, &kind, &form, &precision) || !column.field->stored_in_db() ||
-        !place_of(column.field, &place) || (place.position < 0 && form > PANDO_FORM_ORDERED && form != PANDO_FORM_YEAR))
+    std::string path;
+    if (!kind_of_field(column.field, &kind, &form, &precision) || !column.field->stored_in_db())
+      return refuse("the place of a column");
+    place.form= PandoForm(form);
+    if (!find_column(source.table, primary, column.field, &place, &path))
       return refuse("the place of a column");
     B::small(to, column.slot);
     B::kind(to, kind);
@@ -775,6 +751,8 @@ bool Select_translator::put_table(const Source &source, std::string *to)
     B::small(to, place.key_offset);
     B::small(to, place.key_size);
     B::byte(to, place.key_reversed);
+    B::small(to, uint32_t(path.size()));
+    *to+= path;
     B::byte(to, form);
     B::small(to, precision);
     B::small(to, kind.scale());

@@ -190,7 +190,6 @@ private:
   bool put_from(const std::vector<Part> &parts, std::string *to);
   bool put_table(const Source &source, std::string *to);
   uint32_t first_number(const Source &source) const;
-  static bool place_of(Field *field, PandoQueryColumn *place);
   bool output(Item *item, Use use, Said *said);
   bool makes_groups(Item *item);
   Field *filled_field(Item *item) const;

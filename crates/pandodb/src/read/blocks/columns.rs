@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pando_column::layout::{Column, Layouts, Value};
 use pando_column::vector::{Strings, Values, Vector};
-use pando_column::Pick;
+use pando_column::{KeyPath, Pick};
 use pando_tree::{Columns, Pieces};
 
+use super::gather::Gather;
 use super::want::Want;
 use super::zones::Zones;
 
@@ -23,10 +24,10 @@ impl ColumnReader {
     /// Requires: the wants are of columns that there are.
     /// `has_references`: rows may refer to large values.
     pub(super) fn new(layouts: &Layouts, wants: &[Want], has_references: bool) -> ColumnReader {
-        let pick = |want: &Want| match *want {
-            Want::Stored(position) => Pick::Column(layouts.current().columns[position].id),
-            Want::Key { offset, size } => Pick::Key { offset, size },
-            Want::WholeKey => Pick::WholeKey,
+        let pick = |want: &Want| match want {
+            Want::Stored(position) => Pick::Column(layouts.current().columns[*position].id),
+            Want::Key { offset, size } => Pick::Key { offset: *offset, size: *size },
+            Want::KeyPart(_) | Want::WholeKey => Pick::WholeKey,
         };
         let picks = wants.iter().map(pick).collect();
         ColumnReader { layouts: layouts.clone(), wants: wants.to_vec(), picks, has_references }
@@ -47,18 +48,39 @@ impl ColumnReader {
     pub(super) fn vectors(&self, rows: usize, columns: Columns) -> Option<Vec<Arc<Vector>>> {
         let current = self.layouts.current();
         let version = columns.version.unwrap_or(current.version);
-        let vectors = self.wants.iter().zip(columns.vectors).map(|(want, vector)| match (*want, vector) {
-            (Want::Key { .. } | Want::WholeKey, vector) => vector,
+        let vectors = self.wants.iter().zip(columns.vectors).map(|(want, vector)| match (want, vector) {
+            (Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey, vector) => vector,
             (Want::Stored(_), Some(vector)) if version == current.version => Some(vector),
             (Want::Stored(position), Some(vector)) => {
-                let now = &current.columns[position];
+                let now = &current.columns[*position];
                 let then = self.layouts.get(version)?.columns.iter().find(|column| column.id == now.id)?;
                 Some(if then.ty.size == now.ty.size { vector } else { Arc::new(grown(&vector, then, now)) })
             }
-            (Want::Stored(position), None) => Some(Arc::new(added(rows, &current.columns[position]))),
+            (Want::Stored(position), None) => Some(Arc::new(added(rows, &current.columns[*position]))),
         });
-        vectors.collect()
+        self.parts(vectors.collect::<Option<_>>()?)
     }
+
+    /// Takes the parts of keys that are wanted from whole keys. `None`: a key does not have one.
+    pub(super) fn parts(&self, mut vectors: Vec<Arc<Vector>>) -> Option<Vec<Arc<Vector>>> {
+        for (vector, want) in vectors.iter_mut().zip(&self.wants) {
+            if let Want::KeyPart(path) = want {
+                *vector = Arc::new(part_of_keys(vector, path)?);
+            }
+        }
+        Some(vectors)
+    }
+}
+
+/// A part of each key. `None`: one does not have it.
+fn part_of_keys(keys: &Vector, path: &KeyPath) -> Option<Vector> {
+    let mut parts = Gather::new(path.width());
+    let mut part = Vec::new();
+    for row in 0..keys.rows() {
+        path.take(keys.get(row)?, &mut part)?;
+        parts.push(&part)?;
+    }
+    Some(parts.take())
 }
 
 /// What rows have that were written before the column was there.

@@ -20,9 +20,9 @@ const PART_BYTES: u64 = 8 << 20;
 /// Which of the wants are columns that may have references.
 pub(crate) fn large_wants(layouts: &Layouts, wants: &[Want]) -> Vec<usize> {
     let columns = &layouts.current().columns;
-    let is_large = |want: &Want| match *want {
-        Want::Stored(position) => columns.get(position).is_some_and(|column| column.ty.kind == Kind::Large),
-        Want::Key { .. } | Want::WholeKey => false,
+    let is_large = |want: &Want| match want {
+        Want::Stored(position) => columns.get(*position).is_some_and(|column| column.ty.kind == Kind::Large),
+        Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => false,
     };
     (0..wants.len()).filter(|at| is_large(&wants[*at])).collect()
 }

@@ -59,6 +59,9 @@ pub struct Block {
     pub is_all_wanted: bool,
 }
 
+/// What an error says of it.
+const KEY_WITHOUT_PART: &str = "a key without one of its columns";
+
 /// What became of a piece.
 enum Read {
     /// It waits to be given.
@@ -103,10 +106,10 @@ impl View<'_> {
         end: Option<&[u8]>,
     ) -> Result<Blocks> {
         let columns = layouts.current().columns.len();
-        let is_there = |want: &Want| match *want {
-            Want::Stored(position) => position < columns,
-            Want::Key { size, .. } => size > 0,
-            Want::WholeKey => true,
+        let is_there = |want: &Want| match want {
+            Want::Stored(position) => *position < columns,
+            Want::Key { size, .. } => *size > 0,
+            Want::KeyPart(_) | Want::WholeKey => true,
         };
         if !wants.iter().all(is_there) {
             let what = format!("a block of {wants:?} of {columns} columns");
@@ -120,7 +123,7 @@ impl View<'_> {
         let mut blocks = Blocks {
             pieces: sight.dict.tree.pieces(sight.seqno, begin.unwrap_or(b""), end),
             own,
-            reader: RowReader::new(layouts, wants),
+            reader: RowReader::new(layouts, &wants.iter().map(Want::as_read).collect::<Vec<_>>()),
             columns: ColumnReader::new(layouts, wants, sight.large.is_some()),
             large: LargeReader::new(sight.large.clone(), layouts, wants),
             sight,
@@ -189,7 +192,9 @@ impl Blocks {
         if !goes_on {
             self.cursor = None;
         }
-        Ok((rows > 0).then(|| Block { rows, vectors: self.reader.take(), is_all_wanted: false }))
+        let vectors = self.reader.take();
+        let vectors = self.columns.parts(vectors).ok_or_else(|| self.no_row(KEY_WITHOUT_PART.into()))?;
+        Ok((rows > 0).then_some(Block { rows, vectors, is_all_wanted: false }))
     }
 
     /// Columns of the piece given last, which is a chunk.
@@ -220,6 +225,7 @@ impl Blocks {
         if rows == 0 {
             return Ok(Read::Skipped);
         }
+        let vectors = self.columns.parts(vectors).ok_or_else(|| self.no_row(KEY_WITHOUT_PART.into()))?;
         self.waiting = Some(Block { rows, vectors, is_all_wanted: false });
         Ok(Read::Ready)
     }

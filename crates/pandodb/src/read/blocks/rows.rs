@@ -37,7 +37,7 @@ impl Plan {
         let target_of = |id: u32| {
             let stored = |want: &Want| match want {
                 Want::Stored(position) => current.columns.get(*position).is_some_and(|c| c.id == id),
-                Want::Key { .. } | Want::WholeKey => false,
+                Want::Key { .. } | Want::KeyPart(_) | Want::WholeKey => false,
             };
             wants.iter().position(stored)
         };
@@ -141,6 +141,8 @@ pub(crate) struct RowReader {
     gathers: Vec<Gather>,
     /// By version; those that were met.
     plans: Vec<Option<Plan>>,
+    /// Of a key.
+    part: Vec<u8>,
 }
 
 impl RowReader {
@@ -150,19 +152,27 @@ impl RowReader {
         let mut order = Vec::new();
         for want in wants {
             let at = distinct.iter().position(|other| other == want).unwrap_or_else(|| {
-                distinct.push(*want);
+                distinct.push(want.clone());
                 distinct.len() - 1
             });
             order.push(at);
         }
         let columns = &layouts.current().columns;
-        let gather = |want: &Want| match *want {
-            Want::Stored(position) => Gather::of(&columns[position].ty),
-            Want::Key { size, .. } => Gather::new(size),
+        let gather = |want: &Want| match want {
+            Want::Stored(position) => Gather::of(&columns[*position].ty),
+            Want::Key { size, .. } => Gather::new(*size),
+            Want::KeyPart(path) => Gather::new(path.width()),
             Want::WholeKey => Gather::new(0),
         };
         let gathers = distinct.iter().map(gather).collect();
-        RowReader { layouts: layouts.clone(), wants: distinct, order, gathers, plans: Vec::new() }
+        RowReader {
+            layouts: layouts.clone(),
+            wants: distinct,
+            order,
+            gathers,
+            plans: Vec::new(),
+            part: Vec::new(),
+        }
     }
 
     /// Adds a row. `None`: its bytes are not those of a row; the reader is of no use then.
@@ -178,8 +188,12 @@ impl RowReader {
         }
         self.plans[version].as_ref()?.read(row, &mut self.gathers)?;
         for (gather, want) in self.gathers.iter_mut().zip(&self.wants) {
-            match *want {
-                Want::Key { offset, size } => gather.push(key.get(offset..offset.checked_add(size)?)?)?,
+            match want {
+                Want::Key { offset, size } => gather.push(key.get(*offset..offset.checked_add(*size)?)?)?,
+                Want::KeyPart(path) => {
+                    path.take(key, &mut self.part)?;
+                    gather.push(&self.part)?;
+                }
                 Want::WholeKey => gather.push(key)?,
                 Want::Stored(_) => {}
             }

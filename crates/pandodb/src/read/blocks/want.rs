@@ -1,7 +1,11 @@
 //! What is asked of rows.
 
+use std::sync::Arc;
+
+use pando_column::KeyPath;
+
 /// What a block has of each row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Want {
     /// The column at this position of the current layout, in its stored form.
     Stored(usize),
@@ -12,6 +16,18 @@ pub enum Want {
         /// How many; not 0.
         size: usize,
     },
+    /// A column that the row's key holds behind texts, or as a text; as the column has it.
+    KeyPart(Arc<KeyPath>),
     /// The row's whole key.
     WholeKey,
+}
+
+impl Want {
+    /// What is read for it: a part is then taken from the whole key, so that what is kept in memory is of use to all wants.
+    pub(super) fn as_read(&self) -> Want {
+        match self {
+            Want::KeyPart(_) => Want::WholeKey,
+            want => want.clone(),
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! What is known of a segment's values before they are read.
 
 use pando_column::layout::{Column, Kind, Layouts, Value};
+use pando_column::KeyPath;
 use pando_tree::Pieces;
 
 use super::want::Want;
@@ -39,10 +40,11 @@ pub struct Zones<'a> {
 impl Zones<'_> {
     /// The zone of the want with this number; `None`: nothing is known.
     pub fn get(&self, want: usize) -> Option<Zone> {
-        match *self.wants.get(want)? {
-            Want::Key { offset, size } => self.of_key(offset, size),
+        match self.wants.get(want)? {
+            Want::Key { offset, size } => self.of_key(*offset, *size),
+            Want::KeyPart(path) => self.of_key_part(path),
             Want::WholeKey => None,
-            Want::Stored(position) => self.of_column(&self.layouts.current().columns[position]),
+            Want::Stored(position) => self.of_column(&self.layouts.current().columns[*position]),
         }
     }
 
@@ -54,6 +56,21 @@ impl Zones<'_> {
         }
         let part = |key: &[u8]| key.get(offset..offset + size).map(<[u8]>::to_vec);
         Some(Zone { bounds: Some((part(least)?, part(most)?)), has_null: false })
+    }
+
+    /// As `of_key`. Nothing is said of texts, which compare otherwise than their bytes.
+    fn of_key_part(&self, path: &KeyPath) -> Option<Zone> {
+        let (least, most) = self.pieces.key_bounds()?;
+        if path.width() == 0 || least.get(..path.offset(least)?)? != most.get(..path.offset(most)?)? {
+            return None;
+        }
+        let part = |key: &[u8]| {
+            let mut part = Vec::new();
+            path.take(key, &mut part).map(|()| part)
+        };
+        let (least, most) = (part(least)?, part(most)?);
+        let bounds = if path.is_reversed() { (most, least) } else { (least, most) };
+        Some(Zone { bounds: Some(bounds), has_null: false })
     }
 
     fn of_column(&self, now: &Column) -> Option<Zone> {
