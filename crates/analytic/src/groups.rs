@@ -229,7 +229,7 @@ impl Groups {
 
     /// The columns of the groups, then those of the aggregates.
     pub(crate) fn finish(self, shape: &Shape, budget: &Budget, eval: Eval<'_>) -> Result<Batch> {
-        if shape.keys.is_ambiguous() {
+        if shape.keys.have_equal(&self.words, budget)? {
             return Err(Failure::GivenBack(Why::Undetermined));
         }
         let rows = self.count;

@@ -1,6 +1,7 @@
 //! Values as words of 64 bits, to look them up: equal words are equal values. Texts are numbered by their collation's keys
 //! ([`Interner`]); numbers are themselves.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -23,11 +24,14 @@ struct Known {
     by_text: HashTable<u32>,
     keys: Strings,
     texts: Strings,
+    /// By number: the first text that is equal.
+    firsts: Vec<u32>,
 }
 
-/// Numbers texts: equal ones have the same number.
+/// Numbers texts: equal ones have the same number, or each its own ([`Keys::telling_apart`]).
 pub struct Interner {
     key: Arc<KeyOfText>,
+    tells_apart: bool,
     known: RwLock<Known>,
     /// Two texts were equal and not the same.
     is_ambiguous: AtomicBool,
@@ -54,6 +58,7 @@ impl Interner {
     pub(crate) fn new(key: Arc<KeyOfText>) -> Interner {
         Interner {
             key,
+            tells_apart: false,
             known: RwLock::default(),
             is_ambiguous: AtomicBool::new(false),
             of_dicts: Mutex::new(Vec::new()),
@@ -162,7 +167,11 @@ impl Interner {
                 if let Some(number) = known.number_by_key(key) {
                     // It is equal to another one, and not the same.
                     self.is_ambiguous.store(true, Ordering::Relaxed);
-                    return number;
+                    if !self.tells_apart {
+                        return number;
+                    }
+                    is_new += text.len() + 32;
+                    return known.add_equal(number, text);
                 }
                 is_new += key.len() + text.len() + 32;
                 known.add(key, text)
@@ -188,11 +197,24 @@ impl Known {
     }
 
     fn add(&mut self, key: &[u8], text: &[u8]) -> u32 {
-        let Known { table, by_text, keys, texts } = self;
+        let Known { table, by_text, keys, texts, firsts } = self;
         let number = keys.len() as u32;
         keys.push(key);
         texts.push(text);
+        firsts.push(number);
         table.insert_unique(xxh3_64(key), number, |number| xxh3_64(keys.get(*number as usize)));
+        by_text.insert_unique(xxh3_64(text), number, |number| xxh3_64(texts.get(*number as usize)));
+        number
+    }
+
+    /// A text with a number of its own that is equal to another one.
+    fn add_equal(&mut self, first: u32, text: &[u8]) -> u32 {
+        let Known { by_text, keys, texts, firsts, .. } = self;
+        let number = keys.len() as u32;
+        // It is found by the first one's key.
+        keys.push(b"");
+        texts.push(text);
+        firsts.push(first);
         by_text.insert_unique(xxh3_64(text), number, |number| xxh3_64(texts.get(*number as usize)));
         number
     }
@@ -281,10 +303,51 @@ impl Keys {
     /// The same, of which no text is known yet.
     pub(crate) fn renewed(&self) -> Keys {
         let part = |part: &KeyPart| match part {
-            KeyPart::Text(interner) => KeyPart::Text(Arc::new(Interner::new(interner.key.clone()))),
+            KeyPart::Text(interner) => {
+                let tells_apart = interner.tells_apart;
+                KeyPart::Text(Arc::new(Interner { tells_apart, ..Interner::new(interner.key.clone()) }))
+            }
             other => other.clone(),
         };
         Keys { parts: self.parts.iter().map(part).collect(), ..*self }
+    }
+
+    /// The same, but of texts that are equal and not the same each has words of its own: who has taken all rows looks whether
+    /// [`Keys::have_equal`]. Of `GROUP BY id, name` no two names of one id need be equal, though names of different ids are.
+    pub(crate) fn telling_apart(&self) -> Keys {
+        let part = |part: &KeyPart| match part {
+            KeyPart::Text(interner) => {
+                KeyPart::Text(Arc::new(Interner { tells_apart: true, ..Interner::new(interner.key.clone()) }))
+            }
+            other => other.clone(),
+        };
+        Keys { parts: self.parts.iter().map(part).collect(), ..*self }
+    }
+
+    /// Whether some of these words, of which none are the same, are those of equal values.
+    pub(crate) fn have_equal(&self, words: &[u64], budget: &Budget) -> Result<bool> {
+        if !self.is_ambiguous() {
+            return Ok(false);
+        }
+        let bytes = size_of_val(words) + words.len() / self.words * 24;
+        budget.take(bytes)?;
+        let mut firsts = words.to_vec();
+        let mut at = 0;
+        for part in &self.parts {
+            if let KeyPart::Text(interner) = part {
+                let known = interner.known.read();
+                let places = firsts.iter_mut().skip(at).step_by(self.words);
+                places.for_each(|word| {
+                    *word = known.firsts.get(*word as usize).map_or(*word, |first| (*first).into())
+                });
+            }
+            at += part.words();
+        }
+        let mut seen = HashSet::with_capacity(words.len() / self.words);
+        let has_equal = !firsts.chunks(self.words).all(|words| seen.insert(words));
+        drop(seen);
+        budget.release(bytes);
+        Ok(has_equal)
     }
 
     /// The words of all rows, row after row. Without `adds`, a row with a text that is not known has a number that no
@@ -423,5 +486,52 @@ impl Keys {
             KeyPart::Text(interner) => interner.is_ambiguous(),
             _ => false,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Texts in a collation without the case of letters.
+    fn keys() -> Keys {
+        let lower = |text: &[u8], key: &mut Vec<u8>| key.extend(text.to_ascii_lowercase());
+        let text = KeyPart::Text(Arc::new(Interner::new(Arc::new(lower))));
+        Keys::of_groups(vec![KeyPart::Word, text])
+    }
+
+    fn columns(rows: &[(i64, &str)]) -> [Arc<Column>; 2] {
+        let mut strings = Strings::new();
+        rows.iter().for_each(|(_, text)| strings.push(text.as_bytes()));
+        let numbers = Data::Small(rows.iter().map(|(number, _)| *number).collect());
+        let texts = Data::Text((0..rows.len() as u32).collect(), Dict::Strings(Arc::new(strings)));
+        [numbers, texts].map(|data| Arc::new(Column { data, nulls: None }))
+    }
+
+    #[test]
+    fn equal_texts_are_told_apart_where_that_is_asked() {
+        let budget = Budget::new(1 << 20);
+        let words = |keys: &Keys, rows: &[(i64, &str)]| {
+            let words = keys.encode(&columns(rows), rows.len(), true, &budget).unwrap();
+            words.chunks(keys.words).map(<[u64]>::to_vec).collect::<Vec<_>>()
+        };
+        let rows = [(1, "Ann"), (2, "ANN"), (3, "ann"), (1, "Ann")];
+        let of_joins = keys();
+        let alike = words(&of_joins, &rows);
+        assert!(alike.iter().all(|words| words[1] == alike[0][1]) && of_joins.is_ambiguous());
+
+        let of_groups = keys().telling_apart();
+        let apart = words(&of_groups, &rows);
+        assert!(apart[0] == apart[3] && apart[0][1] != apart[1][1] && apart[1][1] != apart[2][1]);
+        assert!(!of_groups.have_equal(&apart[..3].concat(), &budget).unwrap(), "each number has one name");
+        let texts = of_groups.decode(&apart[..3].concat(), 3);
+        let text = |row: usize| match &texts[1].data {
+            Data::Text(codes, dict) => dict.get(codes[row]).to_vec(),
+            _ => unreachable!("a text"),
+        };
+        assert_eq!([text(0), text(1), text(2)], [b"Ann", b"ANN", b"ann"].map(|text| text.to_vec()));
+        let more = words(&of_groups, &[(2, "aNN")]);
+        assert!(of_groups.have_equal(&[apart.concat(), more[0].clone()].concat(), &budget).unwrap());
+        assert_eq!(words(&of_groups.renewed(), &[(1, "x"), (1, "X")]).len(), 2);
     }
 }

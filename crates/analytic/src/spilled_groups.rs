@@ -52,7 +52,8 @@ impl Gathering<'_> {
 
     fn keys(&self, texts: &Texts) -> Result<Keys> {
         let part = |expr: &Expr| KeyPart::of(expr.kind(), &texts.collations).ok_or(UNSUPPORTED);
-        Ok(Keys::of_groups(self.computed[..self.groups].iter().map(part).collect::<Result<_>>()?))
+        Ok(Keys::of_groups(self.computed[..self.groups].iter().map(part).collect::<Result<_>>()?)
+            .telling_apart())
     }
 
     fn shape(&self, texts: &Texts) -> Result<Shape> {
