@@ -7,6 +7,7 @@
    fewer. */
 #include "select_bound.h"
 #include "select_cost.h"
+#include "select_jumps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -170,6 +171,7 @@ private:
   void add_equal(Item *one, Item *other);
   bool add_subquery(Item *item);
   void join_with(Item_subselect *item, Item *left);
+  bool join_with_groups(Item_in_subselect *item);
   void pay_units(SELECT_LEX *select);
   void find_ranges(Source *source);
   std::vector<Item *> conditions_of(SELECT_LEX *select, TABLE_LIST *list);
@@ -192,6 +194,17 @@ private:
   double m_once= 0, m_each= 0, m_engine= 0;
 };
 
+/* The same, or the loose index scan instead. */
+Select_cost with_jumps(SELECT_LEX *select, Select_cost cost)
+{
+  const Jumps jumps= jumps_of(select);
+  if (jumps.groups <= 0)
+    return cost;
+  cost.server= std::min(cost.server, jumps.lookups * SERVER_LOOKUP_NS);
+  cost.rows= std::min(cost.rows, jumps.groups);
+  return cost;
+}
+
 /* A derived table: what `outer` says of its columns is pushed into it. */
 Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth, SELECT_LEX *outer= nullptr, TABLE_LIST *list= nullptr)
 {
@@ -208,7 +221,7 @@ Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth, SELECT_LEX
     if (list)
       join.push_conditions(outer, list, select);
     join.add_select(select);
-    const Select_cost one= join.cost();
+    const Select_cost one= with_jumps(select, join.cost());
     all.server+= one.server;
     all.engine+= one.engine;
     all.rows+= select->agg_func_used() && !select->group_list.elements ? 1 : one.rows;
@@ -251,7 +264,33 @@ void Join_cost::join_with(Item_subselect *item, Item *left)
   }
 }
 
-/* IN and EXISTS of a SELECT that is no more than a join. */
+/* The server computes what is in IN once, and may begin the join with it. */
+bool Join_cost::join_with_groups(Item_in_subselect *item)
+{
+  SELECT_LEX_UNIT *unit= item->unit;
+  SELECT_LEX *select= unit->first_select();
+  TABLE_LIST *list= select->leaf_tables.head();
+  if ((unit->uncacheable & UNCACHEABLE_DEPENDENT) || !list || !list->table || !optimizer_flag(m_thd, OPTIMIZER_SWITCH_MATERIALIZATION))
+    return false;
+  m_joined.push_back(unit);
+  const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1);
+  m_once+= cost.server;
+  m_engine+= cost.engine;
+  Source source;
+  source.list= list;
+  source.table= list->table;
+  source.is_derived= true;
+  source.all= source.by_range= cost.rows;
+  m_sources.push_back(source);
+  Item *left= item->left_exp();
+  List_iterator_fast<Item> given(select->item_list);
+  for (uint i= 0; i < left->cols(); i++)
+    if (Item *column= given++)
+      add_equal(left->cols() > 1 ? left->element_index(i) : left, column);
+  return true;
+}
+
+/* IN and EXISTS of a SELECT: that is no more than a join, or IN of groups. */
 bool Join_cost::add_subquery(Item *item)
 {
   Item *within= item->real_item();
@@ -264,9 +303,10 @@ bool Join_cost::add_subquery(Item *item)
   if (type != Item_subselect::IN_SUBS && type != Item_subselect::EXISTS_SUBS)
     return false;
   /* The server limits an EXISTS to one row itself. */
-  if (!is_one_select(subquery->unit) || !is_join(subquery->unit->first_select()) ||
-      (type == Item_subselect::IN_SUBS && is_limited(subquery->unit)))
+  if (!is_one_select(subquery->unit) || (type == Item_subselect::IN_SUBS && is_limited(subquery->unit)))
     return false;
+  if (!is_join(subquery->unit->first_select()))
+    return type == Item_subselect::IN_SUBS && join_with_groups(static_cast<Item_in_subselect *>(subquery));
   join_with(subquery, type == Item_subselect::IN_SUBS ? static_cast<Item_in_subselect *>(subquery)->left_exp() : nullptr);
   return true;
 }
@@ -653,7 +693,7 @@ Select_cost cost_of_select(THD *thd, SELECT_LEX *select)
 {
   Join_cost join(thd, 0);
   join.add_select(select);
-  return join.cost();
+  return with_jumps(select, join.cost());
 }
 
 } // namespace pando
