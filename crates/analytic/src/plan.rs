@@ -193,8 +193,44 @@ impl Plan {
                 });
                 Plan::Aggregate { input: Box::new(input.filtered(inner)), groups, told, is_one }
             }
+            Plan::Window { input, windows } => {
+                let plan = Plan::Window { input, windows };
+                if plan.can_fail() || !plan.is_of_partitions(&condition) {
+                    return Plan::Filter(Box::new(plan), condition);
+                }
+                let Plan::Window { input, windows } = plan else { return plan };
+                Plan::Window { input: Box::new(input.filtered(condition)), windows }
+            }
+            Plan::Union(inputs, slots) if inputs.iter().all(|(input, _)| !input.can_fail()) => {
+                let filtered = |(input, own): (Plan, Vec<Slot>)| {
+                    let inner = condition.replaced(&mut |part| match part {
+                        Expr::Slot(slot, kind) => {
+                            let at = slots.iter().position(|(known, _)| known == slot)?;
+                            own.get(at).map(|own| Expr::Slot(*own, *kind))
+                        }
+                        _ => None,
+                    });
+                    (input.filtered(inner), own)
+                };
+                Plan::Union(inputs.into_iter().map(filtered).collect(), slots)
+            }
             other => Plan::Filter(Box::new(other), condition),
         }
+    }
+
+    /// Of windows: whether a condition leaves or drops all rows of a partition together. Texts of one partition need not be the same.
+    fn is_of_partitions(&self, condition: &Expr) -> bool {
+        let Plan::Window { windows, .. } = self else { return false };
+        let mut slots = Vec::new();
+        condition.slots(&mut slots);
+        let is_partition = |slot: &Slot, window: &Window| {
+            window.partition.iter().any(|part| match part {
+                Expr::Slot(known, kind) => known == slot && !matches!(kind, Kind::Text(_) | Kind::Real),
+                _ => false,
+            })
+        };
+        !slots.is_empty()
+            && slots.iter().all(|slot| windows.iter().all(|(_, window)| is_partition(slot, window)))
     }
 
     /// Whether it computes what can fail. The server computes groups and first rows of all rows that there are, so none may be

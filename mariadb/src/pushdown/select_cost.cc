@@ -347,6 +347,30 @@ void Join_cost::add_conditions(Item *item, SELECT_LEX *select)
   }
 }
 
+bool is_among(const ORDER *order, const Field *field)
+{
+  for (; order; order= order->next)
+  {
+    Item *of= (*order->item)->real_item();
+    if (of->type() == Item::FIELD_ITEM && static_cast<Item_field *>(of)->field == field)
+      return true;
+  }
+  return false;
+}
+
+/* Whether each window function is computed of rows with the same value of the column. */
+bool is_in_all_partitions(SELECT_LEX *select, const Field *field)
+{
+  List_iterator_fast<Item_window_func> functions(select->window_funcs);
+  for (const Item_window_func *function; (function= functions++); )
+  {
+    const SQL_I_List<ORDER> *partition= function->window_spec ? function->window_spec->partition_list : nullptr;
+    if (!partition || !is_among(partition->first, field))
+      return false;
+  }
+  return true;
+}
+
 /* What a column of a derived table is in one of its SELECTs, if conditions on it can be pushed into that. */
 const Field *pushed_field(SELECT_LEX *inner, const Field *column)
 {
@@ -357,15 +381,9 @@ const Field *pushed_field(SELECT_LEX *inner, const Field *column)
   if (!item || item->real_item()->type() != Item::FIELD_ITEM)
     return nullptr;
   const Field *field= static_cast<Item_field *>(item->real_item())->field;
-  if (!inner->group_list.elements)
-    return field;
-  for (const ORDER *group= inner->group_list.first; group; group= group->next)
-  {
-    Item *of= (*group->item)->real_item();
-    if (of->type() == Item::FIELD_ITEM && static_cast<Item_field *>(of)->field == field)
-      return field;
-  }
-  return nullptr;
+  if (inner->have_window_funcs())
+    return is_in_all_partitions(inner, field) ? field : nullptr;
+  return !inner->group_list.elements || is_among(inner->group_list.first, field) ? field : nullptr;
 }
 
 bool can_be_pushed(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inner)
@@ -386,7 +404,8 @@ void Join_cost::push_conditions(SELECT_LEX *outer, TABLE_LIST *list, SELECT_LEX 
 {
   Item *where= where_of(outer);
   if (!where || !list->table || list->outer_join || list->prohibit_cond_pushdown || !optimizer_flag(m_thd, OPTIMIZER_SWITCH_COND_PUSHDOWN_FOR_DERIVED) ||
-      !inner->cond_pushdown_is_allowed() || inner->have_window_funcs() || (inner->agg_func_used() && !inner->group_list.elements))
+      !inner->cond_pushdown_is_allowed() || (inner->agg_func_used() && !inner->group_list.elements) ||
+      (inner->have_window_funcs() && inner->group_list.elements))
     return;
   const auto push= [&](Item *part) {
     if (!can_be_pushed(m_thd, part, list, inner))
