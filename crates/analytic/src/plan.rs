@@ -1,5 +1,7 @@
 //! Plans: operators over operators, with the columns that they give.
 
+use pando_query::Place;
+
 use crate::block::TableColumn;
 use crate::column::{Kind, Value};
 use crate::expr::{Expr, Function, Slot};
@@ -90,7 +92,48 @@ pub(crate) enum Plan {
     Union(Vec<(Plan, Vec<Slot>)>, Vec<(Slot, Kind)>),
 }
 
+impl Join {
+    /// Whether the rows without a partner are asked for, as `LEFT JOIN ... WHERE right.id IS NULL` does it: a column is to be NULL that is none in any
+    /// row of the right side, or in none that has a partner.
+    fn asks_for_lonely(&self, condition: &Expr) -> bool {
+        let (JoinKind::Left, Expr::IsNull(of)) = (self.kind, condition) else { return false };
+        let Expr::Slot(slot, _) = &**of else { return false };
+        let is_key = |(_, right): &(Expr, Expr)| matches!(right, Expr::Slot(known, _) if known == slot);
+        !self.keys.is_empty() && (self.keys.iter().any(is_key) || self.build.is_never_null(*slot))
+    }
+
+    /// The rows without a partner, beside NULLs.
+    fn lonely(self) -> Plan {
+        let own = self.probe.slots().into_iter().map(|(slot, kind)| (slot, Expr::Slot(slot, kind)));
+        let others =
+            self.build.slots().into_iter().map(|(slot, kind)| (slot, Expr::Constant(Value::Null, kind)));
+        let outputs = own.chain(others).collect();
+        let is_marked = self.is_probe_first || self.probe.scanned() < self.build.scanned();
+        let join = Join { kind: JoinKind::Anti, is_marked, is_probe_first: false, ..self };
+        Plan::Project(Box::new(Plan::Join(Box::new(join))), outputs)
+    }
+}
+
 impl Plan {
+    /// Whether a column of it is a part of the key of a table's rows.
+    fn is_never_null(&self, slot: Slot) -> bool {
+        match self {
+            Plan::Scan { columns, .. } => {
+                columns.iter().any(|column| column.slot == slot && !matches!(column.place, Place::Stored(_)))
+            }
+            Plan::Filter(input, _) => input.is_never_null(slot),
+            _ => false,
+        }
+    }
+
+    /// How many rows are read of tables.
+    fn scanned(&self) -> f64 {
+        match self {
+            Plan::Scan { rows, .. } => *rows,
+            other => other.inputs().into_iter().map(Plan::scanned).sum(),
+        }
+    }
+
     /// The columns that it gives.
     pub(crate) fn slots(&self) -> Vec<(Slot, Kind)> {
         match self {
@@ -174,6 +217,9 @@ impl Plan {
                 if is_of_build && join.kind == JoinKind::Inner {
                     join.build = join.build.filtered(condition);
                     return Plan::Join(join);
+                }
+                if join.asks_for_lonely(&condition) {
+                    return join.lonely();
                 }
                 Plan::Filter(Box::new(Plan::Join(join)), condition)
             }

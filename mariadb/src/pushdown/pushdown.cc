@@ -156,13 +156,22 @@ void Pushed_query::store(const Output &output, const PandoCell &cell, Field *to)
   }
 }
 
+/* The column that an expression thinks it is kept in. A cursor of the protocol makes a table of its own from the same expressions meanwhile, whose
+   columns are those then. */
+static bool is_kept_in(Item *item, const Field *field)
+{
+  const Field *known= item->get_tmp_table_field();
+  return known == field || (known && known->table != field->table && known->type_handler() == field->type_handler() &&
+                            known->pack_length() == field->pack_length());
+}
+
 /* The temporary table has a column for each output, in order. */
 bool Pushed_query::fits_table() const
 {
   if (table->s->fields != m_outputs.size() || table->s->blob_fields)
     return false;
   for (uint i= 0; i < table->s->fields; i++)
-    if (m_outputs[i].item->get_tmp_table_field() != table->field[i])
+    if (!is_kept_in(m_outputs[i].item, table->field[i]))
       return false;
   return true;
 }
