@@ -277,6 +277,8 @@ int Pushed_query::next_row()
 {
   if (m_next == m_rows)
     return HA_ERR_END_OF_FILE;
+  if (m_next)
+    thd->get_stmt_da()->inc_current_row_for_warning();
   /* Rounded as the server's own temporary table has it: nothing is lost that a statement which stores it should tell of. */
   Check_level_instant_set no_notes(thd, CHECK_FIELD_IGNORE);
   fill_record(m_sorted.empty() ? m_next : m_sorted[m_next]);
@@ -342,7 +344,7 @@ group_by_handler *create_pushdown(THD *thd, ::Query *query)
     return nullptr;
   const std::vector<TABLE *> tables= tables_of(thd, query);
   /* However few columns it has: said before they are known, as most statements are about few rows. */
-  if (tables.empty() || is_better_done_by_server(query, tables, 0, 0))
+  if (tables.empty() || has_literal_that_may_be_null(thd->lex) || is_better_done_by_server(query, tables, 0, 0))
     return nullptr;
   Query_owner owner;
   Translator translator(thd, tables, owner.get());

@@ -96,6 +96,8 @@ bool Select_translator::native_condition(Item *item, Said *said)
   {
     Said of;
     Item *argument= function->arguments()[0];
+    if (compares_rows(argument))
+      return refuse_for_good("NULL of a comparison of rows");
     if (!expression(argument, &of))
       return false;
     if (is_rewritten(function))

@@ -172,12 +172,33 @@ bool has_limit(const Lex_select_limit &params)
   return limit && (params.explicit_limit || !limit->basic_const_item() || limit->val_uint() != HA_POS_ERROR);
 }
 
+/* Whether a literal is a column of a merged view, derived table or CTE that an outer join may leave NULL: `LEFT JOIN (SELECT id, 1 AS found FROM r) v`.
+   The server's items hand the literal through, without the table on which it depends. */
+bool has_literal_that_may_be_null(const LEX *lex)
+{
+  for (const TABLE_LIST *list= lex->query_tables; list; list= list->next_global)
+  {
+    if (!list->field_translation)
+      continue;
+    bool is_outer= false;
+    for (const TABLE_LIST *nest= list; nest; nest= nest->embedding)
+      is_outer|= nest->outer_join != 0;
+    if (is_outer && std::any_of(list->field_translation, list->field_translation_end,
+                                [](const Field_translator &column) { return column.item->basic_const_item(); }))
+      return true;
+  }
+  return false;
+}
+
 /* Of one table, without groups, and not sorted: the rows go to the server one after the other. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
   JOIN *join= select->join;
   *reason= "the statement";
   if (!is_statement_for_engine(thd, select) || !join)
+    return false;
+  *reason= "a literal of a view that an outer join may leave NULL";
+  if (has_literal_that_may_be_null(thd->lex))
     return false;
   /* The server looks at no row. */
   *reason= "LIMIT 0";

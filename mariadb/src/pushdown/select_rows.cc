@@ -16,6 +16,33 @@ static CHARSET_INFO *collation_of_both(const Item *first, const Item *second)
   return b.derivation <= DERIVATION_IMPLICIT && a.derivation >= DERIVATION_COERCIBLE ? b.collation : nullptr;
 }
 
+/* To the server no such comparison is ever NULL: IS NULL of one is false. */
+bool compares_rows(Item *item)
+{
+  item= item->real_item();
+  if (item->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= parts++); )
+      if (compares_rows(part))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<Item_func *>(item);
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (function->arguments()[i]->cols() > 1 || compares_rows(function->arguments()[i]))
+      return true;
+  return false;
+}
+
+/* In rows the server compares quotients with all of their digits, or those of their types. */
+static bool is_quotient(Item *item)
+{
+  return item->cmp_type() == DECIMAL_RESULT && item->real_item()->type() == Item::FUNC_ITEM;
+}
+
 /* NULL if a column is, unless another one differs: so is AND. `is_sign`: as compare() has it. */
 bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std::string *to)
 {
@@ -31,6 +58,8 @@ bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std:
     CHARSET_INFO *collation= collation_of_both(a, b);
     if (!collation && a->cmp_type() == STRING_RESULT && b->cmp_type() == STRING_RESULT)
       return refuse("a comparison of rows");
+    if (is_quotient(a) || is_quotient(b))
+      return refuse_for_good("a comparison of rows with computed DECIMALs");
     if (!compare(0, a, b, collation, &bytes, is_sign))
       return false;
   }

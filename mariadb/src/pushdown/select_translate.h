@@ -356,6 +356,9 @@ bool is_statement_for_engine(THD *thd, const SELECT_LEX *select);
 /* Whether the values of the SELECT are stored by the statement. */
 bool is_stored_by_statement(const THD *thd);
 
+/* select_rows.cc: whether rows of values are compared within an expression. */
+bool compares_rows(Item *item);
+
 /* The digits of a number, and how many are behind the point. */
 bool digits_of(const my_decimal *decimal, __int128 *value, uint *scale);
 
