@@ -77,10 +77,25 @@ PandoTableChange Alter_context::change()
 
 /* --- which columns may change without their rows --- */
 
-static bool has_keyed_or_stored_expressions(const TABLE *table)
+/* Whether the expression of a generated column has the column, or a generated one that is computed from it. A column is computed only from those
+   before it. */
+static bool is_computed_from(const Field *generated, const Field &column)
 {
-  for (Field **place= table->vfield; place && *place; place++)
-    if ((*place)->stored_in_db() || ((*place)->flags & (PART_KEY_FLAG | PART_INDIRECT_KEY_FLAG)))
+  List<Item_field> items;
+  generated->vcol_info->expr->walk(&Item::collect_item_field_processor, false, &items);
+  List_iterator_fast<Item_field> each(items);
+  for (const Item_field *item; (item= each++); )
+    if (item->field && (item->field->field_index == column.field_index ||
+                        (item->field->vcol_info && item->field != generated && is_computed_from(item->field, column))))
+      return true;
+  return false;
+}
+
+/* Whether rows or keys have what is computed from the column. */
+static bool has_keyed_or_stored_expressions(const Field &column)
+{
+  for (Field **place= column.table->vfield; place && *place; place++)
+    if (((*place)->stored_in_db() || ((*place)->flags & (PART_KEY_FLAG | PART_INDIRECT_KEY_FLAG))) && is_computed_from(*place, column))
       return true;
   return false;
 }
@@ -142,7 +157,7 @@ static bool integer_grows(const Field &field, const Column_definition &type)
 bool ha_pando::can_convert_nocopy(const Field &field, const Column_definition &type) const
 {
   if (field.vcol_info || type.vcol_info || is_partitioning(field) ||
-      has_keyed_or_stored_expressions(field.table))
+      has_keyed_or_stored_expressions(field))
     return false;
   if (!field.type_handler()->is_traditional_scalar_type() ||
       !type.type_handler()->is_traditional_scalar_type())

@@ -142,7 +142,7 @@ static MYSQL_SYSVAR_ULONGLONG(memory, memory, PLUGIN_VAR_RQCMDARG,
   "Memory that PANDO may take in all: recent changes that are not in the tables' files yet, uncommitted changes, row locks,"
   " bulk loads, SELECTs answered in the engine, and the cache of blocks, which has what the others leave."
   " 0: half of the memory of the machine, or a quarter more than pando_cache_size where that is larger than this half",
-  nullptr, update_memory, 0, 0, ULONGLONG_MAX, 1 << 20);
+  nullptr, update_memory, 0, 0, ULONGLONG_MAX, 0);
 
 static MYSQL_SYSVAR_ULONGLONG(cache_size, cache_size, PLUGIN_VAR_RQCMDARG,
   "The most that the memory cache may have in which PANDO keeps blocks of tables and indexes, decompressed."
