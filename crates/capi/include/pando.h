@@ -3058,6 +3058,17 @@ void pando_build_add(struct PandoBuild *build,
                      struct PandoBytes value);
 
 /**
+ * Before more entries: waits while those of all builds and loads that nobody has sorted yet take all that they may. `watch` is called every
+ * few milliseconds meanwhile. 0: it said so, or the build is bound to fail.
+ *
+ * # Safety
+ * The build is alive and not finished; `watch` may be called with `context` on this thread.
+ */
+uint8_t pando_build_wait(struct PandoBuild *build,
+                         PandoWatch watch,
+                         void *context);
+
+/**
  * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
  * left for the change of the catalog ([`crate::pando_tables_alter`]). `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
  *
@@ -3234,12 +3245,18 @@ PandoStatus pando_load_admit(struct PandoTxn *txn,
 
 /**
  * Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
- * fail, and its end will say why.
+ * fail, and its end will say why. `watch` is called every few milliseconds while it waits for room; when it says so the load is to be
+ * ended.
  *
  * # Safety
  * The load is alive and belongs to this thread; the batch is what its encoder takes.
  */
-uint8_t pando_load_submit(struct PandoLoad *load, void *batch, uint64_t rows, uint64_t bytes);
+uint8_t pando_load_submit(struct PandoLoad *load,
+                          void *batch,
+                          uint64_t rows,
+                          uint64_t bytes,
+                          PandoWatch watch,
+                          void *watched);
 
 /**
  * Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and

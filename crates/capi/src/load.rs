@@ -296,7 +296,8 @@ pub unsafe extern "C" fn pando_load_admit(
 }
 
 /// Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
-/// fail, and its end will say why.
+/// fail, and its end will say why. `watch` is called every few milliseconds while it waits for room; when it says so the load is to be
+/// ended.
 ///
 /// # Safety
 /// The load is alive and belongs to this thread; the batch is what its encoder takes.
@@ -306,12 +307,14 @@ pub unsafe extern "C" fn pando_load_submit(
     batch: *mut c_void,
     rows: u64,
     bytes: u64,
+    watch: PandoWatch,
+    watched: *mut c_void,
 ) -> u8 {
-    // SAFETY: the caller vouches for it.
-    let load = unsafe { &mut (*load).load };
+    // SAFETY: the caller vouches for both.
+    let (load, mut look) = unsafe { (&mut (*load).load, watching(watch, watched)) };
     guard(|| {
         let batch = Batch { context: load.encoder().0.clone(), batch };
-        u8::from(load.submit(batch, rows, bytes))
+        u8::from(load.submit_while(batch, rows, bytes, &mut || look(0.0)))
     })
 }
 

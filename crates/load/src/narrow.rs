@@ -11,7 +11,7 @@ use pando_base::{shared_prefix, Result};
 use pando_storage::{Extent, TreeFile};
 
 use crate::chunk::{put_number, seal_blocks, Block, Chunk, Packed, BLOCK_BYTES};
-use crate::merge::{Heap, Range, Source};
+use crate::merge::{Heap, Pace, Range, Source};
 
 /// What reading a chunk takes in memory: a block as it is stored, unpacked, and its key.
 const READ_BYTES: u64 = 3 * BLOCK_BYTES as u64 / 2;
@@ -23,8 +23,6 @@ const FAN_IN_MIN: usize = 8;
 const FAN_IN_MAX: usize = 1024;
 /// Blocks are written together.
 const WRITTEN_BYTES: usize = 1 << 20;
-/// Entries between two looks at `cancelled`.
-const STRIDE: u64 = 4096;
 
 /// How many chunks may be merged at once by each of so many threads within a budget.
 pub(crate) fn fan_in(memory_bytes: u64, threads: usize) -> usize {
@@ -56,14 +54,13 @@ pub(crate) fn merge_chunks(
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<Chunk>> {
     let sources: Vec<Source> = group.iter().cloned().map(Source::Chunk).collect();
-    let mut heap = Heap::open(&sources, &Range::default())?;
+    let Some(mut heap) = Heap::open(&sources, &Range::default(), &cancelled)? else { return Ok(None) };
+    let mut pace = Pace::default();
     let first_ordinal = group.iter().map(|chunk| chunk.first_ordinal).min().unwrap_or(0);
     let has_ordinals = group.iter().any(|chunk| chunk.has_ordinals);
     let mut writer = Writer::new(file, has_ordinals);
-    let mut count = 0u64;
     while let Some(top) = heap.inputs.first() {
-        count += 1;
-        if count % STRIDE == 0 && cancelled() {
+        if pace.is_time(top) && cancelled() {
             return Ok(None);
         }
         writer.add(top.key(), top.value(), top.ordinal().saturating_sub(first_ordinal))?;

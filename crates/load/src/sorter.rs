@@ -15,6 +15,8 @@
 //!   order of the input is reported, as if rows were inserted one by one.
 //! * An error, a cancellation or a drop leaves nothing in the file: runs and chunks give their space back.
 //! * Tasks wait for nobody; a sorter's mutex is held for moments, with nothing called but the pool.
+//! * Who gives a load up waits only for tasks that are running. It ends the others itself, and those that are running look every megabyte or
+//!   so whether they are to end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -28,7 +30,7 @@ use pando_tree::Tree;
 
 use crate::chunk::Chunk;
 use crate::entries::Entries;
-use crate::executor::Workers;
+use crate::executor::{Task, Workers};
 use crate::memory_budget::{Held, Memory};
 use crate::merge::{merge, Merged, Range, Source};
 use crate::narrow::{fan_in, groups, merge_chunks};
@@ -208,22 +210,40 @@ impl Sorter {
                 sorter.take_in(group)
             };
             let sorter = self.clone();
-            self.setting.workers.run(Box::new(move || sorter.work(take_in)));
+            self.setting.workers.run(self.task(move || sorter.work(take_in)));
         }
     }
 
     /// For who makes batches, before the next one: waits while groups of this sorter are to be sorted, and those of all loads take all
-    /// that they may.
-    pub fn wait_for_room(&self) {
+    /// that they may. `goes_on` is asked now and then; false: it said so, or the load is given up.
+    pub fn wait_for_room(&self, goes_on: &mut dyn FnMut() -> bool) -> bool {
         let mut state = self.state.lock();
         while state.tasks > 0 && !self.setting.memory.has_room() {
-            self.ended.wait(&mut state);
+            if self.is_cancelled() || !MutexGuard::unlocked(&mut state, &mut *goes_on) {
+                return false;
+            }
+            // It may have changed meanwhile.
+            if state.tasks > 0 {
+                self.ended.wait_for(&mut state, LOOK);
+            }
         }
+        !self.is_cancelled()
+    }
+
+    fn task(&self, work: impl FnOnce() + Send + 'static) -> Task {
+        Task::new(&self.setting.cancelled, work)
     }
 
     /// Runs a piece of work whose task is counted already.
     fn work(&self, work: impl FnOnce() -> Result<()>) {
-        let result = if self.is_cancelled() { Ok(()) } else { work() };
+        let result = match self.is_cancelled() {
+            false => work(),
+            true => {
+                // What it has is let go of before the task has ended.
+                drop(work);
+                Ok(())
+            }
+        };
         let mut state = self.state.lock();
         if let Err(error) = result {
             state.error.get_or_insert(error);
@@ -276,13 +296,39 @@ impl Sorter {
         self.start(due.into_iter().collect());
     }
 
-    /// Waits until no task is left; `watch` is called now and then.
+    /// Waits until no task is left; `watch` is called now and then. If the load is given up, only those that are running are
+    /// waited for.
     fn wait(&self, watch: &mut dyn FnMut()) {
         let mut state = self.state.lock();
         while state.tasks > 0 {
-            self.ended.wait_for(&mut state, LOOK);
+            if self.is_cancelled() {
+                MutexGuard::unlocked(&mut state, || self.setting.workers.end_given_up());
+            }
+            if state.tasks > 0 {
+                self.ended.wait_for(&mut state, LOOK);
+            }
             MutexGuard::unlocked(&mut state, &mut *watch);
         }
+    }
+
+    /// The load is given up: ends its tasks, waits for those that are running, and lets go of everything.
+    ///
+    /// Requires: `cancelled` is raised, and no batch comes any more.
+    pub fn give_up(&self) {
+        debug_assert!(self.is_cancelled(), "given up");
+        self.wait(&mut || {});
+        self.discard();
+    }
+
+    /// Gives back what it has, in memory and in the file. Requires: no task is left.
+    fn discard(&self) {
+        let mut state = self.state.lock();
+        let early = std::mem::take(&mut state.early);
+        let group = std::mem::take(&mut state.group);
+        let chunks = std::mem::take(&mut state.chunks);
+        let runs = (std::mem::take(&mut state.ordered), std::mem::take(&mut state.pieces));
+        drop(state);
+        drop((early, group, chunks, runs));
     }
 
     /// Starts what merges groups of chunks, if there are too many of them to be merged at once. Requires: no task is running.
@@ -297,17 +343,22 @@ impl Sorter {
         drop(state);
         for group in groups {
             let sorter = self.clone();
-            let work = move || sorter.work(|| sorter.narrow(&group));
-            self.setting.workers.run_long(Box::new(work));
+            let narrow = {
+                let sorter = self.clone();
+                move || sorter.narrow(group)
+            };
+            self.setting.workers.run_long(self.task(move || sorter.work(narrow)));
         }
         true
     }
 
-    fn narrow(&self, group: &[Arc<Chunk>]) -> Result<()> {
+    /// The chunks are gone when it returns.
+    fn narrow(&self, group: Vec<Arc<Chunk>>) -> Result<()> {
         let stages = &self.setting.stages;
         let merged =
-            stages.time(Stage::Merge, || merge_chunks(self.tree.file(), group, || self.is_cancelled()))?;
-        let Some(chunk) = merged else {
+            stages.time(Stage::Merge, || merge_chunks(self.tree.file(), &group, || self.is_cancelled()));
+        drop(group);
+        let Some(chunk) = merged? else {
             self.state.lock().was_cancelled = true;
             return Ok(());
         };
@@ -344,12 +395,17 @@ impl Sorter {
         drop(state);
         let sources = Arc::new(sources);
         for (piece, range) in ranges.into_iter().enumerate() {
-            let (sorter, sources) = (self.clone(), sources.clone());
-            let work = move || sorter.work(|| sorter.merge_piece(piece, &sources, &range, piece_bytes));
+            let merge = {
+                let (sorter, sources) = (self.clone(), sources.clone());
+                // The sources are let go of before the task has ended.
+                move || sorter.merge_piece(piece, &sources, &range, piece_bytes)
+            };
+            let sorter = self.clone();
+            let task = self.task(move || sorter.work(merge));
             // A small load's merge does not stand behind the pieces of a large one.
             match piece_bytes < *PIECE_BYTES.start() {
-                true => self.setting.workers.run(Box::new(work)),
-                false => self.setting.workers.run_long(Box::new(work)),
+                true => self.setting.workers.run(task),
+                false => self.setting.workers.run_long(task),
             }
         }
     }
@@ -385,7 +441,7 @@ impl Sorter {
         let sync = move || {
             sorter.work(|| sorter.setting.stages.time(Stage::Sync, || sorter.tree.file().sync()));
         };
-        self.setting.workers.run(Box::new(sync));
+        self.setting.workers.run(self.task(sync));
     }
 
     /// Bytes of all batches.
@@ -500,6 +556,16 @@ pub fn finish(sorters: &[Arc<Sorter>], setting: &Setting, watch: &mut dyn FnMut(
 }
 
 fn conclude(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Finished> {
+    let ended = how_it_ended(sorters, setting);
+    if !matches!(ended, Ok(None)) {
+        sorters.iter().for_each(|sorter| sorter.discard());
+    }
+    let take_all = || Finished::Runs(sorters.iter().map(|sorter| sorter.take_runs()).collect());
+    Ok(ended?.unwrap_or_else(take_all))
+}
+
+/// `None`: well.
+fn how_it_ended(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Option<Finished>> {
     let mut first: Option<(usize, Duplicate)> = None;
     for (number, sorter) in sorters.iter().enumerate() {
         let mut state = sorter.state.lock();
@@ -513,10 +579,7 @@ fn conclude(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Finished> {
         }
     }
     if setting.cancelled.load(Ordering::Acquire) {
-        return Ok(Finished::Cancelled);
+        return Ok(Some(Finished::Cancelled));
     }
-    if let Some((number, duplicate)) = first {
-        return Ok(Finished::Duplicate(number, duplicate));
-    }
-    Ok(Finished::Runs(sorters.iter().map(|sorter| sorter.take_runs()).collect()))
+    Ok(first.map(|(number, duplicate)| Finished::Duplicate(number, duplicate)))
 }

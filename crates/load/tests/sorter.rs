@@ -40,7 +40,7 @@ impl Threads {
             std::thread::spawn(move || loop {
                 let task = todo.lock().unwrap().recv();
                 let Ok(task) = task else { return };
-                task();
+                task.run();
             });
         }
         Threads { tasks, count }
@@ -63,13 +63,19 @@ struct Later(Mutex<Vec<Task>>);
 impl Later {
     fn run_all(&self) {
         let tasks = std::mem::take(&mut *self.0.lock().unwrap());
-        tasks.into_iter().for_each(|task| task());
+        tasks.into_iter().for_each(Task::run);
     }
 }
 
 impl Workers for Later {
     fn run(&self, task: Task) {
         self.0.lock().unwrap().push(task);
+    }
+    fn take_given_up(&self) -> Vec<Task> {
+        let mut tasks = self.0.lock().unwrap();
+        let (given_up, kept) = std::mem::take(&mut *tasks).into_iter().partition(Task::is_given_up);
+        *tasks = kept;
+        given_up
     }
     fn parallelism(&self) -> usize {
         1
@@ -219,16 +225,16 @@ fn groups_that_nobody_has_sorted_yet_are_counted_and_waited_for() {
     let sorter = Sorter::new(&bed.tree, &setting, true, 1);
     let rows: Vec<Row> = (0..30_000u64).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 30)).collect();
     // There is nothing to wait for.
-    sorter.wait_for_room();
+    assert!(sorter.wait_for_room(&mut || true));
     feed(&sorter, &rows, 100);
     let queued = setting.memory.used();
     assert!(queued > 500 << 10, "{queued} bytes");
     // So many more, from elsewhere, that there is no room.
     setting.memory.hold_in_any_case(4 << 20);
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| sorter.wait_for_room());
+        let waiter = scope.spawn(|| sorter.wait_for_room(&mut || true));
         later.run_all();
-        waiter.join().unwrap();
+        assert!(waiter.join().unwrap());
     });
     let chunks = setting.memory.used() - (4 << 20);
     assert!(chunks > 0 && later.0.lock().unwrap().is_empty());

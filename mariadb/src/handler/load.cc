@@ -305,7 +305,20 @@ int ha_pando::begin_own_load()
   return 0;
 }
 
-/* False: the load is bound to fail. */
+/* Called by the engine every few milliseconds while a statement waits until there is room for more. */
+static uint8_t watch_rows(void *connection, double)
+{
+  return !is_to_end(static_cast<THD *>(connection));
+}
+
+/* And while it sorts and writes. */
+static uint8_t watch_load(void *connection, double part)
+{
+  thd_progress_report(static_cast<THD *>(connection), ulonglong(part * 1000), 1000);
+  return watch_rows(connection, part);
+}
+
+/* False: the load is bound to fail, or the statement is killed. */
 bool ha_pando::submit_batch()
 {
   std::unique_ptr<Row_batch> batch= std::move(m_bulk->batch);
@@ -313,15 +326,7 @@ bool ha_pando::submit_batch()
   const uint64_t rows= batch->rows(), bytes= batch->bytes();
   if (!has_primary_key() && pando_table_reserve_hidden_keys(m_table, rows, &batch->first_hidden_key))
     return false;
-  return pando_load_submit(m_bulk->load, batch.release(), rows, bytes);
-}
-
-/* Called by the engine every few milliseconds while it sorts and writes. */
-static uint8_t watch_load(void *connection, double part)
-{
-  THD *thd= static_cast<THD *>(connection);
-  thd_progress_report(thd, ulonglong(part * 1000), 1000);
-  return !is_to_end(thd);
+  return pando_load_submit(m_bulk->load, batch.release(), rows, bytes, watch_rows, ha_thd());
 }
 
 int ha_pando::end_bulk_insert()
