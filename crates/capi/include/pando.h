@@ -3177,7 +3177,8 @@ uint8_t pando_txn_has_written_to(const struct PandoTxn *txn,
                                  const struct PandoTable *table);
 
 /**
- * Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
+ * Begins a load. `load` is null afterwards if rows are to be inserted one by one: if there is no memory for one more load; where `beside` is 0,
+ * if there is something in the table, or
  * if others are at work in it; else if this transaction has written to it. Where it is 2, the load wants to be asked
  * for each row if it is beside others ([`pando_load_is_by_row`]). `unique[i]` is 1 if keys of dictionary `i` can be
  * equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
@@ -3257,6 +3258,14 @@ uint8_t pando_load_submit(struct PandoLoad *load,
                           uint64_t bytes,
                           PandoWatch watch,
                           void *watched);
+
+/**
+ * How many bytes a batch should have now: it changes with the number of loads.
+ *
+ * # Safety
+ * The load is alive and belongs to this thread.
+ */
+uint64_t pando_load_batch_bytes(struct PandoLoad *load);
 
 /**
  * Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and

@@ -7,7 +7,7 @@
 //!    load, and rows go one by one.
 //! 2. The caller hands over batches of rows in the form it has them ([`BulkLoad::submit`]); a worker has
 //!    them encoded ([`RowEncoder`]) into an entry for each dictionary, and the sorters of `pando_load` turn the
-//!    entries into runs. What is on its way takes no more than a quarter of the memory for loads: beyond that
+//!    entries into runs. What is not sorted yet takes no more than its part of the memory for loads (`pando_load::Memory`): beyond that
 //!    `submit` waits.
 //! 3. [`Txn::finish_load`] merges and syncs, and adds the runs to the transaction as a spilled level (`spill`).
 //!    From there on they are writes like others: its own reads see them, a mark before them undoes them, a
@@ -30,7 +30,7 @@ use std::time::Duration;
 use pando_base::locks::{Condvar, Mutex, MutexGuard};
 use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
-use pando_load::{finish, Admissions, Entries, Finished, Setting, Sorter, Stage, Task, Workers};
+use pando_load::{finish, Admissions, Entries, Finished, Held, Setting, Sorter, Stage, Task, Workers};
 use pando_run::Run;
 
 use crate::db::Db;
@@ -77,6 +77,8 @@ pub struct BulkLoad<E: RowEncoder + 'static> {
     flow: Arc<Flow>,
     /// Keys seen, where the caller asks before each row.
     pub(crate) admissions: Admissions,
+    /// The batch that the caller fills, and one that he has for later.
+    filling: Held,
     batches: u64,
     rows: u64,
     /// Of these, rows that were inserted one by one before, and undone.
@@ -202,7 +204,7 @@ impl Txn {
             cancelled: Arc::new(AtomicBool::new(false)),
             stages: db.load_stages.clone(),
         };
-        // Three quarters for chunks, the rest for what is on its way.
+        let filling = Held::new(&db.load_memory, 2 * db.load_memory.batch_bytes(others + 1));
         let share = (unique.len() as u64 + 1) * (others + 1);
         let sorter = |(dict, unique): (&Arc<Dict>, &bool)| Sorter::new(&dict.tree, &setting, *unique, share);
         let sorters = table.all_dicts().zip(unique.iter().chain([&false])).map(sorter).collect();
@@ -214,6 +216,7 @@ impl Txn {
             encoder: Arc::new(encoder),
             flow: Arc::new(Flow::default()),
             admissions: Admissions::new(unique.len(), &db.load_memory),
+            filling,
             batches: 0,
             rows: 0,
             rows_counted: 0,
@@ -411,6 +414,13 @@ impl<E: RowEncoder> BulkLoad<E> {
         self.setting.cancelled.load(Ordering::Acquire)
     }
 
+    /// How many bytes a batch should have now: less where many are at it, as the partitions of a table are.
+    pub fn batch_bytes(&mut self) -> u64 {
+        let bytes = self.setting.memory.batch_bytes(self.loads.load(Ordering::Acquire));
+        self.filling.change_to(2 * bytes);
+        bytes
+    }
+
     pub(crate) fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -481,6 +491,11 @@ impl Db {
     /// How many threads may spill writes of one transaction; none but its own where nothing runs in the background.
     pub(crate) fn spill_threads(&self) -> usize {
         self.load_pool.as_ref().map_or(1, |pool| pool.parallelism())
+    }
+
+    /// Whether loads have memory for one more, of this table: without it rows go one by one.
+    pub fn has_room_for_load(&self, table: &Table) -> bool {
+        self.load_memory.has_room_for(table.all_dicts().count())
     }
 
     /// The memory that all loads share.
