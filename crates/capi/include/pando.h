@@ -3062,6 +3062,17 @@ void pando_build_add(struct PandoBuild *build,
                      struct PandoBytes value);
 
 /**
+ * Before more entries: waits while those of all builds and loads that nobody has sorted yet take all that they may. `watch` is called every
+ * few milliseconds meanwhile. 0: it said so, or the build is bound to fail.
+ *
+ * # Safety
+ * The build is alive and not finished; `watch` may be called with `context` on this thread.
+ */
+uint8_t pando_build_wait(struct PandoBuild *build,
+                         PandoWatch watch,
+                         void *context);
+
+/**
  * All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
  * left for the change of the catalog ([`crate::pando_tables_alter`]). `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
  *
@@ -3170,7 +3181,8 @@ uint8_t pando_txn_has_written_to(const struct PandoTxn *txn,
                                  const struct PandoTable *table);
 
 /**
- * Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
+ * Begins a load. `load` is null afterwards if rows are to be inserted one by one: if there is no memory for one more load; where `beside` is 0,
+ * if there is something in the table, or
  * if others are at work in it; else if this transaction has written to it. Where it is 2, the load wants to be asked
  * for each row if it is beside others ([`pando_load_is_by_row`]). `unique[i]` is 1 if keys of dictionary `i` can be
  * equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
@@ -3238,12 +3250,26 @@ PandoStatus pando_load_admit(struct PandoTxn *txn,
 
 /**
  * Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
- * fail, and its end will say why.
+ * fail, and its end will say why. `watch` is called every few milliseconds while it waits for room; when it says so the load is to be
+ * ended.
  *
  * # Safety
  * The load is alive and belongs to this thread; the batch is what its encoder takes.
  */
-uint8_t pando_load_submit(struct PandoLoad *load, void *batch, uint64_t rows, uint64_t bytes);
+uint8_t pando_load_submit(struct PandoLoad *load,
+                          void *batch,
+                          uint64_t rows,
+                          uint64_t bytes,
+                          PandoWatch watch,
+                          void *watched);
+
+/**
+ * How many bytes a batch should have now: it changes with the number of loads.
+ *
+ * # Safety
+ * The load is alive and belongs to this thread.
+ */
+uint64_t pando_load_batch_bytes(struct PandoLoad *load);
 
 /**
  * Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and

@@ -151,6 +151,22 @@ pub unsafe extern "C" fn pando_build_add(
     });
 }
 
+/// Before more entries: waits while those of all builds and loads that nobody has sorted yet take all that they may. `watch` is called every
+/// few milliseconds meanwhile. 0: it said so, or the build is bound to fail.
+///
+/// # Safety
+/// The build is alive and not finished; `watch` may be called with `context` on this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_build_wait(
+    build: *mut PandoBuild,
+    watch: PandoWatch,
+    context: *mut c_void,
+) -> u8 {
+    // SAFETY: the caller vouches for them.
+    let (build, mut watch) = unsafe { (&mut (*build).build, watching(watch, context)) };
+    guard(|| u8::from(build.as_mut().is_none_or(|build| build.wait_for_room(&mut || watch(0.0)))))
+}
+
 /// All entries have been added: sorts and writes them, and checks what was written meanwhile, until little is
 /// left for the change of the catalog ([`crate::pando_tables_alter`]). `Duplicate`: see [`pando_build_duplicate`]. `Killed`: `watch` said so.
 ///

@@ -128,7 +128,8 @@ pub unsafe extern "C" fn pando_txn_has_written_to(txn: *const PandoTxn, table: *
     guard(|| u8::from(txn.txn.has_written_to(table)))
 }
 
-/// Begins a load. `load` is null afterwards if rows are to be inserted one by one: where `beside` is 0, if there is something in the table, or
+/// Begins a load. `load` is null afterwards if rows are to be inserted one by one: if there is no memory for one more load; where `beside` is 0,
+/// if there is something in the table, or
 /// if others are at work in it; else if this transaction has written to it. Where it is 2, the load wants to be asked
 /// for each row if it is beside others ([`pando_load_is_by_row`]). `unique[i]` is 1 if keys of dictionary `i` can be
 /// equal. The first `counted` rows were inserted one by one before, and undone. The encoder's context is given up whatever comes back.
@@ -154,6 +155,9 @@ pub unsafe extern "C" fn pando_load_begin(
     *load = std::ptr::null_mut();
     let callbacks = std::sync::Arc::new(Context(encoder));
     run(|| {
+        if !txn.txn.db().has_room_for_load(table) {
+            return Ok(PandoStatus::Ok);
+        }
         let unique: Vec<bool> = unique.iter().map(|unique| *unique != 0).collect();
         let encoder = || Callbacks(callbacks.clone());
         let alone = txn.txn.begin_load(table, &unique, encoder())?;
@@ -225,7 +229,7 @@ pub unsafe extern "C" fn pando_load_hold_more(hold: *mut PandoLoadHold, bytes: u
     // SAFETY: the caller vouches for it.
     let hold = unsafe { &mut *hold };
     guard(|| {
-        let has_room = hold.memory.hold(bytes);
+        let has_room = hold.memory.hold_copies(bytes);
         hold.bytes += if has_room { bytes } else { 0 };
         u8::from(has_room)
     })
@@ -296,7 +300,8 @@ pub unsafe extern "C" fn pando_load_admit(
 }
 
 /// Hands over a batch of `rows` rows that takes `bytes` of memory; the load frees it. 0: the load is bound to
-/// fail, and its end will say why.
+/// fail, and its end will say why. `watch` is called every few milliseconds while it waits for room; when it says so the load is to be
+/// ended.
 ///
 /// # Safety
 /// The load is alive and belongs to this thread; the batch is what its encoder takes.
@@ -306,13 +311,26 @@ pub unsafe extern "C" fn pando_load_submit(
     batch: *mut c_void,
     rows: u64,
     bytes: u64,
+    watch: PandoWatch,
+    watched: *mut c_void,
 ) -> u8 {
-    // SAFETY: the caller vouches for it.
-    let load = unsafe { &mut (*load).load };
+    // SAFETY: the caller vouches for both.
+    let (load, mut look) = unsafe { (&mut (*load).load, watching(watch, watched)) };
     guard(|| {
         let batch = Batch { context: load.encoder().0.clone(), batch };
-        u8::from(load.submit(batch, rows, bytes))
+        u8::from(load.submit_while(batch, rows, bytes, &mut || look(0.0)))
     })
+}
+
+/// How many bytes a batch should have now: it changes with the number of loads.
+///
+/// # Safety
+/// The load is alive and belongs to this thread.
+#[no_mangle]
+pub unsafe extern "C" fn pando_load_batch_bytes(load: *mut PandoLoad) -> u64 {
+    // SAFETY: the caller vouches for it.
+    let load = unsafe { &mut (*load).load };
+    guard(|| load.batch_bytes())
 }
 
 /// Ends a load and frees it: its rows are written if it says `Ok`. `Duplicate`: [`pando_txn_duplicate`] and

@@ -16,6 +16,7 @@ use pando_storage::{block, BlockKind, Extent, Place, TreeFile};
 use crate::entries::Entries;
 use crate::entry_order::{sorted, Head};
 use crate::memory_budget::{Memory, Part};
+use crate::narrow::reading_bytes_of;
 
 /// A block is closed when it has so many bytes.
 pub(crate) const BLOCK_BYTES: usize = 128 << 10;
@@ -105,6 +106,15 @@ impl Chunk {
     /// Bytes of all blocks.
     pub(crate) fn raw_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.raw_bytes).sum()
+    }
+
+    /// What reading it takes in memory: the largest block.
+    pub(crate) fn reading_bytes(&self) -> u64 {
+        let of = |block: &Block| match block.stored {
+            Stored::Memory(_) => 0,
+            Stored::Spilled(_) => reading_bytes_of(block.raw_bytes),
+        };
+        self.blocks.iter().map(of).max().unwrap_or(0)
     }
 
     /// Keeps the blocks in memory if the budget allows, else writes them into the file. Gives the bytes written.

@@ -13,7 +13,7 @@ pub struct Entries {
 
 #[derive(Clone, Copy, Debug)]
 struct Item {
-    at: u32,
+    at: u64,
     key_len: u32,
     value_len: u32,
 }
@@ -29,14 +29,17 @@ impl Entries {
         Entries { bytes: Vec::with_capacity(bytes), items: Vec::with_capacity(rows), disordered: false }
     }
 
-    /// Appends an entry. All entries together must stay below 4 GiB.
+    /// Appends an entry. Its key and its value must be below 4 GiB each; all entries together may have more: a row may have several values of
+    /// a gigabyte.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) {
         self.disordered = self.disordered || self.last_key().is_some_and(|last| last >= key);
-        let at = u32::try_from(self.bytes.len()).expect("a batch below 4 GiB");
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("less than 4 GiB");
+        let (key_len, value_len) = (length(key), length(value));
+        let at = self.bytes.len() as u64;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.items.push(Item { at, key_len: key.len() as u32, value_len: value.len() as u32 });
+        self.items.push(Item { at, key_len, value_len });
     }
 
     /// How many.
@@ -90,7 +93,7 @@ impl Entries {
     #[inline]
     pub fn value(&self, index: usize) -> &[u8] {
         let item = &self.items[index];
-        let at = (item.at + item.key_len) as usize;
+        let at = item.at as usize + item.key_len as usize;
         &self.bytes[at..at + item.value_len as usize]
     }
 
@@ -104,6 +107,7 @@ impl Entries {
 
     #[inline]
     fn key_of(&self, item: &Item) -> &[u8] {
-        &self.bytes[item.at as usize..(item.at + item.key_len) as usize]
+        let at = item.at as usize;
+        &self.bytes[at..at + item.key_len as usize]
     }
 }

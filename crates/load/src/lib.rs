@@ -5,11 +5,9 @@
 //! them by reference, or a new index puts them at the bottom of its tree (`Tree::adopt_bottom`). What
 //! happens in between is told in `sorter`.
 //!
-//! Memory: sorted chunks stay within five eighths of the budget ([`Memory`]) and are spilled beyond it; a quarter is for rows that
-//! are in no chunk yet, of all loads together: beyond it, who makes batches waits ([`Sorter::wait_for_room`]). At the end of a load as much is for
-//! reading chunks when they are merged, in several passes if there are many (`narrow`). The rest
-//! is for the groups that are being collected. What comes in key order is besides: a leaf or two
-//! for each worker.
+//! Memory: sorted chunks stay within half of the budget ([`Memory`]) and are spilled beyond it; three eighths are for rows that
+//! are in no chunk yet, of all loads together, and an eighth is for reading chunks when they are merged, in several passes if there are many
+//! (`narrow`). `memory_budget` has the rules. Runs that are being written are besides: a leaf or two for each worker.
 
 mod admission;
 mod chunk;
@@ -28,6 +26,6 @@ mod stage_times;
 pub use admission::{Admission, Admissions};
 pub use entries::Entries;
 pub use executor::{Inline, Task, Workers};
-pub use memory_budget::Memory;
+pub use memory_budget::{Held, Memory};
 pub use sorter::{finish, Duplicate, Finished, Setting, Sorter};
 pub use stage_times::{Stage, Stages, STAGES};

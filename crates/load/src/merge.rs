@@ -161,13 +161,25 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    pub(crate) fn open(sources: &[Source], range: &Range) -> Result<Heap> {
-        let inputs: Result<Vec<Input>> = sources.iter().map(|source| Input::open(source, range)).collect();
-        let mut heap = Heap { inputs: inputs?.into_iter().filter(Input::valid).collect() };
+    /// `None`: given up.
+    pub(crate) fn open(
+        sources: &[Source],
+        range: &Range,
+        cancelled: impl Fn() -> bool,
+    ) -> Result<Option<Heap>> {
+        let mut heap = Heap { inputs: Vec::with_capacity(sources.len()) };
+        for source in sources {
+            // Each reads a block.
+            if cancelled() {
+                return Ok(None);
+            }
+            let input = Input::open(source, range)?;
+            heap.inputs.extend(input.valid().then_some(input));
+        }
         for at in (0..heap.inputs.len() / 2).rev() {
             heap.sift_down(at);
         }
-        Ok(heap)
+        Ok(Some(heap))
     }
 
     /// Requires: something is left.
@@ -205,8 +217,30 @@ pub(crate) enum Merged {
     Cancelled,
 }
 
-/// Entries between two looks at `cancelled`.
-const STRIDE: u64 = 4096;
+/// Entries and their bytes between two looks whether a merge is given up.
+const STRIDE: u32 = 4096;
+const STRIDE_BYTES: usize = 1 << 20;
+
+/// Says when it is time to look.
+#[derive(Default)]
+pub(crate) struct Pace {
+    entries: u32,
+    bytes: usize,
+}
+
+impl Pace {
+    /// With one more entry.
+    #[inline]
+    pub(crate) fn is_time(&mut self, entry: &Input) -> bool {
+        self.entries += 1;
+        self.bytes += entry.value().len();
+        let is_time = self.entries >= STRIDE || self.bytes >= STRIDE_BYTES;
+        if is_time {
+            *self = Pace::default();
+        }
+        is_time
+    }
+}
 
 /// Merges what the sources have in the range, about `raw_bytes`, into private runs. `cancelled` is asked
 /// now and then. Without ordinals a duplicate is one of rows that have one elsewhere too: it comes last.
@@ -221,14 +255,15 @@ pub(crate) fn merge(
     has_ordinals: bool,
     cancelled: impl Fn() -> bool,
 ) -> Result<Merged> {
-    let mut heap = Heap::open(sources, range)?;
+    let Some(mut heap) = Heap::open(sources, range, &cancelled)? else { return Ok(Merged::Cancelled) };
+    let mut pace = Pace::default();
     let mut writer = tree.private_writer_of(raw_bytes);
     let mut last: Option<Last> = None;
     let mut duplicate: Option<Duplicate> = None;
     let mut count = 0u64;
     while let Some(top) = heap.inputs.first() {
         count += 1;
-        if count % STRIDE == 0 && cancelled() {
+        if pace.is_time(top) && cancelled() {
             return Ok(Merged::Cancelled);
         }
         let last = last.get_or_insert_default();

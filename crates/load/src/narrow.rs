@@ -1,8 +1,11 @@
 //! Merging chunks into larger ones, so that the last merge has few enough to read at once.
 //!
 //! A merge holds a block of each chunk that it reads, for each thread: a hundred gigabytes in chunks of sixteen megabytes would
-//! take several gigabytes. So before it, groups of chunks become one each, in passes, until the rest fits ([`fan_in`]). Only as many
+//! take several gigabytes. So before it, groups of chunks become one each, in passes, until the rest fits ([`groups`]). Only as many
 //! are merged as must be: little more than twice as many chunks as fit cost one more writing of half of the data.
+//!
+//! What a chunk takes is that of its largest block ([`Chunk::reading_bytes`]). Mostly that is 128 KiB; but a value is never divided, and may
+//! have megabytes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,37 +14,78 @@ use pando_base::{shared_prefix, Result};
 use pando_storage::{Extent, TreeFile};
 
 use crate::chunk::{put_number, seal_blocks, Block, Chunk, Packed, BLOCK_BYTES};
-use crate::merge::{Heap, Range, Source};
+use crate::merge::{Heap, Pace, Range, Source};
 
-/// What reading a chunk takes in memory: a block as it is stored, unpacked, and its key.
-const READ_BYTES: u64 = 3 * BLOCK_BYTES as u64 / 2;
-/// The part of the memory for loads that may be read into.
-const PART: u64 = 4;
-/// Chunks that can be merged at once whatever the memory.
-const FAN_IN_MIN: usize = 8;
-/// And at most: beyond it a merge would do nothing but compare.
+/// What reading a chunk of many small entries takes in memory.
+const READ_BYTES: u64 = reading_bytes_of(BLOCK_BYTES as u64);
+/// Each thread may read so much whatever the memory.
+const BYTES_MIN: u64 = 8 * READ_BYTES;
+/// Chunks that are merged at once at most: beyond it a merge would do nothing but compare.
 const FAN_IN_MAX: usize = 1024;
+/// And in any case, however large their blocks are.
+const FAN_IN_MIN: usize = 2;
 /// Blocks are written together.
 const WRITTEN_BYTES: usize = 1 << 20;
-/// Entries between two looks at `cancelled`.
-const STRIDE: u64 = 4096;
 
-/// How many chunks may be merged at once by each of so many threads within a budget.
-pub(crate) fn fan_in(memory_bytes: u64, threads: usize) -> usize {
-    let each = memory_bytes / PART / (READ_BYTES * threads.max(1) as u64);
-    usize::try_from(each).unwrap_or(usize::MAX).clamp(FAN_IN_MIN, FAN_IN_MAX)
+/// A block as it is stored, at most half of what it has unpacked, and that: what reading it takes.
+pub(crate) const fn reading_bytes_of(raw_bytes: u64) -> u64 {
+    raw_bytes.saturating_mul(3) / 2
 }
 
-/// The chunks to be merged into one each, so that after it, or after more passes, at most `fan_in` are left; the smallest ones.
-pub(crate) fn groups(chunks: &mut Vec<Arc<Chunk>>, fan_in: usize) -> Vec<Vec<Arc<Chunk>>> {
+/// What each of so many threads may read into.
+pub(crate) fn bytes_of_one(bytes: u64, threads: usize) -> u64 {
+    (bytes / threads.max(1) as u64).max(BYTES_MIN)
+}
+
+/// What merging some chunks takes.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    chunks: usize,
+    bytes: u64,
+}
+
+impl Cost {
+    fn of(chunk: &Chunk) -> Cost {
+        Cost { chunks: 1, bytes: chunk.reading_bytes() }
+    }
+
+    fn with(self, other: Cost) -> Cost {
+        Cost { chunks: self.chunks + other.chunks, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+
+    fn without(self, other: Cost) -> Cost {
+        Cost { chunks: self.chunks - other.chunks, bytes: self.bytes - other.bytes }
+    }
+
+    fn fits(self, bytes: u64) -> bool {
+        self.chunks <= FAN_IN_MIN || (self.chunks <= FAN_IN_MAX && self.bytes <= bytes)
+    }
+}
+
+/// Takes out the chunks to be merged into one each, so that after it, or after more passes, the merge of those that are left takes no more
+/// than `bytes`: the smallest ones. None: it does not.
+pub(crate) fn groups(chunks: &mut Vec<Arc<Chunk>>, bytes: u64) -> Vec<Vec<Arc<Chunk>>> {
     let mut groups = Vec::new();
     chunks.sort_by_key(|chunk| std::cmp::Reverse(chunk.raw_bytes()));
-    let mut left = chunks.len();
-    while left > fan_in && chunks.len() >= 2 {
-        // The last one as small as it can be.
-        let size = fan_in.min(left - fan_in + 1).min(chunks.len());
-        groups.push(chunks.split_off(chunks.len() - size));
-        left -= size - 1;
+    let mut left = chunks.iter().fold(Cost::default(), |sum, chunk| sum.with(Cost::of(chunk)));
+    while !left.fits(bytes) && chunks.len() >= 2 {
+        let (mut group, mut cost, mut raw) = (Vec::new(), Cost::default(), 0u64);
+        let mut after = left;
+        // As small as it can be.
+        while !(after.fits(bytes) && group.len() >= 2) {
+            if !chunks.last().is_some_and(|next| cost.with(Cost::of(next)).fits(bytes)) {
+                break;
+            }
+            let Some(next) = chunks.pop() else { break };
+            cost = cost.with(Cost::of(&next));
+            raw += next.raw_bytes();
+            group.push(next);
+            let largest = group.iter().map(|chunk| chunk.reading_bytes()).max().unwrap_or(0);
+            let merged = Cost { chunks: 1, bytes: largest.max(reading_bytes_of(raw).min(READ_BYTES)) };
+            after = left.without(cost).with(merged);
+        }
+        left = after;
+        groups.push(group);
     }
     groups
 }
@@ -56,14 +100,13 @@ pub(crate) fn merge_chunks(
     cancelled: impl Fn() -> bool,
 ) -> Result<Option<Chunk>> {
     let sources: Vec<Source> = group.iter().cloned().map(Source::Chunk).collect();
-    let mut heap = Heap::open(&sources, &Range::default())?;
+    let Some(mut heap) = Heap::open(&sources, &Range::default(), &cancelled)? else { return Ok(None) };
+    let mut pace = Pace::default();
     let first_ordinal = group.iter().map(|chunk| chunk.first_ordinal).min().unwrap_or(0);
     let has_ordinals = group.iter().any(|chunk| chunk.has_ordinals);
     let mut writer = Writer::new(file, has_ordinals);
-    let mut count = 0u64;
     while let Some(top) = heap.inputs.first() {
-        count += 1;
-        if count % STRIDE == 0 && cancelled() {
+        if pace.is_time(top) && cancelled() {
             return Ok(None);
         }
         writer.add(top.key(), top.value(), top.ordinal().saturating_sub(first_ordinal))?;
@@ -160,14 +203,71 @@ impl<'a> Writer<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use pando_base::DictId;
+    use pando_storage::vfs::{SimVfs, Vfs};
+
     use super::*;
+    use crate::entries::Entries;
+    use crate::memory_budget::Memory;
+
+    /// In the file, of one entry with so many bytes, or of as many of 100 bytes.
+    fn chunk(file: &Arc<TreeFile>, bytes: usize, is_one: bool) -> Arc<Chunk> {
+        let mut entries = Entries::new();
+        let each = if is_one { bytes } else { 100 };
+        let value = vec![7; each];
+        (0..bytes / each).for_each(|n| entries.push(&n.to_be_bytes(), &value));
+        let mut chunk = Chunk::sort(file, &[entries], 0, false);
+        chunk.settle(&Memory::new(0)).unwrap();
+        Arc::new(chunk)
+    }
+
+    fn file() -> Arc<TreeFile> {
+        let vfs: Arc<dyn Vfs> = SimVfs::new(1);
+        vfs.create_dir_all(Path::new("/t")).unwrap();
+        TreeFile::create(&vfs, Path::new("/t/main.pando"), DictId(7)).unwrap()
+    }
 
     #[test]
-    fn the_fan_in_follows_memory_and_threads_within_bounds() {
-        assert_eq!(fan_in(0, 1), FAN_IN_MIN);
-        assert_eq!(fan_in(u64::MAX, 1), FAN_IN_MAX);
-        assert!(fan_in(256 << 20, 2) > fan_in(256 << 20, 8));
-        let (limit, threads) = (256 << 20, 4);
-        assert!(fan_in(limit, threads) as u64 * READ_BYTES * threads as u64 <= limit / PART);
+    fn each_thread_reads_within_its_part_and_a_little_in_any_case() {
+        assert_eq!(bytes_of_one(0, 1), BYTES_MIN);
+        assert_eq!(bytes_of_one(256 << 20, 4), 64 << 20);
+        assert_eq!(bytes_of_one(256 << 20, 0), 256 << 20);
+    }
+
+    #[test]
+    fn the_smallest_chunks_are_merged_and_no_more_than_must_be() {
+        let file = file();
+        let sizes = [300 << 10, 600 << 10, 200 << 10, 500 << 10, 400 << 10];
+        let chunks = || -> Vec<Arc<Chunk>> { sizes.iter().map(|size| chunk(&file, *size, false)).collect() };
+        let mut all = chunks();
+        assert!(groups(&mut all, 8 * READ_BYTES).is_empty() && all.len() == 5);
+        let each = all[0].reading_bytes();
+        assert!((READ_BYTES..READ_BYTES + 1024).contains(&each), "{each}");
+        let found = groups(&mut all, 4 * each);
+        let raw =
+            |chunks: &[Arc<Chunk>]| -> Vec<u64> { chunks.iter().map(|c| c.raw_bytes() >> 10).collect() };
+        assert_eq!((found.len(), raw(&found[0]).len(), raw(&all).len()), (1, 2, 3));
+        assert!(raw(&found[0]).iter().all(|group| raw(&all).iter().all(|left| group < left)));
+        // Several passes.
+        let mut all: Vec<Arc<Chunk>> = (0..40).map(|_| chunk(&file, 200 << 10, false)).collect();
+        let found = groups(&mut all, 4 * each);
+        assert!(found.iter().all(|group| (2..=4).contains(&group.len())), "{found:?}");
+        assert!(found.len() + all.len() < 40 / 3, "{} and {}", found.len(), all.len());
+    }
+
+    #[test]
+    fn large_values_are_merged_by_twos_where_more_do_not_fit() {
+        let file = file();
+        let mut all: Vec<Arc<Chunk>> = (0..5).map(|_| chunk(&file, 4 << 20, true)).collect();
+        assert!(all[0].reading_bytes() >= 6 << 20);
+        let found = groups(&mut all, BYTES_MIN);
+        assert!(found.iter().all(|group| group.len() == 2) && found.len() == 2 && all.len() == 1);
+        // Two are merged, however large they are.
+        let mut all: Vec<Arc<Chunk>> = (0..2).map(|_| chunk(&file, 4 << 20, true)).collect();
+        assert!(groups(&mut all, BYTES_MIN).is_empty());
+        let mut all: Vec<Arc<Chunk>> = (0..5).map(|_| chunk(&file, 4 << 20, true)).collect();
+        assert!(groups(&mut all, 64 << 20).is_empty());
     }
 }

@@ -5,7 +5,8 @@
 //!    collected into groups.
 //! 2. As long as keys ascend over all batches, a group is written as a run of a leaf at once. The first key
 //!    that does not ends that for good: from there on each group is sorted into a **chunk**, which stays in
-//!    memory within the budget and is spilled beyond it (`chunk`).
+//!    memory within the budget and is spilled beyond it (`chunk`). Where memory is short, groups are handed on before they are full
+//!    (`memory_budget`); runs that are too small for leaves because of that are merged with those behind them in the end.
 //! 3. While there are more chunks than can be read at once within the memory, groups of them are merged into one each (`narrow`).
 //!    Then [`finish`] merges chunks, and runs whose keys they overlap, in parallel over dictionaries and ranges of
 //!    keys, into runs of leaves (`merge`); and syncs the files.
@@ -15,6 +16,8 @@
 //!   order of the input is reported, as if rows were inserted one by one.
 //! * An error, a cancellation or a drop leaves nothing in the file: runs and chunks give their space back.
 //! * Tasks wait for nobody; a sorter's mutex is held for moments, with nothing called but the pool.
+//! * Who gives a load up waits only for tasks that are running. It ends the others itself, and those that are running look every megabyte or
+//!   so whether they are to end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -28,10 +31,10 @@ use pando_tree::Tree;
 
 use crate::chunk::Chunk;
 use crate::entries::Entries;
-use crate::executor::Workers;
+use crate::executor::{Task, Workers};
 use crate::memory_budget::{Held, Memory};
 use crate::merge::{merge, Merged, Range, Source};
-use crate::narrow::{fan_in, groups, merge_chunks};
+use crate::narrow::{bytes_of_one, groups, merge_chunks};
 use crate::stage_times::{Stage, Stages};
 
 /// Smallest and largest groups that are sorted at once.
@@ -39,6 +42,9 @@ const CHUNK_BYTES: std::ops::RangeInclusive<u64> = (256 << 10)..=(16 << 20);
 
 /// Merges of less than this are not divided; larger pieces than that keep a thread from other loads for too long.
 const PIECE_BYTES: std::ops::RangeInclusive<u64> = (16 << 20)..=(64 << 20);
+
+/// Runs of what came in order that have less than this part of a leaf are merged once more.
+const SMALL_PART: u64 = 2;
 
 /// What an entry may have beside the bytes of its row: the key of another dictionary, lengths.
 const ENTRY_BYTES_BESIDE: usize = 64;
@@ -90,6 +96,8 @@ pub struct Sorter {
     /// A task has ended.
     ended: Condvar,
     merged_bytes: AtomicU64,
+    /// Memory of the group that is being collected.
+    collected: AtomicU64,
     /// Of keys and values in the batch before, a little more for each row: what the next one will need.
     row_bytes: AtomicUsize,
 }
@@ -97,9 +105,9 @@ pub struct Sorter {
 #[derive(Debug, Default)]
 struct State {
     /// Batches that came before their turn.
-    early: BTreeMap<u64, Entries>,
+    early: BTreeMap<u64, Batch>,
     next_batch: u64,
-    group: Vec<Entries>,
+    group: Vec<Batch>,
     group_bytes: u64,
     /// Last key of what came in order.
     last_key: Option<Vec<u8>>,
@@ -110,7 +118,7 @@ struct State {
     raw_bytes: u64,
     groups: u64,
     /// Runs of what came in order, by group.
-    ordered: BTreeMap<u64, Vec<Arc<Run>>>,
+    ordered: BTreeMap<u64, Ordered>,
     chunks: Vec<Arc<Chunk>>,
     /// Runs that the merge made, by piece.
     pieces: BTreeMap<usize, Vec<Arc<Run>>>,
@@ -135,9 +143,8 @@ impl Sorter {
     /// A sorter for a dictionary. `may_repeat`: keys can come more than once, and the caller wants to know of
     /// the first. `share` is about which part of the memory this dictionary needs, among all of the load.
     pub fn new(tree: &Arc<Tree>, setting: &Setting, may_repeat: bool, share: u64) -> Arc<Sorter> {
-        // One that is being collected and one that is being sorted, in what chunks leave of the memory.
-        let chunk_bytes = setting.memory.limit() * 3 / 16 / share.max(1);
-        Arc::new(Sorter {
+        let chunk_bytes = setting.memory.group_bytes(share);
+        let sorter = Arc::new(Sorter {
             tree: tree.clone(),
             setting: setting.clone(),
             may_repeat,
@@ -145,8 +152,11 @@ impl Sorter {
             state: Mutex::default(),
             ended: Condvar::new(),
             merged_bytes: AtomicU64::new(0),
+            collected: AtomicU64::new(0),
             row_bytes: AtomicUsize::new(0),
-        })
+        });
+        setting.memory.join(&sorter);
+        sorter
     }
 
     /// A batch to be filled with the entries of so many rows, which have so many bytes. There is room for what rows had before, but for no more
@@ -163,8 +173,9 @@ impl Sorter {
         if !entries.is_empty() {
             self.row_bytes.store(entries.bytes() / entries.len() + 1, Ordering::Relaxed);
         }
+        let batch = Batch { _held: Held::new(&self.setting.memory, entries.memory_bytes() as u64), entries };
         let mut state = self.state.lock();
-        state.early.insert(number, entries);
+        state.early.insert(number, batch);
         while let Some(batch) = {
             let next = state.next_batch;
             state.early.remove(&next)
@@ -174,56 +185,92 @@ impl Sorter {
         }
         drop(state);
         self.start(due);
+        self.setting.memory.relieve();
+    }
+
+    /// Memory of what it has collected.
+    pub(crate) fn collected_bytes(&self) -> u64 {
+        self.collected.load(Ordering::Relaxed)
+    }
+
+    /// Hands on what it has collected, however little that is.
+    pub(crate) fn hand_on(self: &Arc<Self>) {
+        let due = self.take_group(&mut self.state.lock());
+        self.start(due.into_iter().collect());
     }
 
     /// Puts a batch into the group; full ones are `due`.
-    fn collect(&self, state: &mut State, batch: Entries, due: &mut Vec<Group>) {
-        let (Some(first), Some(last)) = (batch.first_key(), batch.last_key()) else { return };
+    fn collect(&self, state: &mut State, batch: Batch, due: &mut Vec<Group>) {
+        let entries = &batch.entries;
+        let (Some(first), Some(last)) = (entries.first_key(), entries.last_key()) else { return };
         if !state.disordered {
-            let ascends = batch.ascends() && state.last_key.as_deref().is_none_or(|last| last < first);
+            let ascends = entries.ascends() && state.last_key.as_deref().is_none_or(|last| last < first);
             if ascends {
                 state.last_key = Some(last.to_vec());
             } else {
                 // What of the group is in order is still a run.
-                due.extend(state.take_group());
+                due.extend(self.take_group(state));
                 state.disordered = true;
             }
         }
-        state.raw_bytes += batch.raw_bytes();
-        state.group_bytes += batch.raw_bytes();
+        state.raw_bytes += entries.raw_bytes();
+        state.group_bytes += entries.raw_bytes();
+        let memory = entries.memory_bytes() as u64;
+        self.collected.fetch_add(memory, Ordering::Relaxed);
+        self.setting.memory.collect(memory);
         state.group.push(batch);
         let full = if state.disordered { self.chunk_bytes } else { self.tree.leaf_raw_bytes() };
         if state.group_bytes >= full {
-            due.extend(state.take_group());
+            due.extend(self.take_group(state));
         }
+    }
+
+    fn take_group(&self, state: &mut State) -> Option<Group> {
+        let memory = self.collected.swap(0, Ordering::Relaxed);
+        self.setting.memory.hand_on(memory);
+        state.take_group()
     }
 
     fn start(self: &Arc<Self>, due: Vec<Group>) {
         for group in due {
             let sorter = self.clone();
-            let held = Held::new(&self.setting.memory, group.batches.iter().map(Entries::raw_bytes).sum());
-            // Let go of before the task has ended.
-            let take_in = move || {
-                let _held = held;
-                sorter.take_in(group)
-            };
+            // The group is let go of before the task has ended.
+            let take_in = move || sorter.take_in(group);
             let sorter = self.clone();
-            self.setting.workers.run(Box::new(move || sorter.work(take_in)));
+            self.setting.workers.run(self.task(move || sorter.work(take_in)));
         }
     }
 
     /// For who makes batches, before the next one: waits while groups of this sorter are to be sorted, and those of all loads take all
-    /// that they may.
-    pub fn wait_for_room(&self) {
+    /// that they may. `goes_on` is asked now and then; false: it said so, or the load is given up.
+    pub fn wait_for_room(&self, goes_on: &mut dyn FnMut() -> bool) -> bool {
         let mut state = self.state.lock();
         while state.tasks > 0 && !self.setting.memory.has_room() {
-            self.ended.wait(&mut state);
+            if self.is_cancelled() || !MutexGuard::unlocked(&mut state, &mut *goes_on) {
+                return false;
+            }
+            // It may have changed meanwhile.
+            if state.tasks > 0 {
+                self.ended.wait_for(&mut state, LOOK);
+            }
         }
+        !self.is_cancelled()
+    }
+
+    fn task(&self, work: impl FnOnce() + Send + 'static) -> Task {
+        Task::new(&self.setting.cancelled, work)
     }
 
     /// Runs a piece of work whose task is counted already.
     fn work(&self, work: impl FnOnce() -> Result<()>) {
-        let result = if self.is_cancelled() { Ok(()) } else { work() };
+        let result = match self.is_cancelled() {
+            false => work(),
+            true => {
+                // What it has is let go of before the task has ended.
+                drop(work);
+                Ok(())
+            }
+        };
         let mut state = self.state.lock();
         if let Err(error) = result {
             state.error.get_or_insert(error);
@@ -242,23 +289,29 @@ impl Sorter {
     /// Writes a group that came in order, or sorts it.
     fn take_in(&self, group: Group) -> Result<()> {
         let stages = &self.setting.stages;
-        if group.ascends {
-            let runs = stages.time(Stage::Write, || self.write_ordered(&group.batches))?;
-            self.state.lock().ordered.insert(group.number, runs);
+        let Group { number, batches, first_ordinal, ascends } = group;
+        // Counted as long as they are there, and no longer.
+        let (batches, held): (Vec<Entries>, Vec<Held>) =
+            batches.into_iter().map(|batch| (batch.entries, batch._held)).unzip();
+        if ascends {
+            let raw: u64 = batches.iter().map(Entries::raw_bytes).sum();
+            let runs = stages.time(Stage::Write, || self.write_ordered(&batches, raw))?;
+            let is_small = raw < self.tree.leaf_raw_bytes() / SMALL_PART;
+            self.state.lock().ordered.insert(number, Ordered { runs, is_small });
             return Ok(());
         }
         let file = self.tree.file();
-        let mut chunk = stages
-            .time(Stage::Sort, || Chunk::sort(file, &group.batches, group.first_ordinal, self.may_repeat));
-        drop(group);
+        let sort = || Chunk::sort(file, &batches, first_ordinal, self.may_repeat);
+        let mut chunk = stages.time(Stage::Sort, sort);
+        drop((batches, held));
         let spilled = stages.time(Stage::Spill, || chunk.settle(&self.setting.memory))?;
         stages.add_spilled(spilled);
         self.state.lock().chunks.push(Arc::new(chunk));
         Ok(())
     }
 
-    fn write_ordered(&self, batches: &[Entries]) -> Result<Vec<Arc<Run>>> {
-        let mut writer = self.tree.private_writer_of(batches.iter().map(Entries::raw_bytes).sum());
+    fn write_ordered(&self, batches: &[Entries], raw: u64) -> Result<Vec<Arc<Run>>> {
+        let mut writer = self.tree.private_writer_of(raw);
         for batch in batches {
             for index in 0..batch.len() {
                 writer.add(batch.key(index), Kind::Put, batch.value(index))?;
@@ -271,43 +324,78 @@ impl Sorter {
     fn close(self: &Arc<Self>) {
         let mut state = self.state.lock();
         assert!(state.early.is_empty(), "a batch is missing: {}", state.next_batch);
-        let due = state.take_group();
+        let due = self.take_group(&mut state);
         drop(state);
         self.start(due.into_iter().collect());
     }
 
-    /// Waits until no task is left; `watch` is called now and then.
+    /// Waits until no task is left; `watch` is called now and then. If the load is given up, only those that are running are
+    /// waited for.
     fn wait(&self, watch: &mut dyn FnMut()) {
         let mut state = self.state.lock();
         while state.tasks > 0 {
-            self.ended.wait_for(&mut state, LOOK);
+            if self.is_cancelled() {
+                MutexGuard::unlocked(&mut state, || self.setting.workers.end_given_up());
+            }
+            if state.tasks > 0 {
+                self.ended.wait_for(&mut state, LOOK);
+            }
             MutexGuard::unlocked(&mut state, &mut *watch);
         }
     }
 
+    /// The load is given up: ends its tasks, waits for those that are running, and lets go of everything.
+    ///
+    /// Requires: `cancelled` is raised, and no batch comes any more.
+    pub fn give_up(&self) {
+        debug_assert!(self.is_cancelled(), "given up");
+        self.wait(&mut || {});
+        self.discard();
+    }
+
+    /// Gives back what it has, in memory and in the file. Requires: no task is left.
+    fn discard(&self) {
+        let mut state = self.state.lock();
+        let early = std::mem::take(&mut state.early);
+        let group = std::mem::take(&mut state.group);
+        self.setting.memory.hand_on(self.collected.swap(0, Ordering::Relaxed));
+        let chunks = std::mem::take(&mut state.chunks);
+        let runs = (std::mem::take(&mut state.ordered), std::mem::take(&mut state.pieces));
+        drop(state);
+        drop((early, group, chunks, runs));
+    }
+
     /// Starts what merges groups of chunks, if there are too many of them to be merged at once. Requires: no task is running.
     fn start_narrowing(self: &Arc<Self>, threads: usize) -> bool {
-        let fan_in = fan_in(self.setting.memory.limit(), threads);
+        let bytes = bytes_of_one(self.setting.memory.reading(), threads);
         let mut state = self.state.lock();
-        if state.error.is_some() || state.chunks.len() <= fan_in {
+        if state.error.is_some() {
             return false;
         }
-        let groups = groups(&mut state.chunks, fan_in);
+        let groups = groups(&mut state.chunks, bytes);
+        if groups.is_empty() {
+            return false;
+        }
         state.tasks += groups.len();
         drop(state);
         for group in groups {
             let sorter = self.clone();
-            let work = move || sorter.work(|| sorter.narrow(&group));
-            self.setting.workers.run_long(Box::new(work));
+            let narrow = {
+                let sorter = self.clone();
+                move || sorter.narrow(group)
+            };
+            self.setting.workers.run_long(self.task(move || sorter.work(narrow)));
         }
         true
     }
 
-    fn narrow(&self, group: &[Arc<Chunk>]) -> Result<()> {
+    /// The chunks are gone when it returns.
+    fn narrow(&self, group: Vec<Arc<Chunk>>) -> Result<()> {
         let stages = &self.setting.stages;
         let merged =
-            stages.time(Stage::Merge, || merge_chunks(self.tree.file(), group, || self.is_cancelled()))?;
-        let Some(chunk) = merged else {
+            stages.time(Stage::Merge, || merge_chunks(self.tree.file(), &group, || self.is_cancelled()));
+        drop(group);
+        let Some(chunk) = merged? else {
             self.state.lock().was_cancelled = true;
             return Ok(());
         };
@@ -319,37 +407,56 @@ impl Sorter {
     /// Starts what makes one sequence of runs of all parts. Requires: no task is running.
     fn start_merge(self: &Arc<Self>, threads: usize) {
         let mut state = self.state.lock();
-        if state.chunks.is_empty() || state.error.is_some() {
+        if state.error.is_some() {
+            return;
+        }
+        // Of what came in order, all from the first runs on that are too small for leaves; the last ones may be.
+        let last = state.ordered.last_key_value().map(|(number, _)| *number);
+        let is_small = |(number, ordered): (&u64, &Ordered)| {
+            (ordered.is_small && Some(*number) != last).then_some(*number)
+        };
+        let small = state.ordered.iter().find_map(is_small);
+        if state.chunks.is_empty() && small.is_none() {
             return;
         }
         let least = state.chunks.iter().filter_map(|chunk| chunk.blocks.first().map(|b| &b.first_key)).min();
-        let least = least.cloned().unwrap_or_default();
+        let least = least.cloned();
         let mut sources: Vec<Source> = state.chunks.drain(..).map(Source::Chunk).collect();
-        let mut raw: u64 = 0;
+        let in_runs = state.ordered.values().flat_map(|ordered| &ordered.runs);
+        // What is in chunks, as runs count it.
+        let mut raw = state.raw_bytes.saturating_sub(in_runs.map(|run| run.meta().raw_bytes).sum());
         let mut in_order: Vec<Arc<Run>> = Vec::new();
         // Runs whose keys nothing else has are leaves already.
-        for runs in state.ordered.values_mut() {
-            let (overlapped, kept) = runs.drain(..).partition(|run: &Arc<Run>| run.meta().max_key >= least);
+        for (number, Ordered { runs, .. }) in &mut state.ordered {
+            let is_merged = |run: &Arc<Run>| {
+                small.is_some_and(|small| small <= *number)
+                    || least.as_ref().is_some_and(|least| run.meta().max_key >= *least)
+            };
+            let (merged, kept) = runs.drain(..).partition(is_merged);
             *runs = kept;
-            raw += overlapped.iter().map(|run: &Arc<Run>| run.meta().raw_bytes).sum::<u64>();
-            in_order.extend(overlapped);
+            raw += merged.iter().map(|run: &Arc<Run>| run.meta().raw_bytes).sum::<u64>();
+            in_order.extend(merged);
         }
         if !in_order.is_empty() {
             sources.push(Source::Runs(in_order.into()));
         }
-        raw += state.raw_bytes;
         let ranges = divide(&sources, raw, threads);
         let piece_bytes = raw / ranges.len() as u64;
         state.tasks += ranges.len();
         drop(state);
         let sources = Arc::new(sources);
         for (piece, range) in ranges.into_iter().enumerate() {
-            let (sorter, sources) = (self.clone(), sources.clone());
-            let work = move || sorter.work(|| sorter.merge_piece(piece, &sources, &range, piece_bytes));
+            let merge = {
+                let (sorter, sources) = (self.clone(), sources.clone());
+                // The sources are let go of before the task has ended.
+                move || sorter.merge_piece(piece, &sources, &range, piece_bytes)
+            };
+            let sorter = self.clone();
+            let task = self.task(move || sorter.work(merge));
             // A small load's merge does not stand behind the pieces of a large one.
             match piece_bytes < *PIECE_BYTES.start() {
-                true => self.setting.workers.run(Box::new(work)),
-                false => self.setting.workers.run_long(Box::new(work)),
+                true => self.setting.workers.run(task),
+                false => self.setting.workers.run_long(task),
             }
         }
     }
@@ -376,7 +483,8 @@ impl Sorter {
 
     fn start_sync(self: &Arc<Self>) {
         let mut state = self.state.lock();
-        if state.error.is_some() || state.duplicate.is_some() {
+        // Of many partitions and their keys, many have got nothing.
+        if state.error.is_some() || state.duplicate.is_some() || state.raw_bytes == 0 {
             return;
         }
         state.tasks += 1;
@@ -385,7 +493,7 @@ impl Sorter {
         let sync = move || {
             sorter.work(|| sorter.setting.stages.time(Stage::Sync, || sorter.tree.file().sync()));
         };
-        self.setting.workers.run(Box::new(sync));
+        self.setting.workers.run(self.task(sync));
     }
 
     /// Bytes of all batches.
@@ -396,18 +504,40 @@ impl Sorter {
     /// Its runs, ascending. Requires: everything is done.
     fn take_runs(&self) -> Vec<Arc<Run>> {
         let mut state = self.state.lock();
-        let ordered = std::mem::take(&mut state.ordered).into_values().flatten();
+        let ordered = std::mem::take(&mut state.ordered).into_values().flat_map(|ordered| ordered.runs);
         ordered.chain(std::mem::take(&mut state.pieces).into_values().flatten()).collect()
     }
+}
+
+/// A batch, counted as long as it is there.
+#[derive(Debug)]
+struct Batch {
+    entries: Entries,
+    _held: Held,
+}
+
+/// Runs of a group that came in order.
+#[derive(Debug)]
+struct Ordered {
+    runs: Vec<Arc<Run>>,
+    /// It was handed on early, because memory was short.
+    is_small: bool,
 }
 
 /// Batches that are handed on together.
 #[derive(Debug)]
 struct Group {
     number: u64,
-    batches: Vec<Entries>,
+    batches: Vec<Batch>,
     first_ordinal: u64,
     ascends: bool,
+}
+
+impl Drop for Sorter {
+    fn drop(&mut self) {
+        self.setting.memory.hand_on(self.collected.swap(0, Ordering::Relaxed));
+        self.setting.memory.forget_gone();
+    }
 }
 
 impl State {
@@ -417,7 +547,7 @@ impl State {
             return None;
         }
         let batches = std::mem::take(&mut self.group);
-        let rows: usize = batches.iter().map(Entries::len).sum();
+        let rows: usize = batches.iter().map(|batch| batch.entries.len()).sum();
         let group =
             Group { number: self.groups, batches, first_ordinal: self.taken, ascends: !self.disordered };
         self.groups += 1;
@@ -500,6 +630,16 @@ pub fn finish(sorters: &[Arc<Sorter>], setting: &Setting, watch: &mut dyn FnMut(
 }
 
 fn conclude(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Finished> {
+    let ended = how_it_ended(sorters, setting);
+    if !matches!(ended, Ok(None)) {
+        sorters.iter().for_each(|sorter| sorter.discard());
+    }
+    let take_all = || Finished::Runs(sorters.iter().map(|sorter| sorter.take_runs()).collect());
+    Ok(ended?.unwrap_or_else(take_all))
+}
+
+/// `None`: well.
+fn how_it_ended(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Option<Finished>> {
     let mut first: Option<(usize, Duplicate)> = None;
     for (number, sorter) in sorters.iter().enumerate() {
         let mut state = sorter.state.lock();
@@ -513,10 +653,7 @@ fn conclude(sorters: &[Arc<Sorter>], setting: &Setting) -> Result<Finished> {
         }
     }
     if setting.cancelled.load(Ordering::Acquire) {
-        return Ok(Finished::Cancelled);
+        return Ok(Some(Finished::Cancelled));
     }
-    if let Some((number, duplicate)) = first {
-        return Ok(Finished::Duplicate(number, duplicate));
-    }
-    Ok(Finished::Runs(sorters.iter().map(|sorter| sorter.take_runs()).collect()))
+    Ok(first.map(|(number, duplicate)| Finished::Duplicate(number, duplicate)))
 }

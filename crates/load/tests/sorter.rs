@@ -40,7 +40,7 @@ impl Threads {
             std::thread::spawn(move || loop {
                 let task = todo.lock().unwrap().recv();
                 let Ok(task) = task else { return };
-                task();
+                task.run();
             });
         }
         Threads { tasks, count }
@@ -63,13 +63,19 @@ struct Later(Mutex<Vec<Task>>);
 impl Later {
     fn run_all(&self) {
         let tasks = std::mem::take(&mut *self.0.lock().unwrap());
-        tasks.into_iter().for_each(|task| task());
+        tasks.into_iter().for_each(Task::run);
     }
 }
 
 impl Workers for Later {
     fn run(&self, task: Task) {
         self.0.lock().unwrap().push(task);
+    }
+    fn take_given_up(&self) -> Vec<Task> {
+        let mut tasks = self.0.lock().unwrap();
+        let (given_up, kept) = std::mem::take(&mut *tasks).into_iter().partition(Task::is_given_up);
+        *tasks = kept;
+        given_up
     }
     fn parallelism(&self) -> usize {
         1
@@ -219,16 +225,16 @@ fn groups_that_nobody_has_sorted_yet_are_counted_and_waited_for() {
     let sorter = Sorter::new(&bed.tree, &setting, true, 1);
     let rows: Vec<Row> = (0..30_000u64).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 30)).collect();
     // There is nothing to wait for.
-    sorter.wait_for_room();
+    assert!(sorter.wait_for_room(&mut || true));
     feed(&sorter, &rows, 100);
     let queued = setting.memory.used();
     assert!(queued > 500 << 10, "{queued} bytes");
     // So many more, from elsewhere, that there is no room.
     setting.memory.hold_in_any_case(4 << 20);
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(|| sorter.wait_for_room());
+        let waiter = scope.spawn(|| sorter.wait_for_room(&mut || true));
         later.run_all();
-        waiter.join().unwrap();
+        assert!(waiter.join().unwrap());
     });
     let chunks = setting.memory.used() - (4 << 20);
     assert!(chunks > 0 && later.0.lock().unwrap().is_empty());
@@ -239,6 +245,98 @@ fn groups_that_nobody_has_sorted_yet_are_counted_and_waited_for() {
         finish(&[sorter], &Setting { workers, ..setting.clone() }, &mut |_| later.run_all()).unwrap();
     assert!(matches!(finished, Finished::Cancelled));
     assert_eq!(setting.memory.used(), 0);
+}
+
+/// Rows in no order.
+fn scattered(rows: u64) -> Vec<Row> {
+    (0..rows).map(|n| row(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), 30)).collect()
+}
+
+#[test]
+fn who_gives_a_load_up_waits_for_none_of_its_tasks_that_nobody_has_begun() {
+    let (bed, other) = (bed(), bed());
+    let later = Arc::new(Later::default());
+    let setting = Setting { workers: later.clone(), ..setting(8 << 20, 0) };
+    let theirs = Setting { cancelled: Arc::default(), ..setting.clone() };
+    let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+    let others = Sorter::new(&other.tree, &theirs, true, 1);
+    feed(&sorter, &scattered(100_000), 100);
+    feed(&others, &scattered(60_000), 100);
+    let all = later.0.lock().unwrap().len();
+    setting.cancelled.store(true, Ordering::Release);
+    // Nobody runs tasks.
+    let finished = finish(std::slice::from_ref(&sorter), &setting, &mut |_| {}).unwrap();
+    assert!(matches!(finished, Finished::Cancelled));
+    let left = later.0.lock().unwrap().len();
+    assert!(0 < left && left < all, "{left} of {all} tasks");
+    theirs.cancelled.store(true, Ordering::Release);
+    others.give_up();
+    assert!(later.0.lock().unwrap().is_empty());
+    assert_eq!((setting.memory.used(), bed.file.used_bytes(), other.file.used_bytes()), (0, 0, 0));
+}
+
+#[test]
+fn who_waits_for_room_goes_when_the_statement_is_killed() {
+    let bed = bed();
+    let later = Arc::new(Later::default());
+    let setting = Setting { workers: later, ..setting(2 << 20, 0) };
+    let sorter = Sorter::new(&bed.tree, &setting, true, 1);
+    feed(&sorter, &scattered(30_000), 100);
+    let mut looks = 0;
+    let goes_on = sorter.wait_for_room(&mut || {
+        looks += 1;
+        looks < 3
+    });
+    assert_eq!((goes_on, looks), (false, 3));
+    setting.cancelled.store(true, Ordering::Release);
+    assert!(!sorter.wait_for_room(&mut || true));
+    sorter.give_up();
+}
+
+#[test]
+fn a_load_that_waits_for_rows_hands_on_what_it_has_where_memory_is_short() {
+    let (idle, busy) = (bed(), bed());
+    let setting = setting(1 << 20, 0);
+    // Three eighths are for rows that nobody has sorted, half of it for groups that are being collected.
+    let (most, half) = (384 << 10, 192 << 10);
+    let waits = Sorter::new(&idle.tree, &setting, true, 1);
+    feed(&waits, &scattered(2500), 100);
+    let held = setting.memory.used();
+    assert!(held > half / 2 && held < half, "{held} bytes");
+    let works = Sorter::new(&busy.tree, &setting, true, 1);
+    let rows = scattered(20_000);
+    for (number, rows) in rows.chunks(50).enumerate() {
+        let mut entries = Entries::with_capacity(rows.len(), 3000);
+        rows.iter().for_each(|(key, value)| entries.push(key, value));
+        works.add(number as u64, entries);
+        // Chunks have their own part.
+        assert!(setting.memory.used() <= most / 2 + (512 << 10), "{}", setting.memory.used());
+    }
+    for (sorter, rows) in [(&waits, 2500), (&works, 20_000)] {
+        let finished = finish(std::slice::from_ref(sorter), &setting, &mut |_| {}).unwrap();
+        let Finished::Runs(runs) = finished else { panic!("sorted") };
+        assert_eq!(read(&runs[0]).len(), rows);
+    }
+    drop((waits, works));
+    assert_eq!(setting.memory.used(), 0);
+}
+
+#[test]
+fn what_comes_in_order_while_memory_is_short_is_good_leaves_in_the_end() {
+    // Groups are handed on with less than half of a leaf.
+    let rows: Vec<Row> = (0..3000).map(|n| row(n, 20)).collect();
+    for batch in [1, 3, 7] {
+        check(&rows, batch, 1 << 10, 0);
+        check(&rows, batch, 1 << 10, 3);
+    }
+    let mut late = rows.clone();
+    late.push(row(1500, 7));
+    late.push(row(9, 5));
+    check(&late, 3, 1 << 10, 0);
+    late.truncate(rows.len());
+    late.push(row(10_000, 7));
+    late.swap(2000, 3000);
+    check(&late, 3, 1 << 10, 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{mpsc, Arc, Mutex};
 
 use common::{count, disk, open, options, spec, Lines};
 use pando_storage::vfs::FaultKind;
@@ -164,6 +164,71 @@ fn a_refused_row_and_a_cancellation_leave_nothing() {
     drop(load);
     assert_eq!(used(&table), before);
     assert!(!txn.has_writes());
+}
+
+/// Encodes when it is told to: until then it keeps the thread that came with a batch.
+struct Slow {
+    begun: mpsc::Sender<()>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl RowEncoder for Slow {
+    type Batch = Vec<u32>;
+
+    fn encode(&self, batch: Vec<u32>, entries: &mut [Entries]) -> Result<(), i32> {
+        self.begun.send(()).unwrap();
+        self.go_on.lock().unwrap().recv().unwrap();
+        Numbers { twins: Vec::new() }.encode(batch, entries)
+    }
+}
+
+#[test]
+fn a_load_that_is_given_up_waits_for_no_task_of_others() {
+    let vfs = disk(1);
+    let mut threads = options(&Lines::default());
+    (threads.background_threads, threads.load_threads) = (1, 1);
+    threads.load_memory_bytes = 64 << 10;
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let db = Db::open_with_vfs(threads, files.clone(), files).unwrap();
+    let other = "./db/other";
+    [T, other].iter().for_each(|name| db.create_table(&spec(name)).unwrap());
+    let (table, slow) = (db.open_table(T).unwrap(), db.open_table(other).unwrap());
+    let before = used(&table);
+    let (begun, has_begun) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel();
+    let encoder = Slow { begun, go_on: Mutex::new(may_go_on) };
+    let mut theirs = db.begin();
+    let mut their_load = theirs.begin_load(&slow, &[true, true], encoder).unwrap().unwrap();
+    their_load.submit(shuffled(100), 100, 1000);
+    has_begun.recv().unwrap();
+    // The only thread is busy. One load is dropped, one is killed at its end, one while it waits for room.
+    let mut txn = db.begin();
+    let begin = |txn: &mut Txn| {
+        txn.begin_load(&table, &[true, true], Numbers { twins: Vec::new() })
+            .unwrap()
+            .expect("nobody is at work")
+    };
+    let mut load = begin(&mut txn);
+    assert!(load.submit(shuffled(500), 500, 1000));
+    drop(load);
+    let mut load = begin(&mut txn);
+    assert!(load.submit(shuffled(500), 500, 1000));
+    assert_eq!(txn.finish_load(load, &mut |_| false).unwrap(), LoadEnd::Cancelled);
+    let mut load = begin(&mut txn);
+    let mut asked = false;
+    let mut goes_on = || !std::mem::replace(&mut asked, true);
+    let submitted =
+        (0..1000).take_while(|_| load.submit_while(shuffled(500), 500, 10_000, &mut goes_on)).count();
+    assert!((1..1000).contains(&submitted), "{submitted} batches");
+    assert_eq!(txn.finish_load(load, &mut |_| true).unwrap(), LoadEnd::Cancelled);
+    assert_eq!(used(&table), before);
+    txn.rollback();
+    // The other one has all of its rows.
+    go_on.send(()).unwrap();
+    assert_eq!(theirs.finish_load(their_load, &mut |_| true).unwrap(), LoadEnd::Loaded);
+    theirs.commit().unwrap();
+    assert_eq!(count(&db, other).unwrap(), 100);
+    assert_eq!(db.load_memory().used(), 0);
 }
 
 #[test]

@@ -58,8 +58,9 @@ pub(crate) struct Loading {
     rest: Vec<Entered>,
     is_refused: bool,
     way: Way,
-    /// A fault was about while it got rows: its end may tell.
-    may_have_failed: bool,
+    /// Faults before it ([`World::faults_so_far`]). One while it is under way its end may tell: who adds rows to another load may have this one
+    /// hand on what it has.
+    faults: Option<u64>,
 }
 
 impl Loading {
@@ -152,9 +153,13 @@ impl World {
             rest,
             is_refused: false,
             way,
-            may_have_failed: false,
+            faults: (!self.is_faulty).then(|| self.faults_so_far()),
         });
         Ok(())
+    }
+
+    fn faults_so_far(&self) -> u64 {
+        self.counts.faults + self.counts.disks_filled
     }
 
     fn rows_to_load(&mut self, id: TableId, state: &TableState, way: Way) -> Vec<Entered> {
@@ -219,7 +224,6 @@ impl World {
     fn hand_over(&mut self, client: &mut Client, loading: &mut Loading) -> Check {
         let count = self.rng.random_range(1..80).min(loading.rest.len());
         let mut rows: Vec<Entered> = loading.rest.drain(..count).collect();
-        loading.may_have_failed |= self.is_faulty;
         if loading.way == Way::ByRow {
             rows = self.ask_for_rows(client, loading, rows)?;
         }
@@ -302,7 +306,7 @@ impl World {
                 }
             }
             (Err(Error::LockTimeout), None) if is_kept_out => self.counts.inserts_kept_out += 1,
-            (Err(Error::Engine(error)), _) if loading.may_have_failed => {
+            (Err(Error::Engine(error)), _) if loading.faults != Some(self.faults_so_far()) => {
                 note!(self, "  refused: {error}");
                 self.met_trouble = true;
             }
@@ -343,7 +347,7 @@ impl World {
                     }
                 }
             }
-            (Err(Error::Engine(error)), _) if loading.may_have_failed => {
+            (Err(Error::Engine(error)), _) if loading.faults != Some(self.faults_so_far()) => {
                 note!(self, "  refused: {error}");
                 self.met_trouble = true;
             }

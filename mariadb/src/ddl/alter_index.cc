@@ -242,6 +242,12 @@ int ha_pando::fill_indexes(Alter_context *context)
   return error;
 }
 
+/* Whether a scan that waits for the engine goes on. */
+static uint8_t watch_scan(void *connection, double)
+{
+  return !is_to_end(static_cast<THD *>(connection));
+}
+
 /* Hands the entries of all rows to the engine. */
 int ha_pando::scan_for_indexes(Alter_context *context)
 {
@@ -291,6 +297,9 @@ int ha_pando::scan_with(PandoCursor *cursor, PandoTxn *reader, Alter_context *co
       return HA_ERR_ABORTED_BY_USER;
     thd_progress_report(thd, MY_MIN(ulonglong(1000 * SCAN_SHARE * double(rows) / double(figures.rows + 1)),
                                     ulonglong(1000 * SCAN_SHARE)), 1000);
+    if (!pando_build_wait(context->build, watch_scan, thd))
+      /* The end says why, if it is not that. */
+      return is_to_end(thd) ? HA_ERR_ABORTED_BY_USER : 0;
     PandoStatus status= pando_cursor_fetch(cursor, reader, &fetch, &batch);
     if (status == PANDO_STATUS_NOT_FOUND || (!status && !batch.count))
       return 0;

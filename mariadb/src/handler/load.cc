@@ -24,11 +24,13 @@
      keys that it checks itself (USING HASH);
    - where each row asks for those before it: WITHOUT OVERLAPS, AUTO_INCREMENT further back in a key;
    - into tables with TTL that are not empty;
-   - where there is no memory for the copies of the first rows, which all statements together have in pando_load_memory;
+   - where there is no memory for the copies of the first few rows, which all statements together have in pando_load_memory, or for a
+     load of each of very many partitions;
    - of sequences, of rows that a replica applies, and where parents are looked up (foreign keys). */
 #include "ha_pando.h"
 #include "load.h"
 #include "variables.h"
+#include "partition_info.h"
 
 using namespace pando;
 
@@ -37,8 +39,12 @@ static const uint64_t LOAD_ROWS_MIN= 4096;
 static const uint64_t LOAD_BYTES_MIN= 4ULL << 20;
 /* Where the table has rows: runs of a smaller load would be merged with them soon. */
 static const uint64_t BESIDE_ROWS_MIN= 16384;
-/* A batch is handed over when it has so many bytes. */
-static const uint64_t BATCH_BYTES= 512ULL << 10;
+/* Partitions are many loads: together they have so many rows, or bytes, for each that has got any. */
+static const uint64_t PARTITION_ROWS_MIN= 256;
+static const uint64_t PARTITION_BYTES_MIN= 128ULL << 10;
+/* Where there is no memory for that many copies, so many bytes will do, of a statement and for each partition. */
+static const uint64_t SHORT_BYTES_MIN= 256ULL << 10;
+static const uint64_t SHORT_PARTITION_BYTES_MIN= 16ULL << 10;
 
 bool ha_pando::may_load() const
 {
@@ -55,14 +61,16 @@ bool ha_pando::may_load() const
 void ha_pando::start_bulk_insert(ha_rows rows, uint)
 {
   abort_bulk_insert();
-  if ((rows && rows < LOAD_ROWS_MIN) || !may_load())
+  /* What the server expects for one partition. */
+  const uint64_t expected= table->part_info ? uint64_t(rows) * table->part_info->get_tot_partitions() : uint64_t(rows);
+  if ((rows && expected < LOAD_ROWS_MIN) || !may_load())
     return;
   const bool is_empty= pando_table_is_empty(m_table);
   /* A row that has expired makes way for one with its key. */
   if (m_expiry && !is_empty)
     return;
   const uint64_t rows_min= is_empty ? LOAD_ROWS_MIN : BESIDE_ROWS_MIN;
-  if ((!is_empty && decides_duplicates() && !only_skips_duplicates()) || (rows && rows < rows_min))
+  if ((!is_empty && decides_duplicates() && !only_skips_duplicates()) || (rows && expected < rows_min))
     return;
   m_bulk.reset(new Bulk_insert);
   m_bulk->is_beside= !is_empty;
@@ -212,7 +220,7 @@ int ha_pando::write_row_in_bulk(const uchar *record, bool *done)
   *done= true;
   if (int error= m_foreign.check_inserts() ? m_foreign.load(record) : 0)
     return error;
-  if (m_bulk->batch->bytes() < BATCH_BYTES)
+  if (m_bulk->batch->bytes() < m_bulk->batch_bytes)
     return 0;
   return submit_batch() ? 0 : end_bulk_insert();
 }
@@ -232,21 +240,29 @@ void ha_pando::give_up_trial_row(int error)
 /* After a row of the trial was written. */
 int ha_pando::go_on_with_trial()
 {
-  if (m_bulk->rows < m_bulk->rows_min && m_bulk->batch->bytes() < LOAD_BYTES_MIN)
-  {
-    if (!m_bulk->trial_memory.hold(txn(), m_bulk->batch->bytes()))
-      /* The rows go one by one to the end. */
-      abort_bulk_insert();
+  m_bulk->count_in_trials();
+  const Trials *trials= m_bulk->trials;
+  const uint64_t rows= trials ? trials->rows : m_bulk->rows;
+  const uint64_t bytes= trials ? trials->bytes : m_bulk->batch->bytes();
+  const uint64_t parts= trials ? trials->handlers.size() : 1;
+  if (rows >= MY_MAX(m_bulk->rows_min, parts > 1 ? parts * PARTITION_ROWS_MIN : 0) ||
+      bytes >= MY_MAX(LOAD_BYTES_MIN, parts * PARTITION_BYTES_MIN))
+    return begin_load();
+  if (m_bulk->trial_memory.hold(txn(), m_bulk->batch->bytes()))
     return 0;
-  }
-  return begin_load();
+  /* There is no memory for more copies. */
+  if (bytes >= MY_MAX(SHORT_BYTES_MIN, parts * SHORT_PARTITION_BYTES_MIN))
+    return begin_load();
+  /* The rows go one by one to the end. */
+  abort_bulk_insert();
+  return 0;
 }
 
 /* The rows so far are undone and come again, with the others: those of all trials of the transaction. If
    something else was written among them, they stay. */
 int ha_pando::begin_load()
 {
-  const std::vector<ha_pando *> all= m_bulk->trials ? *m_bulk->trials : std::vector<ha_pando *>{this};
+  const std::vector<ha_pando *> all= m_bulk->trials ? m_bulk->trials->handlers : std::vector<ha_pando *>{this};
   uint64_t first= m_bulk->mark, writes= 0;
   for (ha_pando *one : all)
   {
@@ -285,6 +301,7 @@ int ha_pando::begin_own_load()
   if (joined)
   {
     m_bulk->phase= Bulk_insert::Phase::LOADING;
+    m_bulk->batch_bytes= pando_load_batch_bytes(m_bulk->load);
     for (uint64_t row= 0; m_foreign.check_inserts() && row < m_bulk->batch->rows(); row++)
       if (int error= m_foreign.load(m_bulk->batch->record(row)))
         return error;
@@ -305,7 +322,20 @@ int ha_pando::begin_own_load()
   return 0;
 }
 
-/* False: the load is bound to fail. */
+/* Called by the engine every few milliseconds while a statement waits until there is room for more. */
+static uint8_t watch_rows(void *connection, double)
+{
+  return !is_to_end(static_cast<THD *>(connection));
+}
+
+/* And while it sorts and writes. */
+static uint8_t watch_load(void *connection, double part)
+{
+  thd_progress_report(static_cast<THD *>(connection), ulonglong(part * 1000), 1000);
+  return watch_rows(connection, part);
+}
+
+/* False: the load is bound to fail, or the statement is killed. */
 bool ha_pando::submit_batch()
 {
   std::unique_ptr<Row_batch> batch= std::move(m_bulk->batch);
@@ -313,15 +343,9 @@ bool ha_pando::submit_batch()
   const uint64_t rows= batch->rows(), bytes= batch->bytes();
   if (!has_primary_key() && pando_table_reserve_hidden_keys(m_table, rows, &batch->first_hidden_key))
     return false;
-  return pando_load_submit(m_bulk->load, batch.release(), rows, bytes);
-}
-
-/* Called by the engine every few milliseconds while it sorts and writes. */
-static uint8_t watch_load(void *connection, double part)
-{
-  THD *thd= static_cast<THD *>(connection);
-  thd_progress_report(thd, ulonglong(part * 1000), 1000);
-  return !is_to_end(thd);
+  const bool goes_on= pando_load_submit(m_bulk->load, batch.release(), rows, bytes, watch_rows, ha_thd());
+  m_bulk->batch_bytes= pando_load_batch_bytes(m_bulk->load);
+  return goes_on;
 }
 
 int ha_pando::end_bulk_insert()

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <vector>
 #include "row_codec.h"
+#include "transaction.h"
 
 class ha_pando;
 
@@ -142,15 +143,17 @@ public:
   Trial_memory(const Trial_memory &) = delete;
   Trial_memory &operator=(const Trial_memory &) = delete;
 
-  /* False: there is no memory for so many bytes. What fits into the first step is not asked for. */
+  /* False: there is no memory for so many bytes. It is asked for in steps, which double. */
   bool hold(const PandoTxn *txn, uint64_t bytes)
   {
-    for (; bytes > m_bytes + STEP; m_bytes+= STEP)
+    while (bytes > m_bytes)
     {
       if (!m_hold)
         m_hold= pando_load_hold_new(txn);
-      if (!pando_load_hold_more(m_hold, STEP))
+      const uint64_t step= MY_MIN(MY_MAX(m_bytes, STEP_MIN), STEP_MAX);
+      if (!pando_load_hold_more(m_hold, step))
         return false;
+      m_bytes+= step;
     }
     return true;
   }
@@ -162,7 +165,7 @@ public:
   }
 
 private:
-  static constexpr uint64_t STEP= 256 << 10;
+  static constexpr uint64_t STEP_MIN= 16 << 10, STEP_MAX= 256 << 10;
 
   PandoLoadHold *m_hold= nullptr;
   uint64_t m_bytes= 0;
@@ -181,20 +184,37 @@ struct Bulk_insert
 
   /* Those of one transaction that are on trial, as the partitions of a table are: what one of them undoes is the
      others' too, so all that are begin their loads together. */
-  void join_trials(std::vector<ha_pando *> *list, ha_pando *own)
+  void join_trials(Trials *list, ha_pando *own)
   {
     trials= list;
     handler= own;
-    trials->push_back(own);
+    trials->handlers.push_back(own);
   }
   void leave_trials()
   {
     if (trials)
-      trials->erase(std::remove(trials->begin(), trials->end(), handler), trials->end());
+    {
+      std::vector<ha_pando *> &handlers= trials->handlers;
+      handlers.erase(std::remove(handlers.begin(), handlers.end(), handler), handlers.end());
+      trials->rows-= counted_rows;
+      trials->bytes-= counted_bytes;
+    }
     trials= nullptr;
+    counted_rows= counted_bytes= 0;
+  }
+  /* What this one has of the rows of all trials. */
+  void count_in_trials()
+  {
+    if (!trials)
+      return;
+    trials->rows+= rows - counted_rows;
+    trials->bytes+= batch->bytes() - counted_bytes;
+    counted_rows= rows;
+    counted_bytes= batch->bytes();
   }
 
-  std::vector<ha_pando *> *trials= nullptr;
+  Trials *trials= nullptr;
+  uint64_t counted_rows= 0, counted_bytes= 0;
   ha_pando *handler= nullptr;
   Phase phase= Phase::TRIAL;
   uint64_t mark= 0; /* TRIAL: the transaction before the first row */
@@ -202,6 +222,7 @@ struct Bulk_insert
   std::unique_ptr<Row_batch> batch;
   Trial_memory trial_memory;
   PandoLoad *load= nullptr;
+  uint64_t batch_bytes= 0; /* LOADING: a batch of so many is handed over */
   uint64_t rows= 0;
   uint64_t rows_min= 0; /* TRIAL: with so many the load begins */
   bool is_beside= false;              /* the table was not empty */

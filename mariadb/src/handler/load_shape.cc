@@ -5,8 +5,9 @@ namespace pando {
 
 /* VARCHARs that may be longer than this are copied as far as they are filled. */
 static const uint SHORT_VARCHAR= 32;
-/* Batches that wait to be filled again, and the bytes of one that is kept: a load holds no more for what it had on its way once. */
-static const size_t SPARE_MAX= 4;
+/* Batches that wait to be filled again (the engine counts one for each load), and the bytes of one that is kept: a load holds no more for what it
+   had on its way once. */
+static const size_t SPARE_MAX= 1;
 static const uint64_t SPARE_BYTES_MAX= 1ULL << 20;
 /* Threads that encode batches of a load at once: each has codecs of its own. */
 static const uint CODECS_MAX= 64;

@@ -18,6 +18,14 @@ namespace pando {
 
 struct Foreign_key_definition;
 
+/* Handlers whose first rows of a bulk insert can still be undone, and the copies of these that all of them have. */
+struct Trials
+{
+  std::vector<ha_pando *> handlers;
+  uint64_t rows= 0;
+  uint64_t bytes= 0;
+};
+
 /* One for each connection that has used the engine; kept in the connection's ha_data. */
 class Transaction
 {
@@ -105,7 +113,7 @@ public:
   void sync_at_implicit_commit(std::string directory);
   void sync_directories(bool whole);
   /* Handlers whose first rows of a bulk insert can still be undone. */
-  std::vector<ha_pando *> *trials() { return &m_trials; }
+  Trials *trials() { return &m_trials; }
 
   /* When its plain reads are, for what expires with time: its first one says so, and later ones of the same snapshot keep to it. */
   my_time_t reads_at();
@@ -125,7 +133,7 @@ private:
   PandoTxn *m_txn;
   const uint64_t m_id;
   const std::shared_ptr<Participant> m_participant;
-  std::vector<ha_pando *> m_trials;
+  Trials m_trials;
   const TABLE_SHARE *m_duplicate_share= nullptr; /* only compared */
   uint m_duplicate_index= 0;
   uint64_t m_writes[WRITE_COUNTERS]= {};

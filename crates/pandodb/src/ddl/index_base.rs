@@ -28,15 +28,14 @@ struct Base {
 
 impl Drop for Bases {
     fn drop(&mut self) {
-        // Tasks still to come end at once; they hold what they need.
         self.setting.cancelled.store(true, Ordering::Release);
+        self.indexes.iter().for_each(|base| base.sorter.give_up());
     }
 }
 
 impl Base {
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
-            self.sorter.wait_for_room();
             self.sorter.add(self.batches, std::mem::take(&mut self.batch));
             self.batches += 1;
         }
@@ -72,6 +71,13 @@ impl IndexBuild {
         if base.batch.memory_bytes() >= BATCH_BYTES {
             base.hand_over();
         }
+    }
+
+    /// Before more entries are added: waits while those that nobody has sorted yet take all that they may. `goes_on` is asked now and
+    /// then; false: it said so, or the build is bound to fail.
+    pub fn wait_for_room(&mut self, goes_on: &mut dyn FnMut() -> bool) -> bool {
+        let indexes = self.bases.iter().flat_map(|bases| &bases.indexes);
+        indexes.map(|base| &base.sorter).all(|sorter| sorter.wait_for_room(goes_on))
     }
 
     /// All entries have been added: puts them at the bottom of the trees. `watch` is told the part that is

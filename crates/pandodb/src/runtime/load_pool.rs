@@ -25,8 +25,9 @@ pub(crate) struct LoadPool {
 /// What makes threads.
 type Spawn = fn(Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>>;
 
-/// Tasks that wait: those that take moments (batches and groups of entries), and merges. A statement that loads little, or is killed, waits for
-/// its own batches; it should not wait for all merges of others. So there is a turn for a merge after each few of the short ones.
+/// Tasks that wait: those that take moments (batches and groups of entries), and merges. A statement that loads little waits for
+/// its own batches; it should not wait for all merges of others. So there is a turn for a merge after each few of the short ones. A
+/// statement that is killed takes its tasks out.
 #[derive(Default)]
 struct Queue {
     short: VecDeque<Task>,
@@ -51,6 +52,17 @@ impl Queue {
         }
         self.in_a_row = self.in_a_row.saturating_add(1);
         self.short.pop_front()
+    }
+
+    fn take_given_up(&mut self) -> Vec<Task> {
+        let mut given_up = Vec::new();
+        for queue in [&mut self.short, &mut self.long] {
+            let (out, kept): (VecDeque<Task>, _) =
+                std::mem::take(queue).into_iter().partition(Task::is_given_up);
+            *queue = kept;
+            given_up.extend(out);
+        }
+        given_up
     }
 }
 
@@ -106,7 +118,7 @@ impl LoadPool {
 impl Workers for LoadPool {
     fn run(&self, task: Task) {
         if !self.has_threads() {
-            return task();
+            return task.run();
         }
         self.shared.queue.lock().short.push_back(task);
         self.shared.wake.notify_one();
@@ -114,10 +126,14 @@ impl Workers for LoadPool {
 
     fn run_long(&self, task: Task) {
         if !self.has_threads() {
-            return task();
+            return task.run();
         }
         self.shared.queue.lock().long.push_back(task);
         self.shared.wake.notify_one();
+    }
+
+    fn take_given_up(&self) -> Vec<Task> {
+        self.shared.queue.lock().take_given_up()
     }
 
     fn parallelism(&self) -> usize {
@@ -136,7 +152,7 @@ impl Shared {
                 queue.pop()
             };
             let Some(task) = task else { return };
-            task();
+            task.run();
         }
     }
 }
@@ -154,7 +170,7 @@ mod tests {
         let me = std::thread::current().id();
         for _ in 0..10 {
             let (done, here) = (done.clone(), here.clone());
-            pool.run(Box::new(move || {
+            pool.run(Task::new(&Arc::default(), move || {
                 done.fetch_add(1, Ordering::AcqRel);
                 here.fetch_add(usize::from(std::thread::current().id() == me), Ordering::AcqRel);
             }));
@@ -172,14 +188,28 @@ mod tests {
         let order = Arc::new(Mutex::new(String::new()));
         let task = |name: char| -> Task {
             let order = order.clone();
-            Box::new(move || order.lock().push(name))
+            Task::new(&Arc::default(), move || order.lock().push(name))
         };
         queue.long.extend([task('L'), task('L'), task('L')]);
         queue.short.extend((0..12).map(|_| task('s')));
         while let Some(task) = queue.pop() {
-            task();
+            task.run();
         }
         assert_eq!(*order.lock(), "ssssssssLssssLL");
+    }
+
+    #[test]
+    fn a_load_that_is_given_up_takes_its_tasks_out_and_leaves_those_of_others() {
+        let (kept, given_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let mut queue = Queue::default();
+        for of in [&kept, &given_up, &kept, &given_up] {
+            queue.short.push_back(Task::new(of, || {}));
+            queue.long.push_back(Task::new(of, || {}));
+        }
+        assert!(queue.take_given_up().is_empty());
+        given_up.store(true, Ordering::Release);
+        assert_eq!((queue.take_given_up().len(), queue.len()), (4, 4));
+        assert!(queue.take_given_up().is_empty());
     }
 
     fn too_many() -> io::Error {

@@ -7,7 +7,7 @@
 //!    load, and rows go one by one.
 //! 2. The caller hands over batches of rows in the form it has them ([`BulkLoad::submit`]); a worker has
 //!    them encoded ([`RowEncoder`]) into an entry for each dictionary, and the sorters of `pando_load` turn the
-//!    entries into runs. What is on its way takes no more than a quarter of the memory for loads: beyond that
+//!    entries into runs. What is not sorted yet takes no more than its part of the memory for loads (`pando_load::Memory`): beyond that
 //!    `submit` waits.
 //! 3. [`Txn::finish_load`] merges and syncs, and adds the runs to the transaction as a spilled level (`spill`).
 //!    From there on they are writes like others: its own reads see them, a mark before them undoes them, a
@@ -30,7 +30,7 @@ use std::time::Duration;
 use pando_base::locks::{Condvar, Mutex, MutexGuard};
 use pando_base::planted::{is_planted, Bug};
 use pando_base::DictId;
-use pando_load::{finish, Admissions, Entries, Finished, Setting, Sorter, Stage, Workers};
+use pando_load::{finish, Admissions, Entries, Finished, Held, Setting, Sorter, Stage, Task, Workers};
 use pando_run::Run;
 
 use crate::db::Db;
@@ -39,6 +39,9 @@ use crate::table::spill::Level;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::{LockWait, Txn};
 use crate::write::load_beside::Loaded;
+
+/// How often who waits looks around.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Turns batches of rows into entries, on any thread.
 pub trait RowEncoder: Send + Sync {
@@ -74,6 +77,8 @@ pub struct BulkLoad<E: RowEncoder + 'static> {
     flow: Arc<Flow>,
     /// Keys seen, where the caller asks before each row.
     pub(crate) admissions: Admissions,
+    /// The batch that the caller fills, and one that he has for later.
+    filling: Held,
     batches: u64,
     rows: u64,
     /// Of these, rows that were inserted one by one before, and undone.
@@ -199,7 +204,7 @@ impl Txn {
             cancelled: Arc::new(AtomicBool::new(false)),
             stages: db.load_stages.clone(),
         };
-        // Three quarters for chunks, the rest for what is on its way.
+        let filling = Held::new(&db.load_memory, 2 * db.load_memory.batch_bytes(others + 1));
         let share = (unique.len() as u64 + 1) * (others + 1);
         let sorter = |(dict, unique): (&Arc<Dict>, &bool)| Sorter::new(&dict.tree, &setting, *unique, share);
         let sorters = table.all_dicts().zip(unique.iter().chain([&false])).map(sorter).collect();
@@ -211,6 +216,7 @@ impl Txn {
             encoder: Arc::new(encoder),
             flow: Arc::new(Flow::default()),
             admissions: Admissions::new(unique.len(), &db.load_memory),
+            filling,
             batches: 0,
             rows: 0,
             rows_counted: 0,
@@ -342,26 +348,27 @@ impl<E: RowEncoder> BulkLoad<E> {
     /// Hands over a batch of `rows` rows that takes `bytes` of memory. Waits while too much is on its way, of this load and of all,
     /// but not once the load is bound to fail; false then: its end says why.
     pub fn submit(&mut self, batch: E::Batch, rows: u64, bytes: u64) -> bool {
-        self.sorters.iter().for_each(|sorter| sorter.wait_for_room());
-        let memory = &self.setting.memory;
-        let most = 8 * self.setting.workers.parallelism();
-        let mut state = self.flow.state.lock();
-        while state.batches > most || !memory.hold(bytes) {
-            // One of each load is always on its way, so each goes on.
-            if state.batches == 0 {
-                memory.hold_in_any_case(bytes);
-                break;
-            }
-            self.flow.moved.wait(&mut state);
+        self.submit_while(batch, rows, bytes, &mut || true)
+    }
+
+    /// The same, and does not wait once `goes_on`, which is asked now and then, says that the load is to end.
+    pub fn submit_while(
+        &mut self,
+        batch: E::Batch,
+        rows: u64,
+        bytes: u64,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        if !self.wait_to_submit(bytes, goes_on) {
+            self.setting.cancelled.store(true, Ordering::Release);
+            return false;
         }
-        state.batches += 1;
-        drop(state);
         let number = self.batches;
         self.batches += 1;
         self.rows += rows;
         let (encoder, flow, setting) = (self.encoder.clone(), self.flow.clone(), self.setting.clone());
         let sorters = self.sorters.clone();
-        self.setting.workers.run(Box::new(move || {
+        self.setting.workers.run(Task::new(&self.setting.cancelled, move || {
             let mut entries: Vec<Entries> =
                 sorters.iter().map(|s| s.new_batch(rows as usize, bytes)).collect();
             let stages = setting.stages.clone();
@@ -375,6 +382,43 @@ impl<E: RowEncoder> BulkLoad<E> {
             flow.arrived(bytes, result, &setting);
         }));
         !self.setting.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Until there is room for a batch, which is counted then. False: the load is to end.
+    fn wait_to_submit(&self, bytes: u64, goes_on: &mut dyn FnMut() -> bool) -> bool {
+        if !self.sorters.iter().all(|sorter| sorter.wait_for_room(goes_on)) {
+            return false;
+        }
+        let memory = &self.setting.memory;
+        let most = 8 * self.setting.workers.parallelism();
+        let mut state = self.flow.state.lock();
+        while state.batches > most || !memory.hold(bytes) {
+            // One of each load is always on its way, so each goes on.
+            if state.batches == 0 {
+                memory.hold_in_any_case(bytes);
+                break;
+            }
+            if self.is_given_up() || !MutexGuard::unlocked(&mut state, &mut *goes_on) {
+                return false;
+            }
+            // It may have moved meanwhile.
+            if state.batches > 0 {
+                self.flow.moved.wait_for(&mut state, LOOK);
+            }
+        }
+        state.batches += 1;
+        true
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.setting.cancelled.load(Ordering::Acquire)
+    }
+
+    /// How many bytes a batch should have now: less where many are at it, as the partitions of a table are.
+    pub fn batch_bytes(&mut self) -> u64 {
+        let bytes = self.setting.memory.batch_bytes(self.loads.load(Ordering::Acquire));
+        self.filling.change_to(2 * bytes);
+        bytes
     }
 
     pub(crate) fn table(&self) -> &Arc<Table> {
@@ -403,31 +447,34 @@ impl<E: RowEncoder> BulkLoad<E> {
 
     /// Waits until all batches have reached the sorters.
     fn settle(&mut self, watch: &mut dyn FnMut(f64) -> bool) {
-        if !watch(0.0) {
-            self.setting.cancelled.store(true, Ordering::Release);
-        }
+        self.wait_for_batches(&mut || watch(0.0));
+    }
+
+    /// If the load is given up, which `goes_on` may say, only those that are being encoded are waited for.
+    fn wait_for_batches(&self, goes_on: &mut dyn FnMut() -> bool) {
         let mut state = self.flow.state.lock();
-        while state.batches > 0 {
-            self.flow.moved.wait_for(&mut state, Duration::from_millis(50));
-            let go_on = MutexGuard::unlocked(&mut state, || watch(0.0));
-            if !go_on {
+        loop {
+            if !MutexGuard::unlocked(&mut state, &mut *goes_on) {
                 self.setting.cancelled.store(true, Ordering::Release);
             }
+            if self.is_given_up() {
+                MutexGuard::unlocked(&mut state, || self.setting.workers.end_given_up());
+            }
+            if state.batches == 0 {
+                return;
+            }
+            self.flow.moved.wait_for(&mut state, LOOK);
         }
     }
 }
 
 impl<E: RowEncoder> Drop for BulkLoad<E> {
     fn drop(&mut self) {
-        // Tasks still to come end at once; they hold what they need.
-        self.setting.cancelled.store(true, Ordering::Release);
-        let mut state = self.flow.state.lock();
-        while state.batches > 0 {
-            self.flow.moved.wait(&mut state);
-        }
-        drop(state);
+        // No task outlives the load.
+        self.wait_for_batches(&mut || false);
+        self.sorters.iter().for_each(|sorter| sorter.give_up());
         self.loads.fetch_sub(1, Ordering::AcqRel);
-        // What sorted parts have taken, and all of it if the load has failed, is given up with the last task.
+        // What sorted parts have taken, and all of it if the load has failed, is free now.
         self.table.all_dicts().for_each(|dict| dict.cut_soon());
     }
 }
@@ -444,6 +491,11 @@ impl Db {
     /// How many threads may spill writes of one transaction; none but its own where nothing runs in the background.
     pub(crate) fn spill_threads(&self) -> usize {
         self.load_pool.as_ref().map_or(1, |pool| pool.parallelism())
+    }
+
+    /// Whether loads have memory for one more, of this table: without it rows go one by one.
+    pub fn has_room_for_load(&self, table: &Table) -> bool {
+        self.load_memory.has_room_for(table.all_dicts().count())
     }
 
     /// The memory that all loads share.
