@@ -122,6 +122,9 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   Said of;
   if (!expression(argument, &of) || (sum->has_with_distinct() && !makes_groups(argument)))
     return false;
+  /* The server keeps different values in a table, with the digits that they show. */
+  if (function == COUNT_DISTINCT && of.kind.tag == Value_kind::DECIMAL && of.kind.of > argument->decimals)
+    convert(&of, Value_kind{Value_kind::DECIMAL, argument->decimals});
   Value_kind kind= of.kind;
   if (is_count)
     kind= Value_kind{Value_kind::SIGNED, 0};

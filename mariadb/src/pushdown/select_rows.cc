@@ -37,10 +37,11 @@ bool compares_rows(Item *item)
   return false;
 }
 
-/* In rows the server compares quotients with all of their digits, or those of their types. */
-static bool is_quotient(Item *item)
+/* In rows the server compares quotients with all of their digits, or those of their types, and computed texts in a collation of its own. */
+static bool is_compared_otherwise(Item *item)
 {
-  return item->cmp_type() == DECIMAL_RESULT && item->real_item()->type() == Item::FUNC_ITEM;
+  return (item->cmp_type() == DECIMAL_RESULT || item->cmp_type() == STRING_RESULT) && item->real_item()->type() == Item::FUNC_ITEM &&
+         item->used_tables();
 }
 
 /* NULL if a column is, unless another one differs: so is AND. `is_sign`: as compare() has it. */
@@ -58,8 +59,8 @@ bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std:
     CHARSET_INFO *collation= collation_of_both(a, b);
     if (!collation && a->cmp_type() == STRING_RESULT && b->cmp_type() == STRING_RESULT)
       return refuse("a comparison of rows");
-    if (is_quotient(a) || is_quotient(b))
-      return refuse_for_good("a comparison of rows with computed DECIMALs");
+    if (is_compared_otherwise(a) || is_compared_otherwise(b))
+      return refuse_for_good("a comparison of rows with computed DECIMALs or texts");
     if (!compare(0, a, b, collation, &bytes, is_sign))
       return false;
   }
