@@ -207,15 +207,22 @@ impl Built {
         eval: Eval<'_>,
     ) -> Result<Vec<u8>> {
         let mut truths = vec![FALSE; probe.rows];
-        let mut from = 0;
-        while from < probe.rows {
-            eval.go_on()?;
-            let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, residual.is_none());
-            from = next;
-            if let Some(residual) = residual {
-                pairs = self.filter(pairs, probe, residual, eval)?;
+        match (residual, &self.lists) {
+            (Some(residual), Some(lists)) => {
+                self.find_first(lists, found, probe, (residual, eval), &mut truths)?
             }
-            pairs.probe.iter().for_each(|row| truths[*row as usize] = TRUE);
+            _ => {
+                let mut from = 0;
+                while from < probe.rows {
+                    eval.go_on()?;
+                    let (mut pairs, next) = self.pairs(found, from, PAIRS_MAX, residual.is_none());
+                    from = next;
+                    if let Some(residual) = residual {
+                        pairs = self.filter(pairs, probe, residual, eval)?;
+                    }
+                    pairs.probe.iter().for_each(|row| truths[*row as usize] = TRUE);
+                }
+            }
         }
         if self.has_rows {
             for (row, truth) in truths.iter_mut().enumerate() {
@@ -226,6 +233,43 @@ impl Built {
             }
         }
         Ok(truths)
+    }
+
+    /// Which rows of a batch have a partner of which a condition is true. One is enough: all rows try a few first, and those that are left more and more.
+    fn find_first(
+        &self,
+        lists: &Lists,
+        found: &Found,
+        probe: &Batch,
+        (residual, eval): (&Expr, Eval<'_>),
+        truths: &mut [u8],
+    ) -> Result<()> {
+        let list = |row: u32| lists.of(found.numbers[row as usize]);
+        let has_any = |row: &u32| found.numbers[*row as usize] != NO_ROW;
+        let mut open: Vec<u32> = (0..probe.rows as u32).filter(has_any).collect();
+        let (mut tried, mut each) = (0, FIRST_PARTNERS);
+        while !open.is_empty() {
+            let (mut at, mut left) = (0, Vec::new());
+            while at < open.len() {
+                eval.go_on()?;
+                let begin = at;
+                let mut pairs = Pairs::default();
+                while at < open.len() && pairs.probe.len() < PAIRS_MAX {
+                    let list = list(open[at]);
+                    pairs.build.extend_from_slice(&list[tried..list.len().min(tried + each)]);
+                    pairs.probe.resize(pairs.build.len(), open[at]);
+                    at += 1;
+                }
+                let pairs = self.filter(pairs, probe, residual, eval)?;
+                pairs.probe.iter().for_each(|row| truths[*row as usize] = TRUE);
+                let is_left = |row: &&u32| truths[**row as usize] != TRUE && list(**row).len() > tried + each;
+                left.extend(open[begin..at].iter().filter(is_left));
+            }
+            open = left;
+            tried += each;
+            each = (each * 8).min(PAIRS_MAX);
+        }
+        Ok(())
     }
 
     /// Notes which of the rows in memory have a partner among those of a batch.
@@ -332,5 +376,7 @@ fn direct_range(keys: &Keys, columns: &[Arc<Column>], words: &[u64]) -> Option<(
     (places <= words.len() as u64 * DIRECT_PER_KEY + 1024).then_some((least, places as usize))
 }
 
+/// Partners that a row tries first, where one is enough.
+const FIRST_PARTNERS: usize = 16;
 /// Pairs that are put together at once, or a few more.
 pub(crate) const PAIRS_MAX: usize = 16384;

@@ -460,7 +460,7 @@ impl Db {
 
     /// Remembers and logs a failure, the same one only once until something succeeds.
     fn note_failure(&self, failure: &Failure, what: &str, error: &Error) {
-        if failure.note(error) {
+        if failure.note(error, self.vfs.now_micros()) {
             self.log(LogLevel::Error, &format!("{what} failed: {error}"));
         }
     }
