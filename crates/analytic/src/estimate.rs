@@ -36,8 +36,9 @@ pub(crate) fn of_join(
     distinct: &HashMap<Slot, f64>,
 ) -> f64 {
     // Of an expression of several columns: those of the one with the most.
-    let of = |expr: &Expr| {
-        slots_of(expr).iter().filter_map(|slot| distinct.get(slot).copied()).max_by(f64::total_cmp)
+    let of = |expr: &Expr| match expr {
+        Expr::IsNull(_) => Some(1.0),
+        _ => slots_of(expr).iter().filter_map(|slot| distinct.get(slot).copied()).max_by(f64::total_cmp),
     };
     // Where nobody knows, the smaller side is thought to have each key once.
     let unknown = first.rows.min(second.rows);

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::block::{Block, From, Source};
-use crate::column::Kind;
+use crate::column::{Kind, Value};
 use crate::estimate::{of_join, selectivity};
 use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Function, Slot};
@@ -240,16 +240,8 @@ impl<'a> Planner<'a> {
     fn join_two(&mut self, first: Unit, second: Unit, conditions: &mut Vec<Expr>) -> Unit {
         let (probe, build) = if first.rows >= second.rows { (first, second) } else { (second, first) };
         let keys = equalities(conditions, &probe, &build);
+        conditions.retain(|condition| keys_of(condition, &probe, &build).is_empty());
         let rows = of_join(&probe, &build, &keys, &self.distinct);
-        let is_used = |condition: &Expr| {
-            keys.iter().any(|(a, b)| match condition {
-                Expr::Compare(Comparison::Equal, x, y) => {
-                    (**x == *a && **y == *b) || (**x == *b && **y == *a)
-                }
-                _ => false,
-            })
-        };
-        conditions.retain(|condition| !is_used(condition));
         let slots = probe.slots.iter().chain(&build.slots).copied().collect();
         let keys = keys.into_iter().map(|(a, b)| alike(a, b)).collect();
         let join = Join {
@@ -291,10 +283,11 @@ impl<'a> Planner<'a> {
                 right.filter(condition, &self.distinct);
                 continue;
             }
-            match key_of(&condition, &left, &right) {
-                Some((a, b)) => keys.push(alike(a, b)),
-                None => residual.push(condition),
+            let of_both = keys_of(&condition, &left, &right);
+            if of_both.is_empty() {
+                residual.push(condition);
             }
+            keys.extend(of_both.into_iter().map(|(a, b)| alike(a, b)));
         }
         let rows = of_join(&left, &right, &keys, &self.distinct).max(left.rows);
         let slots = left.slots.iter().chain(&right.slots).copied().collect();
@@ -616,19 +609,49 @@ fn rejects_nulls(condition: &Expr, slots: &[Slot]) -> bool {
 
 /// The two sides of an equality of one unit with another.
 pub(crate) fn key_of(condition: &Expr, first: &Unit, second: &Unit) -> Option<(Expr, Expr)> {
-    let Expr::Compare(Comparison::Equal, a, b) = condition else { return None };
+    match condition {
+        Expr::Compare(Comparison::Equal, a, b) => sides(a, b, first, second),
+        _ => None,
+    }
+}
+
+/// What is equal of two units wherever a condition is true, and nowhere else: for `=` its two sides. `a <=> b` is two
+/// equalities, of the values with another one in NULL's place, and of whether they are NULL.
+pub(crate) fn keys_of(condition: &Expr, first: &Unit, second: &Unit) -> Vec<(Expr, Expr)> {
+    let Expr::Compare(Comparison::Same, a, b) = condition else {
+        return key_of(condition, first, second).into_iter().collect();
+    };
+    let Some((a, b)) = sides(a, b, first, second) else { return Vec::new() };
+    let is_null = |of: &Expr| Expr::IsNull(Box::new(of.clone()));
+    let nulls = (is_null(&a), is_null(&b));
+    vec![(without_null(a), without_null(b)), nulls]
+}
+
+fn sides(a: &Expr, b: &Expr, first: &Unit, second: &Unit) -> Option<(Expr, Expr)> {
     let (of_a, of_b) = (slots_of(a), slots_of(b));
     if of_a.is_empty() || of_b.is_empty() || !is_key(a.kind(), b.kind()) {
         return None;
     }
     if first.has_all(&of_a) && second.has_all(&of_b) {
-        return Some(((**a).clone(), (**b).clone()));
+        return Some((a.clone(), b.clone()));
     }
-    (first.has_all(&of_b) && second.has_all(&of_a)).then(|| ((**b).clone(), (**a).clone()))
+    (first.has_all(&of_b) && second.has_all(&of_a)).then(|| (b.clone(), a.clone()))
+}
+
+/// The value, or one that is not NULL.
+fn without_null(expr: Expr) -> Expr {
+    let kind = expr.kind();
+    let instead = match kind {
+        Kind::Text(_) => Value::Text(Vec::new()),
+        Kind::Real => Value::Real(0.0),
+        _ => Value::Number(0),
+    };
+    let when = (Expr::IsNull(Box::new(expr.clone())), Expr::Constant(instead, kind));
+    Expr::Case(kind, vec![when], Box::new(expr))
 }
 
 fn equalities(conditions: &[Expr], first: &Unit, second: &Unit) -> Vec<(Expr, Expr)> {
-    conditions.iter().filter_map(|condition| key_of(condition, first, second)).collect()
+    conditions.iter().flat_map(|condition| keys_of(condition, first, second)).collect()
 }
 
 fn is_key(a: Kind, b: Kind) -> bool {

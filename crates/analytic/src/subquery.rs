@@ -9,7 +9,7 @@ use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
-use crate::planner::{alike, and, counts, is_small_beside, key_of, slots_of, Planner, Unit};
+use crate::planner::{alike, and, counts, is_small_beside, key_of, keys_of, slots_of, Planner, Unit};
 
 /// A query without what ties it to the one around it.
 struct Untied {
@@ -107,10 +107,11 @@ fn untie(block: &Block) -> Result<Untied> {
 fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>, Vec<Expr>) {
     let (mut keys, mut others) = (Vec::new(), Vec::new());
     for tie in ties {
-        match key_of(&tie, outer, inner) {
-            Some((a, b)) => keys.push(alike(a, b)),
-            None => others.push(tie),
+        let of_both = keys_of(&tie, outer, inner);
+        if of_both.is_empty() {
+            others.push(tie);
         }
+        keys.extend(of_both.into_iter().map(|(a, b)| alike(a, b)));
     }
     (keys, others)
 }

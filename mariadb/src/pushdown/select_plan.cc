@@ -227,27 +227,36 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   return true;
 }
 
-/* An equality of columns of several tables that only the server can tell: nothing is joined by it, all pairs of rows are asked. How many these are. */
-static double pairs_asked(const Server_expression &expression, const Select_translator &translator)
+/* An equality of columns of several tables that only the server can tell: nothing is joined by it, all pairs of rows are asked. */
+struct Asked_pairs
+{
+  double count= 0;
+  /* It ties a subquery to the query around it. */
+  bool is_tie= false;
+};
+
+static Asked_pairs pairs_asked(const Server_expression &expression, const Select_translator &translator)
 {
   const Item *item= expression.item();
   if (!expression.is_condition() || item->type() != Item::FUNC_ITEM)
-    return 0;
+    return {};
   const Item_func::Functype type= static_cast<const Item_func *>(item)->functype();
   if (type != Item_func::EQ_FUNC && type != Item_func::EQUAL_FUNC)
-    return 0;
+    return {};
   std::vector<const TABLE *> tables;
-  double pairs= 1;
+  Asked_pairs pairs;
+  pairs.count= 1;
   for (const Server_leaf &leaf : expression.leaves)
   {
     const TABLE *table= leaf.table_of_column();
     if (!table || std::count(tables.begin(), tables.end(), table) ||
         std::find(translator.tables.begin(), translator.tables.end(), table) == translator.tables.end())
       continue;
+    pairs.is_tie|= !tables.empty() && tables[0]->pos_in_table_list->select_lex != table->pos_in_table_list->select_lex;
     tables.push_back(table);
-    pairs*= double(table->file->stats.records);
+    pairs.count*= double(table->file->stats.records);
   }
-  return tables.size() > 1 ? pairs : 0;
+  return tables.size() > 1 ? pairs : Asked_pairs();
 }
 
 /* The rows of all tables are gone over; the server may go to a few by a key. */
@@ -266,8 +275,12 @@ bool is_select_better_done_by_keys(const Select_cost &cost, const Select_transla
   if (scan * double(translator.tables.size()) < engine)
     return true;
   for (const auto &expression : translator.served_expressions)
-    if (cost.server < pairs_asked(*expression, translator) * SERVED_NS)
+  {
+    const Asked_pairs pairs= pairs_asked(*expression, translator);
+    /* The server makes IN of EXISTS, and a table of the subquery: a scan of either. */
+    if (std::min(cost.server, pairs.is_tie ? scan : cost.server) < pairs.count * SERVED_NS)
       return true;
+  }
   for (const auto &expression : translator.served_expressions)
   {
     double rows= 0;
