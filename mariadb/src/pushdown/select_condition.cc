@@ -322,6 +322,19 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
   return true;
 }
 
+/* Whether two columns of one type, with which the engine does not compute, compare as it stores them: a TIMESTAMP is a moment,
+   whatever clocks show; equal UUIDs, INET6 and BINARY of one length have the same bytes. */
+static bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b)
+{
+  if (!(a == b) || first->type_handler() != second->type_handler() || first->real_item()->type() != Item::FIELD_ITEM ||
+      second->real_item()->type() != Item::FIELD_ITEM)
+    return false;
+  if (a.tag == Value_kind::STAMP)
+    return true;
+  const bool is_equality= comparison == 0 || comparison == 1 || comparison == 6;
+  return a.tag == Value_kind::RAW && is_equality && first->type_handler()->result_type() == STRING_RESULT;
+}
+
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
 bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign)
 {
@@ -372,7 +385,8 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     convert(&b, a.kind);
   if (b.kind.tag == Value_kind::REAL && a.kind.is_integer())
     convert(&a, b.kind);
-  if (!like_each_other(&a, &b, collation))
+  const bool is_as_stored= is_sign && !is_constant_1 && !is_constant_2 && compare_as_stored(comparison, first, second, a.kind, b.kind);
+  if (!is_as_stored && !like_each_other(&a, &b, collation))
     return false;
   if (is_sign && a.kind.is_number() && b.kind.is_number())
   {
