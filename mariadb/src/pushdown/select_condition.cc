@@ -324,7 +324,7 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
 
 /* Whether two columns of one type, with which the engine does not compute, compare as it stores them: a TIMESTAMP is a moment,
    whatever clocks show; equal UUIDs, INET6 and BINARY of one length have the same bytes. */
-static bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b)
+bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b)
 {
   if (!(a == b) || first->type_handler() != second->type_handler() || first->real_item()->type() != Item::FIELD_ITEM ||
       second->real_item()->type() != Item::FIELD_ITEM)

@@ -104,7 +104,7 @@ bool Select_translator::left_of_in(Item *left, std::string *to, std::vector<Valu
 bool Select_translator::is_alike_in(Item *left, uint column, st_select_lex_unit *unit, const Value_kind &outer, const Value_kind &inner)
 {
   const bool is_same_kind= (inner.is_number() && outer.is_number()) || (inner == outer && inner.tag != Value_kind::TIME);
-  bool is_year= false;
+  bool is_year= false, is_as_stored= true;
   for (SELECT_LEX *select= unit->first_select(); select; select= select->next_select())
   {
     List_iterator_fast<Item> items(select->item_list);
@@ -114,8 +114,9 @@ bool Select_translator::is_alike_in(Item *left, uint column, st_select_lex_unit 
     if (output && is_converted_for_key(left, output))
       return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
     is_year|= output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR;
+    is_as_stored&= output && compare_as_stored(0, left, output, outer, inner);
   }
-  if (inner.is_opaque() || outer.is_opaque())
+  if ((inner.is_opaque() || outer.is_opaque()) && !is_as_stored)
     return refuse("IN of a type that is compared otherwise");
   return (is_same_kind && !is_year) || refuse("IN of different kinds");
 }

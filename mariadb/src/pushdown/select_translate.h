@@ -370,6 +370,7 @@ bool acts(const Item *item, uint depth= 0);
 /* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
 bool may_be_in_key(const SELECT_LEX *select, Item *item);
 bool is_converted_for_key(Item *first, Item *second);
+bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b);
 
 /* Whether it is an IN whose list has been converted for good. */
 bool is_list_converted(Item_func *function);
