@@ -331,7 +331,15 @@ impl Column {
 
     /// The same texts, of memory of their own, where the storage's would be kept for a few of them.
     pub(crate) fn detached(&self) -> Cow<'_, Column> {
-        let Data::Text(codes, dict @ Dict::Vector(_)) = &self.data else { return Cow::Borrowed(self) };
+        match &self.data {
+            Data::Text(_, Dict::Vector(_)) => self.with_own_texts(),
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// The same texts, and no others beside them.
+    fn with_own_texts(&self) -> Cow<'_, Column> {
+        let Data::Text(codes, dict) = &self.data else { return Cow::Borrowed(self) };
         let mut strings = Strings::new();
         let mut seen = vec![u32::MAX; dict.len()];
         let mut detached = Vec::with_capacity(codes.len());
@@ -553,8 +561,17 @@ impl Batch {
 
     /// The same rows, without the storage's memory.
     pub(crate) fn detached(self) -> Batch {
+        self.with_columns(Column::detached)
+    }
+
+    /// The same rows, without texts that none of them has.
+    pub(crate) fn with_own_texts(self) -> Batch {
+        self.with_columns(Column::with_own_texts)
+    }
+
+    fn with_columns(self, change: impl Fn(&Column) -> Cow<'_, Column>) -> Batch {
         let columns = self.columns.into_iter().map(|column| {
-            let owned = match column.detached() {
+            let owned = match change(&column) {
                 Cow::Borrowed(_) => None,
                 Cow::Owned(owned) => Some(owned),
             };

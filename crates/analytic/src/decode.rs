@@ -8,7 +8,7 @@ use pandodb::KeyPath;
 
 use crate::block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
 use crate::column::{Kind, Value};
-use crate::expr::{Comparison, Expr, Function, Operation, Part};
+use crate::expr::{Comparison, Expr, Function, OnSaying, Operation, Part, Saying};
 use crate::window::{Bound, Frame, Function as WindowFunction, Window};
 
 /// How deep things stand in each other at most.
@@ -344,14 +344,24 @@ impl<'a> Reader<'a> {
                 Expr::Scalar(Box::new(self.block()?), kind)
             }
             18 => Expr::Exists(Box::new(self.block()?)),
-            20 => Expr::Server {
-                number: self.small()?,
-                kind: self.kind()?,
-                may_warn: self.flag()?,
-                first: self.small()?,
-                is_asked: false,
-                of: self.list(Self::expr)?,
-            },
+            20 => {
+                let (number, kind) = (self.small()?, self.kind()?);
+                let (may_say, on_saying) = match self.byte()? {
+                    0 => (Saying::Nothing, OnSaying::Tell),
+                    1 => (Saying::Warnings, OnSaying::Tell),
+                    2 => (Saying::Errors, OnSaying::Tell),
+                    3 => (Saying::Warnings, OnSaying::GiveBack),
+                    _ => return None,
+                };
+                Expr::Server {
+                    number,
+                    kind,
+                    may_say,
+                    first: self.small()?,
+                    on_saying,
+                    of: self.list(Self::expr)?,
+                }
+            }
             21 => Expr::Row(self.list(Self::expr)?),
             22 => Expr::Window(Box::new(self.window()?)),
             23 => Expr::Sure(self.boxed()?, self.boxed()?),

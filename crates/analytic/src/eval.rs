@@ -220,8 +220,8 @@ impl Eval<'_> {
                 }
                 self.value(value, batch)?
             }
-            Expr::Server { number, kind, of, is_asked, .. } => {
-                Val::Each(Arc::new(self.served((*number, *is_asked), *kind, of, batch)?))
+            Expr::Server { number, kind, of, on_saying, .. } => {
+                Val::Each(Arc::new(self.served((*number, *on_saying), *kind, of, batch)?))
             }
             Expr::Aggregate(..)
             | Expr::Row(_)

@@ -16,6 +16,7 @@ use crate::column::{bytes_of_new_strings, Batch, Column, Kind, Value, UNSUPPORTE
 use crate::eval::{wrong_plan, Eval, Result};
 use crate::explain::Counts;
 use crate::expr::{Expr, Slot, Texts};
+use crate::first_rows::FirstRows;
 use crate::grace_join::{self, Grace, Whole};
 use crate::hash_join::{Built, JoinKind};
 use crate::key_filter::KeyFilter;
@@ -25,7 +26,7 @@ use crate::plan::{Join, Plan};
 use crate::repeated::Repeated;
 use crate::spill::{Chunk, Spill, Spool};
 use crate::steps::{Step, Steps};
-use crate::table_rows::{TableRows, Waiting};
+use crate::table_rows::{FirstOf, TableRows, Waiting};
 use crate::zones::Bounded;
 
 /// What a query runs with.
@@ -47,7 +48,16 @@ pub(crate) struct Run<'a> {
     pub counts: &'a Counts,
     /// What the joins above the part of the plan that is being made ready say of its columns.
     pub filters: Filters,
+    /// What an order of which the first rows are wanted says of a column of that part.
+    pub first: Option<First>,
     pub repeated: Repeated,
+}
+
+/// The column, and whether each row of that part is one of those that are sorted.
+pub(crate) struct First {
+    slot: Slot,
+    rows: Arc<FirstRows>,
+    are_all_given: bool,
 }
 
 /// What joins say of columns.
@@ -212,17 +222,22 @@ impl Run<'_> {
         if (self.is_stopped)() {
             return Err(Failure::GivenBack(Why::Stopped));
         }
+        // It goes down to the table only where rows come one by one, each of a row below.
+        let first = self.first.take();
         match plan {
             Plan::One => {
                 let source = Source::held(vec![Batch { rows: 1, columns: Vec::new() }]);
                 Ok(Pipeline { source, steps: Vec::new(), slots: Vec::new() })
             }
             Plan::Scan { table, parts, columns, filter, .. } => {
-                Ok(self.scan_of((*table, *parts), columns, filter, needed)?)
+                Ok(self.scan_of((*table, *parts), columns, filter, needed, first)?)
             }
             Plan::Filter(input, condition) => {
                 // What is asked of all rows is asked of those, too, that a join drops.
                 let before = self.narrow_filters(|slot| (!condition.is_early()).then_some(slot));
+                self.first = first
+                    .filter(|_| !condition.needs_server())
+                    .map(|first| First { are_all_given: false, ..first });
                 let mut pipeline = self.pipeline(input, &with_slots(needed, &[condition]))?;
                 self.filters = before;
                 let condition = pipeline.bind(condition)?;
@@ -231,11 +246,12 @@ impl Run<'_> {
             }
             Plan::Project(input, outputs) => {
                 let failing = plan.failing();
-                let before =
-                    self.narrow_filters(|slot| match outputs.iter().find(|(output, _)| *output == slot) {
-                        Some((_, Expr::Slot(inner, _))) if failing.is_empty() => Some(*inner),
-                        _ => None,
-                    });
+                let below = |slot| match outputs.iter().find(|(output, _)| *output == slot) {
+                    Some((_, Expr::Slot(inner, _))) if failing.is_empty() => Some(*inner),
+                    _ => None,
+                };
+                let before = self.narrow_filters(below);
+                self.first = first.and_then(|first| Some(First { slot: below(first.slot)?, ..first }));
                 let is_computed =
                     |slot| needed.contains(slot) || (plan.shows_groups() && failing.contains(slot));
                 let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| is_computed(slot)).collect();
@@ -248,7 +264,7 @@ impl Run<'_> {
                 Ok(pipeline)
             }
             Plan::Join(join) if join.is_marked => self.marked(join, needed),
-            Plan::Join(join) => self.join(join, needed),
+            Plan::Join(join) => self.join(join, needed, first),
             Plan::Aggregate { input, groups, told, is_one } => {
                 let repeated = self.repeated.number_of(plan);
                 let known = repeated.and_then(|number| self.repeated.rows(number));
@@ -295,9 +311,11 @@ impl Run<'_> {
                 let before = self.narrow_filters(|slot| (!is_cut).then_some(slot));
                 let mut wanted = with_slots(needed, &exprs);
                 wanted.extend(if is_cut { input.failing() } else { Vec::new() });
+                self.first = first_of(order, *skip, *limit, self.budget);
+                let of_order = self.first.as_ref().map(|first| first.rows.clone());
                 let pipeline = self.pipeline(input, &with_slots(&wanted, &[]))?;
                 self.filters = before;
-                let source = Source::Ordered(self.sorted(&pipeline, order, (*skip, *limit))?);
+                let source = Source::Ordered(self.sorted(&pipeline, order, (*skip, *limit), of_order)?);
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
             }
             Plan::Union(inputs, slots) => {
@@ -318,9 +336,11 @@ impl Run<'_> {
         columns: &[TableColumn],
         filter: &[Expr],
         needed: &[Slot],
+        first: Option<First>,
     ) -> Result<Pipeline> {
         let mut all = with_slots(needed, &filter.iter().collect::<Vec<_>>());
         all.extend(self.filters.iter().map(|(slot, _)| *slot));
+        all.extend(first.iter().map(|first| first.slot));
         let columns: Vec<TableColumn> =
             columns.iter().filter(|column| all.contains(&column.slot)).cloned().collect();
         let slots: Vec<Slot> = columns.iter().map(|column| column.slot).collect();
@@ -332,7 +352,10 @@ impl Run<'_> {
             Some((slots.iter().position(|known| known == slot)?, filter.clone()))
         });
         let joins = joins.collect();
-        let rows = TableRows::new(columns, filter, joins, given);
+        let first = first.and_then(|First { slot, rows, are_all_given }| {
+            Some(FirstOf { at: slots.iter().position(|known| *known == slot)?, rows, are_all_given })
+        });
+        let rows = TableRows::new(columns, filter, joins, first, given);
         let source = Source::Table { table, parts, rows };
         Ok(Pipeline { source, steps: Vec::new(), slots: given_slots })
     }
@@ -412,7 +435,7 @@ impl Run<'_> {
         std::mem::replace(&mut self.filters, narrowed)
     }
 
-    fn join(&mut self, join: &Join, needed: &[Slot]) -> Result<Pipeline> {
+    fn join(&mut self, join: &Join, needed: &[Slot], first: Option<First>) -> Result<Pipeline> {
         let residual: Vec<&Expr> = join.residual.iter().collect();
         let of_probe: Vec<Expr> = join.keys.iter().map(|(probe, _)| probe.clone()).collect();
         let of_build: Vec<Expr> = join.keys.iter().map(|(_, build)| build.clone()).collect();
@@ -442,6 +465,9 @@ impl Run<'_> {
                 if matches!(join.kind, JoinKind::Inner | JoinKind::Semi) {
                     self.filters.extend(of_built);
                 }
+                let needs_server = of_probe.iter().chain(&join.residual).any(Expr::needs_server);
+                self.first =
+                    first.filter(|_| !needs_server).map(|first| First { are_all_given: false, ..first });
                 let result = self.pipeline(&join.probe, &probe_slots);
                 self.filters.truncate(count);
                 result?
@@ -648,7 +674,8 @@ impl Run<'_> {
                         return Err(UNSUPPORTED);
                     };
                     let wants: Vec<Want> = rows.columns.iter().map(want).collect();
-                    let bounded = Bounded::of(&rows.filter, &rows.joins, &rows.columns, layouts);
+                    let first = rows.first.as_ref().map(|first| (first.at, &*first.rows));
+                    let bounded = Bounded::of(&rows.filter, &rows.joins, first, &rows.columns, layouts);
                     let judge = |zones: &pandodb::Zones<'_>| bounded.verdict(zones);
                     let view = self.txn.view(of_table, 0)?;
                     let scan = Scan::new(layouts, view, wants, &judge, is_stopped);
@@ -677,6 +704,18 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// What an order says of the rows that it has not seen yet.
+fn first_of(order: &[(Expr, bool)], skip: u64, limit: Option<u64>, budget: &Arc<Budget>) -> Option<First> {
+    let wanted = usize::try_from(skip.saturating_add(limit?)).ok().filter(|wanted| *wanted > 0)?;
+    // What the server computes of rows it may warn of.
+    if order.iter().any(|(expr, _)| expr.needs_server()) {
+        return None;
+    }
+    let (Expr::Slot(slot, kind), descends) = order.first()? else { return None };
+    let rows = Arc::new(FirstRows::new(*kind, *descends, wanted, budget.clone()));
+    Some(First { slot: *slot, rows, are_all_given: true })
 }
 
 pub(crate) fn want(column: &TableColumn) -> Want {

@@ -36,6 +36,28 @@ pub enum Hearing {
     Asked,
 }
 
+/// What the server's code may say of some rows of an expression, and not of others: where the plan decides of which rows it is computed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Saying {
+    /// Nothing that the plan decides.
+    Nothing,
+    /// Warnings.
+    Warnings,
+    /// Also errors, which end a query of the server's.
+    Errors,
+}
+
+/// What is done with what the server's code says of an expression.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OnSaying {
+    /// It is told.
+    Tell,
+    /// It is all that is wanted of the expression.
+    Ask,
+    /// It gives the query back.
+    GiveBack,
+}
+
 /// Computes an expression of the server's, by number, of so many rows of its columns, in the session's own thread.
 pub type ServerValues = dyn Fn(u32, Hearing, &[Arc<Column>], usize) -> Result<Column, Failure> + Send + Sync;
 
@@ -51,7 +73,7 @@ pub struct Texts {
     /// Expressions that have no form here.
     pub server: Option<Arc<ServerValues>>,
     /// What these have said, by their numbers.
-    pub(crate) memos: Arc<Mutex<HashMap<(u32, bool), Memo>>>,
+    pub(crate) memos: Arc<Mutex<HashMap<(u32, OnSaying), Memo>>>,
 }
 
 impl fmt::Debug for Texts {
@@ -230,12 +252,12 @@ pub enum Expr {
         number: u32,
         /// What its values are.
         kind: Kind,
-        /// It may warn of some rows, and not of others: so all that a plan of the server's could look at are asked of.
-        may_warn: bool,
+        /// What it may say: of all rows that a plan of the server's could look at it is asked beforehand.
+        may_say: Saying,
         /// The first that is the same, but for the names of the columns of queries.
         first: u32,
-        /// It stands here for what there is to say alone.
-        is_asked: bool,
+        /// What becomes of it.
+        on_saying: OnSaying,
         /// The columns.
         of: Vec<Expr>,
     },
@@ -376,11 +398,23 @@ impl Expr {
 
     /// Adds the parts that the server computes, and that may warn of some rows.
     pub(crate) fn add_warning(&self, to: &mut Vec<Expr>) {
-        if let Expr::Server { may_warn: true, is_asked: false, .. } = self {
-            to.push(self.clone());
+        match self {
+            Expr::Server { may_say, on_saying: OnSaying::Tell, .. } if *may_say != Saying::Nothing => {
+                to.push(self.clone())
+            }
+            _ => self.parts().into_iter().for_each(|part| part.add_warning(to)),
+        }
+    }
+
+    /// Has whatever the server says of this expression give the query back, where it stands as a part.
+    pub(crate) fn hush(&mut self, of: &Expr) {
+        if self == of {
+            if let Expr::Server { on_saying, .. } = self {
+                *on_saying = OnSaying::GiveBack;
+            }
             return;
         }
-        self.parts().into_iter().for_each(|part| part.add_warning(to));
+        self.parts_mut().into_iter().for_each(|part| part.hush(of));
     }
 
     /// Whether it is to be asked of all rows, before anything else.
@@ -391,8 +425,8 @@ impl Expr {
     /// The same, of which nothing but what the server has to say is wanted.
     pub(crate) fn asked(&self) -> Expr {
         let mut copy = self.clone();
-        if let Expr::Server { is_asked, .. } = &mut copy {
-            *is_asked = true;
+        if let Expr::Server { on_saying, .. } = &mut copy {
+            *on_saying = OnSaying::Ask;
         }
         for part in copy.parts_mut() {
             *part = part.asked();

@@ -11,10 +11,13 @@ use std::sync::Arc;
 use pando_column::vector::Strings;
 use pando_query::{Failure, Why};
 
-use crate::column::{bytes_of_new_strings, Batch, Column, Data, Dict, Kind, UNSUPPORTED};
+use crate::column::{
+    bytes_of_held_texts, bytes_of_new_strings, Batch, Column, Data, Dict, Kind, UNSUPPORTED,
+};
 use crate::eval::{Eval, Result};
 use crate::execute::{empty, Pipeline, Run};
 use crate::expr::Expr;
+use crate::first_rows::{ordered_bits, FirstRows};
 use crate::keys::Budget;
 use crate::sort;
 use crate::spill::{in_pieces, rows_of_bytes, Chunk, Piece, Spill, Spool};
@@ -26,6 +29,8 @@ type Cut = (u64, Option<u64>);
 struct Order<'a> {
     by: Vec<(Expr, bool)>,
     cut: Cut,
+    /// What the first rows say of those that come later.
+    first: Option<Arc<FirstRows>>,
     kinds: &'a [Kind],
     eval: Eval<'a>,
 }
@@ -37,6 +42,12 @@ type RunOfRows = VecDeque<Piece>;
 #[derive(Default)]
 struct Own {
     batches: Vec<Batch>,
+    /// Rows that have come since it was looked which may be among the first, and how many bytes they keep in memory.
+    fresh: Vec<Batch>,
+    fresh_bytes: usize,
+    fresh_texts: Vec<Option<Dict>>,
+    /// All rows that have come.
+    rows: usize,
     strings: Vec<Option<Arc<Strings>>>,
     /// What was taken of the budget, and what was not.
     taken: usize,
@@ -47,6 +58,10 @@ struct Own {
 /// Runs that are merged at once.
 const RUNS_MIN: usize = 4;
 const RUNS_MAX: usize = 64;
+
+/// Rows, and bytes of rows, after which it is looked which of them are among the first, at least.
+const FRESH_ROWS: usize = 8192;
+const FRESH_BYTES: usize = 16 << 20;
 
 /// Rows whose keys are made without asking whether to go on.
 const KEYS_AT_ONCE: usize = 1 << 14;
@@ -61,6 +76,7 @@ impl Run<'_> {
         pipeline: &Pipeline,
         order: &[(Expr, bool)],
         cut: Cut,
+        first: Option<Arc<FirstRows>>,
     ) -> Result<Vec<Chunk>> {
         let by = order
             .iter()
@@ -69,13 +85,12 @@ impl Run<'_> {
         let kinds = pipeline.kinds();
         let (texts, budget, is_stopped) = (self.texts, self.budget, self.is_stopped);
         let eval = Eval { texts, is_stopped };
-        let order = Order { by, cut, kinds: &kinds, eval };
+        let order = Order { by, cut, first, kinds: &kinds, eval };
         let needs_server = order.by.iter().any(|(expr, _)| expr.needs_server());
         let spill = self.spill.filter(|_| !order.by.is_empty() && !needs_server);
         let threads = if self.is_alone || pipeline.needs_server() { 1 } else { self.threads };
         let share = budget.allowance() / threads;
-        let step = |own: &mut Own, batch: Batch| {
-            let batch = batch.detached();
+        let keep = |own: &mut Own, batch: Batch| {
             let bytes = batch.bytes() + bytes_of_new_strings(&batch.columns, &mut own.strings);
             let Some(spill) = spill else {
                 budget.take(bytes)?;
@@ -93,7 +108,28 @@ impl Run<'_> {
                 false => own.write(&order, spill, budget),
             }
         };
+        // Where the server computes what rows are sorted by, it is asked once of each.
+        let wanted = order.end().filter(|_| !needs_server);
+        let step = |own: &mut Own, batch: Batch| {
+            own.rows += batch.rows;
+            let Some(wanted) = wanted else { return keep(own, batch.detached()) };
+            own.fresh_bytes += batch.bytes() + bytes_of_held_texts(&batch.columns, &mut own.fresh_texts);
+            own.fresh.push(batch);
+            let rows: usize = own.fresh.iter().map(|batch| batch.rows).sum();
+            if rows < wanted.saturating_mul(2).max(FRESH_ROWS) && own.fresh_bytes < FRESH_BYTES {
+                return Ok(());
+            }
+            let first = own.first(&order, wanted, budget)?;
+            keep(own, first)
+        };
         let mut parts = self.fold(pipeline, Own::default, step)?;
+        for own in &mut parts {
+            if let (Some(wanted), false) = (wanted, own.fresh.is_empty()) {
+                let first = own.first(&order, wanted, budget)?;
+                keep(own, first)?;
+            }
+        }
+        let rows: usize = parts.iter().map(|own| own.rows).sum();
         let is_held = parts.iter().all(|own| own.runs.is_empty() && own.untaken == 0);
         if is_held {
             let batches: Vec<Batch> = parts.iter_mut().flat_map(|own| own.batches.drain(..)).collect();
@@ -105,7 +141,7 @@ impl Run<'_> {
             match (self.sorted_in_memory(&order, &all), spill) {
                 (Err(Failure::GivenBack(Why::Memory)), Some(_)) => {}
                 (Ok(sorted), _) => {
-                    self.rows_sorted = all.rows;
+                    self.rows_sorted = rows;
                     return Ok(vec![Chunk::Held(sorted)]);
                 }
                 (Err(failure), _) => return Err(failure),
@@ -119,6 +155,7 @@ impl Run<'_> {
             own.write(&order, spill, budget)?;
             runs.append(&mut own.runs);
         }
+        self.rows_sorted = rows;
         self.merged(runs, &order, spill)
     }
 
@@ -158,12 +195,40 @@ impl Run<'_> {
             Ok(goes_on)
         })?;
         cutter.finish()?;
-        self.rows_sorted = cutter.rows;
         spool.finish()
     }
 }
 
 impl Own {
+    /// Takes all its rows: those that may be among the first.
+    fn first(&mut self, order: &Order<'_>, wanted: usize, budget: &Arc<Budget>) -> Result<Batch> {
+        let mut batches = std::mem::take(&mut self.batches);
+        batches.append(&mut self.fresh);
+        budget.release(std::mem::take(&mut self.taken));
+        (self.untaken, self.fresh_bytes) = (0, 0);
+        self.strings.clear();
+        self.fresh_texts.clear();
+        let all = Batch::concat(&batches, order.kinds);
+        drop(batches);
+        let columns = order.columns(&all)?;
+        let keys: Vec<_> = order
+            .by
+            .iter()
+            .zip(&columns)
+            .map(|((expr, down), of)| (of.clone(), expr.kind(), *down))
+            .collect();
+        // What sorting takes is given back.
+        let budget = Budget::part(budget, usize::MAX);
+        let (rows, last) = match sort::first(&keys, all.rows, wanted, &budget, order.eval) {
+            Err(Failure::GivenBack(Why::Memory)) => return Ok(all.detached()),
+            first => first?,
+        };
+        if let (Some(first), Some(last), Some(column)) = (&order.first, last, columns.first()) {
+            first.note(column, last as usize, order.eval.texts)?;
+        }
+        Ok(all.gather(&rows).with_own_texts())
+    }
+
     /// Writes all rows as a run.
     fn write(&mut self, order: &Order<'_>, spill: &Spill, budget: &Budget) -> Result<()> {
         if self.batches.is_empty() {
@@ -254,11 +319,8 @@ impl Order<'_> {
                         add_text(&of_text, &mut bytes);
                     }
                     (Data::Real(values), _) => {
-                        // Zero has one form.
-                        let bits = (values[row] + 0.0).to_bits();
-                        let ordered = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
                         bytes.push(SOME);
-                        bytes.extend(ordered.to_be_bytes());
+                        bytes.extend(ordered_bits(values[row]).to_be_bytes());
                     }
                     (Data::Text(..), _) | (_, Kind::Text(_)) => return Err(UNSUPPORTED),
                     _ => add_number(column.number(row), &mut bytes),
@@ -524,7 +586,7 @@ mod tests {
                 some.iter().map(|(kind, _)| Arc::new(column(&mut random, *kind, rows))).collect();
             let by = some.iter().enumerate();
             let by = by.map(|(at, (kind, descends))| (Expr::Slot(at as u32, *kind), *descends)).collect();
-            let order = Order { by, cut: (0, None), kinds: &[], eval };
+            let order = Order { by, cut: (0, None), first: None, kinds: &[], eval };
             let (bytes, ends) = order.keys(&columns, rows).unwrap();
             let key = |row: usize| &bytes[if row == 0 { 0 } else { ends[row - 1] }..ends[row]];
             let of: Vec<_> = columns
@@ -555,7 +617,8 @@ mod tests {
             ["a", "b", "B", "b", "c", "c"].iter().for_each(|text| strings.push(text.as_bytes()));
             let data = Data::Text((0..6).collect(), Dict::Strings(Arc::new(strings)));
             let column = Arc::new(Column { data, nulls: None });
-            let order = Order { by: vec![(Expr::Slot(0, Kind::Text(0)), false)], cut, kinds: &kinds, eval };
+            let by = vec![(Expr::Slot(0, Kind::Text(0)), false)];
+            let order = Order { by, cut, first: None, kinds: &kinds, eval };
             let (bytes, ends) = order.keys(std::slice::from_ref(&column), 6).unwrap();
             let mut keys = Strings::new();
             (0..6usize)

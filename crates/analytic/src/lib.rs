@@ -28,6 +28,7 @@ mod execute;
 mod explain;
 mod expr;
 mod external_sort;
+mod first_rows;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod grace_join;

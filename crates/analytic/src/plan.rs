@@ -4,7 +4,7 @@ use pando_query::Place;
 
 use crate::block::TableColumn;
 use crate::column::{Kind, Value};
-use crate::expr::{Expr, Function, Slot};
+use crate::expr::{Expr, Function, Saying, Slot};
 use crate::hash_join::JoinKind;
 use crate::sets::Sets;
 use crate::window::Window;
@@ -320,7 +320,8 @@ impl Plan {
         };
         match expr {
             Expr::Divide(_, a, by) if is_count(by) => self.can_fail_in(a),
-            Expr::Divide(..) | Expr::Real(..) | Expr::Server { may_warn: true, .. } => true,
+            Expr::Divide(..) | Expr::Real(..) => true,
+            Expr::Server { may_say, .. } if *may_say != Saying::Nothing => true,
             Expr::Arithmetic(_, Kind::Signed | Kind::Unsigned, ..) => true,
             other => other.parts().into_iter().any(|part| self.can_fail_in(part)),
         }
@@ -418,16 +419,39 @@ impl Plan {
 
     /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. What may warn of some rows
     /// is asked of all rows of its own table, before anything else: if there is the same to say of the rows that it is computed of in
-    /// the end, it would be so in any plan. A condition that stands alone is computed of all rows by any. False: that cannot be.
+    /// the end, it would be so in any plan. A condition that stands alone is computed of all rows by any. What looks at several tables
+    /// cannot be asked so: if it warns, the query is given back; an error would be the server's alone. False: that cannot be.
     pub(crate) fn settle_warnings(&mut self) -> bool {
         if self.conditions() < 2 {
             return true;
         }
         let mut asked = Vec::new();
         self.add_warning(&mut asked);
-        let can_be_asked = asked.iter().all(|of| self.ask(of));
+        for of in &asked {
+            if self.ask(of) {
+                continue;
+            }
+            if matches!(of, Expr::Server { may_say: Saying::Errors, .. }) {
+                return false;
+            }
+            self.hush(of);
+        }
         self.ask_first();
-        can_be_asked
+        true
+    }
+
+    /// Has whatever the server says of an expression in conditions give the query back.
+    fn hush(&mut self, of: &Expr) {
+        match self {
+            Plan::Scan { filter, .. } => filter.iter_mut().for_each(|part| part.hush(of)),
+            Plan::Filter(_, condition) => condition.hush(of),
+            Plan::Join(join) => {
+                join.keys.iter_mut().flat_map(|(a, b)| [a, b]).for_each(|key| key.hush(of));
+                join.residual.iter_mut().for_each(|residual| residual.hush(of));
+            }
+            _ => {}
+        }
+        self.inputs_mut().into_iter().for_each(|input| input.hush(of));
     }
 
     /// How many conditions there are; a join is one, and another table, too.

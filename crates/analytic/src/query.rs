@@ -236,6 +236,7 @@ impl Query {
             rows_sorted: 0,
             counts: &counts,
             filters: Vec::new(),
+            first: None,
             repeated: Repeated::of(&plan, &|a, b| match (tables.get(a), tables.get(b)) {
                 (Some(a), Some(b)) => a.is_same_as(b),
                 _ => false,

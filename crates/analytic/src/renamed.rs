@@ -79,7 +79,7 @@ fn rename_from(from: &mut From, names: &HashMap<Slot, Slot>) {
 mod tests {
     use super::*;
     use crate::column::{Kind, Value};
-    use crate::expr::Comparison;
+    use crate::expr::{Comparison, OnSaying, Saying};
 
     /// Whether a query of one table has a row whose column is equal to the column `outer`.
     fn asked(inner: Slot, outer: Slot, rows: u64) -> Expr {
@@ -119,8 +119,14 @@ mod tests {
         assert!(!is_same_query(&asked(5, 1, 9), &asked(7, 1, 8)), "they are of different tables");
         let served = |slot, number, first| {
             let of = vec![Expr::Slot(slot, Kind::Signed)];
-            let test =
-                Expr::Server { number, kind: Kind::Signed, may_warn: false, first, is_asked: false, of };
+            let test = Expr::Server {
+                number,
+                kind: Kind::Signed,
+                may_say: Saying::Nothing,
+                first,
+                on_saying: OnSaying::Tell,
+                of,
+            };
             let mut query = asked(slot, 1, 9);
             let Expr::Not(exists) = &mut query else { panic!("what has been made") };
             let Expr::Exists(block) = &mut **exists else { panic!("what has been made") };

@@ -37,7 +37,7 @@ impl Sampler<'_, '_> {
             return Ok(None);
         };
         let wants: Vec<_> = columns.iter().map(want).collect();
-        let of_rows = TableRows::new(columns, filter, Vec::new(), Vec::new());
+        let of_rows = TableRows::new(columns, filter, Vec::new(), None, Vec::new());
         let (mut seen, mut left) = (0, 0);
         let of_part = (BLOCKS / parts).max(1);
         for table in (*table..table + parts).step_by(parts.div_ceil(BLOCKS)) {

@@ -11,7 +11,7 @@ use pando_query::{Failure, Why};
 
 use crate::column::{Batch, Column, Data, Dict, Kind, Value, UNSUPPORTED};
 use crate::eval::{Eval, Result, FALSE, TRUE};
-use crate::expr::{Expr, Hearing};
+use crate::expr::{Expr, Hearing, OnSaying};
 use crate::memo::Memo;
 
 impl Column {
@@ -28,10 +28,10 @@ impl Column {
 }
 
 impl Eval<'_> {
-    /// The values of a server's expression of a kind; true: what it has to say alone is wanted.
+    /// The values of a server's expression of a kind.
     pub(crate) fn served(
         &self,
-        (number, is_asked): (u32, bool),
+        (number, on_saying): (u32, OnSaying),
         kind: Kind,
         of: &[Expr],
         batch: &Batch,
@@ -42,8 +42,11 @@ impl Eval<'_> {
             return Ok(Column::constant(&Value::Null, kind, 0));
         }
         // Of which rows there is something to say counts only where it is said.
-        let of_some = if is_asked { Hearing::Asked } else { Hearing::Silent };
-        let is_told = |failure: &Failure| !is_asked && matches!(failure, Failure::GivenBack(Why::Told));
+        let of_some = if on_saying == OnSaying::Ask { Hearing::Asked } else { Hearing::Silent };
+        let of_all = if on_saying == OnSaying::Tell { Hearing::Told } else { of_some };
+        let is_told = |failure: &Failure| {
+            on_saying == OnSaying::Tell && matches!(failure, Failure::GivenBack(Why::Told))
+        };
         if of.is_empty() {
             return match server(number, of_some, &[], 1) {
                 Ok(one) => Ok(one.gather(&vec![0; rows])),
@@ -54,9 +57,9 @@ impl Eval<'_> {
         let columns = of.iter().map(|expr| self.column(expr, batch)).collect::<Result<Vec<_>>>()?;
         let mut memos = self.texts.memos.lock();
         let new = || Memo::new(&of.iter().map(Expr::kind).collect::<Vec<_>>());
-        let memo = memos.entry((number, is_asked)).or_insert_with(new);
-        if memo.keeps_nothing() && !is_asked {
-            return server(number, Hearing::Told, &columns, rows);
+        let memo = memos.entry((number, on_saying)).or_insert_with(new);
+        if memo.keeps_nothing() && on_saying != OnSaying::Ask {
+            return server(number, of_all, &columns, rows);
         }
         match memo.values((&columns, rows), kind, |columns, rows| server(number, of_some, columns, rows)) {
             // From now on nothing is kept.
@@ -95,7 +98,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use super::*;
-    use crate::expr::Texts;
+    use crate::expr::{Saying, Texts};
 
     /// A server that has something to say of 7, and counts how often it has said it, and for how many rows it was asked.
     fn texts(told: &Arc<AtomicUsize>, asked: &Arc<AtomicUsize>) -> Texts {
@@ -115,9 +118,9 @@ mod tests {
         Texts { server: Some(Arc::new(server)), ..Texts::default() }
     }
 
-    fn of(slots: &[u32], is_asked: bool) -> Expr {
+    fn of(slots: &[u32], on_saying: OnSaying) -> Expr {
         let of = slots.iter().map(|slot| Expr::Slot(*slot, Kind::Signed)).collect();
-        Expr::Server { number: 0, kind: Kind::Signed, may_warn: true, first: 0, is_asked, of }
+        Expr::Server { number: 0, kind: Kind::Signed, may_say: Saying::Warnings, first: 0, on_saying, of }
     }
 
     fn batch(values: &[i64]) -> Batch {
@@ -130,22 +133,35 @@ mod tests {
         let (told, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let texts = texts(&told, &asked);
         let eval = Eval { texts: &texts, is_stopped: &|| false };
-        let double = |values: &[i64], is_asked| {
-            let column = eval.column(&of(&[0], is_asked), &batch(values)).unwrap();
+        let double = |values: &[i64], on_saying| {
+            let column = eval.column(&of(&[0], on_saying), &batch(values)).unwrap();
             assert!((0..values.len()).all(|row| column.number(row) == i128::from(values[row]) * 2));
         };
         // Values that come again are computed once, as long as there is nothing to say of one.
-        double(&[1, 2, 1, 2], false);
+        double(&[1, 2, 1, 2], OnSaying::Tell);
         assert_eq!(told.load(Relaxed), 0);
-        double(&[7, 1, 7, 7], false);
+        double(&[7, 1, 7, 7], OnSaying::Tell);
         assert_eq!(told.load(Relaxed), 3);
-        double(&[7, 1], false);
+        double(&[7, 1], OnSaying::Tell);
         assert_eq!((told.load(Relaxed), asked.load(Relaxed)), (4, 0));
         // Where nothing but what there is to say is wanted, it is enough that it is said once.
-        double(&[7, 1, 7], true);
+        double(&[7, 1, 7], OnSaying::Ask);
         assert_eq!((told.load(Relaxed), asked.load(Relaxed)), (4, 1));
-        double(&[], false);
+        double(&[], OnSaying::Tell);
         assert_eq!(told.load(Relaxed), 4);
+        // Where nothing may be said, what is silent is computed, and the rest gives the query back.
+        double(&[1, 2, 1], OnSaying::GiveBack);
+        for values in [&[1, 7][..], &[7]] {
+            let refused = eval.column(&of(&[0], OnSaying::GiveBack), &batch(values));
+            assert!(matches!(refused, Err(Failure::GivenBack(Why::Told))));
+        }
+        let many: Vec<i64> = (100..40_000).collect();
+        double(&many, OnSaying::GiveBack);
+        assert!(
+            eval.column(&of(&[0], OnSaying::GiveBack), &batch(&[7])).is_err(),
+            "beyond what is remembered, too"
+        );
+        assert_eq!((told.load(Relaxed), asked.load(Relaxed)), (4, 1));
     }
 
     #[test]
@@ -153,7 +169,7 @@ mod tests {
         let (told, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let texts = texts(&told, &asked);
         let eval = Eval { texts: &texts, is_stopped: &|| false };
-        let column = eval.column(&of(&[], false), &batch(&[1, 2, 3])).unwrap();
+        let column = eval.column(&of(&[], OnSaying::Tell), &batch(&[1, 2, 3])).unwrap();
         assert!((0..3).all(|row| column.number(row) == 14));
         assert_eq!(told.load(Relaxed), 3);
     }

@@ -10,6 +10,7 @@ use crate::block::TableColumn;
 use crate::column::{bytes_of_held_texts, Batch, Column, Data, Dict, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result, TRUE};
 use crate::expr::{Expr, Slot};
+use crate::first_rows::FirstRows;
 use crate::interval::Interval;
 use crate::key_filter::KeyFilter;
 use crate::selection::rows_of_entries;
@@ -79,8 +80,18 @@ pub(crate) struct TableRows {
     asked: Vec<Asked>,
     /// What joins say of columns; after the conditions, as these may warn.
     pub joins: Vec<(usize, Arc<KeyFilter>)>,
+    /// What an order of which the first rows are wanted says of its first key; after all else.
+    pub first: Option<FirstOf>,
     /// The columns that go on.
     pub given: Vec<usize>,
+}
+
+/// The first key of an order, and whether each row that the table gives is one of those that are sorted.
+#[derive(Clone)]
+pub(crate) struct FirstOf {
+    pub at: usize,
+    pub rows: Arc<FirstRows>,
+    pub are_all_given: bool,
 }
 
 /// The columns of one block, as far as they are known.
@@ -158,6 +169,7 @@ impl TableRows {
         columns: Vec<TableColumn>,
         filter: Vec<Expr>,
         joins: Vec<(usize, Arc<KeyFilter>)>,
+        first: Option<FirstOf>,
         given: Vec<usize>,
     ) -> TableRows {
         let mut asked: Vec<(Expr, Vec<Slot>)> = Vec::new();
@@ -180,7 +192,7 @@ impl TableRows {
             slots,
         };
         let asked = asked.into_iter().map(with_interval).collect();
-        TableRows { columns, filter, asked, joins, given }
+        TableRows { columns, filter, asked, joins, first, given }
     }
 
     /// What the columns that go on are.
@@ -208,6 +220,15 @@ impl TableRows {
                     None => selected,
                 },
             };
+            if is_none(&selected) {
+                return Ok(None);
+            }
+        }
+        if let Some(first) = &self.first {
+            let column = columns.some(first.at, selected.as_deref())?;
+            if let Some(kept) = first.rows.select(&column, first.are_all_given, eval.texts)? {
+                selected = Some(taken(selected, kept));
+            }
             if is_none(&selected) {
                 return Ok(None);
             }
@@ -405,7 +426,7 @@ mod tests {
                 distinct: 0,
             };
             let whole = Column::of_vector(&vector, of.kind, &of.form, &of.place).expect("numbers");
-            let table = TableRows::new(vec![of], vec![], vec![(0, filter.clone())], vec![0]);
+            let table = TableRows::new(vec![of], vec![], vec![(0, filter.clone())], None, vec![0]);
             let some: Vec<u32> = (0..rows).filter(|row| row % 3 > 0).collect();
             for selected in [None, Some(some.as_slice())] {
                 let column = selected.map_or_else(

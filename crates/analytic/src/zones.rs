@@ -10,6 +10,7 @@ use crate::block::TableColumn;
 use crate::column::{moment, Kind, Value};
 use crate::eval::power;
 use crate::expr::{Comparison, Expr, Slot};
+use crate::first_rows::FirstRows;
 use crate::key_filter::KeyFilter;
 use pando_query::{Column, Place};
 
@@ -76,6 +77,8 @@ pub(crate) struct Bounded<'a> {
     tests: Vec<Test>,
     /// Columns whose numbers lie outside have no partner in a join.
     ranges: Vec<(usize, i64, i64)>,
+    /// The column of an order of which the first rows are wanted: those of some segments come behind them.
+    first: Option<(usize, &'a FirstRows)>,
     /// No other tests.
     are_all: bool,
     columns: &'a [TableColumn],
@@ -87,6 +90,7 @@ impl<'a> Bounded<'a> {
     pub(crate) fn of(
         filter: &[Expr],
         joins: &[(usize, Arc<KeyFilter>)],
+        first: Option<(usize, &'a FirstRows)>,
         columns: &'a [TableColumn],
         layouts: &'a Layouts,
     ) -> Bounded<'a> {
@@ -97,7 +101,10 @@ impl<'a> Bounded<'a> {
         let may_skip = !filter.iter().any(Expr::is_early);
         let ranges = joins.iter().filter(|(at, _)| may_skip && is_number(columns[*at].kind));
         let ranges = ranges.map(|(at, filter)| (*at, filter.bounds().0, filter.bounds().1)).collect();
-        Bounded { tests, ranges, are_all, columns, layouts }
+        // What the server computes of conditions it may warn of.
+        let first =
+            first.filter(|(at, _)| is_number(columns[*at].kind) && !filter.iter().any(Expr::needs_server));
+        Bounded { tests, ranges, first, are_all, columns, layouts }
     }
 
     /// How many rows of a segment all conditions leave.
@@ -109,6 +116,15 @@ impl<'a> Bounded<'a> {
                 let bounds = span.bounds().map(|bounds| self.compared(*at, bounds));
                 // NULL everywhere, or all of it outside. Bounds that are no values say nothing.
                 if least > most || bounds.is_none_or(|bounds| bounds.is_some_and(is_outside)) {
+                    return Verdict::None;
+                }
+            }
+        }
+        if let Some((at, first)) = self.first {
+            if let Some(span) = self.span(at, zones) {
+                let bounds = span.bounds().map(|bounds| self.compared(at, bounds));
+                // Bounds that are no values say nothing.
+                if bounds != Some(None) && first.is_behind(bounds.flatten(), span.has_null()) {
                     return Verdict::None;
                 }
             }

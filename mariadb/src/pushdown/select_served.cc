@@ -1,4 +1,5 @@
 /* Expressions of SELECTs of any shape that the server's own Items compute: which they may be, and what they look at. */
+#include "select_silence.h"
 #include "select_translate.h"
 #include "sql_time.h"
 
@@ -40,82 +41,6 @@ static bool has_effects(const Item_func *function)
   default:
     return function->used_tables() & RAND_TABLE_BIT;
   }
-}
-
-static bool is_one_of(const Item_func *function, std::initializer_list<const char *> names)
-{
-  return std::any_of(names.begin(), names.end(), [function](const char *name) { return !strcasecmp(function->func_name(), name); });
-}
-
-/* Whether all arguments are texts, or numbers, or moments; constants have been looked at (converts_silently). */
-static bool are_alike(const Item_func *function)
-{
-  uint classes= 0;
-  for (uint i= 0; i < function->argument_count(); i++)
-  {
-    const Item *argument= function->arguments()[i];
-    if (argument->const_item() && (argument->cmp_type() == STRING_RESULT || argument->type() == Item::NULL_ITEM))
-      continue;
-    classes|= argument->cmp_type() == STRING_RESULT ? 1 : argument->cmp_type() == TIME_RESULT ? 2 :
-              argument->cmp_type() == ROW_RESULT ? 8 : 4;
-  }
-  return !(classes & (classes - 1)) && classes != 8;
-}
-
-/* Whether it is known to have nothing to say of its arguments, whatever they are. */
-static bool is_silent(THD *thd, const Item_func *function, const Guards &guards)
-{
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-  case Item_func::EQUAL_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-  case Item_func::BETWEEN:
-  case Item_func::IN_FUNC:
-  case Item_func::LIKE_FUNC:
-  case Item_func::CASE_SIMPLE_FUNC:
-    return are_alike(function);
-  case Item_func::ISNULL_FUNC:
-  case Item_func::ISNOTNULL_FUNC:
-  case Item_func::NOT_FUNC:
-  case Item_func::COLLATE_FUNC:
-  case Item_func::CASE_SEARCHED_FUNC:
-    return true;
-  default:
-    break;
-  }
-  if (is_one_of(function, {"concat", "concat_ws", "lcase", "lower", "ucase", "upper", "length", "octet_length", "char_length",
-                           "bit_length", "trim", "ltrim", "rtrim", "replace", "reverse", "instr", "locate", "ascii", "ord", "hex", "md5",
-                           "sha", "crc32", "if", "ifnull", "coalesce", "soundex", "find_in_set", "istrue", "isnottrue", "isfalse",
-                           "isnotfalse", "xor", "quote"}))
-    return true;
-  if (is_one_of(function, {"substr", "substring", "left", "right"}))
-  {
-    for (uint i= 1; i < function->argument_count(); i++)
-      if (function->arguments()[i]->cmp_type() != INT_RESULT)
-        return false;
-    return true;
-  }
-  if (is_one_of(function, {"greatest", "least", "nullif", "strcmp", "field"}))
-    return are_alike(function);
-  const Item_result first= function->argument_count() ? function->arguments()[0]->cmp_type() : ROW_RESULT;
-  const bool is_number= first == INT_RESULT || first == DECIMAL_RESULT || first == REAL_RESULT;
-  if (is_one_of(function, {"year", "month", "quarter", "dayofmonth", "extract", "hour", "minute", "second"}))
-    return first == TIME_RESULT;
-  if (is_one_of(function, {"floor", "ceiling", "sign"}))
-    return is_number;
-  if (is_one_of(function, {"abs"}))
-    return first == DECIMAL_RESULT || first == REAL_RESULT;
-  if (is_one_of(function, {"/", "%", "mod"}))
-    return are_alike(function) && is_number && function->result_type() != REAL_RESULT &&
-           (!(thd->variables.sql_mode & MODE_ERROR_FOR_DIVISION_BY_ZERO) || guards.exclude_zero(function->arguments()[1]));
-  if (is_one_of(function, {"+", "-", "*"}))
-    return are_alike(function) && is_number && function->result_type() == DECIMAL_RESULT && function->decimal_precision() < DECIMAL_MAX_PRECISION;
-  return false;
 }
 
 bool acts(const Item *item, uint depth)
@@ -349,6 +274,7 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
     if (!are_alike || !is_silent(m_thd, function, served->guards))
     {
       served->may_warn= true;
+      served->may_fail|= !only_warns(function);
       served->is_of_converted&= are_alike && add_converted(function, &served->converted);
     }
   }
@@ -540,6 +466,19 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
   return served_as(item, kind, is_condition, has_more_digits, said);
 }
 
+/* Digits that an integer has at most: what is computed of it further may not leave its type. */
+static uint digits_of_integer(Item *item)
+{
+  static const uint DIGITS_MAX= 20, DIGITS_OF_SHORT= 10;
+  item= item->real_item();
+  if (item->type() != Item::FUNC_ITEM)
+    return DIGITS_MAX;
+  return is_one_of(static_cast<Item_func *>(item),
+                   {"year", "month", "quarter", "dayofmonth", "dayofyear", "dayofweek", "weekday", "week", "yearweek", "hour", "minute",
+                    "second", "microsecond", "to_days", "time_to_sec", "length", "octet_length", "char_length", "ascii", "instr", "locate",
+                    "sign", "crc32", "strcmp", "field", "find_in_set"}) ? DIGITS_OF_SHORT : DIGITS_MAX;
+}
+
 static uint32_t number_of_served(const Said &said)
 {
   uint32_t number= 0;
@@ -587,11 +526,16 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
     return known->kind() == kind && known->is_condition() == is_condition && known->said == served->said &&
            is_same(known->item(), item);
   };
-  m_order_can_fail|= served->may_warn && m_is_order;
+  m_order_can_fail|= served->may_fail && m_is_order;
   const bool was_hopeless= m_is_hopeless;
   const bool is_asked_in_parts= ask_of_parts(served.get());
   m_is_hopeless= was_hopeless;
-  const bool may_warn= !is_asked_in_parts && served->may_warn && m_is_condition;
+  /* Said of rows that the server's plan chooses: see Saying and OnSaying in expr.rs. */
+  enum { NOTHING, WARNINGS, ERRORS, WARNINGS_GIVE_BACK } may_say= NOTHING;
+  if (!is_asked_in_parts && served->may_warn && m_is_condition)
+    may_say= served->may_fail ? ERRORS : WARNINGS;
+  else if (served->may_warn && m_is_order && m_has_joins)
+    may_say= WARNINGS_GIVE_BACK;
   served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
   const uint number= uint(known - served_expressions.begin());
@@ -603,7 +547,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   B::byte(&said->bytes, 20);
   B::small(&said->bytes, number);
   B::kind(&said->bytes, kind);
-  B::byte(&said->bytes, may_warn);
+  B::byte(&said->bytes, may_say);
   const auto is_alike= [&](const std::unique_ptr<Server_expression> &one) {
     return one->kind() == kind && one->is_condition() == is_condition && is_same(one->item(), item);
   };
@@ -615,7 +559,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   said->kind= kind;
   said->is_exact= has_more_digits;
   said->is_mixed= kind.tag == Value_kind::DECIMAL;
-  said->digits= is_condition ? 1 : kind.tag == Value_kind::DECIMAL ? std::min(item->max_length, 65u) : 20;
+  said->digits= is_condition ? 1 : kind.tag == Value_kind::DECIMAL ? std::min(item->max_length, 65u) : digits_of_integer(item);
   if (known == served_expressions.end())
     served_expressions.push_back(std::move(served));
   return true;

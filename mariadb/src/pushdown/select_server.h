@@ -72,8 +72,8 @@ public:
   /* How the engine says them; also who is the same as another. */
   std::vector<std::string> said;
   std::vector<Field *> virtual_fields;
-  /* Of some rows, and not of others. */
-  bool may_warn= false;
+  /* Of some rows, and not of others. Also errors. */
+  bool may_warn= false, may_fail= false;
   /* While its leaves are looked for. */
   Guards guards;
   /* What is said of rows is said of these alone, when they become numbers; not, if there are others that are not known. */

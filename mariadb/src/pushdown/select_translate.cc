@@ -20,8 +20,17 @@ bool Select_translator::Nesting::is_allowed() const
          has_stack(m_translator->m_thd);
 }
 
+static bool has_several_tables(const THD *thd)
+{
+  uint count= 0;
+  for (TABLE_LIST *one= thd->lex->query_tables; one && count < 2; one= one->next_global)
+    count+= !one->is_view_or_derived();
+  return count > 1;
+}
+
 /* Where warnings are errors, the server has to come to them itself. */
-Select_translator::Select_translator(THD *thd) : m_thd(thd), m_hears_constants(!is_stored_by_statement(thd)) {}
+Select_translator::Select_translator(THD *thd)
+  : m_thd(thd), m_has_joins(has_several_tables(thd)), m_hears_constants(!is_stored_by_statement(thd)) {}
 
 bool Select_translator::translate(SELECT_LEX *select)
 {

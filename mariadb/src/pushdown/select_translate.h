@@ -316,6 +316,8 @@ private:
   bool m_is_hopeless= false;
   /* Of several tables, the server may sort the rows of one before it joins them. */
   bool m_is_order= false, m_order_can_fail= false, m_fails_in_order= false;
+  /* Several tables are read: of which rows an order is computed is a matter of the server's plan. */
+  const bool m_has_joins;
   /* What the server may compute of all rows of a table, and how many that are. */
   std::string m_asked;
   uint32_t m_asked_count= 0;
