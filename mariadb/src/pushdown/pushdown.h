@@ -266,8 +266,6 @@ inline bool is_exact_number(Item *item)
 
 /* pushdown_plan.cc: the tables of a query that may be one for the engine, the largest first. None: it is not. */
 std::vector<TABLE *> tables_of(THD *thd, const ::Query *query);
-/* select_plan.cc: whether the first groups in the order of a key of one table are wanted. */
-bool ends_after_few_groups(SELECT_LEX *select);
 bool has_literal_that_may_be_null(const LEX *lex);
 /* Whether the server's own way is the better one. */
 bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &tables, uint columns, uint texts);

@@ -1,5 +1,6 @@
 /* Which SELECTs the engine is asked about at all, and whether the server's own way would be quicker. */
 #include "pushdown.h"
+#include "select_limit.h"
 #include "sql_select.h"
 
 #include <algorithm>
@@ -148,6 +149,8 @@ bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &
     cost+= combinations * row_cost;
     combinations*= std::min(std::max(double(first[i].cond_selectivity), 0.001), 1.0);
   }
+  if (!first->select || !first->select->quick)
+    cost*= share_until_limit(query->from->select_lex, first->table);
   return cost < engine_cost(tables, columns, texts);
 }
 

@@ -7,7 +7,9 @@
    fewer. */
 #include "select_bound.h"
 #include "select_cost.h"
+#include "select_derived.h"
 #include "select_jumps.h"
+#include "select_limit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +26,6 @@ namespace {
 const double UNKNOWN_NS= 1e18;
 /* Rows of a table that are compared with those of a table before, without a key. */
 const double SERVER_COMPARE_NS= 30;
-/* A SELECT within another: it is optimized, and has a temporary table or is joined by more than a key. */
-const double SERVER_SELECT_NS= 30000;
 /* What it gives is looked at for a row. */
 const double SERVER_EACH_NS= 300;
 /* SELECTs within each other at most. */
@@ -63,16 +63,6 @@ bool is_join(SELECT_LEX *select)
 {
   return !select->group_list.elements && !select->agg_func_used() && !(select->options & SELECT_DISTINCT) && !select->having &&
          !select->have_window_funcs();
-}
-
-bool is_limited(SELECT_LEX_UNIT *unit)
-{
-  return has_limit(unit->global_parameters()->limit_params);
-}
-
-bool is_one_select(SELECT_LEX_UNIT *unit)
-{
-  return !unit->is_unit_op() && unit->first_select() && !unit->first_select()->next_select();
 }
 
 Item *where_of(SELECT_LEX *select)
@@ -146,13 +136,17 @@ struct Source
   SELECT_LEX *select= nullptr;
   double all= 0, by_range= 0;
   bool is_outer= false, is_derived= false, is_used= false;
+  /* Of a derived table: what it costs to make all of it, or parts. */
+  double whole= 0;
+  std::vector<Groups_of_value> groups;
 };
 
-/* A column that is equal to something which needs columns of other tables, or none. */
+/* A column that is equal to something which needs columns of other tables, or none; `other`: if it is a column itself. */
 struct Equality
 {
   const Field *field;
   Tables needs;
+  const Field *other;
 };
 
 /* Tables that are joined, with those of the SELECTs that the server makes joins of. */
@@ -162,7 +156,8 @@ public:
   Join_cost(THD *thd, uint depth) : m_thd(thd), m_depth(depth) {}
   void add_select(SELECT_LEX *select);
   void push_conditions(SELECT_LEX *outer, TABLE_LIST *list, SELECT_LEX *inner);
-  Select_cost cost();
+  /* With the LIMIT of the SELECT that has been added. */
+  Select_cost cost(SELECT_LEX *select);
 
 private:
   void add_table(TABLE_LIST *list, SELECT_LEX *select);
@@ -175,10 +170,14 @@ private:
   void pay_units(SELECT_LEX *select);
   void find_ranges(Source *source);
   std::vector<Item *> conditions_of(SELECT_LEX *select, TABLE_LIST *list);
+  bool is_known(const Field *field, const Tables &before) const;
+  bool is_constant(const Field *field) const;
   double by_key(const Source &source, const Tables &before) const;
+  double cost_of_derived(const Source &source, double rows_before) const;
   double share_left(const Source &source) const;
   Source *next_source(const Tables &before, double *rows);
   Select_cost cost_from(Source *first);
+  double share_read(SELECT_LEX *select, const Source *first) const;
   bool is_ready(const Source &source) const;
 
   THD *const m_thd;
@@ -191,7 +190,9 @@ private:
   std::vector<const Field *> m_bounded;
   /* SELECTs within it that are part of the join, and what the others cost: once, and for each row. */
   std::vector<const SELECT_LEX_UNIT *> m_joined;
-  double m_once= 0, m_each= 0, m_engine= 0;
+  double m_once= 0, m_each= 0, m_each_shown= 0, m_engine= 0;
+  /* The table that the join whose cost was asked for last begins with. */
+  const Source *m_first= nullptr;
 };
 
 /* The same, or the loose index scan instead. */
@@ -221,7 +222,7 @@ Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth, SELECT_LEX
     if (list)
       join.push_conditions(outer, list, select);
     join.add_select(select);
-    const Select_cost one= with_jumps(select, join.cost());
+    const Select_cost one= with_jumps(select, join.cost(select));
     all.server+= one.server;
     all.engine+= one.engine;
     all.rows+= select->agg_func_used() && !select->group_list.elements ? 1 : one.rows;
@@ -243,7 +244,11 @@ void Join_cost::add_equal(Item *one, Item *other)
   {
     Item *real= side->real_item();
     if (real->type() == Item::FIELD_ITEM && static_cast<Item_field *>(real)->field)
-      m_equalities.push_back({static_cast<Item_field *>(real)->field, tables_of(side == one ? other : one)});
+    {
+      Item *with= (side == one ? other : one)->real_item();
+      const Field *column= with->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(with)->field : nullptr;
+      m_equalities.push_back({static_cast<Item_field *>(real)->field, tables_of(with), column});
+    }
   }
 }
 
@@ -347,45 +352,6 @@ void Join_cost::add_conditions(Item *item, SELECT_LEX *select)
   }
 }
 
-bool is_among(const ORDER *order, const Field *field)
-{
-  for (; order; order= order->next)
-  {
-    Item *of= (*order->item)->real_item();
-    if (of->type() == Item::FIELD_ITEM && static_cast<Item_field *>(of)->field == field)
-      return true;
-  }
-  return false;
-}
-
-/* Whether each window function is computed of rows with the same value of the column. */
-bool is_in_all_partitions(SELECT_LEX *select, const Field *field)
-{
-  List_iterator_fast<Item_window_func> functions(select->window_funcs);
-  for (const Item_window_func *function; (function= functions++); )
-  {
-    const SQL_I_List<ORDER> *partition= function->window_spec ? function->window_spec->partition_list : nullptr;
-    if (!partition || !is_among(partition->first, field))
-      return false;
-  }
-  return true;
-}
-
-/* What a column of a derived table is in one of its SELECTs, if conditions on it can be pushed into that. */
-const Field *pushed_field(SELECT_LEX *inner, const Field *column)
-{
-  List_iterator_fast<Item> items(inner->item_list);
-  Item *item= nullptr;
-  for (uint i= 0; i <= column->field_index; i++)
-    item= items++;
-  if (!item || item->real_item()->type() != Item::FIELD_ITEM)
-    return nullptr;
-  const Field *field= static_cast<Item_field *>(item->real_item())->field;
-  if (inner->have_window_funcs())
-    return is_in_all_partitions(inner, field) ? field : nullptr;
-  return !inner->group_list.elements || is_among(inner->group_list.first, field) ? field : nullptr;
-}
-
 bool can_be_pushed(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inner)
 {
   if ((item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM) || !can_be_asked_about(thd, item))
@@ -438,13 +404,15 @@ void Join_cost::add_derived(TABLE_LIST *list, SELECT_LEX *select)
     return;
   }
   const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1, select, list);
-  m_once+= cost.server;
   m_engine+= cost.engine;
   Source source;
   source.list= list;
   source.table= list->table;
   source.is_derived= true;
   source.is_outer= list->outer_join;
+  source.whole= cost.server;
+  if (list->table && optimizer_flag(m_thd, OPTIMIZER_SWITCH_SPLIT_MATERIALIZED))
+    source.groups= groups_of_values(unit, list->table);
   source.all= source.by_range= cost.rows;
   m_sources.push_back(source);
 }
@@ -567,6 +535,17 @@ void Join_cost::add_select(SELECT_LEX *select)
   pay_units(select);
 }
 
+/* Whether it is computed of the rows that are left when they have been sorted and cut. */
+bool is_shown_alone(SELECT_LEX *select, const SELECT_LEX_UNIT *unit)
+{
+  if (select->outer_select() || !unit->item || unit->item->place() != SELECT_LIST || !is_join(select))
+    return false;
+  for (const ORDER *order= select->join ? select->join->order : nullptr; order; order= order->next)
+    if ((*order->item)->with_subquery())
+      return false;
+  return true;
+}
+
 /* SELECTs that are not part of the join. */
 void Join_cost::pay_units(SELECT_LEX *select)
 {
@@ -576,32 +555,72 @@ void Join_cost::pay_units(SELECT_LEX *select)
       continue;
     const Select_cost cost= cost_of_unit(m_thd, unit, m_depth + 1);
     m_engine+= cost.engine;
-    (unit->uncacheable & UNCACHEABLE_DEPENDENT ? m_each : m_once)+= cost.server;
+    double &each= is_shown_alone(select, unit) ? m_each_shown : m_each;
+    (unit->uncacheable & UNCACHEABLE_DEPENDENT ? each : m_once)+= cost.server;
     m_once+= SERVER_SELECT_NS;
-    m_each+= SERVER_EACH_NS;
+    each+= SERVER_EACH_NS;
   }
+}
+
+/* Whether something is known that the column is equal to, if rows of these tables are. */
+bool Join_cost::is_known(const Field *field, const Tables &before) const
+{
+  const auto is_there= [&](const TABLE *table) {
+    const auto is_of= [table](const Source &one) { return one.table == table; };
+    return table != field->table && (has(before, table) || std::none_of(m_sources.begin(), m_sources.end(), is_of));
+  };
+  return std::any_of(m_equalities.begin(), m_equalities.end(), [&](const Equality &equality) {
+    return equality.field == field && std::all_of(equality.needs.begin(), equality.needs.end(), is_there);
+  });
+}
+
+/* Whether it is equal to a constant, also by way of another column. */
+bool Join_cost::is_constant(const Field *field) const
+{
+  const auto is_equal_to_constant= [this](const Field *column) {
+    return std::any_of(m_equalities.begin(), m_equalities.end(), [column](const Equality &equality) {
+      return equality.field == column && equality.needs.empty();
+    });
+  };
+  return is_equal_to_constant(field) || std::any_of(m_equalities.begin(), m_equalities.end(), [&](const Equality &equality) {
+           return equality.field == field && equality.other && is_equal_to_constant(equality.other);
+         });
+}
+
+/* To make a derived table: all of it at once, or the groups of each value that is met. Of one row of tables that are constant nothing is pushed into
+   that of an outer join. */
+double Join_cost::cost_of_derived(const Source &source, double rows_before) const
+{
+  double cost= source.whole;
+  for (const Groups_of_value &groups : source.groups)
+  {
+    if (!source.is_outer && is_constant(groups.column))
+      cost= std::min(cost, groups.cost);
+    for (const Equality &equality : m_equalities)
+    {
+      if (equality.field != groups.column || equality.needs.empty() || (source.is_outer && rows_before <= 1))
+        continue;
+      /* A range of the other column is one of this. */
+      const bool is_bounded= !source.is_outer && std::count(m_bounded.begin(), m_bounded.end(), equality.other);
+      const double values= is_bounded ? rows_before / rows_of_value(equality.other) : rows_before;
+      cost= std::min(cost, groups.cost * std::max(1.0, values));
+    }
+  }
+  return cost;
 }
 
 /* The rows for each of those of the tables before, by the key whose first columns are equal to what is known then. */
 double Join_cost::by_key(const Source &source, const Tables &before) const
 {
-  const auto is_known= [&](const Field *field) {
-    for (const Equality &equality : m_equalities)
-      if (equality.field == field &&
-          std::all_of(equality.needs.begin(), equality.needs.end(), [&](const TABLE *table) {
-            return table != source.table && (has(before, table) ||
-                                             std::none_of(m_sources.begin(), m_sources.end(),
-                                                          [table](const Source &one) { return one.table == table; }));
-          }))
-        return true;
-    return false;
-  };
   double best= source.by_range;
   if (source.is_derived)
   {
+    for (const Groups_of_value &groups : source.groups)
+      if (is_known(groups.column, before))
+        best= std::min(best, groups.rows);
     /* It gets a key for any columns. */
     for (const Equality &equality : m_equalities)
-      if (equality.field->table == source.table && is_known(equality.field))
+      if (equality.field->table == source.table && is_known(equality.field, before))
         return std::min(best, std::max(1.0, source.all / 10));
     return best;
   }
@@ -611,7 +630,7 @@ double Join_cost::by_key(const Source &source, const Tables &before) const
     if (!source.table->keys_in_use_for_query.is_set(number))
       continue;
     uint parts= 0;
-    while (parts < key->user_defined_key_parts && is_known(key->key_part[parts].field))
+    while (parts < key->user_defined_key_parts && is_known(key->key_part[parts].field, before))
       parts++;
     if (!parts)
       continue;
@@ -677,6 +696,10 @@ Select_cost Join_cost::cost_from(Source *first)
     Source *next= first ? first : next_source(before, &fewest);
     first= nullptr;
     next->is_used= true;
+    if (before.empty())
+      m_first= next;
+    if (next->is_derived)
+      cost.server+= cost_of_derived(*next, before.empty() ? 0 : cost.rows);
     before.push_back(next->table);
     if (fewest < next->all)
       cost.server+= cost.rows * std::max(1.0, fewest) * SERVER_LOOKUP_NS;
@@ -689,9 +712,18 @@ Select_cost Join_cost::cost_from(Source *first)
   return cost;
 }
 
-Select_cost Join_cost::cost()
+/* Of the rows of the table that a join begins with, and so of all others. */
+double Join_cost::share_read(SELECT_LEX *select, const Source *first) const
+{
+  if (!first || first->is_derived || first->by_range < first->all)
+    return 1;
+  return share_until_limit(select, first->table);
+}
+
+Select_cost Join_cost::cost(SELECT_LEX *select)
 {
   Select_cost cost= cost_from(nullptr);
+  const Source *first= m_first;
   /* A small table that nothing leads on from is a bad beginning: the server tries all. */
   for (Source &source : m_sources)
   {
@@ -699,9 +731,16 @@ Select_cost Join_cost::cost()
       continue;
     const Select_cost other= cost_from(&source);
     if (other.server < cost.server)
+    {
       cost= other;
+      first= m_first;
+    }
   }
+  const double share= share_read(select, first);
+  cost.server*= share;
+  cost.rows*= share;
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
+  cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), double(select->master_unit()->lim.get_select_limit()));
   cost.engine= m_engine;
   return cost;
 }
@@ -712,7 +751,7 @@ Select_cost cost_of_select(THD *thd, SELECT_LEX *select)
 {
   Join_cost join(thd, 0);
   join.add_select(select);
-  return with_jumps(select, join.cost());
+  return with_jumps(select, join.cost(select));
 }
 
 } // namespace pando

@@ -1,8 +1,10 @@
 /* Which SELECTs of any shape the engine is asked about, and whether the server's keys are the better way. */
 #include "select_translate.h"
 #include "select_cost.h"
+#include "select_limit.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pando {
 
@@ -60,35 +62,6 @@ static bool may_jump_in_key(SELECT_LEX *select)
       return true;
   }
   return false;
-}
-
-/* Rows that are read for one that a condition leaves, where nobody has looked. */
-static const double ROWS_OF_CONDITION= 10;
-
-/* The server ends when it has them, if it takes that key. What HAVING leaves nobody knows. */
-bool ends_after_few_groups(SELECT_LEX *select)
-{
-  JOIN *join= select->join;
-  const ha_rows limit= select->master_unit()->lim.get_select_limit();
-  if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !join->group_list || join->having ||
-      select->olap == ROLLUP_TYPE || limit == HA_POS_ERROR)
-    return false;
-  const auto field_of= [](const ORDER *order) -> const Field * {
-    Item *item= (*order->item)->real_item();
-    return item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
-  };
-  const Field *field= field_of(join->group_list);
-  if (!field || (join->order && field_of(join->order) != field))
-    return false;
-  double of_group= 0;
-  for (uint number= 0; number < field->table->s->keys; number++)
-  {
-    const KEY &key= field->table->key_info[number];
-    if (key.key_part[0].field == field && key.rec_per_key && field->table->keys_in_use_for_group_by.is_set(number))
-      of_group= std::max(of_group, double(key.rec_per_key[0]));
-  }
-  const double rows= double(limit) * of_group * (join->conds ? ROWS_OF_CONDITION : 1);
-  return of_group > 0 && rows * SERVER_LOOKUP_NS < ENGINE_TABLE_NS + double(field->table->file->stats.records) * (ENGINE_ROW_NS + ENGINE_COLUMN_NS);
 }
 
 /* The same of a column, or of one of those of a row: `(a, b) IN ((1, 2), (3, 4))`. */
@@ -259,6 +232,50 @@ static Asked_pairs pairs_asked(const Server_expression &expression, const Select
   return tables.size() > 1 ? pairs : Asked_pairs();
 }
 
+/* How many different values a column has at most, by its type or by a key that begins with it. */
+static double values_of(const Field *field)
+{
+  const TABLE *table= field->table;
+  double values= double(table->file->stats.records);
+  switch (field->real_type())
+  {
+  case MYSQL_TYPE_ENUM: values= std::min(values, double(static_cast<const Field_enum *>(field)->typelib->count) + 1); break;
+  case MYSQL_TYPE_SET:  values= std::min(values, std::ldexp(1, int(static_cast<const Field_enum *>(field)->typelib->count))); break;
+  case MYSQL_TYPE_BIT:  values= std::min(values, std::ldexp(1, int(field->field_length))); break;
+  case MYSQL_TYPE_TINY:
+  case MYSQL_TYPE_YEAR: values= std::min(values, 256.0); break;
+  default:              break;
+  }
+  for (uint number= 0; number < table->s->keys; number++)
+  {
+    const KEY &key= table->key_info[number];
+    if (key.key_part[0].field == field && !(key.key_part[0].key_part_flag & HA_PART_KEY_SEG) && key.rec_per_key && key.rec_per_key[0])
+      values= std::min(values, double(table->file->stats.records) / double(key.rec_per_key[0]));
+  }
+  /* NULL is one, too. */
+  return values + 1;
+}
+
+/* Of how many rows the server computes it: the engine remembers what has been said of few different values. */
+static double rows_computed(const Server_expression &expression, const Select_translator &translator)
+{
+  double rows= 0, values= 1;
+  bool is_known= !expression.leaves.empty();
+  for (const Server_leaf &leaf : expression.leaves)
+  {
+    const auto table= std::find(translator.tables.begin(), translator.tables.end(), leaf.table_of_column());
+    if (table == translator.tables.end())
+    {
+      is_known= false;
+      continue;
+    }
+    rows= std::max(rows, double((*table)->file->stats.records));
+    values*= values_of(leaf.column());
+  }
+  static const double VALUES_REMEMBERED= 65536;
+  return is_known && values <= VALUES_REMEMBERED ? std::min(rows, values) : rows;
+}
+
 /* The rows of all tables are gone over; the server may go to a few by a key. */
 bool is_select_better_done_by_keys(const Select_cost &cost, const Select_translator &translator)
 {
@@ -283,13 +300,7 @@ bool is_select_better_done_by_keys(const Select_cost &cost, const Select_transla
   }
   for (const auto &expression : translator.served_expressions)
   {
-    double rows= 0;
-    for (const Server_leaf &leaf : expression->leaves)
-    {
-      const auto table= std::find(translator.tables.begin(), translator.tables.end(), leaf.table_of_column());
-      if (table != translator.tables.end())
-        rows= std::max(rows, double((*table)->file->stats.records));
-    }
+    const double rows= rows_computed(*expression, translator);
     /* Conditions are asked of all rows, what else there is of those that are left. */
     served+= (expression->is_condition() ? rows : std::min(rows, std::max(cost.rows, 1.0))) * SERVED_NS;
   }

@@ -220,12 +220,18 @@ Server_leaf::Server_leaf(Field *field, const Value_kind &kind) : m_field(field),
   m_codec.init(field->table, field);
 }
 
-const TABLE *Server_leaf::table_of_column() const
+const Field *Server_leaf::column() const
 {
   if (!m_place)
-    return m_field->table;
+    return m_field;
   Item *real= m_was->real_item();
-  return real->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(real)->field->table : nullptr;
+  return real->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(real)->field : nullptr;
+}
+
+const TABLE *Server_leaf::table_of_column() const
+{
+  const Field *field= column();
+  return field ? field->table : nullptr;
 }
 
 bool Server_leaf::make(THD *thd)

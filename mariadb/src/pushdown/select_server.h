@@ -40,7 +40,8 @@ public:
   bool is_of(const Field *field) const { return !m_place && m_field == field; }
   bool is_at(Item *const *place) const { return m_place == place; }
   TABLE *table() const { return m_place ? nullptr : m_field->table; }
-  /* Of which table it is a column, also where a view has it. */
+  /* The column that it is, also where a view has it, and its table; none, if it is none. */
+  const Field *column() const;
   const TABLE *table_of_column() const;
   /* Takes its place, and gives it back. */
   void take_place() const { if (m_place) *m_place= m_item; }

@@ -1,0 +1,31 @@
+/* What the server pushes into the SELECT of a derived table: conditions on columns, and values by which groups are made one by one. */
+#ifndef PANDO_SELECT_DERIVED_H
+#define PANDO_SELECT_DERIVED_H
+
+#include "server.h"
+
+#include <vector>
+
+namespace pando {
+
+/* The groups of a derived table that have one value in one of its columns, which a key of the table below finds (LATERAL DERIVED). */
+struct Groups_of_value
+{
+  const Field *column;
+  double cost, rows;
+};
+
+bool is_limited(SELECT_LEX_UNIT *unit);
+bool is_one_select(SELECT_LEX_UNIT *unit);
+
+/* What a column of a derived table is in one of its SELECTs, if conditions on it can be pushed into that; else none. */
+const Field *pushed_field(SELECT_LEX *inner, const Field *column);
+
+std::vector<Groups_of_value> groups_of_values(SELECT_LEX_UNIT *unit, const TABLE *derived);
+
+/* The rows that have the same value in a column, as a key tells that begins with it; 1: nobody knows. */
+double rows_of_value(const Field *field);
+
+} // namespace pando
+
+#endif

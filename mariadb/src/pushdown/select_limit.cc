@@ -1,0 +1,87 @@
+/* Whether the server ends early: see select_limit.h. */
+#include "select_limit.h"
+#include "select_cost.h"
+#include "sql_select.h"
+
+#include <algorithm>
+
+namespace pando {
+
+/* Rows that are read for one that a condition leaves, where nobody has looked. */
+static const double ROWS_OF_CONDITION= 10;
+
+static const Field *field_of(const ORDER *order)
+{
+  Item *item= (*order->item)->real_item();
+  return item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
+}
+
+/* What HAVING leaves nobody knows. */
+static bool may_end_early(SELECT_LEX *select)
+{
+  return !select->first_inner_unit() && !select->have_window_funcs() && !(select->join->group_list && select->join->having) &&
+         select->olap != ROLLUP_TYPE && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
+}
+
+bool ends_after_few_groups(SELECT_LEX *select)
+{
+  JOIN *join= select->join;
+  if (select->leaf_tables.elements != 1 || !may_end_early(select) || !join->group_list)
+    return false;
+  const Field *field= field_of(join->group_list);
+  if (!field || (join->order && field_of(join->order) != field))
+    return false;
+  double of_group= 0;
+  for (uint number= 0; number < field->table->s->keys; number++)
+  {
+    const KEY &key= field->table->key_info[number];
+    if (key.key_part[0].field == field && key.rec_per_key && field->table->keys_in_use_for_group_by.is_set(number))
+      of_group= std::max(of_group, double(key.rec_per_key[0]));
+  }
+  const double limit= double(select->master_unit()->lim.get_select_limit());
+  const double rows= limit * of_group * (join->conds ? ROWS_OF_CONDITION : 1);
+  return of_group > 0 && rows * SERVER_LOOKUP_NS < ENGINE_TABLE_NS + double(field->table->file->stats.records) * (ENGINE_ROW_NS + ENGINE_COLUMN_NS);
+}
+
+/* The rows that have the same values in the columns of an order, if the first columns of a key are these, forwards or backwards; 0: they are not. */
+static double rows_in_order(const KEY &key, const ORDER *order)
+{
+  const auto direction= order->direction;
+  uint parts= 0;
+  for (; order; order= order->next, parts++)
+    if (parts == key.ext_key_parts || key.key_part[parts].field != field_of(order) || order->direction != direction ||
+        (key.key_part[parts].key_part_flag & (HA_PART_KEY_SEG | HA_REVERSE_SORT)))
+      return 0;
+  /* The primary key's columns follow those of another key. */
+  if (parts > key.user_defined_key_parts || (parts == key.user_defined_key_parts && (key.flags & HA_NOSAME)))
+    return 1;
+  return key.rec_per_key ? std::max(1.0, double(key.rec_per_key[parts - 1])) : 0;
+}
+
+double share_until_limit(SELECT_LEX *select, const TABLE *first)
+{
+  const JOIN *join= select->join;
+  const ORDER *order= join->group_list ? join->group_list : join->order;
+  if (!may_end_early(select) || !order || (select->options & SELECT_DISTINCT) || (!join->group_list && select->agg_func_used()))
+    return 1;
+  /* Groups come in their own order. */
+  const ORDER *group= join->group_list;
+  for (const ORDER *one= group ? join->order : nullptr; one; one= one->next, group= group ? group->next : nullptr)
+    if (!group || field_of(one) != field_of(group) || !field_of(one) || one->direction != join->order->direction)
+      return 1;
+  double rows= 0;
+  for (uint number= 0; number < first->s->keys; number++)
+  {
+    const key_map &usable= join->group_list ? first->keys_in_use_for_group_by : first->keys_in_use_for_order_by;
+    const double of_key= usable.is_set(number) ? rows_in_order(first->key_info[number], order) : 0;
+    if (of_key > 0 && (rows <= 0 || of_key < rows))
+      rows= of_key;
+  }
+  if (rows <= 0)
+    return 1;
+  const SELECT_LEX_UNIT *unit= select->master_unit();
+  rows= double(unit->lim.get_select_limit()) * (join->group_list ? rows : 1) * (join->conds ? ROWS_OF_CONDITION : 1);
+  return std::min(1.0, rows / std::max(1.0, double(first->file->stats.records)));
+}
+
+} // namespace pando

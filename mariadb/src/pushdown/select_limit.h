@@ -1,0 +1,17 @@
+/* Whether the server ends early: it has the first rows, or groups, in the order of a key when it has read few rows. */
+#ifndef PANDO_SELECT_LIMIT_H
+#define PANDO_SELECT_LIMIT_H
+
+#include "server.h"
+
+namespace pando {
+
+/* Of one table: groups in the order of a key, of which few are wanted. The server ends when it has them, if it takes that key. */
+bool ends_after_few_groups(SELECT_LEX *select);
+
+/* The share of the rows of a table that the server reads if the join begins with it, and it reads it in the order of a key: 1, if it reads all of them. */
+double share_until_limit(SELECT_LEX *select, const TABLE *first);
+
+} // namespace pando
+
+#endif
