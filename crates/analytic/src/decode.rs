@@ -346,21 +346,14 @@ impl<'a> Reader<'a> {
             18 => Expr::Exists(Box::new(self.block()?)),
             20 => {
                 let (number, kind) = (self.small()?, self.kind()?);
-                let (may_say, on_saying) = match self.byte()? {
-                    0 => (Saying::Nothing, OnSaying::Tell),
-                    1 => (Saying::Warnings, OnSaying::Tell),
-                    2 => (Saying::Errors, OnSaying::Tell),
-                    3 => (Saying::Warnings, OnSaying::GiveBack),
+                let may_say = match self.byte()? {
+                    0 => Saying::Nothing,
+                    1 => Saying::Warnings,
+                    2 => Saying::Errors,
                     _ => return None,
                 };
-                Expr::Server {
-                    number,
-                    kind,
-                    may_say,
-                    first: self.small()?,
-                    on_saying,
-                    of: self.list(Self::expr)?,
-                }
+                let (first, on_saying) = (self.small()?, OnSaying::Tell);
+                Expr::Server { number, kind, may_say, first, on_saying, of: self.list(Self::expr)? }
             }
             21 => Expr::Row(self.list(Self::expr)?),
             22 => Expr::Window(Box::new(self.window()?)),

@@ -2,6 +2,7 @@
 #include "select_silence.h"
 #include "select_translate.h"
 #include "sql_time.h"
+#include "sql_type_json.h"
 
 #include <algorithm>
 
@@ -401,7 +402,8 @@ static bool kind_of_served(Item *item, Value_kind *kind)
     }
   case STRING_RESULT:
     kind->tag= Value_kind::TEXT;
-    return item->type_handler()->is_traditional_scalar_type() && item->field_type() != MYSQL_TYPE_ENUM &&
+    return (item->type_handler()->is_traditional_scalar_type() || Type_handler_json_common::is_json_type_handler(item->type_handler())) &&
+           item->field_type() != MYSQL_TYPE_ENUM &&
            item->field_type() != MYSQL_TYPE_SET && item->field_type() != MYSQL_TYPE_GEOMETRY;
   default:
     return false;
@@ -530,13 +532,12 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   const bool was_hopeless= m_is_hopeless;
   const bool is_asked_in_parts= ask_of_parts(served.get());
   m_is_hopeless= was_hopeless;
-  /* Said of rows that the server's plan chooses: see Saying and OnSaying in expr.rs. */
-  enum { NOTHING, WARNINGS, ERRORS, WARNINGS_GIVE_BACK } may_say= NOTHING;
+  /* Said of rows that the server's plan chooses: see Saying in expr.rs. */
+  enum { NOTHING, WARNINGS, ERRORS } may_say= NOTHING;
   if (!is_asked_in_parts && served->may_warn && m_is_condition)
     may_say= served->may_fail ? ERRORS : WARNINGS;
-  else if (served->may_warn && m_is_order && m_has_joins)
-    may_say= WARNINGS_GIVE_BACK;
-  served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn);
+  served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn) &&
+                    !(m_is_order && m_has_joins && served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
   const uint number= uint(known - served_expressions.begin());
   if (known != served_expressions.end())
