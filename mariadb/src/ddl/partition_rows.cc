@@ -89,6 +89,21 @@ static partition_element *find_partition(const char *path, partition_info *info)
   return nullptr;
 }
 
+/* The bytes of a value as they are in a row. Behind a VARCHAR's there is whatever was there before: zeros are in its place. */
+static std::string stored_value(const Field *field, const char *value)
+{
+  std::string stored(field->pack_length_in_rec(), '\0');
+  size_t size= stored.size();
+  if (field->real_type() == MYSQL_TYPE_VARCHAR)
+  {
+    const uint length_bytes= static_cast<const Field_varstring *>(field)->length_bytes;
+    const uchar *length= reinterpret_cast<const uchar *>(value);
+    size= std::min(size, size_t(length_bytes) + (length_bytes == 1 ? *length : uint2korr(length)));
+  }
+  memcpy(&stored[0], value, size);
+  return stored;
+}
+
 /* Of COLUMNS: the values of one tuple. False: they are not known yet. */
 static bool describe_columns(Text *to, const partition_info *info, const part_column_list_val *values)
 {
@@ -104,7 +119,8 @@ static bool describe_columns(Text *to, const partition_info *info, const part_co
     const Field *field= info->part_field_array[i];
     if (field->flags & BLOB_FLAG)
       return false;
-    to->text(static_cast<const char *>(value.column_value), field->pack_length_in_rec());
+    const std::string stored= stored_value(field, static_cast<const char *>(value.column_value));
+    to->text(stored.data(), stored.size());
   }
   return true;
 }

@@ -164,6 +164,8 @@ bool Expiry::is_allowed(const TABLE *table, const char *ttl, bool is_referenced)
   }
   if (!is_of_time(field))
     return refuse(ttl, "the column is to be a stored TIMESTAMP, DATETIME, DATE, INT or BIGINT");
+  if (table->s->table_type == TABLE_TYPE_SEQUENCE)
+    return refuse(ttl, "not of a sequence");
   if (table->s->versioned)
     return refuse(ttl, "not of a table with system versioning, which keeps what was removed");
   if (is_referenced)

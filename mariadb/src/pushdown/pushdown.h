@@ -207,6 +207,8 @@ private:
   size_t m_text_bytes= 0;
 };
 
+/* Whether a constant is a TIME, or a text that is one and has no date. */
+bool is_time(Item *item);
 /* Whether the server compares it as a text. UUID, INET6 and INET4 look like texts, too, but what is compared with them becomes one of them. */
 inline bool is_compared_as_text(const Item *item)
 {
@@ -264,6 +266,11 @@ inline bool is_exact_number(Item *item)
          (item->cmp_type() == INT_RESULT || item->cmp_type() == DECIMAL_RESULT);
 }
 
+/* select_place.cc: whether ON DUPLICATE KEY UPDATE looks at columns of the rows that are selected. */
+bool updates_by_rows_selected(const THD *thd);
+/* Whether it is the inner side of an outer join. The server marks tables within a derived table that is one, too (JOIN_TYPE_OUTER), whatever they are
+   themselves. */
+inline bool is_outer_joined(const TABLE_LIST *list) { return list->outer_join & (JOIN_TYPE_LEFT | JOIN_TYPE_RIGHT); }
 /* pushdown_plan.cc: the tables of a query that may be one for the engine, the largest first. None: it is not. */
 std::vector<TABLE *> tables_of(THD *thd, const ::Query *query);
 bool has_literal_that_may_be_null(const LEX *lex);

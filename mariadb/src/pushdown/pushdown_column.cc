@@ -25,6 +25,9 @@ static Column_class text_class(const Field *field, PandoQueryColumn *column)
 
 Column_class class_of(const Field *field, PandoQueryColumn *column)
 {
+  /* What is stored says nothing of the text. */
+  if (field->compression_method())
+    return Column_class::NONE;
   switch (field->real_type())
   {
   case MYSQL_TYPE_TINY:

@@ -262,7 +262,7 @@ bool Translator::add_moment(Field *field, Item *item)
 /* A TIME, as the column stores it. */
 bool Translator::add_time(Field *field, Item *item)
 {
-  if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
+  if (!is_time(item))
     return false;
   static const uint UNITS[]= {1000000, 100000, 10000, 1000, 100, 10, 1};
   const Time time(m_thd, item, Time::Options_cmp(m_thd));
@@ -295,6 +295,27 @@ bool Translator::add_text(Field *field, Item *item, CHARSET_INFO *collation)
   constant.collation= collation;
   constant.text= PandoBytes{reinterpret_cast<const uint8_t *>(text->ptr()), text->length()};
   pando_query_constant(m_query, constant);
+  return true;
+}
+
+/* Of a text that is a date and a time the server takes all, or the time alone, as the comparison stands. */
+bool is_time(Item *item)
+{
+  if (item->field_type() == MYSQL_TYPE_TIME)
+    return true;
+  static const size_t DIGITS_MAX= 7;
+  StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+  const String *text= is_compared_as_text(item) ? item->val_str(&buffer) : nullptr;
+  if (!text)
+    return is_compared_as_text(item);
+  size_t digits= 0;
+  for (size_t i= 0; i < text->length(); i++)
+  {
+    const char one= text->ptr()[i];
+    digits= one >= '0' && one <= '9' ? digits + 1 : 0;
+    if (digits > DIGITS_MAX || (!digits && one != ':' && one != '.' && one != ' ' && (one != '-' || i)))
+      return false;
+  }
   return true;
 }
 

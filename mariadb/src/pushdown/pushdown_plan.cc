@@ -29,7 +29,7 @@ static bool is_plain_select(THD *thd, const ::Query *query, SELECT_LEX *select)
   SELECT_LEX_UNIT *unit= select->master_unit();
   const LEX *lex= thd->lex;
   const bool inserts= (lex->sql_command == SQLCOM_INSERT_SELECT || lex->sql_command == SQLCOM_REPLACE_SELECT) &&
-                      lex->duplicates != DUP_UPDATE;
+                      !updates_by_rows_selected(thd);
   return (lex->sql_command == SQLCOM_SELECT || inserts) && !thd->in_sub_stmt && !thd->spcont && !thd->is_error() &&
          !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !query->distinct &&
          select->olap == UNSPECIFIED_OLAP_TYPE && !unit->is_unit_op() && (!select->outer_select() || unit->derived) &&

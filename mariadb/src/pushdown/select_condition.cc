@@ -335,6 +335,13 @@ bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_k
   return a.tag == Value_kind::RAW && is_equality && first->type_handler()->result_type() == STRING_RESULT;
 }
 
+/* DOUBLEs of which both sides have so many digits behind the point, as FLOAT(7,2) has, are equal to the server if they differ in later ones. */
+bool is_compared_to_digits(const Item *first, const Item *second)
+{
+  const bool is_real= first->cmp_type() == REAL_RESULT || second->cmp_type() == REAL_RESULT;
+  return is_real && first->decimals < FLOATING_POINT_DECIMALS && second->decimals < FLOATING_POINT_DECIMALS;
+}
+
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
 bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign)
 {
@@ -342,6 +349,8 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
   m_may_warn_once= false;
   if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a comparison of years");
+  if (is_sign && is_compared_to_digits(first, second))
+    return refuse("a comparison of DOUBLEs to so many digits");
   if (stamp_with_constant(comparison, first, second, to))
     return true;
   const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);

@@ -369,7 +369,7 @@ bool can_be_pushed(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inn
 void Join_cost::push_conditions(SELECT_LEX *outer, TABLE_LIST *list, SELECT_LEX *inner)
 {
   Item *where= where_of(outer);
-  if (!where || !list->table || list->outer_join || list->prohibit_cond_pushdown || !optimizer_flag(m_thd, OPTIMIZER_SWITCH_COND_PUSHDOWN_FOR_DERIVED) ||
+  if (!where || !list->table || is_outer_joined(list) || list->prohibit_cond_pushdown || !optimizer_flag(m_thd, OPTIMIZER_SWITCH_COND_PUSHDOWN_FOR_DERIVED) ||
       !inner->cond_pushdown_is_allowed() || (inner->agg_func_used() && !inner->group_list.elements) ||
       (inner->have_window_funcs() && inner->group_list.elements))
     return;
@@ -409,7 +409,7 @@ void Join_cost::add_derived(TABLE_LIST *list, SELECT_LEX *select)
   source.list= list;
   source.table= list->table;
   source.is_derived= true;
-  source.is_outer= list->outer_join;
+  source.is_outer= is_outer_joined(list);
   source.whole= cost.server;
   if (list->table && optimizer_flag(m_thd, OPTIMIZER_SWITCH_SPLIT_MATERIALIZED))
     source.groups= groups_of_values(unit, list->table);
@@ -432,7 +432,7 @@ std::vector<Item *> Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *lis
       parts.push_back(item);
   };
   /* Of an outer join's table, what ON says; what WHERE says of it may be of rows that it has not. */
-  if (!list->outer_join)
+  if (!is_outer_joined(list))
   {
     if (Item *where= where_of(select))
       add(where, add);
@@ -441,7 +441,7 @@ std::vector<Item *> Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *lis
         parts.push_back(pushed.second);
   }
   for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
-    if (nest->on_expr && (nest == list || !nest->outer_join))
+    if (nest->on_expr && (nest == list || !is_outer_joined(nest)))
       add(nest->on_expr, add);
   return parts;
 }
@@ -514,7 +514,7 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
   source.table= list->table;
   source.select= select;
   for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
-    source.is_outer|= nest->outer_join != 0;
+    source.is_outer|= is_outer_joined(nest);
   list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
   source.all= source.by_range= double(list->table->file->stats.records);
   m_engine+= cost_in_engine(source.all);

@@ -89,6 +89,9 @@ bool Select_translator::kind_of_field(Field *field, Value_kind *kind, uint *form
     *form= of_form;
     return true;
   };
+  /* What is stored says nothing of the text. */
+  if (field->compression_method())
+    return false;
   switch (field->real_type())
   {
   case MYSQL_TYPE_TINY:
@@ -411,8 +414,9 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   }
   case Value_kind::TIME:
   {
-    if (!is_compared_as_text(item) && item->field_type() != MYSQL_TYPE_TIME)
-      return refuse("the type of a constant time");
+    /* Of a date and a time the server's optimizer makes something else than its Item. */
+    if (!is_time(item))
+      return m_is_condition ? refuse_for_good("the type of a constant time") : refuse("the type of a constant time");
     const Time time(m_thd, item, Time::Options_cmp(m_thd));
     if (!evaluation.is_silent())
       return refuse_constant(evaluation);

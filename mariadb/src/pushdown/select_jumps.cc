@@ -110,6 +110,51 @@ bool has_columns_of(Item *condition, const KEY &key, uint parts)
   return true;
 }
 
+/* Whether a condition leaves more than one range of a column. */
+bool has_several_ranges(Item *condition)
+{
+  if (condition->type() != Item::FUNC_ITEM)
+    return true;
+  switch (static_cast<Item_func *>(condition)->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::EQUAL_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+  case Item_func::ISNULL_FUNC:
+  case Item_func::ISNOTNULL_FUNC:
+    return false;
+  case Item_func::BETWEEN:
+    return static_cast<Item_func_between *>(condition)->negated;
+  default:
+    return true;
+  }
+}
+
+/* With ranges of several columns the server's scan passes rows by (with every engine: `DISTINCT a, b WHERE (a = 3 OR b > 8) AND b <> 10`): each condition is to
+   be on one column, and one with several ranges on the first one alone. */
+bool is_found_by_jumps(Item *condition, const Field *first)
+{
+  if (condition->type() == Item::COND_ITEM && static_cast<Item_cond *>(condition)->functype() == Item_func::COND_AND_FUNC)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(condition)->argument_list());
+    for (Item *part; (part= parts++); )
+      if (!is_found_by_jumps(part, first))
+        return false;
+    return true;
+  }
+  List<Item_field> fields;
+  condition->walk(&Item::collect_item_field_processor, false, &fields);
+  const Field *only= nullptr;
+  List_iterator_fast<Item_field> each(fields);
+  for (const Item_field *field; (field= each++); only= field->field)
+    if (only && only != field->field)
+      return false;
+  return !only || only == first || !has_several_ranges(condition);
+}
+
 /* The columns that are counted, and those that are grouped by, stand first in the key; then comes the one whose ends are asked for. */
 bool serves(const KEY &key, const Asked &asked, Item *condition)
 {
@@ -132,13 +177,30 @@ bool serves(const KEY &key, const Asked &asked, Item *condition)
 
 } // namespace
 
+bool may_lose_rows_by_jumps(SELECT_LEX *select)
+{
+  Asked asked;
+  Item *condition= select->join && select->join->conds ? select->join->conds : select->where;
+  const TABLE_LIST *list= select->leaf_tables.elements == 1 ? select->leaf_tables.head() : nullptr;
+  if (!condition || !list || !list->table || list->is_view_or_derived() || !find_asked(select, &asked))
+    return false;
+  const Field *first= asked.groups.size() ? asked.groups[0] : asked.counted.size() ? asked.counted[0] : nullptr;
+  if (!first || is_found_by_jumps(condition, first))
+    return false;
+  const TABLE *table= list->table;
+  for (uint number= 0; number < table->s->keys; number++)
+    if (table->keys_in_use_for_group_by.is_set(number) && serves(table->key_info[number], asked, condition))
+      return true;
+  return false;
+}
+
 Jumps jumps_of(SELECT_LEX *select)
 {
   Jumps jumps;
   Asked asked;
   const TABLE_LIST *list= select->leaf_tables.elements == 1 ? select->leaf_tables.head() : nullptr;
   if (!list || !list->table || list->is_view_or_derived() || select->olap == ROLLUP_TYPE || select->have_window_funcs() ||
-      select->first_inner_unit() || list->table->file->partition_ht() != hton || !find_asked(select, &asked))
+      select->first_inner_unit() || list->table->file->partition_ht() != hton || !find_asked(select, &asked) || may_lose_rows_by_jumps(select))
     return jumps;
   const TABLE *table= list->table;
   Item *condition= select->join && select->join->conds ? select->join->conds : select->where;

@@ -15,6 +15,9 @@ struct Jumps
   double lookups= 0;
 };
 
+/* Whether the server's scan may pass rows by: then it is not for it. */
+bool may_lose_rows_by_jumps(SELECT_LEX *select);
+
 /* Of a SELECT that has been resolved and not yet optimized. */
 Jumps jumps_of(SELECT_LEX *select);
 

@@ -21,13 +21,36 @@ bool is_stored_by_statement(const THD *thd)
   }
 }
 
+/* ON DUPLICATE KEY UPDATE may look at columns of the rows that were selected: then the server has to have them. */
+bool updates_by_rows_selected(const THD *thd)
+{
+  LEX *lex= thd->lex;
+  const TABLE_LIST *target= lex->query_tables;
+  if (lex->duplicates != DUP_UPDATE)
+    return false;
+  if (!target || !target->table || target->is_view_or_derived())
+    return true;
+  List_iterator_fast<Item> values(lex->value_list);
+  for (Item *value; (value= values++); )
+  {
+    List<Item_field> fields;
+    if (!value->fixed() || value->with_subquery())
+      return true;
+    value->walk(&Item::collect_item_field_processor, false, &fields);
+    List_iterator_fast<Item_field> each(fields);
+    for (const Item_field *field; (field= each++); )
+      if (!field->field || field->field->table != target->table)
+        return true;
+  }
+  return false;
+}
+
 /* What else has side effects is refused where it stands (`acts`): reading a user variable is said to have one, too, and has none.
-   ON DUPLICATE KEY UPDATE may look at the columns of the rows that were selected. What `max_join_size` refuses, the server's
-   optimizer says. */
+   What `max_join_size` refuses, the server's optimizer says. */
 bool is_statement_for_engine(THD *thd, const SELECT_LEX *select)
 {
   const LEX *lex= thd->lex;
-  return (lex->sql_command == SQLCOM_SELECT || (is_stored_by_statement(thd) && lex->duplicates != DUP_UPDATE)) &&
+  return (lex->sql_command == SQLCOM_SELECT || (is_stored_by_statement(thd) && !updates_by_rows_selected(thd))) &&
          !thd->is_error() && !(thd->variables.sql_mode & MODE_PAD_CHAR_TO_FULL_LENGTH) && !lex->with_rownum &&
          !lex->limit_rows_examined && (thd->variables.option_bits & OPTION_BIG_SELECTS) &&
          !(select->options & (OPTION_FOUND_ROWS | OPTION_SCHEMA_TABLE)) && !(select->uncacheable & UNCACHEABLE_RAND) &&

@@ -1,6 +1,7 @@
 /* Which SELECTs of any shape the engine is asked about, and whether the server's keys are the better way. */
 #include "select_translate.h"
 #include "select_cost.h"
+#include "select_jumps.h"
 #include "select_limit.h"
 
 #include <algorithm>
@@ -50,7 +51,8 @@ static bool may_jump_in_key(SELECT_LEX *select)
   /* All rows are shown. */
   if (!join->group_list && !select->agg_func_used() && !(select->options & SELECT_DISTINCT))
     return false;
-  if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !asks_for_ends(select))
+  if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !asks_for_ends(select) ||
+      may_lose_rows_by_jumps(select))
     return false;
   if (join->group_list)
     return is_order_of_key(*join->group_list->item);
@@ -192,7 +194,8 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   if (ends_after_few_groups(select))
     return false;
   *reason= "conditions that a key may lead by";
-  if (leaf_count(select) == 1 && !select->first_inner_unit() && !select->have_window_funcs() && join->conds && may_lead_by_key(join->conds, false))
+  if (leaf_count(select) == 1 && !select->first_inner_unit() && !select->have_window_funcs() && join->conds &&
+      may_lead_by_key(join->conds, false) && !may_lose_rows_by_jumps(select))
     return false;
   *reason= "a LIMIT without an order";
   if (!is_grouped && !join->order && has_limit(select->master_unit()->global_parameters()->limit_params))
@@ -208,6 +211,21 @@ struct Asked_pairs
   bool is_tie= false;
 };
 
+/* No more than its largest table has, if its SELECTs are no more than joins by keys; 0: it is none. */
+static double rows_of_derived(TABLE_LIST *list, uint depth= 0)
+{
+  static const uint DEPTH_MAX= 16;
+  SELECT_LEX_UNIT *unit= list->is_view_or_derived() ? list->get_unit() : nullptr;
+  double most= 0;
+  for (SELECT_LEX *select= unit && depth < DEPTH_MAX ? unit->first_select() : nullptr; select; select= select->next_select())
+  {
+    List_iterator_fast<TABLE_LIST> tables(select->leaf_tables);
+    for (TABLE_LIST *one; (one= tables++); )
+      most= std::max(most, one->is_view_or_derived() ? rows_of_derived(one, depth + 1) : one->table ? double(one->table->file->stats.records) : 0);
+  }
+  return most;
+}
+
 static Asked_pairs pairs_asked(const Server_expression &expression, const Select_translator &translator)
 {
   const Item *item= expression.item();
@@ -222,12 +240,15 @@ static Asked_pairs pairs_asked(const Server_expression &expression, const Select
   for (const Server_leaf &leaf : expression.leaves)
   {
     const TABLE *table= leaf.table_of_column();
-    if (!table || std::count(tables.begin(), tables.end(), table) ||
-        std::find(translator.tables.begin(), translator.tables.end(), table) == translator.tables.end())
+    if (!table || !table->pos_in_table_list || std::count(tables.begin(), tables.end(), table))
+      continue;
+    const bool is_read= std::find(translator.tables.begin(), translator.tables.end(), table) != translator.tables.end();
+    const double rows= is_read ? double(table->file->stats.records) : rows_of_derived(table->pos_in_table_list);
+    if (rows <= 0)
       continue;
     pairs.is_tie|= !tables.empty() && tables[0]->pos_in_table_list->select_lex != table->pos_in_table_list->select_lex;
     tables.push_back(table);
-    pairs.count*= double(table->file->stats.records);
+    pairs.count*= rows;
   }
   return tables.size() > 1 ? pairs : Asked_pairs();
 }

@@ -1,6 +1,7 @@
 /* The handler of a SELECT that the engine has answered whole. */
 #include "select_translate.h"
 #include "select_cost.h"
+#include "select_jumps.h"
 #include "select_report.h"
 #include "select_explain.h"
 #include "transaction.h"
@@ -356,7 +357,8 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
   if (!is_select_for_engine(thd, select, &reason))
     return nullptr;
   const Select_cost cost= cost_of_select(thd, select);
-  if (cost.server < cost.engine)
+  const bool is_for_server= !may_lose_rows_by_jumps(select);
+  if (is_for_server && cost.server < cost.engine)
     return leave(thd, Left_by_cost::KEYS);
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));
   const bool is_said= translator->translate(select);
@@ -364,7 +366,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     return decline(thd, translator->reason);
   if (translator->tables.empty())
     return decline(thd, "a SELECT without tables");
-  if (is_select_better_done_by_keys(cost, *translator))
+  if (is_for_server && is_select_better_done_by_keys(cost, *translator))
     return leave(thd, Left_by_cost::FEW_ROWS);
   PandoAnalyticTexts texts= {};
   texts.key= key_of_text;

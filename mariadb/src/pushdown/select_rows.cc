@@ -113,6 +113,8 @@ bool Select_translator::is_alike_in(Item *left, uint column, st_select_lex_unit 
       output= items++;
     if (output && is_converted_for_key(left, output))
       return refuse_for_good("a DECIMAL that may be looked for in a key of integers");
+    if (output && is_compared_to_digits(left, output))
+      return refuse("a comparison of DOUBLEs to so many digits");
     is_year|= output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR;
     is_as_stored&= output && compare_as_stored(0, left, output, outer, inner);
   }

@@ -402,6 +402,9 @@ static bool kind_of_served(Item *item, Value_kind *kind)
     }
   case STRING_RESULT:
     kind->tag= Value_kind::TEXT;
+    /* A column of BINARY would fill it with zeros. */
+    if (item->field_type() == MYSQL_TYPE_STRING && item->collation.collation == &my_charset_bin)
+      return false;
     return (item->type_handler()->is_traditional_scalar_type() || Type_handler_json_common::is_json_type_handler(item->type_handler())) &&
            item->field_type() != MYSQL_TYPE_ENUM &&
            item->field_type() != MYSQL_TYPE_SET && item->field_type() != MYSQL_TYPE_GEOMETRY;

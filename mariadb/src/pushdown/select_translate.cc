@@ -604,7 +604,7 @@ bool Select_translator::from(List<TABLE_LIST> *list, std::vector<Part> *parts)
 bool Select_translator::part(TABLE_LIST *list, Part *part)
 {
   part->list= list;
-  part->is_outer= list->outer_join;
+  part->is_outer= is_outer_joined(list);
   if (list->sj_on_expr || list->sj_subq_pred || list->jtbm_subselect || list->table_function || list->schema_table ||
       list->is_recursive_with_table())
     return refuse("a special table");

@@ -358,6 +358,7 @@ bool is_statement_for_engine(THD *thd, const SELECT_LEX *select);
 /* Whether the values of the SELECT are stored by the statement. */
 bool is_stored_by_statement(const THD *thd);
 
+
 /* select_rows.cc: whether rows of values are compared within an expression. */
 bool compares_rows(Item *item);
 
@@ -372,6 +373,7 @@ bool acts(const Item *item, uint depth= 0);
 /* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
 bool may_be_in_key(const SELECT_LEX *select, Item *item);
 bool is_converted_for_key(Item *first, Item *second);
+bool is_compared_to_digits(const Item *first, const Item *second);
 bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b);
 
 /* Whether it is an IN whose list has been converted for good. */

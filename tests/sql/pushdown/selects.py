@@ -67,7 +67,7 @@ class _Source:
     def derived(self):
         """A derived table."""
         random = self.random
-        table, columns = self.table()
+        table, columns = self._rows()
         self.next += 1
         alias = f"x{self.next}"
         integer = random.choice(_integers(columns) or columns)
@@ -93,6 +93,18 @@ class _Source:
             column.name = f"{alias}.k{number}"
         return text, made
 
+    def _rows(self):
+        """What a derived table is made of: a table, or two."""
+        random = self.random
+        table, columns = self.table()
+        if random.random() < 0.5:
+            return table, columns
+        other, more = self.table("d" if random.random() < 0.6 else "e")
+        kind = random.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
+        # Most rows have a partner by what ties them alone.
+        on = _link(random, columns, more) + (f" AND {queries._condition(random, more, 1)}" if random.random() < 0.7 else "")
+        return f"{table} {kind} {other} ON {on}", columns + more
+
     def _told_of_rows(self, table, columns, where, integer, alias):
         """A derived table with a window function, or with groups of its groups."""
         random = self.random
@@ -113,7 +125,7 @@ class _Source:
         random = self.random
         shown = [integer, random.choice(columns)]
         text = f"SELECT {shown[0].name} AS k0, {shown[1].name} AS k1 FROM {table} WHERE {where}"
-        if table.startswith("{t}") and random.random() < 0.3:
+        if table.startswith("{t}") and "JOIN" not in table and random.random() < 0.3:
             text = f"({text} ORDER BY {alias_of(table)}.id{random.choice(('', ' DESC'))} LIMIT {random.choice((1, 7, 40))})"
         for _ in range(random.choice((1, 1, 2))):
             other, more = self.table()
@@ -137,7 +149,7 @@ class _Source:
         text, columns = self.table("t" if random.random() < 0.8 else "d")
         conditions = []
         for _ in range(random.randint(0, most)):
-            table, more = self.derived() if random.random() < 0.2 else self.table("d" if random.random() < 0.6 else "e")
+            table, more = self.derived() if random.random() < 0.3 else self.table("d" if random.random() < 0.6 else "e")
             link = _link(random, columns, more)
             kind = random.choice((",", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN"))
             if kind == "RIGHT JOIN" and "," in text:
