@@ -355,9 +355,32 @@ fn sign(comparison: Comparison) -> &'static str {
     }
 }
 
+/// A DATE, DATETIME or TIME as the server shows it.
+fn moment(packed: i128, kind: Kind) -> String {
+    let (sign, packed) = if packed < 0 { ("-", -packed) } else { ("", packed) };
+    let day = |date: i128, months: i128| format!("{:04}-{:02}-{:02}", months / 13, months % 13, date & 31);
+    if kind == Kind::Date {
+        return format!("'{:04}-{:02}-{:02}'", packed >> 9, packed >> 5 & 15, packed & 31);
+    }
+    let (whole, micros) = (packed >> 24, packed & 0xff_ffff);
+    let (seconds, date) = (whole & 0x1ffff, whole >> 17);
+    let mut text = match kind {
+        Kind::DateTime => format!("{} {:02}", day(date, date >> 5), seconds >> 12),
+        _ => format!("{sign}{:02}", whole >> 12),
+    };
+    _ = write!(text, ":{:02}:{:02}", seconds >> 6 & 63, seconds & 63);
+    if micros > 0 {
+        _ = write!(text, ".{micros:06}");
+    }
+    format!("'{text}'")
+}
+
 fn constant(value: &Value, kind: Kind) -> String {
     match value {
         Value::Null => "NULL".into(),
+        Value::Number(number) if matches!(kind, Kind::Date | Kind::DateTime | Kind::Time) => {
+            moment(*number, kind)
+        }
         Value::Number(number) => {
             let scale = kind.scale() as usize;
             let digits = format!("{:0width$}", number.unsigned_abs(), width = scale + 1);
@@ -370,5 +393,24 @@ fn constant(value: &Value, kind: Kind) -> String {
         }
         Value::Real(value) => value.to_string(),
         Value::Text(text) => format!("'{}'", String::from_utf8_lossy(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_shown_as_the_server_shows_them() {
+        let date = 2025 << 9 | 6 << 5 | 1;
+        assert_eq!(constant(&Value::Number(date), Kind::Date), "'2025-06-01'");
+        let datetime =
+            |seconds: i128, micros: i128| ((2025 * 13 + 6) << 5 | 1) << 41 | seconds << 24 | micros;
+        let shown = |packed| constant(&Value::Number(packed), Kind::DateTime);
+        assert_eq!(shown(datetime(0, 0)), "'2025-06-01 00:00:00'");
+        assert_eq!(shown(datetime(23 << 12 | 59 << 6 | 58, 1200)), "'2025-06-01 23:59:58.001200'");
+        let time = |hours: i128| (hours << 12 | 5 << 6 | 7) << 24;
+        assert_eq!(constant(&Value::Number(time(838)), Kind::Time), "'838:05:07'");
+        assert_eq!(constant(&Value::Number(-time(3)), Kind::Time), "'-03:05:07'");
     }
 }

@@ -217,6 +217,12 @@ bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
   /* The server makes a number of it, and says that it is bits. */
   if (argument->field_type() == MYSQL_TYPE_BIT)
     return refuse("an extreme of bits");
+  /* Of a FLOAT these are shown with the digits of a DOUBLE. */
+  const Item *real= argument->real_item();
+  if (argument->field_type() == MYSQL_TYPE_FLOAT && real->type() == Item::FUNC_ITEM &&
+      (!strcasecmp(static_cast<const Item_func *>(real)->func_name(), "nullif") ||
+       !strcasecmp(static_cast<const Item_func *>(real)->func_name(), "case")))
+    return refuse("an extreme of a CASE of FLOATs");
   if (is_filled_extreme(sum) && is_filling_open(m_select))
     return refuse("an extreme of zero-filled numbers");
   if (of->kind.is_opaque() && of->kind.tag != Value_kind::STAMP &&
