@@ -19,10 +19,11 @@ struct Reader<'a> {
     depth: usize,
 }
 
-/// The query, and what is asked of all rows. `None`: the bytes are not those of one.
-pub(crate) fn query_of(bytes: &[u8]) -> Option<(Block, Vec<Expr>)> {
+/// The query, and what is asked of all rows (true: a part of what may warn). `None`: the bytes are not those of one.
+pub(crate) fn query_of(bytes: &[u8]) -> Option<(Block, Vec<(bool, Expr)>)> {
     let mut reader = Reader { bytes, depth: 0 };
-    let (block, asked) = (reader.block()?, reader.list(Reader::expr)?);
+    let block = reader.block()?;
+    let asked = reader.list(|reader| Some((reader.flag()?, reader.expr()?)))?;
     reader.bytes.is_empty().then_some((block, asked))
 }
 
@@ -350,6 +351,7 @@ impl<'a> Reader<'a> {
                     0 => Saying::Nothing,
                     1 => Saying::Warnings,
                     2 => Saying::Errors,
+                    3 => Saying::OfParts,
                     _ => return None,
                 };
                 let (first, on_saying) = (self.small()?, OnSaying::Tell);

@@ -41,6 +41,8 @@ pub enum Hearing {
 pub enum Saying {
     /// Nothing that the plan decides.
     Nothing,
+    /// Warnings, of parts that can be asked of all rows instead (a text that becomes a number).
+    OfParts,
     /// Warnings.
     Warnings,
     /// Also errors, which end a query of the server's.
@@ -396,13 +398,13 @@ impl Expr {
         self.any(&|part| matches!(part, Expr::Server { .. }))
     }
 
-    /// Adds the parts that the server computes, and that may warn of some rows.
-    pub(crate) fn add_warning(&self, to: &mut Vec<Expr>) {
+    /// Adds the parts that the server computes, and of which it may say something of some rows.
+    pub(crate) fn add_saying(&self, to: &mut Vec<Expr>) {
         match self {
             Expr::Server { may_say, on_saying: OnSaying::Tell, .. } if *may_say != Saying::Nothing => {
                 to.push(self.clone())
             }
-            _ => self.parts().into_iter().for_each(|part| part.add_warning(to)),
+            _ => self.parts().into_iter().for_each(|part| part.add_saying(to)),
         }
     }
 

@@ -321,7 +321,7 @@ impl Plan {
         match expr {
             Expr::Divide(_, a, by) if is_count(by) => self.can_fail_in(a),
             Expr::Divide(..) | Expr::Real(..) => true,
-            Expr::Server { may_say, .. } if *may_say != Saying::Nothing => true,
+            Expr::Server { may_say: Saying::Warnings | Saying::Errors, .. } => true,
             Expr::Arithmetic(_, Kind::Signed | Kind::Unsigned, ..) => true,
             other => other.parts().into_iter().any(|part| self.can_fail_in(part)),
         }
@@ -419,25 +419,41 @@ impl Plan {
 
     /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. What may warn of some rows
     /// is asked of all rows of its own table, before anything else: if there is the same to say of the rows that it is computed of in
-    /// the end, it would be so in any plan. A condition that stands alone is computed of all rows by any. What looks at several tables
-    /// cannot be asked so: if it warns, the query is given back; an error would be the server's alone. False: that cannot be.
-    pub(crate) fn settle_warnings(&mut self) -> bool {
+    /// the end, it would be so in any plan. A condition that stands alone is computed of all rows by any. Where there are several tables,
+    /// nothing is asked first that only warns (`asks_all`: it is): if it warns of the rows that it is computed of, the query is given back.
+    /// Nor can what looks at several tables itself be asked so; an error of that would be the server's alone. False: that cannot be.
+    pub(crate) fn settle_warnings(&mut self, asks_all: bool) -> bool {
         if self.conditions() < 2 {
             return true;
         }
-        let mut asked = Vec::new();
-        self.add_warning(&mut asked);
-        for of in &asked {
-            if self.ask(of) {
-                continue;
+        let may_hush = !asks_all && self.scans() > 1;
+        let mut sayings = Vec::new();
+        self.add_saying(&mut sayings);
+        for of in &sayings {
+            match of {
+                Expr::Server { may_say: Saying::OfParts, .. } if !may_hush => {}
+                Expr::Server { may_say: Saying::Errors, .. } => {
+                    if !self.ask(of) {
+                        return false;
+                    }
+                }
+                _ => {
+                    if may_hush || !self.ask(of) {
+                        self.hush(of);
+                    }
+                }
             }
-            if matches!(of, Expr::Server { may_say: Saying::Errors, .. }) {
-                return false;
-            }
-            self.hush(of);
         }
         self.ask_first();
         true
+    }
+
+    /// How many tables are read.
+    pub(crate) fn scans(&self) -> usize {
+        match self {
+            Plan::Scan { .. } => 1,
+            _ => self.inputs().into_iter().map(Plan::scans).sum(),
+        }
     }
 
     /// Has whatever the server says of an expression in conditions give the query back.
@@ -465,18 +481,18 @@ impl Plan {
         self.inputs().into_iter().fold(own, |count, input| count + input.conditions())
     }
 
-    /// Adds what may warn in conditions.
-    fn add_warning(&self, to: &mut Vec<Expr>) {
+    /// Adds what may say something in conditions.
+    fn add_saying(&self, to: &mut Vec<Expr>) {
         match self {
-            Plan::Scan { filter, .. } => filter.iter().for_each(|part| part.add_warning(to)),
-            Plan::Filter(_, condition) => condition.add_warning(to),
+            Plan::Scan { filter, .. } => filter.iter().for_each(|part| part.add_saying(to)),
+            Plan::Filter(_, condition) => condition.add_saying(to),
             Plan::Join(join) => {
-                join.keys.iter().flat_map(|(a, b)| [a, b]).for_each(|key| key.add_warning(to));
-                join.residual.iter().for_each(|residual| residual.add_warning(to));
+                join.keys.iter().flat_map(|(a, b)| [a, b]).for_each(|key| key.add_saying(to));
+                join.residual.iter().for_each(|residual| residual.add_saying(to));
             }
             _ => {}
         }
-        self.inputs().into_iter().for_each(|input| input.add_warning(to));
+        self.inputs().into_iter().for_each(|input| input.add_saying(to));
     }
 
     fn ask_first(&mut self) {

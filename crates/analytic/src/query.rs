@@ -26,8 +26,10 @@ use crate::spill::{Chunk, Spill, SpillTo};
 #[derive(Debug)]
 pub struct Query {
     block: Block,
-    /// What the server may compute of all rows of a table: so it is, and comes to nothing.
-    asked: Vec<Expr>,
+    /// What the server may compute of all rows of a table: so it is, and comes to nothing. True: it is a part of what may warn.
+    asked: Vec<(bool, Expr)>,
+    /// What only warns is asked of all rows, too.
+    asks_all: bool,
     /// What the server's code does with texts.
     pub texts: Texts,
     /// Where rows go that memory has no room for; `None`: the query is given back then.
@@ -140,25 +142,32 @@ impl Answer {
 impl Query {
     /// Of a block.
     pub fn new(block: Block, texts: Texts) -> Query {
-        Query { block, asked: Vec::new(), texts, spill_to: None }
+        Query { block, asked: Vec::new(), asks_all: false, texts, spill_to: None }
     }
 
     /// As the server says it (`decode.rs`). `None`: it is not said right.
     pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
         let (block, asked) = decode::query_of(bytes)?;
-        Some(Query { block, asked, texts, spill_to: None })
+        Some(Query { block, asked, asks_all: false, texts, spill_to: None })
+    }
+
+    /// What only warns of some rows of several tables gives the query back, if it does. From now on it is asked of all rows of its
+    /// table, and told where any plan would tell the same. False: it was so already.
+    pub fn ask_all(&mut self) -> bool {
+        !std::mem::replace(&mut self.asks_all, true)
     }
 
     fn plan(&self, sample: Option<&Sample<'_>>) -> std::result::Result<(Plan, HashMap<Slot, f64>), Failure> {
         let mut planner = Planner::new(&self.block, sample);
         let mut plan = planner.block(&self.block)?.plan;
-        if !self.asked.iter().all(|asked| plan.ask(asked)) {
+        let asks_parts = self.asks_all || plan.scans() < 2;
+        if !self.asked.iter().all(|(is_part, asked)| (*is_part && !asks_parts) || plan.ask(asked)) {
             return Err(wrong_plan("what the server may compute of other rows"));
         }
         if !plan.is_sound() {
             return Err(wrong_plan("a column where there is none"));
         }
-        match plan.settle_warnings() {
+        match plan.settle_warnings(self.asks_all) {
             true => Ok((plan, planner.distinct)),
             false => Err(wrong_plan("a condition on several tables that may warn")),
         }

@@ -2482,6 +2482,14 @@ PandoStatus pando_analytic_run(struct PandoAnalytic *query,
                                PandoAnalyticWhy *why);
 
 /**
+ * Has what only warns asked of all rows of its table: after `Told`, the query may be answered so. 0: it was so already.
+ *
+ * # Safety
+ * `query` is alive, and nobody else uses it.
+ */
+uint8_t pando_analytic_ask_all(struct PandoAnalytic *query);
+
+/**
  * How the query would be answered: from then on its operators can be read, and it has no rows. `Unsupported`: there is no plan.
  *
  * # Safety

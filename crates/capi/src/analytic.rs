@@ -310,6 +310,16 @@ pub unsafe extern "C" fn pando_analytic_run(
     })
 }
 
+/// Has what only warns asked of all rows of its table: after `Told`, the query may be answered so. 0: it was so already.
+///
+/// # Safety
+/// `query` is alive, and nobody else uses it.
+#[no_mangle]
+pub unsafe extern "C" fn pando_analytic_ask_all(query: *mut PandoAnalytic) -> u8 {
+    // SAFETY: the caller vouches for it.
+    guard(|| u8::from(unsafe { &mut *query }.query.ask_all()))
+}
+
 /// How the query would be answered: from then on its operators can be read, and it has no rows. `Unsupported`: there is no plan.
 ///
 /// # Safety

@@ -742,6 +742,9 @@ Select_cost Join_cost::cost(SELECT_LEX *select)
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
   cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), double(select->master_unit()->lim.get_select_limit()));
   cost.engine= m_engine;
+  for (const Source &source : m_sources)
+    if (!source.is_derived && source.by_range < source.all)
+      cost.ranges.emplace_back(source.table, source.by_range);
   return cost;
 }
 

@@ -4,6 +4,8 @@
 
 #include "select_translate.h"
 
+#include <vector>
+
 namespace pando {
 
 /* What a way of reading costs, in nanoseconds (docs/decisions/0010-whole-queries.md). */
@@ -20,6 +22,8 @@ struct Select_cost
   double server= 0, engine= 0;
   /* Of the server's answer. */
   double rows= 1;
+  /* Tables of which constants leave a range of a key: how many rows. */
+  std::vector<std::pair<const TABLE *, double>> ranges;
 };
 
 /* Of the SELECT with all that is within it. */

@@ -61,6 +61,8 @@ public:
   void begin_again() { m_before.swap(m_now); m_now.clear(); }
   void end_again();
   void forget() { m_now.clear(); m_has_error= false; }
+  /* The query is run once more. */
+  void forget_rows() { forget(); m_told.clear(); m_asked.clear(); is_asked= false; }
   /* It is told of this row, or has been asked for. False: there is too much of it. */
   bool keep(bool is_asked);
 

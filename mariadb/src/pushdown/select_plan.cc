@@ -278,7 +278,7 @@ static double values_of(const Field *field)
 }
 
 /* Of how many rows the server computes it: the engine remembers what has been said of few different values. */
-static double rows_computed(const Server_expression &expression, const Select_translator &translator)
+static double rows_computed(const Server_expression &expression, const Select_cost &cost, const Select_translator &translator)
 {
   double rows= 0, values= 1;
   bool is_known= !expression.leaves.empty();
@@ -290,7 +290,9 @@ static double rows_computed(const Server_expression &expression, const Select_tr
       is_known= false;
       continue;
     }
-    rows= std::max(rows, double((*table)->file->stats.records));
+    /* It is computed behind the conditions that the engine computes. */
+    const auto range= std::find_if(cost.ranges.begin(), cost.ranges.end(), [table](const auto &one) { return one.first == *table; });
+    rows= std::max(rows, range != cost.ranges.end() ? range->second : double((*table)->file->stats.records));
     values*= values_of(leaf.column());
   }
   static const double VALUES_REMEMBERED= 65536;
@@ -321,7 +323,7 @@ bool is_select_better_done_by_keys(const Select_cost &cost, const Select_transla
   }
   for (const auto &expression : translator.served_expressions)
   {
-    const double rows= rows_computed(*expression, translator);
+    const double rows= rows_computed(*expression, cost, translator);
     /* Conditions are asked of all rows, what else there is of those that are left. */
     served+= (expression->is_condition() ? rows : std::min(rows, std::max(cost.rows, 1.0))) * SERVED_NS;
   }

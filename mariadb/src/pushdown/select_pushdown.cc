@@ -396,8 +396,16 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
   else
   {
     PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
-    const PandoStatus status= translator->handlers[0]
-                                ->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
+    const auto answer= [&] {
+      return translator->handlers[0]->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
+    };
+    PandoStatus status= answer();
+    if (status != PANDO_STATUS_OK && why == PANDO_ANALYTIC_WHY_TOLD && !thd->killed && pando_analytic_ask_all(query.get()))
+    {
+      for (const auto &expression : translator->served_expressions)
+        expression->heard.forget_rows();
+      status= answer();
+    }
     if (status == PANDO_STATUS_BUG)
       warn_of_error(thd);
     static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",

@@ -513,7 +513,7 @@ bool Select_translator::ask_of_parts(Server_expression *served)
     asked.push_back(of.bytes);
   }
   for (const std::string &one : asked)
-    ask(one);
+    ask(one, true);
   return true;
 }
 
@@ -536,9 +536,9 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   const bool is_asked_in_parts= ask_of_parts(served.get());
   m_is_hopeless= was_hopeless;
   /* Said of rows that the server's plan chooses: see Saying in expr.rs. */
-  enum { NOTHING, WARNINGS, ERRORS } may_say= NOTHING;
-  if (!is_asked_in_parts && served->may_warn && m_is_condition)
-    may_say= served->may_fail ? ERRORS : WARNINGS;
+  enum { NOTHING, WARNINGS, ERRORS, OF_PARTS } may_say= NOTHING;
+  if (served->may_warn && m_is_condition)
+    may_say= is_asked_in_parts ? OF_PARTS : served->may_fail ? ERRORS : WARNINGS;
   served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn) &&
                     !(m_is_order && m_has_joins && served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);

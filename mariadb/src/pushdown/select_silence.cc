@@ -4,6 +4,7 @@
 #include "select_translate.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pando {
 
@@ -128,6 +129,13 @@ bool is_silent(THD *thd, const Item_func *function, const Guards &guards)
   return is_one_of(function, {"abs"}) && arguments[0]->cmp_type() != INT_RESULT;
 }
 
+/* A literal that no DOUBLE leaves its range by. */
+static bool adds_little(Item *item)
+{
+  static const double LITTLE= 1e200;
+  return item->basic_const_item() && is_number(item) && std::fabs(item->val_real()) < LITTLE;
+}
+
 bool only_warns(const Item_func *function)
 {
   if (compares(function))
@@ -143,6 +151,8 @@ bool only_warns(const Item_func *function)
                            "json_value", "json_extract", "json_unquote", "json_query", "json_contains", "json_contains_path",
                            "json_length", "json_type", "json_valid", "json_keys", "json_exists"}))
     return true;
+  if (is_one_of(function, {"+", "-"}) && function->result_type() == REAL_RESULT && function->argument_count() == 2)
+    return adds_little(function->arguments()[0]) || adds_little(function->arguments()[1]);
   return is_one_of(function, {"/", "%", "mod"}) && function->result_type() != REAL_RESULT;
 }
 

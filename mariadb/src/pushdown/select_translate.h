@@ -202,8 +202,10 @@ private:
   void hold(const Item *item, Said *said);
   bool order_of(SELECT_LEX *select, Item *item, Said *said);
   bool hides_quotient(const Said &said) const;
-  void ask(const std::string &bytes)
+  /* `is_part`: of what may warn. */
+  void ask(const std::string &bytes, bool is_part= false)
   {
+    Select_bytes::byte(&m_asked, is_part);
     m_asked+= bytes;
     m_asked_count++;
   }
