@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 mod joins;
+mod null_safe;
+mod orders;
 mod shapes;
 mod spilling;
 mod world;
