@@ -236,7 +236,7 @@ impl Run<'_> {
                 // What is asked of all rows is asked of those, too, that a join drops.
                 let before = self.narrow_filters(|slot| (!condition.is_early()).then_some(slot));
                 self.first = first
-                    .filter(|_| !condition.needs_server())
+                    .filter(|_| !condition.may_fail())
                     .map(|first| First { are_all_given: false, ..first });
                 let mut pipeline = self.pipeline(input, &with_slots(needed, &[condition]))?;
                 self.filters = before;
@@ -465,9 +465,12 @@ impl Run<'_> {
                 if matches!(join.kind, JoinKind::Inner | JoinKind::Semi) {
                     self.filters.extend(of_built);
                 }
-                let needs_server = of_probe.iter().chain(&join.residual).any(Expr::needs_server);
+                // What is told of all rows (that a query as a value has one) is told of those that an order drops, too.
+                let tells_of_all =
+                    !matches!(join.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
+                        || of_probe.iter().chain(&join.residual).any(Expr::may_fail);
                 self.first =
-                    first.filter(|_| !needs_server).map(|first| First { are_all_given: false, ..first });
+                    first.filter(|_| !tells_of_all).map(|first| First { are_all_given: false, ..first });
                 let result = self.pipeline(&join.probe, &probe_slots);
                 self.filters.truncate(count);
                 result?

@@ -419,6 +419,21 @@ impl Expr {
         self.parts_mut().into_iter().for_each(|part| part.hush(of));
     }
 
+    /// Whether computing it may end the query, or give it back: of which rows it is computed matters.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.any(&|part| {
+            matches!(
+                part,
+                Expr::Divide(..)
+                    | Expr::Real(..)
+                    | Expr::Arithmetic(..)
+                    | Expr::Convert(..)
+                    | Expr::Server { .. }
+                    | Expr::Sure(..)
+            )
+        })
+    }
+
     /// Whether it is to be asked of all rows, before anything else.
     pub(crate) fn is_early(&self) -> bool {
         self.any(&|part| matches!(part, Expr::Sure(..)))

@@ -60,7 +60,7 @@ const RUNS_MIN: usize = 4;
 const RUNS_MAX: usize = 64;
 
 /// Rows, and bytes of rows, after which it is looked which of them are among the first, at least.
-const FRESH_ROWS: usize = 8192;
+const FRESH_ROWS: usize = 1 << 16;
 const FRESH_BYTES: usize = 16 << 20;
 
 /// Rows whose keys are made without asking whether to go on.

@@ -101,9 +101,9 @@ impl<'a> Bounded<'a> {
         let may_skip = !filter.iter().any(Expr::is_early);
         let ranges = joins.iter().filter(|(at, _)| may_skip && is_number(columns[*at].kind));
         let ranges = ranges.map(|(at, filter)| (*at, filter.bounds().0, filter.bounds().1)).collect();
-        // What the server computes of conditions it may warn of.
+        // What may fail, or warn, is computed of all rows.
         let first =
-            first.filter(|(at, _)| is_number(columns[*at].kind) && !filter.iter().any(Expr::needs_server));
+            first.filter(|(at, _)| is_number(columns[*at].kind) && !filter.iter().any(Expr::may_fail));
         Bounded { tests, ranges, first, are_all, columns, layouts }
     }
 

@@ -342,6 +342,12 @@ bool is_compared_to_digits(const Item *first, const Item *second)
   return is_real && first->decimals < FLOATING_POINT_DECIMALS && second->decimals < FLOATING_POINT_DECIMALS;
 }
 
+static bool is_json_extract(Item *item)
+{
+  item= item->real_item();
+  return item->type() == Item::FUNC_ITEM && static_cast<Item_func *>(item)->functype() == Item_func::JSON_EXTRACT_FUNC;
+}
+
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
 bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign)
 {
@@ -349,6 +355,9 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
   m_may_warn_once= false;
   if (first->field_type() == MYSQL_TYPE_YEAR && second->field_type() == MYSQL_TYPE_YEAR)
     return refuse("a comparison of years");
+  /* A text is compared with what JSON_EXTRACT gives without its quotes. */
+  if (is_sign && (is_json_extract(first) || is_json_extract(second)))
+    return refuse("a comparison with JSON_EXTRACT");
   if (is_sign && is_compared_to_digits(first, second))
     return refuse("a comparison of DOUBLEs to so many digits");
   if (stamp_with_constant(comparison, first, second, to))

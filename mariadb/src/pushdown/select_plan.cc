@@ -260,8 +260,8 @@ static double values_of(const Field *field)
   double values= double(table->file->stats.records);
   switch (field->real_type())
   {
-  case MYSQL_TYPE_ENUM: values= std::min(values, double(static_cast<const Field_enum *>(field)->typelib->count) + 1); break;
-  case MYSQL_TYPE_SET:  values= std::min(values, std::ldexp(1, int(static_cast<const Field_enum *>(field)->typelib->count))); break;
+  case MYSQL_TYPE_ENUM: values= std::min(values, double(members_of(field)->count) + 1); break;
+  case MYSQL_TYPE_SET:  values= std::min(values, std::ldexp(1, int(members_of(field)->count))); break;
   case MYSQL_TYPE_BIT:  values= std::min(values, std::ldexp(1, int(field->field_length))); break;
   case MYSQL_TYPE_TINY:
   case MYSQL_TYPE_YEAR: values= std::min(values, 256.0); break;

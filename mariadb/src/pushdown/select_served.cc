@@ -149,6 +149,9 @@ bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *
       return true;
   if (is_filled_extreme(*place))
     return refuse("an extreme of zero-filled numbers");
+  /* A field of ours would be a text, which JSON functions quote. */
+  if (Type_handler_json_common::is_json_type_handler((*place)->type_handler()))
+    return refuse("JSON of a group or of a derived table");
   if (is_of_group ? !expression(*place, &said) : !native(*place, &said))
     return false;
   if (said.is_exact || said.is_mixed)
@@ -513,7 +516,7 @@ bool Select_translator::ask_of_parts(Server_expression *served)
     asked.push_back(of.bytes);
   }
   for (const std::string &one : asked)
-    ask(one, true);
+    ask(one, m_hears_constants);
   return true;
 }
 
@@ -531,14 +534,16 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
     return known->kind() == kind && known->is_condition() == is_condition && known->said == served->said &&
            is_same(known->item(), item);
   };
-  m_order_can_fail|= served->may_fail && m_is_order;
+  /* What a statement stores has errors instead of warnings. */
+  const bool may_fail= served->may_fail || (served->may_warn && !m_hears_constants);
+  m_order_can_fail|= may_fail && m_is_order;
   const bool was_hopeless= m_is_hopeless;
   const bool is_asked_in_parts= ask_of_parts(served.get());
   m_is_hopeless= was_hopeless;
   /* Said of rows that the server's plan chooses: see Saying in expr.rs. */
   enum { NOTHING, WARNINGS, ERRORS, OF_PARTS } may_say= NOTHING;
   if (served->may_warn && m_is_condition)
-    may_say= is_asked_in_parts ? OF_PARTS : served->may_fail ? ERRORS : WARNINGS;
+    may_say= is_asked_in_parts ? (m_hears_constants ? OF_PARTS : NOTHING) : may_fail ? ERRORS : WARNINGS;
   served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn) &&
                     !(m_is_order && m_has_joins && served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
