@@ -63,6 +63,9 @@ const RUNS_MAX: usize = 64;
 const FRESH_ROWS: usize = 1 << 16;
 const FRESH_BYTES: usize = 16 << 20;
 
+/// Rows that are wanted, beyond which all of them are kept, and written as runs where memory ends.
+const WANTED_MAX: usize = 1 << 16;
+
 /// Rows whose keys are made without asking whether to go on.
 const KEYS_AT_ONCE: usize = 1 << 14;
 
@@ -109,14 +112,16 @@ impl Run<'_> {
             }
         };
         // Where the server computes what rows are sorted by, it is asked once of each.
-        let wanted = order.end().filter(|_| !needs_server);
+        let wanted = order.end().filter(|end| !needs_server && *end <= WANTED_MAX);
         let step = |own: &mut Own, batch: Batch| {
             own.rows += batch.rows;
             let Some(wanted) = wanted else { return keep(own, batch.detached()) };
             own.fresh_bytes += batch.bytes() + bytes_of_held_texts(&batch.columns, &mut own.fresh_texts);
             own.fresh.push(batch);
             let rows: usize = own.fresh.iter().map(|batch| batch.rows).sum();
-            if rows < wanted.saturating_mul(2).max(FRESH_ROWS) && own.fresh_bytes < FRESH_BYTES {
+            // At least as much as is kept: so each row is copied a few times at most.
+            let bytes = FRESH_BYTES.max(own.taken + own.untaken);
+            if rows < (wanted * 2).max(FRESH_ROWS) && own.fresh_bytes < bytes {
                 return Ok(());
             }
             let first = own.first(&order, wanted, budget)?;
