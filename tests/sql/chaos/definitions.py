@@ -52,12 +52,10 @@ class Definer(Worker):
                         f"on its way {_short(self._unknown)}")
 
     def _read(self, session):
-        columns = {(table, column) for table, column in _COLUMNS
-                   if session.number("SELECT COUNT(*) FROM information_schema.columns WHERE table_schema = "
-                                     f"'{DATABASE}' AND table_name = '{table}' AND column_name = '{column}'")}
-        keys = {(table, key) for table, key in _KEYS
-                if session.number("SELECT COUNT(DISTINCT index_name) FROM information_schema.statistics WHERE table_schema = "
-                                  f"'{DATABASE}' AND table_name = '{table}' AND index_name = '{key}'")}
+        tables = {table for table, _ in [*_COLUMNS, *_KEYS]}
+        texts = {table: self._definition(session, table) for table in tables}
+        columns = {(table, column) for table, column in _COLUMNS if f"\n  `{column}` " in texts[table]}
+        keys = {(table, key) for table, key in _KEYS if f"KEY `{key}` (" in texts[table]}
         tables = {}
         for (name,) in self.query(session, "SHOW TABLES LIKE 'coming\\_%'").rows:
             name = name.decode()
@@ -66,6 +64,10 @@ class Definer(Worker):
                 raise Wrong(f"{name}: rows with wrong content")
             tables[name] = {int(number) for number, _ in rows}
         return {"columns": columns, "keys": keys, "tables": tables}
+
+    def _definition(self, session, table):
+        # Not from information_schema: a table that it cannot open, for want of a file, has no columns there, and nothing is said.
+        return self.query(session, f"SHOW CREATE TABLE {table}").rows[0][1].decode()
 
     # --- statements -----------------------------------------------------------------------
 
