@@ -293,7 +293,9 @@ impl Run<'_> {
                 Ok(Pipeline { source: Source::held(pieces(batch)), steps: Vec::new(), slots: plan.slots() })
             }
             Plan::Window { input, windows } => {
-                let before = self.narrow_filters(|_| None);
+                let can_narrow = !plan.can_fail();
+                let before =
+                    self.narrow_filters(|slot| (can_narrow && plan.is_partition(slot)).then_some(slot));
                 let (batch, slots) = self.with_windows(input, windows, needed)?;
                 self.filters = before;
                 Ok(Pipeline { source: Source::held(vec![batch]), steps: Vec::new(), slots })
@@ -319,12 +321,16 @@ impl Run<'_> {
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
             }
             Plan::Union(inputs, slots) => {
-                let before = self.narrow_filters(|_| None);
                 let mut chunks = Vec::new();
                 for (input, of_input) in inputs {
+                    let can_narrow = !input.can_fail();
+                    let before = self.narrow_filters(|slot| {
+                        let at = slots.iter().position(|(known, _)| can_narrow && *known == slot)?;
+                        of_input.get(at).copied()
+                    });
                     chunks.extend(self.chunks(input, of_input)?);
+                    self.filters = before;
                 }
-                self.filters = before;
                 Ok(Pipeline { source: Source::Chunks(chunks), steps: Vec::new(), slots: slots.clone() })
             }
         }

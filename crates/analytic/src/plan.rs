@@ -264,19 +264,22 @@ impl Plan {
         }
     }
 
-    /// Of windows: whether a condition leaves or drops all rows of a partition together. Texts of one partition need not be the same.
+    /// Of windows: whether a condition leaves or drops all rows of a partition together.
     fn is_of_partitions(&self, condition: &Expr) -> bool {
-        let Plan::Window { windows, .. } = self else { return false };
         let mut slots = Vec::new();
         condition.slots(&mut slots);
-        let is_partition = |slot: &Slot, window: &Window| {
-            window.partition.iter().any(|part| match part {
-                Expr::Slot(known, kind) => known == slot && !matches!(kind, Kind::Text(_) | Kind::Real),
-                _ => false,
-            })
+        !slots.is_empty() && slots.iter().all(|slot| self.is_partition(*slot))
+    }
+
+    /// Of windows: whether all rows of a partition have one value in a column, whatever the window. Texts of one partition need
+    /// not be the same.
+    pub(crate) fn is_partition(&self, slot: Slot) -> bool {
+        let Plan::Window { windows, .. } = self else { return false };
+        let is_slot = |part: &Expr| match part {
+            Expr::Slot(known, kind) => *known == slot && !matches!(kind, Kind::Text(_) | Kind::Real),
+            _ => false,
         };
-        !slots.is_empty()
-            && slots.iter().all(|slot| windows.iter().all(|(_, window)| is_partition(slot, window)))
+        windows.iter().all(|(_, window)| window.partition.iter().any(is_slot))
     }
 
     /// Whether it computes what can fail. The server computes groups and first rows of all rows that there are, so none may be

@@ -10,14 +10,12 @@
 #include "select_derived.h"
 #include "select_jumps.h"
 #include "select_limit.h"
+#include "select_range.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "opt_range.h"
 #include "sql_cte.h"
-#include "sql_statistics.h"
 
 namespace pando {
 
@@ -68,64 +66,6 @@ bool is_join(SELECT_LEX *select)
 Item *where_of(SELECT_LEX *select)
 {
   return select->join && select->join->conds ? select->join->conds : select->where;
-}
-
-/* Whether a constant can be evaluated now and again later, when it says again what it has to say. The values that comparisons keep of constants that they have
-   converted say it once. */
-bool can_be_evaluated(THD *thd, Item *item)
-{
-  if (item->cols() > 1)
-  {
-    for (uint i= 0; i < item->cols(); i++)
-      if (!can_be_evaluated(thd, item->element_index(i)))
-        return false;
-    return true;
-  }
-  if (!item->const_item() || (item->basic_const_item() && item->type() != Item::CACHE_ITEM))
-    return true;
-  if (item->type() == Item::CACHE_ITEM)
-  {
-    Item *example= static_cast<Item_cache *>(item)->get_example();
-    if (!example || !example->basic_const_item() || example->type() == Item::CACHE_ITEM)
-      return false;
-    Silent_evaluation evaluation(thd);
-    MYSQL_TIME moment;
-    if (item->cmp_type() == TIME_RESULT)
-      example->get_date(thd, &moment, Datetime::Options_cmp(thd));
-    else
-      example->val_real();
-    return evaluation.is_silent();
-  }
-  if (item->type() != Item::FUNC_ITEM || !item->can_eval_in_optimize() || acts(item) || keeps_converted(item))
-    return false;
-  const Item_func *function= static_cast<Item_func *>(item);
-  for (uint i= 0; i < function->argument_count(); i++)
-    if (!can_be_evaluated(thd, function->arguments()[i]))
-      return false;
-  return true;
-}
-
-/* Whether the range optimizer may be asked about a condition here: it evaluates conditions that are constant, and the constants that columns are
-   compared with. SELECTs within conditions are nobody's yet. */
-bool can_be_asked_about(THD *thd, Item *item)
-{
-  if (item->with_subquery() || (item->const_item() && !item->basic_const_item()))
-    return false;
-  if (item->type() == Item::COND_ITEM)
-  {
-    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
-    for (Item *part; (part= parts++); )
-      if (!can_be_asked_about(thd, part))
-        return false;
-    return true;
-  }
-  if (item->type() != Item::FUNC_ITEM)
-    return true;
-  const Item_func *function= static_cast<Item_func *>(item);
-  for (uint i= 0; i < function->argument_count(); i++)
-    if (!can_be_evaluated(thd, function->arguments()[i]))
-      return false;
-  return true;
 }
 
 /* A table among those that are joined, or the rows of a derived one. */
@@ -225,7 +165,7 @@ Select_cost cost_of_unit(THD *thd, SELECT_LEX_UNIT *unit, uint depth, SELECT_LEX
     const Select_cost one= with_jumps(select, join.cost(select));
     all.server+= one.server;
     all.engine+= one.engine;
-    all.rows+= select->agg_func_used() && !select->group_list.elements ? 1 : one.rows;
+    all.rows+= select->agg_func_used() && !select->group_list.elements ? 1 : std::min(one.rows, rows_wanted(unit));
   }
   return all;
 }
@@ -352,43 +292,12 @@ void Join_cost::add_conditions(Item *item, SELECT_LEX *select)
   }
 }
 
-bool can_be_pushed(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inner)
-{
-  if ((item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM) || !can_be_asked_about(thd, item))
-    return false;
-  List<Item_field> fields;
-  item->walk(&Item::collect_item_field_processor, false, &fields);
-  List_iterator_fast<Item_field> each(fields);
-  for (Item_field *field; (field= each++); )
-    if (!field->field || field->field->table != list->table || field->used_tables() != list->table->map || !pushed_field(inner, field->field))
-      return false;
-  return fields.elements;
-}
-
-/* Copies of the conditions, as pushdown_cond_for_derived makes them. */
 void Join_cost::push_conditions(SELECT_LEX *outer, TABLE_LIST *list, SELECT_LEX *inner)
 {
-  Item *where= where_of(outer);
-  if (!where || !list->table || is_outer_joined(list) || list->prohibit_cond_pushdown || !optimizer_flag(m_thd, OPTIMIZER_SWITCH_COND_PUSHDOWN_FOR_DERIVED) ||
-      !inner->cond_pushdown_is_allowed() || (inner->agg_func_used() && !inner->group_list.elements) ||
-      (inner->have_window_funcs() && inner->group_list.elements))
+  if (is_outer_joined(list))
     return;
-  const auto push= [&](Item *part) {
-    if (!can_be_pushed(m_thd, part, list, inner))
-      return;
-    Item *copy= part->deep_copy_with_checks(m_thd);
-    if (copy)
-      copy= copy->transform(m_thd, &Item::derived_field_transformer_for_where, reinterpret_cast<uchar *>(inner));
-    if (!copy)
-      return;
-    copy->update_used_tables();
+  for (Item *copy : conditions_pushed(m_thd, conditions_of(outer, list), list, inner))
     m_pushed.emplace_back(inner, copy);
-  };
-  if (where->type() != Item::COND_ITEM || static_cast<Item_cond *>(where)->functype() != Item_func::COND_AND_FUNC)
-    return push(where);
-  List_iterator_fast<Item> parts(*static_cast<Item_cond *>(where)->argument_list());
-  for (Item *part; (part= parts++); )
-    push(part);
 }
 
 void Join_cost::add_derived(TABLE_LIST *list, SELECT_LEX *select)
@@ -446,23 +355,8 @@ std::vector<Item *> Join_cost::conditions_of(SELECT_LEX *select, TABLE_LIST *lis
   return parts;
 }
 
-/* What of them the range optimizer may be asked about. */
-Item *to_be_asked_about(THD *thd, std::vector<Item *> parts)
-{
-  parts.erase(std::remove_if(parts.begin(), parts.end(), [thd](Item *part) { return !can_be_asked_about(thd, part); }), parts.end());
-  if (parts.empty())
-    return nullptr;
-  if (parts.size() == 1)
-    return parts[0];
-  List<Item> items;
-  for (Item *part : parts)
-    items.push_back(part, thd->mem_root);
-  return new (thd->mem_root) Item_cond_and(thd, items);
-}
-
 double cost_in_engine(double rows) { return ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + 2 * ENGINE_COLUMN_NS); }
 
-/* The rows of the best ranges that the server finds. What it stores for that, it finds again for itself later. */
 void Join_cost::find_ranges(Source *source)
 {
   TABLE *table= source->table;
@@ -476,25 +370,7 @@ void Join_cost::find_ranges(Source *source)
     source->by_range= std::min(source->all, most);
     return;
   }
-  Item *conditions= to_be_asked_about(m_thd, parts);
-  if (!conditions)
-    return;
-  Silent_evaluation evaluation(m_thd);
-  set_statistics_for_table(m_thd, table);
-  int error= 0;
-  SQL_SELECT *ranges= make_select(table, 0, 0, conditions, nullptr, false, &error);
-  if (!ranges)
-    return;
-  MY_BITMAP *const old= dbug_tmp_use_all_columns(table, &table->write_set);
-  key_map keys;
-  keys.set_all();
-  const auto found= ranges->test_quick_select(m_thd, keys, 0, HA_POS_ERROR, false, false, false, false, Item_func::BITMAP_NONE);
-  dbug_tmp_restore_column_map(&table->write_set, old);
-  if (found == SQL_SELECT::IMPOSSIBLE_RANGE)
-    source->by_range= 0;
-  else if (found == SQL_SELECT::OK && ranges->quick)
-    source->by_range= std::min(source->all, double(ranges->quick->records));
-  delete ranges;
+  source->by_range= std::min(source->all, rows_of_ranges(m_thd, table, parts));
 }
 
 void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
@@ -740,8 +616,8 @@ Select_cost Join_cost::cost(SELECT_LEX *select)
   cost.server*= share;
   cost.rows*= share;
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
-  cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), double(select->master_unit()->lim.get_select_limit()));
-  cost.engine= m_engine;
+  cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), rows_wanted(select->master_unit()));
+  cost.engine= m_engine + (select->have_window_funcs() ? cost.rows * ENGINE_SORTED_NS : 0);
   for (const Source &source : m_sources)
     if (!source.is_derived && source.by_range < source.all)
       cost.ranges.emplace_back(source.table, source.by_range);

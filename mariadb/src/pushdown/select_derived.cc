@@ -1,6 +1,7 @@
 /* What the server pushes into the SELECT of a derived table: see select_derived.h. */
 #include "select_derived.h"
 #include "select_cost.h"
+#include "select_range.h"
 #include "select_translate.h"
 
 #include <algorithm>
@@ -55,12 +56,20 @@ const Field *pushed_field(SELECT_LEX *inner, const Field *column)
   return !inner->group_list.elements || is_among(inner->group_list.first, field) ? field : nullptr;
 }
 
-std::vector<Groups_of_value> groups_of_values(SELECT_LEX_UNIT *unit, const TABLE *derived)
+/* Whether it has groups, or windows, that the server makes for each value apart. */
+static bool has_groups_of_values(SELECT_LEX_UNIT *unit)
+{
+  SELECT_LEX *select= unit->first_select();
+  if (!is_one_select(unit) || select->olap == ROLLUP_TYPE)
+    return false;
+  return select->have_window_funcs() ? !select->group_list.elements && select->window_specs.elements == 1 : select->group_list.elements > 0;
+}
+
+/* The keys that find them. */
+static std::vector<Groups_of_value> groups_by_keys(SELECT_LEX_UNIT *unit, const TABLE *derived)
 {
   std::vector<Groups_of_value> groups;
   SELECT_LEX *select= unit->first_select();
-  if (!is_one_select(unit) || !select->group_list.elements || select->olap == ROLLUP_TYPE || select->have_window_funcs() || is_limited(unit))
-    return groups;
   for (Field *const *column= derived->field; column && *column; column++)
   {
     const Field *field= pushed_field(select, *column);
@@ -79,6 +88,25 @@ std::vector<Groups_of_value> groups_of_values(SELECT_LEX_UNIT *unit, const TABLE
   return groups;
 }
 
+std::vector<Groups_of_value> groups_of_values(SELECT_LEX_UNIT *unit, const TABLE *derived)
+{
+  return has_groups_of_values(unit) && !is_limited(unit) ? groups_by_keys(unit, derived) : std::vector<Groups_of_value>();
+}
+
+bool may_cut_each_group(THD *thd)
+{
+  if (!optimizer_flag(thd, OPTIMIZER_SWITCH_SPLIT_MATERIALIZED))
+    return false;
+  for (TABLE_LIST *list= thd->lex->query_tables; list; list= list->next_global)
+  {
+    SELECT_LEX_UNIT *unit= list->is_view_or_derived() ? list->get_unit() : nullptr;
+    if (unit && list->table && has_groups_of_values(unit) && is_limited(unit) && !unit->first_select()->order_list.elements &&
+        !groups_by_keys(unit, list->table).empty())
+      return true;
+  }
+  return false;
+}
+
 double rows_of_value(const Field *field)
 {
   double rows= 1;
@@ -89,6 +117,88 @@ double rows_of_value(const Field *field)
       rows= std::max(rows, double(key.rec_per_key[0]));
   }
   return rows;
+}
+
+/* Of a derived table's columns, what columns of other tables are equal to. */
+using Equal_columns= std::vector<std::pair<const Field *, Field *>>;
+
+static Equal_columns columns_equal_to(const TABLE_LIST *list, const std::vector<Item *> &conditions)
+{
+  Equal_columns equal;
+  for (Item *condition : conditions)
+  {
+    if (condition->type() != Item::FUNC_ITEM || static_cast<Item_func *>(condition)->functype() != Item_func::EQ_FUNC)
+      continue;
+    Item *sides[]= {static_cast<Item_func *>(condition)->arguments()[0]->real_item(), static_cast<Item_func *>(condition)->arguments()[1]->real_item()};
+    if (sides[0]->type() != Item::FIELD_ITEM || sides[1]->type() != Item::FIELD_ITEM)
+      continue;
+    Field *one= static_cast<Item_field *>(sides[0])->field, *other= static_cast<Item_field *>(sides[1])->field;
+    if (!one || !other || one->cmp_type() != other->cmp_type())
+      continue;
+    if (one->table == list->table)
+      equal.emplace_back(other, one);
+    if (other->table == list->table)
+      equal.emplace_back(one, other);
+  }
+  return equal;
+}
+
+/* The column of the derived table that the item is, or is equal to, if conditions on it go into the SELECT. */
+static Field *column_to_push(const Item_field *item, const TABLE_LIST *list, SELECT_LEX *inner, const Equal_columns &equal)
+{
+  if (!item->field)
+    return nullptr;
+  if (item->field->table == list->table)
+    return item->used_tables() == list->table->map && pushed_field(inner, item->field) ? item->field : nullptr;
+  for (const auto &pair : equal)
+    if (pair.first == item->field && pushed_field(inner, pair.second))
+      return pair.second;
+  return nullptr;
+}
+
+/* A copy of the condition of columns of the derived table alone; none: it is not pushed. */
+static Item *copy_to_push(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inner, const Equal_columns &equal)
+{
+  if ((item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM) || !can_be_asked_about(thd, item))
+    return nullptr;
+  List<Item_field> fields, copied;
+  item->walk(&Item::collect_item_field_processor, false, &fields);
+  List_iterator_fast<Item_field> each(fields);
+  for (Item_field *field; (field= each++); )
+    if (!column_to_push(field, list, inner, equal))
+      return nullptr;
+  Item *copy= fields.elements ? item->deep_copy_with_checks(thd) : nullptr;
+  if (!copy)
+    return nullptr;
+  copy->walk(&Item::collect_item_field_processor, false, &copied);
+  List_iterator_fast<Item_field> each_copied(copied);
+  for (Item_field *field; (field= each_copied++); )
+  {
+    each.rewind();
+    for (const Item_field *original; (original= each++); )
+      if (original == field)
+        return nullptr;
+    field->reset_field(column_to_push(field, list, inner, equal));
+  }
+  copy->update_used_tables();
+  copy= copy->transform(thd, &Item::derived_field_transformer_for_where, reinterpret_cast<uchar *>(inner));
+  if (copy)
+    copy->update_used_tables();
+  return copy;
+}
+
+std::vector<Item *> conditions_pushed(THD *thd, const std::vector<Item *> &conditions, const TABLE_LIST *list, SELECT_LEX *inner)
+{
+  std::vector<Item *> pushed;
+  if (!list->table || list->prohibit_cond_pushdown || !optimizer_flag(thd, OPTIMIZER_SWITCH_COND_PUSHDOWN_FOR_DERIVED) ||
+      !inner->cond_pushdown_is_allowed() || (inner->agg_func_used() && !inner->group_list.elements) ||
+      (inner->have_window_funcs() && inner->group_list.elements))
+    return pushed;
+  const Equal_columns equal= columns_equal_to(list, conditions);
+  for (Item *condition : conditions)
+    if (Item *copy= copy_to_push(thd, condition, list, inner, equal))
+      pushed.push_back(copy);
+  return pushed;
 }
 
 } // namespace pando

@@ -1,6 +1,7 @@
 /* Whether the server ends early: see select_limit.h. */
 #include "select_limit.h"
 #include "select_cost.h"
+#include "select_derived.h"
 #include "sql_select.h"
 
 #include <algorithm>
@@ -16,11 +17,31 @@ static const Field *field_of(const ORDER *order)
   return item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
 }
 
+/* Of a SELECT within another the server looks at its LIMIT later. */
+double rows_wanted(SELECT_LEX_UNIT *unit)
+{
+  if (!unit->outer_select())
+    return double(unit->lim.get_select_limit());
+  const Lex_select_limit &params= unit->global_parameters()->limit_params;
+  if (!is_one_select(unit) || !has_limit(params))
+    return double(HA_POS_ERROR);
+  double rows= 0;
+  for (Item *count : {params.select_limit, params.offset_limit})
+  {
+    if (!count)
+      continue;
+    if (!count->fixed() || !count->basic_const_item())
+      return double(HA_POS_ERROR);
+    rows+= double(count->val_uint());
+  }
+  return rows;
+}
+
 /* What HAVING leaves nobody knows. */
 static bool may_end_early(SELECT_LEX *select)
 {
   return !select->first_inner_unit() && !select->have_window_funcs() && !(select->join->group_list && select->join->having) &&
-         select->olap != ROLLUP_TYPE && select->master_unit()->lim.get_select_limit() != HA_POS_ERROR;
+         select->olap != ROLLUP_TYPE && rows_wanted(select->master_unit()) < double(HA_POS_ERROR);
 }
 
 bool ends_after_few_groups(SELECT_LEX *select)
@@ -38,7 +59,7 @@ bool ends_after_few_groups(SELECT_LEX *select)
     if (key.key_part[0].field == field && key.rec_per_key && field->table->keys_in_use_for_group_by.is_set(number))
       of_group= std::max(of_group, double(key.rec_per_key[0]));
   }
-  const double limit= double(select->master_unit()->lim.get_select_limit());
+  const double limit= rows_wanted(select->master_unit());
   const double rows= limit * of_group * (join->conds ? ROWS_OF_CONDITION : 1);
   return of_group > 0 && rows * SERVER_LOOKUP_NS < ENGINE_TABLE_NS + double(field->table->file->stats.records) * (ENGINE_ROW_NS + ENGINE_COLUMN_NS);
 }
@@ -62,15 +83,15 @@ double share_until_limit(SELECT_LEX *select, const TABLE *first)
 {
   const JOIN *join= select->join;
   const ORDER *order= join->group_list ? join->group_list : join->order;
-  if (!may_end_early(select) || !order || (select->options & SELECT_DISTINCT) || (!join->group_list && select->agg_func_used()))
+  if (!may_end_early(select) || (select->options & SELECT_DISTINCT) || (!join->group_list && select->agg_func_used()))
     return 1;
   /* Groups come in their own order. */
   const ORDER *group= join->group_list;
   for (const ORDER *one= group ? join->order : nullptr; one; one= one->next, group= group ? group->next : nullptr)
     if (!group || field_of(one) != field_of(group) || !field_of(one) || one->direction != join->order->direction)
       return 1;
-  double rows= 0;
-  for (uint number= 0; number < first->s->keys; number++)
+  double rows= order ? 0 : 1;
+  for (uint number= 0; order && number < first->s->keys; number++)
   {
     const key_map &usable= join->group_list ? first->keys_in_use_for_group_by : first->keys_in_use_for_order_by;
     const double of_key= usable.is_set(number) ? rows_in_order(first->key_info[number], order) : 0;
@@ -79,8 +100,7 @@ double share_until_limit(SELECT_LEX *select, const TABLE *first)
   }
   if (rows <= 0)
     return 1;
-  const SELECT_LEX_UNIT *unit= select->master_unit();
-  rows= double(unit->lim.get_select_limit()) * (join->group_list ? rows : 1) * (join->conds ? ROWS_OF_CONDITION : 1);
+  rows= rows_wanted(select->master_unit()) * (join->group_list ? rows : 1) * (join->conds ? ROWS_OF_CONDITION : 1);
   return std::min(1.0, rows / std::max(1.0, double(first->file->stats.records)));
 }
 

@@ -6,6 +6,9 @@
 
 namespace pando {
 
+/* What LIMIT and OFFSET say that the unit has to give, with what is passed over; HA_POS_ERROR: all, or nobody knows yet. */
+double rows_wanted(SELECT_LEX_UNIT *unit);
+
 /* Of one table: groups in the order of a key, of which few are wanted. The server ends when it has them, if it takes that key. */
 bool ends_after_few_groups(SELECT_LEX *select);
 

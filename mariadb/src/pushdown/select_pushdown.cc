@@ -1,6 +1,7 @@
 /* The handler of a SELECT that the engine has answered whole. */
 #include "select_translate.h"
 #include "select_cost.h"
+#include "select_derived.h"
 #include "select_jumps.h"
 #include "select_report.h"
 #include "select_explain.h"
@@ -357,7 +358,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
   if (!is_select_for_engine(thd, select, &reason))
     return nullptr;
   const Select_cost cost= cost_of_select(thd, select);
-  const bool is_for_server= !may_lose_rows_by_jumps(select);
+  const bool is_for_server= !may_lose_rows_by_jumps(select) && !may_cut_each_group(thd);
   if (is_for_server && cost.server < cost.engine)
     return leave(thd, Left_by_cost::KEYS);
   std::unique_ptr<Select_translator> translator(new Select_translator(thd));

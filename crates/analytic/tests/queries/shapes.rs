@@ -338,7 +338,8 @@ fn windows_of_which_a_third_sorts_as_two_begin_are_left_to_the_server() {
     assert!(matches!(outcome(&world, &block(&exprs), LIMITS), Outcome::GivenBack(Why::Unsupported)));
 }
 
-/// A join leaves the rows of a window's partition and of sets alone, though it says which keys have no partner.
+/// A join says which keys have no partner. Rows of a window's partition, and of EXCEPT, are left alone; whole partitions, and rows of the parts of
+/// a UNION, are dropped.
 #[test]
 fn what_a_join_drops_counts_in_windows_and_sets() {
     for seed in 0..20 {
@@ -355,33 +356,72 @@ fn what_a_join_drops_counts_in_windows_and_sets() {
             outputs: outputs(shown),
             ..Block::default()
         };
-        let window = Expr::Window(Box::new(Window {
-            function: WindowFunction::Rows,
-            kind: Kind::Signed,
-            number: 0,
-            of: None,
-            partition: vec![text(1)],
-            order: Vec::new(),
-            frame: Frame { is_range: true, begin: Bound::Unbounded, end: Bound::Current },
-        }));
-        let windows = Block {
-            from: vec![from(&world, 1)],
-            outputs: vec![(500, number(1)), (501, id(1)), (502, window)],
-            ..Block::default()
+        let window = |partition: Vec<Expr>| {
+            Expr::Window(Box::new(Window {
+                function: WindowFunction::Rows,
+                kind: Kind::Signed,
+                number: 0,
+                of: None,
+                partition,
+                order: Vec::new(),
+                frame: Frame { is_range: true, begin: Bound::Unbounded, end: Bound::Current },
+            }))
         };
-        let shown = vec![id(0), Expr::Slot(501, Kind::Unsigned), Expr::Slot(502, Kind::Signed)];
-        let expected = small.iter().flat_map(|a| large.iter().filter(|b| is_pair(a, b)).map(move |b| (a, b)));
-        let expected = expected.map(|(a, b)| {
-            format!("{}|{}|{}", a.id, b.id, large.iter().filter(|other| other.text == b.text).count())
-        });
-        let expected: Vec<String> = expected.collect();
-        assert_eq!(sorted(ask(&world, &joined(windows, shown))), sorted(expected), "seed {seed}: windows");
+        // By what the join is by, alone, with something else, or in one of two windows; or by something else.
+        let texts = |a: &Row, b: &Row| a.text == b.text;
+        let numbers = |a: &Row, b: &Row| a.number == b.number;
+        let all = |_: &Row, _: &Row| true;
+        type IsPeer<'a> = &'a dyn Fn(&Row, &Row) -> bool;
+        let partitions: [(Vec<Expr>, IsPeer); 4] = [
+            (vec![text(1)], &texts),
+            (vec![number(1)], &numbers),
+            (vec![text(1), number(1)], &|a, b| texts(a, b) && numbers(a, b)),
+            (Vec::new(), &all),
+        ];
+        for (one, is_peer) in &partitions {
+            for (other, is_other_peer) in &partitions {
+                let windows = Block {
+                    from: vec![from(&world, 1)],
+                    outputs: vec![
+                        (500, number(1)),
+                        (501, id(1)),
+                        (502, window(one.clone())),
+                        (503, window(other.clone())),
+                    ],
+                    ..Block::default()
+                };
+                let shown = [501, 502, 503].map(|slot| Expr::Slot(slot, Kind::Signed));
+                let shown = [id(0)].into_iter().chain(shown).collect();
+                let pairs =
+                    small.iter().flat_map(|a| large.iter().filter(|b| is_pair(a, b)).map(move |b| (a, b)));
+                let count = |b: &Row, is_peer: IsPeer| large.iter().filter(|other| is_peer(other, b)).count();
+                let expected = pairs.map(|(a, b)| {
+                    format!("{}|{}|{}|{}", a.id, b.id, count(b, is_peer), count(b, is_other_peer))
+                });
+                let expected = sorted(expected.collect());
+                let windows = joined(windows, shown);
+                assert_eq!(sorted(ask(&world, &windows)), expected, "seed {seed}: {one:?}, {other:?}");
+            }
+        }
 
         let of = |table: u32, slot: Slot| Block {
             from: vec![from(&world, table)],
             outputs: vec![(slot, number(table)), (slot + 1, id(table))],
             ..Block::default()
         };
+        for is_distinct in [false, true] {
+            let other = Other { operation: SetOperation::Union, is_distinct, block: of(2, 600) };
+            let union = Block { others: vec![other], ..of(1, 500) };
+            let expected = small.iter().flat_map(|a| {
+                let is_new =
+                    |c: &&Row| !is_distinct || !large.iter().any(|b| b.id == c.id && b.number == c.number);
+                let both = large.iter().chain(third.iter().filter(is_new));
+                both.filter(|b| is_pair(a, b)).map(|b| format!("{}|{}", a.id, b.id)).collect::<Vec<_>>()
+            });
+            let expected = sorted(expected.collect());
+            let union = joined(union, vec![id(0), Expr::Slot(501, Kind::Unsigned)]);
+            assert_eq!(sorted(ask(&world, &union)), expected, "seed {seed}: UNION, {is_distinct}");
+        }
         let other = Other { operation: SetOperation::Except, is_distinct: true, block: of(2, 600) };
         let sets = Block { others: vec![other], ..of(1, 500) };
         let is_in_third = |b: &Row| third.iter().any(|c| c.id == b.id && c.number == b.number);
