@@ -9,6 +9,7 @@ use crate::concat::{Concat, Shown};
 use crate::eval::{Eval, Result};
 use crate::expr::Function;
 use crate::keys::Budget;
+use crate::rounding::Rounding;
 
 /// How many values, their mean, and the sum of the squares of how far they are from it (Welford's method: what is known
 /// after each value depends on the order of values, and is the server's bit by bit where the order is).
@@ -48,6 +49,7 @@ pub(crate) enum Other {
     Mean(Vec<(u64, f64)>),
     Bits(Function, Vec<u64>),
     Concat(Concat),
+    Rounding(Vec<Rounding>),
 }
 
 fn bits(function: Function, a: u64, b: u64) -> u64 {
@@ -64,6 +66,7 @@ impl Other {
             Function::Mean => Other::Mean(Vec::new()),
             Function::BitAnd | Function::BitOr | Function::BitXor => Other::Bits(function, Vec::new()),
             Function::Concat => Other::Concat(Concat::default()),
+            Function::ErrorOfSum | Function::ErrorOfMean => Other::Rounding(Vec::new()),
             _ => Other::Moments(Vec::new()),
         }
     }
@@ -76,6 +79,7 @@ impl Other {
                 all.resize(count, if *function == Function::BitAnd { u64::MAX } else { 0 })
             }
             Other::Concat(_) => {}
+            Other::Rounding(all) => all.resize(count, Rounding::default()),
         }
     }
 
@@ -102,6 +106,11 @@ impl Other {
                 }
             }
             Other::Concat(concat) => return Ok(concat.add(groups, columns)),
+            Other::Rounding(all) => {
+                for (row, group) in known {
+                    all[group].add(real_of(column, kind, row)?);
+                }
+            }
         }
         Ok(0)
     }
@@ -126,6 +135,11 @@ impl Other {
                 }
             }
             (Other::Concat(concat), Other::Concat(other)) => concat.merge(other, groups),
+            (Other::Rounding(all), Other::Rounding(others)) => {
+                for (group, other) in groups.iter().zip(others) {
+                    all[*group as usize].merge(&other);
+                }
+            }
             _ => return Err(UNSUPPORTED),
         }
         Ok(())
@@ -145,6 +159,11 @@ impl Other {
             Other::Concat(concat) => return concat.finish(shown.ok_or(UNSUPPORTED)?, rows, budget, eval),
             Other::Mean(all) => {
                 all.into_iter().map(|(count, sum)| (count > 0).then(|| sum / count as f64)).collect()
+            }
+            Other::Rounding(all) => {
+                let error =
+                    if function == Function::ErrorOfSum { Rounding::of_sum } else { Rounding::of_mean };
+                all.iter().map(error).collect()
             }
             Other::Moments(all) => {
                 let of_sample = matches!(function, Function::VarianceOfSample | Function::DeviationOfSample);

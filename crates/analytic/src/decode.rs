@@ -336,6 +336,8 @@ impl<'a> Reader<'a> {
                     13 => Function::BitOr,
                     14 => Function::BitXor,
                     15 => Function::Concat,
+                    16 => Function::ErrorOfSum,
+                    17 => Function::ErrorOfMean,
                     _ => return None,
                 };
                 Expr::Aggregate(function, self.kind()?, self.optional()?.map(Box::new))
@@ -360,6 +362,7 @@ impl<'a> Reader<'a> {
             21 => Expr::Row(self.list(Self::expr)?),
             22 => Expr::Window(Box::new(self.window()?)),
             23 => Expr::Sure(self.boxed()?, self.boxed()?),
+            27 => Expr::Near(self.boxed()?, self.boxed()?, self.boxed()?),
             19 => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
             _ => return None,
         })

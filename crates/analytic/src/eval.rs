@@ -220,6 +220,7 @@ impl Eval<'_> {
                 }
                 self.value(value, batch)?
             }
+            Expr::Near(value, ..) => self.value(value, batch)?,
             Expr::Server { number, kind, of, on_saying, .. } => {
                 Val::Each(Arc::new(self.served((*number, *on_saying), *kind, of, batch)?))
             }

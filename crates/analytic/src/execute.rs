@@ -161,7 +161,7 @@ impl Run<'_> {
     }
 
     /// Rows, in memory.
-    fn loaded(&self, chunks: &[Chunk], kinds: &[Kind]) -> Result<Batch> {
+    pub(crate) fn loaded(&self, chunks: &[Chunk], kinds: &[Kind]) -> Result<Batch> {
         let mut batches = Vec::with_capacity(chunks.len());
         for chunk in chunks {
             let batch = chunk.load()?;
@@ -317,7 +317,14 @@ impl Run<'_> {
                 let of_order = self.first.as_ref().map(|first| first.rows.clone());
                 let pipeline = self.pipeline(input, &with_slots(&wanted, &[]))?;
                 self.filters = before;
-                let source = Source::Ordered(self.sorted(&pipeline, order, (*skip, *limit), of_order)?);
+                let is_near = order.iter().any(|(expr, _)| matches!(expr, Expr::Near(..)));
+                let source = Source::Ordered(if is_near {
+                    let one_more = limit.map(|limit| skip.saturating_add(limit).saturating_add(1));
+                    let chunks = self.sorted(&pipeline, order, (0, one_more), of_order)?;
+                    vec![Chunk::Held(self.cut_near(&pipeline, order, &chunks, (*skip, *limit))?)]
+                } else {
+                    self.sorted(&pipeline, order, (*skip, *limit), of_order)?
+                });
                 Ok(Pipeline { source, steps: Vec::new(), slots: pipeline.slots })
             }
             Plan::Union(inputs, slots) => {

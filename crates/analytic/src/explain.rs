@@ -308,7 +308,7 @@ impl Names {
             Expr::Test(_, of) => format!("{} LIKE", text(of)),
             Expr::Change(_, _, of) | Expr::Convert(_, of) => text(of),
             Expr::Part(part, of) => format!("{part:?}({})", text(of)),
-            Expr::Sure(_, value) => text(value),
+            Expr::Sure(_, value) | Expr::Near(value, ..) => text(value),
             Expr::Row(parts) => list(parts.iter().map(text), ", "),
             Expr::Window(window) => self.of_window(window),
             Expr::Aggregate(function, _, of) => self.aggregate(*function, of.as_deref()),
@@ -339,6 +339,8 @@ impl Names {
             Function::BitOr => format!("BIT_OR({of})"),
             Function::BitXor => format!("BIT_XOR({of})"),
             Function::Concat => "GROUP_CONCAT(...)".into(),
+            Function::ErrorOfSum => format!("the error of SUM({of})"),
+            Function::ErrorOfMean => format!("the error of AVG({of})"),
         }
     }
 }

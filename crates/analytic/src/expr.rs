@@ -186,6 +186,10 @@ pub enum Function {
     BitXor,
     /// One after the other, as text: see `concat.rs`.
     Concat,
+    /// How far the sum of DOUBLEs may lie from the sum in another order: see `rounding.rs`.
+    ErrorOfSum,
+    /// The same of their mean.
+    ErrorOfMean,
 }
 
 impl Function {
@@ -266,6 +270,9 @@ pub enum Expr {
     /// The second, if the first is false of no row; else the query is given back. What is true of the rows met makes an
     /// answer the only one.
     Sure(Box<Expr>, Box<Expr>),
+    /// The first, to be sorted by, which lies between the others, or might: if these do not tell the order of the rows that are wanted, the query is given
+    /// back.
+    Near(Box<Expr>, Box<Expr>, Box<Expr>),
     /// Of the rows of a group.
     Aggregate(Function, Kind, Option<Box<Expr>>),
     /// Several, that an aggregate looks at.
@@ -296,7 +303,7 @@ impl Expr {
             Expr::Window(window) => window.kind,
             Expr::Divide(scale, ..) => Kind::Decimal(*scale),
             Expr::Real(..) => Kind::Real,
-            Expr::Sure(_, value) => value.kind(),
+            Expr::Sure(_, value) | Expr::Near(value, ..) => value.kind(),
             Expr::Part(Part::Date, _) => Kind::Date,
             _ => Kind::Signed,
         }
@@ -319,6 +326,7 @@ impl Expr {
             | Expr::Real(_, a, b)
             | Expr::Sure(a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
+            Expr::Near(value, one, other) => vec![value, one, other],
             Expr::And(parts)
             | Expr::Or(parts)
             | Expr::Row(parts)
@@ -348,6 +356,7 @@ impl Expr {
             | Expr::Real(_, a, b)
             | Expr::Sure(a, b)
             | Expr::Compare(_, a, b) => vec![a, b],
+            Expr::Near(value, one, other) => vec![value, one, other],
             Expr::And(parts)
             | Expr::Or(parts)
             | Expr::Row(parts)

@@ -418,19 +418,29 @@ impl<'a> Planner<'a> {
             let (with, expr) = self.with_scalars(unit, expr)?;
             unit = with;
             let is_output = |slot: Slot| outputs.iter().any(|(output, _)| *output == slot);
-            let slot = match (&expr, outputs.iter().find(|(_, output)| *output == expr)) {
-                (Expr::Slot(slot, _), _) if is_output(*slot) => *slot,
-                (_, Some((slot, _))) => *slot,
-                (_, None) if block.is_distinct => {
-                    return Err(wrong_plan("DISTINCT, and an order of something else"))
-                }
-                (_, None) => {
-                    let slot = self.new_slot();
-                    more.push((slot, expr.clone()));
-                    slot
-                }
+            let mut as_slot = |expr: Expr| {
+                let kind = expr.kind();
+                let slot = match (&expr, outputs.iter().find(|(_, output)| *output == expr)) {
+                    (Expr::Slot(slot, _), _) if is_output(*slot) => *slot,
+                    (_, Some((slot, _))) => *slot,
+                    (_, None) if block.is_distinct => {
+                        return Err(wrong_plan("DISTINCT, and an order of something else"))
+                    }
+                    (_, None) => {
+                        let slot = self.new_slot();
+                        more.push((slot, expr));
+                        slot
+                    }
+                };
+                Ok(Box::new(Expr::Slot(slot, kind)))
             };
-            sorted_by.push((Expr::Slot(slot, expr.kind()), descends));
+            let by = match expr {
+                Expr::Near(value, one, other) => {
+                    Expr::Near(as_slot(*value)?, as_slot(*one)?, as_slot(*other)?)
+                }
+                other => *as_slot(other)?,
+            };
+            sorted_by.push((by, descends));
         }
         let slots: Vec<Slot> = outputs.iter().map(|(slot, _)| *slot).collect();
         for (slot, expr) in &outputs {

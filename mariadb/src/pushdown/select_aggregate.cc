@@ -74,7 +74,7 @@ bool has_digits_of_type(Item *argument, const Said &of)
 
 /* Numbers in crates/analytic/src/decode.rs. */
 enum Function_number { ROWS, COUNT, SUM, MIN, MAX, COUNT_DISTINCT, SUM_DISTINCT, MEAN, VARIANCE, VARIANCE_OF_SAMPLE,
-                       DEVIATION, DEVIATION_OF_SAMPLE, BIT_AND, BIT_OR, BIT_XOR, CONCAT };
+                       DEVIATION, DEVIATION_OF_SAMPLE, BIT_AND, BIT_OR, BIT_XOR, CONCAT, ERROR_OF_SUM, ERROR_OF_MEAN };
 
 /* Digits that the engine computes with. */
 static const uint DIGITS_MAX= 36;
@@ -165,6 +165,8 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   if (sum->sum_func() != Item_sum::AVG_FUNC)
   {
     said->bytes= told;
+    if (function == SUM && kind.tag == Value_kind::REAL)
+      bend(sum, ERROR_OF_SUM, of, said);
     return true;
   }
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
@@ -259,6 +261,33 @@ static bool may_read_in_another_order(const SELECT_LEX *select, TABLE *table)
   return false;
 }
 
+/* Whether rows come in one order, whatever the server's plan. */
+bool Select_translator::knows_order_of_rows() const
+{
+  TABLE *const table= m_select->leaf_tables.elements == 1 ? m_select->leaf_tables.head()->table : nullptr;
+  return table && !m_select->first_inner_unit() && !is_grouped_by_condition(m_select) && !may_read_in_another_order(m_select, table) &&
+         (!m_select->group_list.elements || m_select->join->tmp_table_param.quick_group);
+}
+
+/* Where it is asked how far the sum in another order may lie, so far up or down. */
+void Select_translator::bend(const Item_sum *sum, uint function, const Said &of, Said *said)
+{
+  if (!m_is_bending)
+    return;
+  const uint number= uint(std::find(m_bent.begin(), m_bent.end(), sum) - m_bent.begin());
+  if (number == m_bent.size())
+    m_bent.push_back(sum);
+  if (!m_bend)
+    return;
+  enum { REAL_ARITHMETIC= 4, ADD= 0, SUBTRACT= 1 };
+  std::string bent;
+  B::byte(&bent, REAL_ARITHMETIC);
+  B::byte(&bent, (m_bend - 1) >> number & 1 ? ADD : SUBTRACT);
+  bent+= said->bytes;
+  put_function(function, said->kind, &bent);
+  said->bytes= bent + of.bytes;
+}
+
 /* Means and variances of DOUBLEs: as the server has them if rows come in its order, which those of joins need not; nor do those
    that it sorts to make groups of them. */
 bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
@@ -275,13 +304,13 @@ bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
   /* Squares have twice the digits. */
   const double digits= 2 * (of.digits - of.kind.scale()) + sum->decimals;
   const bool tells_order= m_shown != sum && (of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS);
-  if (tells_order && (m_select->leaf_tables.elements != 1 || m_select->first_inner_unit() || is_grouped_by_condition(m_select) || !m_select->leaf_tables.head()->table ||
-                      may_read_in_another_order(m_select, m_select->leaf_tables.head()->table) ||
-                      (m_select->group_list.elements && !m_select->join->tmp_table_param.quick_group)))
+  if (tells_order && !knows_order_of_rows() && !(function == MEAN && (m_is_bending || is_shown(sum))))
     return refuse("DOUBLEs in an order that is not known");
   said->kind= Value_kind{Value_kind::REAL, 0};
   put_function(function, said->kind, &said->bytes);
   said->bytes+= of.bytes;
+  if (function == MEAN)
+    bend(sum, ERROR_OF_MEAN, of, said);
   return true;
 }
 

@@ -13,6 +13,11 @@ static const Value_kind TRUTH{Value_kind::SIGNED, 0};
 /* What has no form of the engine's is the server's to compute. */
 bool Select_translator::condition(Item *item, Said *said)
 {
+  return sharply(item, said, [&](Said *to) { return truth(item, to); });
+}
+
+bool Select_translator::truth(Item *item, Said *said)
+{
   const size_t sources= m_sources.size(), table_count= tables.size(), warning_count= warnings.size();
   if (native_condition(item, said))
     return true;

@@ -228,6 +228,11 @@ bool Select_translator::derived_column(Item_ref *ref, Said *said, bool *is_known
 /* What has no form of the engine's is the server's to compute. */
 bool Select_translator::expression(Item *item, Said *said)
 {
+  return sharply(item, said, [&](Said *to) { return value(item, to); });
+}
+
+bool Select_translator::value(Item *item, Said *said)
+{
   const size_t sources= m_sources.size(), table_count= tables.size();
   if (native(item, said))
     return true;

@@ -225,6 +225,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     return refuse("descending groups of DECIMAL expressions");
   SELECT_LEX *const outer= m_select;
   m_select= select;
+  const bool is_bending= m_is_bending;
+  m_is_bending= false;
   const std::vector<Item *> *const union_types= m_union_types;
   m_union_types= nullptr;
   std::vector<Part> parts;
@@ -383,12 +385,14 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     const bool heard_rows= m_hears_rows;
     m_hears_rows&= use == Use::TOP && !is_cut;
     m_shown= is_shown && !is_cut ? (*one->item)->real_item() : nullptr;
+    const auto say= [&](Said *to) { return order_of(select, *one->item, to); };
+    bool is_near= false;
     if (is_said_again)
-      is_said= order_of(select, *one->item, &by) && (!hides_quotient(by) || refuse("a quotient inside of an expression"));
+      is_said= (is_shown && is_cut ? order_near(*one->item, say, &by, &is_near) : say(&by)) && (!hides_quotient(by) || refuse("a quotient inside of an expression"));
     m_shown= nullptr;
     m_hears_rows= heard_rows;
     const bool is_distinct= select->options & SELECT_DISTINCT, is_long= is_sorted_by_prefix(m_thd, *one->item);
-    if (has_name && (!is_long || name->second.kind.tag != Value_kind::TEXT))
+    if (has_name && !is_near && (!is_long || name->second.kind.tag != Value_kind::TEXT))
       by= name->second;
     else if (is_said)
       is_said= (is_said_again || refuse("an order by long texts")) && sort_by_all(*one->item, !is_distinct, &by);
@@ -412,6 +416,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   std::string sources;
   is_said= is_said && put_from(parts, &sources);
   m_select= outer;
+  m_is_bending= is_bending;
   m_is_condition= was_condition;
   m_is_in_having= was_in_having;
   if (!is_said)

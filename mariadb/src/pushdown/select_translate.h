@@ -14,6 +14,7 @@
 #include "sql_select.h"
 #include "item_windowfunc.h"
 
+#include <functional>
 #include <list>
 #include <map>
 #include <set>
@@ -210,6 +211,13 @@ private:
     m_asked_count++;
   }
 
+  /* select_sharp.cc */
+  bool is_shown(const Item_sum *sum) const;
+  bool bends(Item *item) const;
+  bool say_bent(const std::function<bool(Said *)> &say, Said *said, std::vector<Said> *bent);
+  bool sharply(Item *item, Said *said, const std::function<bool(Said *)> &say);
+  bool order_near(Item *item, const std::function<bool(Said *)> &say, Said *said, bool *is_near);
+
   /* select_sets.cc */
   bool together(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
   bool as_column_of_union(Item *type, Item *item, Said *said);
@@ -225,6 +233,7 @@ private:
 
   /* select_expression.cc */
   bool expression(Item *item, Said *said);
+  bool value(Item *item, Said *said);
   bool native(Item *item, Said *said);
   bool computed(Item *item, Said *said);
   bool constant(Item *item, Said *said);
@@ -251,6 +260,8 @@ private:
   bool aggregate(Item_sum *sum, Said *said);
   bool extreme(Item_sum *sum, Item *argument, Said *of);
   bool of_moments(Item_sum *sum, uint function, Said *said);
+  bool knows_order_of_rows() const;
+  void bend(const Item_sum *sum, uint function, const Said &of, Said *said);
   bool of_bits(Item_sum *sum, Said *said);
   bool as_real(Item *argument, Said *of);
   bool of_rows(Item_sum *sum, Said *said);
@@ -278,6 +289,7 @@ private:
 
   /* select_condition.cc */
   bool condition(Item *item, Said *said);
+  bool truth(Item *item, Said *said);
   bool native_condition(Item *item, Said *said);
   bool list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
@@ -349,6 +361,11 @@ private:
   bool m_is_in_having= false;
   /* What is shown and nothing else is done with: an aggregate may have other last digits there, as in another plan of the server's. */
   const Item *m_shown= nullptr;
+  /* See select_sharp.cc: whether something is said of sums and of their ends, of which sums, and of which ends: a bit for each sum, plus one; 0: of the
+     sums themselves. */
+  bool m_is_bending= false;
+  std::vector<const Item_sum *> m_bent;
+  uint m_bend= 0;
   /* What Items say may be told, if the engine answers: of constants, and of rows, which of those beyond a LIMIT is open. */
   bool m_hears_constants= false, m_hears_rows= true;
 };

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use pando_analytic::{Block, Comparison, Expr};
+use pando_analytic::{Block, Comparison, Expr, Kind, Operation, Outcome, Value};
+use pando_query::Why;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -89,4 +90,66 @@ fn the_first_rows_of_an_order_are_those_of_all_rows() {
         let expected: Vec<String> = rows.map(|(a, _)| format!("{}|{}", a.id, a.text)).collect();
         assert_eq!(ask(&world, &block), expected, "round {round}: form {form}, {:?}", block.order);
     }
+}
+
+/// Numbers that might be so much lower or higher: whether another plan might sort the rows that are wanted otherwise.
+#[test]
+fn rows_whose_order_is_open_are_given_back() {
+    let world = seeded(14);
+    let real = |expr: Expr| Expr::Convert(Kind::Real, Box::new(expr));
+    let rows = world.rows[0].len() as u64;
+    let moved = |expr: Expr, by: f64| {
+        Expr::Real(Operation::Add, Box::new(expr), Box::new(Expr::Constant(Value::Real(by), Kind::Real)))
+    };
+    let near = |expr: Expr, by: f64| {
+        let ends = [-by, by].map(|by| Box::new(moved(expr.clone(), by)));
+        let [one, other] = ends;
+        Expr::Near(Box::new(expr), one, other)
+    };
+    let block = |order: Vec<(Expr, bool)>, skip, limit| Block {
+        from: vec![from(&world, 0)],
+        outputs: outputs(vec![id(0)]),
+        order,
+        skip,
+        limit: Some(limit),
+        ..Block::default()
+    };
+    let ids = |rows: std::ops::Range<u64>| rows.map(|id| id.to_string()).collect::<Vec<_>>();
+    // Apart from each other, in both directions, up to the last row.
+    for (skip, limit) in [(0, 10), (5, 1), (0, 0), (3, rows), (rows, 3), (rows - 1, 1)] {
+        let end = rows.min(skip + limit);
+        let up = block(vec![(near(real(id(0)), 0.4), false)], skip, limit);
+        assert_eq!(ask(&world, &up), ids(skip.min(end)..end), "{skip} {limit}");
+        let down = block(vec![(near(real(id(0)), 0.4), true)], skip, limit);
+        let mut expected = ids(rows - end..rows - skip.min(end));
+        expected.reverse();
+        assert_eq!(ask(&world, &down), expected, "{skip} {limit}");
+    }
+    let given_back =
+        |block: Block| matches!(outcome(&world, &block, LIMITS), Outcome::GivenBack(Why::Unsure));
+    assert!(given_back(block(vec![(near(real(id(0)), 0.6), false)], 0, 10)));
+    // The row behind the limit counts, and those that are behind it do not.
+    let step = |at: i128| {
+        let is_before = compare(Comparison::Less, id(0), constant(at));
+        let far = Expr::Arithmetic(Operation::Multiply, Kind::Signed, Box::new(id(0)), Box::new(constant(3)));
+        let close =
+            Expr::Arithmetic(Operation::Add, Kind::Signed, Box::new(id(0)), Box::new(constant(2 * at - 2)));
+        real(Expr::Case(Kind::Signed, vec![(is_before, far)], Box::new(close)))
+    };
+    for (limit, is_open) in [(18, false), (19, false), (20, true), (21, true)] {
+        let by = vec![(near(step(20), 0.9), false)];
+        assert_eq!(given_back(block(by.clone(), 0, limit)), is_open, "{limit}");
+        assert_eq!(given_back(block(by, limit, 0)), is_open, "{limit}");
+    }
+    // Equal points are told apart by the next key, NULLs too; ranges are not.
+    let number = || real(number(0));
+    let mut sorted: Vec<&Row> = world.rows[0].iter().collect();
+    sorted.sort_by_key(|row| (row.number, row.id));
+    let expected: Vec<String> = sorted.iter().take(500).map(|row| row.id.to_string()).collect();
+    assert_eq!(ask(&world, &block(vec![(near(number(), 0.0), false), (id(0), false)], 0, 500)), expected);
+    assert!(given_back(block(vec![(near(number(), 0.1), false), (id(0), false)], 0, 500)));
+    // Behind keys that tell rows apart, nothing is open.
+    let both = block(vec![(id(0), false), (near(number(), 5.0), false)], 2, 4);
+    assert_eq!(ask(&world, &both), ids(2..6));
+    assert!(given_back(block(vec![(text(0), false), (near(real(id(0)), 5.0), false)], 0, 4)));
 }
