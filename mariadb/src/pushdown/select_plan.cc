@@ -1,6 +1,7 @@
 /* Which SELECTs of any shape the engine is asked about, and whether the server's keys are the better way. */
 #include "select_translate.h"
 #include "select_cost.h"
+#include "pushdown_filter.h"
 #include "select_jumps.h"
 #include "select_limit.h"
 
@@ -54,8 +55,9 @@ static bool may_jump_in_key(SELECT_LEX *select)
   if (leaf_count(select) != 1 || select->first_inner_unit() || select->have_window_funcs() || !asks_for_ends(select) ||
       may_lose_rows_by_jumps(select))
     return false;
+  /* Of a partitioned table it does not ask. */
   if (join->group_list)
-    return is_order_of_key(*join->group_list->item);
+    return jumps_of(select).groups > 0 && select->leaf_tables.head()->table->file->ht == hton;
   List_iterator_fast<Item> items(select->item_list);
   for (Item *item; (item= items++); )
   {
@@ -165,7 +167,34 @@ bool has_literal_that_may_be_null(const LEX *lex)
   return false;
 }
 
-/* Of one table, without groups, and not sorted: the rows go to the server one after the other. */
+bool is_of_rows(SELECT_LEX *select)
+{
+  const JOIN *join= select->join;
+  return !select->outer_select() && leaf_count(select) == 1 && !join->group_list && !select->agg_func_used() &&
+         !(select->options & SELECT_DISTINCT) && !select->have_window_funcs() && !join->order && !select->first_inner_unit();
+}
+
+/* Rows of one table, as they come: whether the server asks conditions of all of them that a scan does not take (pushdown_filter.h). Then the engine looks
+   for those that are left, and sorts them as a scan gives them. */
+static bool has_conditions_of_server(THD *thd, SELECT_LEX *select)
+{
+  TABLE *table= select->leaf_tables.head()->table;
+  Item *conditions= select->join->conds;
+  if (!conditions || !table || table->s->primary_key >= MAX_KEY || has_limit(select->master_unit()->global_parameters()->limit_params) ||
+      is_stored_by_statement(thd))
+    return false;
+  const KEY &key= table->key_info[table->s->primary_key];
+  for (uint i= 0; i < key.user_defined_key_parts; i++)
+    if (key.key_part[i].key_part_flag & HA_PART_KEY_SEG)
+      return false;
+  const std::vector<ha_pando *> handlers= handlers_of(table);
+  if (handlers.empty())
+    return false;
+  const std::unique_ptr<Row_filter> filter= Row_filter::make(thd, table, handlers[0], conditions, conditions);
+  return !filter || !filter->is_whole();
+}
+
+/* Of one table, without groups, and not sorted: the rows go to the server one after the other, unless it has to look at all of them. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
   JOIN *join= select->join;
@@ -182,10 +211,11 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT) ||
                          select->have_window_funcs();
   *reason= "rows of one table";
-  if (leaf_count(select) == 1 && !is_grouped && !join->order && !select->first_inner_unit())
+  if (is_of_rows(select) && !has_conditions_of_server(thd, select))
     return false;
   *reason= "the first rows in the order of a key";
-  if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item))
+  const bool is_limited= has_limit(select->master_unit()->global_parameters()->limit_params);
+  if (leaf_count(select) == 1 && !is_grouped && join->order && is_order_of_key(*join->order->item) && (is_limited || !join->conds))
     return false;
   *reason= "the ends of a key";
   if (may_jump_in_key(select))
@@ -198,7 +228,7 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
       may_lead_by_key(join->conds, false) && !may_lose_rows_by_jumps(select))
     return false;
   *reason= "a LIMIT without an order";
-  if (!is_grouped && !join->order && has_limit(select->master_unit()->global_parameters()->limit_params))
+  if (!is_grouped && !join->order && is_limited)
     return false;
   return true;
 }

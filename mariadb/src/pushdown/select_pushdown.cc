@@ -416,6 +416,8 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     const char *in_the_way= nullptr;
     if (status != PANDO_STATUS_OK)
       in_the_way= WHYS[why];
+    else if (is_of_rows(select) && pando_analytic_rows(query.get()) > ROWS_AS_THEY_COME_MAX)
+      in_the_way= "many rows as they come";
     else if (!holds_answer(select, *translator, query.get()))
       in_the_way= "a value that its type does not hold";
     else if (!translator->warnings.empty() && !has_rows(query.get(), *translator))

@@ -197,6 +197,24 @@ bool Select_translator::order_of(SELECT_LEX *select, Item *item, Said *said)
   return true;
 }
 
+/* Rows come by the primary key. */
+bool Select_translator::order_of_scan(TABLE *table, std::string *to, uint *count)
+{
+  const KEY &key= table->key_info[table->s->primary_key];
+  for (*count= 0; *count < key.user_defined_key_parts; ++*count)
+  {
+    const KEY_PART_INFO &part= key.key_part[*count];
+    Said by;
+    if (!column(part.field, &by))
+      return false;
+    if (by.kind.is_opaque() && by.kind.tag != Value_kind::STAMP)
+      return refuse("rows in the order of a key that is sorted otherwise");
+    *to+= by.bytes;
+    B::byte(to, part.key_part_flag & HA_REVERSE_SORT ? 1 : 0);
+  }
+  return true;
+}
+
 /* Where the server sorts rows to make groups, it takes NULL for the value before it if that is a DECIMAL and no column's
    (`Cached_item_decimal::cmp`). NULL stands behind values where an order descends. */
 static bool groups_lose_null(const SELECT_LEX *select)
@@ -410,6 +428,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     is_said= refuse("DISTINCT of constants");
   if (is_said && use == Use::TOP && !join->order)
     order_count= has_long_text ? 0 : implied_order(select, order_by_groups, order_by_outputs, uint(slots->size()), &order);
+  if (is_said && use == Use::TOP && is_of_rows(select))
+    is_said= order_of_scan(select->leaf_tables.head()->table, &order, &order_count);
   is_said= is_said && limits(select, use, &limit);
   std::string of_rollup;
   is_said= is_said && (!has_long_text || select->olap != ROLLUP_TYPE || refuse("a clause")) && rollup(select, said_groups, &of_rollup);
@@ -574,6 +594,8 @@ bool Select_translator::limits(SELECT_LEX *select, Use use, std::string *to)
     return refuse("a LIMIT without an order");
   if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
     return refuse("a LIMIT");
+  if (use == Use::TOP && is_of_rows(select))
+    limit= ROWS_AS_THEY_COME_MAX + 1;
   if (use == Use::EXISTS)
   {
     if (skip || !limit)

@@ -202,6 +202,7 @@ private:
   bool group(Item *item, Said *said, std::string *exact);
   void hold(const Item *item, Said *said);
   bool order_of(SELECT_LEX *select, Item *item, Said *said);
+  bool order_of_scan(TABLE *table, std::string *to, uint *count);
   bool hides_quotient(const Said &said) const;
   /* `is_part`: of what may warn. */
   void ask(const std::string &bytes, bool is_part= false)
@@ -414,6 +415,10 @@ bool is_rewritten(const Item_func *function);
 
 /* select_plan.cc: whether somebody has asked for no more than so many rows. */
 bool has_limit(const Lex_select_limit &params);
+/* Whether it shows rows of one table, as they come. */
+bool is_of_rows(SELECT_LEX *select);
+/* Rows of one table that the engine gives at most if nobody has asked for an order: more go to the server one after the other. */
+static const uint64_t ROWS_AS_THEY_COME_MAX= 65535;
 /* Whether a SELECT is one that the engine is asked about at all. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason);
 /* Whether the server's keys are the better way. */
