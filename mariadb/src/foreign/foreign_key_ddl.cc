@@ -10,6 +10,8 @@
 #include "ha_pando.h"
 #include "alter.h"
 #include "sql_show.h"
+#include <algorithm>
+#include <charconv>
 
 namespace pando {
 
@@ -186,12 +188,22 @@ static std::string parent_path(const Foreign_key &key, const char *own_database)
   return catalog_path(database, table);
 }
 
-static uint highest_number(const Foreign_key_list &list, const std::string &prefix)
+/* The number of a name that could have been generated; 0: it could not. As for InnoDB, nothing but digits counts, and no zero before them. */
+static uint64_t number_in(const std::string &name, const std::string &prefix)
 {
-  uint highest= 0;
+  if (name.compare(0, prefix.size(), prefix) || name[prefix.size()] == '0')
+    return 0;
+  const char *end= name.data() + name.size();
+  uint64_t number= 0;
+  const std::from_chars_result read= std::from_chars(name.data() + prefix.size(), end, number);
+  return read.ec == std::errc() && read.ptr == end ? number : 0;
+}
+
+static uint64_t highest_number(const Foreign_key_list &list, const std::string &prefix)
+{
+  uint64_t highest= 0;
   for (const Foreign_key_definition &key : list)
-    if (!key.name.compare(0, prefix.size(), prefix))
-      highest= MY_MAX(highest, uint(strtoul(key.name.c_str() + prefix.size(), nullptr, 10)));
+    highest= std::max(highest, number_in(key.name, prefix));
   return highest;
 }
 
@@ -232,7 +244,7 @@ public:
     if (key.constraint_name.str)
       definition.name= key.constraint_name.str;
     else
-      definition.name= m_prefix + std::to_string(++m_number);
+      definition.name= generated_name(*list);
     /* Of a name that is given the server sees to this. A dump could not be loaded. */
     if (system_charset_info->numchars(definition.name.c_str(), definition.name.c_str() + definition.name.size()) >
         NAME_CHAR_LEN)
@@ -258,6 +270,19 @@ private:
                         text.c_ptr_safe());
   }
 
+  /* After the highest number comes the next; after the last that there is, the first that is free. */
+  std::string generated_name(const Foreign_key_list &list)
+  {
+    if (m_number < UINT64_MAX)
+      return m_prefix + std::to_string(++m_number);
+    for (uint64_t number= 1;; number++)
+    {
+      const std::string name= m_prefix + std::to_string(number);
+      if (!is_taken(name, list))
+        return name;
+    }
+  }
+
   bool is_taken(const std::string &name, const Foreign_key_list &list) const
   {
     for (const Foreign_key_definition &other : list)
@@ -271,7 +296,7 @@ private:
   const TABLE *m_table;
   std::string m_old_path, m_new_path, m_prefix;
   Foreign_key_definition m_last;
-  uint m_number;
+  uint64_t m_number;
 };
 
 } // namespace
