@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use crate::expr::{Comparison, Expr, Slot};
+use crate::hash_join::JoinKind;
+use crate::plan::Plan;
 use crate::planner::{slots_of, Unit};
 
 /// What part of the rows a condition leaves.
@@ -54,4 +56,48 @@ pub(crate) fn of_join(
         divisor = divisor.min(largest.max(first.rows).max(second.rows));
     }
     (first.rows * second.rows / divisor).max(1.0)
+}
+
+/// How many rows a plan gives.
+pub(crate) fn of_plan(plan: &Plan, distinct: &HashMap<Slot, f64>) -> f64 {
+    let inputs: Vec<f64> = plan.inputs().into_iter().map(|input| of_plan(input, distinct)).collect();
+    of_operator(plan, &inputs, distinct)
+}
+
+/// How many an operator gives whose inputs give so many.
+pub(crate) fn of_operator(plan: &Plan, inputs: &[f64], distinct: &HashMap<Slot, f64>) -> f64 {
+    let left = |rows: f64, conditions: &[Expr]| {
+        conditions.iter().fold(rows, |rows, condition| rows * selectivity(condition, distinct)).max(1.0)
+    };
+    let first = inputs.first().copied().unwrap_or(1.0);
+    match plan {
+        Plan::One => 1.0,
+        Plan::Scan { rows, filter, .. } => left(*rows, filter),
+        Plan::Filter(_, condition) => left(first, std::slice::from_ref(condition)),
+        Plan::Project(..) => first,
+        Plan::Join(join) => {
+            let unit = |rows: f64| Unit { plan: Plan::One, slots: Vec::new(), rows };
+            let second = inputs.get(1).copied().unwrap_or(1.0);
+            let rows = of_join(&unit(first), &unit(second), &join.keys, distinct);
+            match join.kind {
+                JoinKind::Inner => left(rows, join.residual.as_slice()),
+                JoinKind::Left => rows.max(first),
+                JoinKind::Single | JoinKind::Mark(_) => first,
+                JoinKind::Semi | JoinKind::Anti | JoinKind::AntiNull => (first * 0.3).max(1.0),
+            }
+        }
+        Plan::Aggregate { is_one: true, .. } => 1.0,
+        Plan::Aggregate { groups, .. } => {
+            let of_group = |(_, group): &(Slot, Expr)| match group {
+                Expr::Slot(slot, _) => distinct.get(slot).copied().unwrap_or(first),
+                _ => first / 10.0,
+            };
+            groups.iter().map(of_group).product::<f64>().min(first).max(1.0)
+        }
+        // The levels above are few, mostly.
+        Plan::Rollup { .. } => (first / 5.0).max(1.0),
+        Plan::Window { .. } | Plan::Sets(_) => first,
+        Plan::Sort { limit, .. } => limit.map_or(first, |limit| first.min(limit as f64)),
+        Plan::Union(..) => inputs.iter().sum(),
+    }
 }

@@ -22,6 +22,7 @@ mod concat;
 mod decode;
 mod direct_groups;
 mod distinct;
+mod domain;
 mod estimate;
 mod eval;
 mod execute;

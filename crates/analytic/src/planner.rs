@@ -1,13 +1,17 @@
 //! From what a query says to how it is answered: which tables are joined in which order, where conditions are evaluated.
 //!
 //! FROM becomes **units**: tables, derived tables, each with the conditions on it alone. Two units at a time are joined,
-//! those first whose join is thought to have the fewest rows; the smaller one is held in memory. LEFT JOINs come after
-//! the others, as a row that is not there yet cannot be lost there; then queries in conditions (`subquery.rs`).
+//! those first whose join is thought to have the fewest rows; the smaller one is held in memory. What only the
+//! rows around connect is joined through these (`domain.rs`). LEFT JOINs come after the others, as a row that is not there yet
+//! cannot be lost there; then queries in conditions (`subquery.rs`).
 
 use std::collections::HashMap;
 
+use pando_query::{Failure, Why};
+
 use crate::block::{Block, From, Source};
 use crate::column::{Kind, Value};
+use crate::domain::Around;
 use crate::estimate::{of_join, selectivity};
 use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Function, Slot};
@@ -40,9 +44,17 @@ impl Unit {
 pub(crate) type Grouped = (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>);
 
 /// A LEFT JOIN that waits for its turn.
-struct Outer {
-    unit: Unit,
+struct Outer<'f> {
+    right: Right<'f>,
+    /// The columns of its right side.
+    slots: Vec<Slot>,
     on: Vec<Expr>,
+}
+
+/// The right side of a LEFT JOIN. How several tables are joined there is also a matter of what is on the left.
+enum Right<'f> {
+    Unit(Unit),
+    Nest(&'f [From]),
 }
 
 /// Says what part of a table's rows conditions leave, by looking at some of them; `None`: nobody knows.
@@ -52,6 +64,8 @@ pub(crate) type Sample<'a> = dyn Fn(&Plan) -> Option<f64> + 'a;
 pub(crate) struct Planner<'a> {
     sample: Option<&'a Sample<'a>>,
     pub next_slot: Slot,
+    /// What ties the rows of the FROM that is planned next to others.
+    pub around: Option<Around>,
     /// How many different values a column has, about.
     pub distinct: HashMap<Slot, f64>,
 }
@@ -68,7 +82,7 @@ impl<'a> Planner<'a> {
         block.slots(&mut slots);
         largest(block, &mut slots);
         let next_slot = slots.iter().max().map_or(0, |most| most + 1);
-        Planner { sample, next_slot, distinct: HashMap::new() }
+        Planner { sample, next_slot, around: None, distinct: HashMap::new() }
     }
 
     pub(crate) fn new_slot(&mut self) -> Slot {
@@ -98,19 +112,25 @@ impl<'a> Planner<'a> {
 
     /// FROM, with conditions.
     fn joined(&mut self, from: &[From], mut conditions: Vec<Expr>) -> Result<Unit> {
+        let around = self.around.take();
         let (mut units, mut outers) = (Vec::new(), Vec::new());
         self.sources(from, &mut units, &mut outers, &mut conditions)?;
         // A LEFT JOIN whose rows without a partner a condition throws away is a JOIN.
         loop {
-            let rejected = |outer: &Outer| {
-                conditions.iter().any(|condition| rejects_nulls(condition, &outer.unit.slots))
-            };
+            let rejected =
+                |outer: &Outer| conditions.iter().any(|condition| rejects_nulls(condition, &outer.slots));
             let Some(at) = outers.iter().position(rejected) else { break };
             let outer = outers.remove(at);
-            units.push(outer.unit);
             conditions.extend(outer.on);
+            match outer.right {
+                Right::Unit(unit) => units.push(unit),
+                Right::Nest(nest) => {
+                    let mut inner = Vec::new();
+                    self.sources(nest, &mut units, &mut inner, &mut conditions)?;
+                    outers.splice(at..at, inner);
+                }
+            }
         }
-        let mut units: Vec<Unit> = units;
         let (with_query, plain): (Vec<_>, Vec<_>) =
             conditions.into_iter().partition(|condition| condition.has_query());
         let mut conditions = plain;
@@ -133,7 +153,10 @@ impl<'a> Planner<'a> {
                 false => late.push(condition),
             }
         }
-        let mut unit = self.join_all(units, &mut left)?;
+        if let Some(around) = &around {
+            self.connect(&mut units, &mut left, around);
+        }
+        let mut unit = self.join_all(units, &mut left, around.as_ref())?;
         for outer in outers {
             unit = self.outer_join(unit, outer)?;
         }
@@ -157,11 +180,11 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn sources(
+    fn sources<'f>(
         &mut self,
-        from: &[From],
+        from: &'f [From],
         units: &mut Vec<Unit>,
-        outers: &mut Vec<Outer>,
+        outers: &mut Vec<Outer<'f>>,
         conditions: &mut Vec<Expr>,
     ) -> Result<()> {
         for one in from {
@@ -177,14 +200,21 @@ impl<'a> Planner<'a> {
                 }
                 continue;
             }
-            let unit = match &one.source {
-                Source::Nest(nest) => self.joined(nest, Vec::new())?,
-                other => self.source(other)?,
-            };
             if on.iter().any(Expr::has_query) {
                 return Err(wrong_plan("a query in ON"));
             }
-            outers.push(Outer { unit, on });
+            let outer = match &one.source {
+                Source::Nest(nest) => {
+                    let mut slots = Vec::new();
+                    one.given(&mut slots);
+                    Outer { right: Right::Nest(nest), slots, on }
+                }
+                other => {
+                    let unit = self.source(other)?;
+                    Outer { slots: unit.slots.clone(), right: Right::Unit(unit), on }
+                }
+            };
+            outers.push(outer);
         }
         Ok(())
     }
@@ -210,8 +240,13 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Joins all units; conditions that were used are taken out.
-    fn join_all(&mut self, mut units: Vec<Unit>, conditions: &mut Vec<Expr>) -> Result<Unit> {
+    /// Joins all units; conditions that were used are taken out. Units that are tied to others may not have too many pairs.
+    fn join_all(
+        &mut self,
+        mut units: Vec<Unit>,
+        conditions: &mut Vec<Expr>,
+        around: Option<&Around>,
+    ) -> Result<Unit> {
         if units.is_empty() {
             return Ok(Unit { plan: Plan::One, slots: Vec::new(), rows: 1.0 });
         }
@@ -231,6 +266,11 @@ impl<'a> Planner<'a> {
             let Some((_, a, b)) = best else { break };
             let second = units.remove(b);
             let first = units.remove(a);
+            // How many rows there are is known when some have been looked at.
+            let are_too_many = around.is_some_and(|around| around.are_too_many(&first, &second));
+            if are_too_many && self.sample.is_some() && equalities(conditions, &first, &second).is_empty() {
+                return Err(Failure::GivenBack(Why::Pairs));
+            }
             let unit = self.join_two(first, second, conditions);
             units.push(unit);
         }
@@ -274,15 +314,22 @@ impl<'a> Planner<'a> {
         unit
     }
 
-    fn outer_join(&mut self, left: Unit, outer: Outer) -> Result<Unit> {
-        let Outer { unit: mut right, on } = outer;
+    fn outer_join(&mut self, left: Unit, outer: Outer<'_>) -> Result<Unit> {
+        let Outer { right, slots, on } = outer;
+        let is_own = |condition: &Expr| slots_of(condition).iter().all(|slot| slots.contains(slot));
+        let (own, on): (Vec<_>, Vec<_>) = on.into_iter().partition(is_own);
+        let right = match right {
+            Right::Unit(mut unit) => {
+                own.into_iter().for_each(|condition| unit.filter(condition, &self.distinct));
+                unit
+            }
+            Right::Nest(nest) => {
+                self.around = Around::of(&left, on.iter(), slots);
+                self.joined(nest, own)?
+            }
+        };
         let (mut keys, mut residual) = (Vec::new(), Vec::new());
         for condition in on {
-            let slots = slots_of(&condition);
-            if right.has_all(&slots) {
-                right.filter(condition, &self.distinct);
-                continue;
-            }
             let of_both = keys_of(&condition, &left, &right);
             if of_both.is_empty() {
                 residual.push(condition);

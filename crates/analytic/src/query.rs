@@ -182,23 +182,26 @@ impl Query {
         }
     }
 
-    /// The plan for these tables, made after a look at some of their rows. `None`: there is none.
+    /// The plan for these tables, made after a look at some of their rows; or why there is none.
     fn ready<'a>(
         &self,
         txn: &mut Txn,
         tables: &[&'a Table],
         is_stopped: &(dyn Fn() -> bool + Sync),
-    ) -> Option<Ready<'a>> {
+    ) -> std::result::Result<Ready<'a>, Why> {
         let layouts = tables.iter().map(|table| table.layouts().map(|layouts| &**layouts));
-        let layouts = layouts.collect::<Option<Vec<_>>>()?;
+        let layouts = layouts.collect::<Option<Vec<_>>>().ok_or(Why::Unsupported)?;
         let eval = Eval { texts: &self.texts, is_stopped };
         let planned = {
             let sampler = RefCell::new(Sampler { txn, tables, layouts: &layouts, eval });
             // An error comes again when the table is read.
             self.plan(Some(&|scan| sampler.borrow_mut().part_left(scan).ok().flatten()))
         };
-        let (plan, distinct) = planned.ok()?;
-        Some(Ready { plan, distinct, layouts })
+        match planned {
+            Ok((plan, distinct)) => Ok(Ready { plan, distinct, layouts }),
+            Err(Failure::GivenBack(why)) => Err(why),
+            Err(Failure::Error(_)) => Err(Why::Unsupported),
+        }
     }
 
     /// The operators by which it would be answered, with the rows that they are thought to give. `None`: there is no plan.
@@ -208,7 +211,7 @@ impl Query {
         tables: &[&Table],
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Option<Answer> {
-        let Ready { plan, distinct, .. } = self.ready(txn, tables, is_stopped)?;
+        let Ready { plan, distinct, .. } = self.ready(txn, tables, is_stopped).ok()?;
         let operators = Counts::of(&plan).operators(&plan, &distinct);
         Some(Answer { operators, ..Answer::default() })
     }
@@ -224,8 +227,9 @@ impl Query {
         limits: Limits,
         is_stopped: &(dyn Fn() -> bool + Sync),
     ) -> Result<Outcome> {
-        let Some(Ready { plan, distinct, layouts }) = self.ready(txn, tables, is_stopped) else {
-            return Ok(Outcome::GivenBack(Why::Unsupported));
+        let Ready { plan, distinct, layouts } = match self.ready(txn, tables, is_stopped) {
+            Ok(ready) => ready,
+            Err(why) => return Ok(Outcome::GivenBack(why)),
         };
         let budget = Arc::new(Budget::new(limits.memory_bytes));
         let spill = self.spill_to.clone().map(|to| Spill::new(to, limits.memory_bytes));

@@ -5,6 +5,7 @@
 
 use crate::block::Block;
 use crate::column::{Kind, Value};
+use crate::domain::Around;
 use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
@@ -103,6 +104,26 @@ fn untie(block: &Block) -> Result<Untied> {
     Ok(Untied { block, ties })
 }
 
+/// The columns that its sources give.
+fn given_of(block: &Block) -> Vec<Slot> {
+    let mut given = Vec::new();
+    block.given(&mut given);
+    given
+}
+
+fn equal(a: Expr, b: Expr) -> Expr {
+    Expr::Compare(Comparison::Equal, Box::new(a), Box::new(b))
+}
+
+/// Whether each row of a query is that of its sources, whatever others there are.
+fn is_of_rows(block: &Block) -> bool {
+    let is_cut = block.limit.is_some() || block.skip > 0;
+    !is_cut
+        && !block.is_grouped
+        && block.others.is_empty()
+        && !block.outputs.iter().any(|(_, expr)| expr.has_window() || expr.has_query())
+}
+
 /// What ties two units: equalities, and other conditions.
 fn split_ties(ties: Vec<Expr>, outer: &Unit, inner: &Unit) -> (Vec<(Expr, Expr)>, Vec<Expr>) {
     let (mut keys, mut others) = (Vec::new(), Vec::new());
@@ -199,6 +220,11 @@ impl Planner<'_> {
             of_left.push(expr);
         }
         let Untied { mut block, mut ties } = untie(block)?;
+        // IN ties, too, but for the rows that it leaves open.
+        let is_in_tie = !is_exact && is_of_rows(&block);
+        let outputs = block.outputs.iter().filter(|_| is_in_tie).map(|(_, expr)| expr.clone());
+        let of_in: Vec<_> = of_left.iter().cloned().zip(outputs).map(|(a, b)| equal(a, b)).collect();
+        let around = Around::of(&unit, ties.iter().chain(&of_in), given_of(&block));
         if !ties.is_empty() && block.is_grouped {
             self.tie_groups(&unit, &mut block, &mut ties)?;
         }
@@ -206,6 +232,7 @@ impl Planner<'_> {
             if !is_exact && block.limit.is_none() && block.others.is_empty() {
                 block.order.clear();
             }
+            self.around = around;
             let inner = self.block(&block)?;
             let given = inner.plan.slots();
             let kind_of = |slot: &Slot| given.iter().find(|(known, _)| known == slot).map(|(_, kind)| *kind);
@@ -220,6 +247,7 @@ impl Planner<'_> {
             if block.limit.is_some() || block.skip > 0 || !block.others.is_empty() || block.having.is_some() {
                 return Err(wrong_plan("a tied query with a limit"));
             }
+            self.around = around;
             let inner = self.rows(&block)?;
             (inner, block.outputs.iter().map(|(_, expr)| expr.clone()).collect())
         };
@@ -244,9 +272,7 @@ impl Planner<'_> {
         if block.groups.is_empty() || block.limit.is_some() || block.skip > 0 || !block.others.is_empty() {
             return Err(wrong_plan("a tied query with groups or a limit"));
         }
-        let mut given = Vec::new();
-        block.given(&mut given);
-        let inner = Unit { plan: Plan::One, slots: given, rows: 1.0 };
+        let inner = Unit { plan: Plan::One, slots: given_of(block), rows: 1.0 };
         for tie in ties.iter_mut() {
             let Some((outer, inner)) = key_of(tie, unit, &inner) else {
                 return Err(wrong_plan("a tied group without equalities"));
@@ -255,7 +281,7 @@ impl Planner<'_> {
             let named = Expr::Slot(slot, inner.kind());
             block.outputs.push((slot, inner.clone()));
             block.groups.push(inner);
-            *tie = Expr::Compare(Comparison::Equal, Box::new(outer), Box::new(named));
+            *tie = equal(outer, named);
         }
         Ok(())
     }
@@ -322,11 +348,8 @@ impl Planner<'_> {
             return Err(wrong_plan("a tied query with HAVING"));
         }
         // One group for each value of what ties it.
-        let inner_slots = {
-            let mut given = Vec::new();
-            block.given(&mut given);
-            Unit { plan: Plan::One, slots: given, rows: 1.0 }
-        };
+        let around = Around::of(&unit, ties.iter(), given_of(&block));
+        let inner_slots = Unit { plan: Plan::One, slots: given_of(&block), rows: 1.0 };
         let (keys, others) = split_ties(ties, &unit, &inner_slots);
         if !others.is_empty() {
             return Err(wrong_plan("a tied group without equalities"));
@@ -345,6 +368,7 @@ impl Planner<'_> {
             block.outputs.push((marker, Expr::Constant(Value::Number(1), Kind::Signed)));
         }
         let of_kind = of_output.kind();
+        self.around = around;
         let inner = self.block(&block)?;
         let is_probe_first = is_small_beside(unit.rows, &inner.plan);
         let join = Join {
@@ -384,6 +408,7 @@ impl Planner<'_> {
         if block.is_distinct || block.having.is_some() {
             return Err(wrong_plan("a tied query with DISTINCT"));
         }
+        self.around = Around::of(&unit, ties.iter(), given_of(&block));
         let inner = self.rows(&block)?;
         let (keys, others) = split_ties(ties, &unit, &inner);
         let (output, expr) = block.outputs[0].clone();

@@ -374,6 +374,10 @@ enum PandoAnalyticWhy
    * A temporary file could not be written or read.
    */
   PANDO_ANALYTIC_WHY_DISK = 10,
+  /**
+   * It would make pairs of many rows, few of which are wanted.
+   */
+  PANDO_ANALYTIC_WHY_PAIRS = 11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -108,6 +108,8 @@ pub enum PandoAnalyticWhy {
     Unsure = 9,
     /// A temporary file could not be written or read.
     Disk = 10,
+    /// It would make pairs of many rows, few of which are wanted.
+    Pairs = 11,
 }
 
 /// A query and its answer.
@@ -301,6 +303,7 @@ pub unsafe extern "C" fn pando_analytic_run(
                     Why::Told => PandoAnalyticWhy::Told,
                     Why::Unsure => PandoAnalyticWhy::Unsure,
                     Why::Disk => PandoAnalyticWhy::Disk,
+                    Why::Pairs => PandoAnalyticWhy::Pairs,
                 };
                 return Ok(PandoStatus::Unsupported);
             }

@@ -57,6 +57,8 @@ pub enum Why {
     Unsure,
     /// A temporary file could not be written or read.
     Disk,
+    /// It would make pairs of many rows, few of which are wanted.
+    Pairs,
 }
 
 /// What became of a query.

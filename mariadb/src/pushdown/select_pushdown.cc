@@ -412,7 +412,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
       "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
       "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server",
-      "a temporary file"};
+      "a temporary file", "pairs of many rows of which few are wanted"};
     const char *in_the_way= nullptr;
     if (status != PANDO_STATUS_OK)
       in_the_way= WHYS[why];

@@ -6,4 +6,5 @@ mod null_safe;
 mod orders;
 mod shapes;
 mod spilling;
+mod tied;
 mod world;
