@@ -25,6 +25,9 @@ const PAIRS_FEW: f64 = 1024.0;
 /// Beyond, they are too many.
 const PAIRS_MAX: f64 = 1e6;
 
+/// Rows that are scanned while a pair is made and held, about.
+const SCANNED_PER_PAIR: f64 = 16.0;
+
 /// Tables that are read for a domain, at most: it may be a part of what another is made of.
 const SCANS_MAX: usize = 8;
 
@@ -136,7 +139,7 @@ impl Planner<'_> {
         }
         let wanted: Vec<Slot> = ties.iter().flat_map(|(outer, ..)| slots_of(outer)).collect();
         let input = at_least(around, &wanted, &self.distinct)?;
-        if input.rows_scanned() > pairs || input.scans() > SCANS_MAX {
+        if input.rows_scanned() > SCANNED_PER_PAIR * pairs || input.scans() > SCANS_MAX {
             return None;
         }
         let input_rows = of_plan(&input, &self.distinct);
