@@ -625,7 +625,12 @@ Select_cost Join_cost::cost(SELECT_LEX *select)
   cost.rows*= share;
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
   cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), rows_wanted(select->master_unit()));
-  cost.engine= m_engine + (select->have_window_funcs() ? cost.rows * ENGINE_SORTED_NS : 0);
+  cost.engine= m_engine;
+  if (select->have_window_funcs())
+  {
+    cost.server+= cost.rows * SERVER_SORTED_NS;
+    cost.engine+= cost.rows * ENGINE_SORTED_NS;
+  }
   for (const Source &source : m_sources)
     if (!source.is_derived && source.by_range < source.all)
       cost.ranges.emplace_back(source.table, source.by_range);

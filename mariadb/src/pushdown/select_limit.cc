@@ -23,6 +23,9 @@ double rows_wanted(SELECT_LEX_UNIT *unit)
   if (!unit->outer_select())
     return double(unit->lim.get_select_limit());
   const Lex_select_limit &params= unit->global_parameters()->limit_params;
+  /* An EXISTS ends at its first row, which may be the last that it looks at. */
+  if (unit->item && unit->item->substype() == Item_subselect::EXISTS_SUBS)
+    return double(HA_POS_ERROR);
   if (!is_one_select(unit) || !has_limit(params))
     return double(HA_POS_ERROR);
   double rows= 0;
