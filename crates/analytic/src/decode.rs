@@ -313,6 +313,7 @@ impl<'a> Reader<'a> {
                     6 => Part::Minute,
                     7 => Part::Second,
                     8 => Part::Date,
+                    9 => Part::Regular,
                     _ => return None,
                 };
                 Expr::Part(part, self.boxed()?)

@@ -734,6 +734,17 @@ fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
         Part::Minute => seconds >> 6 & 63,
         Part::Second => seconds & 63,
         Part::Date => year << 9 | month << 5 | day,
+        Part::Regular => i64::from((1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day)),
+    }
+}
+
+/// How many days a month has.
+fn days_of(year: i64, month: i64) -> i64 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || (year % 400 == 0 && year != 0));
+    match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
     }
 }
 

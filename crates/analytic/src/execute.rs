@@ -411,7 +411,7 @@ impl Run<'_> {
         };
         let filters = self.filters_of(others, &columns)?;
         let budget = Budget::part(self.budget, usize::MAX);
-        match (Built::new(batch.clone(), keys.clone(), &columns, marks, &budget), self.spill) {
+        match (Built::new(batch.clone(), keys.clone(), &columns, marks, (&budget, self.eval())), self.spill) {
             (Err(Failure::GivenBack(Why::Memory)), Some(spill)) if !exprs.is_empty() => {
                 drop(budget);
                 self.budget.release(taken);

@@ -149,6 +149,8 @@ pub enum Part {
     Second,
     /// The DATE.
     Date,
+    /// Whether the calendar has it: 1, or 0 (of 2024-00-00, 2024-02-31, and of no year, no month and no day).
+    Regular,
 }
 
 /// What is told of the rows of a group.

@@ -283,7 +283,8 @@ impl Run<'_> {
         drop(batches);
         let columns = grace.build_keys.iter().map(|expr| self.eval().column(expr, &batch));
         let columns = columns.collect::<Result<Vec<_>>>()?;
-        Ok(Built::new(batch, grace.keys.renewed(), &columns, grace.is_marked, budget)?.of_whole(grace.whole))
+        Ok(Built::new(batch, grace.keys.renewed(), &columns, grace.is_marked, (budget, self.eval()))?
+            .of_whole(grace.whole))
     }
 
     /// The same rows in smaller parts.

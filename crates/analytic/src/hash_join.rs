@@ -88,7 +88,7 @@ impl Built {
         keys: Keys,
         columns: &[Arc<Column>],
         marks: bool,
-        budget: &Budget,
+        (budget, eval): (&Budget, Eval<'_>),
     ) -> Result<Built> {
         let rows = batch.rows;
         if rows >= NO_ROW as usize {
@@ -96,7 +96,7 @@ impl Built {
         }
         // Words, numbers, and lists.
         budget.take(rows * (keys.words * 8 + 12 + usize::from(marks)))?;
-        let mut words = keys.encode(columns, rows, true, budget)?;
+        let mut words = encode_in_pieces(&keys, columns, rows, (budget, eval))?;
         let mut known: Option<Vec<u32>> = None;
         if let Some(nulls) = Keys::nulls(columns).filter(|nulls| nulls.contains(&true)) {
             let not_null: Vec<u32> = (0..rows as u32).filter(|row| !nulls[*row as usize]).collect();
@@ -358,6 +358,28 @@ fn number_keys(
     budget.take(table.bytes() + known.len() * 8)?;
     let count = table.len();
     Ok((Numbers::Hashed(table, known), of_rows, count))
+}
+
+/// Rows whose keys are encoded before it is asked whether to go on: new texts take their time.
+const ENCODED_AT_ONCE: usize = 1 << 16;
+
+fn encode_in_pieces(
+    keys: &Keys,
+    columns: &[Arc<Column>],
+    rows: usize,
+    (budget, eval): (&Budget, Eval<'_>),
+) -> Result<Vec<u64>> {
+    if rows <= ENCODED_AT_ONCE {
+        return keys.encode(columns, rows, true, budget);
+    }
+    let mut words = Vec::with_capacity(rows * keys.words);
+    for from in (0..rows).step_by(ENCODED_AT_ONCE) {
+        eval.go_on()?;
+        let piece: Vec<u32> = (from..rows.min(from + ENCODED_AT_ONCE)).map(|row| row as u32).collect();
+        let columns: Vec<_> = columns.iter().map(|column| Arc::new(column.gather(&piece))).collect();
+        words.extend(keys.encode(&columns, piece.len(), true, budget)?);
+    }
+    Ok(words)
 }
 
 /// The least key and how many places there are from it on, where each key can have one of its own.

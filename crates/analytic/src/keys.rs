@@ -19,9 +19,9 @@ use crate::expr::KeyOfText;
 #[derive(Debug, Default)]
 struct Known {
     /// By the key.
-    table: HashTable<u32>,
+    table: HashTable<Entry>,
     /// By the text itself, which needs no key.
-    by_text: HashTable<u32>,
+    by_text: HashTable<Entry>,
     keys: Strings,
     texts: Strings,
     /// By number: the first text that is equal.
@@ -48,6 +48,9 @@ impl std::fmt::Debug for Interner {
         f.write_str("Interner")
     }
 }
+
+/// Of a new text, beside itself and its key: in two tables that are half full, where it begins, and its first.
+const BYTES_OF_NEW: usize = 48;
 
 /// No text has this number.
 pub(crate) const UNKNOWN_TEXT: u32 = u32::MAX;
@@ -170,10 +173,10 @@ impl Interner {
                     if !self.tells_apart {
                         return number;
                     }
-                    is_new += text.len() + 32;
+                    is_new += text.len() + BYTES_OF_NEW;
                     return known.add_equal(number, text);
                 }
-                is_new += key.len() + text.len() + 32;
+                is_new += key.len() + text.len() + BYTES_OF_NEW;
                 known.add(key, text)
             });
         }
@@ -189,35 +192,56 @@ impl Interner {
 
 impl Known {
     fn number(&self, text: &[u8]) -> Option<u32> {
-        self.by_text.find(xxh3_64(text), |number| self.texts.get(*number as usize) == text).copied()
+        find(&self.by_text, &self.texts, text)
     }
 
     fn number_by_key(&self, key: &[u8]) -> Option<u32> {
-        self.table.find(xxh3_64(key), |number| self.keys.get(*number as usize) == key).copied()
+        find(&self.table, &self.keys, key)
     }
 
     fn add(&mut self, key: &[u8], text: &[u8]) -> u32 {
-        let Known { table, by_text, keys, texts, firsts } = self;
-        let number = keys.len() as u32;
-        keys.push(key);
-        texts.push(text);
-        firsts.push(number);
-        table.insert_unique(xxh3_64(key), number, |number| xxh3_64(keys.get(*number as usize)));
-        by_text.insert_unique(xxh3_64(text), number, |number| xxh3_64(texts.get(*number as usize)));
+        let number = self.keys.len() as u32;
+        self.keys.push(key);
+        self.texts.push(text);
+        self.firsts.push(number);
+        insert(&mut self.table, key, number);
+        insert(&mut self.by_text, text, number);
         number
     }
 
     /// A text with a number of its own that is equal to another one.
     fn add_equal(&mut self, first: u32, text: &[u8]) -> u32 {
-        let Known { by_text, keys, texts, firsts, .. } = self;
-        let number = keys.len() as u32;
+        let number = self.keys.len() as u32;
         // It is found by the first one's key.
-        keys.push(b"");
-        texts.push(text);
-        firsts.push(first);
-        by_text.insert_unique(xxh3_64(text), number, |number| xxh3_64(texts.get(*number as usize)));
+        self.keys.push(b"");
+        self.texts.push(text);
+        self.firsts.push(first);
+        insert(&mut self.by_text, text, number);
         number
     }
+}
+
+/// A text's number, and half of its hash: a table that grows does not look at the texts.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    number: u32,
+    hash: u32,
+}
+
+/// Over all bits: a table takes the highest ones, too.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn find(table: &HashTable<Entry>, texts: &Strings, text: &[u8]) -> Option<u32> {
+    let hash = xxh3_64(text) as u32;
+    let is_it = |entry: &Entry| entry.hash == hash && texts.get(entry.number as usize) == text;
+    table.find(spread(hash), is_it).map(|entry| entry.number)
+}
+
+fn insert(table: &mut HashTable<Entry>, text: &[u8], number: u32) {
+    let hash = xxh3_64(text) as u32;
+    table.insert_unique(spread(hash), Entry { number, hash }, |entry| spread(entry.hash));
 }
 
 /// Asks for the numbers of a column's texts, of each once.

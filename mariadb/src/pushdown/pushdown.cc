@@ -269,7 +269,11 @@ int Pushed_query::init_scan()
   m_next= 0;
   m_is_ended= false;
   if (!m_order.empty() && !sort_rows(m_rows))
+  {
+    /* What the server says of the number is not what it says of a KILL. */
+    thd->send_kill_message();
     return HA_ERR_ABORTED_BY_USER;
+  }
   return 0;
 }
 
@@ -338,13 +342,34 @@ static bool is_shown_alike(const PandoQuery *query, const std::vector<Output> &o
   return true;
 }
 
+/* Of groups of dates that may not be stored now the server makes one: see Select_translator::hold_group. */
+static bool may_merge_dates(THD *thd, const ::Query *query)
+{
+  if (!(thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE)))
+    return false;
+  for (const ORDER *group= query->group_by; group; group= group->next)
+    if ((*group->item)->cmp_type() == TIME_RESULT)
+      return true;
+  List_iterator_fast<Item> items(*query->select);
+  for (Item *item; (item= items++); )
+  {
+    Item *real= item->real_item();
+    if (query->distinct && real->cmp_type() == TIME_RESULT)
+      return true;
+    if (real->type() == Item::SUM_FUNC_ITEM && static_cast<Item_sum *>(real)->has_with_distinct() &&
+        static_cast<Item_sum *>(real)->get_arg(0)->cmp_type() == TIME_RESULT)
+      return true;
+  }
+  return false;
+}
+
 group_by_handler *create_pushdown(THD *thd, ::Query *query)
 {
-  if (!pushdown_of(thd))
+  if (!pushdown_of(thd) || may_merge_dates(thd, query))
     return nullptr;
   const std::vector<TABLE *> tables= tables_of(thd, query);
   /* However few columns it has: said before they are known, as most statements are about few rows. */
-  if (tables.empty() || has_literal_that_may_be_null(thd->lex) || is_better_done_by_server(query, tables, 0, 0))
+  if (tables.empty() || query->from->select_lex->limit_params.with_ties || has_literal_that_may_be_null(thd->lex) || is_better_done_by_server(query, tables, 0, 0))
     return nullptr;
   Query_owner owner;
   Translator translator(thd, tables, owner.get());

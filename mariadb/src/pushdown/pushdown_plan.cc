@@ -150,7 +150,7 @@ bool is_better_done_by_server(const ::Query *query, const std::vector<TABLE *> &
     combinations*= std::min(std::max(double(first[i].cond_selectivity), 0.001), 1.0);
   }
   if (!first->select || !first->select->quick)
-    cost*= share_until_limit(query->from->select_lex, first->table);
+    cost*= share_until_limit(query->from->select_lex, first->table, double(first->table->file->stats.records));
   return cost < engine_cost(tables, columns, texts);
 }
 

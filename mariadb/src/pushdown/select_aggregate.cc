@@ -122,6 +122,8 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   Said of;
   if (!expression(argument, &of) || (sum->has_with_distinct() && !makes_groups(argument)))
     return false;
+  if (sum->has_with_distinct())
+    hold_group(argument, &of);
   /* The server keeps different values in a table, with the digits that they show. */
   if (function == COUNT_DISTINCT && of.kind.tag == Value_kind::DECIMAL && of.kind.of > argument->decimals)
     convert(&of, Value_kind{Value_kind::DECIMAL, argument->decimals});
@@ -221,10 +223,8 @@ bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
     return refuse("an extreme of bits");
   /* Of a FLOAT these are shown with the digits of a DOUBLE. */
   const Item *real= argument->real_item();
-  if (argument->field_type() == MYSQL_TYPE_FLOAT && real->type() == Item::FUNC_ITEM &&
-      (!strcasecmp(static_cast<const Item_func *>(real)->func_name(), "nullif") ||
-       !strcasecmp(static_cast<const Item_func *>(real)->func_name(), "case")))
-    return refuse("an extreme of a CASE of FLOATs");
+  if (argument->field_type() == MYSQL_TYPE_FLOAT && real->type() != Item::FIELD_ITEM)
+    return refuse("an extreme of FLOATs that are computed");
   if (is_filled_extreme(sum) && is_filling_open(m_select))
     return refuse("an extreme of zero-filled numbers");
   if (of->kind.is_opaque() && of->kind.tag != Value_kind::STAMP &&

@@ -26,6 +26,8 @@ const double UNKNOWN_NS= 1e18;
 const double SERVER_COMPARE_NS= 30;
 /* What it gives is looked at for a row. */
 const double SERVER_EACH_NS= 300;
+/* Tables of a join at most of which each is tried as the first one. */
+const size_t BEGINNINGS_MAX= 12;
 /* SELECTs within each other at most. */
 const uint DEPTH_MAX= 16;
 /* The share of rows that a range of a column has, behind columns that are equal to something (System R's). */
@@ -568,7 +570,7 @@ Select_cost Join_cost::cost_from(Source *first)
     source.is_used= false;
   for (size_t done= 0; done < m_sources.size(); done++)
   {
-    double fewest= first ? first->by_range : 0;
+    double fewest= first ? by_key(*first, before) : 0;
     Source *next= first ? first : next_source(before, &fewest);
     first= nullptr;
     next->is_used= true;
@@ -591,9 +593,15 @@ Select_cost Join_cost::cost_from(Source *first)
 /* Of the rows of the table that a join begins with, and so of all others. */
 double Join_cost::share_read(SELECT_LEX *select, const Source *first) const
 {
-  if (!first || first->is_derived || first->by_range < first->all)
+  if (!first || first->is_derived)
     return 1;
-  return share_until_limit(select, first->table);
+  const ORDER *order= select->join->order;
+  const Item *by= order ? (*order->item)->real_item() : nullptr;
+  const Field *sorted= by && by->type() == Item::FIELD_ITEM ? static_cast<const Item_field *>(by)->field : nullptr;
+  /* A range behind columns of one value is not read backwards. */
+  const bool may_skip= sorted && !std::count(m_bounded.begin(), m_bounded.end(), sorted);
+  const Is_constant is_one_value= [&](const Field *field) { return may_skip && is_constant(field); };
+  return share_until_limit(select, first->table, first->by_range, &is_one_value, first->by_range < first->all);
 }
 
 Select_cost Join_cost::cost(SELECT_LEX *select)
@@ -603,7 +611,7 @@ Select_cost Join_cost::cost(SELECT_LEX *select)
   /* A small table that nothing leads on from is a bad beginning: the server tries all. */
   for (Source &source : m_sources)
   {
-    if (source.by_range >= source.all || source.is_outer || source.is_derived)
+    if (source.is_outer || source.is_derived || (source.by_range >= source.all && m_sources.size() > BEGINNINGS_MAX))
       continue;
     const Select_cost other= cost_from(&source);
     if (other.server < cost.server)
@@ -617,7 +625,12 @@ Select_cost Join_cost::cost(SELECT_LEX *select)
   cost.rows*= share;
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
   cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), rows_wanted(select->master_unit()));
-  cost.engine= m_engine + (select->have_window_funcs() ? cost.rows * ENGINE_SORTED_NS : 0);
+  cost.engine= m_engine;
+  if (select->have_window_funcs())
+  {
+    cost.server+= cost.rows * SERVER_SORTED_NS;
+    cost.engine+= cost.rows * ENGINE_SORTED_NS;
+  }
   for (const Source &source : m_sources)
     if (!source.is_derived && source.by_range < source.all)
       cost.ranges.emplace_back(source.table, source.by_range);

@@ -459,6 +459,9 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
 
 bool Select_translator::function(Item_func *function, Said *said)
 {
+  /* An empty text is NULL to these. */
+  if (function->schema() == &oracle_schema_ref)
+    return refuse("a function of Oracle's");
   if (function->argument_count() == 2)
   {
     static const char *const OPERATIONS[]= {"+", "-", "*"};

@@ -23,6 +23,9 @@ double rows_wanted(SELECT_LEX_UNIT *unit)
   if (!unit->outer_select())
     return double(unit->lim.get_select_limit());
   const Lex_select_limit &params= unit->global_parameters()->limit_params;
+  /* An EXISTS ends at its first row, which may be the last that it looks at. */
+  if (unit->item && unit->item->substype() == Item_subselect::EXISTS_SUBS)
+    return double(HA_POS_ERROR);
   if (!is_one_select(unit) || !has_limit(params))
     return double(HA_POS_ERROR);
   double rows= 0;
@@ -37,10 +40,19 @@ double rows_wanted(SELECT_LEX_UNIT *unit)
   return rows;
 }
 
+/* Whether SELECTs within it are computed of rows that are shown. */
+static bool has_only_shown_units(SELECT_LEX *select)
+{
+  for (const SELECT_LEX_UNIT *unit= select->first_inner_unit(); unit; unit= const_cast<SELECT_LEX_UNIT *>(unit)->next_unit())
+    if (!unit->item || unit->item->place() != SELECT_LIST)
+      return false;
+  return true;
+}
+
 /* What HAVING leaves nobody knows. */
 static bool may_end_early(SELECT_LEX *select)
 {
-  return !select->first_inner_unit() && !select->have_window_funcs() && !(select->join->group_list && select->join->having) &&
+  return has_only_shown_units(select) && !select->have_window_funcs() && !(select->join->group_list && select->join->having) &&
          select->olap != ROLLUP_TYPE && rows_wanted(select->master_unit()) < double(HA_POS_ERROR);
 }
 
@@ -64,11 +76,16 @@ bool ends_after_few_groups(SELECT_LEX *select)
   return of_group > 0 && rows * SERVER_LOOKUP_NS < ENGINE_TABLE_NS + double(field->table->file->stats.records) * (ENGINE_ROW_NS + ENGINE_COLUMN_NS);
 }
 
-/* The rows that have the same values in the columns of an order, if the first columns of a key are these, forwards or backwards; 0: they are not. */
-static double rows_in_order(const KEY &key, const ORDER *order)
+/* The rows that have the same values in the columns of an order, if the first columns of a key are these, forwards or backwards, or the first ones behind those
+   that have one value; 0: they are not. */
+static double rows_in_order(const KEY &key, const ORDER *order, const Is_constant *is_constant, bool needs_constant)
 {
   const auto direction= order->direction;
   uint parts= 0;
+  while (is_constant && parts < key.user_defined_key_parts && key.key_part[parts].field != field_of(order) && (*is_constant)(key.key_part[parts].field))
+    parts++;
+  if (needs_constant && !parts)
+    return 0;
   for (; order; order= order->next, parts++)
     if (parts == key.ext_key_parts || key.key_part[parts].field != field_of(order) || order->direction != direction ||
         (key.key_part[parts].key_part_flag & (HA_PART_KEY_SEG | HA_REVERSE_SORT)))
@@ -79,7 +96,7 @@ static double rows_in_order(const KEY &key, const ORDER *order)
   return key.rec_per_key ? std::max(1.0, double(key.rec_per_key[parts - 1])) : 0;
 }
 
-double share_until_limit(SELECT_LEX *select, const TABLE *first)
+double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows_read, const Is_constant *is_constant, bool needs_constant)
 {
   const JOIN *join= select->join;
   const ORDER *order= join->group_list ? join->group_list : join->order;
@@ -94,14 +111,14 @@ double share_until_limit(SELECT_LEX *select, const TABLE *first)
   for (uint number= 0; order && number < first->s->keys; number++)
   {
     const key_map &usable= join->group_list ? first->keys_in_use_for_group_by : first->keys_in_use_for_order_by;
-    const double of_key= usable.is_set(number) ? rows_in_order(first->key_info[number], order) : 0;
+    const double of_key= usable.is_set(number) ? rows_in_order(first->key_info[number], order, is_constant, needs_constant) : 0;
     if (of_key > 0 && (rows <= 0 || of_key < rows))
       rows= of_key;
   }
   if (rows <= 0)
     return 1;
   rows= rows_wanted(select->master_unit()) * (join->group_list ? rows : 1) * (join->conds ? ROWS_OF_CONDITION : 1);
-  return std::min(1.0, rows / std::max(1.0, double(first->file->stats.records)));
+  return std::min(1.0, rows / std::max(1.0, rows_read));
 }
 
 } // namespace pando

@@ -4,6 +4,8 @@
 
 #include "server.h"
 
+#include <functional>
+
 namespace pando {
 
 /* What LIMIT and OFFSET say that the unit has to give, with what is passed over; HA_POS_ERROR: all, or nobody knows yet. */
@@ -12,8 +14,12 @@ double rows_wanted(SELECT_LEX_UNIT *unit);
 /* Of one table: groups in the order of a key, of which few are wanted. The server ends when it has them, if it takes that key. */
 bool ends_after_few_groups(SELECT_LEX *select);
 
-/* The share of the rows of a table that the server reads if the join begins with it, and it reads it in the order of a key: 1, if it reads all of them. */
-double share_until_limit(SELECT_LEX *select, const TABLE *first);
+/* Whether a column has one value in all rows. */
+using Is_constant= std::function<bool(const Field *)>;
+
+/* The share of the rows of a table that the server reads if the join begins with it, and it reads it in the order of a key: 1, if it reads all of them.
+   `rows`: of the table, or, if the order has to stand behind columns of one value, of those with these. */
+double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows, const Is_constant *is_constant= nullptr, bool needs_constant= false);
 
 } // namespace pando
 

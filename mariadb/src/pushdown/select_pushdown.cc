@@ -68,11 +68,38 @@ static uint8_t is_select_stopped(const void *thd)
 
 namespace {
 
-/* Shown as the column of the SELECT, with the value of the temporary table's. */
+/* Shown as the column of the SELECT, with the value of the temporary table's; but a text that is computed may be longer than the server thinks, and
+   its column cuts it. */
 class Item_of_answer : public Item_field
 {
 public:
   Item_of_answer(THD *thd, Field *field, Item *shown) : Item_field(thd, field), m_shown(shown) {}
+  /* The text is there until the next row. */
+  void show(const PandoBytes &text, CHARSET_INFO *charset)
+  {
+    m_text.set(reinterpret_cast<const char *>(text.data), text.len, charset);
+    m_is_text= true;
+  }
+  String *val_str(String *to) override
+  {
+    if (!m_is_text || field->is_null())
+      return Item_field::val_str(to);
+    null_value= false;
+    return &m_text;
+  }
+  bool send(Protocol *protocol, st_value *buffer) override
+  {
+    if (!m_is_text || field->is_null())
+      return Item_field::send(protocol, buffer);
+    return protocol->store(m_text.ptr(), m_text.length(), m_text.charset());
+  }
+  int save_in_field(Field *to, bool no_conversions) override
+  {
+    if (!m_is_text || field->is_null())
+      return Item_field::save_in_field(to, no_conversions);
+    to->set_notnull();
+    return to->store(m_text.ptr(), m_text.length(), m_text.charset());
+  }
   void make_send_field(THD *thd, Send_field *to) override
   {
     Item_field::make_send_field(thd, to);
@@ -83,6 +110,8 @@ public:
 
 private:
   Item *m_shown;
+  String m_text;
+  bool m_is_text= false;
 };
 
 struct Free_query
@@ -125,6 +154,7 @@ private:
   std::unique_ptr<Select_translator> m_translator;
   Owned_query m_query;
   uint64_t m_next= 0, m_rows= 0;
+  std::vector<Item_of_answer *> m_shown;
 };
 
 bool Pushed_select::prepare()
@@ -151,7 +181,14 @@ bool Pushed_select::prepare()
       static_cast<Field_num *>(table->field[i])->zerofill= false;
       table->field[i]->flags&= ~ZEROFILL_FLAG;
     }
-    Item *column= new (thd->mem_root) Item_of_answer(thd, table->field[i], item);
+    /* A difference of unsigned DECIMALs may be less than 0. */
+    if (item->cmp_type() == DECIMAL_RESULT && item->unsigned_flag && of->type() != Item::FIELD_ITEM && !is_stored_by_statement(thd))
+    {
+      static_cast<Field_num *>(table->field[i])->unsigned_flag= false;
+      table->field[i]->flags&= ~UNSIGNED_FLAG;
+    }
+    Item_of_answer *column= new (thd->mem_root) Item_of_answer(thd, table->field[i], item);
+    m_shown.push_back(column);
     if (!column || shown.push_back(column, thd->mem_root))
       return true;
   }
@@ -267,9 +304,17 @@ int Pushed_select::next_row()
   if (pando_analytic_go_to(m_query.get(), m_next) != PANDO_STATUS_OK)
     return EIO;
   Check_level_instant_set no_notes(thd, CHECK_FIELD_IGNORE);
+  /* Dates are shown as they are, whatever may be stored now. */
+  Sql_mode_instant_set all_dates(thd, (thd->variables.sql_mode | MODE_INVALID_DATES) & ~(MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE));
   List_iterator_fast<Item> items(m_select->item_list);
   for (uint i= 0; i < table->s->fields; i++)
-    store(m_translator->outputs[i], pando_analytic_cell(m_query.get(), m_next, i), items++, table->field[i]);
+  {
+    Item *item= items++;
+    const PandoAnalyticCell cell= pando_analytic_cell(m_query.get(), m_next, i);
+    store(m_translator->outputs[i], cell, item, table->field[i]);
+    if (m_translator->outputs[i].tag == Value_kind::TEXT && cell.form != PANDO_ANALYTIC_FORM_NULL && item->real_item()->type() != Item::FIELD_ITEM)
+      m_shown[i]->show(cell.text, item->collation.collation);
+  }
   m_next++;
   return 0;
 }

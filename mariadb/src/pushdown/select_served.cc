@@ -87,6 +87,22 @@ bool is_rewritten(const Item_func *function)
   return finds_last || ((field->flags & NOT_NULL_FLAG) && argument->cmp_type() == TIME_RESULT);
 }
 
+/* Rows are compared column by column. What is a number or a text, as 0x61, is converted by what stands elsewhere. */
+static bool are_rows_alike(const Item_func *function)
+{
+  Item **arguments= function->arguments();
+  for (uint column= 0; column < arguments[0]->cols(); column++)
+    for (uint i= 1; i < function->argument_count(); i++)
+    {
+      if (arguments[i]->cols() != arguments[0]->cols())
+        return false;
+      Item *one= arguments[i]->element_index(column), *first= arguments[0]->element_index(column);
+      if (one->cmp_type() != first->cmp_type() || dynamic_cast<Item_hex_constant *>(one) || first->field_type() == MYSQL_TYPE_BIT)
+        return false;
+    }
+  return true;
+}
+
 /* What there is to say of constants that the server converts to compare them: it may do so once, and keep them. False: rows of values
    that are compared as different types. */
 bool Select_translator::converts(Item_func *function)
@@ -101,16 +117,8 @@ bool Select_translator::converts(Item_func *function)
     has_moment|= arguments[i]->cmp_type() == TIME_RESULT;
     has_number|= arguments[i]->cmp_type() != TIME_RESULT && arguments[i]->cmp_type() != STRING_RESULT;
   }
-  /* Rows are compared column by column. */
   if (count > 1 && arguments[0]->cols() > 1)
-  {
-    for (uint column= 0; column < arguments[0]->cols(); column++)
-      for (uint i= 1; i < count; i++)
-        if (arguments[i]->cols() != arguments[0]->cols() ||
-            arguments[i]->element_index(column)->cmp_type() != arguments[0]->element_index(column)->cmp_type())
-          return false;
-    return true;
-  }
+    return are_rows_alike(function);
   if (function->type_handler() != &type_handler_bool || (!has_number && !has_moment))
     return true;
   for (uint i= 0; i < count; i++)
@@ -264,6 +272,8 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
     return refuse(function->func_name());
   if (is_rewritten(function) && m_is_condition)
     return refuse_for_good("IS NULL of a date");
+  if (function->functype() == Item_func::IN_FUNC && function->arguments()[0]->cols() > 1 && !are_rows_alike(function))
+    return refuse_for_good("rows that are compared as different types");
   {
     Silent_evaluation evaluation(m_thd);
     const bool are_alike= is_list_converted(function) || converts(function);
@@ -435,6 +445,21 @@ static bool divides(Item *item)
   return false;
 }
 
+/* Whether there is a DIV of DECIMALs or moments in it, which has more digits than the server thinks. */
+static bool has_wide_quotient(Item *item, uint depth= 0)
+{
+  static const uint DEPTH_MAX= 64;
+  item= item->real_item();
+  if (item->type() != Item::FUNC_ITEM || item->cols() != 1)
+    return false;
+  const Item_func *function= static_cast<Item_func *>(item);
+  const bool divides= is_one_of(function, {"DIV"});
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (depth > DEPTH_MAX || (divides && function->arguments()[i]->cmp_type() != INT_RESULT) || has_wide_quotient(function->arguments()[i], depth + 1))
+      return true;
+  return false;
+}
+
 /* Whether there is a remainder of DECIMALs in it: of -1.0 % 1 the server makes a zero that is less than others, as long as it is not stored. */
 static bool may_be_negative_zero(Item *item, uint depth= 0)
 {
@@ -461,6 +486,8 @@ bool Select_translator::server(Item *item, bool is_condition, Said *said)
     return false;
   if (!is_condition && !kind_of_served(item, &kind))
     return refuse("the type of a function");
+  if (has_wide_quotient(item))
+    return refuse("a whole quotient that its type does not hold");
   if (kind.tag == Value_kind::TEXT)
     kind.of= collation_number(item->collation.collation);
   if (kind.tag == Value_kind::DECIMAL && may_be_negative_zero(item))

@@ -1,6 +1,7 @@
 /* SELECTs of any shape, said in the engine's words: FROM, and what the blocks of a query have. */
 #include "select_translate.h"
 #include "column_place.h"
+#include "select_silence.h"
 #include "text_order.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ bool Select_translator::unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, st
 bool is_sorted_by_prefix(const THD *thd, const Item *item)
 {
   static const uint WEIGHT_BYTES= 3; /* of a character, with most collations */
-  return item->max_char_length() * WEIGHT_BYTES > thd->variables.max_sort_length;
+  return item->max_char_length() * ulonglong(std::max(WEIGHT_BYTES, item->collation.collation->mbmaxlen)) > thd->variables.max_sort_length;
 }
 
 static bool has_unknown_clause(const SELECT_LEX *select)
@@ -149,6 +150,7 @@ bool Select_translator::group(Item *item, Said *said, std::string *exact)
   }
   if (!makes_groups(item))
     return false;
+  hold_group(item, said);
   if (!said->is_exact)
     return true;
   if (said->kind.tag != Value_kind::DECIMAL || item->with_sum_func())
@@ -241,6 +243,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     return refuse("a clause");
   if (groups_lose_null(select))
     return refuse("descending groups of DECIMAL expressions");
+  if (!keeps_signs(select, use))
+    return refuse("a difference of unsigned DECIMALs that is kept in a table");
   SELECT_LEX *const outer= m_select;
   m_select= select;
   const bool is_bending= m_is_bending;
@@ -351,6 +355,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     m_is_order= false;
     m_fails_in_order|= m_order_can_fail;
     /* In a temporary table a BIT may become a number, and is shown as one. */
+    if (is_said && ((select->options & SELECT_DISTINCT) || use == Use::BRANCH))
+      hold_group(item, &one);
     is_said= is_said && (!(select->options & SELECT_DISTINCT) || makes_groups(item)) &&
              (one.kind.tag != Value_kind::BIT || !(is_grouped || (select->options & SELECT_DISTINCT)) || refuse("different BITs")) &&
              (!hides_quotient(one) || refuse("a quotient inside of an expression"));
@@ -532,8 +538,47 @@ static bool is_kept_with_fewer_digits(Item *item)
 {
   if (item->cmp_type() != REAL_RESULT || item->decimals >= NOT_FIXED_DEC || item->type() == Item::FIELD_ITEM)
     return false;
-  const char *name= item->type() == Item::FUNC_ITEM ? static_cast<Item_func *>(item)->func_name() : "";
-  return strcasecmp(name, "round") && strcasecmp(name, "truncate");
+  const Item_func *function= item->type() == Item::FUNC_ITEM ? static_cast<Item_func *>(item) : nullptr;
+  return !function || !is_one_of(function, {"round", "truncate", "floor", "ceiling"}) || (function->argument_count() > 1 && !function->arguments()[1]->const_item());
+}
+
+/* Whether it may be less than 0, though its type is not: a difference of unsigned DECIMALs. Where the server keeps it in a table, it is 0 then. */
+static bool may_lose_sign(Item *item, uint depth= DEPTH_MAX)
+{
+  item= item->real_item();
+  if (!depth)
+    return true;
+  if (item->type() == Item::SUM_FUNC_ITEM)
+    return static_cast<Item_sum *>(item)->get_arg_count() && may_lose_sign(static_cast<Item_sum *>(item)->get_arg(0), depth - 1);
+  if (item->type() == Item::WINDOW_FUNC_ITEM)
+    return may_lose_sign(static_cast<Item_window_func *>(item)->window_func(), depth - 1);
+  if (item->type() != Item::FUNC_ITEM)
+    return false;
+  const Item_func *function= static_cast<Item_func *>(item);
+  if (item->unsigned_flag && item->cmp_type() == DECIMAL_RESULT && !strcmp(function->func_name(), "-"))
+    return true;
+  for (uint i= 0; i < function->argument_count(); i++)
+    if (function->arguments()[i]->cols() == 1 && may_lose_sign(function->arguments()[i], depth - 1))
+      return true;
+  return false;
+}
+
+bool Select_translator::keeps_signs(SELECT_LEX *select, Use use)
+{
+  const bool is_kept= use != Use::TOP || (select->options & SELECT_DISTINCT) || select->have_window_funcs() || is_stored_by_statement(m_thd);
+  const auto has_extreme= [](Item *item) {
+    item= item->real_item();
+    return item->type() == Item::SUM_FUNC_ITEM && (static_cast<Item_sum *>(item)->sum_func() == Item_sum::MIN_FUNC ||
+                                                   static_cast<Item_sum *>(item)->sum_func() == Item_sum::MAX_FUNC);
+  };
+  List_iterator_fast<Item> items(select->item_list);
+  for (Item *item; (item= items++); )
+    if ((is_kept || has_extreme(item)) && may_lose_sign(item))
+      return false;
+  for (const ORDER *group= select->join->group_list; group; group= group->next)
+    if (may_lose_sign(*group->item))
+      return false;
+  return true;
 }
 
 bool Select_translator::makes_groups(Item *item)
@@ -543,6 +588,47 @@ bool Select_translator::makes_groups(Item *item)
     return refuse("groups of DOUBLEs that are kept with fewer digits");
   const Field *field= item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
   return !field || !groups_by_filling(field) || refuse("groups of CHAR in a NO PAD collation");
+}
+
+/* Where the server makes groups of dates, it takes those that may not be stored for 0000-00-00. DOUBLEs without digits behind the point it cuts at 10^17. The
+   query is answered if there is none such. */
+void Select_translator::hold_group(Item *item, Said *said)
+{
+  enum { CONSTANT= 1, COMPARE= 5, AND= 6, PART= 14, SURE= 23, EQUAL= 0, LESS= 2, GREATER= 4, REAL= 2, REGULAR= 9 };
+  static const double LARGE= 1e15;
+  const bool is_date= said->kind.tag == Value_kind::DATE || said->kind.tag == Value_kind::DATETIME;
+  const bool is_rounded= said->kind.tag == Value_kind::REAL && item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM;
+  if (!is_rounded && (!is_date || !(m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))))
+    return;
+  std::string sure;
+  B::byte(&sure, SURE);
+  if (is_date)
+  {
+    B::byte(&sure, COMPARE);
+    B::byte(&sure, EQUAL);
+    B::byte(&sure, PART);
+    B::byte(&sure, REGULAR);
+    sure+= said->bytes;
+    put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
+  }
+  else
+  {
+    B::byte(&sure, AND);
+    B::small(&sure, 2);
+    for (const double bound : {LARGE, -LARGE})
+    {
+      uint64_t bits= 0;
+      memcpy(&bits, &bound, sizeof(bits));
+      B::byte(&sure, COMPARE);
+      B::byte(&sure, bound > 0 ? LESS : GREATER);
+      sure+= said->bytes;
+      B::byte(&sure, CONSTANT);
+      B::byte(&sure, REAL);
+      B::large(&sure, bits);
+      B::kind(&sure, said->kind);
+    }
+  }
+  said->bytes.insert(0, sure);
 }
 
 /* A column of the select list; where the server keeps it in a table, rounded as it is there. */
@@ -557,6 +643,9 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   /* The year 0 is shown as 0000 out of a column, of a temporary table, too, and as 0 where it is computed. */
   if (use == Use::TOP && item->field_type() == MYSQL_TYPE_YEAR && item->real_item()->type() != Item::FIELD_ITEM)
     return refuse("a year that is computed");
+  /* Whether it is bits or a number depends on where it is computed. */
+  if (item->field_type() == MYSQL_TYPE_BIT && item->real_item()->type() == Item::FUNC_ITEM)
+    return refuse("a choice of BITs");
   const bool is_stored= use == Use::TOP || use == Use::DERIVED || use == Use::BRANCH;
   if (said->kind.tag == Value_kind::DECIMAL && is_stored)
   {
@@ -690,6 +779,20 @@ bool Select_translator::leave_out_expired(Source *source)
   return true;
 }
 
+/* Whether the optimizer may make something else of a part of a condition. */
+static bool has_rewritten(Item *condition)
+{
+  if (condition->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(condition)->argument_list());
+    for (Item *part; (part= parts++); )
+      if (has_rewritten(part))
+        return true;
+    return false;
+  }
+  return condition->type() == Item::FUNC_ITEM && is_rewritten(static_cast<Item_func *>(condition));
+}
+
 bool Select_translator::on(std::vector<Part> *parts)
 {
   for (Part &part : *parts)
@@ -699,8 +802,9 @@ bool Select_translator::on(std::vector<Part> *parts)
     if (!part.list->on_expr)
       continue;
     Said said;
-    m_is_optimized= true;
-    const bool is_said= condition(part.list->on_expr, &said);
+    /* Of a row that has no partner, a date that is not NULL is NULL. */
+    m_is_optimized= !part.is_outer;
+    const bool is_said= (!part.is_outer || !has_rewritten(part.list->on_expr) || refuse("IS NULL of a date in an outer join")) && condition(part.list->on_expr, &said);
     m_is_optimized= false;
     if (!is_said)
       return false;

@@ -193,6 +193,8 @@ private:
   uint32_t first_number(const Source &source) const;
   bool output(Item *item, Use use, Said *said);
   bool makes_groups(Item *item);
+  bool keeps_signs(SELECT_LEX *select, Use use);
+  void hold_group(Item *item, Said *said);
   Field *filled_field(Item *item) const;
   void without_filling(const Field *field, Said *said);
   bool limits(SELECT_LEX *select, Use use, std::string *to);

@@ -45,6 +45,7 @@ bool Select_translator::put_sorted_by(SQL_I_List<ORDER> *list, bool with_directi
     Said said;
     if (!expression(item, &said) || !makes_groups(item))
       return false;
+    hold_group(item, &said);
     if (said.is_exact)
       return refuse("the order of a window");
     if (!sort_by_all(item, true, &said))

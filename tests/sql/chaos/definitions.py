@@ -3,7 +3,6 @@
 import copy
 import random
 
-from chaos.schema import DATABASE
 from chaos.worker import Worker, Wrong
 from sqlkit.client import SqlError
 
