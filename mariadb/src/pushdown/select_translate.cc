@@ -2,7 +2,6 @@
 #include "select_translate.h"
 #include "column_place.h"
 #include "select_silence.h"
-#include "text_order.h"
 
 #include <algorithm>
 
@@ -109,31 +108,6 @@ template<typename Say> bool Select_translator::the_same_rounded(Said *said, Say 
   m_rounds_averages= rounds;
   m_has_inner_average= has_average;
   return is_said;
-}
-
-/* Of IF(..., NULL, 2) the server says that it has no digit, and cuts averages and quotients of it where it keeps them in a column, and
-   nowhere else: the query is answered if nothing has to be cut. */
-void Select_translator::hold(const Item *item, Said *said)
-{
-  const uint precision= item->decimal_precision(), scale= said->kind.scale();
-  if (precision >= 36 || said->digits - scale <= double(precision) - item->decimals + 0.01)
-    return;
-  __int128 most= 1;
-  for (uint i= item->decimals; i < precision + scale; i++)
-    most*= 10;
-  most--;
-  std::string sure;
-  B::byte(&sure, 23);
-  B::byte(&sure, 6);
-  B::small(&sure, 2);
-  for (const bool is_least : {true, false})
-  {
-    B::byte(&sure, 5);
-    B::byte(&sure, is_least ? 5 : 3);
-    sure+= said->bytes;
-    put_number(&sure, is_least ? -most : most, said->kind);
-  }
-  said->bytes.insert(0, sure);
 }
 
 /* What groups are made by. Quotients are rounded in a temporary table, and not where the server sorts: they may not differ within a
@@ -507,128 +481,6 @@ void Select_translator::put_determined(SELECT_LEX *select, const std::vector<Par
   B::small(to, uint32_t(slots.size()));
   for (const uint slot : slots)
     B::small(to, slot);
-}
-
-/* A column of a table that the server groups by with its filling, as CHAR in a NO PAD collation, and sorts by without. Where two values are equal with
-   it, or without, and are not the same text, the groups are a matter of the plan; where none are, both ways are the same. The first would need a
-   value that ends with what weighs as a space; of the second the query is given back as of all texts that are equal and not the same. */
-Field *Select_translator::filled_field(Item *item) const
-{
-  item= item->real_item();
-  if (item->type() != Item::FIELD_ITEM)
-    return nullptr;
-  Field *field= static_cast<Item_field *>(item)->field;
-  const auto has_it= [field](const Source &source) { return source.number >= 0 && source.table == field->table; };
-  const CHARSET_INFO *charset= field->charset();
-  return field->stored_in_db() && groups_by_filling(field) && charset->mbminlen == 1 && !(charset->state & MY_CS_NONASCII) &&
-         std::any_of(m_sources.begin(), m_sources.end(), has_it) ? field : nullptr;
-}
-
-void Select_translator::without_filling(const Field *field, Said *said)
-{
-  std::string sure;
-  B::byte(&sure, 23);
-  sure+= passes(Text_change{Text_change::NOT_FILLED, field->charset(), 0, 0}, *said);
-  said->bytes.insert(0, sure);
-}
-
-/* What the server keeps in a table, rounded to the digits that its type has: `a * 0.1` of a DOUBLE that was rounded before has one. Rounding changes nothing of
-   what has just been rounded. */
-static bool is_kept_with_fewer_digits(Item *item)
-{
-  if (item->cmp_type() != REAL_RESULT || item->decimals >= NOT_FIXED_DEC || item->type() == Item::FIELD_ITEM)
-    return false;
-  const Item_func *function= item->type() == Item::FUNC_ITEM ? static_cast<Item_func *>(item) : nullptr;
-  return !function || !is_one_of(function, {"round", "truncate", "floor", "ceiling"}) || (function->argument_count() > 1 && !function->arguments()[1]->const_item());
-}
-
-/* Whether it may be less than 0, though its type is not: a difference of unsigned DECIMALs. Where the server keeps it in a table, it is 0 then. */
-static bool may_lose_sign(Item *item, uint depth= DEPTH_MAX)
-{
-  item= item->real_item();
-  if (!depth)
-    return true;
-  if (item->type() == Item::SUM_FUNC_ITEM)
-    return static_cast<Item_sum *>(item)->get_arg_count() && may_lose_sign(static_cast<Item_sum *>(item)->get_arg(0), depth - 1);
-  if (item->type() == Item::WINDOW_FUNC_ITEM)
-    return may_lose_sign(static_cast<Item_window_func *>(item)->window_func(), depth - 1);
-  if (item->type() != Item::FUNC_ITEM)
-    return false;
-  const Item_func *function= static_cast<Item_func *>(item);
-  if (item->unsigned_flag && item->cmp_type() == DECIMAL_RESULT && !strcmp(function->func_name(), "-"))
-    return true;
-  for (uint i= 0; i < function->argument_count(); i++)
-    if (function->arguments()[i]->cols() == 1 && may_lose_sign(function->arguments()[i], depth - 1))
-      return true;
-  return false;
-}
-
-bool Select_translator::keeps_signs(SELECT_LEX *select, Use use)
-{
-  const bool is_kept= use != Use::TOP || (select->options & SELECT_DISTINCT) || select->have_window_funcs() || is_stored_by_statement(m_thd);
-  const auto has_extreme= [](Item *item) {
-    item= item->real_item();
-    return item->type() == Item::SUM_FUNC_ITEM && (static_cast<Item_sum *>(item)->sum_func() == Item_sum::MIN_FUNC ||
-                                                   static_cast<Item_sum *>(item)->sum_func() == Item_sum::MAX_FUNC);
-  };
-  List_iterator_fast<Item> items(select->item_list);
-  for (Item *item; (item= items++); )
-    if ((is_kept || has_extreme(item)) && may_lose_sign(item))
-      return false;
-  for (const ORDER *group= select->join->group_list; group; group= group->next)
-    if (may_lose_sign(*group->item))
-      return false;
-  return true;
-}
-
-bool Select_translator::makes_groups(Item *item)
-{
-  item= item->real_item();
-  if (is_kept_with_fewer_digits(item))
-    return refuse("groups of DOUBLEs that are kept with fewer digits");
-  const Field *field= item->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(item)->field : nullptr;
-  return !field || !groups_by_filling(field) || refuse("groups of CHAR in a NO PAD collation");
-}
-
-/* Where the server makes groups of dates, it takes those that may not be stored for 0000-00-00. DOUBLEs without digits behind the point it cuts at 10^17. The
-   query is answered if there is none such. */
-void Select_translator::hold_group(Item *item, Said *said)
-{
-  enum { CONSTANT= 1, COMPARE= 5, AND= 6, PART= 14, SURE= 23, EQUAL= 0, LESS= 2, GREATER= 4, REAL= 2, REGULAR= 9 };
-  static const double LARGE= 1e15;
-  const bool is_date= said->kind.tag == Value_kind::DATE || said->kind.tag == Value_kind::DATETIME;
-  const bool is_rounded= said->kind.tag == Value_kind::REAL && item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM;
-  if (!is_rounded && (!is_date || !(m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))))
-    return;
-  std::string sure;
-  B::byte(&sure, SURE);
-  if (is_date)
-  {
-    B::byte(&sure, COMPARE);
-    B::byte(&sure, EQUAL);
-    B::byte(&sure, PART);
-    B::byte(&sure, REGULAR);
-    sure+= said->bytes;
-    put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
-  }
-  else
-  {
-    B::byte(&sure, AND);
-    B::small(&sure, 2);
-    for (const double bound : {LARGE, -LARGE})
-    {
-      uint64_t bits= 0;
-      memcpy(&bits, &bound, sizeof(bits));
-      B::byte(&sure, COMPARE);
-      B::byte(&sure, bound > 0 ? LESS : GREATER);
-      sure+= said->bytes;
-      B::byte(&sure, CONSTANT);
-      B::byte(&sure, REAL);
-      B::large(&sure, bits);
-      B::kind(&sure, said->kind);
-    }
-  }
-  said->bytes.insert(0, sure);
 }
 
 /* A column of the select list; where the server keeps it in a table, rounded as it is there. */

@@ -192,17 +192,11 @@ private:
   bool put_table(const Source &source, std::string *to);
   uint32_t first_number(const Source &source) const;
   bool output(Item *item, Use use, Said *said);
-  bool makes_groups(Item *item);
-  bool keeps_signs(SELECT_LEX *select, Use use);
-  void hold_group(Item *item, Said *said);
-  Field *filled_field(Item *item) const;
-  void without_filling(const Field *field, Said *said);
   bool limits(SELECT_LEX *select, Use use, std::string *to);
   static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
   static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
   template<typename Say> bool the_same_rounded(Said *said, Say say);
   bool group(Item *item, Said *said, std::string *exact);
-  void hold(const Item *item, Said *said);
   bool order_of(SELECT_LEX *select, Item *item, Said *said);
   bool order_of_scan(TABLE *table, std::string *to, uint *count);
   bool hides_quotient(const Said &said) const;
@@ -213,6 +207,14 @@ private:
     m_asked+= bytes;
     m_asked_count++;
   }
+
+  /* select_kept.cc */
+  bool makes_groups(Item *item);
+  bool keeps_signs(SELECT_LEX *select, Use use);
+  void hold_group(Item *item, Said *said);
+  Field *filled_field(Item *item) const;
+  void without_filling(const Field *field, Said *said);
+  void hold(const Item *item, Said *said);
 
   /* select_sharp.cc */
   bool is_shown(const Item_sum *sum) const;
