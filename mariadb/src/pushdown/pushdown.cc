@@ -356,8 +356,9 @@ static bool may_merge_dates(THD *thd, const ::Query *query)
     Item *real= item->real_item();
     if (query->distinct && real->cmp_type() == TIME_RESULT)
       return true;
-    if (real->type() == Item::SUM_FUNC_ITEM && static_cast<Item_sum *>(real)->has_with_distinct() &&
-        static_cast<Item_sum *>(real)->get_arg(0)->cmp_type() == TIME_RESULT)
+    const Item_sum *sum= real->type() == Item::SUM_FUNC_ITEM ? static_cast<Item_sum *>(real) : nullptr;
+    const bool keeps= sum && (sum->has_with_distinct() || sum->sum_func() == Item_sum::MIN_FUNC || sum->sum_func() == Item_sum::MAX_FUNC);
+    if (keeps && sum->get_arg(0)->cmp_type() == TIME_RESULT)
       return true;
   }
   return false;

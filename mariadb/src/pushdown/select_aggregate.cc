@@ -225,6 +225,7 @@ bool Select_translator::extreme(Item_sum *sum, Item *argument, Said *of)
   const Item *real= argument->real_item();
   if (argument->field_type() == MYSQL_TYPE_FLOAT && real->type() != Item::FIELD_ITEM)
     return refuse("an extreme of FLOATs that are computed");
+  hold_group(argument, of);
   if (is_filled_extreme(sum) && is_filling_open(m_select))
     return refuse("an extreme of zero-filled numbers");
   if (of->kind.is_opaque() && of->kind.tag != Value_kind::STAMP &&

@@ -527,7 +527,13 @@ static bool is_same_moment(const MYSQL_TIME &a, const MYSQL_TIME &b)
          a.second == b.second && a.second_part == b.second_part && a.neg == b.neg;
 }
 
-/* What is compared and what is shown of a moment may differ where it is not one of the calendar. */
+/* Whether it may have been cut to this. */
+static bool is_end_of_time(const MYSQL_TIME &time)
+{
+  return time.hour >= TIME_MAX_HOUR || (!time.hour && !time.minute && !time.second && !time.second_part);
+}
+
+/* What is compared and what is shown of a moment may differ where it is not one of the calendar, and of what is not, where the SQL mode does not allow that. */
 PandoServerOutcome Server_expression::moment(size_t row)
 {
   MYSQL_TIME time;
@@ -535,12 +541,21 @@ PandoServerOutcome Server_expression::moment(size_t row)
   if (m_kind.tag == Value_kind::TIME)
   {
     m_nulls[row]= m_item->get_date(m_thd, &time, Time::Options_cmp(m_thd)) || m_item->null_value;
+    /* What is no time is cut where it is compared, and NULL where it is shown. */
+    if (m_nulls[row] || is_end_of_time(time))
+    {
+      MYSQL_TIME shown;
+      bzero(&shown, sizeof(shown));
+      const bool is_null= m_item->get_date(m_thd, &shown, Time::Options(m_thd)) || m_item->null_value;
+      if (is_null != bool(m_nulls[row]) || (!is_null && !is_same_moment(time, shown)))
+        return PANDO_SERVER_OUTCOME_GIVEN_BACK;
+    }
     if (!m_nulls[row])
       m_small[row]= TIME_to_longlong_time_packed(&time);
     return m_nulls[row] || time.time_type == MYSQL_TIMESTAMP_TIME ? PANDO_SERVER_OUTCOME_VALUES : PANDO_SERVER_OUTCOME_GIVEN_BACK;
   }
   m_nulls[row]= m_item->get_date(m_thd, &time, Datetime::Options_cmp(m_thd)) || m_item->null_value;
-  if (m_nulls[row] || !time.year || !time.month || !time.day)
+  if (m_nulls[row] || !time.year || !time.month || !time.day || (m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE)))
   {
     MYSQL_TIME shown;
     bzero(&shown, sizeof(shown));

@@ -30,6 +30,8 @@ static bool makes_steps(const Item_func *function)
   case Item_func::EQUAL_FUNC:
   case Item_func::BETWEEN:
   case Item_func::IN_FUNC:
+  case Item_func::ISNULL_FUNC:
+  case Item_func::ISNOTNULL_FUNC:
     return true;
   default:
     return is_one_of(function, {"round", "truncate", "floor", "ceiling", "sign", "format", "cast_as_signed", "cast_as_unsigned", "decimal_typecast"});
@@ -45,7 +47,7 @@ static bool is_smooth(const Item_func *function)
 /* Whether what it is between two numbers can be told by what it is of these; not so of the text of a number, which may be short in between. */
 static bool is_told_by_ends(const Item_func *function)
 {
-  return makes_steps(function) || is_smooth(function) || is_one_of(function, {"if", "case"});
+  return makes_steps(function) || is_smooth(function) || is_one_of(function, {"if", "case", "nullif"});
 }
 
 /* Calls `found` with each sum or mean of DOUBLEs that an expression of the SELECT's groups has; `through`: in what functions. */
@@ -76,14 +78,21 @@ bool Select_translator::is_shown(const Item_sum *sum) const
   return is_found;
 }
 
-bool Select_translator::bends(Item *item) const
+Select_translator::Steps Select_translator::steps_of(Item *item) const
 {
-  if (!m_select || m_is_bending || item->type() != Item::FUNC_ITEM || !makes_steps(static_cast<Item_func *>(item)))
-    return false;
+  if (!m_select || m_is_bending || item->type() != Item::FUNC_ITEM)
+    return Steps::NONE;
+  const Item_func *function= static_cast<Item_func *>(item);
+  const bool is_step= makes_steps(function);
+  if (!is_step && (item->type_handler() == &type_handler_bool || is_told_by_ends(function)))
+    return Steps::NONE;
   uint all= 0, told= 0;
-  for_each_sum(item, m_select, [](const Item_func *) { return true; }, [&](const Item_sum *) { all++; });
+  /* Of steps within it this is asked apart, if the engine takes them. */
+  for_each_sum(item, m_select, [&](const Item_func *one) { return one == function || !makes_steps(one); }, [&](const Item_sum *) { all++; });
   for_each_sum(item, m_select, is_told_by_ends, [&](const Item_sum *) { told++; });
-  return told && told == all && !knows_order_of_rows();
+  if (!all || knows_order_of_rows())
+    return Steps::NONE;
+  return is_step && told >= all ? Steps::TOLD : Steps::OPEN;
 }
 
 bool Select_translator::say_bent(const std::function<bool(Said *)> &say, Said *said, std::vector<Said> *bent)
@@ -107,8 +116,12 @@ bool Select_translator::say_bent(const std::function<bool(Said *)> &say, Said *s
 
 bool Select_translator::sharply(Item *item, Said *said, const std::function<bool(Said *)> &say)
 {
-  if (!bends(item))
-    return say(said);
+  switch (steps_of(item))
+  {
+  case Steps::NONE: return say(said);
+  case Steps::OPEN: return refuse_for_good("DOUBLEs in an order that is not known");
+  case Steps::TOLD: break;
+  }
   std::vector<Said> bent;
   if (!say_bent(say, said, &bent))
     return false;

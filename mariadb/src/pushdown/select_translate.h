@@ -218,7 +218,9 @@ private:
 
   /* select_sharp.cc */
   bool is_shown(const Item_sum *sum) const;
-  bool bends(Item *item) const;
+  /* What an expression does with sums: nothing but what their ends tell it, something else with their last digits, or nothing that matters. */
+  enum class Steps { NONE, TOLD, OPEN };
+  Steps steps_of(Item *item) const;
   bool say_bent(const std::function<bool(Said *)> &say, Said *said, std::vector<Said> *bent);
   bool sharply(Item *item, Said *said, const std::function<bool(Said *)> &say);
   bool order_near(Item *item, const std::function<bool(Said *)> &say, Said *said, bool *is_near);
