@@ -601,7 +601,9 @@ double Join_cost::share_read(SELECT_LEX *select, const Source *first) const
   /* A range behind columns of one value is not read backwards. */
   const bool may_skip= sorted && !std::count(m_bounded.begin(), m_bounded.end(), sorted);
   const Is_constant is_one_value= [&](const Field *field) { return may_skip && is_constant(field); };
-  return share_until_limit(select, first->table, first->by_range, &is_one_value, first->by_range < first->all);
+  /* Where constants lead into a key, the server goes there, and sorts what another key would have in order. */
+  const bool goes_to_key= first->by_range < first->all || by_key(*first, Tables()) < first->all;
+  return share_until_limit(select, first->table, first->by_range, &is_one_value, goes_to_key);
 }
 
 Select_cost Join_cost::cost(SELECT_LEX *select)
