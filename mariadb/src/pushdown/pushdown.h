@@ -84,6 +84,30 @@ static const uint DEPTH_MAX= 32;
 static const uint CONSTANTS_MAX= 65536;
 static const size_t TEXT_BYTES_MAX= 1 << 20;
 
+/* Whether it compares two values: =, <>, <, <=, >, >=. */
+inline bool is_sign(const Item_func *function)
+{
+  switch (function->functype())
+  {
+  case Item_func::EQ_FUNC:
+  case Item_func::NE_FUNC:
+  case Item_func::LT_FUNC:
+  case Item_func::LE_FUNC:
+  case Item_func::GT_FUNC:
+  case Item_func::GE_FUNC:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Whether it does, or is <=>, BETWEEN or an IN of a list. */
+inline bool compares_values(const Item_func *function)
+{
+  const Item_func::Functype type= function->functype();
+  return is_sign(function) || type == Item_func::EQUAL_FUNC || type == Item_func::BETWEEN || type == Item_func::IN_FUNC;
+}
+
 /* Whether the thread's stack has room for what the engine does in a call. */
 bool has_stack(const THD *thd);
 

@@ -127,15 +127,10 @@ bool Translator::add_condition(Item *item)
   Item_func *function= static_cast<Item_func *>(item);
   if (has_rows(function))
     return false;
+  if (is_sign(function))
+    return add_comparison(function);
   switch (function->functype())
   {
-  case Item_func::EQ_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-    return add_comparison(function);
   case Item_func::LIKE_FUNC:
     return add_like(function);
   case Item_func::BETWEEN:

@@ -20,22 +20,7 @@ Item *without_cache(Item *item)
 /* Functions that compare their arguments, and keep a constant one as what it is compared as. */
 static bool is_comparing(const Item_func *function)
 {
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-  case Item_func::EQUAL_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-  case Item_func::BETWEEN:
-  case Item_func::IN_FUNC:
-  case Item_func::CASE_SIMPLE_FUNC:
-    return true;
-  default:
-    return !strcasecmp(function->func_name(), "nullif");
-  }
+  return compares_values(function) || function->functype() == Item_func::CASE_SIMPLE_FUNC || !strcasecmp(function->func_name(), "nullif");
 }
 
 bool keeps_converted(const Item *item, uint depth)

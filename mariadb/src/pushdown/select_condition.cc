@@ -64,19 +64,8 @@ bool Select_translator::native_condition(Item *item, Said *said)
   if (item->type() != Item::FUNC_ITEM)
     return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
   Item_func *function= static_cast<Item_func *>(item);
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
+  if (is_sign(function))
     m_may_warn_once= is_always_met;
-    break;
-  default:
-    break;
-  }
   switch (function->functype())
   {
   case Item_func::EQ_FUNC:    return comparison(function, 0, said);

@@ -87,6 +87,8 @@ public:
     null_value= false;
     return &m_text;
   }
+  /* As a variable is set. */
+  String *str_result(String *to) override { return m_is_text && !field->is_null() ? val_str(to) : Item_field::str_result(to); }
   bool send(Protocol *protocol, st_value *buffer) override
   {
     if (!m_is_text || field->is_null())

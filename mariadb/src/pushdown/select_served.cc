@@ -220,20 +220,8 @@ bool is_list_converted(Item_func *function)
 /* Texts that are compared with numbers become numbers, whatever they are compared with: adds them. False: there is more to it. */
 static bool add_converted(Item_func *function, std::vector<Item *> *to)
 {
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-  case Item_func::EQUAL_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-  case Item_func::BETWEEN:
-    break;
-  default:
+  if (!compares_values(function) || function->functype() == Item_func::IN_FUNC)
     return false;
-  }
   for (uint i= 0; i < function->argument_count(); i++)
   {
     Item *argument= function->arguments()[i];

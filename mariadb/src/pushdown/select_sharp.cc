@@ -19,23 +19,9 @@ static const uint BENT_MAX= 3;
 /* Whether it makes a step somewhere, and so is something else of numbers that hardly differ. */
 static bool makes_steps(const Item_func *function)
 {
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-  case Item_func::EQUAL_FUNC:
-  case Item_func::BETWEEN:
-  case Item_func::IN_FUNC:
-  case Item_func::ISNULL_FUNC:
-  case Item_func::ISNOTNULL_FUNC:
-    return true;
-  default:
-    return is_one_of(function, {"round", "truncate", "floor", "ceiling", "sign", "format", "cast_as_signed", "cast_as_unsigned", "decimal_typecast"});
-  }
+  const Item_func::Functype type= function->functype();
+  return compares_values(function) || type == Item_func::ISNULL_FUNC || type == Item_func::ISNOTNULL_FUNC ||
+         is_one_of(function, {"round", "truncate", "floor", "ceiling", "sign", "format", "cast_as_signed", "cast_as_unsigned", "decimal_typecast"});
 }
 
 /* Whether numbers that hardly differ make numbers of it that hardly differ. */

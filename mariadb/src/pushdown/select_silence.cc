@@ -47,23 +47,8 @@ static bool is_moment(THD *thd, Item *item)
 
 static bool compares(const Item_func *function)
 {
-  switch (function->functype())
-  {
-  case Item_func::EQ_FUNC:
-  case Item_func::EQUAL_FUNC:
-  case Item_func::NE_FUNC:
-  case Item_func::LT_FUNC:
-  case Item_func::LE_FUNC:
-  case Item_func::GT_FUNC:
-  case Item_func::GE_FUNC:
-  case Item_func::BETWEEN:
-  case Item_func::IN_FUNC:
-  case Item_func::LIKE_FUNC:
-  case Item_func::CASE_SIMPLE_FUNC:
-    return true;
-  default:
-    return false;
-  }
+  const Item_func::Functype type= function->functype();
+  return compares_values(function) || type == Item_func::LIKE_FUNC || type == Item_func::CASE_SIMPLE_FUNC;
 }
 
 /* Of moments, whatever else they are told. */
