@@ -3246,7 +3246,8 @@ uint8_t pando_load_is_by_row(const struct PandoLoad *load);
 
 /**
  * Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
- * batch. `notes`: 1 if rows of the load may have equal keys. If one is there, `seen` is its position among `keys`.
+ * batch. `notes`: 0 if no two rows of the load have equal keys, 1 if they may have, 2 if keys have ascended so far: then the caller goes on with 0 when
+ * it is `Full`. If one is there, `seen` is its position among `keys`.
  *
  * # Safety
  * All objects are alive, the transaction is the one the load was begun with and belongs to this thread; `keys` has `count` elements with

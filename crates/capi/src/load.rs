@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LoadMemory, RowEncoder};
+use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LoadMemory, Notes, RowEncoder};
 
 use crate::bytes::PandoBytes;
 use crate::guard::guard;
@@ -261,7 +261,8 @@ pub unsafe extern "C" fn pando_load_is_by_row(load: *const PandoLoad) -> u8 {
 }
 
 /// Where the caller has to know of each row at once whether its keys are there: asks before the row is added to a
-/// batch. `notes`: 1 if rows of the load may have equal keys. If one is there, `seen` is its position among `keys`.
+/// batch. `notes`: 0 if no two rows of the load have equal keys, 1 if they may have, 2 if keys have ascended so far: then the caller goes on with 0 when
+/// it is `Full`. If one is there, `seen` is its position among `keys`.
 ///
 /// # Safety
 /// All objects are alive, the transaction is the one the load was begun with and belongs to this thread; `keys` has `count` elements with
@@ -284,10 +285,15 @@ pub unsafe extern "C" fn pando_load_admit(
         // SAFETY: as above.
         count => unsafe { std::slice::from_raw_parts(keys, count as usize) },
     };
+    let notes = match notes {
+        0 => Notes::None,
+        1 => Notes::All,
+        _ => Notes::WhileRoom,
+    };
     run(|| {
         // SAFETY: as above.
         let lone = keys.iter().map(|lone| (lone.dictionary as usize, unsafe { lone.key.as_slice() }));
-        *admission = match txn.admit_to_load(load, lone, notes != 0)? {
+        *admission = match txn.admit_to_load(load, lone, notes)? {
             Admission::New => PandoAdmission::New,
             Admission::Seen(position) => {
                 *seen = position as u32;

@@ -22,19 +22,31 @@ pub enum Admission {
     Full,
 }
 
+/// Whether the keys of rows that join are to be noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notes {
+    /// No: no two rows of the load have equal keys.
+    None,
+    /// As long as there is memory: keys have ascended so far, and the caller does without when it is [`Admission::Full`].
+    WhileRoom,
+    /// Yes.
+    All,
+}
+
 /// The keys that a load has seen, by dictionary.
 #[derive(Debug)]
 pub struct Admissions {
     sets: Vec<KeySet>,
     memory: Arc<Memory>,
-    part: Option<Part>,
+    parts: Vec<Part>,
+    held: u64,
 }
 
 impl Admissions {
     /// For a load of so many dictionaries.
     pub fn new(dicts: usize, memory: &Arc<Memory>) -> Admissions {
         let sets = (0..dicts).map(|_| KeySet::new()).collect();
-        Admissions { sets, memory: memory.clone(), part: None }
+        Admissions { sets, memory: memory.clone(), parts: Vec::new(), held: 0 }
     }
 
     /// Whether the key of this dictionary has been noted.
@@ -44,18 +56,38 @@ impl Admissions {
 
     /// Notes the keys of a row, none of which has been seen: [`Admission::New`], or [`Admission::Full`].
     pub fn note<'k>(&mut self, keys: impl Iterator<Item = (usize, &'k [u8])>) -> Admission {
-        let limit = self.memory.limit() / SHARE;
-        if self.part.is_none() {
-            self.part = self.memory.take(limit);
-        }
         let needed: u64 = self.sets.iter().map(KeySet::memory_bytes_of_next).sum();
-        if self.part.is_none() || needed > limit {
+        if needed > self.held && !self.hold(needed) {
             return Admission::Full;
         }
         for (dict, key) in keys {
             self.sets[dict].insert(key);
         }
         Admission::New
+    }
+
+    /// Forgets all keys: their memory is free.
+    pub fn forget(&mut self) {
+        self.sets.fill_with(KeySet::new);
+        self.parts.clear();
+        self.held = 0;
+    }
+
+    /// Keys that ascend take steps, as they need little and can be done without; else all that a load may have is taken at once, so that chunks do
+    /// not take it first.
+    fn hold(&mut self, needed: u64) -> bool {
+        let limit = self.memory.limit() / SHARE;
+        if needed > limit {
+            return false;
+        }
+        let wanted = if self.sets.iter().all(KeySet::has_ascended) { self.held * 2 } else { limit };
+        [wanted.clamp(needed, limit), needed].into_iter().any(|bytes| {
+            let more = bytes - self.held;
+            let part = self.memory.take(more);
+            self.held += if part.is_some() { more } else { 0 };
+            self.parts.extend(part);
+            self.held >= needed
+        })
     }
 }
 

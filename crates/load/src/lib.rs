@@ -16,6 +16,7 @@ mod entry_order;
 mod executor;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod key_list;
 mod key_set;
 mod memory_budget;
 mod merge;
@@ -23,7 +24,7 @@ mod narrow;
 mod sorter;
 mod stage_times;
 
-pub use admission::{Admission, Admissions};
+pub use admission::{Admission, Admissions, Notes};
 pub use entries::Entries;
 pub use executor::{Inline, Task, Workers};
 pub use memory_budget::{Held, Memory};

@@ -62,7 +62,7 @@ pub use error::{Error, Result};
 pub use jobs::key_rotation::KeyUse;
 pub use pando_base::{Accesses, Error as EngineError, Metrics, TxnId};
 pub use pando_column::{large, layout, vector, Compression, KeyPath};
-pub use pando_load::{Admission, Entries, Memory as LoadMemory};
+pub use pando_load::{Admission, Entries, Memory as LoadMemory, Notes};
 pub use pando_storage::encryption::{KeyList, KeyProvider, KeyRing, SecretKey};
 pub use pando_storage::vfs::{FaultKind, RealVfs, SimVfs, Vfs};
 pub use pando_storage::{Place, Superblock, TempFile, TempPiece};

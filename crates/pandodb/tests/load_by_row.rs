@@ -61,7 +61,7 @@ fn begin_load(txn: &mut Txn, table: &Arc<Table>) -> BulkLoad<Numbers> {
 
 fn ask(txn: &mut Txn, load: &mut BulkLoad<Numbers>, n: u32) -> pandodb::Result<Admission> {
     let key = key(n);
-    txn.admit_to_load(load, (0..2).map(|dict| (dict, key.as_slice())), true)
+    txn.admit_to_load(load, (0..2).map(|dict| (dict, key.as_slice())), Notes::All)
 }
 
 fn submit(load: &mut BulkLoad<Numbers>, rows: &[u32]) {
@@ -116,7 +116,7 @@ fn which_key_is_there_is_told_in_the_order_of_keys() {
     let mut ask = |first: u32, second: u32| {
         let keys = [key(first), key(second)];
         let keys = keys.iter().enumerate().map(|(dict, key)| (dict, key.as_slice()));
-        txn.admit_to_load(&mut loading, keys, true).unwrap()
+        txn.admit_to_load(&mut loading, keys, Notes::All).unwrap()
     };
     assert_eq!(ask(20, 20), Admission::New);
     assert_eq!(ask(5, 20), Admission::Seen(0));
@@ -200,7 +200,7 @@ fn without_memory_for_keys_it_says_so() {
     for n in full..full + 100_000 {
         let key = key(n);
         let keys = (0..2).map(|dict| (dict, key.as_slice()));
-        assert_eq!(txn.admit_to_load(&mut loading, keys, false).unwrap(), Admission::New);
+        assert_eq!(txn.admit_to_load(&mut loading, keys, Notes::None).unwrap(), Admission::New);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LockMode, RowEncoder};
+use pandodb::{Admission, BulkLoad, Entries, Error, LoadEnd, LockMode, Notes, RowEncoder};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::Rng;
 
@@ -248,7 +248,7 @@ impl World {
         let mut joined: Vec<Entered> = Vec::new();
         for row in rows {
             let keys = unique.iter().map(|dict| (*dict, &*row[*dict].0));
-            let answer = client.txn.admit_to_load(&mut loading.load, keys, true);
+            let answer = client.txn.admit_to_load(&mut loading.load, keys, Notes::All);
             if let Err(error @ Error::Engine(_)) = answer {
                 self.settle("asking for a row", Err::<(), _>(error))?;
                 continue;

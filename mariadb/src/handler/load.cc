@@ -12,8 +12,8 @@
    before its end, which then waits for others as inserts do.
 
    With IGNORE, which LOCAL implies, the server wants to know of each row at once whether one of its keys is there. If the load has
-   the table for itself, it knows what keys are there: none, as long as primary keys ascend and no other key is unique, else those that it
-   keeps in a part of its memory; when that is used up rows go one by one. Beside others the keys of each row are locked
+   the table for itself, it knows what keys are there: those that it keeps in a part of its memory. When that is used up rows go one by one, unless
+   primary keys have ascended and no other key is unique: then they do so when the first one does not ascend. Beside others the keys of each row are locked
    and looked up besides, before it joins, as an insert does.
 
    Rows go one by one to the end
@@ -109,8 +109,8 @@ bool ha_pando::only_skips_duplicates() const
   return !m_replaces_duplicates && ha_thd()->lex->duplicates == DUP_ERROR;
 }
 
-/* What becomes of a row where the server decides about duplicates. Primary keys that ascend have none in the load, if no other
-   key is unique; else the load is asked, which knows all keys that it has got. Beside others it is asked in any case. */
+/* What becomes of a row where the server decides about duplicates. The load is asked, which knows all keys that it has got; without memory for them,
+   primary keys that ascend have no duplicates in it, if no other key is unique. Beside others it is asked in any case. */
 int ha_pando::admit_row(const uchar *record, Admission *admission)
 {
   *admission= Admission::JOINS;
@@ -156,8 +156,9 @@ int ha_pando::ask_for_row(const uchar *record, Admission *admission)
   }
   uint32_t seen= 0;
   PandoAdmission answer= PANDO_ADMISSION_FULL;
+  const bool ascends= m_bulk->ascends && !m_bulk->shape->has_other_unique();
   if (PandoStatus status= pando_load_admit(txn(), m_bulk->load, m_bulk->lone_keys.data(), uint32_t(m_bulk->lone_keys.size()),
-                                           m_bulk->notes, &answer, &seen))
+                                           !m_bulk->notes ? 0 : ascends ? 2 : 1, &answer, &seen))
     return fail(status);
   switch (answer)
   {
@@ -169,7 +170,12 @@ int ha_pando::ask_for_row(const uchar *record, Admission *admission)
     *admission= only_skips_duplicates() ? Admission::IS_DUPLICATE : Admission::ENDS_LOAD;
     break;
   default:
-    *admission= Admission::ENDS_LOAD;
+    *admission= ascends ? Admission::JOINS : Admission::ENDS_LOAD;
+    if (ascends)
+    {
+      m_bulk->notes= false;
+      m_bulk->asks= pando_load_is_by_row(m_bulk->load);
+    }
   }
   return 0;
 }
@@ -178,8 +184,8 @@ int ha_pando::ask_for_row(const uchar *record, Admission *admission)
 int ha_pando::ask_for_trial(bool *joined)
 {
   *joined= true;
-  m_bulk->notes= decides_duplicates() && (m_bulk->shape->has_other_unique() || !m_bulk->ascends);
   const bool has_unique= has_primary_key() || m_bulk->shape->has_other_unique();
+  m_bulk->notes= decides_duplicates() && has_unique;
   m_bulk->asks= m_bulk->notes || (has_unique && pando_load_is_by_row(m_bulk->load));
   if (!m_bulk->asks)
     return 0;
@@ -328,10 +334,13 @@ static uint8_t watch_rows(void *connection, double)
   return !is_to_end(static_cast<THD *>(connection));
 }
 
-/* And while it sorts and writes. */
+/* And while it sorts and writes. A client that is sending its file does not expect a report: it would take it for the answer, and the server the next
+   packet for one out of order. */
 static uint8_t watch_load(void *connection, double part)
 {
-  thd_progress_report(static_cast<THD *>(connection), ulonglong(part * 1000), 1000);
+  THD *thd= static_cast<THD *>(connection);
+  if (thd->lex->sql_command != SQLCOM_LOAD || !thd->lex->local_file)
+    thd_progress_report(thd, ulonglong(part * 1000), 1000);
   return watch_rows(connection, part);
 }
 

@@ -230,7 +230,7 @@ struct Bulk_insert
   Bytes last_key;      /* primary key of the last row, where the server decides about duplicates */
   bool ascends= true;  /* so far, those of all rows */
   bool asks= false;    /* LOADING: of each row it is asked whether its keys are there */
-  bool notes= false;   /* LOADING: rows of the load itself may have equal keys */
+  bool notes= false;   /* LOADING: the load knows the keys of its own rows */
   std::unique_ptr<Bytes[]> keys;        /* those of one row, in the order of the server's indexes */
   std::vector<PandoLoneKey> lone_keys;  /* of these, what must be alone */
 };

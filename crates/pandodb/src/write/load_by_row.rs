@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use pando_load::Admission;
+use pando_load::{Admission, Notes};
 use pando_txn::LockMode;
 
 use crate::error::{Error, Result};
@@ -29,8 +29,8 @@ impl Txn {
     }
 
     /// For a caller that has to know of each row at once whether its keys are there: asks for a row before it is
-    /// added to a batch, with all keys that must be alone in their dictionaries. `notes`: rows of the load may have equal ones;
-    /// without, the caller knows that they have not.
+    /// added to a batch, with all keys that must be alone in their dictionaries. `notes`: whether rows of the load may have
+    /// equal ones.
     ///
     /// # Errors
     /// Those of reading, and of locks; the row does not join.
@@ -38,9 +38,10 @@ impl Txn {
         &mut self,
         load: &mut BulkLoad<E>,
         keys: impl Iterator<Item = (usize, &'k [u8])> + Clone,
-        notes: bool,
+        notes: Notes,
     ) -> Result<Admission> {
-        let seen = keys.clone().position(|(dict, key)| notes && load.admissions.has_seen(dict, key));
+        let seen =
+            keys.clone().position(|(dict, key)| notes != Notes::None && load.admissions.has_seen(dict, key));
         if load.ground == Ground::BesideByRow {
             for (position, (index, key)) in keys.clone().take(seen.unwrap_or(usize::MAX)).enumerate() {
                 let dict = load.table().dicts()[index].clone();
@@ -52,8 +53,14 @@ impl Txn {
         }
         match seen {
             Some(position) => Ok(Admission::Seen(position)),
-            None if notes => Ok(load.admissions.note(keys)),
-            None => Ok(Admission::New),
+            None if notes == Notes::None => Ok(Admission::New),
+            None => {
+                let admission = load.admissions.note(keys);
+                if admission == Admission::Full && notes == Notes::WhileRoom {
+                    load.admissions.forget();
+                }
+                Ok(admission)
+            }
         }
     }
 }
