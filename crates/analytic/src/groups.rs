@@ -279,6 +279,10 @@ fn update(
             }
         }
         State::Number(best, has) => {
+            if let (Data::Small(values), None) = (&column.data, &column.nulls) {
+                best_of_small(told.function, groups, values, (best, has));
+                return Ok(0);
+            }
             for (row, group) in rows.filter(|(row, _)| is_some(*row)) {
                 let value = column.number(row);
                 let is_better = !has[group]
@@ -301,6 +305,23 @@ fn update(
         State::Other(other) => return other.add(told.kind, groups, columns),
     }
     Ok(0)
+}
+
+/// The least or greatest numbers so far, of rows without NULLs.
+fn best_of_small(
+    function: Function,
+    groups: &[u32],
+    values: &[i64],
+    (best, has): (&mut [i128], &mut [bool]),
+) {
+    let is_least = function == Function::Min;
+    for (group, value) in groups.iter().zip(values) {
+        let (best, has) = (&mut best[*group as usize], &mut has[*group as usize]);
+        let value = i128::from(*value);
+        if !*has || (if is_least { value < *best } else { value > *best }) {
+            (*best, *has) = (value, true);
+        }
+    }
 }
 
 fn update_texts(

@@ -111,6 +111,9 @@ impl Interner {
     /// The numbers of a column's texts; with `adds`, those that are new get one.
     pub(crate) fn numbers(&self, column: &Column, adds: bool, budget: &Budget) -> Result<Vec<u32>> {
         let Data::Text(codes, dict) = &column.data else { return Err(OVERFLOW) };
+        if matches!(dict, Dict::Vector(_)) && dict.len() * 2 <= codes.len() {
+            return self.numbers_by_entries(column, (codes, dict), adds, budget);
+        }
         let of_codes = self.numbers_of_dict(dict, budget)?;
         // Most texts have been seen before: without a lock.
         let mut new = Vec::new();
@@ -126,23 +129,78 @@ impl Interner {
             number
         }));
         if !new.is_empty() {
-            let mut ask = Ask { codes, dict, of_codes: &of_codes };
-            match adds {
-                true => self.add_texts(&new, &mut ask, &mut numbers, budget)?,
-                false => {
-                    let (known, mut key) = (self.known.read(), Vec::new());
-                    for row in new {
-                        numbers[row] = ask.number(row, |text| {
-                            known
-                                .number(text)
-                                .or_else(|| known.number_by_key(self.key_of(text, &mut key)))
-                                .unwrap_or(UNKNOWN_TEXT)
-                        });
-                    }
-                }
-            }
+            self.ask(&new, &mut Ask { codes, dict, of_codes: &of_codes }, &mut numbers, adds, budget)?;
         }
         Ok(numbers)
+    }
+
+    /// Of the dictionary of a block, each entry that some row has is asked for, and no row.
+    fn numbers_by_entries(
+        &self,
+        column: &Column,
+        (codes, dict): (&[u32], &Dict),
+        adds: bool,
+        budget: &Budget,
+    ) -> Result<Vec<u32>> {
+        let mut of_entries = vec![0; dict.len()];
+        match &column.nulls {
+            None => codes.iter().for_each(|code| of_entries[*code as usize] = UNASKED),
+            Some(nulls) => {
+                let known = codes.iter().zip(nulls).filter(|(_, is_null)| !**is_null);
+                known.for_each(|(code, _)| of_entries[*code as usize] = UNASKED);
+            }
+        }
+        let known = self.known.read();
+        let mut new = Vec::new();
+        for (entry, number) in of_entries.iter_mut().enumerate().filter(|(_, number)| **number == UNASKED) {
+            match known.number(dict.get(entry as u32)) {
+                Some(found) => *number = found,
+                None => new.push(entry),
+            }
+        }
+        drop(known);
+        if !new.is_empty() {
+            let each: Vec<u32> = (0..dict.len() as u32).collect();
+            let of_codes: Vec<AtomicU32> = each.iter().map(|_| AtomicU32::new(UNASKED)).collect();
+            self.ask(
+                &new,
+                &mut Ask { codes: &each, dict, of_codes: &of_codes },
+                &mut of_entries,
+                adds,
+                budget,
+            )?;
+        }
+        let mut numbers: Vec<u32> = codes.iter().map(|code| of_entries[*code as usize]).collect();
+        for (number, _) in
+            numbers.iter_mut().zip(column.nulls.iter().flatten()).filter(|(_, is_null)| **is_null)
+        {
+            *number = 0;
+        }
+        Ok(numbers)
+    }
+
+    /// The numbers of some rows, which nobody has asked for yet.
+    fn ask(
+        &self,
+        rows: &[usize],
+        ask: &mut Ask<'_>,
+        numbers: &mut [u32],
+        adds: bool,
+        budget: &Budget,
+    ) -> Result<()> {
+        if adds {
+            return self.add_texts(rows, ask, numbers, budget);
+        }
+        let (known, mut key) = (self.known.read(), Vec::new());
+        for row in rows {
+            numbers[*row] = ask.number(*row, |text| {
+                known
+                    .number(text)
+                    .or_else(|| known.number_by_key(self.key_of(text, &mut key)))
+                    .unwrap_or(UNKNOWN_TEXT)
+            });
+        }
+        Ok(())
     }
 
     fn key_of<'a>(&self, text: &[u8], key: &'a mut Vec<u8>) -> &'a [u8] {

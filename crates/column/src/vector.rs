@@ -158,11 +158,17 @@ impl Strings {
 
     /// How many bytes each has, and all of them, if they have all the same, and some.
     pub fn of_one_width(&self) -> Option<(usize, &[u8])> {
-        let width = *self.ends.first()? as usize;
-        let expected = (1..).map(|number| number * width);
-        let is_one =
-            width > 0 && self.ends.iter().zip(expected).all(|(end, expected)| *end as usize == expected);
-        is_one.then_some((width, &self.bytes))
+        let width = *self.ends.first()?;
+        if width == 0 || self.bytes.len() != width as usize * self.ends.len() {
+            return None;
+        }
+        // Without a way out, so that many are compared at once.
+        let differences = self
+            .ends
+            .iter()
+            .zip(1u32..)
+            .fold(0, |bits, (end, number)| bits | (end ^ (number.wrapping_mul(width))));
+        (differences == 0).then_some((width as usize, &self.bytes))
     }
 
     /// Bytes of all strings.

@@ -6,15 +6,18 @@
 //! blocks a server held 480 MiB. Here what is freed is either used again by whoever comes next, or given back page by page.
 //!
 //! [`Allocator`] is to be set as `#[global_allocator]` by the program or plugin at the top; the engine works without it, too. From
-//! [`LARGE_BYTES_MIN`] on, buffers come from [`Space`](space); what is smaller it leaves to the system's allocator, which is good at
-//! that. It has no state of a thread, so nothing has to be ended when a plugin is unloaded.
+//! [`LARGE_BYTES_MIN`] on, buffers come from [`Space`](space). What is smaller comes from the system's allocator, which is good at
+//! the smallest; buffers of a KiB and more wait for the next one who asks ([`recent`]). It has no state of a thread, so nothing has to be ended when a plugin is unloaded.
 
+mod recent;
+mod shard;
 mod small;
 mod space;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
+use recent::Recent;
 use small::Small;
 use space::Space;
 
@@ -31,6 +34,7 @@ const SMALL_OVERHEAD_BYTES: usize = 8;
 
 static SPACE: Space = Space::new();
 static SMALL: Small = Small::new();
+static RECENT: Recent = Recent::new();
 
 /// See the head of this file.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +53,8 @@ pub struct Usage {
 
 /// What all allocations take that are made through [`Allocator`]; nothing where it is not set.
 pub fn usage() -> Usage {
-    Usage { small_bytes: SMALL.bytes(), ..SPACE.usage() }
+    let space = SPACE.usage();
+    Usage { small_bytes: SMALL.bytes(), kept_bytes: space.kept_bytes + RECENT.bytes(), ..space }
 }
 
 /// Whether this thread can have large buffers. For who reports a panic: it may have come from among these very lines, and would
@@ -69,7 +74,9 @@ pub fn footprint(bytes: usize) -> usize {
     match bytes {
         0 => 0,
         _ if is_so_large(bytes) => space::round_up(bytes),
-        _ => (bytes + SMALL_OVERHEAD_BYTES).next_multiple_of(SMALL_STEP_BYTES).max(2 * SMALL_STEP_BYTES),
+        _ => (recent::round_up(bytes) + SMALL_OVERHEAD_BYTES)
+            .next_multiple_of(SMALL_STEP_BYTES)
+            .max(2 * SMALL_STEP_BYTES),
     }
 }
 
@@ -100,6 +107,9 @@ fn counted(start: *mut u8, before: usize, bytes: usize) -> *mut u8 {
 // back; an allocation goes to it or to `System` by its layout alone, so it is freed by whom it came from. Nothing unwinds.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if let Some(rounded) = recent::rounded(layout) {
+            return counted(RECENT.take(rounded), 0, layout.size());
+        }
         if !is_large(layout.size(), layout) {
             // SAFETY: as the caller promises us.
             return counted(unsafe { System.alloc(layout) }, 0, layout.size());
@@ -108,6 +118,14 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if let Some(rounded) = recent::rounded(layout) {
+            let start = counted(RECENT.take(rounded), 0, layout.size());
+            if !start.is_null() {
+                // SAFETY: so many bytes are ours.
+                unsafe { start.write_bytes(0, layout.size()) };
+            }
+            return start;
+        }
         if !is_large(layout.size(), layout) {
             // SAFETY: as the caller promises us.
             return counted(unsafe { System.alloc_zeroed(layout) }, 0, layout.size());
@@ -121,6 +139,11 @@ unsafe impl GlobalAlloc for Allocator {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        if let Some(rounded) = recent::rounded(layout) {
+            SMALL.give(layout.size());
+            // SAFETY: as the caller promises us; it was allocated with this layout.
+            return unsafe { RECENT.give(start, rounded) };
+        }
         if !is_large(layout.size(), layout) {
             SMALL.give(layout.size());
             // SAFETY: as the caller promises us; it came from there.
@@ -132,8 +155,10 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let (was_large, will_be) = (is_large(layout.size(), layout), is_large(bytes, layout));
         if !was_large && !will_be {
-            // SAFETY: as the caller promises us; it came from there.
-            return counted(unsafe { System.realloc(start, layout, bytes) }, layout.size(), bytes);
+            let before = recent::rounded(layout).unwrap_or(layout);
+            let wanted = if layout.align() <= recent::ALIGN { recent::round_up(bytes) } else { bytes };
+            // SAFETY: as the caller promises us; it came from there, with this layout.
+            return counted(unsafe { System.realloc(start, before, wanted) }, layout.size(), bytes);
         }
         if was_large && will_be && SPACE.resize(start, layout.size(), bytes) {
             return start;

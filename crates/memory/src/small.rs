@@ -1,18 +1,13 @@
-//! What small allocations take together. They are far too many for one counter, which all processors would fight over, so each thread
-//! counts in one of several. Which one is told by where its stack is: a thread needs no state of its own then.
+//! What small allocations take together. They are far too many for one counter, so each thread counts in one of several (`shard`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::footprint;
-
-const SUMS: usize = 1 << SUMS_BITS;
-const SUMS_BITS: u32 = 5;
-/// Stacks of two threads differ in the bits above these.
-const STACK_BITS: u32 = 17;
+use crate::shard::{of_this_thread, SHARDS};
 
 /// See the head of this file.
 #[derive(Debug)]
-pub(crate) struct Small([Sum; SUMS]);
+pub(crate) struct Small([Sum; SHARDS]);
 
 /// What threads have taken less what they have given back, which may be less than nothing: only all sums together say something.
 #[derive(Debug)]
@@ -21,7 +16,7 @@ struct Sum(AtomicI64);
 
 impl Small {
     pub(crate) const fn new() -> Small {
-        Small([const { Sum(AtomicI64::new(0)) }; SUMS])
+        Small([const { Sum(AtomicI64::new(0)) }; SHARDS])
     }
 
     pub(crate) fn take(&self, bytes: usize) {
@@ -33,10 +28,7 @@ impl Small {
     }
 
     fn mine(&self) -> &AtomicI64 {
-        let here = 0u8;
-        let stack = (&raw const here).addr() as u64 >> STACK_BITS;
-        let mixed = stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SUMS_BITS);
-        &self.0[mixed as usize].0
+        &self.0[of_this_thread()].0
     }
 
     /// While others allocate, this is true of no single moment.

@@ -90,7 +90,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn buffers_keep_their_bytes_whatever_happens_to_others(
-        ops in proptest::collection::vec((0..4u8, 0..16usize, 1..300_000usize, 0..13u32), 1..200)
+        ops in proptest::collection::vec(
+            (0..4u8, 0..16usize, prop_oneof![1..20_000usize, 1..300_000usize], 0..13u32),
+            1..200,
+        )
     ) {
         let mut buffers: Vec<Buffer> = Vec::new();
         for (number, (op, at, bytes, align)) in ops.into_iter().enumerate() {
@@ -128,6 +131,59 @@ proptest! {
             unsafe { Allocator.dealloc(buffer.start, buffer.layout) };
         }
     }
+}
+
+fn layout(bytes: usize) -> Layout {
+    recent::rounded(Layout::from_size_align(bytes, 8).unwrap()).unwrap()
+}
+
+#[test]
+fn the_last_buffer_of_a_size_is_the_next_one_taken_and_no_more_wait_than_they_may() {
+    let recent = Recent::new();
+    assert!(recent::rounded(Layout::from_size_align(1024, 8).unwrap()).is_none());
+    assert!(recent::rounded(Layout::from_size_align(5000, 64).unwrap()).is_none());
+    assert_eq!(
+        (layout(1025).size(), layout(5000).size(), layout(LARGE_BYTES_MIN - 1).size()),
+        (1536, 5120, 12288)
+    );
+    let taken: Vec<*mut u8> = (0..100).map(|_| recent.take(layout(8000))).collect();
+    assert_eq!(recent.bytes(), 0);
+    // SAFETY: they were taken with this layout.
+    taken.iter().for_each(|start| unsafe { recent.give(*start, layout(8000)) });
+    let kept = recent.bytes();
+    assert!(kept > 200 << 10 && kept <= 256 << 10, "{kept}");
+    let last = taken[kept as usize / 8192 - 1];
+    assert_eq!(recent.take(layout(8192)), last, "of the same size, whatever was asked for");
+    assert_ne!(recent.take(layout(8193)), taken[0], "and not of another one");
+}
+
+#[test]
+fn threads_take_buffers_that_others_gave() {
+    let recent = Recent::new();
+    std::thread::scope(|scope| {
+        for seed in 0..4usize {
+            let (recent, (send, receive)) = (&recent, std::sync::mpsc::channel::<(usize, usize, u8)>());
+            scope.spawn(move || {
+                for (start, bytes, fill) in receive {
+                    let start = start as *mut u8;
+                    // SAFETY: the sender took and filled it, and is done with it.
+                    unsafe {
+                        assert!(std::slice::from_raw_parts(start, bytes).iter().all(|byte| *byte == fill));
+                        recent.give(start, layout(bytes));
+                    }
+                }
+            });
+            scope.spawn(move || {
+                for turn in 0..3000usize {
+                    let (bytes, fill) = (1025 + (turn * 7919 + seed) % 11_000, (turn + seed) as u8);
+                    let start = recent.take(layout(bytes));
+                    // SAFETY: so many bytes were taken.
+                    unsafe { start.write_bytes(fill, bytes) };
+                    send.send((start as usize, bytes, fill)).unwrap();
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -393,15 +393,20 @@ fn le_integers<const W: usize>(bytes: &[u8], is_signed: bool) -> Vec<i64> {
         true => (word << unused) as i64 >> unused,
         false => (word << unused >> unused) as i64,
     };
-    let count = bytes.len() / W;
-    // Behind the last ones there are no eight bytes.
-    let with_more = bytes.len().saturating_sub(7).div_ceil(W).min(count);
-    let mut values = Vec::with_capacity(count);
-    values.extend((0..with_more).map(|row| {
-        let word = bytes[row * W..].first_chunk().expect("eight bytes from each of these on");
-        value(u64::from_le_bytes(*word))
-    }));
-    values.extend(bytes[with_more * W..].chunks_exact(W).map(|last| {
+    let mut values = Vec::with_capacity(bytes.len() / W);
+    // Eight at a time, whose places are known to the compiler; behind the last of them there are bytes of others.
+    const AT_ONCE: usize = 8;
+    let mut rest = bytes;
+    while rest.len() >= AT_ONCE * W + 8 {
+        let (these, others) = rest.split_at(AT_ONCE * W);
+        let these = &rest[..these.len() + 8];
+        values.extend((0..AT_ONCE).map(|at| {
+            let word = these[at * W..].first_chunk().expect("eight bytes from each of these on");
+            value(u64::from_le_bytes(*word))
+        }));
+        rest = others;
+    }
+    values.extend(rest.chunks_exact(W).map(|last| {
         let mut word = [0; 8];
         word[..W].copy_from_slice(last);
         value(u64::from_le_bytes(word))

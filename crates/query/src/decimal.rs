@@ -37,11 +37,15 @@ pub(crate) fn decode(bytes: &[u8], precision: u32, scale: u32) -> Option<i128> {
     (at == bytes.len()).then_some(if is_negative { -value } else { value })
 }
 
+/// What eighteen digits have at most: two before the point and two behind it.
+const GROUPS_MAX: usize = 4;
+
 /// A DECIMAL of at most 18 digits: a number of 64 bits, however it is stored.
 #[derive(Debug)]
 pub(crate) struct SmallShape {
     /// Of each group: how far from the right it is, which bits it has, and what its number counts.
-    groups: Vec<(u32, u64, i64)>,
+    groups: [(u32, u64, i64); GROUPS_MAX],
+    count: usize,
     bytes: usize,
 }
 
@@ -54,18 +58,20 @@ impl SmallShape {
         }
         let (before, behind) = ((precision - scale) as usize, scale as usize);
         let whole = before / DIGITS_IN_GROUP + behind / DIGITS_IN_GROUP;
-        let digits = std::iter::once(before % DIGITS_IN_GROUP)
+        let digits_from_right = std::iter::once(behind % DIGITS_IN_GROUP)
             .chain(std::iter::repeat_n(DIGITS_IN_GROUP, whole))
-            .chain(std::iter::once(behind % DIGITS_IN_GROUP));
-        let digits: Vec<usize> = digits.filter(|digits| *digits > 0).collect();
-        let (mut groups, mut shift, mut unit) = (Vec::new(), 0, 1i64);
-        for digits in digits.into_iter().rev() {
+            .chain(std::iter::once(before % DIGITS_IN_GROUP))
+            .filter(|digits| *digits > 0);
+        let mut shape = SmallShape { groups: Default::default(), count: 0, bytes };
+        let (mut shift, mut unit) = (0, 1i64);
+        for digits in digits_from_right {
             let bits = 8 * BYTES_OF_DIGITS[digits] as u32;
-            groups.push((shift, (1 << bits) - 1, unit));
+            *shape.groups.get_mut(shape.count)? = (shift, (1 << bits) - 1, unit);
+            shape.count += 1;
             shift += bits;
             unit = unit.saturating_mul(10i64.pow(digits as u32));
         }
-        Some(SmallShape { groups, bytes })
+        Some(shape)
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -75,7 +81,7 @@ impl SmallShape {
     /// The numbers of words that have the bytes, the first one highest; of bytes that are none, any.
     #[inline]
     pub(crate) fn decode(&self, words: impl Iterator<Item = u64>) -> Vec<i64> {
-        match self.groups.as_slice() {
+        match &self.groups[..self.count] {
             [a] => self.decode_groups([*a], words),
             [a, b] => self.decode_groups([*a, *b], words),
             [a, b, c] => self.decode_groups([*a, *b, *c], words),

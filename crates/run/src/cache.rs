@@ -246,12 +246,22 @@ impl BlockCache {
 
     /// The block if it is here; counts and ages it as a use.
     pub(crate) fn get(&self, key: &BlockKey) -> Option<Block> {
-        Accesses::LOOKUP.count();
-        let found = self.blocks.get(key);
-        if found.is_some() {
-            self.metrics.cache_hits.add(1);
-        }
+        let found = self.find(key);
+        self.count_found(usize::from(found.is_some()));
         found
+    }
+
+    /// The same for one of several blocks; whoever finds them [counts](Self::count_found) them together, as all threads share the counter.
+    pub(crate) fn find(&self, key: &BlockKey) -> Option<Block> {
+        Accesses::LOOKUP.count();
+        self.blocks.get(key)
+    }
+
+    /// So many blocks were found.
+    pub(crate) fn count_found(&self, blocks: usize) {
+        if blocks > 0 {
+            self.metrics.cache_hits.add(blocks as u64);
+        }
     }
 
     /// The block if it is here, without making it look used.

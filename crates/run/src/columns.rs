@@ -111,11 +111,14 @@ impl RunColumns {
     pub fn columns(&mut self, number: usize, layouts: &Layouts, picks: &[Pick]) -> Result<Option<Columns>> {
         let mut columns = Columns { version: None, vectors: vec![None; picks.len()] };
         let mut missing = Vec::new();
-        let cache = self.run.context().cache.clone();
+        let cache = &self.run.context().cache;
         let rows = self.rows(number);
         for (at, of) in picks.iter().enumerate() {
-            match cache.get(&self.key_of(number, part_of(of))) {
-                Some(Block::Column(Part::Rows)) => return Ok(None),
+            match cache.find(&self.key_of(number, part_of(of))) {
+                Some(Block::Column(Part::Rows)) => {
+                    cache.count_found(at + 1 - missing.len());
+                    return Ok(None);
+                }
                 Some(Block::Column(Part::Values { version, vector })) => {
                     columns.version = Some(version);
                     columns.vectors[at] = vector;
@@ -124,10 +127,12 @@ impl RunColumns {
                 None => missing.push(at),
             }
         }
+        cache.count_found(picks.len() - missing.len());
         if missing.is_empty() {
             self.run.context().metrics.rows_aggregated_in_columns.add(rows as u64);
             return Ok(Some(columns));
         }
+        let cache = cache.clone();
         let wanted: Vec<Pick> = missing.iter().map(|at| picks[*at]).collect();
         self.note(&wanted);
         let (run, index) = (&self.run, &self.index);
