@@ -288,6 +288,17 @@ impl Column {
 
     /// The entries of a dictionary. `None`: one is not a value.
     pub(crate) fn of_entries(entries: &Strings, of: (Kind, &Form, &Place)) -> Option<Column> {
+        if let (Kind::Signed | Kind::Unsigned | Kind::Decimal(_) | Kind::Date, form, place) = of {
+            return match Cells::of_entries(entries, form, place)?.entries {
+                Entries::Small(values) => {
+                    Some(Column { data: Data::Small(values.into_owned()), nulls: None })
+                }
+                Entries::Large(values) => {
+                    Some(Column { data: Data::Large(values.into_owned()), nulls: None })
+                }
+                Entries::Texts(_) | Entries::Presence => None,
+            };
+        }
         let vector = Vector::new(entries.len(), None, Values::Varying(entries.clone()));
         Column::of_rows(&Arc::new(vector), None, of)
     }

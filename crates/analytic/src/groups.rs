@@ -1,5 +1,6 @@
 //! Groups, and what is told of them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -166,11 +167,11 @@ impl Groups {
         budget: &Budget,
     ) -> Result<()> {
         let groups = match shape.is_one {
-            true => vec![0; rows],
+            true => FIRST_GROUP.get(..rows).map_or_else(|| Cow::Owned(vec![0; rows]), Cow::Borrowed),
             false => {
                 let groups = self.of_rows(&shape.keys, columns, rows, budget)?;
                 self.grow();
-                groups
+                Cow::Owned(groups)
             }
         };
         for ((told, state), argument) in shape.told.iter().zip(&mut self.states).zip(arguments) {
@@ -243,6 +244,9 @@ impl Groups {
         Ok(Batch { rows, columns })
     }
 }
+
+/// The groups of rows where there is one group.
+static FIRST_GROUP: [u32; 4096] = [0; 4096];
 
 fn update(
     told: &Told,

@@ -64,6 +64,15 @@ impl Interval {
     }
 }
 
+impl Interval {
+    /// 1 for each number that is one of these, and 0 for others; `None`: the column has NULLs, or its numbers are not small ones.
+    pub(crate) fn mask(self, column: &Column) -> Option<Vec<u8>> {
+        let (Data::Small(values), None) = (&column.data, &column.nulls) else { return None };
+        let is_in = |value: &i64| u8::from(self.least <= *value && *value <= self.most);
+        Some(values.iter().map(is_in).collect())
+    }
+}
+
 /// What it says to compare a column with a constant.
 fn compared(comparison: Comparison, kind: Kind, value: &Value, of: Kind) -> Option<Interval> {
     let is_number = |kind: Kind| !kind.is_text() && kind != Kind::Real;
@@ -148,6 +157,10 @@ mod tests {
                 Interval::of(&condition).expect("an interval").select(&column).expect("small numbers");
             let found = found.unwrap_or_else(|| (0..values.len() as u32).collect());
             assert_eq!(found, expected, "{condition:?}");
+            let mask = Interval::of(&condition).and_then(|interval| interval.mask(&column));
+            let of_mask = mask
+                .map(|mask| (0..).zip(mask).filter(|(_, is_in)| *is_in == 1).map(|(row, _)| row).collect());
+            assert_eq!(of_mask, column.nulls.is_none().then_some(expected.clone()), "{condition:?}");
         }
     }
 

@@ -67,6 +67,8 @@ impl Waiting {
 struct Asked {
     condition: Expr,
     slots: Vec<Slot>,
+    /// It can be computed of any value ([`is_plain`]) of one column.
+    is_of_one: bool,
     /// If it says between which numbers its column lies.
     interval: Option<Interval>,
 }
@@ -188,6 +190,7 @@ impl TableRows {
         }
         let with_interval = |(condition, slots): (Expr, Vec<Slot>)| Asked {
             interval: Interval::of(&condition).filter(|_| slots.len() == 1),
+            is_of_one: slots.len() == 1 && is_plain(&condition),
             condition,
             slots,
         };
@@ -271,19 +274,20 @@ impl TableRows {
     /// Those of the selected rows of which a condition is true.
     fn narrowed(
         &self,
-        Asked { condition: part, slots, interval }: &Asked,
+        asked: &Asked,
         selected: Option<Vec<u32>>,
         columns: &mut Columns<'_>,
         eval: Eval<'_>,
     ) -> Result<Option<Vec<u32>>> {
-        if let ([slot], true) = (slots.as_slice(), is_plain(part)) {
+        let Asked { condition: part, slots, .. } = asked;
+        if let ([slot], true) = (slots.as_slice(), asked.is_of_one) {
             let at = *slot as usize;
             if let Some(kept) =
-                self.by_entries(part, at, &columns.block.vectors[at], selected.as_deref(), eval)?
+                self.by_entries(asked, at, &columns.block.vectors[at], selected.as_deref(), eval)?
             {
                 return Ok(kept.or(selected));
             }
-            if let Some(interval) = interval {
+            if let Some(interval) = asked.interval {
                 let column = columns.some(at, selected.as_deref())?;
                 if let Some(kept) = interval.select(&column) {
                     return Ok(match kept {
@@ -308,7 +312,7 @@ impl TableRows {
     /// rows that are left (`None`: as before); `None` in all: it is not so.
     fn by_entries(
         &self,
-        part: &Expr,
+        Asked { condition: part, interval, .. }: &Asked,
         at: usize,
         vector: &Arc<Vector>,
         selected: Option<&[u32]>,
@@ -324,6 +328,10 @@ impl TableRows {
         let Some(column) = Column::of_entries(entries, (of.kind, &of.form, &of.place)) else {
             return Ok(None);
         };
+        if let Some(wanted) = interval.and_then(|interval| interval.mask(&column)) {
+            // No NULL lies between two numbers.
+            return Ok(Some(rows_of_entries(codes, vector.nulls(), selected, (&wanted, 0))));
+        }
         let mut batch = Batch { rows: count, columns: vec![nothing(); self.columns.len()] };
         batch.columns[at] = Arc::new(column);
         let is_wanted = |truth: &u8| u8::from(*truth == TRUE);

@@ -12,7 +12,7 @@ use crate::eval::power;
 use crate::expr::{Comparison, Expr, Slot};
 use crate::first_rows::FirstRows;
 use crate::key_filter::KeyFilter;
-use pando_query::{Column, Place};
+use pando_query::Place;
 
 /// Whether the bounds that a segment has of a column are the numbers that are compared, or become them.
 fn is_number(kind: Kind) -> bool {
@@ -72,6 +72,9 @@ impl Test {
     }
 }
 
+/// The column that was asked about last, and what is known of it.
+type LastSpan = Option<(usize, Option<Span>)>;
+
 /// Conditions that compare a column's numbers with a constant.
 pub(crate) struct Bounded<'a> {
     tests: Vec<Test>,
@@ -130,8 +133,10 @@ impl<'a> Bounded<'a> {
             }
         }
         let mut all = if self.are_all { Verdict::All } else { Verdict::Some };
+        // Tests of one column come one after another.
+        let mut last = None;
         for test in &self.tests {
-            match self.of_test(test, zones) {
+            match self.of_test(test, zones, &mut last) {
                 Verdict::None => return Verdict::None,
                 Verdict::Some => all = Verdict::Some,
                 Verdict::All => {}
@@ -140,34 +145,46 @@ impl<'a> Bounded<'a> {
         all
     }
 
-    fn of_test(&self, test: &Test, zones: &Zones<'_>) -> Verdict {
+    fn of_test(&self, test: &Test, zones: &Zones<'_>, last: &mut LastSpan) -> Verdict {
         match test {
-            Test::Compare(at, comparison, constant) => self.one(*at, *comparison, *constant, zones),
-            Test::Null(at) => match self.span(*at, zones) {
+            Test::Compare(at, comparison, constant) => {
+                self.one(*at, *comparison, *constant, self.known_span(*at, zones, last))
+            }
+            Test::Null(at) => match self.known_span(*at, zones, last) {
                 Some(span) if span.bounds().is_none() => Verdict::All,
                 Some(span) if !span.has_null() => Verdict::None,
                 _ => Verdict::Some,
             },
-            Test::Any(tests) => {
-                tests.iter().map(|test| self.of_test(test, zones)).fold(Verdict::None, |any, one| {
-                    match (any, one) {
-                        (Verdict::All, _) | (_, Verdict::All) => Verdict::All,
-                        (Verdict::None, Verdict::None) => Verdict::None,
-                        _ => Verdict::Some,
-                    }
-                })
+            Test::Any(tests) => tests.iter().map(|test| self.of_test(test, zones, last)).fold(
+                Verdict::None,
+                |any, one| match (any, one) {
+                    (Verdict::All, _) | (_, Verdict::All) => Verdict::All,
+                    (Verdict::None, Verdict::None) => Verdict::None,
+                    _ => Verdict::Some,
+                },
+            ),
+        }
+    }
+
+    /// As `span`; `last` is what was asked before.
+    fn known_span(&self, at: usize, zones: &Zones<'_>, last: &mut LastSpan) -> Option<Span> {
+        match *last {
+            Some((of, span)) if of == at => span,
+            _ => {
+                let span = self.span(at, zones);
+                *last = Some((at, span));
+                span
             }
         }
     }
 
     fn span(&self, at: usize, zones: &Zones<'_>) -> Option<Span> {
         let of = &self.columns[at];
-        let column = Column { table: 0, place: of.place.clone(), form: of.form.clone() };
         let stored = match of.place {
             Place::Stored(position) => self.layouts.current().columns.get(position),
             Place::Key { .. } | Place::KeyPart(_) => None,
         };
-        Span::of(&zones.get(at)?, &column, stored)
+        Span::of(&zones.get(at)?, &of.form, &of.place, stored)
     }
 
     /// Bounds in the form in which their column is compared; `None`: they are no values.
@@ -184,8 +201,8 @@ impl<'a> Bounded<'a> {
         Some((moment(least, size, of.kind)?.into(), moment(most, size, of.kind)?.into()))
     }
 
-    fn one(&self, at: usize, comparison: Comparison, constant: i128, zones: &Zones<'_>) -> Verdict {
-        let Some(span) = self.span(at, zones) else { return Verdict::Some };
+    fn one(&self, at: usize, comparison: Comparison, constant: i128, span: Option<Span>) -> Verdict {
+        let Some(span) = span else { return Verdict::Some };
         let Some(bounds) = span.bounds() else { return Verdict::None };
         let Some((least, most)) = self.compared(at, bounds) else { return Verdict::Some };
         let (all, none) = match comparison {

@@ -122,6 +122,12 @@ impl<'a> Cells<'a> {
         }
     }
 
+    /// The entries of a dictionary. `None`: bytes that are not those of a value.
+    pub fn of_entries(entries: &'a Strings, form: &Form, place: &Place) -> Option<Cells<'a>> {
+        let values = strings_of(entries, form, place, |_| false)?;
+        Some(Cells { rows: entries.len(), nulls: None, codes: Codes::Own, entries: values })
+    }
+
     /// Numbers, one for each row.
     pub(crate) fn of_small(values: Vec<i64>, nulls: Option<Nulls>) -> Cells<'static> {
         let nulls = nulls.filter(|nulls| nulls.count() > 0).map(Cow::Owned);

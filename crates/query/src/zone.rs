@@ -20,19 +20,19 @@ pub struct Span {
 
 impl Span {
     /// Of a column; `stored` is what the table says of it, if it is not in the key. `None`: nothing is known.
-    pub fn of(zone: &Zone, column: &Column, stored: Option<&StoredColumn>) -> Option<Span> {
+    pub fn of(zone: &Zone, form: &Form, place: &Place, stored: Option<&StoredColumn>) -> Option<Span> {
         let of_nulls = Span { bounds: None, has_null: zone.has_null };
         let Some((least, most)) = &zone.bounds else { return Some(of_nulls) };
-        if matches!(column.form, Form::Presence) {
+        if matches!(form, Form::Presence) {
             // Some value, whichever.
             return Some(Span { bounds: Some((i128::MIN, i128::MAX)), ..of_nulls });
         }
-        let (least, most) = match column.place {
+        let (least, most) = match place {
             Place::Key { is_reversed: true, .. } => (most, least),
             _ => (least, most),
         };
         // The bounds are those of the stored values' own order: it has to be that of what is meant.
-        let is_ordered = match (&column.form, stored.map(|stored| stored.ty.kind)) {
+        let is_ordered = match (form, stored.map(|stored| stored.ty.kind)) {
             (Form::Signed | Form::Unsigned | Form::Ordered | Form::Decimal { .. } | Form::Year, None) => true,
             (Form::Signed, Some(kind)) => kind == Kind::Signed,
             (Form::Year, Some(kind)) => kind == Kind::Unsigned,
@@ -40,7 +40,7 @@ impl Span {
             (Form::Ordered | Form::Decimal { .. }, Some(kind)) => kind == Kind::Bytes,
             (Form::Text(_) | Form::Presence, _) => false,
         };
-        let of = |bytes: &[u8]| number(bytes, &column.form, &column.place);
+        let of = |bytes: &[u8]| number(bytes, form, place);
         let bounds = (of(least)?, of(most)?);
         (is_ordered && bounds.0 <= bounds.1).then_some(Span { bounds: Some(bounds), ..of_nulls })
     }
@@ -80,7 +80,7 @@ pub(crate) fn verdict_of_zones(
             Place::Stored(position) => Some(&layouts.current().columns[position]),
             Place::Key { .. } | Place::KeyPart(_) => None,
         };
-        Span::of(&zones.get(want)?, column, stored)
+        Span::of(&zones.get(want)?, &column.form, &column.place, stored)
     })
 }
 
