@@ -26,8 +26,11 @@ use crate::index::Index;
 
 /// A shard is not made smaller than this, so that blocks much larger than usual still fit.
 const SHARD_BYTES_MIN: u64 = 8 << 20;
+/// So many shards of this size there are first, and then more of a larger one: threads that look up at the same time seldom meet.
+const SMALL_SHARDS_MAX: u64 = 16;
+const LARGE_SHARD_BYTES: u64 = 32 << 20;
 /// Most shards.
-const SHARDS_MAX: u64 = 16;
+const SHARDS_MAX: u64 = 128;
 /// A typical block, for sizing the cache's memory of what it evicted lately: between small segments as they are stored and large ones decoded.
 const BLOCK_BYTES_TYPICAL: u64 = 16 << 10;
 /// What an entry costs beyond its block: key, value, links and hash slot.
@@ -160,7 +163,8 @@ pub struct BlockCache {
 impl BlockCache {
     /// A cache that holds up to `limit_bytes`.
     pub fn new(limit_bytes: u64, metrics: Arc<Metrics>) -> Arc<BlockCache> {
-        let shards = (limit_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
+        let small = (limit_bytes / SHARD_BYTES_MIN).clamp(1, SMALL_SHARDS_MAX);
+        let shards = (limit_bytes / LARGE_SHARD_BYTES).clamp(small, SHARDS_MAX);
         // Rounded down to a power of two, as the library would round up.
         let shards = 1usize << shards.ilog2();
         let items = (limit_bytes / BLOCK_BYTES_TYPICAL).max(32 * shards as u64);
