@@ -736,9 +736,16 @@ pub(crate) fn alike(a: Expr, b: Expr) -> (Expr, Expr) {
     (with(a), with(b))
 }
 
-/// Whether an aggregate has a value of no rows.
-pub(crate) fn counts(expr: &Expr) -> bool {
-    expr.any(
-        &|part| matches!(part, Expr::Aggregate(function, ..) if function.of_nothing() != crate::column::Value::Null),
-    )
+/// Whether it is certain to be NULL of no rows. Where aggregates are NULL, what is computed of them need not be: COALESCE, IS NULL, CASE and
+/// many functions have a value then.
+pub(crate) fn is_null_of_nothing(expr: &Expr) -> bool {
+    match expr {
+        Expr::Aggregate(function, ..) => function.of_nothing() == crate::column::Value::Null,
+        Expr::Constant(value, _) => *value == crate::column::Value::Null,
+        Expr::Convert(_, part) => is_null_of_nothing(part),
+        Expr::Arithmetic(_, _, a, b) | Expr::Divide(_, a, b) | Expr::Real(_, a, b) => {
+            is_null_of_nothing(a) || is_null_of_nothing(b)
+        }
+        _ => false,
+    }
 }

@@ -10,7 +10,9 @@ use crate::eval::{wrong_plan, Result};
 use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
-use crate::planner::{alike, and, counts, is_small_beside, key_of, keys_of, slots_of, Planner, Unit};
+use crate::planner::{
+    alike, and, is_null_of_nothing, is_small_beside, key_of, keys_of, slots_of, Planner, Unit,
+};
 
 /// A query without what ties it to the one around it.
 struct Untied {
@@ -363,8 +365,8 @@ impl Planner<'_> {
             join_keys.push((outer, Expr::Slot(slot, inner.kind())));
             block.groups.push(inner);
         }
-        let counted = counts(&of_output);
-        if counted {
+        let has_value_of_none = !is_null_of_nothing(&of_output);
+        if has_value_of_none {
             block.outputs.push((marker, Expr::Constant(Value::Number(1), Kind::Signed)));
         }
         let of_kind = of_output.kind();
@@ -380,15 +382,15 @@ impl Planner<'_> {
             is_marked: false,
             is_probe_first,
         };
-        if counted {
+        if has_value_of_none {
             slots.push(marker);
         }
         let joined = Unit { plan: Plan::Join(Box::new(join)), slots, rows: unit.rows };
         let value = Expr::Slot(output, of_kind);
-        if !counted {
+        if !has_value_of_none {
             return Ok((joined, value));
         }
-        // Of no rows: counts are 0, most others NULL.
+        // Of no rows: counts are 0, most others NULL, and the value is what is computed of these.
         let of_none = of_output.replaced(&mut |part| match part {
             Expr::Aggregate(function, kind, _) => Some(Expr::Constant(function.of_nothing(), *kind)),
             _ => None,

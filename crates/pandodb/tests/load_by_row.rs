@@ -10,8 +10,8 @@ use std::time::Duration;
 use common::{count, disk, fill, open, options, spec, Lines};
 use pando_storage::vfs::FaultKind;
 use pandodb::{
-    Admission, BulkLoad, Db, Entries, Error, LoadEnd, LockMode, LockWait, LockedRead, RowEncoder, SimVfs,
-    Table, Txn, Vfs,
+    Admission, BulkLoad, Db, Entries, Error, LoadEnd, LockMode, LockWait, LockedRead, Notes, RowEncoder,
+    SimVfs, Table, Txn, Vfs,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -251,6 +251,30 @@ fn a_query_as_a_value_is_that_of_each_row() {
         format!("{}|{}|{}", a.id, of.len(), shown(of.iter().map(|b| b.id).max()))
     });
     assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
+
+    // What is computed of aggregates has a value where these have none: IFNULL(MAX(id), -1), MAX(id) IS NULL; but not MAX(id) + COUNT(*).
+    let max = || aggregate(Function::Max, Kind::Signed, Some(id(1)));
+    let is_null = || Expr::IsNull(Box::new(max()));
+    let minus_one = Expr::Constant(Value::Number(-1), Kind::Signed);
+    let rows = Box::new(aggregate(Function::Rows, Kind::Signed, None));
+    let computed = [
+        Expr::Case(Kind::Signed, vec![(is_null(), minus_one)], Box::new(max())),
+        is_null(),
+        Expr::Arithmetic(Operation::Add, Kind::Signed, Box::new(max()), rows),
+    ];
+    let values = computed.into_iter().zip(2100..).map(|(expr, slot)| {
+        let mut one = of_group(expr);
+        one.outputs[0].0 = slot;
+        Expr::Scalar(Box::new(one), Kind::Signed)
+    });
+    let block = Block { outputs: outputs([id(0)].into_iter().chain(values).collect()), ..block };
+    let expected = world.rows[0].iter().map(|a| {
+        let (of, most) = (partners(a), partners(a).iter().map(|b| b.id).max());
+        let or_minus_one = most.map_or("-1".to_string(), |most| most.to_string());
+        let sum = shown(most.map(|most| most + of.len() as u32));
+        format!("{}|{or_minus_one}|{}|{sum}", a.id, u8::from(most.is_none()))
+    });
+    assert_eq!(sorted(ask(&world, &block)), sorted(expected.collect()));
 }
 
 #[test]
