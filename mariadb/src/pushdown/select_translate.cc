@@ -98,12 +98,10 @@ template<typename Say> bool Select_translator::the_same_rounded(Said *said, Say 
     Said rounded;
     m_rounds_averages= true;
     is_said= say(&rounded) && (rounded.kind == said->kind || refuse("an average inside of an expression"));
-    std::string sure;
-    B::byte(&sure, 23);
-    B::byte(&sure, 5);
-    B::byte(&sure, 6);
-    sure+= said->bytes + rounded.bytes;
-    said->bytes.insert(0, sure);
+    std::string is_same;
+    B::compare(&is_same, PANDO_COMPARISON_SAME);
+    is_same+= said->bytes + rounded.bytes;
+    B::make_sure(&said->bytes, is_same);
   }
   m_rounds_averages= rounds;
   m_has_inner_average= has_average;
@@ -134,14 +132,10 @@ bool Select_translator::group(Item *item, Said *said, std::string *exact)
     convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   said->is_exact= false;
   m_quotients.emplace_back(quotient.bytes, said->bytes);
-  B::byte(exact, 5);
-  B::byte(exact, 6);
-  for (uint function= 3; function <= 4; function++)
+  B::compare(exact, PANDO_COMPARISON_SAME);
+  for (const PandoFunction extreme : {PANDO_FUNCTION_MIN, PANDO_FUNCTION_MAX})
   {
-    B::byte(exact, 16);
-    B::byte(exact, function);
-    B::kind(exact, quotient.kind);
-    B::byte(exact, 1);
+    B::aggregate(exact, extreme, quotient.kind);
     *exact+= quotient.bytes;
   }
   return true;
@@ -294,9 +288,8 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   B::byte(&having, having_item || exact_count);
   if (exact_count)
   {
-    B::byte(&having, 23);
-    B::byte(&having, 6);
-    B::small(&having, exact_count);
+    B::byte(&having, PANDO_TAG_SURE);
+    B::list(&having, PANDO_TAG_AND, exact_count);
     having+= exact;
     if (!having_item)
       put_number(&having, 1, Value_kind{Value_kind::SIGNED, 0});
@@ -350,9 +343,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
     B::small(&outputs, slot);
     outputs+= one.bytes;
     std::string name;
-    B::byte(&name, 0);
-    B::small(&name, slot);
-    B::kind(&name, one.kind);
+    B::column(&name, slot, one.kind);
     /* A branch is sorted by what its column was before it became one of all branches. */
     if (one.kind == own)
       names[item]= Said{name, one.kind};
@@ -365,10 +356,7 @@ bool Select_translator::block(SELECT_LEX *select, Use use, std::string *to, std:
   if (is_said && counts_rows)
   {
     B::small(&outputs, m_next_slot++);
-    B::byte(&outputs, 16);
-    B::byte(&outputs, 0);
-    B::kind(&outputs, Value_kind{Value_kind::SIGNED, 0});
-    B::byte(&outputs, 0);
+    B::count_of_rows(&outputs);
     output_count++;
     is_counted= true;
   }
@@ -614,19 +602,17 @@ bool Select_translator::leave_out_expired(Source *source)
   Said column;
   if (!column_of_source(expiry->field(), &column))
     return false;
-  const auto compared= [&](uint comparison, longlong with) {
+  const auto compared= [&](PandoComparison comparison, longlong with) {
     std::string bytes;
-    B::byte(&bytes, 5);
-    B::byte(&bytes, comparison);
+    B::compare(&bytes, comparison);
     bytes+= column.bytes;
     put_number(&bytes, with, column.kind);
     return bytes;
   };
-  B::byte(&source->filter, 7);
-  B::small(&source->filter, 3);
-  source->filter+= compared(4, limit);
-  source->filter+= compared(0, 0);
-  B::byte(&source->filter, 9);
+  B::list(&source->filter, PANDO_TAG_OR, 3);
+  source->filter+= compared(PANDO_COMPARISON_GREATER, limit);
+  source->filter+= compared(PANDO_COMPARISON_EQUAL, 0);
+  B::byte(&source->filter, PANDO_TAG_IS_NULL);
   source->filter+= column.bytes;
   return true;
 }
@@ -675,13 +661,13 @@ bool Select_translator::put_from(const std::vector<Part> &parts, std::string *to
     *to+= part.on;
     if (!part.source)
     {
-      B::byte(to, 2);
+      B::byte(to, PANDO_SOURCE_TAG_NEST);
       if (!put_from(part.nest, to))
         return false;
     }
     else if (part.source->number < 0)
     {
-      B::byte(to, 1);
+      B::byte(to, PANDO_SOURCE_TAG_QUERY);
       *to+= part.source->bytes;
     }
     else if (!put_table(*part.source, to))
@@ -720,7 +706,7 @@ bool Select_translator::put_table(const Source &source, std::string *to)
 {
   const ha_rows rows= source.table->file->stats.records;
   Index_layout *primary= handlers_of(source.table).at(0)->primary();
-  B::byte(to, 0);
+  B::byte(to, PANDO_SOURCE_TAG_TABLE);
   B::small(to, uint32_t(source.number));
   B::small(to, first_number(source));
   B::small(to, source.parts);
