@@ -161,7 +161,6 @@ private:
 
   /* select_translate.cc */
   bool unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
-  bool block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
   bool from(List<TABLE_LIST> *list, std::vector<Part> *parts);
   bool part(TABLE_LIST *list, Part *part);
   bool leave_out_expired(Source *source);
@@ -169,15 +168,6 @@ private:
   bool put_from(const std::vector<Part> &parts, std::string *to);
   bool put_table(const Source &source, std::string *to);
   uint32_t first_number(const Source &source) const;
-  bool output(Item *item, Use use, Said *said);
-  bool limits(SELECT_LEX *select, Use use, std::string *to);
-  static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
-  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
-  template<typename Say> bool the_same_rounded(Said *said, Say say);
-  bool group(Item *item, Said *said, std::string *exact);
-  bool order_of(SELECT_LEX *select, Item *item, Said *said);
-  bool order_of_scan(TABLE *table, std::string *to, uint *count);
-  bool hides_quotient(const Said &said) const;
   /* `is_part`: of what may warn. */
   void ask(const std::string &bytes, bool is_part= false)
   {
@@ -185,6 +175,30 @@ private:
     m_asked+= bytes;
     m_asked_count++;
   }
+
+  /* select_block.cc */
+  struct Block;
+  bool block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
+  bool from_where(Block *block);
+  bool of_groups(Block *block);
+  bool group_by(Block *block);
+  bool group(Item *item, Said *said, std::string *exact);
+  bool having(Block *block);
+  bool select_list(Block *block);
+  bool select_item(Item *item, Block *block);
+  bool output(Item *item, Use use, Said *said);
+  bool hides_quotient(const Said &said) const;
+  static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
+  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
+  bool the_same_rounded(Said *said, const std::function<bool(Said *)> &say);
+
+  /* select_order.cc */
+  bool order_by(Block *block);
+  bool order_item(const ORDER *order, Block *block);
+  bool order_of(SELECT_LEX *select, Item *item, Said *said);
+  bool order_of_scan(TABLE *table, std::string *to, uint *count);
+  static void implied_order(Block *block);
+  bool limits(const Block &block, std::string *to);
 
   /* select_kept.cc */
   bool makes_groups(Item *item);
