@@ -4,6 +4,7 @@ use pando_query::{Form, Place};
 
 use crate::column::Kind;
 use crate::expr::{Expr, Slot};
+pub use crate::tags::SetOperation as Operation;
 
 /// A column of a table that a query looks at.
 #[derive(Clone, Debug)]
@@ -84,17 +85,6 @@ pub struct Block {
     pub determined: Vec<Slot>,
     /// Taken together with these, one after the other; their outputs are in the same order.
     pub others: Vec<Other>,
-}
-
-/// How rows of a query are taken together with those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// All of both.
-    Union,
-    /// Those before it that it has not.
-    Except,
-    /// Those before it that it has.
-    Intersect,
 }
 
 /// A query whose rows are taken together with those before it.

@@ -1,15 +1,16 @@
-//! What the server says of a query, as bytes: each thing begins with a byte that says what it is, then come its parts
-//! (`Select_bytes` in `mariadb/src/pushdown/select_translate.h`). Numbers are little-endian.
+//! What the server says of a query, as bytes: each thing begins with a byte that says what it is (`tags.rs`), then come its parts
+//! (`Select_bytes` in `mariadb/src/pushdown/select_bytes.h`). Numbers are little-endian.
 
 use std::sync::Arc;
 
 use pando_query::{Form, Place};
 use pandodb::KeyPath;
 
-use crate::block::{Block, From, Operation as SetOperation, Other, Source, TableColumn};
+use crate::block::{Block, From, Other, Source, TableColumn};
 use crate::column::{Kind, Value};
-use crate::expr::{Comparison, Expr, Function, OnSaying, Operation, Part, Saying};
-use crate::window::{Bound, Frame, Function as WindowFunction, Window};
+use crate::expr::{Comparison, Expr, OnSaying};
+use crate::tags::{BoundTag, KindTag, Named, SourceTag, Tag, ValueTag};
+use crate::window::{Bound, Frame, Window};
 
 /// How deep things stand in each other at most.
 const DEPTH_MAX: usize = 300;
@@ -66,6 +67,10 @@ impl<'a> Reader<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
+    fn named<T: Named>(&mut self) -> Option<T> {
+        self.byte().and_then(T::of)
+    }
+
     fn flag(&mut self) -> Option<bool> {
         self.byte().map(|byte| byte != 0)
     }
@@ -79,17 +84,16 @@ impl<'a> Reader<'a> {
     }
 
     fn kind(&mut self) -> Option<Kind> {
-        let (tag, of) = (self.byte()?, self.small()?);
+        let (tag, of) = (self.named()?, self.small()?);
         Some(match tag {
-            0 => Kind::Signed,
-            1 => Kind::Unsigned,
-            2 => Kind::Decimal(of),
-            3 => Kind::Real,
-            4 => Kind::Date,
-            5 => Kind::DateTime,
-            6 => Kind::Time,
-            7 => Kind::Text(of),
-            _ => return None,
+            KindTag::Signed => Kind::Signed,
+            KindTag::Unsigned => Kind::Unsigned,
+            KindTag::Decimal => Kind::Decimal(of),
+            KindTag::Real => Kind::Real,
+            KindTag::Date => Kind::Date,
+            KindTag::DateTime => Kind::DateTime,
+            KindTag::Time => Kind::Time,
+            KindTag::Text => Kind::Text(of),
         })
     }
 
@@ -99,15 +103,14 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self) -> Option<Value> {
-        Some(match self.byte()? {
-            0 => Value::Null,
-            1 => Value::Number(self.number()?),
-            2 => Value::Real(f64::from_bits(self.large()?)),
-            3 => {
+        Some(match self.named()? {
+            ValueTag::Null => Value::Null,
+            ValueTag::Number => Value::Number(self.number()?),
+            ValueTag::Real => Value::Real(f64::from_bits(self.large()?)),
+            ValueTag::Text => {
                 let size = self.small()? as usize;
                 Value::Text(self.take(size)?.to_vec())
             }
-            _ => return None,
         })
     }
 
@@ -157,21 +160,15 @@ impl<'a> Reader<'a> {
     }
 
     fn other(&mut self) -> Option<Other> {
-        let operation = match self.byte()? {
-            0 => SetOperation::Union,
-            1 => SetOperation::Except,
-            2 => SetOperation::Intersect,
-            _ => return None,
-        };
-        Some(Other { operation, is_distinct: self.flag()?, block: self.block()? })
+        Some(Other { operation: self.named()?, is_distinct: self.flag()?, block: self.block()? })
     }
 
     fn from(&mut self) -> Option<From> {
         self.nested(|reader| {
             let is_outer = reader.flag()?;
             let on = reader.optional()?;
-            let source = match reader.byte()? {
-                0 => Source::Table {
+            let source = match reader.named()? {
+                SourceTag::Table => Source::Table {
                     table: reader.small()? as usize,
                     first: reader.small()? as usize,
                     parts: reader.small()? as usize,
@@ -179,9 +176,8 @@ impl<'a> Reader<'a> {
                     columns: reader.list(Self::column)?,
                     filter: reader.optional()?,
                 },
-                1 => Source::Query(Box::new(reader.block()?)),
-                2 => Source::Nest(reader.list(Self::from)?),
-                _ => return None,
+                SourceTag::Query => Source::Query(Box::new(reader.block()?)),
+                SourceTag::Nest => Source::Nest(reader.list(Self::from)?),
             };
             Some(From { source, is_outer, on })
         })
@@ -215,48 +211,18 @@ impl<'a> Reader<'a> {
         self.expr().map(Box::new)
     }
 
-    fn operation(&mut self) -> Option<Operation> {
-        Some(match self.byte()? {
-            0 => Operation::Add,
-            1 => Operation::Subtract,
-            2 => Operation::Multiply,
-            _ => return None,
-        })
-    }
-
     fn bound(&mut self) -> Option<Bound> {
-        Some(match self.byte()? {
-            0 => Bound::Unbounded,
-            1 => Bound::Current,
-            2 => Bound::Preceding(self.number()?),
-            3 => Bound::Following(self.number()?),
-            _ => return None,
+        Some(match self.named()? {
+            BoundTag::Unbounded => Bound::Unbounded,
+            BoundTag::Current => Bound::Current,
+            BoundTag::Preceding => Bound::Preceding(self.number()?),
+            BoundTag::Following => Bound::Following(self.number()?),
         })
     }
 
     fn window(&mut self) -> Option<Window> {
-        let function = match self.byte()? {
-            0 => WindowFunction::RowNumber,
-            1 => WindowFunction::Rank,
-            2 => WindowFunction::DenseRank,
-            3 => WindowFunction::Tile,
-            4 => WindowFunction::PercentRank,
-            5 => WindowFunction::Distribution,
-            6 => WindowFunction::Lag,
-            7 => WindowFunction::Lead,
-            8 => WindowFunction::First,
-            9 => WindowFunction::Last,
-            10 => WindowFunction::Nth,
-            11 => WindowFunction::Rows,
-            12 => WindowFunction::Count,
-            13 => WindowFunction::Sum,
-            14 => WindowFunction::Min,
-            15 => WindowFunction::Max,
-            16 => WindowFunction::Mean,
-            _ => return None,
-        };
         Some(Window {
-            function,
+            function: self.named()?,
             kind: self.kind()?,
             number: i64::try_from(self.number()?).ok()?,
             of: self.optional()?,
@@ -271,101 +237,45 @@ impl<'a> Reader<'a> {
     }
 
     fn one_expr(&mut self) -> Option<Expr> {
-        Some(match self.byte()? {
-            0 => Expr::Slot(self.small()?, self.kind()?),
-            1 => Expr::Constant(self.value()?, self.kind()?),
-            2 => Expr::Arithmetic(self.operation()?, self.kind()?, self.boxed()?, self.boxed()?),
-            3 => Expr::Divide(self.small()?, self.boxed()?, self.boxed()?),
-            4 => Expr::Real(self.operation()?, self.boxed()?, self.boxed()?),
-            5 => {
-                let comparison = match self.byte()? {
-                    0 => Comparison::Equal,
-                    1 => Comparison::NotEqual,
-                    2 => Comparison::Less,
-                    3 => Comparison::LessOrEqual,
-                    4 => Comparison::Greater,
-                    5 => Comparison::GreaterOrEqual,
-                    6 => Comparison::Same,
-                    _ => return None,
-                };
-                Expr::Compare(comparison, self.boxed()?, self.boxed()?)
-            }
-            6 => Expr::And(self.list(Self::expr).filter(|parts| !parts.is_empty())?),
-            7 => one_of(self.list(Self::expr).filter(|parts| !parts.is_empty())?),
-            8 => Expr::Not(self.boxed()?),
-            9 => Expr::IsNull(self.boxed()?),
-            10 => {
+        Some(match self.named()? {
+            Tag::Slot => Expr::Slot(self.small()?, self.kind()?),
+            Tag::Constant => Expr::Constant(self.value()?, self.kind()?),
+            Tag::Arithmetic => Expr::Arithmetic(self.named()?, self.kind()?, self.boxed()?, self.boxed()?),
+            Tag::Divide => Expr::Divide(self.small()?, self.boxed()?, self.boxed()?),
+            Tag::Real => Expr::Real(self.named()?, self.boxed()?, self.boxed()?),
+            Tag::Compare => Expr::Compare(self.named()?, self.boxed()?, self.boxed()?),
+            Tag::And => Expr::And(self.list(Self::expr).filter(|parts| !parts.is_empty())?),
+            Tag::Or => one_of(self.list(Self::expr).filter(|parts| !parts.is_empty())?),
+            Tag::Not => Expr::Not(self.boxed()?),
+            Tag::IsNull => Expr::IsNull(self.boxed()?),
+            Tag::Case => {
                 let kind = self.kind()?;
                 let whens = self.list(|reader| Some((reader.expr()?, reader.expr()?)))?;
                 Expr::Case(kind, whens, self.boxed()?)
             }
-            11 => Expr::In(self.boxed()?, self.list(Self::value)?),
-            12 => Expr::Test(self.small()?, self.boxed()?),
-            13 => Expr::Change(self.small()?, self.kind()?, self.boxed()?),
-            14 => {
-                let part = match self.byte()? {
-                    0 => Part::Year,
-                    1 => Part::Month,
-                    2 => Part::Day,
-                    3 => Part::Quarter,
-                    4 => Part::YearMonth,
-                    5 => Part::Hour,
-                    6 => Part::Minute,
-                    7 => Part::Second,
-                    8 => Part::Date,
-                    9 => Part::Regular,
-                    _ => return None,
-                };
-                Expr::Part(part, self.boxed()?)
+            Tag::In => Expr::In(self.boxed()?, self.list(Self::value)?),
+            Tag::Test => Expr::Test(self.small()?, self.boxed()?),
+            Tag::Change => Expr::Change(self.small()?, self.kind()?, self.boxed()?),
+            Tag::Part => Expr::Part(self.named()?, self.boxed()?),
+            Tag::Convert => Expr::Convert(self.kind()?, self.boxed()?),
+            Tag::Aggregate => {
+                Expr::Aggregate(self.named()?, self.kind()?, self.optional()?.map(Box::new))
             }
-            15 => Expr::Convert(self.kind()?, self.boxed()?),
-            16 => {
-                let function = match self.byte()? {
-                    0 => Function::Rows,
-                    1 => Function::Count,
-                    2 => Function::Sum,
-                    3 => Function::Min,
-                    4 => Function::Max,
-                    5 => Function::CountDistinct,
-                    6 => Function::SumDistinct,
-                    7 => Function::Mean,
-                    8 => Function::Variance,
-                    9 => Function::VarianceOfSample,
-                    10 => Function::Deviation,
-                    11 => Function::DeviationOfSample,
-                    12 => Function::BitAnd,
-                    13 => Function::BitOr,
-                    14 => Function::BitXor,
-                    15 => Function::Concat,
-                    16 => Function::ErrorOfSum,
-                    17 => Function::ErrorOfMean,
-                    _ => return None,
-                };
-                Expr::Aggregate(function, self.kind()?, self.optional()?.map(Box::new))
-            }
-            17 => {
+            Tag::Scalar => {
                 let kind = self.kind()?;
                 Expr::Scalar(Box::new(self.block()?), kind)
             }
-            18 => Expr::Exists(Box::new(self.block()?)),
-            20 => {
-                let (number, kind) = (self.small()?, self.kind()?);
-                let may_say = match self.byte()? {
-                    0 => Saying::Nothing,
-                    1 => Saying::Warnings,
-                    2 => Saying::Errors,
-                    3 => Saying::OfParts,
-                    _ => return None,
-                };
+            Tag::Exists => Expr::Exists(Box::new(self.block()?)),
+            Tag::InQuery => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
+            Tag::Server => {
+                let (number, kind, may_say) = (self.small()?, self.kind()?, self.named()?);
                 let (first, on_saying) = (self.small()?, OnSaying::Tell);
                 Expr::Server { number, kind, may_say, first, on_saying, of: self.list(Self::expr)? }
             }
-            21 => Expr::Row(self.list(Self::expr)?),
-            22 => Expr::Window(Box::new(self.window()?)),
-            23 => Expr::Sure(self.boxed()?, self.boxed()?),
-            27 => Expr::Near(self.boxed()?, self.boxed()?, self.boxed()?),
-            19 => Expr::InQuery(self.list(Self::expr)?, Box::new(self.block()?)),
-            _ => return None,
+            Tag::Row => Expr::Row(self.list(Self::expr)?),
+            Tag::Window => Expr::Window(Box::new(self.window()?)),
+            Tag::Sure => Expr::Sure(self.boxed()?, self.boxed()?),
+            Tag::Near => Expr::Near(self.boxed()?, self.boxed()?, self.boxed()?),
         })
     }
 }

@@ -10,6 +10,7 @@ use pando_query::Failure;
 use crate::block::Block;
 use crate::column::{Column, Kind, Value};
 use crate::memo::Memo;
+pub use crate::tags::{Comparison, Function, Operation, Part, Saying};
 use crate::window::Window;
 
 /// Names a column of a table, or a computed one; no two columns of a query have the same number. Where an expression is
@@ -34,19 +35,6 @@ pub enum Hearing {
     /// Nothing but what there is to say is wanted, of all rows that a plan of the server's could look at: if it is not what is told in
     /// the end, the query is the server's.
     Asked,
-}
-
-/// What the server's code may say of some rows of an expression, and not of others: where the plan decides of which rows it is computed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Saying {
-    /// Nothing that the plan decides.
-    Nothing,
-    /// Warnings, of parts that can be asked of all rows instead (a text that becomes a number).
-    OfParts,
-    /// Warnings.
-    Warnings,
-    /// Also errors, which end a query of the server's.
-    Errors,
 }
 
 /// What is done with what the server's code says of an expression.
@@ -85,36 +73,6 @@ impl fmt::Debug for Texts {
     }
 }
 
-/// How two numbers become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Their sum.
-    Add,
-    /// The first without the second.
-    Subtract,
-    /// Their product.
-    Multiply,
-}
-
-/// How values compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Equal,
-    /// `<>`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `<=>`
-    Same,
-}
-
 impl Comparison {
     /// The other way round.
     pub fn swapped(self) -> Comparison {
@@ -126,72 +84,6 @@ impl Comparison {
             same => same,
         }
     }
-}
-
-/// A part of a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The year.
-    Year,
-    /// The month.
-    Month,
-    /// The day of the month.
-    Day,
-    /// The quarter of the year.
-    Quarter,
-    /// The year and the month: 202401.
-    YearMonth,
-    /// The hour.
-    Hour,
-    /// The minute.
-    Minute,
-    /// The second.
-    Second,
-    /// The DATE.
-    Date,
-    /// Whether the calendar has it: 1, or 0 (of 2024-00-00, 2024-02-31, and of no year, no month and no day).
-    Regular,
-}
-
-/// What is told of the rows of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    /// How many rows.
-    Rows,
-    /// How many values.
-    Count,
-    /// Their sum.
-    Sum,
-    /// The least.
-    Min,
-    /// The largest.
-    Max,
-    /// How many different ones.
-    CountDistinct,
-    /// The sum of the different ones.
-    SumDistinct,
-    /// The mean of DOUBLEs.
-    Mean,
-    /// The variance of all.
-    Variance,
-    /// That of a sample.
-    VarianceOfSample,
-    /// The standard deviation of all.
-    Deviation,
-    /// That of a sample.
-    DeviationOfSample,
-    /// The bits that all have.
-    BitAnd,
-    /// The bits that one has.
-    BitOr,
-    /// The bits that an odd number of them have.
-    BitXor,
-    /// One after the other, as text: see `concat.rs`.
-    Concat,
-    /// How far the sum of DOUBLEs may lie from the sum in another order: see `rounding.rs`.
-    ErrorOfSum,
-    /// The same of their mean.
-    ErrorOfMean,
 }
 
 impl Function {

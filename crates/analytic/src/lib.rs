@@ -60,6 +60,7 @@ mod steps;
 mod subquery;
 mod sums;
 mod table_rows;
+mod tags;
 mod window;
 mod word_table;
 mod zones;

@@ -19,51 +19,13 @@ use crate::keys::Budget;
 use crate::plan::Plan;
 use crate::planner::{Grouped, Planner, Unit};
 use crate::sort::{sort_rows, Sorter};
+pub use crate::tags::WindowFunction as Function;
 
 /// What a window holds of each row while it is computed: its place in the order, its peers, its frame, sums up to it, its value.
 const ROW_BYTES: usize = 112;
 
 /// Rows after which is asked whether to go on.
 const ROWS_AT_ONCE: usize = 1 << 16;
-
-/// What is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    /// Its number in the partition.
-    RowNumber,
-    /// How many rows come before it and its peers, and one.
-    Rank,
-    /// The number of its peers among the peers of the partition.
-    DenseRank,
-    /// The number of its part, of so many parts that are as large as each other.
-    Tile,
-    /// How many of the other rows come before it and its peers.
-    PercentRank,
-    /// How many of the rows are not behind it.
-    Distribution,
-    /// The value so many rows before.
-    Lag,
-    /// The value so many rows behind.
-    Lead,
-    /// The first value of the frame.
-    First,
-    /// The last one.
-    Last,
-    /// The one with this number.
-    Nth,
-    /// How many rows the frame has.
-    Rows,
-    /// How many values.
-    Count,
-    /// Their sum.
-    Sum,
-    /// The least.
-    Min,
-    /// The largest.
-    Max,
-    /// The mean of DOUBLEs.
-    Mean,
-}
 
 /// Where a frame begins or ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-/* The C interface of Pando. Generated from crates/capi by cbindgen: change it there. */
+/* The C interface of Pando. Generated from crates/capi and crates/analytic/src/tags.rs by cbindgen: change it there. */
 
 #ifndef PANDO_H
 #define PANDO_H
@@ -985,6 +985,634 @@ enum PandoOnDuplicate
 typedef enum PandoOnDuplicate PandoOnDuplicate;
 #else
 typedef uint32_t PandoOnDuplicate;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What an expression is: see `Expr`.
+ */
+enum PandoTag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * A column: its number, its kind.
+   */
+  PANDO_TAG_SLOT = 0,
+  /**
+   * A value, its kind.
+   */
+  PANDO_TAG_CONSTANT = 1,
+  /**
+   * An operation on exact numbers, the result's kind, two expressions.
+   */
+  PANDO_TAG_ARITHMETIC = 2,
+  /**
+   * Digits behind the point, two expressions.
+   */
+  PANDO_TAG_DIVIDE = 3,
+  /**
+   * An operation on DOUBLEs, two expressions.
+   */
+  PANDO_TAG_REAL = 4,
+  /**
+   * A comparison, two expressions.
+   */
+  PANDO_TAG_COMPARE = 5,
+  /**
+   * A list of conditions.
+   */
+  PANDO_TAG_AND = 6,
+  /**
+   * A list of conditions.
+   */
+  PANDO_TAG_OR = 7,
+  /**
+   * A condition.
+   */
+  PANDO_TAG_NOT = 8,
+  /**
+   * An expression.
+   */
+  PANDO_TAG_IS_NULL = 9,
+  /**
+   * A kind, a list of conditions and values, another value.
+   */
+  PANDO_TAG_CASE = 10,
+  /**
+   * An expression, a list of values.
+   */
+  PANDO_TAG_IN = 11,
+  /**
+   * The number of a test, a text.
+   */
+  PANDO_TAG_TEST = 12,
+  /**
+   * The number of a change, a kind, a text.
+   */
+  PANDO_TAG_CHANGE = 13,
+  /**
+   * A part of a moment, an expression.
+   */
+  PANDO_TAG_PART = 14,
+  /**
+   * A kind, an expression.
+   */
+  PANDO_TAG_CONVERT = 15,
+  /**
+   * An aggregate function, a kind, an expression if there is one.
+   */
+  PANDO_TAG_AGGREGATE = 16,
+  /**
+   * A kind, a query.
+   */
+  PANDO_TAG_SCALAR = 17,
+  /**
+   * A query.
+   */
+  PANDO_TAG_EXISTS = 18,
+  /**
+   * A list of expressions, a query.
+   */
+  PANDO_TAG_IN_QUERY = 19,
+  /**
+   * The number of an expression of the server's, a kind, what it may say, the first such number, a list of expressions.
+   */
+  PANDO_TAG_SERVER = 20,
+  /**
+   * A list of expressions.
+   */
+  PANDO_TAG_ROW = 21,
+  /**
+   * A window function.
+   */
+  PANDO_TAG_WINDOW = 22,
+  /**
+   * A condition, an expression.
+   */
+  PANDO_TAG_SURE = 23,
+  /**
+   * An expression, and its values at both ends.
+   */
+  PANDO_TAG_NEAR = 24,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoTag PandoTag;
+#else
+typedef uint8_t PandoTag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What values are: see `Kind`.
+ */
+enum PandoKindTag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * An integer with a sign.
+   */
+  PANDO_KIND_TAG_SIGNED = 0,
+  /**
+   * An integer without.
+   */
+  PANDO_KIND_TAG_UNSIGNED = 1,
+  /**
+   * A DECIMAL.
+   */
+  PANDO_KIND_TAG_DECIMAL = 2,
+  /**
+   * A DOUBLE.
+   */
+  PANDO_KIND_TAG_REAL = 3,
+  /**
+   * A DATE.
+   */
+  PANDO_KIND_TAG_DATE = 4,
+  /**
+   * A DATETIME.
+   */
+  PANDO_KIND_TAG_DATE_TIME = 5,
+  /**
+   * A TIME.
+   */
+  PANDO_KIND_TAG_TIME = 6,
+  /**
+   * A text.
+   */
+  PANDO_KIND_TAG_TEXT = 7,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoKindTag PandoKindTag;
+#else
+typedef uint8_t PandoKindTag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How a constant is written.
+ */
+enum PandoValueTag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Nothing follows.
+   */
+  PANDO_VALUE_TAG_NULL = 0,
+  /**
+   * A number without its point, of 16 bytes.
+   */
+  PANDO_VALUE_TAG_NUMBER = 1,
+  /**
+   * A DOUBLE, of 8 bytes.
+   */
+  PANDO_VALUE_TAG_REAL = 2,
+  /**
+   * How many bytes, and these.
+   */
+  PANDO_VALUE_TAG_TEXT = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoValueTag PandoValueTag;
+#else
+typedef uint8_t PandoValueTag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How two numbers become one.
+ */
+enum PandoOperation
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Their sum.
+   */
+  PANDO_OPERATION_ADD = 0,
+  /**
+   * The first without the second.
+   */
+  PANDO_OPERATION_SUBTRACT = 1,
+  /**
+   * Their product.
+   */
+  PANDO_OPERATION_MULTIPLY = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoOperation PandoOperation;
+#else
+typedef uint8_t PandoOperation;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How values compare.
+ */
+enum PandoComparison
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * `=`
+   */
+  PANDO_COMPARISON_EQUAL = 0,
+  /**
+   * `<>`
+   */
+  PANDO_COMPARISON_NOT_EQUAL = 1,
+  /**
+   * `<`
+   */
+  PANDO_COMPARISON_LESS = 2,
+  /**
+   * `<=`
+   */
+  PANDO_COMPARISON_LESS_OR_EQUAL = 3,
+  /**
+   * `>`
+   */
+  PANDO_COMPARISON_GREATER = 4,
+  /**
+   * `>=`
+   */
+  PANDO_COMPARISON_GREATER_OR_EQUAL = 5,
+  /**
+   * `<=>`
+   */
+  PANDO_COMPARISON_SAME = 6,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoComparison PandoComparison;
+#else
+typedef uint8_t PandoComparison;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * A part of a moment.
+ */
+enum PandoMomentPart
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * The year.
+   */
+  PANDO_MOMENT_PART_YEAR = 0,
+  /**
+   * The month.
+   */
+  PANDO_MOMENT_PART_MONTH = 1,
+  /**
+   * The day of the month.
+   */
+  PANDO_MOMENT_PART_DAY = 2,
+  /**
+   * The quarter of the year.
+   */
+  PANDO_MOMENT_PART_QUARTER = 3,
+  /**
+   * The year and the month: 202401.
+   */
+  PANDO_MOMENT_PART_YEAR_MONTH = 4,
+  /**
+   * The hour.
+   */
+  PANDO_MOMENT_PART_HOUR = 5,
+  /**
+   * The minute.
+   */
+  PANDO_MOMENT_PART_MINUTE = 6,
+  /**
+   * The second.
+   */
+  PANDO_MOMENT_PART_SECOND = 7,
+  /**
+   * The DATE.
+   */
+  PANDO_MOMENT_PART_DATE = 8,
+  /**
+   * Whether the calendar has it: 1, or 0 (of 2024-00-00, 2024-02-31, and of no year, no month and no day).
+   */
+  PANDO_MOMENT_PART_REGULAR = 9,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoMomentPart PandoMomentPart;
+#else
+typedef uint8_t PandoMomentPart;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What is told of the rows of a group.
+ */
+enum PandoFunction
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * How many rows.
+   */
+  PANDO_FUNCTION_ROWS = 0,
+  /**
+   * How many values.
+   */
+  PANDO_FUNCTION_COUNT = 1,
+  /**
+   * Their sum.
+   */
+  PANDO_FUNCTION_SUM = 2,
+  /**
+   * The least.
+   */
+  PANDO_FUNCTION_MIN = 3,
+  /**
+   * The largest.
+   */
+  PANDO_FUNCTION_MAX = 4,
+  /**
+   * How many different ones.
+   */
+  PANDO_FUNCTION_COUNT_DISTINCT = 5,
+  /**
+   * The sum of the different ones.
+   */
+  PANDO_FUNCTION_SUM_DISTINCT = 6,
+  /**
+   * The mean of DOUBLEs.
+   */
+  PANDO_FUNCTION_MEAN = 7,
+  /**
+   * The variance of all.
+   */
+  PANDO_FUNCTION_VARIANCE = 8,
+  /**
+   * That of a sample.
+   */
+  PANDO_FUNCTION_VARIANCE_OF_SAMPLE = 9,
+  /**
+   * The standard deviation of all.
+   */
+  PANDO_FUNCTION_DEVIATION = 10,
+  /**
+   * That of a sample.
+   */
+  PANDO_FUNCTION_DEVIATION_OF_SAMPLE = 11,
+  /**
+   * The bits that all have.
+   */
+  PANDO_FUNCTION_BIT_AND = 12,
+  /**
+   * The bits that one has.
+   */
+  PANDO_FUNCTION_BIT_OR = 13,
+  /**
+   * The bits that an odd number of them have.
+   */
+  PANDO_FUNCTION_BIT_XOR = 14,
+  /**
+   * One after the other, as text: see `concat.rs`.
+   */
+  PANDO_FUNCTION_CONCAT = 15,
+  /**
+   * How far the sum of DOUBLEs may lie from the sum in another order: see `rounding.rs`.
+   */
+  PANDO_FUNCTION_ERROR_OF_SUM = 16,
+  /**
+   * The same of their mean.
+   */
+  PANDO_FUNCTION_ERROR_OF_MEAN = 17,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoFunction PandoFunction;
+#else
+typedef uint8_t PandoFunction;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What is told of the rows around each row.
+ */
+enum PandoWindow
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Its number in the partition.
+   */
+  PANDO_WINDOW_ROW_NUMBER = 0,
+  /**
+   * How many rows come before it and its peers, and one.
+   */
+  PANDO_WINDOW_RANK = 1,
+  /**
+   * The number of its peers among the peers of the partition.
+   */
+  PANDO_WINDOW_DENSE_RANK = 2,
+  /**
+   * The number of its part, of so many parts that are as large as each other.
+   */
+  PANDO_WINDOW_TILE = 3,
+  /**
+   * How many of the other rows come before it and its peers.
+   */
+  PANDO_WINDOW_PERCENT_RANK = 4,
+  /**
+   * How many of the rows are not behind it.
+   */
+  PANDO_WINDOW_DISTRIBUTION = 5,
+  /**
+   * The value so many rows before.
+   */
+  PANDO_WINDOW_LAG = 6,
+  /**
+   * The value so many rows behind.
+   */
+  PANDO_WINDOW_LEAD = 7,
+  /**
+   * The first value of the frame.
+   */
+  PANDO_WINDOW_FIRST = 8,
+  /**
+   * The last one.
+   */
+  PANDO_WINDOW_LAST = 9,
+  /**
+   * The one with this number.
+   */
+  PANDO_WINDOW_NTH = 10,
+  /**
+   * How many rows the frame has.
+   */
+  PANDO_WINDOW_ROWS = 11,
+  /**
+   * How many values.
+   */
+  PANDO_WINDOW_COUNT = 12,
+  /**
+   * Their sum.
+   */
+  PANDO_WINDOW_SUM = 13,
+  /**
+   * The least.
+   */
+  PANDO_WINDOW_MIN = 14,
+  /**
+   * The largest.
+   */
+  PANDO_WINDOW_MAX = 15,
+  /**
+   * The mean of DOUBLEs.
+   */
+  PANDO_WINDOW_MEAN = 16,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoWindow PandoWindow;
+#else
+typedef uint8_t PandoWindow;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * Where a window's frame begins or ends: see `Bound`.
+ */
+enum PandoBoundTag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * With the partition.
+   */
+  PANDO_BOUND_TAG_UNBOUNDED = 0,
+  /**
+   * At the row, or its peers.
+   */
+  PANDO_BOUND_TAG_CURRENT = 1,
+  /**
+   * A number before.
+   */
+  PANDO_BOUND_TAG_PRECEDING = 2,
+  /**
+   * A number behind.
+   */
+  PANDO_BOUND_TAG_FOLLOWING = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoBoundTag PandoBoundTag;
+#else
+typedef uint8_t PandoBoundTag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What a part of FROM is: see `Source`.
+ */
+enum PandoSourceTag
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * A table.
+   */
+  PANDO_SOURCE_TAG_TABLE = 0,
+  /**
+   * A query.
+   */
+  PANDO_SOURCE_TAG_QUERY = 1,
+  /**
+   * Some, joined.
+   */
+  PANDO_SOURCE_TAG_NEST = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoSourceTag PandoSourceTag;
+#else
+typedef uint8_t PandoSourceTag;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * How rows of a query are taken together with those before it.
+ */
+enum PandoSetOperation
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * All of both.
+   */
+  PANDO_SET_OPERATION_UNION = 0,
+  /**
+   * Those before it that it has not.
+   */
+  PANDO_SET_OPERATION_EXCEPT = 1,
+  /**
+   * Those before it that it has.
+   */
+  PANDO_SET_OPERATION_INTERSECT = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoSetOperation PandoSetOperation;
+#else
+typedef uint8_t PandoSetOperation;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * What the server's code may say of some rows of an expression, and not of others: where the plan decides of which rows it is computed.
+ */
+enum PandoSaying
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint8_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * Nothing that the plan decides.
+   */
+  PANDO_SAYING_NOTHING = 0,
+  /**
+   * Warnings.
+   */
+  PANDO_SAYING_WARNINGS = 1,
+  /**
+   * Also errors, which end a query of the server's.
+   */
+  PANDO_SAYING_ERRORS = 2,
+  /**
+   * Warnings, of parts that can be asked of all rows instead (a text that becomes a number).
+   */
+  PANDO_SAYING_OF_PARTS = 3,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum PandoSaying PandoSaying;
+#else
+typedef uint8_t PandoSaying;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 

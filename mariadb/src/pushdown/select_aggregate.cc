@@ -48,15 +48,6 @@ bool is_filled_extreme(Item *item)
   return of->type() == Item::FIELD_ITEM && (static_cast<const Item_field *>(of)->field->flags & ZEROFILL_FLAG);
 }
 
-/* Put before what it is of. */
-static void put_function(uint function, const Value_kind &kind, std::string *to)
-{
-  B::byte(to, 16);
-  B::byte(to, function);
-  B::kind(to, kind);
-  B::byte(to, 1);
-}
-
 bool has_zerofill(Item *item)
 {
   item= item->real_item();
@@ -72,51 +63,46 @@ bool has_digits_of_type(Item *argument, const Said &of)
          of.digits - of.kind.scale() <= double(argument->decimal_precision()) - argument->decimals + BIGINT_EXCESS;
 }
 
-/* Numbers in crates/analytic/src/decode.rs. */
-enum Function_number { ROWS, COUNT, SUM, MIN, MAX, COUNT_DISTINCT, SUM_DISTINCT, MEAN, VARIANCE, VARIANCE_OF_SAMPLE,
-                       DEVIATION, DEVIATION_OF_SAMPLE, BIT_AND, BIT_OR, BIT_XOR, CONCAT, ERROR_OF_SUM, ERROR_OF_MEAN };
-
 /* Digits that the engine computes with. */
 static const uint DIGITS_MAX= 36;
+
+static bool is_of_sample(const Item_sum *variance) { return static_cast<const Item_sum_variance *>(variance)->sample; }
 
 bool Select_translator::aggregate(Item_sum *sum, Said *said)
 {
   if (sum->aggr_sel != m_select)
     return refuse("an aggregate of another query");
-  uint function= ROWS;
+  PandoFunction function= PANDO_FUNCTION_ROWS;
   switch (sum->sum_func())
   {
-  case Item_sum::COUNT_FUNC:          function= COUNT; break;
-  case Item_sum::COUNT_DISTINCT_FUNC: function= COUNT_DISTINCT; break;
-  case Item_sum::SUM_FUNC:            function= SUM; break;
-  case Item_sum::SUM_DISTINCT_FUNC:   function= SUM_DISTINCT; break;
-  case Item_sum::AVG_FUNC:            function= SUM; break;
+  case Item_sum::COUNT_FUNC:          function= PANDO_FUNCTION_COUNT; break;
+  case Item_sum::COUNT_DISTINCT_FUNC: function= PANDO_FUNCTION_COUNT_DISTINCT; break;
+  case Item_sum::SUM_FUNC:            function= PANDO_FUNCTION_SUM; break;
+  case Item_sum::SUM_DISTINCT_FUNC:   function= PANDO_FUNCTION_SUM_DISTINCT; break;
+  case Item_sum::AVG_FUNC:            function= PANDO_FUNCTION_SUM; break;
   case Item_sum::AVG_DISTINCT_FUNC:   return refuse("an average of different ones");
-  case Item_sum::MIN_FUNC:            function= MIN; break;
-  case Item_sum::MAX_FUNC:            function= MAX; break;
+  case Item_sum::MIN_FUNC:            function= PANDO_FUNCTION_MIN; break;
+  case Item_sum::MAX_FUNC:            function= PANDO_FUNCTION_MAX; break;
   case Item_sum::VARIANCE_FUNC:
-    return of_moments(sum, static_cast<Item_sum_variance *>(sum)->sample ? VARIANCE_OF_SAMPLE : VARIANCE, said);
+    return of_moments(sum, is_of_sample(sum) ? PANDO_FUNCTION_VARIANCE_OF_SAMPLE : PANDO_FUNCTION_VARIANCE, said);
   case Item_sum::STD_FUNC:
-    return of_moments(sum, static_cast<Item_sum_variance *>(sum)->sample ? DEVIATION_OF_SAMPLE : DEVIATION, said);
+    return of_moments(sum, is_of_sample(sum) ? PANDO_FUNCTION_DEVIATION_OF_SAMPLE : PANDO_FUNCTION_DEVIATION, said);
   case Item_sum::SUM_BIT_FUNC:        return of_bits(sum, said);
   case Item_sum::GROUP_CONCAT_FUNC:   return concat(sum, said);
   default:                            return refuse("an aggregate");
   }
   if (sum->get_arg_count() > 1)
-    return function == COUNT_DISTINCT ? of_rows(sum, said) : refuse("an aggregate of several");
+    return function == PANDO_FUNCTION_COUNT_DISTINCT ? of_rows(sum, said) : refuse("an aggregate of several");
   Item *argument= sum->get_arg(0);
-  const bool is_count= function == COUNT || function == COUNT_DISTINCT;
+  const bool is_count= function == PANDO_FUNCTION_COUNT || function == PANDO_FUNCTION_COUNT_DISTINCT;
   const Item *counted= argument->real_item();
-  if (function == COUNT_DISTINCT && counted->type() == Item::FIELD_ITEM &&
+  if (function == PANDO_FUNCTION_COUNT_DISTINCT && counted->type() == Item::FIELD_ITEM &&
       groups_by_filling(static_cast<const Item_field *>(counted)->field))
     return refuse("a CHAR that is counted by its filling");
-  if (function == COUNT && is_some_constant(argument))
+  if (function == PANDO_FUNCTION_COUNT && is_some_constant(argument))
   {
-    B::byte(&said->bytes, 16);
-    B::byte(&said->bytes, ROWS);
+    B::count_of_rows(&said->bytes);
     said->kind= Value_kind{Value_kind::SIGNED, 0};
-    B::kind(&said->bytes, said->kind);
-    B::byte(&said->bytes, 0);
     return true;
   }
   Said of;
@@ -125,14 +111,14 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   if (sum->has_with_distinct())
     hold_group(argument, &of);
   /* The server keeps different values in a table, with the digits that they show. */
-  if (function == COUNT_DISTINCT && of.kind.tag == Value_kind::DECIMAL && of.kind.of > argument->decimals)
+  if (function == PANDO_FUNCTION_COUNT_DISTINCT && of.kind.tag == Value_kind::DECIMAL && of.kind.of > argument->decimals)
     convert(&of, Value_kind{Value_kind::DECIMAL, argument->decimals});
   Value_kind kind= of.kind;
   if (is_count)
     kind= Value_kind{Value_kind::SIGNED, 0};
-  else if (function == SUM || function == SUM_DISTINCT)
+  else if (function == PANDO_FUNCTION_SUM || function == PANDO_FUNCTION_SUM_DISTINCT)
   {
-    if (function == SUM && sum->result_type() == REAL_RESULT && !as_real(argument, &of))
+    if (function == PANDO_FUNCTION_SUM && sum->result_type() == REAL_RESULT && !as_real(argument, &of))
       return false;
     if (of.kind.tag == Value_kind::BIT || of.kind.tag == Value_kind::ENUM || of.kind.tag == Value_kind::SET)
     {
@@ -144,31 +130,32 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     if (kind.is_integer())
       kind= Value_kind{Value_kind::DECIMAL, 0};
     if ((kind.tag != Value_kind::DECIMAL && kind.tag != Value_kind::REAL) || of.is_exact ||
-        (kind.tag == Value_kind::DECIMAL && !is_exact_number(argument)) || (function == SUM_DISTINCT && kind.tag == Value_kind::REAL && argument->field_type() != MYSQL_TYPE_DOUBLE))
+        (kind.tag == Value_kind::DECIMAL && !is_exact_number(argument)) ||
+        (function == PANDO_FUNCTION_SUM_DISTINCT && kind.tag == Value_kind::REAL && argument->field_type() != MYSQL_TYPE_DOUBLE))
       return refuse("a sum of something else");
     if (argument->field_type() == MYSQL_TYPE_YEAR)
       return refuse("a sum of years");
     if (sum->sum_func() == Item_sum::AVG_FUNC && kind.tag == Value_kind::REAL)
-      return of_moments(sum, MEAN, said);
+      return of_moments(sum, PANDO_FUNCTION_MEAN, said);
   }
   else if (!extreme(sum, argument, &of))
     return false;
   else
     kind= of.kind;
   std::string told;
-  const auto put= [&told, &of](uint number, const Value_kind &of_kind) {
-    put_function(number, of_kind, &told);
+  const auto put= [&told, &of](PandoFunction number, const Value_kind &of_kind) {
+    B::aggregate(&told, number, of_kind);
     told+= of.bytes;
   };
   put(function, kind);
   said->kind= kind;
   said->is_mixed= of.is_mixed;
-  said->digits= is_count ? 19 : function == SUM || function == SUM_DISTINCT ? of.digits + 19 : of.digits;
+  said->digits= is_count ? 19 : function == PANDO_FUNCTION_SUM || function == PANDO_FUNCTION_SUM_DISTINCT ? of.digits + 19 : of.digits;
   if (sum->sum_func() != Item_sum::AVG_FUNC)
   {
     said->bytes= told;
-    if (function == SUM && kind.tag == Value_kind::REAL)
-      bend(sum, ERROR_OF_SUM, of, said);
+    if (function == PANDO_FUNCTION_SUM && kind.tag == Value_kind::REAL)
+      bend(sum, PANDO_FUNCTION_ERROR_OF_SUM, of, said);
     return true;
   }
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
@@ -185,7 +172,7 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
   total.kind= kind;
   /* Of digits that differ, fewer than make another word of the quotient. */
   total.is_mixed= of.is_mixed && kind.of > 5;
-  put(COUNT, Value_kind{Value_kind::SIGNED, 0});
+  put(PANDO_FUNCTION_COUNT, Value_kind{Value_kind::SIGNED, 0});
   count.bytes.swap(told);
   count.kind= Value_kind{Value_kind::SIGNED, 0};
   said->is_mixed= false;
@@ -271,7 +258,7 @@ bool Select_translator::knows_order_of_rows() const
 }
 
 /* Where it is asked how far the sum in another order may lie, so far up or down. */
-void Select_translator::bend(const Item_sum *sum, uint function, const Said &of, Said *said)
+void Select_translator::bend(const Item_sum *sum, PandoFunction function, const Said &of, Said *said)
 {
   if (!m_is_bending)
     return;
@@ -280,18 +267,17 @@ void Select_translator::bend(const Item_sum *sum, uint function, const Said &of,
     m_bent.push_back(sum);
   if (!m_bend)
     return;
-  enum { REAL_ARITHMETIC= 4, ADD= 0, SUBTRACT= 1 };
   std::string bent;
-  B::byte(&bent, REAL_ARITHMETIC);
-  B::byte(&bent, (m_bend - 1) >> number & 1 ? ADD : SUBTRACT);
+  B::byte(&bent, PANDO_TAG_REAL);
+  B::byte(&bent, (m_bend - 1) >> number & 1 ? PANDO_OPERATION_ADD : PANDO_OPERATION_SUBTRACT);
   bent+= said->bytes;
-  put_function(function, said->kind, &bent);
+  B::aggregate(&bent, function, said->kind);
   said->bytes= bent + of.bytes;
 }
 
 /* Means and variances of DOUBLEs: as the server has them if rows come in its order, which those of joins need not; nor do those
    that it sorts to make groups of them. */
-bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
+bool Select_translator::of_moments(Item_sum *sum, PandoFunction function, Said *said)
 {
   Item *argument= sum->get_arg(0);
   Said of;
@@ -305,27 +291,27 @@ bool Select_translator::of_moments(Item_sum *sum, uint function, Said *said)
   /* Squares have twice the digits. */
   const double digits= 2 * (of.digits - of.kind.scale()) + sum->decimals;
   const bool tells_order= m_shown != sum && (of.kind.tag == Value_kind::REAL || digits > SURE_DIGITS);
-  if (tells_order && !knows_order_of_rows() && !(function == MEAN && (m_is_bending || is_shown(sum))))
+  if (tells_order && !knows_order_of_rows() && !(function == PANDO_FUNCTION_MEAN && (m_is_bending || is_shown(sum))))
     return refuse("DOUBLEs in an order that is not known");
   said->kind= Value_kind{Value_kind::REAL, 0};
-  put_function(function, said->kind, &said->bytes);
+  B::aggregate(&said->bytes, function, said->kind);
   said->bytes+= of.bytes;
-  if (function == MEAN)
-    bend(sum, ERROR_OF_MEAN, of, said);
+  if (function == PANDO_FUNCTION_MEAN)
+    bend(sum, PANDO_FUNCTION_ERROR_OF_MEAN, of, said);
   return true;
 }
 
 bool Select_translator::of_bits(Item_sum *sum, Said *said)
 {
-  uint function= CONCAT;
+  PandoFunction function= PANDO_FUNCTION_CONCAT;
   if (dynamic_cast<Item_sum_and *>(sum))
-    function= BIT_AND;
+    function= PANDO_FUNCTION_BIT_AND;
   else if (dynamic_cast<Item_sum_or *>(sum))
-    function= BIT_OR;
+    function= PANDO_FUNCTION_BIT_OR;
   else if (dynamic_cast<Item_sum_xor *>(sum))
-    function= BIT_XOR;
+    function= PANDO_FUNCTION_BIT_XOR;
   Said of;
-  if (function == CONCAT || sum->get_arg_count() != 1 || !expression(sum->get_arg(0), &of))
+  if (function == PANDO_FUNCTION_CONCAT || sum->get_arg_count() != 1 || !expression(sum->get_arg(0), &of))
     return refuse("a function of bits");
   if (!of.kind.is_integer() && of.kind.tag != Value_kind::BIT && of.kind.tag != Value_kind::ENUM && of.kind.tag != Value_kind::SET)
   {
@@ -336,7 +322,7 @@ bool Select_translator::of_bits(Item_sum *sum, Said *said)
   }
   said->kind= Value_kind{Value_kind::UNSIGNED, 0};
   said->digits= 20;
-  put_function(function, said->kind, &said->bytes);
+  B::aggregate(&said->bytes, function, said->kind);
   said->bytes+= of.bytes;
   return true;
 }
@@ -345,9 +331,8 @@ bool Select_translator::of_bits(Item_sum *sum, Said *said)
 bool Select_translator::of_rows(Item_sum *sum, Said *said)
 {
   said->kind= Value_kind{Value_kind::SIGNED, 0};
-  put_function(COUNT_DISTINCT, said->kind, &said->bytes);
-  B::byte(&said->bytes, 21);
-  B::small(&said->bytes, sum->get_arg_count());
+  B::aggregate(&said->bytes, PANDO_FUNCTION_COUNT_DISTINCT, said->kind);
+  B::list(&said->bytes, PANDO_TAG_ROW, sum->get_arg_count());
   for (uint i= 0; i < sum->get_arg_count(); i++)
   {
     Said of;
@@ -375,24 +360,6 @@ public:
 };
 
 } // namespace
-
-static void put_text(const char *text, size_t size, uint collation, std::string *to)
-{
-  B::byte(to, 1);
-  B::byte(to, 3);
-  B::small(to, uint32_t(size));
-  to->append(text, size);
-  B::kind(to, Value_kind{Value_kind::TEXT, collation});
-}
-
-static void put_size(uint64_t size, std::string *to)
-{
-  B::byte(to, 1);
-  B::byte(to, 1);
-  B::large(to, size);
-  B::large(to, 0);
-  B::kind(to, Value_kind{Value_kind::SIGNED, 0});
-}
 
 /* A value that the engine writes as the server does. */
 bool Select_translator::concat_argument(Item *argument, const Item *result, bool is_distinct, Said *of)
@@ -469,14 +436,13 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
     descends.assign(shown, '\0');
   }
   said->kind= Value_kind{Value_kind::TEXT, collation};
-  put_function(CONCAT, said->kind, &said->bytes);
-  B::byte(&said->bytes, 21);
-  B::small(&said->bytes, uint32_t(4 + shown + descends.size()));
+  B::aggregate(&said->bytes, PANDO_FUNCTION_CONCAT, said->kind);
+  B::list(&said->bytes, PANDO_TAG_ROW, 4 + shown + descends.size());
   const String *separator= Concat_parts::separator_of(item);
-  put_text(separator->ptr(), separator->length(), collation, &said->bytes);
-  put_size(bytes_max, &said->bytes);
-  put_size(shown * 2 + is_distinct, &said->bytes);
-  put_text(descends.data(), descends.size(), collation, &said->bytes);
+  put_text(&said->bytes, separator->ptr(), separator->length(), said->kind);
+  put_number(&said->bytes, bytes_max, Value_kind{Value_kind::SIGNED, 0});
+  put_number(&said->bytes, shown * 2 + is_distinct, Value_kind{Value_kind::SIGNED, 0});
+  put_text(&said->bytes, descends.data(), descends.size(), said->kind);
   said->bytes+= arguments + by;
   return true;
 }
@@ -492,7 +458,7 @@ bool Select_translator::subquery(Item_subselect *item, Said *said)
   std::string bytes;
   if (!unit(item->unit, Use::SCALAR, &bytes, &slots, &kinds) || kinds.size() != 1)
     return false;
-  B::byte(&said->bytes, 17);
+  B::byte(&said->bytes, PANDO_TAG_SCALAR);
   B::kind(&said->bytes, kinds[0]);
   said->bytes+= bytes;
   said->kind= kinds[0];

@@ -56,7 +56,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     {
       std::vector<uint> slots;
       std::vector<Value_kind> kinds;
-      B::byte(&said->bytes, 18);
+      B::byte(&said->bytes, PANDO_TAG_EXISTS);
       return unit(query->unit, Use::EXISTS, &said->bytes, &slots, &kinds);
     }
     return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
@@ -68,13 +68,13 @@ bool Select_translator::native_condition(Item *item, Said *said)
     m_may_warn_once= is_always_met;
   switch (function->functype())
   {
-  case Item_func::EQ_FUNC:    return comparison(function, 0, said);
-  case Item_func::NE_FUNC:    return comparison(function, 1, said);
-  case Item_func::LT_FUNC:    return comparison(function, 2, said);
-  case Item_func::LE_FUNC:    return comparison(function, 3, said);
-  case Item_func::GT_FUNC:    return comparison(function, 4, said);
-  case Item_func::GE_FUNC:    return comparison(function, 5, said);
-  case Item_func::EQUAL_FUNC: return comparison(function, 6, said);
+  case Item_func::EQ_FUNC:    return comparison(function, PANDO_COMPARISON_EQUAL, said);
+  case Item_func::NE_FUNC:    return comparison(function, PANDO_COMPARISON_NOT_EQUAL, said);
+  case Item_func::LT_FUNC:    return comparison(function, PANDO_COMPARISON_LESS, said);
+  case Item_func::LE_FUNC:    return comparison(function, PANDO_COMPARISON_LESS_OR_EQUAL, said);
+  case Item_func::GT_FUNC:    return comparison(function, PANDO_COMPARISON_GREATER, said);
+  case Item_func::GE_FUNC:    return comparison(function, PANDO_COMPARISON_GREATER_OR_EQUAL, said);
+  case Item_func::EQUAL_FUNC: return comparison(function, PANDO_COMPARISON_SAME, said);
   case Item_func::BETWEEN:    return between(function, said);
   case Item_func::IN_FUNC:    return in_list(function, is_conjunct, said);
   case Item_func::LIKE_FUNC:  return like(function, said);
@@ -101,15 +101,13 @@ bool Select_translator::native_condition(Item *item, Said *said)
         return refuse_for_good("IS NULL of a date");
       if (is_optimized)
       {
-        B::byte(&said->bytes, 7);
-        B::small(&said->bytes, 2);
-        B::byte(&said->bytes, 5);
-        B::byte(&said->bytes, 0);
+        B::list(&said->bytes, PANDO_TAG_OR, 2);
+        B::compare(&said->bytes, PANDO_COMPARISON_EQUAL);
         said->bytes+= of.bytes;
         put_number(&said->bytes, 0, of.kind);
       }
     }
-    B::byte(&said->bytes, 9);
+    B::byte(&said->bytes, PANDO_TAG_IS_NULL);
     said->bytes+= of.bytes;
     if (function->functype() == Item_func::ISNOTNULL_FUNC)
       negate(&said->bytes);
@@ -147,21 +145,20 @@ bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjun
       return false;
     bytes+= one.bytes;
   }
-  B::byte(&said->bytes, list->functype() == Item_func::COND_AND_FUNC ? 6 : 7);
-  B::small(&said->bytes, count);
+  B::list(&said->bytes, list->functype() == Item_func::COND_AND_FUNC ? PANDO_TAG_AND : PANDO_TAG_OR, count);
   said->bytes+= bytes;
   return true;
 }
 
-bool Select_translator::comparison(Item_func *function, uint comparison, Said *said)
+bool Select_translator::comparison(Item_func *function, PandoComparison comparison, Said *said)
 {
   Item **arguments= function->arguments();
   if (arguments[0]->cols() != 1 || arguments[1]->cols() != 1)
   {
-    if (comparison > 1)
+    if (comparison != PANDO_COMPARISON_EQUAL && comparison != PANDO_COMPARISON_NOT_EQUAL)
       return refuse("a comparison of rows");
-    if (comparison == 1)
-      B::byte(&said->bytes, 8);
+    if (comparison == PANDO_COMPARISON_NOT_EQUAL)
+      B::byte(&said->bytes, PANDO_TAG_NOT);
     return rows_equal(arguments[0], arguments[1], true, &said->bytes);
   }
   return compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(),
@@ -297,20 +294,18 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
   Said rounded= decimal;
   convert(&rounded, whole);
   std::string sure;
-  B::byte(&sure, 23);
-  B::byte(&sure, 6);
-  B::small(&sure, 3);
-  const auto put= [&](uint comparison, const std::string &other) {
-    B::byte(&sure, 5);
-    B::byte(&sure, comparison);
+  B::byte(&sure, PANDO_TAG_SURE);
+  B::list(&sure, PANDO_TAG_AND, 3);
+  const auto put= [&](PandoComparison comparison, const std::string &other) {
+    B::compare(&sure, comparison);
     sure+= decimal.bytes + other;
   };
   std::string least_bytes, most_bytes;
   put_number(&least_bytes, has_sign ? -most - 1 : __int128(0), whole);
   put_number(&most_bytes, most, whole);
-  put(0, rounded.bytes);
-  put(5, least_bytes);
-  put(3, most_bytes);
+  put(PANDO_COMPARISON_EQUAL, rounded.bytes);
+  put(PANDO_COMPARISON_GREATER_OR_EQUAL, least_bytes);
+  put(PANDO_COMPARISON_LESS_OR_EQUAL, most_bytes);
   put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
   ask(sure);
   return true;
@@ -318,14 +313,15 @@ bool Select_translator::ask_for_key(Item *first, Item *second, const Said &of_fi
 
 /* Whether two columns of one type, with which the engine does not compute, compare as it stores them: a TIMESTAMP is a moment,
    whatever clocks show; equal UUIDs, INET6 and BINARY of one length have the same bytes. */
-bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b)
+bool compare_as_stored(PandoComparison comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b)
 {
   if (!(a == b) || first->type_handler() != second->type_handler() || first->real_item()->type() != Item::FIELD_ITEM ||
       second->real_item()->type() != Item::FIELD_ITEM)
     return false;
   if (a.tag == Value_kind::STAMP)
     return true;
-  const bool is_equality= comparison == 0 || comparison == 1 || comparison == 6;
+  const bool is_equality= comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_NOT_EQUAL ||
+                           comparison == PANDO_COMPARISON_SAME;
   return a.tag == Value_kind::RAW && is_equality && first->type_handler()->result_type() == STRING_RESULT;
 }
 
@@ -342,8 +338,20 @@ static bool is_json_extract(Item *item)
   return item->type() == Item::FUNC_ITEM && static_cast<Item_func *>(item)->functype() == Item_func::JSON_EXTRACT_FUNC;
 }
 
+PandoComparison swapped(PandoComparison comparison)
+{
+  switch (comparison)
+  {
+  case PANDO_COMPARISON_LESS:             return PANDO_COMPARISON_GREATER;
+  case PANDO_COMPARISON_LESS_OR_EQUAL:    return PANDO_COMPARISON_GREATER_OR_EQUAL;
+  case PANDO_COMPARISON_GREATER:          return PANDO_COMPARISON_LESS;
+  case PANDO_COMPARISON_GREATER_OR_EQUAL: return PANDO_COMPARISON_LESS_OR_EQUAL;
+  default:                                return comparison;
+  }
+}
+
 /* Where one side is a constant, it is what the server makes of it to compare it with the other. */
-bool Select_translator::compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign)
+bool Select_translator::compare(PandoComparison comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign)
 {
   const bool may_warn_once= m_may_warn_once;
   m_may_warn_once= false;
@@ -387,7 +395,7 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     return false;
   if (is_constant_1 && !is_constant_2 && !say(first, b, second, &a))
     return false;
-  if (is_constant_1 != is_constant_2 && (comparison == 0 || comparison == 6) &&
+  if (is_constant_1 != is_constant_2 && (comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME) &&
       is_fraction_for_key(is_constant_1 ? second : first, is_constant_1 ? first : second))
     return refuse_for_good("a fraction that may be looked for in a key of integers");
   if (a.kind.tag == Value_kind::TEXT && b.kind.tag == Value_kind::TEXT &&
@@ -405,12 +413,10 @@ bool Select_translator::compare(uint comparison, Item *first, Item *second, CHAR
     round_to_shown(first, &a);
     round_to_shown(second, &b);
   }
-  static const uint SWAPPED[]= {0, 1, 4, 5, 2, 3, 6};
   /* IN has a list of constants, which is looked up. */
-  if (is_sign && (test_of_text(comparison, a, b, collation, to) || test_of_text(SWAPPED[comparison], b, a, collation, to)))
+  if (is_sign && (test_of_text(comparison, a, b, collation, to) || test_of_text(swapped(comparison), b, a, collation, to)))
     return true;
-  B::byte(to, 5);
-  B::byte(to, comparison);
+  B::compare(to, comparison);
   *to+= a.bytes + b.bytes;
   return true;
 }
@@ -452,13 +458,12 @@ bool Select_translator::between(Item_func *function, Said *said)
   if (!is_of_one_type(arguments))
     return refuse("a BETWEEN of different types");
   std::string bytes;
-  if (!compare(5, arguments[0], arguments[1], between->compare_collation(), &bytes) ||
-      !compare(3, arguments[0], arguments[2], between->compare_collation(), &bytes))
+  if (!compare(PANDO_COMPARISON_GREATER_OR_EQUAL, arguments[0], arguments[1], between->compare_collation(), &bytes) ||
+      !compare(PANDO_COMPARISON_LESS_OR_EQUAL, arguments[0], arguments[2], between->compare_collation(), &bytes))
     return false;
   if (between->negated)
-    B::byte(&said->bytes, 8);
-  B::byte(&said->bytes, 6);
-  B::small(&said->bytes, 2);
+    B::byte(&said->bytes, PANDO_TAG_NOT);
+  B::list(&said->bytes, PANDO_TAG_AND, 2);
   said->bytes+= bytes;
   return true;
 }
@@ -484,7 +489,7 @@ bool Select_translator::in_list(Item_func *function, bool is_conjunct, Said *sai
     if (arguments[i]->cmp_type() == STRING_RESULT && !arguments[i]->basic_const_item() && m_select->first_inner_unit())
       return refuse_for_good("IN of a computed text beside a query");
     const bool was_hopeless= m_is_hopeless;
-    if (!compare(0, arguments[0], arguments[i], in->compare_collation(), &bytes))
+    if (!compare(PANDO_COMPARISON_EQUAL, arguments[0], arguments[i], in->compare_collation(), &bytes))
     {
       /* The server has converted them already, and has said what there was to say. */
       if (is_list_converted(in))
@@ -493,9 +498,8 @@ bool Select_translator::in_list(Item_func *function, bool is_conjunct, Said *sai
     }
   }
   if (in->negated)
-    B::byte(&said->bytes, 8);
-  B::byte(&said->bytes, 7);
-  B::small(&said->bytes, count);
+    B::byte(&said->bytes, PANDO_TAG_NOT);
+  B::list(&said->bytes, PANDO_TAG_OR, count);
   said->bytes+= bytes;
   return true;
 }
@@ -507,12 +511,12 @@ bool Text_test::passes(const uint8_t *text, size_t size) const
   const int order= collation->strnncollsp(text, size, reinterpret_cast<const uchar *>(constant.data()), constant.size());
   switch (comparison)
   {
-  case 0:  return order == 0;
-  case 1:  return order != 0;
-  case 2:  return order < 0;
-  case 3:  return order <= 0;
-  case 4:  return order > 0;
-  default: return order >= 0;
+  case PANDO_COMPARISON_NOT_EQUAL:        return order != 0;
+  case PANDO_COMPARISON_LESS:             return order < 0;
+  case PANDO_COMPARISON_LESS_OR_EQUAL:    return order <= 0;
+  case PANDO_COMPARISON_GREATER:          return order > 0;
+  case PANDO_COMPARISON_GREATER_OR_EQUAL: return order >= 0;
+  default:                                return order == 0;
   }
 }
 
@@ -530,18 +534,18 @@ uint32_t Select_translator::number_of_test(const Text_test &test)
 
 /* Texts that are computed are seldom the same, and no zone map and no key filter knows of them: each is compared once, so the bytes that
    order it need not be made. False: it is said otherwise. */
-bool Select_translator::test_of_text(uint comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to)
+bool Select_translator::test_of_text(PandoComparison comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to)
 {
-  static const char CHANGED= 13, SERVED= 20, CONSTANT= 1, OF_TEXT= 3;
-  static const size_t BEGIN= 6;
+  static const size_t BEGIN= 6; /* behind two tags and the size of a constant text */
   const std::string &bytes= constant.bytes;
-  if (text.kind.tag != Value_kind::TEXT || !collation || comparison > 5 || (text.bytes[0] != CHANGED && text.bytes[0] != SERVED) ||
-      bytes.size() < BEGIN || bytes[0] != CONSTANT || bytes[1] != OF_TEXT)
+  if (text.kind.tag != Value_kind::TEXT || !collation || comparison == PANDO_COMPARISON_SAME ||
+      (text.bytes[0] != PANDO_TAG_CHANGE && text.bytes[0] != PANDO_TAG_SERVER) ||
+      bytes.size() < BEGIN || bytes[0] != PANDO_TAG_CONSTANT || bytes[1] != PANDO_VALUE_TAG_TEXT)
     return false;
   uint32_t size= 0;
   for (uint i= 0; i < 4; i++)
     size|= uint32_t(uint8_t(bytes[2 + i])) << (8 * i);
-  B::byte(to, 12);
+  B::byte(to, PANDO_TAG_TEST);
   B::small(to, number_of_test(Text_test{nullptr, collation, comparison, bytes.substr(BEGIN, size)}));
   *to+= text.bytes;
   return true;
@@ -570,12 +574,12 @@ bool Select_translator::like(Item_func *function, Said *said)
   const Like_pattern made(text->ptr(), text->length(), collation, like->escape);
   const auto known= std::find(m_patterns.begin(), m_patterns.end(), made);
   if (like->negated)
-    B::byte(&said->bytes, 8);
+    B::byte(&said->bytes, PANDO_TAG_NOT);
   if (known == m_patterns.end())
     m_patterns.push_back(made);
   const Like_pattern *of_pattern= known == m_patterns.end() ? &m_patterns.back() : &*known;
-  B::byte(&said->bytes, 12);
-  B::small(&said->bytes, number_of_test(Text_test{of_pattern, collation, 0, std::string()}));
+  B::byte(&said->bytes, PANDO_TAG_TEST);
+  B::small(&said->bytes, number_of_test(Text_test{of_pattern, collation, PANDO_COMPARISON_EQUAL, std::string()}));
   said->bytes+= of.bytes;
   return true;
 }

@@ -151,9 +151,7 @@ bool Select_translator::kind_of_field(Field *field, Value_kind *kind, uint *form
 
 void Select_translator::put_slot(uint slot, const Value_kind &kind, Said *said)
 {
-  B::byte(&said->bytes, 0);
-  B::small(&said->bytes, slot);
-  B::kind(&said->bytes, kind);
+  B::column(&said->bytes, slot, kind);
   said->kind= kind;
   m_widened_met+= uint(m_widened.count(slot));
 }
@@ -195,9 +193,7 @@ bool Select_translator::column_of_source(Field *field, Said *said)
       columns++;
       known= std::prev(source.columns.end());
     }
-    B::byte(&said->bytes, 0);
-    B::small(&said->bytes, known->slot);
-    B::kind(&said->bytes, said->kind);
+    B::column(&said->bytes, known->slot, said->kind);
     said->digits= precision ? double(precision) : std::log10(2.0) * 8 * field->pack_length();
     return true;
   }
@@ -323,22 +319,6 @@ bool Select_translator::constant(Item *item, Said *said)
   return evaluation.is_silent() || refuse_constant(evaluation);
 }
 
-static void put_null(std::string *to, const Value_kind &kind)
-{
-  B::byte(to, 1);
-  B::byte(to, 0);
-  B::kind(to, kind);
-}
-
-void put_number(std::string *to, __int128 value, const Value_kind &kind)
-{
-  B::byte(to, 1);
-  B::byte(to, 1);
-  B::large(to, uint64_t(value));
-  B::large(to, uint64_t(value >> 64));
-  B::kind(to, kind);
-}
-
 /* A constant as a value of a kind that it is compared as, or has. */
 bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said)
 {
@@ -385,12 +365,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
       put_null(&said->bytes, kind);
       return true;
     }
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    B::byte(&said->bytes, 1);
-    B::byte(&said->bytes, 2);
-    B::large(&said->bytes, bits);
-    B::kind(&said->bytes, kind);
+    put_real(&said->bytes, value, kind);
     return true;
   }
   case Value_kind::DATE:
@@ -445,11 +420,7 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
       put_null(&said->bytes, kind);
       return true;
     }
-    B::byte(&said->bytes, 1);
-    B::byte(&said->bytes, 3);
-    B::small(&said->bytes, uint32_t(text->length()));
-    said->bytes.append(text->ptr(), text->length());
-    B::kind(&said->bytes, kind);
+    put_text(&said->bytes, text->ptr(), text->length(), kind);
     return true;
   }
   default:
@@ -464,10 +435,11 @@ bool Select_translator::function(Item_func *function, Said *said)
     return refuse("a function of Oracle's");
   if (function->argument_count() == 2)
   {
-    static const char *const OPERATIONS[]= {"+", "-", "*"};
-    for (uint i= 0; i < 3; i++)
-      if (has_name(function, OPERATIONS[i]))
-        return arithmetic(function, i, said);
+    static const struct { const char *name; PandoOperation operation; } OPERATIONS[]= {{"+", PANDO_OPERATION_ADD},
+      {"-", PANDO_OPERATION_SUBTRACT}, {"*", PANDO_OPERATION_MULTIPLY}};
+    for (const auto &one : OPERATIONS)
+      if (has_name(function, one.name))
+        return arithmetic(function, one.operation, said);
     if (has_name(function, "/"))
       return division(function, said);
   }
@@ -477,16 +449,19 @@ bool Select_translator::function(Item_func *function, Said *said)
     return case_of(function, said);
   if (has_name(function, "coalesce") || has_name(function, "ifnull"))
     return coalesce(function, said);
-  static const struct { const char *name; uint part; } PARTS[]= {{"year", 0}, {"month", 1}, {"dayofmonth", 2},
-    {"quarter", 3}, {"hour", 5}, {"minute", 6}, {"second", 7}};
+  static const struct { const char *name; PandoMomentPart part; } PARTS[]= {{"year", PANDO_MOMENT_PART_YEAR},
+    {"month", PANDO_MOMENT_PART_MONTH}, {"dayofmonth", PANDO_MOMENT_PART_DAY}, {"quarter", PANDO_MOMENT_PART_QUARTER},
+    {"hour", PANDO_MOMENT_PART_HOUR}, {"minute", PANDO_MOMENT_PART_MINUTE}, {"second", PANDO_MOMENT_PART_SECOND}};
   for (const auto &one : PARTS)
     if (function->argument_count() == 1 && has_name(function, one.name))
       return moment_part(function, one.part, said);
   if (function->functype() == Item_func::EXTRACT_FUNC)
   {
-    static const struct { interval_type type; uint part; } TYPES[]= {{INTERVAL_YEAR, 0}, {INTERVAL_MONTH, 1},
-      {INTERVAL_DAY, 2}, {INTERVAL_QUARTER, 3}, {INTERVAL_YEAR_MONTH, 4}, {INTERVAL_HOUR, 5}, {INTERVAL_MINUTE, 6},
-      {INTERVAL_SECOND, 7}};
+    static const struct { interval_type type; PandoMomentPart part; } TYPES[]= {{INTERVAL_YEAR, PANDO_MOMENT_PART_YEAR},
+      {INTERVAL_MONTH, PANDO_MOMENT_PART_MONTH}, {INTERVAL_DAY, PANDO_MOMENT_PART_DAY},
+      {INTERVAL_QUARTER, PANDO_MOMENT_PART_QUARTER}, {INTERVAL_YEAR_MONTH, PANDO_MOMENT_PART_YEAR_MONTH},
+      {INTERVAL_HOUR, PANDO_MOMENT_PART_HOUR}, {INTERVAL_MINUTE, PANDO_MOMENT_PART_MINUTE},
+      {INTERVAL_SECOND, PANDO_MOMENT_PART_SECOND}};
     for (const auto &one : TYPES)
       if (static_cast<Item_extract *>(function)->int_type == one.type)
         return moment_part(function, one.part, said);
@@ -528,7 +503,7 @@ void Select_translator::convert(Said *said, const Value_kind &kind)
   if (said->kind == kind)
     return;
   std::string bytes;
-  B::byte(&bytes, 15);
+  B::byte(&bytes, PANDO_TAG_CONVERT);
   B::kind(&bytes, kind);
   said->bytes.insert(0, bytes);
   said->kind= kind;
@@ -541,7 +516,7 @@ bool Select_translator::computes_of_widened(uint met_before)
          !refuse_for_good("a condition on an integer that a UNION makes another number");
 }
 
-bool Select_translator::arithmetic(Item_func *function, uint operation, Said *said)
+bool Select_translator::arithmetic(Item_func *function, PandoOperation operation, Said *said)
 {
   Item **arguments= function->arguments();
   const Value_kind kind= kind_of_number(function);
@@ -550,7 +525,7 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
   {
     if (!to_real(arguments[0], &first) || !to_real(arguments[1], &second))
       return false;
-    B::byte(&said->bytes, 4);
+    B::byte(&said->bytes, PANDO_TAG_REAL);
     B::byte(&said->bytes, operation);
     said->bytes+= first.bytes + second.bytes;
     said->kind= kind;
@@ -563,26 +538,26 @@ bool Select_translator::arithmetic(Item_func *function, uint operation, Said *sa
       (kind.is_integer() && !(first.kind.is_integer() && second.kind.is_integer())))
     return refuse("arithmetic of other things");
   said->kind= kind;
+  const bool multiplies= operation == PANDO_OPERATION_MULTIPLY;
   said->is_exact= first.is_exact || second.is_exact;
-  said->is_mixed= first.is_mixed || second.is_mixed || (operation != 2 && (first.mixes_zero || second.mixes_zero));
+  said->is_mixed= first.is_mixed || second.is_mixed || (!multiplies && (first.mixes_zero || second.mixes_zero));
   said->mixes_zero= first.mixes_zero || second.mixes_zero;
   if (kind.tag == Value_kind::DECIMAL)
   {
-    const bool multiplies= operation == 2;
     said->kind.of= multiplies ? first.kind.scale() + second.kind.scale() : std::max(first.kind.scale(), second.kind.scale());
     if (said->kind.of > SCALE_MAX || (!said->is_exact && said->kind.of != function->decimals))
       return refuse("digits of arithmetic");
   }
   const double scale= std::max(first.kind.scale(), second.kind.scale());
-  said->digits= operation == 2 ? first.digits + second.digits :
+  said->digits= multiplies ? first.digits + second.digits :
                 std::max(first.digits + scale - first.kind.scale(), second.digits + scale - second.kind.scale()) + 0.31;
   const bool is_without_sign= kind.tag == Value_kind::UNSIGNED;
-  const bool may_be_below= is_without_sign && (operation == 1 || first.kind.tag != Value_kind::UNSIGNED || second.kind.tag != Value_kind::UNSIGNED);
+  const bool may_be_below= is_without_sign && (operation == PANDO_OPERATION_SUBTRACT || first.kind.tag != Value_kind::UNSIGNED || second.kind.tag != Value_kind::UNSIGNED);
   const bool can_fail= may_be_below || said->digits > (kind.is_integer() ? 18.9 : 65);
   m_order_can_fail|= m_is_order && can_fail;
   if (m_is_condition && can_fail)
     return refuse("a condition that can fail");
-  B::byte(&said->bytes, 2);
+  B::byte(&said->bytes, PANDO_TAG_ARITHMETIC);
   B::byte(&said->bytes, operation);
   B::kind(&said->bytes, said->kind);
   said->bytes+= first.bytes + second.bytes;
@@ -606,8 +581,8 @@ bool Select_translator::negation(Item_func *function, Said *said)
   m_order_can_fail|= m_is_order && can_fail;
   if (m_is_condition && can_fail)
     return refuse("a condition that can fail");
-  B::byte(&said->bytes, 2);
-  B::byte(&said->bytes, 1);
+  B::byte(&said->bytes, PANDO_TAG_ARITHMETIC);
+  B::byte(&said->bytes, PANDO_OPERATION_SUBTRACT);
   B::kind(&said->bytes, said->kind);
   put_number(&said->bytes, 0, Value_kind{Value_kind::SIGNED, 0});
   said->bytes+= of.bytes;
@@ -637,7 +612,7 @@ bool Select_translator::divide(const Said &first, const Said &second, uint incre
   said->kind= Value_kind{Value_kind::DECIMAL, scale};
   said->is_exact= true;
   said->digits= 40;
-  B::byte(&said->bytes, 3);
+  B::byte(&said->bytes, PANDO_TAG_DIVIDE);
   B::small(&said->bytes, scale);
   said->bytes+= first.bytes + second.bytes;
   return true;
@@ -663,11 +638,10 @@ bool Select_translator::division(Item_func *function, Said *said)
   if (may_warn)
     return true;
   said->bytes.clear();
-  B::byte(&said->bytes, 10);
+  B::byte(&said->bytes, PANDO_TAG_CASE);
   B::kind(&said->bytes, said->kind);
   B::small(&said->bytes, 1);
-  B::byte(&said->bytes, 5);
-  B::byte(&said->bytes, 0);
+  B::compare(&said->bytes, PANDO_COMPARISON_EQUAL);
   said->bytes+= second.bytes;
   put_number(&said->bytes, 0, Value_kind{Value_kind::SIGNED, 0});
   put_null(&said->bytes, said->kind);
@@ -748,7 +722,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
     bytes+= value.bytes;
     return true;
   };
-  B::byte(&bytes, 10);
+  B::byte(&bytes, PANDO_TAG_CASE);
   B::kind(&bytes, kind);
   B::small(&bytes, uint32_t(whens.size()));
   for (const auto &when : whens)
@@ -758,7 +732,7 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
       return false;
     if (!when.first)
     {
-      condition_said.bytes.insert(0, 1, char(9));
+      condition_said.bytes.insert(0, 1, char(PANDO_TAG_IS_NULL));
       negate(&condition_said.bytes);
     }
     bytes+= condition_said.bytes;
@@ -775,17 +749,18 @@ bool Select_translator::choice(Item_func *function, const std::vector<std::pair<
   return true;
 }
 
-bool Select_translator::moment_part(Item_func *function, uint part, Said *said)
+bool Select_translator::moment_part(Item_func *function, PandoMomentPart part, Said *said)
 {
   Said of;
   if (!expression(function->arguments()[0], &of))
     return false;
   const bool is_date= of.kind.tag == Value_kind::DATE;
-  if ((!is_date && of.kind.tag != Value_kind::DATETIME) || (is_date && part >= 5 && part <= 7))
+  const bool is_of_clock= part == PANDO_MOMENT_PART_HOUR || part == PANDO_MOMENT_PART_MINUTE || part == PANDO_MOMENT_PART_SECOND;
+  if ((!is_date && of.kind.tag != Value_kind::DATETIME) || (is_date && is_of_clock))
     return refuse("a part of something else");
-  static const uint DIGITS[]= {4, 2, 2, 1, 6, 2, 2, 2};
+  static const uint DIGITS[]= {4, 2, 2, 1, 6, 2, 2, 2}; /* of a year, a month and so on */
   said->digits= DIGITS[part];
-  B::byte(&said->bytes, 14);
+  B::byte(&said->bytes, PANDO_TAG_PART);
   B::byte(&said->bytes, part);
   said->bytes+= of.bytes;
   said->kind= Value_kind{Value_kind::SIGNED, 0};

@@ -21,18 +21,15 @@ void Select_translator::hold(const Item *item, Said *said)
   for (uint i= item->decimals; i < precision + scale; i++)
     most*= 10;
   most--;
-  std::string sure;
-  B::byte(&sure, 23);
-  B::byte(&sure, 6);
-  B::small(&sure, 2);
+  std::string fits;
+  B::list(&fits, PANDO_TAG_AND, 2);
   for (const bool is_least : {true, false})
   {
-    B::byte(&sure, 5);
-    B::byte(&sure, is_least ? 5 : 3);
-    sure+= said->bytes;
-    put_number(&sure, is_least ? -most : most, said->kind);
+    B::compare(&fits, is_least ? PANDO_COMPARISON_GREATER_OR_EQUAL : PANDO_COMPARISON_LESS_OR_EQUAL);
+    fits+= said->bytes;
+    put_number(&fits, is_least ? -most : most, said->kind);
   }
-  said->bytes.insert(0, sure);
+  B::make_sure(&said->bytes, fits);
 }
 
 /* A column of a table that the server groups by with its filling, as CHAR in a NO PAD collation, and sorts by without. Where two values are equal with
@@ -52,10 +49,7 @@ Field *Select_translator::filled_field(Item *item) const
 
 void Select_translator::without_filling(const Field *field, Said *said)
 {
-  std::string sure;
-  B::byte(&sure, 23);
-  sure+= passes(Text_change{Text_change::NOT_FILLED, field->charset(), 0, 0}, *said);
-  said->bytes.insert(0, sure);
+  B::make_sure(&said->bytes, passes(Text_change{Text_change::NOT_FILLED, field->charset(), 0, 0}, *said));
 }
 
 /* What the server keeps in a table, rounded to the digits that its type has: `a * 0.1` of a DOUBLE that was rounded before has one. Rounding changes nothing of
@@ -120,41 +114,31 @@ bool Select_translator::makes_groups(Item *item)
    query is answered if there is none such. */
 void Select_translator::hold_group(Item *item, Said *said)
 {
-  enum { CONSTANT= 1, COMPARE= 5, AND= 6, PART= 14, SURE= 23, EQUAL= 0, LESS= 2, GREATER= 4, REAL= 2, REGULAR= 9 };
   static const double LARGE= 1e15;
   const bool is_date= said->kind.tag == Value_kind::DATE || said->kind.tag == Value_kind::DATETIME;
   const bool is_rounded= said->kind.tag == Value_kind::REAL && item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM;
   if (!is_rounded && (!is_date || !(m_thd->variables.sql_mode & (MODE_NO_ZERO_DATE | MODE_NO_ZERO_IN_DATE))))
     return;
-  std::string sure;
-  B::byte(&sure, SURE);
+  std::string is_kept;
   if (is_date)
   {
-    B::byte(&sure, COMPARE);
-    B::byte(&sure, EQUAL);
-    B::byte(&sure, PART);
-    B::byte(&sure, REGULAR);
-    sure+= said->bytes;
-    put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
+    B::compare(&is_kept, PANDO_COMPARISON_EQUAL);
+    B::byte(&is_kept, PANDO_TAG_PART);
+    B::byte(&is_kept, PANDO_MOMENT_PART_REGULAR);
+    is_kept+= said->bytes;
+    put_number(&is_kept, 1, Value_kind{Value_kind::SIGNED, 0});
   }
   else
   {
-    B::byte(&sure, AND);
-    B::small(&sure, 2);
+    B::list(&is_kept, PANDO_TAG_AND, 2);
     for (const double bound : {LARGE, -LARGE})
     {
-      uint64_t bits= 0;
-      memcpy(&bits, &bound, sizeof(bits));
-      B::byte(&sure, COMPARE);
-      B::byte(&sure, bound > 0 ? LESS : GREATER);
-      sure+= said->bytes;
-      B::byte(&sure, CONSTANT);
-      B::byte(&sure, REAL);
-      B::large(&sure, bits);
-      B::kind(&sure, said->kind);
+      B::compare(&is_kept, bound > 0 ? PANDO_COMPARISON_LESS : PANDO_COMPARISON_GREATER);
+      is_kept+= said->bytes;
+      put_real(&is_kept, bound, said->kind);
     }
   }
-  said->bytes.insert(0, sure);
+  B::make_sure(&said->bytes, is_kept);
 }
 
 } // namespace pando

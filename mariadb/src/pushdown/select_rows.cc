@@ -61,11 +61,10 @@ bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std:
       return refuse("a comparison of rows");
     if (is_compared_otherwise(a) || is_compared_otherwise(b))
       return refuse_for_good("a comparison of rows with computed DECIMALs or texts");
-    if (!compare(0, a, b, collation, &bytes, is_sign))
+    if (!compare(PANDO_COMPARISON_EQUAL, a, b, collation, &bytes, is_sign))
       return false;
   }
-  B::byte(to, 6);
-  B::small(to, first->cols());
+  B::list(to, PANDO_TAG_AND, first->cols());
   *to+= bytes;
   return true;
 }
@@ -75,8 +74,7 @@ bool Select_translator::in_rows(Item_func_in *in, bool is_conjunct, Said *said)
 {
   if (in->negated || !is_conjunct)
     return refuse("IN of rows");
-  B::byte(&said->bytes, 7);
-  B::small(&said->bytes, in->argument_count() - 1);
+  B::list(&said->bytes, PANDO_TAG_OR, in->argument_count() - 1);
   for (uint i= 1; i < in->argument_count(); i++)
     if (!rows_equal(in->arguments()[0], in->arguments()[i], false, &said->bytes))
       return false;
@@ -116,7 +114,7 @@ bool Select_translator::is_alike_in(Item *left, uint column, st_select_lex_unit 
     if (output && is_compared_to_digits(left, output))
       return refuse("a comparison of DOUBLEs to so many digits");
     is_year|= output && left->field_type() == MYSQL_TYPE_YEAR && output->field_type() == MYSQL_TYPE_YEAR;
-    is_as_stored&= output && compare_as_stored(0, left, output, outer, inner);
+    is_as_stored&= output && compare_as_stored(PANDO_COMPARISON_EQUAL, left, output, outer, inner);
   }
   if ((inner.is_opaque() || outer.is_opaque()) && !is_as_stored)
     return refuse("IN of a type that is compared otherwise");
@@ -145,8 +143,7 @@ bool Select_translator::in_query(Item_in_subselect *item, bool is_conjunct, Said
   for (uint i= 0; i < left->cols(); i++)
     if (!is_alike_in(left->cols() == 1 ? left : left->element_index(i), i, item->unit, outer[i], inner[i]))
       return false;
-  B::byte(&said->bytes, 19);
-  B::small(&said->bytes, left->cols());
+  B::list(&said->bytes, PANDO_TAG_IN_QUERY, left->cols());
   said->bytes+= of_left + bytes;
   return true;
 }

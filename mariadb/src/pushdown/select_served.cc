@@ -555,10 +555,11 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   const bool was_hopeless= m_is_hopeless;
   const bool is_asked_in_parts= ask_of_parts(served.get());
   m_is_hopeless= was_hopeless;
-  /* Said of rows that the server's plan chooses: see Saying in expr.rs. */
-  enum { NOTHING, WARNINGS, ERRORS, OF_PARTS } may_say= NOTHING;
+  /* Said of rows that the server's plan chooses: see `Saying` in crates/analytic/src/tags.rs. */
+  PandoSaying may_say= PANDO_SAYING_NOTHING;
   if (served->may_warn && m_is_condition)
-    may_say= is_asked_in_parts ? (m_hears_constants ? OF_PARTS : NOTHING) : may_fail ? ERRORS : WARNINGS;
+    may_say= !is_asked_in_parts ? (may_fail ? PANDO_SAYING_ERRORS : PANDO_SAYING_WARNINGS) :
+             m_hears_constants ? PANDO_SAYING_OF_PARTS : PANDO_SAYING_NOTHING;
   served->is_heard= m_hears_constants && !served->is_over_window && (m_hears_rows || m_is_condition || !served->may_warn) &&
                     !(m_is_order && m_has_joins && served->may_warn);
   const auto known= std::find_if(served_expressions.begin(), served_expressions.end(), is_known);
@@ -568,7 +569,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
     (*known)->is_heard&= served->is_heard;
     (*known)->heard.parts.insert((*known)->heard.parts.end(), served->heard.parts.begin(), served->heard.parts.end());
   }
-  B::byte(&said->bytes, 20);
+  B::byte(&said->bytes, PANDO_TAG_SERVER);
   B::small(&said->bytes, number);
   B::kind(&said->bytes, kind);
   B::byte(&said->bytes, may_say);

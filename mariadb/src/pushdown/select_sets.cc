@@ -6,13 +6,13 @@ namespace pando {
 
 using B= Select_bytes;
 
-static bool operation_of(SELECT_LEX *select, uint *operation)
+static bool operation_of(SELECT_LEX *select, PandoSetOperation *operation)
 {
   switch (select->get_linkage())
   {
-  case UNION_TYPE:     *operation= 0; return true;
-  case EXCEPT_TYPE:    *operation= 1; return true;
-  case INTERSECT_TYPE: *operation= 2; return true;
+  case UNION_TYPE:     *operation= PANDO_SET_OPERATION_UNION; return true;
+  case EXCEPT_TYPE:    *operation= PANDO_SET_OPERATION_EXCEPT; return true;
+  case INTERSECT_TYPE: *operation= PANDO_SET_OPERATION_INTERSECT; return true;
   default:             return false;
   }
 }
@@ -62,7 +62,7 @@ bool Select_translator::together(SELECT_LEX_UNIT *unit, Use use, std::string *to
   std::string others;
   for (SELECT_LEX *select= unit->first_select(); select; select= select->next_select(), count++)
   {
-    uint operation= 0;
+    PandoSetOperation operation= PANDO_SET_OPERATION_UNION;
     std::string bytes;
     std::vector<uint> of_slots;
     std::vector<Value_kind> of_kinds;
@@ -134,9 +134,7 @@ bool Select_translator::as_column_of_union(Item *type, Item *item, Said *said)
   if (item->type() == Item::NULL_ITEM)
   {
     *said= Said();
-    B::byte(&said->bytes, 1);
-    B::byte(&said->bytes, 0);
-    B::kind(&said->bytes, kind);
+    put_null(&said->bytes, kind);
     said->kind= kind;
     return true;
   }

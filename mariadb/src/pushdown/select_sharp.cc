@@ -113,18 +113,14 @@ bool Select_translator::sharply(Item *item, Said *said, const std::function<bool
     return false;
   if (bent.empty())
     return true;
-  enum { SURE= 23, AND= 6, COMPARE= 5, SAME= 6 };
-  std::string sure;
-  B::byte(&sure, SURE);
-  B::byte(&sure, AND);
-  B::small(&sure, uint32_t(bent.size()));
+  std::string are_same;
+  B::list(&are_same, PANDO_TAG_AND, bent.size());
   for (const Said &one : bent)
   {
-    B::byte(&sure, COMPARE);
-    B::byte(&sure, SAME);
-    sure+= said->bytes + one.bytes;
+    B::compare(&are_same, PANDO_COMPARISON_SAME);
+    are_same+= said->bytes + one.bytes;
   }
-  said->bytes.insert(0, sure);
+  B::make_sure(&said->bytes, are_same);
   return true;
 }
 
@@ -138,15 +134,12 @@ bool Select_translator::order_near(Item *item, const std::function<bool(Said *)>
   std::vector<Said> bent;
   if (!say_bent(say, said, &bent))
     return false;
-  enum { NEAR= 27 };
   if (bent.empty())
     return true;
   if (bent.size() > 2)
     return refuse("an order by several DOUBLEs in an order that is not known");
   *is_near= true;
-  std::string near;
-  B::byte(&near, NEAR);
-  said->bytes.insert(0, near);
+  said->bytes.insert(0, 1, char(PANDO_TAG_NEAR));
   for (const Said &one : bent)
     said->bytes+= one.bytes;
   return true;

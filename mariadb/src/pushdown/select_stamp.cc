@@ -14,14 +14,6 @@ using B= Select_bytes;
 
 namespace {
 
-enum Comparison : uint { EQUAL, NOT_EQUAL, LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL, SAME };
-
-uint swapped(uint comparison)
-{
-  static const uint SWAPPED[]= {EQUAL, NOT_EQUAL, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL, SAME};
-  return SWAPPED[comparison];
-}
-
 /* Not what stands for a column of a derived table that is merged: there it has another name. */
 Field *stamp_of(Item *item)
 {
@@ -82,7 +74,7 @@ bool moment_of(THD *thd, Item *constant, my_time_t *seconds, ulong *micros)
 } // namespace
 
 /* False: it is nothing of the kind, and nothing has been said. */
-bool Select_translator::stamp_with_constant(uint comparison, Item *first, Item *second, std::string *to)
+bool Select_translator::stamp_with_constant(PandoComparison comparison, Item *first, Item *second, std::string *to)
 {
   const bool is_constant_1= is_constant(first), is_constant_2= is_constant(second);
   if (is_constant_1 == is_constant_2)
@@ -109,12 +101,21 @@ bool Select_translator::stamp_with_constant(uint comparison, Item *first, Item *
   /* Between two values of the column: it is compared with the one before. */
   if (micros % unit)
   {
-    if (comparison != LESS && comparison != LESS_OR_EQUAL && comparison != GREATER && comparison != GREATER_OR_EQUAL)
+    switch (comparison)
+    {
+    case PANDO_COMPARISON_LESS:
+    case PANDO_COMPARISON_LESS_OR_EQUAL:
+      comparison= PANDO_COMPARISON_LESS_OR_EQUAL;
+      break;
+    case PANDO_COMPARISON_GREATER:
+    case PANDO_COMPARISON_GREATER_OR_EQUAL:
+      comparison= PANDO_COMPARISON_GREATER;
+      break;
+    default:
       return false;
-    comparison= comparison == LESS || comparison == LESS_OR_EQUAL ? LESS_OR_EQUAL : GREATER;
+    }
   }
-  B::byte(to, 5);
-  B::byte(to, comparison);
+  B::compare(to, comparison);
   *to+= column.bytes;
   put_number(to, (__int128(seconds) << (8 * fraction_bytes(decimals))) + micros / unit, column.kind);
   return true;

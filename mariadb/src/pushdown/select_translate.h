@@ -9,6 +9,7 @@
 #define PANDO_SELECT_TRANSLATE_H
 
 #include "pushdown.h"
+#include "select_bytes.h"
 #include "select_kind.h"
 #include "select_server.h"
 #include "sql_select.h"
@@ -32,29 +33,6 @@ struct Said
   bool mixes_zero= false; /* likewise, but those with fewer are nothing but 0 */
   bool is_exact= false;   /* it has been divided: it has more digits than the server shows */
   double digits= 19;      /* of a number without its point, at most */
-};
-
-/* Puts a query together as bytes: see crates/analytic/src/decode.rs. */
-class Select_bytes
-{
-public:
-  static void byte(std::string *to, uint value) { to->push_back(char(value)); }
-  static void small(std::string *to, uint32_t value)
-  {
-    for (uint i= 0; i < 4; i++)
-      to->push_back(char(value >> (8 * i)));
-  }
-  static void large(std::string *to, uint64_t value)
-  {
-    for (uint i= 0; i < 8; i++)
-      to->push_back(char(value >> (8 * i)));
-  }
-  static void kind(std::string *to, const Value_kind &kind)
-  {
-    const bool is_number= kind.is_opaque() && kind.tag != Value_kind::RAW;
-    byte(to, is_number ? Value_kind::UNSIGNED : kind.tag == Value_kind::RAW ? Value_kind::TEXT : kind.tag);
-    small(to, is_number ? 0 : kind.of);
-  }
 };
 
 /* A function of a text and constants. */
@@ -83,7 +61,7 @@ struct Text_test
 {
   const Like_pattern *pattern;
   CHARSET_INFO *collation;
-  uint comparison; /* as in crates/analytic/src/decode.rs */
+  PandoComparison comparison;
   std::string constant;
   bool operator==(const Text_test &other) const
   {
@@ -183,7 +161,6 @@ private:
 
   /* select_translate.cc */
   bool unit(SELECT_LEX_UNIT *unit, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
-  bool block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
   bool from(List<TABLE_LIST> *list, std::vector<Part> *parts);
   bool part(TABLE_LIST *list, Part *part);
   bool leave_out_expired(Source *source);
@@ -191,15 +168,6 @@ private:
   bool put_from(const std::vector<Part> &parts, std::string *to);
   bool put_table(const Source &source, std::string *to);
   uint32_t first_number(const Source &source) const;
-  bool output(Item *item, Use use, Said *said);
-  bool limits(SELECT_LEX *select, Use use, std::string *to);
-  static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
-  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
-  template<typename Say> bool the_same_rounded(Said *said, Say say);
-  bool group(Item *item, Said *said, std::string *exact);
-  bool order_of(SELECT_LEX *select, Item *item, Said *said);
-  bool order_of_scan(TABLE *table, std::string *to, uint *count);
-  bool hides_quotient(const Said &said) const;
   /* `is_part`: of what may warn. */
   void ask(const std::string &bytes, bool is_part= false)
   {
@@ -207,6 +175,30 @@ private:
     m_asked+= bytes;
     m_asked_count++;
   }
+
+  /* select_block.cc */
+  struct Block;
+  bool block(SELECT_LEX *select, Use use, std::string *to, std::vector<uint> *slots, std::vector<Value_kind> *kinds);
+  bool from_where(Block *block);
+  bool of_groups(Block *block);
+  bool group_by(Block *block);
+  bool group(Item *item, Said *said, std::string *exact);
+  bool having(Block *block);
+  bool select_list(Block *block);
+  bool select_item(Item *item, Block *block);
+  bool output(Item *item, Use use, Said *said);
+  bool hides_quotient(const Said &said) const;
+  static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
+  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
+  bool the_same_rounded(Said *said, const std::function<bool(Said *)> &say);
+
+  /* select_order.cc */
+  bool order_by(Block *block);
+  bool order_item(const ORDER *order, Block *block);
+  bool order_of(SELECT_LEX *select, Item *item, Said *said);
+  bool order_of_scan(TABLE *table, std::string *to, uint *count);
+  static void implied_order(Block *block);
+  bool limits(const Block &block, std::string *to);
 
   /* select_kept.cc */
   bool makes_groups(Item *item);
@@ -234,7 +226,7 @@ private:
 
   /* select_window.cc */
   bool window(Item_window_func *item, Said *said);
-  bool put_window(Item_window_func *item, uint function, const Value_kind &kind, longlong number, const Said *of, std::string *to);
+  bool put_window(Item_window_func *item, PandoWindow function, const Value_kind &kind, longlong number, const Said *of, std::string *to);
   bool put_sorted_by(SQL_I_List<ORDER> *list, bool with_direction, std::string *to);
   bool put_frame(Window_spec *spec, std::string *to);
 
@@ -251,14 +243,14 @@ private:
   bool column_of_source(Field *field, Said *said);
   bool derived_column(Item_ref *ref, Said *said, bool *is_known);
   bool function(Item_func *function, Said *said);
-  bool arithmetic(Item_func *function, uint operation, Said *said);
+  bool arithmetic(Item_func *function, PandoOperation operation, Said *said);
   bool division(Item_func *function, Said *said);
   bool divide(const Said &first, const Said &second, uint increment, Said *said);
   bool negation(Item_func *function, Said *said);
   bool choice(Item_func *function, const std::vector<std::pair<Item *, Item *>> &whens, Item *otherwise, Said *said);
   bool case_of(Item_func *function, Said *said);
   bool coalesce(Item_func *function, Said *said);
-  bool moment_part(Item_func *function, uint part, Said *said);
+  bool moment_part(Item_func *function, PandoMomentPart part, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
   uint32_t number_of_change(const Text_change &change);
   void change(const Text_change &change, Said *said);
@@ -266,9 +258,9 @@ private:
   bool sort_by_all(Item *item, bool may_wrap, Said *said);
   bool aggregate(Item_sum *sum, Said *said);
   bool extreme(Item_sum *sum, Item *argument, Said *of);
-  bool of_moments(Item_sum *sum, uint function, Said *said);
+  bool of_moments(Item_sum *sum, PandoFunction function, Said *said);
   bool knows_order_of_rows() const;
-  void bend(const Item_sum *sum, uint function, const Said &of, Said *said);
+  void bend(const Item_sum *sum, PandoFunction function, const Said &of, Said *said);
   bool of_bits(Item_sum *sum, Said *said);
   bool as_real(Item *argument, Said *of);
   bool of_rows(Item_sum *sum, Said *said);
@@ -300,15 +292,15 @@ private:
   bool native_condition(Item *item, Said *said);
   bool list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
-  bool comparison(Item_func *function, uint comparison, Said *said);
-  bool compare(uint comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
-  bool stamp_with_constant(uint comparison, Item *first, Item *second, std::string *to);
+  bool comparison(Item_func *function, PandoComparison comparison, Said *said);
+  bool compare(PandoComparison comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
+  bool stamp_with_constant(PandoComparison comparison, Item *first, Item *second, std::string *to);
   void round_to_shown(const Item *item, Said *said);
   bool between(Item_func *function, Said *said);
   bool in_list(Item_func *function, bool is_conjunct, Said *said);
   bool like(Item_func *function, Said *said);
   uint32_t number_of_test(const Text_test &test);
-  bool test_of_text(uint comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to);
+  bool test_of_text(PandoComparison comparison, const Said &text, const Said &constant, CHARSET_INFO *collation, std::string *to);
   bool ask_for_key(Item *first, Item *second, const Said &of_first, const Said &of_second);
   bool like_each_other(Said *first, Said *second, CHARSET_INFO *collation);
   void convert(Said *said, const Value_kind &kind);
@@ -320,7 +312,7 @@ private:
   bool is_alike_in(Item *left, uint column, st_select_lex_unit *unit, const Value_kind &outer, const Value_kind &inner);
   bool in_query(Item_in_subselect *item, bool is_conjunct, Said *said);
 
-  void negate(std::string *bytes) { bytes->insert(0, 1, char(8)); }
+  void negate(std::string *bytes) { bytes->insert(0, 1, char(PANDO_TAG_NOT)); }
 
   THD *m_thd;
   std::string m_bytes;
@@ -396,17 +388,17 @@ bool is_filled_extreme(Item *item);
 
 /* Whether there is a function within it that does something, or whose value is not a matter of its arguments. A user variable is read once. */
 bool acts(const Item *item, uint depth= 0);
+/* The same comparison, written the other way round. */
+PandoComparison swapped(PandoComparison comparison);
 /* Whether the optimizer may look for a constant in a key, and convert it for that once more: of the column, or of one that it is equal to. */
 bool may_be_in_key(const SELECT_LEX *select, Item *item);
 bool is_converted_for_key(Item *first, Item *second);
 bool is_compared_to_digits(const Item *first, const Item *second);
-bool compare_as_stored(uint comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b);
+bool compare_as_stored(PandoComparison comparison, Item *first, Item *second, const Value_kind &a, const Value_kind &b);
 
 /* Whether it is an IN whose list has been converted for good. */
 bool is_list_converted(Item_func *function);
 
-/* Says a constant. */
-void put_number(std::string *to, __int128 value, const Value_kind &kind);
 /* Whether it is a column of numbers with zeros before them. */
 bool has_zerofill(Item *item);
 

@@ -6,30 +6,26 @@ namespace pando {
 
 using B= Select_bytes;
 
-/* Numbers in crates/analytic/src/decode.rs. */
-enum Window_number { ROW_NUMBER, RANK, DENSE_RANK, TILE, PERCENT_RANK, DISTRIBUTION, LAG, LEAD, FIRST, LAST, NTH, ROWS, COUNT, SUM,
-                     MIN, MAX, MEAN };
-
-static bool function_of(const Item_sum *sum, uint *function)
+static bool function_of(const Item_sum *sum, PandoWindow *function)
 {
   switch (sum->sum_func())
   {
-  case Item_sum::ROW_NUMBER_FUNC:   *function= ROW_NUMBER; return true;
-  case Item_sum::RANK_FUNC:         *function= RANK; return true;
-  case Item_sum::DENSE_RANK_FUNC:   *function= DENSE_RANK; return true;
-  case Item_sum::NTILE_FUNC:        *function= TILE; return true;
-  case Item_sum::PERCENT_RANK_FUNC: *function= PERCENT_RANK; return true;
-  case Item_sum::CUME_DIST_FUNC:    *function= DISTRIBUTION; return true;
-  case Item_sum::LAG_FUNC:          *function= LAG; return true;
-  case Item_sum::LEAD_FUNC:         *function= LEAD; return true;
-  case Item_sum::FIRST_VALUE_FUNC:  *function= FIRST; return true;
-  case Item_sum::LAST_VALUE_FUNC:   *function= LAST; return true;
-  case Item_sum::NTH_VALUE_FUNC:    *function= NTH; return true;
-  case Item_sum::COUNT_FUNC:        *function= COUNT; return true;
-  case Item_sum::SUM_FUNC:          *function= SUM; return true;
-  case Item_sum::AVG_FUNC:          *function= MEAN; return true;
-  case Item_sum::MIN_FUNC:          *function= MIN; return true;
-  case Item_sum::MAX_FUNC:          *function= MAX; return true;
+  case Item_sum::ROW_NUMBER_FUNC:   *function= PANDO_WINDOW_ROW_NUMBER; return true;
+  case Item_sum::RANK_FUNC:         *function= PANDO_WINDOW_RANK; return true;
+  case Item_sum::DENSE_RANK_FUNC:   *function= PANDO_WINDOW_DENSE_RANK; return true;
+  case Item_sum::NTILE_FUNC:        *function= PANDO_WINDOW_TILE; return true;
+  case Item_sum::PERCENT_RANK_FUNC: *function= PANDO_WINDOW_PERCENT_RANK; return true;
+  case Item_sum::CUME_DIST_FUNC:    *function= PANDO_WINDOW_DISTRIBUTION; return true;
+  case Item_sum::LAG_FUNC:          *function= PANDO_WINDOW_LAG; return true;
+  case Item_sum::LEAD_FUNC:         *function= PANDO_WINDOW_LEAD; return true;
+  case Item_sum::FIRST_VALUE_FUNC:  *function= PANDO_WINDOW_FIRST; return true;
+  case Item_sum::LAST_VALUE_FUNC:   *function= PANDO_WINDOW_LAST; return true;
+  case Item_sum::NTH_VALUE_FUNC:    *function= PANDO_WINDOW_NTH; return true;
+  case Item_sum::COUNT_FUNC:        *function= PANDO_WINDOW_COUNT; return true;
+  case Item_sum::SUM_FUNC:          *function= PANDO_WINDOW_SUM; return true;
+  case Item_sum::AVG_FUNC:          *function= PANDO_WINDOW_MEAN; return true;
+  case Item_sum::MIN_FUNC:          *function= PANDO_WINDOW_MIN; return true;
+  case Item_sum::MAX_FUNC:          *function= PANDO_WINDOW_MAX; return true;
   default:                          return false;
   }
 }
@@ -62,7 +58,7 @@ static bool put_bound(Window_frame_bound *bound, bool is_range, const Item *by, 
 {
   if (bound->precedence_type == Window_frame_bound::CURRENT || bound->is_unbounded())
   {
-    B::byte(to, bound->precedence_type == Window_frame_bound::CURRENT);
+    B::byte(to, bound->precedence_type == Window_frame_bound::CURRENT ? PANDO_BOUND_TAG_CURRENT : PANDO_BOUND_TAG_UNBOUNDED);
     return true;
   }
   Item *offset= bound->offset;
@@ -80,9 +76,8 @@ static bool put_bound(Window_frame_bound *bound, bool is_range, const Item *by, 
   for (; scale < wanted; scale++)
     if (__builtin_mul_overflow(value, __int128(10), &value))
       return false;
-  B::byte(to, bound->precedence_type == Window_frame_bound::PRECEDING ? 2 : 3);
-  B::large(to, uint64_t(value));
-  B::large(to, uint64_t(value >> 64));
+  B::byte(to, bound->precedence_type == Window_frame_bound::PRECEDING ? PANDO_BOUND_TAG_PRECEDING : PANDO_BOUND_TAG_FOLLOWING);
+  B::number(to, value);
   return true;
 }
 
@@ -93,8 +88,8 @@ bool Select_translator::put_frame(Window_spec *spec, std::string *to)
   {
     /* Without an order all rows are peers. */
     B::byte(to, true);
-    B::byte(to, 0);
-    B::byte(to, 1);
+    B::byte(to, PANDO_BOUND_TAG_UNBOUNDED);
+    B::byte(to, PANDO_BOUND_TAG_CURRENT);
     return true;
   }
   const bool is_range= frame->units == Window_frame::UNITS_RANGE;
@@ -106,15 +101,14 @@ bool Select_translator::put_frame(Window_spec *spec, std::string *to)
          refuse("the frame of a window");
 }
 
-bool Select_translator::put_window(Item_window_func *item, uint function, const Value_kind &kind, longlong number, const Said *of,
-                                   std::string *to)
+bool Select_translator::put_window(Item_window_func *item, PandoWindow function, const Value_kind &kind, longlong number,
+                                   const Said *of, std::string *to)
 {
   Window_spec *spec= item->window_spec;
-  B::byte(to, 22);
+  B::byte(to, PANDO_TAG_WINDOW);
   B::byte(to, function);
   B::kind(to, kind);
-  B::large(to, uint64_t(number));
-  B::large(to, number < 0 ? UINT64_MAX : 0);
+  B::number(to, number);
   B::byte(to, of != nullptr);
   if (of)
     *to+= of->bytes;
@@ -135,7 +129,7 @@ bool Select_translator::window(Item_window_func *item, Said *said)
 {
   Item_sum *sum= item->window_func();
   const bool is_grouped= m_select->join->group_list;
-  uint function= 0;
+  PandoWindow function= PANDO_WINDOW_ROW_NUMBER;
   /* It is kept in a table with its digits before anything else is done with it. */
   if (item->result_type() == REAL_RESULT && item->decimals < NOT_FIXED_DEC && !is_shown_alone(m_select, item))
     return refuse("a DOUBLE that is kept with fewer digits");
@@ -145,41 +139,42 @@ bool Select_translator::window(Item_window_func *item, Said *said)
   if (!is_grouped && (m_select->agg_func_used() || m_select->join->tmp_table_param.sum_func_count))
     return refuse("a window over one group");
   longlong number= 0;
-  if (function == LAG || function == LEAD || function == NTH || function == TILE)
+  if (function == PANDO_WINDOW_LAG || function == PANDO_WINDOW_LEAD || function == PANDO_WINDOW_NTH || function == PANDO_WINDOW_TILE)
   {
-    Item *of_number= sum->get_arg(function == TILE ? 0 : 1);
+    Item *of_number= sum->get_arg(function == PANDO_WINDOW_TILE ? 0 : 1);
     if (!of_number->basic_const_item() || of_number->result_type() != INT_RESULT || (number= of_number->val_int()) < 0 ||
-        ((function == NTH || function == TILE) && !number))
+        ((function == PANDO_WINDOW_NTH || function == PANDO_WINDOW_TILE) && !number))
       return refuse("the number of a window function");
   }
-  const bool has_argument= function >= LAG;
+  const bool has_argument= function >= PANDO_WINDOW_LAG;
   Said of;
-  if (has_argument && !(function == COUNT && is_some_constant(sum->get_arg(0))))
+  if (has_argument && !(function == PANDO_WINDOW_COUNT && is_some_constant(sum->get_arg(0))))
   {
     Item *argument= sum->get_arg(0);
     if (!expression(argument, &of))
       return false;
-    const bool is_moved= function != COUNT && function != SUM && function != MEAN;
-    if (function != COUNT && (of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR || has_zerofill(argument)))
+    const bool is_moved= function != PANDO_WINDOW_COUNT && function != PANDO_WINDOW_SUM && function != PANDO_WINDOW_MEAN;
+    if (function != PANDO_WINDOW_COUNT && (of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR || has_zerofill(argument)))
       return refuse("a window function of quotients");
     if (is_moved && (of.kind.is_opaque() || of.is_mixed || of.mixes_zero))
       return refuse("a window function of a type that is kept otherwise");
     if (is_moved && of.kind.tag == Value_kind::TEXT && !my_charset_same(argument->collation.collation, item->collation.collation))
       return refuse("a window function of a character set");
   }
-  else if (function == COUNT)
-    function= ROWS;
+  else if (function == PANDO_WINDOW_COUNT)
+    function= PANDO_WINDOW_ROWS;
   Said *const argument= of.bytes.empty() ? nullptr : &of;
-  if (function < LAG || function == ROWS || function == COUNT)
+  if (function < PANDO_WINDOW_LAG || function == PANDO_WINDOW_ROWS || function == PANDO_WINDOW_COUNT)
   {
-    said->kind= Value_kind{function == PERCENT_RANK || function == DISTRIBUTION ? Value_kind::REAL : Value_kind::SIGNED, 0};
+    const bool is_share= function == PANDO_WINDOW_PERCENT_RANK || function == PANDO_WINDOW_DISTRIBUTION;
+    said->kind= Value_kind{is_share ? Value_kind::REAL : Value_kind::SIGNED, 0};
     return put_window(item, function, said->kind, number, argument, &said->bytes);
   }
-  if (function == SUM && item->result_type() == REAL_RESULT && !as_real(sum->get_arg(0), &of))
+  if (function == PANDO_WINDOW_SUM && item->result_type() == REAL_RESULT && !as_real(sum->get_arg(0), &of))
     return false;
   said->kind= of.kind;
   said->digits= of.digits;
-  if (function != SUM && function != MEAN)
+  if (function != PANDO_WINDOW_SUM && function != PANDO_WINDOW_MEAN)
     return put_window(item, function, said->kind, number, argument, &said->bytes);
   if (of.kind.is_integer())
     said->kind= Value_kind{Value_kind::DECIMAL, 0};
@@ -188,8 +183,8 @@ bool Select_translator::window(Item_window_func *item, Said *said)
   if (said->kind.tag != Value_kind::DECIMAL || !is_exact_number(sum->get_arg(0)) || of.is_mixed)
     return refuse("a window function of something else");
   said->digits= of.digits + 19;
-  if (function == SUM)
-    return put_window(item, SUM, said->kind, number, argument, &said->bytes);
+  if (function == PANDO_WINDOW_SUM)
+    return put_window(item, PANDO_WINDOW_SUM, said->kind, number, argument, &said->bytes);
   /* With how many digits an expression gets it depends on where the server computes it. */
   if (!is_shown_alone(m_select, item))
     return refuse("an average inside of an expression");
@@ -198,8 +193,8 @@ bool Select_translator::window(Item_window_func *item, Said *said)
   Said total, count, average;
   total.kind= said->kind;
   count.kind= Value_kind{Value_kind::SIGNED, 0};
-  if (!put_window(item, SUM, total.kind, number, argument, &total.bytes) ||
-      !put_window(item, COUNT, count.kind, number, argument, &count.bytes) ||
+  if (!put_window(item, PANDO_WINDOW_SUM, total.kind, number, argument, &total.bytes) ||
+      !put_window(item, PANDO_WINDOW_COUNT, count.kind, number, argument, &count.bytes) ||
       !divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, &average))
     return false;
   convert(&average, Value_kind{Value_kind::DECIMAL, item->decimals});

@@ -170,7 +170,7 @@ uint32_t Select_translator::number_of_change(const Text_change &change)
 void Select_translator::change(const Text_change &change, Said *said)
 {
   std::string bytes;
-  B::byte(&bytes, 13);
+  B::byte(&bytes, PANDO_TAG_CHANGE);
   B::small(&bytes, number_of_change(change));
   B::kind(&bytes, said->kind);
   said->bytes.insert(0, bytes);
@@ -180,12 +180,11 @@ void Select_translator::change(const Text_change &change, Said *said)
 std::string Select_translator::passes(const Text_change &test, const Said &said)
 {
   std::string bytes;
-  B::byte(&bytes, 7);
-  B::small(&bytes, 2);
-  B::byte(&bytes, 9);
+  B::list(&bytes, PANDO_TAG_OR, 2);
+  B::byte(&bytes, PANDO_TAG_IS_NULL);
   bytes+= said.bytes;
-  B::byte(&bytes, 8);
-  B::byte(&bytes, 9);
+  B::byte(&bytes, PANDO_TAG_NOT);
+  B::byte(&bytes, PANDO_TAG_IS_NULL);
   Said tested= said;
   change(test, &tested);
   return bytes + tested.bytes;
@@ -197,18 +196,19 @@ bool Select_translator::sort_by_all(Item *item, bool may_wrap, Said *said)
 {
   if (said->kind.tag != Value_kind::TEXT || !is_sorted_by_prefix(m_thd, item))
     return true;
-  std::string sure;
-  B::byte(&sure, 23);
-  sure+= passes(Text_change{Text_change::FITS, item->collation.collation, longlong(m_thd->variables.max_sort_length), 0}, *said);
+  const Text_change fits{Text_change::FITS, item->collation.collation, longlong(m_thd->variables.max_sort_length), 0};
+  const std::string is_sorted_alike= passes(fits, *said);
   if (may_wrap)
   {
-    said->bytes.insert(0, sure);
+    B::make_sure(&said->bytes, is_sorted_alike);
     return true;
   }
   if (item->with_sum_func() || item->with_subquery() || item->with_window_func())
     return refuse("an order by long texts");
-  put_number(&sure, 1, Value_kind{Value_kind::SIGNED, 0});
-  ask(sure);
+  std::string asked;
+  put_number(&asked, 1, Value_kind{Value_kind::SIGNED, 0});
+  B::make_sure(&asked, is_sorted_alike);
+  ask(asked);
   return true;
 }
 
