@@ -53,6 +53,22 @@ bool Select_translator::the_same_rounded(Said *said, const std::function<bool(Sa
   return is_said;
 }
 
+/* What the server makes of a TINYINT and a YEAR is a TINYINT, which no year fits into where it is kept. */
+static bool is_cut_year(Item *item, uint depth= 0)
+{
+  static const uint DEPTH_MAX= 64;
+  const Item *real= item->real_item();
+  if (item->field_type() != MYSQL_TYPE_TINY || depth > DEPTH_MAX)
+    return item->field_type() == MYSQL_TYPE_YEAR;
+  if (real->type() != Item::FUNC_ITEM && real->type() != Item::SUM_FUNC_ITEM)
+    return false;
+  const Item_func_or_sum *function= static_cast<const Item_func_or_sum *>(real);
+  Item **arguments= const_cast<Item_func_or_sum *>(function)->arguments();
+  return std::any_of(arguments, arguments + function->argument_count(), [depth](Item *argument) {
+    return argument->cols() == 1 && is_cut_year(argument, depth + 1);
+  });
+}
+
 /* What groups are made by. Quotients are rounded in a temporary table, and not where the server sorts: they may not differ within a
    group. `exact` becomes what says so. */
 bool Select_translator::group(Item *item, Said *said, std::string *exact)
@@ -67,6 +83,8 @@ bool Select_translator::group(Item *item, Said *said, std::string *exact)
   }
   if (!makes_groups(item))
     return false;
+  if (item->field_type() == MYSQL_TYPE_TINY && is_cut_year(item))
+    return refuse("a year that is kept as a TINYINT");
   hold_group(item, said);
   if (!said->is_exact)
     return true;
@@ -106,6 +124,11 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   /* The year 0 is shown as 0000 out of a column, of a temporary table, too, and as 0 where it is computed. */
   if (use == Use::TOP && item->field_type() == MYSQL_TYPE_YEAR && item->real_item()->type() != Item::FIELD_ITEM)
     return refuse("a year that is computed");
+  /* Of an extreme, the type is that of what it is of. */
+  Item *shown= item->type() == Item::SUM_FUNC_ITEM && static_cast<Item_sum *>(item)->get_arg_count()
+                 ? static_cast<Item_sum *>(item)->get_arg(0) : item;
+  if (shown->field_type() == MYSQL_TYPE_TINY && is_cut_year(shown))
+    return refuse("a year that is kept as a TINYINT");
   /* Whether it is bits or a number depends on where it is computed. */
   if (item->field_type() == MYSQL_TYPE_BIT && item->real_item()->type() == Item::FUNC_ITEM)
     return refuse("a choice of BITs");
@@ -115,6 +138,8 @@ bool Select_translator::output(Item *item, Use use, Said *said)
     /* A DECIMAL that is inserted may keep more digits than it shows. */
     if (use == Use::TOP && (said->is_exact || said->is_mixed) && is_stored_by_statement(m_thd))
       return refuse("a quotient that is inserted");
+    if (use == Use::TOP && (said->is_exact || said->is_mixed || said->kind.of > item->decimals) && sets_variables(m_thd))
+      return refuse("a quotient that is set to a variable");
     if (said->kind.of > item->decimals)
       convert(said, Value_kind{Value_kind::DECIMAL, item->decimals});
   }

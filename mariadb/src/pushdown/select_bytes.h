@@ -23,7 +23,7 @@ public:
   static void kind(std::string *to, const Value_kind &kind)
   {
     const bool is_number= kind.is_opaque() && kind.tag != Value_kind::RAW;
-    byte(to, is_number ? PANDO_KIND_TAG_UNSIGNED : kind.tag == Value_kind::RAW ? PANDO_KIND_TAG_TEXT : uint8_t(kind.tag));
+    byte(to, is_number ? Value_kind::UNSIGNED : kind.tag == Value_kind::RAW ? Value_kind::TEXT : kind.tag);
     small(to, is_number ? 0 : kind.of);
   }
 

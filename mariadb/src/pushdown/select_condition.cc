@@ -485,6 +485,9 @@ bool Select_translator::in_list(Item_func *function, bool is_conjunct, Said *sai
   uint32_t count= 0;
   for (uint i= 1; i < function->argument_count(); i++, count++)
   {
+    /* Of a parameter 1 the server makes 2001 if all of the list are equal, and else nothing. */
+    if (arguments[0]->field_type() == MYSQL_TYPE_YEAR && dynamic_cast<Item_param *>(arguments[i]))
+      return refuse("a year in a list of parameters");
     /* Beside an IN of a query the server makes a number of a text that is not a literal, and warns. */
     if (arguments[i]->cmp_type() == STRING_RESULT && !arguments[i]->basic_const_item() && m_select->first_inner_unit())
       return refuse_for_good("IN of a computed text beside a query");

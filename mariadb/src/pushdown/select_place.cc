@@ -21,6 +21,11 @@ bool is_stored_by_statement(const THD *thd)
   }
 }
 
+bool sets_variables(const THD *thd)
+{
+  return thd->lex->sql_command == SQLCOM_SELECT && dynamic_cast<const select_dumpvar *>(thd->lex->result);
+}
+
 /* ON DUPLICATE KEY UPDATE may look at columns of the rows that were selected: then the server has to have them. */
 bool updates_by_rows_selected(const THD *thd)
 {

@@ -194,6 +194,56 @@ static bool has_conditions_of_server(THD *thd, SELECT_LEX *select)
   return !filter || !filter->is_whole();
 }
 
+/* Whether it is seen at once that no row has it: `0`, or `1 = 0`. */
+static bool is_false(Item *item)
+{
+  const auto is_integer= [](Item *constant) { return constant->basic_const_item() && constant->cmp_type() == INT_RESULT; };
+  if (item->type() == Item::FUNC_ITEM)
+  {
+    const Item_func *function= static_cast<Item_func *>(item);
+    if (!dynamic_cast<Item_bool_rowready_func2 *>(item) ||
+        !std::all_of(function->arguments(), function->arguments() + function->argument_count(), is_integer))
+      return false;
+  }
+  else if (!is_integer(item))
+    return false;
+  return !item->val_bool();
+}
+
+static bool is_never_true(Item *conditions)
+{
+  if (conditions->type() != Item::COND_ITEM)
+    return is_false(conditions);
+  Item_cond *condition= static_cast<Item_cond *>(conditions);
+  if (condition->functype() != Item_func::COND_AND_FUNC)
+    return false;
+  List_iterator_fast<Item> parts(*condition->argument_list());
+  while (Item *part= parts++)
+    if (is_false(part))
+      return true;
+  return false;
+}
+
+/* Whether WHERE, or an inner join of the outermost tables, leaves no row. */
+static bool has_no_rows(SELECT_LEX *select)
+{
+  if (select->join->conds && is_never_true(select->join->conds))
+    return true;
+  List_iterator_fast<TABLE_LIST> tables(select->leaf_tables);
+  while (const TABLE_LIST *table= tables++)
+  {
+    bool is_inner= true, is_empty= false;
+    for (const TABLE_LIST *nest= table; nest; nest= nest->embedding)
+    {
+      is_inner&= !nest->outer_join;
+      is_empty|= nest->on_expr && is_never_true(nest->on_expr);
+    }
+    if (is_inner && is_empty)
+      return true;
+  }
+  return false;
+}
+
 /* Of one table, without groups, and not sorted: the rows go to the server one after the other, unless it has to look at all of them. */
 bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
 {
@@ -207,6 +257,9 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
   /* The server looks at no row. */
   *reason= "LIMIT 0";
   if (!select->master_unit()->lim.get_select_limit())
+    return false;
+  *reason= "a condition that is never true";
+  if (has_no_rows(select))
     return false;
   const bool is_grouped= join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT) ||
                          select->have_window_funcs();

@@ -107,10 +107,30 @@ public:
     Item_field::make_send_field(thd, to);
     const Type_handler *handler= to->type_handler();
     m_shown->make_send_field(thd, to);
-    to->set_handler(handler);
+    /* Texts are sent in one way, whatever they are. */
+    if (!(is_text(handler) && is_text(to->type_handler())))
+      to->set_handler(handler);
   }
 
 private:
+  static bool is_text(const Type_handler *handler)
+  {
+    switch (handler->field_type())
+    {
+    case MYSQL_TYPE_TINY_BLOB:
+    case MYSQL_TYPE_BLOB:
+    case MYSQL_TYPE_MEDIUM_BLOB:
+    case MYSQL_TYPE_LONG_BLOB:
+    case MYSQL_TYPE_VARCHAR:
+    case MYSQL_TYPE_VAR_STRING:
+      return true;
+    case MYSQL_TYPE_STRING:
+      return handler == &type_handler_string || handler == &type_handler_var_string;
+    default:
+      return false;
+    }
+  }
+
   Item *m_shown;
   String m_text;
   bool m_is_text= false;

@@ -122,6 +122,9 @@ bool Select_translator::as_column_of_union(Item *type, Item *item, Said *said)
 {
   Value_kind kind= kind_of_number(type);
   const Value_kind &own= said->kind;
+  /* A TINYINT, which no year fits into. */
+  if (type->field_type() == MYSQL_TYPE_TINY && item->field_type() == MYSQL_TYPE_YEAR)
+    return refuse("a year that is kept as a TINYINT");
   /* The server makes texts of them. */
   if (own.tag == Value_kind::ENUM || own.tag == Value_kind::SET)
     return refuse("a UNION of ENUM or SET");

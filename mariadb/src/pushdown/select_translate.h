@@ -376,6 +376,9 @@ bool is_statement_for_engine(THD *thd, const SELECT_LEX *select);
 /* Whether the values of the SELECT are stored by the statement. */
 bool is_stored_by_statement(const THD *thd);
 
+/* Whether what is selected goes to variables (INTO), which take numbers with all digits that they are computed with. */
+bool sets_variables(const THD *thd);
+
 
 /* select_rows.cc: whether rows of values are compared within an expression. */
 bool compares_rows(Item *item);
