@@ -8,7 +8,7 @@
 
 namespace pando {
 
-/* Rows that are read for one that a condition leaves, where nobody has looked. */
+/* Rows that are read for one that a condition leaves, where nobody has looked; and groups for one that HAVING leaves. */
 static const double ROWS_OF_CONDITION= 10;
 
 static const Field *field_of(const ORDER *order)
@@ -49,11 +49,9 @@ static bool has_only_shown_units(SELECT_LEX *select)
   return true;
 }
 
-/* What HAVING leaves nobody knows. */
 static bool may_end_early(SELECT_LEX *select)
 {
-  return has_only_shown_units(select) && !select->have_window_funcs() && !(select->join->group_list && select->join->having) &&
-         select->olap != ROLLUP_TYPE && rows_wanted(select->master_unit()) < double(HA_POS_ERROR);
+  return has_only_shown_units(select) && !select->have_window_funcs() && select->olap != ROLLUP_TYPE && rows_wanted(select->master_unit()) < double(HA_POS_ERROR);
 }
 
 bool ends_after_few_groups(SELECT_LEX *select)
@@ -72,28 +70,71 @@ bool ends_after_few_groups(SELECT_LEX *select)
       of_group= std::max(of_group, double(key.rec_per_key[0]));
   }
   const double limit= rows_wanted(select->master_unit());
-  const double rows= limit * of_group * (join->conds ? ROWS_OF_CONDITION : 1);
+  const double rows= limit * of_group * (join->conds ? ROWS_OF_CONDITION : 1) * (join->having ? ROWS_OF_CONDITION : 1);
   return of_group > 0 && rows * SERVER_LOOKUP_NS < ENGINE_TABLE_NS + double(field->table->file->stats.records) * (ENGINE_ROW_NS + ENGINE_COLUMN_NS);
 }
 
-/* The rows that have the same values in the columns of an order, if the first columns of a key are these, forwards or backwards, or the first ones behind those
-   that have one value; 0: they are not. */
-static double rows_in_order(const KEY &key, const ORDER *order, const Is_constant *is_constant, bool needs_constant)
+/* How a key gives rows in an order. */
+struct Order_of_key
+{
+  uint constants= 0; /* of its first columns, which have one value */
+  double rows= 0;    /* that have the same values in the columns of the order; 0: they are not those of the key */
+};
+
+/* If the first columns of a key are those of the order, forwards or backwards, or the first ones behind those that have one value. */
+static Order_of_key order_by_key(const KEY &key, const ORDER *order, const Is_constant *is_constant, bool needs_constant)
 {
   const auto direction= order->direction;
+  Order_of_key by_key;
   uint parts= 0;
   while (is_constant && parts < key.user_defined_key_parts && key.key_part[parts].field != field_of(order) && (*is_constant)(key.key_part[parts].field))
     parts++;
+  by_key.constants= parts;
   if (needs_constant && !parts)
-    return 0;
+    return by_key;
   for (; order; order= order->next, parts++)
     if (parts == key.ext_key_parts || key.key_part[parts].field != field_of(order) || order->direction != direction ||
         (key.key_part[parts].key_part_flag & (HA_PART_KEY_SEG | HA_REVERSE_SORT)))
-      return 0;
+      return by_key;
   /* The primary key's columns follow those of another key. */
   if (parts > key.user_defined_key_parts || (parts == key.user_defined_key_parts && (key.flags & HA_NOSAME)))
+    by_key.rows= 1;
+  else if (key.rec_per_key)
+    by_key.rows= std::max(1.0, double(key.rec_per_key[parts - 1]));
+  return by_key;
+}
+
+/* Whether a condition drops no row beside those that a key with these columns constant leaves: it is what makes one of them constant, or it joins a table
+   to its partners. */
+static bool is_met_by_key(Item *condition, const KEY &key, uint constants)
+{
+  if (condition->type() != Item::FUNC_ITEM || static_cast<Item_func *>(condition)->functype() != Item_func::EQ_FUNC)
+    return false;
+  Item **sides= static_cast<Item_func *>(condition)->arguments();
+  Item *one= sides[0]->real_item(), *other= sides[1]->real_item();
+  if (one->type() != Item::FIELD_ITEM)
+    std::swap(one, other);
+  if (one->type() != Item::FIELD_ITEM)
+    return false;
+  const Field *field= static_cast<Item_field *>(one)->field;
+  if (other->type() == Item::FIELD_ITEM)
+    return static_cast<Item_field *>(other)->field->table != field->table;
+  return other->const_item() && std::any_of(key.key_part, key.key_part + constants, [field](const KEY_PART_INFO &part) { return part.field == field; });
+}
+
+static double rows_for_one(Item *conditions, const KEY *key, uint constants)
+{
+  if (!conditions)
     return 1;
-  return key.rec_per_key ? std::max(1.0, double(key.rec_per_key[parts - 1])) : 0;
+  if (!key)
+    return ROWS_OF_CONDITION;
+  if (conditions->type() != Item::COND_ITEM || static_cast<Item_cond *>(conditions)->functype() != Item_func::COND_AND_FUNC)
+    return is_met_by_key(conditions, *key, constants) ? 1 : ROWS_OF_CONDITION;
+  List_iterator_fast<Item> parts(*static_cast<Item_cond *>(conditions)->argument_list());
+  while (Item *part= parts++)
+    if (!is_met_by_key(part, *key, constants))
+      return ROWS_OF_CONDITION;
+  return 1;
 }
 
 double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows_read, const Is_constant *is_constant, bool needs_constant)
@@ -107,17 +148,21 @@ double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows_rea
   for (const ORDER *one= group ? join->order : nullptr; one; one= one->next, group= group ? group->next : nullptr)
     if (!group || field_of(one) != field_of(group) || !field_of(one) || one->direction != join->order->direction)
       return 1;
-  double rows= order ? 0 : 1;
+  double rows= order ? 0 : rows_for_one(join->conds, nullptr, 0);
   for (uint number= 0; order && number < first->s->keys; number++)
   {
     const key_map &usable= join->group_list ? first->keys_in_use_for_group_by : first->keys_in_use_for_order_by;
-    const double of_key= usable.is_set(number) ? rows_in_order(first->key_info[number], order, is_constant, needs_constant) : 0;
-    if (of_key > 0 && (rows <= 0 || of_key < rows))
-      rows= of_key;
+    if (!usable.is_set(number))
+      continue;
+    const KEY &key= first->key_info[number];
+    const Order_of_key by_key= order_by_key(key, order, is_constant, needs_constant);
+    const double of_one= (join->group_list ? by_key.rows : 1) * rows_for_one(join->conds, &key, by_key.constants);
+    if (by_key.rows > 0 && (rows <= 0 || of_one < rows))
+      rows= of_one;
   }
   if (rows <= 0)
     return 1;
-  rows= rows_wanted(select->master_unit()) * (join->group_list ? rows : 1) * (join->conds ? ROWS_OF_CONDITION : 1);
+  rows*= rows_wanted(select->master_unit()) * (join->group_list && join->having ? ROWS_OF_CONDITION : 1);
   return std::min(1.0, rows / std::max(1.0, rows_read));
 }
 
