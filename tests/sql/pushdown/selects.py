@@ -175,6 +175,7 @@ class _Source:
         no = random.choice(("", "NOT "))
         compared = random.choice(("=", "<", ">", "<=", "<>"))
         value = random.choice(("MAX({0})", "MIN({0})", "COUNT({0})", "COUNT(*)", "SUM({0})", "AVG({0})")).format(integer)
+        value = _computed(random, value)
         second, more = self.table()
         return random.choice((
             f"{no}EXISTS (SELECT {integer} FROM {table} WHERE {where} {random.choice(('UNION', 'EXCEPT', 'INTERSECT'))}"
@@ -190,6 +191,12 @@ class _Source:
             f"{outer} {compared} (SELECT {value} FROM {table} WHERE {where})",
             f"{queries.number(random, columns, 1)} {compared} (SELECT {value} FROM {table} WHERE {link})",
         ))
+
+
+def _computed(random, aggregate):
+    """Something of an aggregate: of no rows it may have a value where the aggregate has none."""
+    return random.choice((aggregate, aggregate, f"IFNULL({aggregate}, 0)", f"COALESCE({aggregate}, 7)", f"{aggregate} IS NULL",
+                          f"CASE WHEN {aggregate} IS NOT NULL THEN 1 ELSE 2 END", f"IF({aggregate} > 3, 1, 0)"))
 
 
 def _asked(random, source, columns):
@@ -321,7 +328,8 @@ def query(random, columns, dimensions):
         shown = [f"{_value(random, of)} AS v{number}" for number in range(random.randint(1, 4))]
         if random.random() < 0.15:
             inner, more = source.table()
-            shown.append(f"(SELECT {random.choice(('COUNT(*)', f'MAX({more[0].name})'))} FROM {inner} WHERE "
+            told = _computed(random, random.choice(("COUNT(*)", f"MAX({more[0].name})")))
+            shown.append(f"(SELECT {told} FROM {inner} WHERE "
                          f"{_link(random, more, of)}) AS q")
         if random.random() < 0.2:
             shown.append(f"{_asked(random, source, of)} AS q1")
