@@ -258,9 +258,7 @@ impl<'a> Reader<'a> {
             Tag::Change => Expr::Change(self.small()?, self.kind()?, self.boxed()?),
             Tag::Part => Expr::Part(self.named()?, self.boxed()?),
             Tag::Convert => Expr::Convert(self.kind()?, self.boxed()?),
-            Tag::Aggregate => {
-                Expr::Aggregate(self.named()?, self.kind()?, self.optional()?.map(Box::new))
-            }
+            Tag::Aggregate => Expr::Aggregate(self.named()?, self.kind()?, self.optional()?.map(Box::new)),
             Tag::Scalar => {
                 let kind = self.kind()?;
                 Expr::Scalar(Box::new(self.block()?), kind)

@@ -103,9 +103,8 @@ impl Run<'_> {
     ) -> Result<Pipeline> {
         // What is asked of all rows is asked of those, too, that a join drops.
         let before = self.narrow_filters(|slot| (!condition.is_early()).then_some(slot));
-        self.first = first
-            .filter(|_| !condition.may_fail())
-            .map(|first| First { are_all_given: false, ..first });
+        self.first =
+            first.filter(|_| !condition.may_fail()).map(|first| First { are_all_given: false, ..first });
         let mut pipeline = self.pipeline(input, &with_slots(needed, &[condition]))?;
         self.filters = before;
         let condition = pipeline.bind(condition)?;
@@ -128,8 +127,7 @@ impl Run<'_> {
         };
         let before = self.narrow_filters(below);
         self.first = first.and_then(|first| Some(First { slot: below(first.slot)?, ..first }));
-        let is_computed =
-            |slot| needed.contains(slot) || (plan.shows_groups() && failing.contains(slot));
+        let is_computed = |slot| needed.contains(slot) || (plan.shows_groups() && failing.contains(slot));
         let outputs: Vec<_> = outputs.iter().filter(|(slot, _)| is_computed(slot)).collect();
         let exprs: Vec<&Expr> = outputs.iter().map(|(_, expr)| expr).collect();
         let mut pipeline = self.pipeline(input, &with_slots(&[], &exprs))?;
@@ -150,11 +148,10 @@ impl Run<'_> {
         let repeated = self.repeated.number_of(plan);
         let known = repeated.and_then(|number| self.repeated.rows(number));
         let can_narrow = repeated.is_none() && !plan.can_fail();
-        let before =
-            self.narrow_filters(|slot| match groups.iter().find(|(group, _)| *group == slot) {
-                Some((_, Expr::Slot(inner, _))) if can_narrow => Some(*inner),
-                _ => None,
-            });
+        let before = self.narrow_filters(|slot| match groups.iter().find(|(group, _)| *group == slot) {
+            Some((_, Expr::Slot(inner, _))) if can_narrow => Some(*inner),
+            _ => None,
+        });
         let chunks = match known {
             Some(chunks) => chunks,
             None => self.aggregate(input, groups, told, is_one)?,
