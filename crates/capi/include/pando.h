@@ -128,6 +128,10 @@ enum PandoStatus
    * A large value is lost with its file, or that file is to take new ones.
    */
   PANDO_STATUS_VALUES_LOST = 22,
+  /**
+   * The log failed after others could see the commit: it may be gone after a restart. No writes are accepted any more.
+   */
+  PANDO_STATUS_IN_DOUBT = 23,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

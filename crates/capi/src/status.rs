@@ -60,6 +60,8 @@ pub enum PandoStatus {
     EncryptionKey = 21,
     /// A large value is lost with its file, or that file is to take new ones.
     ValuesLost = 22,
+    /// The log failed after others could see the commit: it may be gone after a restart. No writes are accepted any more.
+    InDoubt = 23,
 }
 
 /// Every status, for tables that have to be complete.
@@ -87,6 +89,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::KeyUnusable,
     PandoStatus::EncryptionKey,
     PandoStatus::ValuesLost,
+    PandoStatus::InDoubt,
 ];
 
 thread_local! {
@@ -127,6 +130,7 @@ pub(crate) fn fail(error: &Error) -> PandoStatus {
     ERROR_TEXT.set(text_of(error));
     match error {
         Error::Engine(error) => engine_status(error),
+        Error::InDoubt { .. } => PandoStatus::InDoubt,
         Error::Deadlock => PandoStatus::Deadlock,
         Error::LockTimeout => PandoStatus::LockTimeout,
         Error::Killed => PandoStatus::Killed,
@@ -190,6 +194,7 @@ mod tests {
             Error::DefinitionChanged,
             Error::KeyUnusable { reason: "a checksum".into() },
             Error::ValuesLost { what: "a file".into() },
+            Error::InDoubt { reason: "a sync failed".into() },
             EngineError::io("write", path, 0, std::io::Error::from_raw_os_error(28)).into(),
             EngineError::corruption(path, 0, "block checksum", 1, 2).into(),
             EngineError::ReadOnly { reason: "a sync failed".into() }.into(),

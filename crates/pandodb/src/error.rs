@@ -12,6 +12,14 @@ pub enum Error {
     /// Something failed below transactions: I/O, corruption, a full disk, the latch (I8).
     #[error(transparent)]
     Engine(#[from] pando_base::Error),
+    /// The log failed after a commit was published (steps 5 and 7 of `txn::commit`): nobody knows whether the next start finds it.
+    #[error(
+        "the change is in doubt: it can be read until the server restarts, and may be gone then; {reason}"
+    )]
+    InDoubt {
+        /// What the log says.
+        reason: String,
+    },
     /// This transaction was chosen as victim; it must be rolled back.
     #[error("deadlock found when trying to get lock; try restarting transaction")]
     Deadlock,
@@ -49,6 +57,13 @@ pub enum Error {
         /// Value stored there under the key.
         existing: Vec<u8>,
     },
+}
+
+impl Error {
+    /// The outcome of the wait for the log once others see what was to be made durable.
+    pub(crate) fn after_publication(waited: pando_base::Result<()>) -> Result<()> {
+        waited.map_err(|error| Error::InDoubt { reason: error.to_string() })
+    }
 }
 
 impl From<LockError> for Error {

@@ -213,7 +213,9 @@ fn a_failed_log_write_latches_the_engine_read_only_and_says_so() {
     let db = open(&vfs).unwrap();
     fill(&db, "./db/a", ROWS..ROWS + 10).unwrap();
     vfs.fail_io_after(1, FaultKind::Sticky);
-    assert!(fill(&db, "./db/a", ROWS + 10..ROWS + 20).is_err());
+    let failed = fill(&db, "./db/a", ROWS + 10..ROWS + 20).unwrap_err();
+    assert!(matches!(failed, Error::InDoubt { .. }), "{failed}");
+    assert_eq!(count(&db, "./db/a").unwrap(), ROWS + 20, "it can be read");
     vfs.clear_faults();
     let latched = fill(&db, "./db/b", ROWS..ROWS + 1).unwrap_err();
     assert!(matches!(latched, Error::Engine(EngineError::ReadOnly { .. })), "{latched}");

@@ -331,6 +331,27 @@ static bool is_dropped(Alter_info *alter, const std::string &name)
   return false;
 }
 
+/* The constraints that the altered table is to keep. Their parents have the same names until the end of the statement, which writes these down
+   again: so names are looked up again if any has changed while they were locked. False: a lock was not granted, which has been
+   reported. */
+static bool keep_constraints(THD *thd, const std::string &path, Alter_info *alter, Foreign_key_list *kept)
+{
+  uint64_t version;
+  do
+  {
+    version= pando_schema_version(db);
+    *kept= constraints_of(path.c_str());
+    if (alter)
+      kept->erase(std::remove_if(kept->begin(), kept->end(),
+                                 [alter](const Foreign_key_definition &key) { return is_dropped(alter, key.name); }),
+                  kept->end());
+    for (const Foreign_key_definition &key : *kept)
+      if (!key.is_to_itself() && !lock_metadata(thd, Table_names(key.parent), MDL_SHARED_HIGH_PRIO))
+        return false;
+  } while (version != pando_schema_version(db));
+  return true;
+}
+
 static void follow_columns(std::vector<std::string> *columns, const std::vector<std::string> &renamed)
 {
   for (std::string &column : *columns)
@@ -501,9 +522,8 @@ int define_foreign_keys(THD *thd, const char *path, TABLE *form, HA_CREATE_INFO 
   {
     if (alter && lacks_index(thd, old_path, source, form, alter, {}, false))
       return HA_ERR_CANNOT_ADD_FOREIGN;
-    for (Foreign_key_definition &key : constraints_of(old_path.c_str()))
-      if (!alter || !is_dropped(alter, key.name))
-        list->push_back(std::move(key));
+    if (!keep_constraints(thd, old_path, alter, list))
+      return HA_ERR_LOCK_WAIT_TIMEOUT;
   }
   if (alter)
   {
@@ -558,12 +578,10 @@ bool alter_foreign_keys(THD *thd, const char *path, const TABLE *old_table, TABL
   const std::string itself= catalog_path(path);
   if (lacks_index(thd, itself, old_table, altered, alter, renamed, true))
     return true;
-  for (Foreign_key_definition &key : constraints_of(path))
-    if (!is_dropped(alter, key.name))
-    {
-      follow_columns(&key.columns, renamed);
-      list->push_back(std::move(key));
-    }
+  if (!keep_constraints(thd, itself, alter, list))
+    return true;
+  for (Foreign_key_definition &key : *list)
+    follow_columns(&key.columns, renamed);
   Additions additions(thd, altered, itself, itself);
   int error= add_new(&additions, alter, list);
   if (!error)

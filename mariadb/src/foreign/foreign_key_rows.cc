@@ -81,13 +81,18 @@ void Foreign_keys::load(Foreign_key_list list, bool as_child, std::vector<Constr
                    [](const Constraint &a, const Constraint &b) { return a.own_index < b.own_index; });
 }
 
+bool Foreign_keys::is_outdated() const
+{
+  return m_version != pando_schema_version(db);
+}
+
 void Foreign_keys::refresh()
 {
-  const uint64_t version= pando_schema_version(db);
-  if (m_version == version)
+  if (!is_outdated())
     return;
   end();
-  m_version= version;
+  /* Before the lists are read: a change meanwhile makes them outdated. */
+  m_version= pando_schema_version(db);
   m_path= catalog_path(m_file->m_name.c_str());
   m_is_interim= is_interim_name(m_path.c_str());
   load(constraints_of(m_path.c_str()), true, &m_as_child);
@@ -108,16 +113,22 @@ static bool is_checked_at_end(const THD *thd) { return !thd->lex->ignore; }
 static bool is_checked_at_end(const THD *) { return true; }
 #endif
 
+/* While it waited for the lock of a name, a RENAME may have given the constraint's parent another one. So the names are looked up again until
+   nothing has changed while they were locked; from then on nothing can. A name that proves to be another table's stays locked: the
+   names that come up are few, and each round locks more of them. */
 int Foreign_keys::begin(THD *thd)
 {
-  refresh();
-  m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) &&
-                 !(m_is_interim && is_checked_at_end(thd));
-  if (!m_are_checked)
-    return 0;
-  for (const Constraint &constraint : m_as_child)
-    if (!constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.other_names, MDL_SHARED_READ))
-      return HA_ERR_LOCK_WAIT_TIMEOUT;
+  do
+  {
+    refresh();
+    m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) &&
+                   !(m_is_interim && is_checked_at_end(thd));
+    if (!m_are_checked)
+      return 0;
+    for (const Constraint &constraint : m_as_child)
+      if (!constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.other_names, MDL_SHARED_READ))
+        return HA_ERR_LOCK_WAIT_TIMEOUT;
+  } while (is_outdated());
   return 0;
 }
 
@@ -346,10 +357,15 @@ int Foreign_keys::check_parents(const uchar *record, const uchar *old_record, co
 
 /* --- children --- */
 
+bool Foreign_keys::concerns_child(const Constraint &constraint, const uchar *old_record, const uchar *new_record)
+{
+  return !has_null(constraint.own, old_record) && (!new_record || is_changed(constraint.own, old_record, new_record));
+}
+
 bool Foreign_keys::concerns_children(const uchar *old_record, const uchar *new_record) const
 {
   for (const Constraint &constraint : m_as_parent)
-    if (!has_null(constraint.own, old_record) && (!new_record || is_changed(constraint.own, old_record, new_record)))
+    if (concerns_child(constraint, old_record, new_record))
       return true;
   return false;
 }
@@ -363,15 +379,40 @@ bool Foreign_keys::may_bring_parents() const
   return false;
 }
 
+static bool changes_rows(Action action)
+{
+  return action == PANDO_REFERENTIAL_ACTION_CASCADE || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
+}
+
+/* The server has locked children, but by the names they had before it waited. Then as in `begin`: a constraint that names this table can get another child,
+   or go, but none can come. Constraints may be others afterwards. */
+int Foreign_keys::lock_children(const uchar *old_record, const uchar *new_record)
+{
+  THD *thd= m_file->ha_thd();
+  do
+  {
+    refresh();
+    for (const Constraint &constraint : m_as_parent)
+    {
+      const Foreign_key_definition &definition= constraint.definition;
+      if (definition.is_to_itself() || !concerns_child(constraint, old_record, new_record))
+        continue;
+      const bool changes= changes_rows(new_record ? definition.on_update : definition.on_delete);
+      if (!lock_metadata(thd, constraint.other_names, changes ? MDL_SHARED_WRITE : MDL_SHARED_READ))
+        return HA_ERR_LOCK_WAIT_TIMEOUT;
+    }
+  } while (is_outdated());
+  return 0;
+}
+
 int Foreign_keys::change_children(const uchar *old_record, const uchar *new_record, const Cascade &own)
 {
+  if (int error= lock_children(old_record, new_record))
+    return error;
   for (Constraint &constraint : m_as_parent)
-  {
-    if (has_null(constraint.own, old_record) || (new_record && !is_changed(constraint.own, old_record, new_record)))
-      continue;
-    if (int error= change_children_of(&constraint, old_record, new_record, own))
-      return error;
-  }
+    if (concerns_child(constraint, old_record, new_record))
+      if (int error= change_children_of(&constraint, old_record, new_record, own))
+        return error;
   return 0;
 }
 
@@ -381,10 +422,7 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
   THD *thd= m_file->ha_thd();
   const Foreign_key_definition &definition= constraint->definition;
   const Action action= new_record ? definition.on_update : definition.on_delete;
-  const bool changes= action == PANDO_REFERENTIAL_ACTION_CASCADE || action == PANDO_REFERENTIAL_ACTION_SET_NULL;
-  if (!definition.is_to_itself() &&
-      !lock_metadata(thd, constraint->other_names, changes ? MDL_SHARED_WRITE : MDL_SHARED_READ))
-    return HA_ERR_LOCK_WAIT_TIMEOUT;
+  const bool changes= changes_rows(action);
   if (!find_other(constraint, definition.child, definition.columns))
     return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
   Bytes probe;
@@ -544,9 +582,11 @@ int Foreign_keys::update(const uchar *old_record, const uchar *new_record, const
   if (!error)
   {
     const Cascade own= {nullptr, &m_path, true, nullptr, 0};
-    if (!violated || may_bring_parents())
+    /* After the children have changed, `violated` may be of before constraints were looked up again. */
+    const bool is_asked_again= violated && may_bring_parents();
+    if (!violated || is_asked_again)
       error= change_children(old_record, new_record, cascade ? *cascade : own);
-    if (!error && violated && may_bring_parents())
+    if (!error && is_asked_again)
       error= check_parents(new_record, old_record, cascade ? cascade->cause : nullptr, &violated);
     if (!error && violated)
       error= refuse(HA_ERR_NO_REFERENCED_ROW, *violated);

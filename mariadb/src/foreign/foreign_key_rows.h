@@ -75,6 +75,9 @@ private:
     Parent_probes wanted; /* of a child */
   };
 
+  /* Whether names and definitions may be others than when they were looked up. */
+  bool is_outdated() const;
+  /* Requires: no constraint is in use. */
   void refresh();
   void load(Foreign_key_list list, bool as_child, std::vector<Constraint> *constraints);
   Related_table *related(const std::string &path);
@@ -93,8 +96,10 @@ private:
   bool is_own_parent(Constraint *constraint, const uchar *record);
   bool is_own_child(Constraint *constraint, const uchar *record, const Bytes &probe);
 
+  static bool concerns_child(const Constraint &constraint, const uchar *old_record, const uchar *new_record);
   bool concerns_children(const uchar *old_record, const uchar *new_record) const;
   bool may_bring_parents() const;
+  int lock_children(const uchar *old_record, const uchar *new_record);
   int change_children(const uchar *old_record, const uchar *new_record, const Cascade &own);
   int change_children_of(Constraint *constraint, const uchar *old_record, const uchar *new_record, const Cascade &own);
   int cascade_to_rows(Constraint *constraint, const Bytes &probe, const uchar *new_record, const Cascade &own,

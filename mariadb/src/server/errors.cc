@@ -50,6 +50,7 @@ constexpr Mapping MAPPINGS[]=
   {PANDO_STATUS_ENCRYPTION_KEY, HA_ERR_DECRYPTION_FAILED, WARN | LOG},
   /* The error log has it since the table was opened. */
   {PANDO_STATUS_VALUES_LOST,   HA_ERR_CRASHED,            WARN},
+  {PANDO_STATUS_IN_DOUBT,      HA_ERR_TABLE_READONLY,     WARN},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -60,7 +61,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_VALUES_LOST) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_IN_DOUBT) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 

@@ -14,6 +14,7 @@
 #include "pushdown.h"
 #include "select_translate.h"
 #include "variables.h"
+#include <csignal>
 
 /* The server's; no header has it. */
 void ignore_db_dirs_append(const char *directory);
@@ -97,8 +98,19 @@ static void before_shutdown()
   Related_table::close_kept();
 }
 
+/* A limit on the size of files (RLIMIT_FSIZE) is to make writes fail, as a full disk does, and not to end the server. Who has set an action keeps it. */
+static void ignore_file_size_signal()
+{
+  struct sigaction action;
+  if (sigaction(SIGXFSZ, nullptr, &action) || (action.sa_flags & SA_SIGINFO) || action.sa_handler != SIG_DFL)
+    return;
+  action.sa_handler= SIG_IGN;
+  sigaction(SIGXFSZ, &action, nullptr);
+}
+
 static int start(void *plugin)
 {
+  ignore_file_size_signal();
   hton= static_cast<handlerton *>(plugin);
   hton->flags= HTON_SUPPORTS_EXTENDED_KEYS | HTON_SUPPORTS_FOREIGN_KEYS;
   hton->tablefile_extensions= extensions;

@@ -192,10 +192,18 @@ void Transaction::end_statement()
   m_has_statement_mark= true;
 }
 
-/* Of a commit the server tells only the number (1180), where programs that meet a full disk wait for 1114: the first error counts. */
+/* Of a commit the server tells only the number (1180), where programs that meet a full disk wait for 1114: the first error counts. And
+   whose commit can be read already, though it was refused, is to know. */
 static int commit_error(PandoStatus status, THD *thd)
 {
   int error= error_of(status, thd);
+  if (status == PANDO_STATUS_IN_DOUBT && thd && !thd->is_error())
+  {
+    String reason;
+    error_text(&reason);
+    my_printf_error(ER_ERROR_DURING_COMMIT, "Got error %d \"Table is read only\" during COMMIT: %s", MYF(0), error,
+                    reason.c_ptr_safe());
+  }
   if (error != HA_ERR_RECORD_FILE_FULL)
     return error;
   if (thd && !thd->is_error())

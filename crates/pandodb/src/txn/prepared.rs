@@ -73,7 +73,7 @@ use crate::catalog::descriptor::TableDescriptor;
 use crate::db::options::LogLevel;
 use crate::db::prepared::{Detached, Found, Ordered, Phase, Prepared, PrivateRuns, Unresolved};
 use crate::db::Db;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::table::spill::Level;
 use crate::table::Dict;
 use crate::txn::commit::encode_into;
@@ -182,7 +182,7 @@ impl Txn {
             // The coordinator's log has the decision, and the prepare is durable.
             return Ok(());
         }
-        Ok(self.db.wal.wait(lsn, mode)?)
+        Error::after_publication(self.db.wal.wait(lsn, mode))
     }
 
     /// Rollback of a prepared transaction. After an error (a full disk) it is detached, and rolled back when

@@ -590,7 +590,7 @@ impl Txn {
 
     /// Commits, and waits until the commit is as durable as the flush mode says. Whatever comes
     /// back, the transaction is over: an error before the log took the batch rolls back, an error
-    /// of the log's write or sync latches the database (I8). (A prepared one stays prepared.)
+    /// of the log's write or sync latches the database (I8) and is [`Error::InDoubt`]. (A prepared one stays prepared.)
     pub fn commit(&mut self) -> Result<()> {
         if !matches!(self.phase, Phase::Active) {
             return self.commit_prepared();
@@ -616,7 +616,8 @@ impl Txn {
             return Ok(());
         }
         let mode = self.db.flush_mode();
-        Ok(self.db.wal.wait(published.lsn, if self.is_synced { mode } else { mode.unsynced() })?)
+        let mode = if self.is_synced { mode } else { mode.unsynced() };
+        Error::after_publication(self.db.wal.wait(published.lsn, mode))
     }
 
     /// What a commit does before it enters gates if writes were spilled, or are many: what is in memory is
