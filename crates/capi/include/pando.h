@@ -3284,6 +3284,18 @@ PandoStatus pando_cursor_fetch(struct PandoCursor *cursor,
                                struct PandoBatch *batch);
 
 /**
+ * Locks the row that the entry names which was fetched last, alone in its batch, by a locking fetch of another dictionary than 0: `row_key` is
+ * that row's key. `is_current`: 1 if the entry says how the row is; else that is to be seen from the row itself, by a locking read.
+ *
+ * # Safety
+ * `cursor` and `txn` are alive and belong to this thread, `is_current` is valid.
+ */
+PandoStatus pando_cursor_lock_row(struct PandoCursor *cursor,
+                                  struct PandoTxn *txn,
+                                  struct PandoBytes row_key,
+                                  uint8_t *is_current);
+
+/**
  * Opens (and recovers) the database or makes a new one; close it with [`pando_db_close`].
  *
  * # Safety

@@ -146,6 +146,27 @@ pub unsafe extern "C" fn pando_cursor_fetch(
     })
 }
 
+/// Locks the row that the entry names which was fetched last, alone in its batch, by a locking fetch of another dictionary than 0: `row_key` is
+/// that row's key. `is_current`: 1 if the entry says how the row is; else that is to be seen from the row itself, by a locking read.
+///
+/// # Safety
+/// `cursor` and `txn` are alive and belong to this thread, `is_current` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn pando_cursor_lock_row(
+    cursor: *mut PandoCursor,
+    txn: *mut PandoTxn,
+    row_key: PandoBytes,
+    is_current: *mut u8,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for all of them.
+    let (cursor, txn, row_key, is_current) =
+        unsafe { (&mut *cursor, &mut *txn, row_key.as_slice(), &mut *is_current) };
+    txn.run(|PandoTxn { txn, .. }| {
+        *is_current = u8::from(cursor.cursor.lock_row(txn, row_key)?);
+        Ok(PandoStatus::Ok)
+    })
+}
+
 fn position(cursor: &mut Cursor, txn: &mut Txn, fetch: &PandoFetch, key: &[u8]) -> pandodb::Result<()> {
     let mode = read_mode(fetch.read, fetch.wait_s);
     // SAFETY: the caller's bytes stay for the call.

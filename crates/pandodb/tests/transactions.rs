@@ -184,6 +184,59 @@ fn a_lock_of_a_row_that_is_not_read_is_that_of_a_read() {
 }
 
 #[test]
+fn an_entry_says_how_its_locked_row_is_if_nothing_was_written_since_it_was_read() {
+    let (db, table) = database();
+    let mut one = db.begin();
+    for (row, entry) in [(b"a", b"1a"), (b"b", b"1b"), (b"c", b"1c"), (b"d", b"1d")] {
+        one.put(&table, 0, row, b"v", LockWait::NoWait).unwrap();
+        one.put(&table, 1, entry, b"", LockWait::NoWait).unwrap();
+    }
+    one.commit().unwrap();
+    let is_free = |row: &[u8]| {
+        let outcome = db.begin().get_locked(&table, 0, row, LockMode::Exclusive, LockWait::NoWait);
+        !matches!(outcome, Err(Error::WouldBlock))
+    };
+    let mut two = db.begin();
+    let mode = ReadMode::Locked(LockMode::Shared, LockWait::NoWait);
+    let mut cursor = two.cursor(&table, 1);
+    cursor.seek_first(&mut two, mode).unwrap();
+    assert_eq!(cursor.key(), b"1a");
+    assert!(cursor.lock_row(&mut two, b"a").unwrap());
+    assert!(two.just_locked() && !is_free(b"a"));
+
+    // Another has moved the row since the entry was read: no lock is left behind.
+    cursor.next(&mut two).unwrap();
+    assert_eq!(cursor.key(), b"1b");
+    one.put(&table, 0, b"b", b"w", LockWait::NoWait).unwrap();
+    one.delete(&table, 1, b"1b", LockWait::NoWait).unwrap();
+    one.put(&table, 1, b"2b", b"", LockWait::NoWait).unwrap();
+    assert!(matches!(cursor.lock_row(&mut two, b"b"), Err(Error::WouldBlock)));
+    one.commit().unwrap();
+    assert!(!cursor.lock_row(&mut two, b"b").unwrap());
+    assert!(is_free(b"b"));
+
+    // The next step sees the newest state. A row that this transaction has written itself is read.
+    cursor.next(&mut two).unwrap();
+    assert!(cursor.key() == b"1c" && cursor.lock_row(&mut two, b"c").unwrap());
+    two.put(&table, 0, b"d", b"mine", LockWait::NoWait).unwrap();
+    cursor.next(&mut two).unwrap();
+    assert!(cursor.key() == b"1d" && !cursor.lock_row(&mut two, b"d").unwrap());
+    cursor.next(&mut two).unwrap();
+    assert!(cursor.key() == b"2b" && cursor.lock_row(&mut two, b"b").unwrap());
+
+    // Who keeps gaps keeps the row, too.
+    one.set_takes_gaps(true);
+    let mut cursor = one.cursor(&table, 1);
+    cursor.seek(&mut one, b"1c", mode).unwrap();
+    let mut other = db.begin();
+    other.put(&table, 1, b"0", b"", LockWait::NoWait).unwrap();
+    other.commit().unwrap();
+    assert!(!cursor.lock_row(&mut one, b"c").unwrap());
+    two.rollback();
+    assert!(!is_free(b"c") && is_free(b"a"));
+}
+
+#[test]
 fn a_cursor_that_peeks_gives_rows_of_others_as_they_were_last_committed() {
     let (db, table) = database();
     let mut one = db.begin();

@@ -235,7 +235,8 @@ private:
   int deliver_entry(uchar *record, bool *passed_by);
   int decode_row(PandoBytes row_key, PandoBytes row, uchar *record);
   int read_large(PandoBytes row_key, uchar *record);
-  int entry_has_row(pando::Index_layout &layout, bool *has_row);
+  int entry_has_row(const pando::Index_layout &layout, bool *has_row);
+  int is_written_by_us(bool *is_written);
   int read_through(uchar *record, bool *passed_by);
   PandoStatus look_up(uint dictionary, PandoBytes key, PandoRead read, int64_t wait, PandoBuffer *value);
   int get_row(PandoBytes row_key, uchar *record, bool *absent, bool *skipped= nullptr);
@@ -249,7 +250,9 @@ private:
   bool is_passed(PandoBytes key) const;
   bool is_within(PandoBytes key) const;
   bool find_row_key();
-  bool is_covering() const { return m_keyread && !is_locking() && !m_entry_lacks_columns && knows_expiry(active_index); }
+  bool entry_has_read_set(uint index) const;
+  bool is_covering() const;
+  bool may_lock_by_entry() const;
   bool peeks() const { return m_peeks && m_lock == Lock::EXCLUSIVE && !m_skip_locked && !takes_gaps(); }
   int64_t wait_s() const { return m_skip_locked ? PANDO_WAIT_SKIP : PANDO_WAIT_DEFAULT; }
   int check_condition(uchar *record, bool *passed_by);
@@ -411,6 +414,7 @@ private:
   bool m_is_clone= false; /* another one stands for the table in the statement */
   uint m_key_alone= MAX_KEY;     /* whose flags the table has as of reading it alone */
   bool m_entry_lacks_columns= false;         /* the key has only the beginning of a column that is wanted */
+  bool m_entry_has_columns= false;           /* it has all that are wanted, whether or not the server knows it */
   PandoTxn *m_copy_txn= nullptr; /* of a copying ALTER or CREATE ... SELECT: commits in pieces */
   PandoTxn *m_sequence_txn= nullptr; /* of a sequence: each write is committed at once */
 

@@ -190,8 +190,8 @@ int ha_pando::info(uint flag)
   ha_rows rows= 0;
   if (int error= get_figures(flag, &rows))
     return error;
-  /* Rows are locked and read whatever columns a key has: the plan should not take it for one that has all. Of few rows it
-     does not matter. */
+  /* By a key rows are locked one by one, whatever columns it has, by the primary key many at once: the plan should not take it for one that
+     costs no more than its entries. That they need not be read is found out when they are (is_covering). Of few rows it does not matter. */
   if ((flag & HA_STATUS_VARIABLE) && is_locking() && rows >= LOCKED_ROWS_MANY)
     table->covering_keys.clear_all();
   if (flag & HA_STATUS_VARIABLE)

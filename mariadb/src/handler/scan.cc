@@ -11,7 +11,8 @@
    since the batch came, other than at rows that the scan was at.
 
    Entries of a secondary key are read from the snapshot, or for locking statements from the newest state; there
-   each row is locked and read as it is by then. A locking scan gives every row once, neither twice nor not at
+   each row is locked and read as it is by then, or only locked, if its entry has all that is wanted of it and is known to be as the
+   row is (`entry_has_row`). A locking scan gives every row once, neither twice nor not at
    all when others move rows about in the key:
    - the engine's cursor looks at the newest state at each step, and waits for what others have written on its way and
      not committed, so what moved is met at its new entry: an entry counts if its row still has it. Entries are fetched
@@ -75,6 +76,16 @@ void ha_pando::prepare_columns()
   if (m_columns_prepared)
     return;
   m_columns_prepared= true;
+  uint index= index_of_dictionary(m_scan_dictionary);
+  const bool is_of_rows= m_scan_dictionary == 0 || index >= table_share->keys;
+  m_entry_lacks_columns= false;
+  m_entry_has_columns= !is_of_rows && entry_has_read_set(index);
+  for (uint i= 0; !is_of_rows && i < m_layouts[index].part_count(); i++)
+  {
+    const Key_part &part= m_layouts[index].part(i);
+    /* The server reads by the key only; but partitioning, which merges scans in the order of the key, compares all of its columns. */
+    m_entry_lacks_columns|= part.is_prefix() && bitmap_is_set(table->read_set, part.column().index());
+  }
   if (m_lock == Lock::EXCLUSIVE)
   {
     if (must_compute_virtual_columns())
@@ -82,27 +93,44 @@ void ha_pando::prepare_columns()
     m_row_codec.want_all();
     return;
   }
-  uint index= index_of_dictionary(m_scan_dictionary);
   my_bitmap_map bits[(MAX_FIELDS + 63) / 64 + 1];
   MY_BITMAP wanted;
   my_bitmap_init(&wanted, bits, table_share->fields);
   bitmap_copy(&wanted, table->read_set);
   want_expiry(&wanted);
-  if (m_scan_dictionary == 0 || index >= table_share->keys)
-  {
-    m_row_codec.want(&wanted);
-    need_columns();
-    return;
-  }
-  m_entry_lacks_columns= false;
-  for (uint i= 0; i < m_layouts[index].part_count(); i++)
-  {
-    const Key_part &part= m_layouts[index].part(i);
-    /* The server reads by the key only; but partitioning, which merges scans in the order of the key, compares all of its columns. */
-    m_entry_lacks_columns|= part.is_prefix() && bitmap_is_set(table->read_set, part.column().index());
-    bitmap_set_bit(&wanted, part.column().index());
-  }
+  for (uint i= 0; !is_of_rows && i < m_layouts[index].part_count(); i++)
+    bitmap_set_bit(&wanted, m_layouts[index].part(i).column().index());
   m_row_codec.want(&wanted);
+  if (is_of_rows)
+    need_columns();
+}
+
+/* Whether entries of the key have all columns that the server reads, in full, by the rules by which it would say so itself. Virtual ones it
+   computes unless it does. */
+bool ha_pando::entry_has_read_set(uint index) const
+{
+  if (!table_share->keys_for_keyread.is_set(index) || m_layouts[index].has_prefix())
+    return false;
+  for (Field **field= table->field; *field; field++)
+    if (bitmap_is_set(table->read_set, (*field)->field_index) &&
+        !((*field)->stored_in_db() && (*field)->part_of_key.is_set(index)))
+      return false;
+  return true;
+}
+
+/* Whether the server wants no more of a row than entries of the key have. It announces that (m_keyread), but not where it runs IN and EXISTS as
+   lookups in a key, nor where it has been told that no key covers the query (see info). */
+bool ha_pando::is_covering() const
+{
+  return (m_keyread ? !m_entry_lacks_columns : m_entry_has_columns) && knows_expiry(active_index);
+}
+
+/* Whether a locking read of an entry needs of the row only its lock. Who writes to the table needs the row. An entry that was looked up
+   by its whole key is at no cursor. */
+bool ha_pando::may_lock_by_entry() const
+{
+  return m_at_cursor && !m_skip_locked && !m_copy_txn && !m_sequence_txn &&
+         (m_lock == Lock::SHARED || thd_sql_command(ha_thd()) == SQLCOM_SELECT);
 }
 
 int ha_pando::fetch(PandoMove move, PandoBytes key)
@@ -375,18 +403,23 @@ int ha_pando::deliver_entry(uchar *record, bool *passed_by)
       return error;
   }
   Index_layout &layout= m_layouts[index_of_dictionary(m_scan_dictionary)];
-  /* A row that this transaction has changed may still have an entry in the snapshot that it had before
-     somebody else's change, so entries have to be checked. */
+  m_row_key_in_entry= true;
   bool has_row;
   if (int error= entry_has_row(layout, &has_row))
     return error;
   if (!has_row)
     return read_through(record, passed_by);
-  m_row_key_in_entry= true;
   const bool done= layout.is_clustering() ? m_row_codec.decode_entry(&layout, m_entry_key, m_entry_value, record)
                                           : layout.decode(m_entry_key, m_entry_value, record);
   if (!done)
     return damaged("an index entry cannot be decoded");
+  if (is_locking())
+  {
+    int error= check_condition(record, passed_by);
+    if (*passed_by)
+      unlock_row();
+    return error;
+  }
   return layout.is_clustering() ? read_large(PandoBytes{}, record) : 0;
 }
 
@@ -418,22 +451,54 @@ int ha_pando::read_large(PandoBytes row_key, uchar *record)
   return status ? fail(status) : 0;
 }
 
-/* Whether the current entry of a secondary key has all that is wanted of its row, and is of a row that is as the entry says. */
-int ha_pando::entry_has_row(Index_layout &layout, bool *has_row)
+/* Whether the current entry of a secondary key has all that is wanted of its row, and is of a row that is as the entry says. For a locking read
+   the row is locked then.
+   A snapshot has entries and rows of others alike. A row that this transaction has changed may still have an entry in the snapshot that it
+   had before somebody else's change, so such entries have to be checked. Of locking reads the cursor knows whether the entry still is
+   what the row has. */
+int ha_pando::entry_has_row(const Index_layout &layout, bool *has_row)
 {
-  *has_row= is_covering() || (layout.is_clustering() && !is_locking());
-  if (!*has_row || !pando_txn_has_writes(txn()))
-    return 0;
   *has_row= false;
-  if (!layout.is_clustering() || read_mode() != PANDO_READ_SNAPSHOT)
+  if (!is_locking())
+  {
+    if (!layout.is_clustering() && !is_covering())
+      return 0;
+    bool is_written;
+    if (int error= is_written_by_us(&is_written))
+      return error;
+    *has_row= !is_written;
     return 0;
-  /* Entries and rows of others agree. */
+  }
+  if (layout.is_clustering() || !is_covering() || !may_lock_by_entry())
+    return 0;
+  if (!find_row_key())
+    return damaged("an index entry cannot be decoded");
+  uint8_t is_current= 0;
+  PandoStatus status;
+  {
+    Counted_call counted(handler_stats);
+    status= pando_cursor_lock_row(m_cursor, txn(), m_row_key.view(), &is_current);
+  }
+  if (status)
+    return fail(status);
+  *has_row= is_current;
+  m_is_peek= false;
+  m_row_just_locked= is_current && pando_txn_just_locked(txn());
+  return 0;
+}
+
+/* Whether this transaction has written the row of the current entry, or may have. */
+int ha_pando::is_written_by_us(bool *is_written)
+{
+  *is_written= pando_txn_has_writes(txn());
+  if (!*is_written || read_mode() != PANDO_READ_SNAPSHOT)
+    return 0;
   if (!find_row_key())
     return damaged("an index entry cannot be decoded");
   uint8_t is_own= 1;
   if (PandoStatus status= pando_txn_has_written(txn(), m_table, 0, m_row_key.view(), &is_own))
     return fail(status);
-  *has_row= !is_own;
+  *is_written= is_own;
   return 0;
 }
 

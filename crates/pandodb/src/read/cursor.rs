@@ -216,6 +216,26 @@ impl Cursor {
         self.settle(txn)
     }
 
+    /// Locks the row that the entry names which the cursor is at, a locking one of an index: `row_key` is the caller's reading of the
+    /// entry. True: the entry says how that row is, now that nobody else can change it. False: that is to be seen from the row;
+    /// where rows that do not match are given back, it is not locked.
+    ///
+    /// Who changes a row's entries holds the row's lock until the index has them, and they are visible. So an entry is what it was when
+    /// it was read if nothing has come to the index since. What this transaction has written itself the cursor may have passed
+    /// (the mark of its seek), so that is not looked for in the index.
+    pub fn lock_row(&mut self, txn: &mut Txn, row_key: &[u8]) -> Result<bool> {
+        let ReadMode::Locked(mode, wait) = self.mode else { return Ok(false) };
+        if !self.valid() || txn.lock_row(self.table.rows(), row_key, mode, wait)?.is_none() {
+            return Ok(false);
+        }
+        let is_news = self.dict().tree.last_write() > self.row_seqno();
+        if !is_news && txn.own(self.table.rows(), row_key)?.is_none() {
+            return Ok(true);
+        }
+        txn.give_back_just_locked(&self.table, 0, row_key);
+        Ok(false)
+    }
+
     /// Whether it goes up.
     pub fn is_forward(&self) -> bool {
         self.direction == Direction::Forward

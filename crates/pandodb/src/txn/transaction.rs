@@ -373,7 +373,7 @@ impl Txn {
         if let Some(row) = self.newest_locked(dict, key)? {
             return Ok(LockedRead::Row(row));
         }
-        self.leave_absent(table, index, key);
+        self.give_back_just_locked(table, index, key);
         Ok(LockedRead::Absent)
     }
 
@@ -399,13 +399,13 @@ impl Txn {
             None => dict.tree.has_as_expected(key)?,
         };
         if !is_there {
-            self.leave_absent(table, index, key);
+            self.give_back_just_locked(table, index, key);
         }
         Ok(Some(is_there))
     }
 
-    /// A key that was locked for its row has none.
-    fn leave_absent(&mut self, table: &Table, index: usize, key: &[u8]) {
+    /// The key that was locked last is not needed: its row is not there, or is not known to match.
+    pub(crate) fn give_back_just_locked(&mut self, table: &Table, index: usize, key: &[u8]) {
         if self.just_locked && !self.takes_gaps {
             self.unlock(table, index, key);
         }
