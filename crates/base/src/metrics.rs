@@ -3,8 +3,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::shard::{of_this_thread, SHARDS};
-
 /// A counter or gauge. Relaxed: figures for people, never for decisions that need order.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -32,44 +30,12 @@ impl Counter {
     }
 }
 
-/// A counter that many threads add to all the time: each to its own of several sums, so that not all processors fight over one.
-#[derive(Debug, Default)]
-pub struct BusyCounter([Sum; SHARDS]);
-
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Sum(AtomicU64);
-
-impl BusyCounter {
-    /// Adds `n`.
-    pub fn add(&self, n: u64) {
-        self.0[of_this_thread()].0.fetch_add(n, Ordering::Relaxed);
-    }
-    /// Subtracts `n` (gauges), wherever it was added.
-    pub fn sub(&self, n: u64) {
-        self.0[of_this_thread()].0.fetch_sub(n, Ordering::Relaxed);
-    }
-    /// Reads the value. While others count, it is that of no single moment.
-    pub fn get(&self) -> u64 {
-        self.0.iter().fold(0, |all, sum| all.wrapping_add(sum.0.load(Ordering::Relaxed)))
-    }
-}
-
-macro_rules! kind {
-    () => {
-        Counter
-    };
-    (busy) => {
-        BusyCounter
-    };
-}
-
 macro_rules! metrics {
-    ($($name:ident: $($kind:ident)? $doc:literal,)*) => {
+    ($($name:ident: $doc:literal,)*) => {
         /// All counters. Times are in microseconds, sizes in bytes.
         #[derive(Debug, Default)]
         pub struct Metrics {
-            $(#[doc = $doc] pub $name: kind!($($kind)?),)*
+            $(#[doc = $doc] pub $name: Counter,)*
         }
 
         impl Metrics {
@@ -87,8 +53,8 @@ macro_rules! metrics {
 metrics! {
     cache_bytes: "decoded blocks in the cache now",
     cache_bytes_limit: "limit of the cache",
-    cache_hits: busy "blocks found in the cache",
-    cache_packed_uses: busy "uses of blocks that a full cache keeps as they are stored",
+    cache_hits: "blocks found in the cache",
+    cache_packed_uses: "uses of blocks that a full cache keeps as they are stored",
     cache_misses: "blocks read from a file",
     cache_read_bytes: "bytes read from tree files",
     cache_read_time: "time in those reads",
@@ -124,8 +90,8 @@ metrics! {
     leaf_splits: "leaves split",
     node_splits: "internal nodes split",
     versions_dropped: "dead versions and tombstones dropped by merges",
-    filter_probes: busy "keys looked up in filters",
-    filter_negatives: busy "keys that a filter reported as absent",
+    filter_probes: "keys looked up in filters",
+    filter_negatives: "keys that a filter reported as absent",
     checkpoints: "dictionary checkpoints completed",
     checkpoint_written_bytes: "bytes of nodes and superblocks written by checkpoints",
     checkpoint_time: "time in checkpoints",
@@ -135,14 +101,14 @@ metrics! {
     memory_waits: "writes that waited until memtables were written, because these had all of their share of memory",
     memory_wait_time: "time in those waits",
     row_locks: "row locks held now",
-    row_lock_requests: busy "row locks asked for",
+    row_lock_requests: "row locks asked for",
     row_lock_waits: "requests that had to wait",
     row_lock_time: "time in those waits",
     rows_locked_ahead: "rows that scans locked ahead, many by one range lock",
     row_lock_stretches: "range locks that replaced row locks over the lock budget (lock escalation)",
     row_lock_timeouts: "waits that timed out",
     deadlocks: "deadlocks resolved",
-    commits: busy "transactions committed with writes",
+    commits: "transactions committed with writes",
     rollbacks: "transactions rolled back",
     write_set_bytes: "memory of uncommitted changes now, of transactions with more than a few",
     statement_rollbacks: "rollbacks to a savepoint or statement start",
@@ -167,10 +133,10 @@ metrics! {
     rows_aggregated_in_columns: "of these, rows read as whole columns of segments",
     rows_skipped: "rows of segments that queries skipped by their zone maps",
     rows_filtered: "rows of scans that the engine evaluated and did not pass to the server",
-    rows_read: busy "rows passed to the server",
-    rows_inserted: busy "rows inserted",
-    rows_updated: busy "rows updated",
-    rows_deleted: busy "rows deleted",
+    rows_read: "rows passed to the server",
+    rows_inserted: "rows inserted",
+    rows_updated: "rows updated",
+    rows_deleted: "rows deleted",
     ranges_deleted: "ranges of rows deleted by one entry of the log",
     rows_unread: "rows inserted, changed or deleted without looking for what was there",
     tables_open: "tables open now",
@@ -178,21 +144,4 @@ metrics! {
     file_descriptors: "file descriptors held now for files of tables",
     files_reopened: "files that had given up their descriptors and got them again",
     read_only_latched: "1 after a failed log write or sync",
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_follow_the_table() {
-        let m = Metrics::default();
-        m.cache_bytes.add(7);
-        m.read_only_latched.set(1);
-        let values = m.values();
-        assert_eq!(values.len(), Metrics::TABLE.len());
-        assert_eq!(values.first(), Some(&7));
-        assert_eq!(values.last(), Some(&1));
-        assert!(Metrics::TABLE.iter().all(|(name, doc)| !name.is_empty() && !doc.is_empty()));
-    }
 }
