@@ -16,7 +16,6 @@ pub mod pauses;
 pub mod planted;
 pub mod ranges;
 pub mod record;
-pub mod shard;
 
 pub use accesses::Accesses;
 pub use deleted::{DeletedRange, DeletedRanges};

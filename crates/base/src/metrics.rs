@@ -145,3 +145,20 @@ metrics! {
     files_reopened: "files that had given up their descriptors and got them again",
     read_only_latched: "1 after a failed log write or sync",
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_follow_the_table() {
+        let m = Metrics::default();
+        m.cache_bytes.add(7);
+        m.read_only_latched.set(1);
+        let values = m.values();
+        assert_eq!(values.len(), Metrics::TABLE.len());
+        assert_eq!(values.first(), Some(&7));
+        assert_eq!(values.last(), Some(&1));
+        assert!(Metrics::TABLE.iter().all(|(name, doc)| !name.is_empty() && !doc.is_empty()));
+    }
+}

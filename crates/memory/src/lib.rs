@@ -10,6 +10,7 @@
 //! the smallest; buffers of a KiB and more wait for the next one who asks ([`recent`]). It has no state of a thread, so nothing has to be ended when a plugin is unloaded.
 
 mod recent;
+mod shard;
 mod small;
 mod space;
 

@@ -4,7 +4,7 @@
 //! freed it, and take a lock, look for neighbours and merge them from there on: that was a fifth of the processor's time of a scan. Here such
 //! buffers wait in lists of one size, the last one first, whose memory is still in the processor's cache.
 //!
-//! There are several sets of lists; a thread uses the one that its stack names (`pando_base::shard`), so it has no state of its own. A set that somebody else uses
+//! There are several sets of lists; a thread uses the one that its stack names (`shard`), so it has no state of its own. A set that somebody else uses
 //! right now, or that has enough, is passed by: then the system's allocator does it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -12,7 +12,7 @@ use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use pando_base::shard::{of_this_thread, SHARDS};
+use crate::shard::{of_this_thread, SHARDS};
 
 /// Buffers are multiples of this.
 const STEP_BYTES: usize = 512;

@@ -1,8 +1,8 @@
-//! What small allocations take together. They are far too many for one counter, so each thread counts in one of several (`pando_base::shard`).
+//! What small allocations take together. They are far too many for one counter, so each thread counts in one of several (`shard`).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use pando_base::shard::{of_this_thread, SHARDS};
+use crate::shard::{of_this_thread, SHARDS};
 
 use crate::footprint;
 
