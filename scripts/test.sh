@@ -10,7 +10,7 @@
 #   docs      the documents: links, generated tables, the reference beside the code (scripts/check-docs.sh)
 #   format    cargo fmt --check
 #   lint      clippy, warnings are errors; folders of crates in a circle (scripts/check-rooms.py); shellcheck and ruff;
-#             licences of crates, if cargo-deny is there (scripts/deny.sh)
+#             results for other versions of the server fit (scripts/check-rdiffs.sh); licences of crates, if cargo-deny is there (scripts/deny.sh)
 #   unit      the crates' unit, property and simulation tests
 #   pauses    those with threads, in a build that sleeps where threads race
 #   packages  what can be said of the packages without building them (make packages-test tries them)
@@ -33,6 +33,7 @@ stage_format() { cargo fmt --all --check; }
 stage_lint() {
     scripts/check-rooms.py
     scripts/check-scripts.sh
+    scripts/check-rdiffs.sh
     scripts/deny.sh --if-there
     cargo clippy --workspace --all-targets -- -D warnings
     cargo clippy -p pando-base --features pauses -- -D warnings
