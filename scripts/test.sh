@@ -10,7 +10,8 @@
 #   docs      the documents: links, generated tables, the reference beside the code (scripts/check-docs.sh)
 #   format    cargo fmt --check
 #   lint      clippy, warnings are errors; folders of crates in a circle (scripts/check-rooms.py); shellcheck and ruff;
-#             results for other versions of the server fit (scripts/check-rdiffs.sh); licences of crates, if cargo-deny is there (scripts/deny.sh)
+#             results for other versions of the server fit (scripts/check-rdiffs.sh); licences of crates, if cargo-deny
+#             is there (scripts/deny.sh)
 #   unit      the crates' unit, property and simulation tests
 #   pauses    those with threads, in a build that sleeps where threads race
 #   packages  what can be said of the packages without building them (make packages-test tries them)
