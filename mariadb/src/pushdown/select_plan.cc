@@ -2,6 +2,7 @@
 #include "select_translate.h"
 #include "select_cost.h"
 #include "pushdown_filter.h"
+#include "select_bound.h"
 #include "select_jumps.h"
 #include "select_limit.h"
 
@@ -174,6 +175,23 @@ bool is_of_rows(SELECT_LEX *select)
          !(select->options & SELECT_DISTINCT) && !select->have_window_funcs() && !join->order && !select->first_inner_unit();
 }
 
+/* So few rows are found by a unique key sooner than their conditions are looked into. */
+static const double ROWS_BY_KEY_FEW= 10;
+
+static bool are_few_by_unique_key(const TABLE *table, Item *conditions)
+{
+  std::vector<Item *> parts;
+  if (conditions->type() != Item::COND_ITEM)
+    parts.push_back(conditions);
+  else if (static_cast<Item_cond *>(conditions)->functype() == Item_func::COND_AND_FUNC)
+  {
+    List_iterator_fast<Item> each(*static_cast<Item_cond *>(conditions)->argument_list());
+    while (Item *part= each++)
+      parts.push_back(part);
+  }
+  return rows_by_unique_key(table, parts) <= ROWS_BY_KEY_FEW;
+}
+
 /* Rows of one table, as they come: whether the server asks conditions of all of them that a scan does not take (pushdown_filter.h). Then the engine looks
    for those that are left, and sorts them as a scan gives them. */
 static bool has_conditions_of_server(THD *thd, SELECT_LEX *select)
@@ -181,7 +199,7 @@ static bool has_conditions_of_server(THD *thd, SELECT_LEX *select)
   TABLE *table= select->leaf_tables.head()->table;
   Item *conditions= select->join->conds;
   if (!conditions || !table || table->s->primary_key >= MAX_KEY || has_limit(select->master_unit()->global_parameters()->limit_params) ||
-      is_stored_by_statement(thd))
+      is_stored_by_statement(thd) || are_few_by_unique_key(table, conditions))
     return false;
   const KEY &key= table->key_info[table->s->primary_key];
   for (uint i= 0; i < key.user_defined_key_parts; i++)
