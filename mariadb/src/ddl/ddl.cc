@@ -49,26 +49,45 @@ static bool is_copy_of_referenced(THD *thd)
   return old && old->table && old->table->file->referenced_by_foreign_key();
 }
 
+/* What a table of this engine cannot have: says so. */
+static bool has_what_is_refused(THD *thd, const TABLE *form)
+{
+  if (has_vector_keys(form->s))
+  {
+    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "VECTOR INDEX");
+    return true;
+  }
+  if (const KEY *key= key_across_partitions(form))
+  {
+    const bool is_primary= uint(key - form->key_info) == form->s->primary_key;
+    my_error(ER_UNIQUE_KEY_NEED_ALL_FIELDS_IN_PF, MYF(0), is_primary ? "PRIMARY KEY" : "UNIQUE INDEX");
+    return true;
+  }
+  if (would_lose_hash_key(thd, form))
+  {
+    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "PARTITION BY SYSTEM_TIME ... AUTO with a key USING HASH");
+    return true;
+  }
+  return false;
+}
+
+static PandoStatus create_in_engine(const char *name, const PandoTableSpec &spec)
+{
+  const PandoStatus status= pando_table_create(db, &spec);
+  /* The server knows of no table of this name: an unfinished CREATE TABLE has left the partition, as on a full disk. */
+  if (status != PANDO_STATUS_TABLE_EXISTS || table_of_partition(name).empty() || is_interim_name(name) ||
+      pando_table_drop_if_empty(db, spec.path) != PANDO_STATUS_OK)
+    return status;
+  sql_print_warning("PANDO: table %s: a CREATE TABLE that was not finished has left it, without rows; it was removed", name);
+  return pando_table_create(db, &spec);
+}
+
 int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
 {
   TABLE_SHARE *share= form->s;
   warn_of_directories(ha_thd(), info);
-  if (has_vector_keys(share))
-  {
-    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "VECTOR INDEX");
+  if (has_what_is_refused(ha_thd(), form))
     return HA_WRONG_CREATE_OPTION;
-  }
-  if (const KEY *key= key_across_partitions(form))
-  {
-    const bool is_primary= uint(key - form->key_info) == share->primary_key;
-    my_error(ER_UNIQUE_KEY_NEED_ALL_FIELDS_IN_PF, MYF(0), is_primary ? "PRIMARY KEY" : "UNIQUE INDEX");
-    return HA_WRONG_CREATE_OPTION;
-  }
-  if (would_lose_hash_key(ha_thd(), form))
-  {
-    my_error(ER_ILLEGAL_HA_CREATE_OPTION, MYF(0), "PANDO", "PARTITION BY SYSTEM_TIME ... AUTO with a key USING HASH");
-    return HA_WRONG_CREATE_OPTION;
-  }
   std::vector<PandoIndexSpec> indexes;
   for (uint i= 0; i < share->keys; i++)
     if (i != share->primary_key)
@@ -119,14 +138,7 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   Partitioned_files server_files(table_of_partition(name));
   if (!info->tmp_table() && read_new_files(name, share, definition, &server_files))
     spec.server_files= server_files.view();
-  PandoStatus status= pando_table_create(db, &spec);
-  /* The server knows of no table of this name: an unfinished CREATE TABLE has left the partition, as on a full disk. */
-  if (status == PANDO_STATUS_TABLE_EXISTS && !table_of_partition(name).empty() && !is_interim_name(name) &&
-      pando_table_drop_if_empty(db, spec.path) == PANDO_STATUS_OK)
-  {
-    sql_print_warning("PANDO: table %s: a CREATE TABLE that was not finished has left it, without rows; it was removed", name);
-    status= pando_table_create(db, &spec);
-  }
+  const PandoStatus status= create_in_engine(name, spec);
   if (status == PANDO_STATUS_ENCRYPTION_KEY)
   {
     /* What was asked for cannot be had; nothing is encrypted yet that could not be decrypted. */

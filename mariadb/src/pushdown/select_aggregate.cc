@@ -118,23 +118,8 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     kind= Value_kind{Value_kind::SIGNED, 0};
   else if (function == PANDO_FUNCTION_SUM || function == PANDO_FUNCTION_SUM_DISTINCT)
   {
-    if (function == PANDO_FUNCTION_SUM && sum->result_type() == REAL_RESULT && !as_real(argument, &of))
+    if (!addend(sum, function, &of, &kind))
       return false;
-    if (of.kind.tag == Value_kind::BIT || of.kind.tag == Value_kind::ENUM || of.kind.tag == Value_kind::SET)
-    {
-      of= Said();
-      if (!served_as(argument, Value_kind{Value_kind::UNSIGNED, 0}, false, false, &of))
-        return false;
-    }
-    kind= of.kind;
-    if (kind.is_integer())
-      kind= Value_kind{Value_kind::DECIMAL, 0};
-    if ((kind.tag != Value_kind::DECIMAL && kind.tag != Value_kind::REAL) || of.is_exact ||
-        (kind.tag == Value_kind::DECIMAL && !is_exact_number(argument)) ||
-        (function == PANDO_FUNCTION_SUM_DISTINCT && kind.tag == Value_kind::REAL && argument->field_type() != MYSQL_TYPE_DOUBLE))
-      return refuse("a sum of something else");
-    if (argument->field_type() == MYSQL_TYPE_YEAR)
-      return refuse("a sum of years");
     if (sum->sum_func() == Item_sum::AVG_FUNC && kind.tag == Value_kind::REAL)
       return of_moments(sum, PANDO_FUNCTION_MEAN, said);
   }
@@ -142,41 +127,65 @@ bool Select_translator::aggregate(Item_sum *sum, Said *said)
     return false;
   else
     kind= of.kind;
-  std::string told;
-  const auto put= [&told, &of](PandoFunction number, const Value_kind &of_kind) {
-    B::aggregate(&told, number, of_kind);
-    told+= of.bytes;
-  };
-  put(function, kind);
+  if (sum->sum_func() == Item_sum::AVG_FUNC)
+    return average(static_cast<Item_sum_avg *>(sum), of, kind, said);
+  B::aggregate(&said->bytes, function, kind);
+  said->bytes+= of.bytes;
   said->kind= kind;
   said->is_mixed= of.is_mixed;
   said->digits= is_count ? 19 : function == PANDO_FUNCTION_SUM || function == PANDO_FUNCTION_SUM_DISTINCT ? of.digits + 19 : of.digits;
-  if (sum->sum_func() != Item_sum::AVG_FUNC)
+  if (function == PANDO_FUNCTION_SUM && kind.tag == Value_kind::REAL)
+    bend(sum, PANDO_FUNCTION_ERROR_OF_SUM, of, said);
+  return true;
+}
+
+/* What SUM and AVG add up, and the kind of their sum. */
+bool Select_translator::addend(Item_sum *sum, PandoFunction function, Said *of, Value_kind *kind)
+{
+  Item *argument= sum->get_arg(0);
+  if (function == PANDO_FUNCTION_SUM && sum->result_type() == REAL_RESULT && !as_real(argument, of))
+    return false;
+  if (of->kind.tag == Value_kind::BIT || of->kind.tag == Value_kind::ENUM || of->kind.tag == Value_kind::SET)
   {
-    said->bytes= told;
-    if (function == PANDO_FUNCTION_SUM && kind.tag == Value_kind::REAL)
-      bend(sum, PANDO_FUNCTION_ERROR_OF_SUM, of, said);
-    return true;
+    *of= Said();
+    if (!served_as(argument, Value_kind{Value_kind::UNSIGNED, 0}, false, false, of))
+      return false;
   }
+  *kind= of->kind;
+  if (kind->is_integer())
+    *kind= Value_kind{Value_kind::DECIMAL, 0};
+  if ((kind->tag != Value_kind::DECIMAL && kind->tag != Value_kind::REAL) || of->is_exact ||
+      (kind->tag == Value_kind::DECIMAL && !is_exact_number(argument)) ||
+      (function == PANDO_FUNCTION_SUM_DISTINCT && kind->tag == Value_kind::REAL && argument->field_type() != MYSQL_TYPE_DOUBLE))
+    return refuse("a sum of something else");
+  if (argument->field_type() == MYSQL_TYPE_YEAR)
+    return refuse("a sum of years");
+  return true;
+}
+
+/* The quotient of a sum of this kind and a count. */
+bool Select_translator::average(Item_sum_avg *sum, const Said &of, const Value_kind &kind, Said *said)
+{
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
   const bool is_inner= m_select->group_list.elements && !is_column_of_answer(m_select, sum);
   if (is_inner && (m_select->olap == ROLLUP_TYPE || m_select->have_window_funcs()))
     return refuse("an average inside of an expression");
   m_has_inner_average|= is_inner;
   /* The table that holds the answer would cut it, if it has more than its type says: then the query is given back. */
-  const bool is_held= has_digits_of_type(argument, of);
+  const bool is_held= has_digits_of_type(sum->get_arg(0), of);
   if (!is_held && sum->decimal_precision() >= DIGITS_MAX)
     return refuse("an average that its type does not hold");
   Said total, count;
-  total.bytes.swap(told);
+  B::aggregate(&total.bytes, PANDO_FUNCTION_SUM, kind);
+  total.bytes+= of.bytes;
   total.kind= kind;
   /* Of digits that differ, fewer than make another word of the quotient. */
   total.is_mixed= of.is_mixed && kind.of > 5;
-  put(PANDO_FUNCTION_COUNT, Value_kind{Value_kind::SIGNED, 0});
-  count.bytes.swap(told);
   count.kind= Value_kind{Value_kind::SIGNED, 0};
+  B::aggregate(&count.bytes, PANDO_FUNCTION_COUNT, count.kind);
+  count.bytes+= of.bytes;
   said->is_mixed= false;
-  if (!divide(total, count, static_cast<Item_sum_avg *>(sum)->prec_increment, said))
+  if (!divide(total, count, sum->prec_increment, said))
     return false;
   if (is_inner && m_rounds_averages && said->kind.of > sum->decimals)
   {

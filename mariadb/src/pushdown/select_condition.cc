@@ -48,19 +48,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
   if (item->type() == Item::COND_ITEM)
     return list(static_cast<Item_cond *>(item), is_always_met, is_conjunct, is_optimized, said);
   if (item->type() == Item::SUBSELECT_ITEM)
-  {
-    Item_subselect *query= static_cast<Item_subselect *>(item);
-    if (query->substype() == Item_subselect::IN_SUBS)
-      return in_query(static_cast<Item_in_subselect *>(query), is_conjunct, said);
-    if (query->substype() == Item_subselect::EXISTS_SUBS)
-    {
-      std::vector<uint> slots;
-      std::vector<Value_kind> kinds;
-      B::byte(&said->bytes, PANDO_TAG_EXISTS);
-      return unit(query->unit, Use::EXISTS, &said->bytes, &slots, &kinds);
-    }
-    return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
-  }
+    return condition_of_query(static_cast<Item_subselect *>(item), is_conjunct, said);
   if (item->type() != Item::FUNC_ITEM)
     return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
   Item_func *function= static_cast<Item_func *>(item);
@@ -87,32 +75,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     return true;
   case Item_func::ISNULL_FUNC:
   case Item_func::ISNOTNULL_FUNC:
-  {
-    Said of;
-    Item *argument= function->arguments()[0];
-    if (compares_rows(argument))
-      return refuse_for_good("NULL of a comparison of rows");
-    if (!expression(argument, &of))
-      return false;
-    if (is_rewritten(function))
-    {
-      /* `date IS NULL` finds zero dates, too, where the optimizer looks at it: in lists of conditions, and not within other expressions. */
-      if ((!is_optimized && m_is_condition) || (of.kind.tag != Value_kind::DATE && of.kind.tag != Value_kind::DATETIME))
-        return refuse_for_good("IS NULL of a date");
-      if (is_optimized)
-      {
-        B::list(&said->bytes, PANDO_TAG_OR, 2);
-        B::compare(&said->bytes, PANDO_COMPARISON_EQUAL);
-        said->bytes+= of.bytes;
-        put_number(&said->bytes, 0, of.kind);
-      }
-    }
-    B::byte(&said->bytes, PANDO_TAG_IS_NULL);
-    said->bytes+= of.bytes;
-    if (function->functype() == Item_func::ISNOTNULL_FUNC)
-      negate(&said->bytes);
-    return true;
-  }
+    return is_null(function, is_optimized, said);
   case Item_func::IN_OPTIMIZER_FUNC:
   {
     Item *query= function->arguments()[1];
@@ -126,6 +89,47 @@ bool Select_translator::native_condition(Item *item, Said *said)
       return refuse("a predicate");
     return expression(item, said) && (said->kind.is_number() || refuse("a condition"));
   }
+}
+
+bool Select_translator::condition_of_query(Item_subselect *query, bool is_conjunct, Said *said)
+{
+  if (query->substype() == Item_subselect::IN_SUBS)
+    return in_query(static_cast<Item_in_subselect *>(query), is_conjunct, said);
+  if (query->substype() != Item_subselect::EXISTS_SUBS)
+    return expression(query, said) && (said->kind.is_number() || refuse("a condition"));
+  std::vector<uint> slots;
+  std::vector<Value_kind> kinds;
+  B::byte(&said->bytes, PANDO_TAG_EXISTS);
+  return unit(query->unit, Use::EXISTS, &said->bytes, &slots, &kinds);
+}
+
+/* IS NULL, and IS NOT NULL. */
+bool Select_translator::is_null(Item_func *function, bool is_optimized, Said *said)
+{
+  Said of;
+  Item *argument= function->arguments()[0];
+  if (compares_rows(argument))
+    return refuse_for_good("NULL of a comparison of rows");
+  if (!expression(argument, &of))
+    return false;
+  if (is_rewritten(function))
+  {
+    /* `date IS NULL` finds zero dates, too, where the optimizer looks at it: in lists of conditions, and not within other expressions. */
+    if ((!is_optimized && m_is_condition) || (of.kind.tag != Value_kind::DATE && of.kind.tag != Value_kind::DATETIME))
+      return refuse_for_good("IS NULL of a date");
+    if (is_optimized)
+    {
+      B::list(&said->bytes, PANDO_TAG_OR, 2);
+      B::compare(&said->bytes, PANDO_COMPARISON_EQUAL);
+      said->bytes+= of.bytes;
+      put_number(&said->bytes, 0, of.kind);
+    }
+  }
+  B::byte(&said->bytes, PANDO_TAG_IS_NULL);
+  said->bytes+= of.bytes;
+  if (function->functype() == Item_func::ISNOTNULL_FUNC)
+    negate(&said->bytes);
+  return true;
 }
 
 bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said)

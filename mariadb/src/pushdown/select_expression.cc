@@ -324,7 +324,6 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
 {
   said->kind= kind;
   item= without_cache(item);
-  Silent_evaluation evaluation(m_thd);
   if (item->type() == Item::NULL_ITEM)
   {
     put_null(&said->bytes, kind);
@@ -335,97 +334,115 @@ bool Select_translator::constant_of(Item *item, const Value_kind &kind, CHARSET_
   case Value_kind::SIGNED:
   case Value_kind::UNSIGNED:
   case Value_kind::DECIMAL:
-  {
-    my_decimal buffer;
-    const my_decimal *decimal= item->val_decimal(&buffer);
-    if (!evaluation.is_silent())
-      return refuse_constant(evaluation);
-    if (item->null_value || !decimal)
-    {
-      put_null(&said->bytes, kind);
-      return true;
-    }
-    __int128 value= 0;
-    uint scale= 0;
-    if (!digits_of(decimal, &value, &scale) || (kind.is_integer() && scale))
-      return refuse("a constant number");
-    if (kind.tag == Value_kind::DECIMAL)
-      said->kind.of= scale;
-    put_number(&said->bytes, value, said->kind);
-    said->digits= std::log10(std::fabs(double(value)) + 1);
-    return true;
-  }
+    return constant_number(item, said);
   case Value_kind::REAL:
-  {
-    const double value= item->val_real();
-    if (!evaluation.is_silent())
-      return refuse_constant(evaluation);
-    if (item->null_value)
-    {
-      put_null(&said->bytes, kind);
-      return true;
-    }
-    put_real(&said->bytes, value, kind);
-    return true;
-  }
+    return constant_real(item, said);
   case Value_kind::DATE:
   case Value_kind::DATETIME:
-  {
-    const enum_field_types type= item->field_type();
-    if (item->cmp_type() == TIME_RESULT ? type != MYSQL_TYPE_DATE && type != MYSQL_TYPE_DATETIME :
-                                          !is_compared_as_text(item))
-      return refuse("the type of a constant moment");
-    Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
-    if (!evaluation.is_silent())
-      return refuse_constant(evaluation);
-    if (!moment.is_valid_datetime())
-      return refuse("a constant moment");
-    const MYSQL_TIME *time= moment.get_mysql_time();
-    if (!time->year || !time->month || !time->day)
-      return refuse("a constant moment with zeros");
-    if (!time->hour && !time->minute && !time->second && !time->second_part && kind.tag == Value_kind::DATE)
-    {
-      put_number(&said->bytes, time->day + time->month * 32 + time->year * 16 * 32, kind);
-      return true;
-    }
-    said->kind.tag= Value_kind::DATETIME;
-    put_number(&said->bytes, TIME_to_longlong_datetime_packed(time), said->kind);
-    return true;
-  }
+    return constant_moment(item, said);
   case Value_kind::TIME:
-  {
-    /* Of a date and a time the server's optimizer makes something else than its Item. */
-    if (!is_time(item))
-      return m_is_condition ? refuse_for_good("the type of a constant time") : refuse("the type of a constant time");
-    const Time time(m_thd, item, Time::Options_cmp(m_thd));
-    if (!evaluation.is_silent())
-      return refuse_constant(evaluation);
-    if (!time.is_valid_time())
-      return refuse("a constant time");
-    put_number(&said->bytes, TIME_to_longlong_time_packed(time.get_mysql_time()), kind);
-    return true;
-  }
+    return constant_time(item, said);
   case Value_kind::TEXT:
-  {
-    if (!is_compared_as_text(item) || !my_charset_same(item->collation.collation, charset))
-      return refuse("the character set of a constant text");
-    StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
-    String *text= item->val_str(&buffer);
-    if (!evaluation.is_silent())
-      return refuse_constant(evaluation);
-    if (text && text->length() > TEXT_BYTES_MAX)
-      return refuse("a constant text");
-    if (!text || item->null_value)
-    {
-      put_null(&said->bytes, kind);
-      return true;
-    }
-    put_text(&said->bytes, text->ptr(), text->length(), kind);
-    return true;
-  }
+    return constant_text(item, charset, said);
   default:
     return refuse("a constant");
   }
+}
+
+bool Select_translator::constant_number(Item *item, Said *said)
+{
+  Silent_evaluation evaluation(m_thd);
+  my_decimal buffer;
+  const my_decimal *decimal= item->val_decimal(&buffer);
+  if (!evaluation.is_silent())
+    return refuse_constant(evaluation);
+  if (item->null_value || !decimal)
+  {
+    put_null(&said->bytes, said->kind);
+    return true;
+  }
+  __int128 value= 0;
+  uint scale= 0;
+  if (!digits_of(decimal, &value, &scale) || (said->kind.is_integer() && scale))
+    return refuse("a constant number");
+  if (said->kind.tag == Value_kind::DECIMAL)
+    said->kind.of= scale;
+  put_number(&said->bytes, value, said->kind);
+  said->digits= std::log10(std::fabs(double(value)) + 1);
+  return true;
+}
+
+bool Select_translator::constant_real(Item *item, Said *said)
+{
+  Silent_evaluation evaluation(m_thd);
+  const double value= item->val_real();
+  if (!evaluation.is_silent())
+    return refuse_constant(evaluation);
+  if (item->null_value)
+    put_null(&said->bytes, said->kind);
+  else
+    put_real(&said->bytes, value, said->kind);
+  return true;
+}
+
+/* A DATE without a time of day, if one is asked for; else a DATETIME. */
+bool Select_translator::constant_moment(Item *item, Said *said)
+{
+  const enum_field_types type= item->field_type();
+  if (item->cmp_type() == TIME_RESULT ? type != MYSQL_TYPE_DATE && type != MYSQL_TYPE_DATETIME :
+                                        !is_compared_as_text(item))
+    return refuse("the type of a constant moment");
+  Silent_evaluation evaluation(m_thd);
+  Datetime moment(m_thd, item, Datetime::Options_cmp(m_thd));
+  if (!evaluation.is_silent())
+    return refuse_constant(evaluation);
+  if (!moment.is_valid_datetime())
+    return refuse("a constant moment");
+  const MYSQL_TIME *time= moment.get_mysql_time();
+  if (!time->year || !time->month || !time->day)
+    return refuse("a constant moment with zeros");
+  const bool is_midnight= !time->hour && !time->minute && !time->second && !time->second_part;
+  if (is_midnight && said->kind.tag == Value_kind::DATE)
+  {
+    put_number(&said->bytes, time->day + time->month * 32 + time->year * 16 * 32, said->kind);
+    return true;
+  }
+  said->kind.tag= Value_kind::DATETIME;
+  put_number(&said->bytes, TIME_to_longlong_datetime_packed(time), said->kind);
+  return true;
+}
+
+bool Select_translator::constant_time(Item *item, Said *said)
+{
+  /* Of a date and a time the server's optimizer makes something else than its Item. */
+  if (!is_time(item))
+    return m_is_condition ? refuse_for_good("the type of a constant time") : refuse("the type of a constant time");
+  Silent_evaluation evaluation(m_thd);
+  const Time time(m_thd, item, Time::Options_cmp(m_thd));
+  if (!evaluation.is_silent())
+    return refuse_constant(evaluation);
+  if (!time.is_valid_time())
+    return refuse("a constant time");
+  put_number(&said->bytes, TIME_to_longlong_time_packed(time.get_mysql_time()), said->kind);
+  return true;
+}
+
+bool Select_translator::constant_text(Item *item, CHARSET_INFO *charset, Said *said)
+{
+  if (!is_compared_as_text(item) || !my_charset_same(item->collation.collation, charset))
+    return refuse("the character set of a constant text");
+  Silent_evaluation evaluation(m_thd);
+  StringBuffer<STRING_BUFFER_USUAL_SIZE> buffer;
+  String *text= item->val_str(&buffer);
+  if (!evaluation.is_silent())
+    return refuse_constant(evaluation);
+  if (text && text->length() > TEXT_BYTES_MAX)
+    return refuse("a constant text");
+  if (!text || item->null_value)
+    put_null(&said->bytes, said->kind);
+  else
+    put_text(&said->bytes, text->ptr(), text->length(), said->kind);
+  return true;
 }
 
 bool Select_translator::function(Item_func *function, Said *said)

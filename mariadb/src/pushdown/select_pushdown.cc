@@ -417,6 +417,76 @@ static bool is_first_for_server(THD *thd, const SELECT_LEX *select)
   return false;
 }
 
+static Owned_query query_of(Select_translator *translator)
+{
+  PandoAnalyticTexts texts= {};
+  texts.key= key_of_text;
+  texts.collations= translator->collations.data();
+  texts.collation_count= translator->collations.size();
+  texts.test= test_text;
+  texts.tests= translator->tests.data();
+  texts.test_count= translator->tests.size();
+  texts.change= change_text;
+  texts.changes= translator->changes.data();
+  texts.change_count= translator->changes.size();
+  texts.server= server_values;
+  texts.server_context= translator;
+  const std::string &bytes= translator->bytes();
+  return Owned_query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
+}
+
+/* What was in the way of an answer that the server would give, too; null: nothing. */
+static const char *obstacle_to_answer(SELECT_LEX *select, const Select_translator &translator, PandoAnalytic *query, PandoStatus status,
+                                      PandoAnalyticWhy why)
+{
+  static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
+    "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
+    "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server",
+    "a temporary file", "pairs of many rows of which few are wanted"};
+  if (status != PANDO_STATUS_OK)
+    return WHYS[why];
+  if (is_of_rows(select) && pando_analytic_rows(query) > ROWS_AS_THEY_COME_MAX)
+    return "many rows as they come";
+  if (!holds_answer(select, translator, query))
+    return "a value that its type does not hold";
+  if (!translator.warnings.empty() && !has_rows(query, translator))
+    return "a constant that warns";
+  if (!are_warnings_sure(translator.served_expressions, translator.tables.size()))
+    return "rows that warn or not by the plan of the server";
+  return nullptr;
+}
+
+/* Lets the engine answer. False: it is the server's query. */
+static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translator, PandoAnalytic *query,
+                      const std::vector<const PandoTable *> &tables)
+{
+  PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
+  const auto answer= [&] {
+    return translator->handlers[0]->answer(query, tables.data(), tables.size(), pushdown_memory_of(thd), &why);
+  };
+  PandoStatus status= answer();
+  if (status != PANDO_STATUS_OK && why == PANDO_ANALYTIC_WHY_TOLD && !thd->killed && pando_analytic_ask_all(query))
+  {
+    for (const auto &expression : translator->served_expressions)
+      expression->heard.forget_rows();
+    status= answer();
+  }
+  if (status == PANDO_STATUS_BUG)
+    warn_of_error(thd);
+  if (const char *obstacle= obstacle_to_answer(select, *translator, query, status, why))
+  {
+    tell_kept_warnings(thd, translator->served_expressions);
+    decline(thd, obstacle);
+    return false;
+  }
+  tell_warnings(thd, translator->served_expressions);
+  for (const Select_translator::Warning &warning : translator->warnings)
+    push_warning(thd, Sql_condition::WARN_LEVEL_WARN, warning.code, warning.text.c_str());
+  if (Transaction *transaction= Transaction::if_any(thd))
+    transaction->last_plan= lines_of_plan(query, *translator);
+  return true;
+}
+
 static select_handler *answer_select(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
@@ -436,20 +506,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     return decline(thd, "a SELECT without tables");
   if (is_for_server && is_select_better_done_by_keys(cost, *translator))
     return leave(thd, Left_by_cost::FEW_ROWS);
-  PandoAnalyticTexts texts= {};
-  texts.key= key_of_text;
-  texts.collations= translator->collations.data();
-  texts.collation_count= translator->collations.size();
-  texts.test= test_text;
-  texts.tests= translator->tests.data();
-  texts.test_count= translator->tests.size();
-  texts.change= change_text;
-  texts.changes= translator->changes.data();
-  texts.change_count= translator->changes.size();
-  texts.server= server_values;
-  texts.server_context= translator.get();
-  const std::string &bytes= translator->bytes();
-  Owned_query query(pando_analytic_new(PandoBytes{reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()}, &texts));
+  Owned_query query= query_of(translator.get());
   PandoBytes why_not= {};
   if (!query || !pando_analytic_is_answerable(query.get(), &why_not))
     return decline(thd, query ? std::string(reinterpret_cast<const char *>(why_not.data), why_not.len) : "a plan");
@@ -461,47 +518,8 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     if (translator->handlers[0]->explain(query.get(), engine_tables.data(), engine_tables.size()) != PANDO_STATUS_OK)
       return decline(thd, "a plan");
   }
-  else
-  {
-    PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
-    const auto answer= [&] {
-      return translator->handlers[0]->answer(query.get(), engine_tables.data(), engine_tables.size(), pushdown_memory_of(thd), &why);
-    };
-    PandoStatus status= answer();
-    if (status != PANDO_STATUS_OK && why == PANDO_ANALYTIC_WHY_TOLD && !thd->killed && pando_analytic_ask_all(query.get()))
-    {
-      for (const auto &expression : translator->served_expressions)
-        expression->heard.forget_rows();
-      status= answer();
-    }
-    if (status == PANDO_STATUS_BUG)
-      warn_of_error(thd);
-    static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
-      "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
-      "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server",
-      "a temporary file", "pairs of many rows of which few are wanted"};
-    const char *in_the_way= nullptr;
-    if (status != PANDO_STATUS_OK)
-      in_the_way= WHYS[why];
-    else if (is_of_rows(select) && pando_analytic_rows(query.get()) > ROWS_AS_THEY_COME_MAX)
-      in_the_way= "many rows as they come";
-    else if (!holds_answer(select, *translator, query.get()))
-      in_the_way= "a value that its type does not hold";
-    else if (!translator->warnings.empty() && !has_rows(query.get(), *translator))
-      in_the_way= "a constant that warns";
-    else if (!are_warnings_sure(translator->served_expressions, translator->tables.size()))
-      in_the_way= "rows that warn or not by the plan of the server";
-    if (in_the_way)
-    {
-      tell_kept_warnings(thd, translator->served_expressions);
-      return decline(thd, in_the_way);
-    }
-    tell_warnings(thd, translator->served_expressions);
-    for (const Select_translator::Warning &warning : translator->warnings)
-      push_warning(thd, Sql_condition::WARN_LEVEL_WARN, warning.code, warning.text.c_str());
-    if (Transaction *transaction= Transaction::if_any(thd))
-      transaction->last_plan= lines_of_plan(query.get(), *translator);
-  }
+  else if (!run_query(thd, select, translator.get(), query.get(), engine_tables))
+    return nullptr;
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }
 

@@ -237,6 +237,11 @@ private:
   bool computed(Item *item, Said *said);
   bool constant(Item *item, Said *said);
   bool constant_of(Item *item, const Value_kind &kind, CHARSET_INFO *charset, Said *said);
+  bool constant_number(Item *item, Said *said);
+  bool constant_real(Item *item, Said *said);
+  bool constant_moment(Item *item, Said *said);
+  bool constant_time(Item *item, Said *said);
+  bool constant_text(Item *item, CHARSET_INFO *charset, Said *said);
   bool is_constant(Item *item) const;
   bool is_some_constant(Item *item);
   bool column(Field *field, Said *said);
@@ -257,6 +262,8 @@ private:
   std::string passes(const Text_change &test, const Said &said);
   bool sort_by_all(Item *item, bool may_wrap, Said *said);
   bool aggregate(Item_sum *sum, Said *said);
+  bool addend(Item_sum *sum, PandoFunction function, Said *of, Value_kind *kind);
+  bool average(Item_sum_avg *sum, const Said &of, const Value_kind &kind, Said *said);
   bool extreme(Item_sum *sum, Item *argument, Said *of);
   bool of_moments(Item_sum *sum, PandoFunction function, Said *said);
   bool knows_order_of_rows() const;
@@ -290,6 +297,8 @@ private:
   bool condition(Item *item, Said *said);
   bool truth(Item *item, Said *said);
   bool native_condition(Item *item, Said *said);
+  bool condition_of_query(Item_subselect *query, bool is_conjunct, Said *said);
+  bool is_null(Item_func *function, bool is_optimized, Said *said);
   bool list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
   bool comparison(Item_func *function, PandoComparison comparison, Said *said);
