@@ -122,6 +122,28 @@ fn a_copying_alter_exchanges_parents_and_children_under_their_names() {
 }
 
 /// The server gives the copy its name while what it has copied still has its own, except if that one is a parent.
+/// Who writes to the parent between two renames of an ALTER asks who its children are.
+#[test]
+fn a_parent_has_its_children_at_each_moment_of_a_copying_alter() {
+    let (_vfs, db) = with_tables(8);
+    let both = pairs(&[("db/c", "c_ibfk_1")]);
+    let keys = db.foreign_keys("./db/c");
+    db.create_table(&child("./db/#sql-alter-1", &keys)).unwrap();
+    db.rename_table("./db/c", "./db/#sql-backup-1").unwrap();
+    assert_eq!(references(&db, "./db/p"), both);
+    assert_eq!(references(&db, "./db/c"), pairs(&[("db/c", "own")]));
+    // It fails, and begins anew.
+    db.rename_table("./db/#sql-backup-1", "./db/c").unwrap();
+    assert_eq!(references(&db, "./db/p"), both);
+    db.rename_table("./db/c", "./db/#sql-backup-1").unwrap();
+    db.rename_table("./db/#sql-alter-1", "./db/c").unwrap();
+    assert_eq!(references(&db, "./db/p"), both);
+    db.drop_table("./db/#sql-backup-1").unwrap();
+    assert_eq!(references(&db, "./db/p"), both);
+    db.drop_table("./db/c").unwrap();
+    assert!(references(&db, "./db/p").is_empty());
+}
+
 #[test]
 fn a_copying_alter_that_renames_takes_the_constraints_of_both_sides_along() {
     let (_vfs, db) = with_tables(6);

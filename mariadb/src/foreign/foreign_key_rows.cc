@@ -123,10 +123,8 @@ int Foreign_keys::begin(THD *thd)
     refresh();
     m_are_checked= (!m_as_child.empty() || !m_as_parent.empty()) && foreign_keys_are_checked(thd) &&
                    !(m_is_interim && is_checked_at_end(thd));
-    if (!m_are_checked)
-      return 0;
     for (const Constraint &constraint : m_as_child)
-      if (!constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.other_names, MDL_SHARED_READ))
+      if (m_are_checked && !constraint.definition.is_to_itself() && !lock_metadata(thd, constraint.other_names, MDL_SHARED_READ))
         return HA_ERR_LOCK_WAIT_TIMEOUT;
   } while (is_outdated());
   return 0;

@@ -19,7 +19,7 @@ use crate::catalog::descriptor::{
     normalize, Intent, TableDescriptor, FIRST_ID, INTENT_PREFIX, NEXT_ID_KEY, TABLE_PREFIX,
 };
 use crate::catalog::file_ages::{FileAges, AGE_PREFIX};
-use crate::catalog::foreign_key::References;
+use crate::catalog::foreign_key::{is_aside, References};
 use crate::catalog::server_files::{PartitionedTables, ServerFiles, SERVER_FILES_PREFIX};
 use crate::table::Dict;
 
@@ -40,6 +40,8 @@ pub(crate) struct Content {
     pub intents: Vec<(u64, Intent)>,
     pub next_id: u64,
     pub references: References,
+    /// The tables that an ALTER has put aside, by their paths, and the names that they had before. No ALTER outlives the server.
+    pub aside: HashMap<String, String>,
     pub partitioned: PartitionedTables,
     /// Until the catalog has them.
     pub ages: FileAges,
@@ -90,8 +92,19 @@ impl Content {
         }
     }
 
+    /// The table at `path` has this descriptor now, and the path that it says.
+    pub(crate) fn replace(&mut self, path: &str, descriptor: TableDescriptor) {
+        let name = self.aside.get(path).cloned().unwrap_or_else(|| path.to_owned());
+        self.remove(path);
+        if is_aside(&descriptor.path) && !is_aside(&name) {
+            self.aside.insert(descriptor.path.clone(), name);
+        }
+        self.insert(descriptor);
+    }
+
     /// There is no table of this name any more.
     pub(crate) fn remove(&mut self, path: &str) -> Option<TableDescriptor> {
+        self.aside.remove(path);
         let removed = self.tables.remove(path)?;
         self.partitioned.discount(&removed);
         Some(removed)
@@ -124,6 +137,18 @@ impl Catalog {
         let content = self.content.lock();
         let paths = content.references.children(parent);
         paths.filter_map(|path| content.tables.get(path).cloned()).collect()
+    }
+
+    /// The same, with their names. One that an ALTER has put aside has its name of before, until the new table has it: who writes to the
+    /// parent meanwhile waits for the ALTER at that name, and is not left without any.
+    pub(crate) fn children_by_name(&self, parent: &str) -> Vec<(String, TableDescriptor)> {
+        let content = self.content.lock();
+        let paths = content.references.children(parent).map(|path| (path, path));
+        let aside = content.aside.iter().filter(|(_, name)| !content.tables.contains_key(*name));
+        let children = paths.chain(aside).filter_map(|(path, name)| {
+            Some((name.clone(), content.tables.get(path)?.clone()))
+        });
+        children.collect()
     }
 
     /// The table at this path.

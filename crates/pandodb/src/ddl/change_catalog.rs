@@ -91,10 +91,10 @@ impl Db {
         }
         for descriptor in change.put {
             let old_path = content.tables.values().find(|t| t.id == descriptor.id).map(|t| t.path.clone());
-            if let Some(path) = old_path {
-                content.remove(&path);
+            match old_path {
+                Some(path) => content.replace(&path, descriptor),
+                None => content.insert(descriptor),
             }
-            content.insert(descriptor);
         }
         change.remove_files.iter().for_each(|path| content.partitioned.remove(path));
         change.put_files.into_iter().for_each(|files| content.partitioned.put(files));

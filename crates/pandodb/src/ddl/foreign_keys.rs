@@ -10,7 +10,8 @@
 //!   there, to be dropped next.
 //! * A renamed column changes, in the record of the ALTER, every constraint that names the column.
 //! * Tables under interim names (`#sql...`: what an ALTER fills, and what it puts aside) have their constraints in their records,
-//!   but these count only when the table gets its name.
+//!   but these count only when the table gets its name. What is put aside counts under its old name until another table has that:
+//!   at no moment of an ALTER has the parent no child.
 //!
 //! Rows are checked above this crate, which knows nothing of columns (`mariadb/src/foreign`).
 
@@ -36,9 +37,9 @@ impl Db {
     pub fn references_to(&self, path: &str) -> Vec<(String, ForeignKey)> {
         let parent = normalize(path);
         let mut found: Vec<(String, ForeignKey)> = Vec::new();
-        for child in self.catalog.children(&parent) {
+        for (name, child) in self.catalog.children_by_name(&parent) {
             let keys = child.foreign_keys.iter().filter(|key| key.parent == parent);
-            found.extend(keys.map(|key| (child.path.clone(), key.clone())));
+            found.extend(keys.map(|key| (name.clone(), key.clone())));
         }
         found.sort_by(|(a, x), (b, y)| (database_of(a), &x.name).cmp(&(database_of(b), &y.name)));
         found
