@@ -114,6 +114,50 @@ impl Join {
     }
 }
 
+/// A condition on what is computed, below the computation where that cannot fail and computes no group's value anew.
+fn filtered_outputs(input: Box<Plan>, outputs: Vec<(Slot, Expr)>, condition: Expr, slots: &[Slot]) -> Plan {
+    let is_plain = |slot: &Slot| {
+        outputs
+            .iter()
+            .any(|(output, expr)| output == slot && !expr.any(&|part| matches!(part, Expr::Divide(..))))
+    };
+    if !slots.iter().all(is_plain) {
+        return Plan::Filter(Box::new(Plan::Project(input, outputs)), condition);
+    }
+    let shown = Plan::Project(input, outputs);
+    if shown.shows_groups() && shown.can_fail() {
+        return Plan::Filter(Box::new(shown), condition);
+    }
+    let Plan::Project(input, outputs) = shown else { return shown };
+    let inner = condition.replaced(&mut |part| match part {
+        Expr::Slot(slot, _) => {
+            outputs.iter().find(|(output, _)| output == slot).map(|(_, expr)| expr.clone())
+        }
+        _ => None,
+    });
+    Plan::Project(Box::new(input.filtered(inner)), outputs)
+}
+
+/// A condition on joined rows, on the side that it is of.
+fn filtered_join(mut join: Box<Join>, condition: Expr, slots: &[Slot]) -> Plan {
+    let is_of = |side: &Plan| {
+        let given = side.slots();
+        slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot))
+    };
+    if is_of(&join.probe) {
+        join.probe = join.probe.filtered(condition);
+        return Plan::Join(join);
+    }
+    if join.kind == JoinKind::Inner && is_of(&join.build) {
+        join.build = join.build.filtered(condition);
+        return Plan::Join(join);
+    }
+    if join.asks_for_lonely(&condition) {
+        return join.lonely();
+    }
+    Plan::Filter(Box::new(Plan::Join(join)), condition)
+}
+
 impl Plan {
     /// Whether a column of it is a part of the key of a table's rows.
     fn is_never_null(&self, slot: Slot) -> bool {
@@ -183,46 +227,8 @@ impl Plan {
                 filter.insert(at, condition);
                 Plan::Scan { table, parts, rows, columns, filter }
             }
-            Plan::Project(input, outputs) => {
-                let is_plain = |slot: &Slot| {
-                    outputs.iter().any(|(output, expr)| {
-                        output == slot && !expr.any(&|part| matches!(part, Expr::Divide(..)))
-                    })
-                };
-                if !slots.iter().all(is_plain) {
-                    return Plan::Filter(Box::new(Plan::Project(input, outputs)), condition);
-                }
-                let shown = Plan::Project(input, outputs);
-                if shown.shows_groups() && shown.can_fail() {
-                    return Plan::Filter(Box::new(shown), condition);
-                }
-                let Plan::Project(input, outputs) = shown else { return shown };
-                let inner = condition.replaced(&mut |part| match part {
-                    Expr::Slot(slot, _) => {
-                        outputs.iter().find(|(output, _)| output == slot).map(|(_, expr)| expr.clone())
-                    }
-                    _ => None,
-                });
-                Plan::Project(Box::new(input.filtered(inner)), outputs)
-            }
-            Plan::Join(mut join) => {
-                let given = join.probe.slots();
-                let is_of_probe = slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot));
-                let of_build = join.build.slots();
-                let is_of_build = slots.iter().all(|slot| of_build.iter().any(|(known, _)| known == slot));
-                if is_of_probe {
-                    join.probe = join.probe.filtered(condition);
-                    return Plan::Join(join);
-                }
-                if is_of_build && join.kind == JoinKind::Inner {
-                    join.build = join.build.filtered(condition);
-                    return Plan::Join(join);
-                }
-                if join.asks_for_lonely(&condition) {
-                    return join.lonely();
-                }
-                Plan::Filter(Box::new(Plan::Join(join)), condition)
-            }
+            Plan::Project(input, outputs) => filtered_outputs(input, outputs, condition, &slots),
+            Plan::Join(join) => filtered_join(join, condition, &slots),
             Plan::Filter(input, known) => Plan::Filter(Box::new(input.filtered(condition)), known),
             Plan::Aggregate { .. } if self.can_fail() => Plan::Filter(Box::new(self), condition),
             Plan::Aggregate { input, groups, told, is_one } => {

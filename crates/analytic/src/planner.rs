@@ -43,6 +43,19 @@ impl Unit {
 /// Rows with their groups made, what is left of the select list, and of ORDER BY.
 pub(crate) type Grouped = (Unit, Vec<(Slot, Expr)>, Vec<(Expr, bool)>);
 
+/// Whether a group is by this value, and only makes sure of something about it.
+fn is_surely(group: &Expr, value: &Expr) -> bool {
+    matches!(group, Expr::Sure(_, of) if **of == *value)
+}
+
+/// What groups are by.
+struct Groups {
+    input: Unit,
+    groups: Vec<(Slot, Expr)>,
+    /// Groups that are values of queries, as they were said.
+    asked: Vec<(Expr, Expr)>,
+}
+
 /// A LEFT JOIN that waits for its turn.
 struct Outer<'f> {
     right: Right<'f>,
@@ -355,44 +368,15 @@ impl<'a> Planner<'a> {
     fn grouped(&mut self, block: &Block, input: Unit) -> Result<Grouped> {
         let (outputs, order) = (block.outputs.clone(), block.order.clone());
         if !block.is_grouped {
-            if let Some(having) = &block.having {
-                // Without groups it is one more condition.
-                let mut unit = input;
-                let mut conditions = Vec::new();
-                add_conditions(having.clone(), &mut conditions);
-                for condition in conditions {
-                    unit = self.condition(unit, condition)?;
-                }
-                return Ok((unit, outputs, order));
-            }
-            return Ok((input, outputs, order));
+            // Without groups HAVING is one more condition.
+            return Ok((self.having(input, block.having.clone())?, outputs, order));
         }
-        let mut input = input;
-        let mut groups: Vec<(Slot, Expr)> = Vec::new();
-        // Groups that are values of queries, as they were said.
-        let mut asked: Vec<(Expr, Expr)> = Vec::new();
-        for said in &block.groups {
-            let (unit, group) = self.with_scalars(input, said.clone())?;
-            input = unit;
-            if groups.iter().any(|(_, known)| *known == group) {
-                if block.rollup.is_some() {
-                    return Err(wrong_plan("ROLLUP of the same twice"));
-                }
-                continue;
-            }
-            let slot = match &group {
-                Expr::Slot(slot, _) => *slot,
-                _ => self.new_slot(),
-            };
-            if said.has_query() {
-                asked.push((said.clone(), Expr::Slot(slot, group.kind())));
-            }
-            groups.push((slot, group));
-        }
+        let Groups { mut input, groups, asked } = self.groups(block, input)?;
         let mut told: Vec<Told> = Vec::new();
         let mut replace = |planner: &mut Planner<'_>, expr: &Expr| {
             expr.replaced(&mut |part| {
-                if let Some((slot, group)) = groups.iter().find(|(_, group)| group == part) {
+                let is_it = |group: &Expr| group == part || is_surely(group, part);
+                if let Some((slot, group)) = groups.iter().find(|(_, group)| is_it(group)) {
                     return Some(Expr::Slot(*slot, group.kind()));
                 }
                 if let Some((_, named)) = asked.iter().find(|(said, _)| is_same_query(said, part)) {
@@ -433,7 +417,7 @@ impl<'a> Planner<'a> {
             .product();
         let rows = if is_one { 1.0 } else { of_groups.min(input.rows).max(1.0) };
         let slots = groups.iter().map(|(slot, _)| *slot).chain(told.iter().map(|told| told.slot)).collect();
-        let (mut unit, order) = match &block.rollup {
+        let (unit, order) = match &block.rollup {
             Some(descends) => {
                 self.rolled_up(Unit { slots, rows, ..input }, groups, told, descends, &having)?
             }
@@ -442,14 +426,41 @@ impl<'a> Planner<'a> {
                 (Unit { plan, slots, rows }, order)
             }
         };
-        if let Some(having) = having {
-            let mut conditions = Vec::new();
-            add_conditions(having, &mut conditions);
-            for condition in conditions {
-                unit = self.condition(unit, condition)?;
+        Ok((self.having(unit, having)?, outputs, order))
+    }
+
+    /// What the groups are by, each said once.
+    fn groups(&mut self, block: &Block, mut input: Unit) -> Result<Groups> {
+        let mut groups: Vec<(Slot, Expr)> = Vec::new();
+        let mut asked = Vec::new();
+        for said in &block.groups {
+            let (unit, group) = self.with_scalars(input, said.clone())?;
+            input = unit;
+            if groups.iter().any(|(_, known)| *known == group) {
+                if block.rollup.is_some() {
+                    return Err(wrong_plan("ROLLUP of the same twice"));
+                }
+                continue;
             }
+            let slot = match &group {
+                Expr::Slot(slot, _) => *slot,
+                _ => self.new_slot(),
+            };
+            if said.has_query() {
+                asked.push((said.clone(), Expr::Slot(slot, group.kind())));
+            }
+            groups.push((slot, group));
         }
-        Ok((unit, outputs, order))
+        Ok(Groups { input, groups, asked })
+    }
+
+    fn having(&mut self, mut unit: Unit, having: Option<Expr>) -> Result<Unit> {
+        let mut conditions = Vec::new();
+        having.into_iter().for_each(|having| add_conditions(having, &mut conditions));
+        for condition in conditions {
+            unit = self.condition(unit, condition)?;
+        }
+        Ok(unit)
     }
 
     /// The select list, DISTINCT, ORDER BY and LIMIT.

@@ -152,52 +152,6 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   return true;
 }
 
-/* Whether each group has one row of the table, or none: a unique key of it is among the groups. */
-static bool is_determined(SELECT_LEX *select, const TABLE *table)
-{
-  const auto is_group= [&](const Field *field) {
-    for (const ORDER *group= select->join->group_list; group; group= group->next)
-    {
-      const Item *item= (*group->item)->real_item();
-      if (item->type() == Item::FIELD_ITEM && static_cast<const Item_field *>(item)->field == field)
-        return true;
-    }
-    return false;
-  };
-  for (uint number= 0; number < table->s->keys; number++)
-  {
-    const KEY &key= table->key_info[number];
-    if ((key.flags & (HA_NOSAME | HA_NULL_PART_KEY)) == HA_NOSAME && key.algorithm != HA_KEY_ALG_LONG_HASH &&
-        std::all_of(key.key_part, key.key_part + key.user_defined_key_parts,
-                    [&](const KEY_PART_INFO &part) { return !(part.key_part_flag & HA_PART_KEY_SEG) && is_group(part.field); }))
-      return true;
-  }
-  return false;
-}
-
-void Select_translator::add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to)
-{
-  for (const Part &part : parts)
-  {
-    add_determined(select, part.nest, to);
-    if (!part.source || part.source->number < 0 || !part.source->table || !is_determined(select, part.source->table))
-      continue;
-    for (const Column &column : part.source->columns)
-      to->push_back(column.slot);
-  }
-}
-
-/* Where nothing is grouped by more than the rows say (ROLLUP), columns of such a table have one value in each group. */
-void Select_translator::put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to)
-{
-  std::vector<uint> slots;
-  if (select->join->group_list && select->olap != ROLLUP_TYPE)
-    add_determined(select, parts, &slots);
-  B::small(to, uint32_t(slots.size()));
-  for (const uint slot : slots)
-    B::small(to, slot);
-}
-
 /* FROM and WHERE. */
 bool Select_translator::from_where(Block *block)
 {

@@ -188,9 +188,10 @@ private:
   bool select_item(Item *item, Block *block);
   bool output(Item *item, Use use, Said *said);
   bool hides_quotient(const Said &said) const;
-  static void add_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::vector<uint> *to);
-  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
   bool the_same_rounded(Said *said, const std::function<bool(Said *)> &say);
+
+  /* select_determined.cc */
+  static void put_determined(SELECT_LEX *select, const std::vector<Part> &parts, std::string *to);
 
   /* select_order.cc */
   bool order_by(Block *block);

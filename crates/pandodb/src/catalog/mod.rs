@@ -145,9 +145,9 @@ impl Catalog {
         let content = self.content.lock();
         let paths = content.references.children(parent).map(|path| (path, path));
         let aside = content.aside.iter().filter(|(_, name)| !content.tables.contains_key(*name));
-        let children = paths.chain(aside).filter_map(|(path, name)| {
-            Some((name.clone(), content.tables.get(path)?.clone()))
-        });
+        let children = paths
+            .chain(aside)
+            .filter_map(|(path, name)| Some((name.clone(), content.tables.get(path)?.clone())));
         children.collect()
     }
 
