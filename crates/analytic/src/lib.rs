@@ -61,6 +61,7 @@ mod subquery;
 mod sums;
 mod table_rows;
 mod tags;
+mod warnings;
 mod window;
 mod word_table;
 mod zones;

@@ -382,36 +382,7 @@ impl Plan {
             }
     }
 
-    /// Has an expression of one table's columns computed of all its rows. False: they are not those of one table.
-    pub(crate) fn ask(&mut self, of: &Expr) -> bool {
-        let mut slots = Vec::new();
-        of.slots(&mut slots);
-        let yes = Expr::Constant(Value::Number(1), Kind::Signed);
-        // Whatever it is: this is never false.
-        let is_known = Expr::Or(vec![Expr::IsNull(Box::new(of.asked())), yes.clone()]);
-        self.ask_table(&Expr::Sure(Box::new(is_known), Box::new(yes)), &slots)
-    }
-
-    fn ask_table(&mut self, asked: &Expr, slots: &[Slot]) -> bool {
-        let given = self.slots();
-        let has_all = slots.iter().all(|slot| given.iter().any(|(known, _)| known == slot));
-        if let (Plan::Scan { filter, .. }, true) = (&mut *self, has_all) {
-            filter.insert(0, asked.clone());
-            return true;
-        }
-        if self.inputs_mut().into_iter().any(|input| input.ask_table(asked, slots)) {
-            return true;
-        }
-        // A derived table.
-        let is_derived = has_all && matches!(self, Plan::Project(..) | Plan::Aggregate { .. });
-        if is_derived {
-            let derived = std::mem::replace(self, Plan::One);
-            *self = Plan::Filter(Box::new(derived), asked.clone());
-        }
-        is_derived
-    }
-
-    fn inputs_mut(&mut self) -> Vec<&mut Plan> {
+    pub(crate) fn inputs_mut(&mut self) -> Vec<&mut Plan> {
         match self {
             Plan::One | Plan::Scan { .. } => Vec::new(),
             Plan::Filter(input, _)
@@ -426,89 +397,12 @@ impl Plan {
         }
     }
 
-    /// Of which rows the server computes a condition is a matter of its plan, and so is what it warns of. What may warn of some rows
-    /// is asked of all rows of its own table, before anything else: if there is the same to say of the rows that it is computed of in
-    /// the end, it would be so in any plan. A condition that stands alone is computed of all rows by any. Where there are several tables,
-    /// nothing is asked first that only warns (`asks_all`: it is): if it warns of the rows that it is computed of, the query is given back.
-    /// Nor can what looks at several tables itself be asked so; an error of that would be the server's alone. False: that cannot be.
-    pub(crate) fn settle_warnings(&mut self, asks_all: bool) -> bool {
-        if self.conditions() < 2 {
-            return true;
-        }
-        let may_hush = !asks_all && self.scans() > 1;
-        let mut sayings = Vec::new();
-        self.add_saying(&mut sayings);
-        for of in &sayings {
-            match of {
-                Expr::Server { may_say: Saying::OfParts, .. } if !may_hush => {}
-                Expr::Server { may_say: Saying::Errors, .. } => {
-                    if !self.ask(of) {
-                        return false;
-                    }
-                }
-                _ => {
-                    if may_hush || !self.ask(of) {
-                        self.hush(of);
-                    }
-                }
-            }
-        }
-        self.ask_first();
-        true
-    }
-
     /// How many tables are read.
     pub(crate) fn scans(&self) -> usize {
         match self {
             Plan::Scan { .. } => 1,
             _ => self.inputs().into_iter().map(Plan::scans).sum(),
         }
-    }
-
-    /// Has whatever the server says of an expression in conditions give the query back.
-    fn hush(&mut self, of: &Expr) {
-        match self {
-            Plan::Scan { filter, .. } => filter.iter_mut().for_each(|part| part.hush(of)),
-            Plan::Filter(_, condition) => condition.hush(of),
-            Plan::Join(join) => {
-                join.keys.iter_mut().flat_map(|(a, b)| [a, b]).for_each(|key| key.hush(of));
-                join.residual.iter_mut().for_each(|residual| residual.hush(of));
-            }
-            _ => {}
-        }
-        self.inputs_mut().into_iter().for_each(|input| input.hush(of));
-    }
-
-    /// How many conditions there are; a join is one, and another table, too.
-    fn conditions(&self) -> usize {
-        let own = match self {
-            Plan::Scan { filter, .. } => filter.len(),
-            Plan::Filter(..) => 1,
-            Plan::Join(_) | Plan::Union(..) | Plan::Sets(_) => 2,
-            _ => 0,
-        };
-        self.inputs().into_iter().fold(own, |count, input| count + input.conditions())
-    }
-
-    /// Adds what may say something in conditions.
-    fn add_saying(&self, to: &mut Vec<Expr>) {
-        match self {
-            Plan::Scan { filter, .. } => filter.iter().for_each(|part| part.add_saying(to)),
-            Plan::Filter(_, condition) => condition.add_saying(to),
-            Plan::Join(join) => {
-                join.keys.iter().flat_map(|(a, b)| [a, b]).for_each(|key| key.add_saying(to));
-                join.residual.iter().for_each(|residual| residual.add_saying(to));
-            }
-            _ => {}
-        }
-        self.inputs().into_iter().for_each(|input| input.add_saying(to));
-    }
-
-    fn ask_first(&mut self) {
-        if let Plan::Scan { filter, .. } = self {
-            filter.sort_by_key(|part| !part.is_early());
-        }
-        self.inputs_mut().into_iter().for_each(Plan::ask_first);
     }
 
     /// How many rows the largest of its tables has, about.

@@ -21,6 +21,7 @@ use crate::planner::{Planner, Sample};
 use crate::repeated::Repeated;
 use crate::sample::Sampler;
 use crate::spill::{Chunk, Spill, SpillTo};
+use crate::warnings::Written;
 
 /// A query.
 #[derive(Debug)]
@@ -161,13 +162,17 @@ impl Query {
         let mut planner = Planner::new(&self.block, sample);
         let mut plan = planner.block(&self.block)?.plan;
         let asks_parts = self.asks_all || plan.scans() < 2;
-        if !self.asked.iter().all(|(is_part, asked)| (*is_part && !asks_parts) || plan.ask(asked)) {
+        let asked = |part: bool| self.asked.iter().filter(move |(is_part, _)| *is_part == part);
+        if !asked(false).all(|(_, asked)| plan.ask(asked, &[])) {
             return Err(wrong_plan("what the server may compute of other rows"));
         }
         if !plan.is_sound() {
             return Err(wrong_plan("a column where there is none"));
         }
-        match plan.settle_warnings(self.asks_all) {
+        let parts: Vec<&Expr> = asked(true).filter(|_| asks_parts).map(|(_, asked)| asked).collect();
+        let mut written = Vec::new();
+        self.block.filter.iter().for_each(|filter| filter.clone().conjuncts(&mut written));
+        match plan.settle_warnings(self.asks_all, &parts, &Written(written)) {
             true => Ok((plan, planner.distinct)),
             false => Err(wrong_plan("a condition on several tables that may warn")),
         }
