@@ -3,17 +3,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::column::{Column, Data, Kind, UNSUPPORTED};
+use crate::column::{Column, Data, Dict, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result};
-use crate::expr::Texts;
+use crate::expr::{KeyOfText, Texts};
 use crate::keys::Budget;
 use pando_query::{Failure, Why};
 
 /// What rows are sorted by, ready to be compared.
 enum Ready {
     Number(Arc<Column>),
-    /// Where the key of each row is.
-    Text(Vec<u32>, Vec<Vec<u8>>, Arc<Column>),
+    /// The place of each row's text among all of them, equal ones together, from 1; 0: NULL.
+    Text(Vec<u32>),
 }
 
 /// Compares rows.
@@ -27,17 +27,7 @@ impl Sorter {
             let one = match (kind, &column.data) {
                 (Kind::Text(collation), Data::Text(codes, dict)) => {
                     let key = texts.collations.get(*collation as usize).ok_or(UNSUPPORTED)?;
-                    let mut of_codes: Vec<Vec<u8>> = vec![Vec::new(); dict.len()];
-                    let mut is_known = vec![false; dict.len()];
-                    for (row, code) in codes.iter().enumerate() {
-                        if !column.is_null(row) && !is_known[*code as usize] {
-                            is_known[*code as usize] = true;
-                            key(dict.get(*code), &mut of_codes[*code as usize]);
-                        }
-                    }
-                    let bytes: usize = of_codes.iter().map(|key| key.len() + size_of::<Vec<u8>>() + 1).sum();
-                    budget.take(bytes + codes.len() * 4)?;
-                    Ready::Text(codes.clone(), of_codes, column.clone())
+                    Ready::Text(ranks(column, codes, dict, &**key, budget)?)
                 }
                 (Kind::Text(_), _) => return Err(UNSUPPORTED),
                 _ => Ready::Number(column.clone()),
@@ -52,13 +42,7 @@ impl Sorter {
         for (one, descends) in &self.0 {
             let order = match one {
                 Ready::Number(column) => by_number(column, a as usize, b as usize),
-                Ready::Text(codes, keys, column) => {
-                    let (a, b) = (a as usize, b as usize);
-                    match (column.is_null(a), column.is_null(b)) {
-                        (false, false) => keys[codes[a] as usize].cmp(&keys[codes[b] as usize]),
-                        (of_a, of_b) => of_b.cmp(&of_a),
-                    }
-                }
+                Ready::Text(ranks) => ranks[a as usize].cmp(&ranks[b as usize]),
             };
             if order.is_ne() {
                 return if *descends { order.reverse() } else { order };
@@ -66,6 +50,52 @@ impl Sorter {
         }
         Ordering::Equal
     }
+}
+
+/// The key of a text.
+struct TextKey {
+    /// The first eight bytes behind what all keys begin with.
+    head: u64,
+    begin: usize,
+    end: usize,
+    code: u32,
+}
+
+/// The places of rows by their texts. Each different text is compared with others, once for all of its rows, and mostly by a number that stands beside it: keys of
+/// rows in no order lie all over the memory.
+fn ranks(column: &Column, codes: &[u32], dict: &Dict, key: &KeyOfText, budget: &Budget) -> Result<Vec<u32>> {
+    let mut rank_of_code = vec![0; dict.len()];
+    let mut bytes = Vec::new();
+    let mut keys: Vec<TextKey> = Vec::new();
+    for (row, code) in codes.iter().enumerate() {
+        if !column.is_null(row) && rank_of_code[*code as usize] == 0 {
+            rank_of_code[*code as usize] = 1;
+            let begin = bytes.len();
+            key(dict.get(*code), &mut bytes);
+            keys.push(TextKey { head: 0, begin, end: bytes.len(), code: *code });
+        }
+    }
+    budget.take(bytes.len() + keys.len() * size_of::<TextKey>() + (rank_of_code.len() + codes.len()) * 4)?;
+    let of = |key: &TextKey| &bytes[key.begin..key.end];
+    let first = keys.first().map_or(&[][..], of);
+    let alike = |key: &TextKey| first.iter().zip(of(key)).take_while(|(a, b)| a == b).count();
+    let shared = keys.iter().map(alike).min().unwrap_or(0);
+    for key in &mut keys {
+        let rest = &bytes[key.begin + shared..key.end];
+        let mut head = [0; 8];
+        let len = rest.len().min(8);
+        head[..len].copy_from_slice(&rest[..len]);
+        key.head = u64::from_be_bytes(head);
+    }
+    keys.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| of(a).cmp(of(b))));
+    let mut rank = 0;
+    for (at, key) in keys.iter().enumerate() {
+        rank += u32::from(at == 0 || of(&keys[at - 1]) != of(key));
+        rank_of_code[key.code as usize] = rank;
+    }
+    let rank_of =
+        |(row, code): (usize, &u32)| if column.is_null(row) { 0 } else { rank_of_code[*code as usize] };
+    Ok(codes.iter().enumerate().map(rank_of).collect())
 }
 
 /// Rows that are sorted without asking whether to go on.
@@ -196,7 +226,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use super::*;
-    use crate::column::Dict;
     use pando_column::vector::Strings;
 
     /// What an order by a text whose case does not count, then by a number, gives of some rows.
