@@ -324,7 +324,10 @@ impl Cursor {
         txn.write_out_ranges()?;
         self.at = At::Nothing;
         self.mode = mode;
-        self.ahead.restart();
+        match self.reach.is_at_end() && self.stop.is_some() {
+            true => self.ahead.go_to_next_range(),
+            false => self.ahead.restart(),
+        }
         self.reach.is_on = matches!(mode, ReadMode::Locked(..));
         self.reach.holds = txn.takes_gaps();
         self.seqno = match mode {

@@ -4,7 +4,8 @@
 //! all rows that it meets stay locked, and so does what lies between; so it need not lock them one by one:
 //!
 //! 1. It reads on, as it sees the rows, and keeps what it has read: at first as many rows as it has met so far, so that a
-//!    scan that ends early has locked about as much as it read; later [`ROWS_MAX`].
+//!    scan that ends early has locked about as much as it read; later [`ROWS_MAX`]. A cursor that has gone to the end of one range of keys and
+//!    begins another one (the lookups of a join) is expected to go as far again.
 //! 2. It leaves out what comes behind the first row that another has locked, or the first key that another has written and
 //!    not committed. If too little is left, rows are met one by one for a while: only so they are waited for.
 //! 3. It takes the stretch, unless others have one there, and the gap. Nobody else locks or inserts there from now on.
@@ -49,6 +50,9 @@ use crate::txn::transaction::{LockWait, Txn};
 
 /// Rows that are met one by one first.
 const ROWS_BEFORE: usize = 64;
+
+/// Where the range before had so many, the first one is enough.
+const ROWS_EXPECTED_MIN: usize = 2 * ROWS_MIN;
 
 /// Fewer are not worth while.
 const ROWS_MIN: usize = 16;
@@ -106,6 +110,8 @@ pub(super) struct Ahead {
     is_locked: bool,
     /// Rows met since the seek, or since it had to stop.
     met: usize,
+    /// Rows that the range before had, all of which were met.
+    expected: usize,
     /// Own writes are known up to here, and the first key of them among the rows left.
     own: Option<(Mark, Option<Vec<u8>>)>,
 }
@@ -120,6 +126,22 @@ impl Ahead {
     pub(super) fn restart(&mut self) {
         self.clear();
         self.met = 0;
+        self.expected = 0;
+    }
+
+    /// A scan begins; the one before, of another range, has come to its end.
+    pub(super) fn go_to_next_range(&mut self) {
+        let met = self.met;
+        self.restart();
+        self.expected = met;
+    }
+
+    /// How many rows are read ahead now; 0: it is too early.
+    fn wanted(&self) -> usize {
+        match self.met >= ROWS_BEFORE || (self.met > 0 && self.expected >= ROWS_EXPECTED_MIN) {
+            true => self.met.max(self.expected).min(ROWS_MAX),
+            false => 0,
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -324,7 +346,7 @@ impl Cursor {
             && self.index == 0
             && self.direction == Direction::Forward
             && self.reach.may_go_on()
-            && self.ahead.met >= ROWS_BEFORE;
+            && self.ahead.wanted() > 0;
         match wait {
             _ if !may => None,
             LockWait::Default | LockWait::Seconds(1..) if self.reach.holds => Some(Way::Lock(mode)),
@@ -373,9 +395,9 @@ impl Cursor {
         next.filter(|next| *next < edge.as_slice()).map_or(edge.clone(), <[u8]>::to_vec)
     }
 
-    /// Reads as many rows as it has met, from where both sides are. `None`: there are too few.
+    /// Reads as many rows as it has met, or expects, from where both sides are. `None`: there are too few.
     fn collect_some(&mut self, txn: &Txn) -> Result<Option<usize>> {
-        let rows = self.ahead.met.min(ROWS_MAX);
+        let rows = self.ahead.wanted();
         self.ahead.clear();
         self.collect(txn, |ahead, _| ahead.is_full(rows))?;
         let read = self.ahead.ends.len();

@@ -92,6 +92,11 @@ impl Reach {
         from
     }
 
+    /// Whether everything up to the end of the cursor's way has been looked at.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.is_on && self.is_complete
+    }
+
     /// Whether there is something left to look at.
     pub(super) fn may_go_on(&self) -> bool {
         self.is_on && !self.is_complete
