@@ -11,7 +11,7 @@ pub mod watched;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use pando_storage::vfs::{File, OpenMode};
+use pando_storage::vfs::OpenMode;
 use pandodb::{
     Compression, Db, EngineError, Error, FlushMode, KeyList, KeyRing, LockWait, LogLevel, Options, ReadMode,
     SecretKey, SimVfs, Table, TableSpec, TreeConfig, Txn, Vfs,
@@ -40,9 +40,12 @@ pub fn make_newer(vfs: &Arc<SimVfs>, path: &Path) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Whether the error is that of [`make_newer`], and names the file.
-pub fn is_newer<T>(result: &pandodb::Result<T>, file: &Path) -> bool {
-    let is_its = |error: &EngineError| matches!(error, EngineError::NewerFormat { path, version: 9, .. } if path == file);
-    matches!(result, Err(Error::Engine(error)) if is_its(error))
+pub fn is_newer<T, E: Clone + Into<Error>>(result: &Result<T, E>, file: &Path) -> bool {
+    let Err(error) = result else { return false };
+    match error.clone().into() {
+        Error::Engine(EngineError::NewerFormat { path, version, .. }) => path == file && version == 9,
+        _ => false,
+    }
 }
 
 /// Puts back what [`make_newer`] has taken.
