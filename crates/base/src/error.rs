@@ -95,6 +95,24 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A later release wrote it, in a format that this one does not know. Nothing is damaged: that release reads it.
+    #[error(
+        "{} was written by a newer PANDO: its {what} has format version {version}, this plugin knows up to {known}; \
+         use the newer plugin",
+        path.display()
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset of the block.
+        offset: u64,
+        /// Which block.
+        what: String,
+        /// Its version.
+        version: u32,
+        /// The newest version that is known here.
+        known: u32,
+    },
     /// It can be asked for, but not be done this way.
     #[error("{what}")]
     Unsupported {
@@ -144,7 +162,8 @@ impl Error {
         matches!(self, Error::DiskFull { .. })
     }
 
-    /// Whether a file is damaged or lost, for all that its bytes tell. What the system refuses (EIO, no permission) may be read later.
+    /// Whether a file is damaged or lost, for all that its bytes tell. What the system refuses (EIO, no permission) may be read later,
+    /// and what a newer release wrote by that release.
     pub fn is_damage(&self) -> bool {
         const EISDIR: i32 = 21;
         match self {
@@ -186,6 +205,17 @@ mod tests {
         assert!(!other.is_damage() && !full.is_damage());
         let no_files = Error::io("open", Path::new("/t/main.pando"), 0, io::Error::from_raw_os_error(24));
         assert!(no_files.is_shortage() && !no_files.is_transient(), "{no_files}");
+    }
+
+    #[test]
+    fn what_a_newer_release_wrote_is_no_damage_and_names_file_and_versions() {
+        let path = Path::new("/t/main.pando").to_owned();
+        let newer = Error::NewerFormat { path, offset: 4096, what: "node".into(), version: 9, known: 3 };
+        assert!(!newer.is_damage() && !newer.is_shortage());
+        let text = newer.to_string();
+        for part in ["/t/main.pando", "newer PANDO", "its node", "version 9", "up to 3"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 
     #[test]

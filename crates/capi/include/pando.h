@@ -132,6 +132,10 @@ enum PandoStatus
    * The log failed after others could see the commit: it may be gone after a restart. No writes are accepted any more.
    */
   PANDO_STATUS_IN_DOUBT = 23,
+  /**
+   * A newer release wrote it, in a format that this one does not know.
+   */
+  PANDO_STATUS_NEWER_FORMAT = 24,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -62,6 +62,8 @@ pub enum PandoStatus {
     ValuesLost = 22,
     /// The log failed after others could see the commit: it may be gone after a restart. No writes are accepted any more.
     InDoubt = 23,
+    /// A newer release wrote it, in a format that this one does not know.
+    NewerFormat = 24,
 }
 
 /// Every status, for tables that have to be complete.
@@ -90,6 +92,7 @@ pub const STATUSES: &[PandoStatus] = &[
     PandoStatus::EncryptionKey,
     PandoStatus::ValuesLost,
     PandoStatus::InDoubt,
+    PandoStatus::NewerFormat,
 ];
 
 thread_local! {
@@ -157,6 +160,7 @@ fn engine_status(error: &EngineError) -> PandoStatus {
         EngineError::InUse { .. } => PandoStatus::InUse,
         EngineError::Unsupported { .. } => PandoStatus::Unsupported,
         EngineError::Key { .. } => PandoStatus::EncryptionKey,
+        EngineError::NewerFormat { .. } => PandoStatus::NewerFormat,
     }
 }
 
@@ -205,6 +209,14 @@ mod tests {
             EngineError::InUse { what: "table t".into() }.into(),
             EngineError::Unsupported { what: "a change".into() }.into(),
             EngineError::Key { path: path.into(), key_id: 1, version: 2, reason: "none".into() }.into(),
+            EngineError::NewerFormat {
+                path: path.into(),
+                offset: 0,
+                what: "a block".into(),
+                version: 9,
+                known: 3,
+            }
+            .into(),
         ]
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{disk, open, open_logging, Lines};
+use common::{disk, is_newer, make_newer, open, open_logging, put_back, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
     Clustering, Compression, Db, Entry, Error, IndexPlace, IndexSource, IndexSpec, LogLevel, NewIndex,
@@ -221,6 +221,53 @@ fn a_table_goes_on_without_a_damaged_index_and_gets_it_back() {
             }
         }
     }
+}
+
+#[test]
+fn a_file_of_a_newer_release_is_no_damage_and_nothing_of_its_table_changes() {
+    for begin in [cut_off, stopped] {
+        for index in 0..3 {
+            let vfs = begin(1);
+            let before = make_newer(&vfs, &file(index));
+            let lines = Lines::default();
+            let db = open_logging(&vfs, &lines).unwrap();
+            for _ in 0..2 {
+                assert!(is_newer(&db.open_table(PATH), &file(index)), "file {index}");
+                db.run_jobs().unwrap();
+                db.checkpoint().unwrap();
+                db.tick();
+            }
+            let says_damage = |line: &str| line.contains("damaged and not used") || line.contains("corrupt");
+            assert!(!lines.lock().unwrap().iter().any(|(_, line)| says_damage(line)), "{lines:?}");
+            drop(db);
+            let vfs = vfs.crash();
+            let db = open(&vfs).unwrap();
+            assert!(is_newer(&db.open_table(PATH), &file(index)), "file {index}");
+            let is_log_kept = db.log_held().is_some();
+            put_back(&vfs, &file(index), &before);
+            if !is_log_kept {
+                check_whole(&db, ROWS as usize);
+            }
+            db.close().unwrap();
+            let db = open(&vfs).unwrap();
+            check_whole(&db, ROWS as usize);
+            commit_rows(&db, ROWS..ROWS + 5).unwrap();
+            check_whole(&db, ROWS as usize + 5);
+        }
+    }
+}
+
+#[test]
+fn a_newer_superblock_is_not_taken_back_to_the_checkpoint_before_it() {
+    let vfs = stopped(4);
+    let before = make_newer(&vfs, &file(0));
+    // The copy of it was lost, or the checkpoint before it is still whole.
+    vfs.flip_bit(&file(0), 100, 3);
+    assert!(is_newer(&open(&vfs).unwrap().open_table(PATH), &file(0)));
+    put_back(&vfs, &file(0), &before[..1]);
+    assert!(is_newer(&open(&vfs).unwrap().open_table(PATH), &file(0)));
+    put_back(&vfs, &file(0), &before);
+    check_whole(&open(&vfs).unwrap(), ROWS as usize);
 }
 
 #[test]

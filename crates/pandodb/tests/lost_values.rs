@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{disk, for_each_row, open, open_logging, spec, Lines};
+use common::{disk, for_each_row, is_newer, make_newer, open, open_logging, put_back, spec, Lines};
 use pando_storage::vfs::{FaultKind, OpenMode};
 use pandodb::large::{references_of, Reference};
 use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
@@ -241,6 +241,25 @@ fn check_new_ones(db: &Arc<Db>, new: std::ops::Range<u16>, trouble: &str) {
             true => assert!(is_lost(&found), "{trouble}: {key}: {:?}", found.map(|value| value.len())),
             false => assert_eq!(found.unwrap(), value(key), "{trouble}"),
         }
+    }
+}
+
+#[test]
+fn a_file_of_a_newer_release_is_not_lost_and_no_value_is_given_up() {
+    for begin in [cut_off, stopped] {
+        let (vfs, file) = (begin(1), Path::new(FILE));
+        let before = make_newer(&vfs, file);
+        let db = open(&vfs).unwrap();
+        assert!(is_newer(&db.open_table(T), file));
+        assert!(is_newer(&db.begin_large_values_anew(T), file), "REPAIR TABLE");
+        db.checkpoint().unwrap();
+        db.close().unwrap();
+        put_back(&vfs, file, &before);
+        let db = open(&vfs).unwrap();
+        let table = db.open_table(T).unwrap();
+        db.check_table(&table, &mut |_| true).unwrap();
+        let values = all(&db).into_iter().map(|(key, (_, found))| (key, found.unwrap()));
+        assert!(values.eq((0..ROWS).map(|key| (key, value(key)))));
     }
 }
 

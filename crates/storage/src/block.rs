@@ -270,7 +270,7 @@ impl<'a> Checked<'a> {
 /// are ignored. Never panics, whatever the bytes.
 ///
 /// # Errors
-/// [`Error::Corruption`] naming what is wrong, expected and found.
+/// [`Error::Corruption`] naming what is wrong, expected and found; [`Error::NewerFormat`].
 pub fn open<'a>(
     path: &Path,
     kind: BlockKind,
@@ -309,7 +309,7 @@ pub(crate) fn check<'a>(
     if magic != MAGIC {
         return wrong("magic", format!("{MAGIC:02x?}"), format!("{magic:02x?}"));
     }
-    if version == 0 || version > FORMAT_VERSION {
+    if version == 0 {
         return wrong("format version", format!("1 to {FORMAT_VERSION}"), version.to_string());
     }
     let Some(payload) = usize::try_from(length).ok().and_then(|length| rest.get(..length)) else {
@@ -321,6 +321,16 @@ pub(crate) fn check<'a>(
         return wrong("checksum", format!("{stored:016x}"), format!("{computed:016x}"));
     }
     // The checksum is right: from here on it is a block that was written here, but not ours.
+    if version > FORMAT_VERSION {
+        let (what, known) = (format!("{kind:?}").to_lowercase(), FORMAT_VERSION.into());
+        return Err(Error::NewerFormat {
+            path: path.to_owned(),
+            offset,
+            what,
+            version: version.into(),
+            known,
+        });
+    }
     if found_kind != kind as u8 {
         return wrong("kind", format!("{kind:?}"), BlockKind::name_of(found_kind));
     }
@@ -376,9 +386,13 @@ mod tests {
 
     #[test]
     fn a_newer_format_is_told_from_rot() {
-        let mut bytes = sealed(0, b"hello");
-        bytes[5] = FORMAT_VERSION + 1;
-        assert!(error_of(BlockKind::Segment, OWNER, 0, &bytes).contains("format version"));
+        let mut newer = Vec::new();
+        seal_as(FORMAT_VERSION + 1, BlockKind::Segment, 3, OWNER, 0, &mut newer, b"hello");
+        let error = check(Path::new("/t"), BlockKind::Segment, OWNER, 0, &newer).unwrap_err();
+        assert!(matches!(error, Error::NewerFormat { .. }), "{error}");
+        let mut rotten = sealed(0, b"hello");
+        rotten[5] = FORMAT_VERSION + 1;
+        assert!(error_of(BlockKind::Segment, OWNER, 0, &rotten).contains("checksum"));
     }
 
     #[test]

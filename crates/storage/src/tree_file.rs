@@ -317,8 +317,9 @@ impl TreeFile {
                 let found = format!("slot 0: {a}; slot 1: {b}");
                 Err(Error::corruption(file.path(), 0, "superblocks", "at least one valid", found))
             }
-            // A read error is not a torn superblock: the other slot might be the older one.
-            (Err(error), _) | (_, Err(error)) => Err(error),
+            // A read error is not a torn superblock: the other slot might be the older one. And what a newer release wrote is not to
+            // be taken back to a checkpoint before it.
+            (Err(Error::Corruption { .. }) | Ok(_), Err(error)) | (Err(error), _) => Err(error),
         }
     }
 
@@ -578,6 +579,7 @@ impl TreeFile {
             Error::Io { path, .. }
             | Error::DiskFull { path, .. }
             | Error::Corruption { path, .. }
+            | Error::NewerFormat { path, .. }
             | Error::Key { path, .. } => {
                 *path = self.path();
             }

@@ -123,7 +123,7 @@ impl Walk<'_> {
     fn node(&mut self, place: Place, range: &Range, above: &[RunMeta], depth: usize) -> Result<()> {
         let image = match self.read_node(place, depth) {
             Ok(image) => image,
-            Err(error @ Error::Key { .. }) => return Err(error),
+            Err(error @ (Error::Key { .. } | Error::NewerFormat { .. })) => return Err(error),
             Err(error) => {
                 self.lose(range.clone(), true, &error);
                 return self.leaf(range, above, &[]);
@@ -176,7 +176,7 @@ impl Walk<'_> {
         let read = Run::open(self.ctx, meta.clone()).and_then(|run| run.salvage_pieces());
         let opened = match read {
             Ok(pieces) => Opened { meta: meta.clone(), pieces: Some(pieces), cause: String::new() },
-            Err(error @ Error::Key { .. }) => return Err(error),
+            Err(error @ (Error::Key { .. } | Error::NewerFormat { .. })) => return Err(error),
             Err(error) => Opened { meta: meta.clone(), pieces: None, cause: error.to_string() },
         };
         self.runs.insert(meta.id, Some(opened.clone()));
@@ -278,7 +278,7 @@ impl Walk<'_> {
                     source.segment = Some(segment);
                     return self.settle(source, rank, range, holes);
                 }
-                Err(error @ Error::Key { .. }) => return Err(error),
+                Err(error @ (Error::Key { .. } | Error::NewerFormat { .. })) => return Err(error),
                 Err(error) => {
                     let next = number + 1;
                     let high = match next < source.pieces.count() {

@@ -91,6 +91,10 @@ impl LogFileHead {
         let (covered, _) = bytes.split_at(COVERED_BYTES);
         let version = version_and_flags as u32;
         let flags = (version_and_flags >> 32) as u32;
+        if magic == MAGIC && xxh3_64(covered) == checksum && version > VERSION {
+            let (path, what) = (path.to_owned(), "head".into());
+            return Err(Error::NewerFormat { path, offset: 0, what, version, known: VERSION });
+        }
         let checks: [(&str, u64, u64); 4] = [
             ("magic of the log file", MAGIC, magic),
             ("checksum of the log file's head", xxh3_64(covered), checksum),
@@ -200,6 +204,16 @@ mod tests {
             let error = LogFileHead::decode(path, &bytes).unwrap_err();
             assert!(matches!(error, Error::Corruption { offset: 0, .. }), "bit {bit}: {error}");
         }
+    }
+
+    #[test]
+    fn a_head_of_a_later_version_is_no_damage() {
+        let mut bytes: [u8; USED_BYTES] = *HEAD.encode().first_chunk().unwrap();
+        bytes[8] = VERSION as u8 + 1;
+        let checksum = xxh3_64(&bytes[..COVERED_BYTES]);
+        bytes[COVERED_BYTES..].copy_from_slice(&checksum.to_le_bytes());
+        let error = LogFileHead::decode(Path::new("/log/pando-000003.log"), &bytes).unwrap_err();
+        assert!(matches!(error, Error::NewerFormat { version: 2, known: 1, .. }), "{error}");
     }
 
     #[test]

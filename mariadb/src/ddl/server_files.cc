@@ -93,6 +93,13 @@ static int expect_files(const char *to, const Bytes &definition)
                   current_thd);
 }
 
+/* The server takes a rename back by another one, and moves the .frm even if that fails: refused for want of space, it would leave the
+   table between two names for good. So it goes on without a copy; after a crash in its middle the catalog's copies remain. */
+static bool is_want_of_space(int error)
+{
+  return error == ENOSPC || error == EDQUOT || error == HA_ERR_RECORD_FILE_FULL;
+}
+
 int keep_both_names(const char *from, const char *to)
 {
   if (!moves_with_its_table(from, to))
@@ -109,10 +116,13 @@ int keep_both_names(const char *from, const char *to)
       return my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
     if (!is_expected)
       if (int error= expect_files(to, content))
-        return error;
+        return is_want_of_space(error) ? 0 : error;
     is_expected= true;
-    if (!replace_file(new_file.c_str(), content.view()))
-      return my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
+    if (replace_file(new_file.c_str(), content.view()))
+      continue;
+    const int error= my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
+    forget_new_names(from, to);
+    return is_want_of_space(error) ? 0 : error;
   }
   return 0;
 }

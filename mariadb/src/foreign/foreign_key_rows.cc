@@ -174,25 +174,39 @@ void Foreign_keys::find_places(Constraint *constraint, Related_table *other, con
   constraint->is_whole_key= (key.flags & HA_NOSAME) && key.user_defined_key_parts == columns.size();
 }
 
-/* False: there is no such table, or it has no key for the constraint. */
-bool Foreign_keys::find_other(Constraint *constraint, const std::string &path,
-                              const std::vector<std::string> &columns)
+/* Nobody can say which rows the table has: that is no answer to a row. */
+static int refuse_unopened(THD *thd, const std::string &path)
 {
+  const Table_names names(path);
+  const std::string why= open_failure().text;
+  Transaction::of(thd)->set_unopened(HA_ERR_INTERNAL_ERROR, std::string("table ") + names.database + "." + names.table +
+                                                              " of a foreign key cannot be opened: " + why);
+  return HA_ERR_INTERNAL_ERROR;
+}
+
+/* Not found: there is no such table, or it has no key for the constraint. */
+int Foreign_keys::find_other(Constraint *constraint, const std::string &path, const std::vector<std::string> &columns,
+                             bool *found)
+{
+  *found= constraint->other;
   if (constraint->other || constraint->is_missing)
-    return !constraint->is_missing;
-  constraint->is_missing= true;
+    return 0;
   Related_table *other= related(path);
+  if (!other && !open_failure().text.empty())
+    return refuse_unopened(m_file->ha_thd(), path);
+  constraint->is_missing= true;
   if (!other)
-    return false;
+    return 0;
   find_places(constraint, other, columns);
   if (constraint->index == MAX_KEY)
-    return false;
+    return 0;
   constraint->fields.clear();
   for (const uint place : constraint->places)
     constraint->fields.push_back(other->table()->field[place]);
   constraint->other= other;
   constraint->is_missing= false;
-  return true;
+  *found= true;
+  return 0;
 }
 
 static bool is_null(Field *field, const uchar *record)
@@ -289,8 +303,9 @@ int Foreign_keys::has_parent(Constraint *constraint, const uchar *record, bool *
 {
   *found= false;
   const Foreign_key_definition &definition= constraint->definition;
-  if (!find_other(constraint, definition.parent, definition.parent_columns))
-    return 0;
+  bool is_there;
+  if (int error= find_other(constraint, definition.parent, definition.parent_columns, &is_there); error || !is_there)
+    return error;
   if (!encode_probe(constraint, constraint->own, record, &m_probe))
     return 0;
   {
@@ -421,7 +436,10 @@ int Foreign_keys::change_children_of(Constraint *constraint, const uchar *old_re
   const Foreign_key_definition &definition= constraint->definition;
   const Action action= new_record ? definition.on_update : definition.on_delete;
   const bool changes= changes_rows(action);
-  if (!find_other(constraint, definition.child, definition.columns))
+  bool is_there;
+  if (int error= find_other(constraint, definition.child, definition.columns, &is_there))
+    return error;
+  if (!is_there)
     return refuse(HA_ERR_ROW_IS_REFERENCED, *constraint);
   Bytes probe;
   if (!encode_probe(constraint, constraint->own, old_record, &probe))
@@ -621,8 +639,10 @@ int Foreign_keys::want_parent(Constraint *constraint, const uchar *record)
   if (has_null(constraint->own, record))
     return 0;
   const Foreign_key_definition &definition= constraint->definition;
-  if (!find_other(constraint, definition.parent, definition.parent_columns) ||
-      !encode_probe(constraint, constraint->own, record, &m_probe))
+  bool is_there;
+  if (int error= find_other(constraint, definition.parent, definition.parent_columns, &is_there))
+    return error;
+  if (!is_there || !encode_probe(constraint, constraint->own, record, &m_probe))
     return refuse(HA_ERR_NO_REFERENCED_ROW, *constraint);
   constraint->wanted.add(m_probe.view());
   return constraint->wanted.is_full() ? find_wanted(constraint) : 0;

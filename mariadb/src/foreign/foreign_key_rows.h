@@ -82,7 +82,7 @@ private:
   void load(Foreign_key_list list, bool as_child, std::vector<Constraint> *constraints);
   Related_table *related(const std::string &path);
   static void find_places(Constraint *constraint, Related_table *other, const std::vector<std::string> &columns);
-  bool find_other(Constraint *constraint, const std::string &path, const std::vector<std::string> &columns);
+  int find_other(Constraint *constraint, const std::string &path, const std::vector<std::string> &columns, bool *found);
   bool encode_probe(Constraint *constraint, const std::vector<Field *> &from, const uchar *record, Bytes *probe);
 
   bool is_moved(const uchar *old_record, const uchar *new_record) const;

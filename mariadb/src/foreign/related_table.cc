@@ -11,6 +11,13 @@ static const size_t KEPT_MAX= 64;
 
 static std::unordered_map<std::string, std::vector<Related_table *>> kept;
 
+static thread_local bool opens_related= false;
+
+bool Related_table::is_opening()
+{
+  return opens_related;
+}
+
 ha_pando *Related_table::file()
 {
   return static_cast<ha_pando *>(m_table.file);
@@ -49,6 +56,7 @@ bool Related_table::open(THD *thd, const std::string &path)
   m_path= path;
   m_file_path= "./" + path;
   m_version= pando_schema_version(db);
+  note_open_failure(0, String());
   if (!pando_table_exists(db, text(path.c_str())))
     return false;
   const Table_names names(path);
@@ -66,10 +74,12 @@ bool Related_table::open(THD *thd, const std::string &path)
   m_share.table_cache_key= m_share.db;
   Dummy_error_handler silent;
   thd->push_internal_handler(&silent);
+  opens_related= true;
   /* Sequences have a handler of the server around the engine's. */
   m_is_open= read_definition(thd) && m_share.db_type() == hton && m_share.table_type != TABLE_TYPE_SEQUENCE &&
              !open_table_from_share(thd, &m_share, &m_share.table_name, HA_OPEN_KEYFILE, EXTRA_RECORD,
                                     thd->open_options, &m_table, false);
+  opens_related= false;
   thd->pop_internal_handler();
   if (m_is_open)
     choose_columns();

@@ -19,9 +19,12 @@ class Related_table
 {
 public:
   /* Opens the table for a statement of this connection, or takes one that is kept. Null: there is none, or it cannot be
-     opened; nothing is reported. The caller has its metadata lock, or only looks at its definition. */
+     opened, for which open_failure() has the reason if the engine refused it; nothing is reported. The caller has its metadata lock, or
+     only looks at its definition. */
   static Related_table *take(THD *thd, const std::string &path);
   void give_back();
+  /* Whether this thread is opening one. */
+  static bool is_opening();
   /* Before and after tables change. */
   static void close_kept();
 

@@ -465,9 +465,14 @@ bool ha_pando::get_error_message(int error, String *text)
       text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);
     return false;
   }
+  const Transaction *transaction= Transaction::if_any(ha_thd());
+  if (m_table && transaction && error == transaction->unopened_error())
+    text->copy(transaction->refusal().c_str(), uint32(transaction->refusal().size()), system_charset_info);
   /* To its own text of a deadlock the server appends this one. */
-  if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
+  else if (error == m_last_error && error != HA_ERR_LOCK_DEADLOCK)
     text->copy(m_last_error_text);
+  else if (!m_table && !m_name.empty() && error == open_failure().error)
+    text->copy(open_failure().text.c_str(), uint32(open_failure().text.size()), system_charset_info);
   return false;
 }
 

@@ -3,6 +3,7 @@
 #include "expiry_purge.h"
 #include "key_text.h"
 #include "pushdown_filter.h"
+#include "related_table.h"
 
 using namespace pando;
 
@@ -40,9 +41,16 @@ static int without_discovery(int error, const TABLE_SHARE *share)
 int ha_pando::open(const char *name, int, uint)
 {
   m_name= name;
+  note_open_failure(0, String());
   if (int error= check_definition(name, table))
     return error;
   const int error= open_defined(name);
+  if (error && error != m_last_error)
+    m_last_error_text.length(0);
+  note_open_failure(error, m_last_error_text);
+  /* It is told by who wants the table, and may be nobody's business: another name, which a RENAME has just taken away. */
+  if (Related_table::is_opening())
+    return error;
   /* All that the client hears is that there is no such table. */
   if (error == ENOENT || error == HA_ERR_NO_SUCH_TABLE)
     sql_print_error("PANDO: table %s cannot be opened: %s", name, m_last_error_text.c_ptr_safe());

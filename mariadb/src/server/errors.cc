@@ -51,6 +51,7 @@ constexpr Mapping MAPPINGS[]=
   /* The error log has it since the table was opened. */
   {PANDO_STATUS_VALUES_LOST,   HA_ERR_CRASHED,            WARN},
   {PANDO_STATUS_IN_DOUBT,      HA_ERR_TABLE_READONLY,     WARN},
+  {PANDO_STATUS_NEWER_FORMAT,  HA_ERR_INTERNAL_ERROR,     WARN | LOG},
 };
 
 constexpr size_t MAPPING_COUNT= sizeof(MAPPINGS) / sizeof(MAPPINGS[0]);
@@ -61,7 +62,7 @@ constexpr bool is_complete()
   for (size_t i= 0; i < MAPPING_COUNT; i++)
     if (size_t(MAPPINGS[i].status) != i)
       return false;
-  return MAPPING_COUNT == size_t(PANDO_STATUS_IN_DOUBT) + 1;
+  return MAPPING_COUNT == size_t(PANDO_STATUS_NEWER_FORMAT) + 1;
 }
 static_assert(is_complete(), "a status without an error of the server, or out of order");
 
@@ -84,6 +85,19 @@ void warn_of_error(THD *thd)
   String text;
   error_text(&text);
   warn_beside_error(thd, text.c_ptr_safe());
+}
+
+static thread_local Open_failure last_open_failure;
+
+void note_open_failure(int error, const String &text)
+{
+  last_open_failure.error= error;
+  last_open_failure.text.assign(text.ptr(), text.length());
+}
+
+const Open_failure &open_failure()
+{
+  return last_open_failure;
 }
 
 int error_of(PandoStatus status, THD *thd)

@@ -4,6 +4,7 @@
 
 #include "server.h"
 #include "pando.h"
+#include <string>
 
 namespace pando {
 
@@ -20,6 +21,18 @@ void warn_beside_error(THD *thd, const char *text);
 
 /* Tells the client of it, who gets what was asked for in another way. */
 void warn_of_error(THD *thd);
+
+/* Why the table that this thread has opened last could not be opened; 0: it could. The handler that could not is gone when that is
+   asked for: of a partitioned table the server asks its first partition, whichever it was that failed, and tables of constraints are
+   opened without messages. */
+struct Open_failure
+{
+  int error= 0;
+  std::string text;
+};
+
+void note_open_failure(int error, const String &text);
+const Open_failure &open_failure();
 
 void log_line(PandoLogLevel level, const char *line);
 

@@ -148,6 +148,7 @@ void Transaction::register_with_server()
 
 void Transaction::begin_table()
 {
+  m_unopened_error= 0;
   register_with_server();
   m_tables_in_use++;
 }

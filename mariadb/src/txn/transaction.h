@@ -98,8 +98,11 @@ public:
     return share == m_duplicate_share ? m_duplicate_index : otherwise;
   }
   /* The constraint that has refused a row last, for the server's message; and where a cascade has met a duplicate key. */
-  void set_refusal(const char *text, size_t size) { m_refusal.assign(text, size); }
+  void set_refusal(const char *text, size_t size) { m_refusal.assign(text, size), m_unopened_error= 0; }
   const std::string &refusal() const { return m_refusal; }
+  /* Or what the table of a constraint cannot be opened for, and the error that tells so; 0: nothing. */
+  void set_unopened(int error, const std::string &why) { m_refusal= why, m_unopened_error= error; }
+  int unopened_error() const { return m_unopened_error; }
   void set_refusing_key(const char *table, const char *key) { m_refusing_table= table, m_refusing_key= key; }
   bool refusing_key(char *table, size_t table_size, char *key, size_t key_size) const
   {
@@ -142,6 +145,7 @@ private:
   /* To be synced at the end of the statement, and at that of the transaction. */
   std::vector<std::string> m_directories, m_directories_of_all;
   std::string m_refusal, m_refusing_table, m_refusing_key;
+  int m_unopened_error= 0;
   uint64_t m_statement_mark= 0;
   std::atomic<uint> m_tables_in_use{0}; /* written by its own thread only */
   my_time_t m_reads_at= 0; /* not known yet */

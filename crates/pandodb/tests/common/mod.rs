@@ -11,13 +11,49 @@ pub mod watched;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use pando_storage::vfs::OpenMode;
 use pandodb::{
-    Compression, Db, FlushMode, KeyList, KeyRing, LockWait, LogLevel, Options, ReadMode, SecretKey, SimVfs,
-    Table, TableSpec, TreeConfig, Txn, Vfs,
+    Compression, Db, EngineError, Error, FlushMode, KeyList, KeyRing, LockWait, LogLevel, Options, ReadMode,
+    SecretKey, SimVfs, Table, TableSpec, TreeConfig, Txn, Vfs,
 };
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Lines the engine logged.
 pub type Lines = Arc<Mutex<Vec<(LogLevel, String)>>>;
+
+/// Makes a file's superblocks those of a release to come. Gives what was there.
+pub fn make_newer(vfs: &Arc<SimVfs>, path: &Path) -> Vec<(u64, Vec<u8>)> {
+    let file = vfs.open(path, OpenMode::Existing).unwrap();
+    let mut before = Vec::new();
+    for offset in [0u64, 4096] {
+        let mut page = vec![0; 4096];
+        file.read_exact_at(&mut page, offset).unwrap();
+        before.push((offset, page.clone()));
+        page[5] = 9;
+        let payload = 32..32 + u64::from_le_bytes(page[16..24].try_into().unwrap()) as usize;
+        let checksum = xxh3_64_with_seed(&page[payload], xxh3_64_with_seed(&page[..24], offset));
+        page[24..32].copy_from_slice(&checksum.to_le_bytes());
+        file.write_at(&page, offset).unwrap();
+    }
+    file.sync().unwrap();
+    before
+}
+
+/// Whether the error is that of [`make_newer`], and names the file.
+pub fn is_newer<T, E: Clone + Into<Error>>(result: &Result<T, E>, file: &Path) -> bool {
+    let Err(error) = result else { return false };
+    match error.clone().into() {
+        Error::Engine(EngineError::NewerFormat { path, version, .. }) => path == file && version == 9,
+        _ => false,
+    }
+}
+
+/// Puts back what [`make_newer`] has taken.
+pub fn put_back(vfs: &Arc<SimVfs>, path: &Path, before: &[(u64, Vec<u8>)]) {
+    let file = vfs.open(path, OpenMode::Existing).unwrap();
+    before.iter().for_each(|(offset, page)| file.write_at(page, *offset).unwrap());
+    file.sync().unwrap();
+}
 
 /// Options with tiny trees and no threads.
 pub fn options(lines: &Lines) -> Options {
