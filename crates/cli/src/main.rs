@@ -34,10 +34,9 @@ fn run(command: &Command, keys: &KeyRing) -> Outcome {
         Command::Verify { tables } => {
             let mut sound = true;
             for table in tables {
-                sound &= if backup::verify::is_backup(table) {
-                    backup::verify::run(table, keys)?
-                } else {
-                    verify(table, keys)?
+                sound &= match backup::verify::kind_of(table)? {
+                    backup::verify::Kind::Backup => backup::verify::run(table, keys)?,
+                    backup::verify::Kind::Table => verify(table, keys)?,
                 };
             }
             Ok(sound)

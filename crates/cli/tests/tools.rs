@@ -95,3 +95,34 @@ fn a_log_is_printed_and_something_else_is_refused() {
     let output = pando(&["log"], &dir.path().join("t.pando/main.pando"));
     assert!(!output.status.success() && text(&output.stderr).starts_with("pando: "), "{output:?}");
 }
+
+#[test]
+fn verify_says_what_a_directory_is_that_is_no_table_and_no_whole_backup() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    };
+    let said = |path: &Path| {
+        let output = pando(&["verify"], path);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    for made in ["pando", "server"] {
+        let unfinished = place(&format!("unfinished-{made}"));
+        std::fs::create_dir(unfinished.join(made)).unwrap();
+        let (status, words) = said(&unfinished);
+        assert!(status == Some(1) && words.contains("did not come to its end"), "{status:?} {words}");
+    }
+    place("data/.pando");
+    place("other/x");
+    for (path, expected) in [
+        (place("empty"), "is empty: it is neither a backup nor the directory of a table"),
+        (dir.path().join("missing"), "there is no directory "),
+        (dir.path().join("data"), "is a data directory: "),
+        (dir.path().join("other"), "has no files of a table: "),
+    ] {
+        let (status, words) = said(&path);
+        assert!(status == Some(2) && words.contains(expected), "{status:?} {words}");
+    }
+}

@@ -54,7 +54,7 @@ pub use catalog::descriptor::{IndexSpec, TableSpec};
 pub use catalog::foreign_key::{ForeignKey, NewName, ReferentialAction};
 pub use catalog::server_files::ServerFiles;
 pub use db::backups::{BackupFile, BackupList, BackupLogFile, BackupSource};
-pub use db::options::{LogLevel, LogSink, Options, OtherMemory};
+pub use db::options::{LeftOut, LogLevel, LogSink, Options, OtherMemory};
 pub use db::Db;
 pub use ddl::alter::TableChange;
 pub use ddl::indexes::{IndexBuild, IndexChange, IndexPlace, IndexSource, NewIndex};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::{disk, fill, options, spec, Lines};
 use pando_storage::vfs::OpenMode;
 use pandodb::{
-    adopted_by_log, Adopted, BackupFile, Db, LockWait, Options, PinnedCopy, ReadMode, SimVfs, SuperblockText,
-    TableSpec, Txn, Vfs, NOTE_OF_NEXT_FILE,
+    adopted_by_log, prepare_restored, Adopted, BackupFile, Db, LockWait, LogSink, Options, PinnedCopy,
+    ReadMode, SimVfs, SuperblockText, TableSpec, Txn, Vfs, NOTE_OF_NEXT_FILE,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -377,4 +377,58 @@ fn a_copy_has_the_deleted_ranges() {
         assert_eq!(rows[&key(200)], b"again");
         assert_eq!(content(&db, "./db/t"), rows);
     }
+}
+
+/// A backup of some tables was restored, and each key of the others was called damaged: the log, which is of all tables, has
+/// changes of files that are not there. Now these tables count as dropped.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a restored backup is in files")]
+fn nothing_is_said_of_tables_that_a_restored_backup_does_not_have() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let quiet = |dir: &Path| Options { background_threads: 0, log_file_bytes: 1 << 20, ..Options::new(dir) };
+    let db = Db::open(quiet(from.path())).unwrap();
+    let mut txn = db.begin();
+    for path in ["./db/has", "./db/has_not"] {
+        db.create_table(&TableSpec { encryption_key_id: None, ..spec(path) }).unwrap();
+        let table = db.open_table(path).unwrap();
+        db.checkpoint().unwrap();
+        for n in 0..50 {
+            for dict in 0..2 {
+                txn.put(&table, dict, &key(n), b"value", LockWait::NoWait).unwrap();
+            }
+        }
+    }
+    txn.commit().unwrap();
+    for (n, paths) in [(60, &["./db/has", "./db/has_not"][..]), (61, &["./db/has_not"])] {
+        let mut txn = db.begin();
+        for path in paths {
+            let table = db.open_table(path).unwrap();
+            (0..2).for_each(|dict| txn.put(&table, dict, &key(n), b"value", LockWait::NoWait).unwrap());
+        }
+        txn.prepare(format!("x{n}").as_bytes()).unwrap();
+        txn.detach();
+    }
+    for dir in [".pando", "db/has.pando"] {
+        let (from, to) = (from.path().join(dir), to.path().join(dir));
+        std::fs::create_dir_all(&to).unwrap();
+        for file in std::fs::read_dir(from).unwrap() {
+            let file = file.unwrap();
+            if file.file_type().unwrap().is_file() && file.file_name() != "lock" {
+                std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+            }
+        }
+    }
+    let lines = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sink = lines.clone();
+    let log: LogSink = Arc::new(move |_, text| sink.lock().unwrap().push(text.to_owned()));
+    let wanted = |path: &str| path == "db/has";
+    let restored = prepare_restored(to.path(), wanted, Options::new(to.path()).keys, log).unwrap();
+    assert_eq!((restored.tables, restored.tables_dropped), (1, 1));
+    assert_eq!(*lines.lock().unwrap(), Vec::<String>::new());
+    let db = Db::open(quiet(to.path())).unwrap();
+    for xid in db.report_prepared(10) {
+        assert!(db.commit_by_xid(&xid).unwrap());
+    }
+    assert!(db.open_table("./db/has_not").is_err());
+    assert_eq!(content(&db, "./db/has").len(), 51);
 }

@@ -93,6 +93,8 @@ def _tamper(target, directory, rng):
     places.append((rng.choice(trees)["path"], rng.randrange(60)))
     for entry in rng.sample(plain, 3):
         places.append((entry["path"], rng.randrange(entry["bytes"])))
+    manifest_bytes = (target / "pando-backup.json").stat().st_size
+    places += [("pando-backup.json", rng.randrange(manifest_bytes)) for _ in range(2)]
     for name, offset in places:
         _flip(target / name, offset)
         _expect([tool.find(), "verify", str(target)], 1, name)
@@ -120,6 +122,28 @@ def _full_disk(server, directory, more):
         subprocess.run(["umount", small], check=True)
 
 
+def _refused(server, directory):
+    """What is refused before anything is made, and a stream that nobody reads to its end."""
+    target = directory / "refused"
+
+    def says(words, *more, at=target):
+        _expect(tool.backup_command(server, at, "--pando-only", *more), 2, *words)
+        if at.exists():
+            raise AssertionError(f"{more}: {at} was made")
+    says(["--tables bank.nothere: there is no such table", "--tables p: it has to be DATABASE.TABLE",
+          "--databases Bank: there is no such database"], "--tables=bank.nothere,bank.p,p", "--databases=Bank,bank")
+    says(["--tables bank.i: it is no table of PANDO", "--tables bank.view_p: it is no table of PANDO",
+          "--tables bank.P: there is no such table"], "--tables=bank.i,bank.view_p,bank.P")
+    says(["--tables : it has to be DATABASE.TABLE"], "--tables=")
+    says(["is in the server's data directory"], at=server.data_dir / "bank" / "inside")
+    command = tool.backup_command(server, target, "--pando-only", "--stream")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        process.stdout.read(1)
+        process.stdout.close()
+        if process.wait() != 2 or target.exists():
+            raise AssertionError(f"a closed stream: status {process.returncode}, the target is left: {target.exists()}")
+
+
 def run(arguments):
     rng = random.Random(arguments.seed)
     directory = arguments.dir / "trouble"
@@ -134,8 +158,11 @@ def run(arguments):
             _kill_tools(server, directory, rng, more)
         with load.Load(server, arguments.writers, arguments.seed + 1, with_ddl=False):
             _kill_server(server, directory, rng, more)
+        with server.connect() as session:
+            session.query("CREATE VIEW bank.view_p AS SELECT * FROM bank.p")
+        _refused(server, directory)
         target = directory / "whole"
-        tool.backup(server, target, *more)
+        tool.backup(server, target, *more, "--limit-rate=0")
         _expect(tool.backup_command(server, target, *more), 2, "has a backup already")
         (directory / "full").mkdir()
         (directory / "full" / "file").write_text("x")

@@ -6,16 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::{at, Outcome};
 
-/// The name of a database or table as a file has it: letters, digits and `_` as they are, others by their code.
-pub fn file_name(name: &str) -> String {
-    let mut encoded = String::new();
-    for character in name.chars() {
-        match character {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => encoded.push(character),
-            _ => encoded.push_str(&format!("@{:04x}", u32::from(character))),
-        }
-    }
-    encoded
+/// Whether a path, which need not be there yet, leads into a directory.
+pub fn is_within(path: &Path, dir: &Path) -> Outcome<bool> {
+    let dir = dir.canonicalize().map_err(at(dir))?;
+    let path = std::path::absolute(path).map_err(at(path))?;
+    let real = path.ancestors().find_map(|part| part.canonicalize().ok());
+    Ok(real.is_some_and(|real| real.starts_with(&dir)))
 }
 
 /// Whether a database has PANDO tables.
@@ -74,7 +70,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_encoded_as_the_server_does() {
-        assert_eq!(file_name("my-shop_1"), "my@002dshop_1");
+    fn a_path_is_within_a_directory_by_whatever_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, beside) = (dir.path().join("data"), dir.path().join("data2"));
+        fs::create_dir_all(data.join("x")).unwrap();
+        fs::create_dir(&beside).unwrap();
+        std::os::unix::fs::symlink(&data, dir.path().join("link")).unwrap();
+        for path in ["data", "data/x/new", "data/new/newer", "link/new", "data2/../data/new"] {
+            assert!(is_within(&dir.path().join(path), &data).unwrap(), "{path}");
+        }
+        for path in ["data2", "data2/data", "new", "data/../new"] {
+            assert!(!is_within(&dir.path().join(path), &data).unwrap(), "{path}");
+        }
     }
 }

@@ -7,12 +7,20 @@
 //! DIR/server/               what mariadb-backup has copied (not with --pando-only)
 //! DIR/mariadb-backup.log    what it said
 //! ```
+//!
+//! It is one JSON object, with the fields of [`Manifest`], and ends with a checksum of itself:
+//!
+//! ```text
+//! {"format":2,"complete":true, ... ,"checksum":"0123456789abcdef"}
+//! |<------------- a ------------->|             |<----- b ---->|     b: XXH3 of the bytes a
+//! ```
 
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{at, fail, Outcome};
 
@@ -24,8 +32,12 @@ pub const PANDO_DIR: &str = "pando";
 pub const SERVER_DIR: &str = "server";
 /// What mariadb-backup says.
 pub const SERVER_LOG: &str = "mariadb-backup.log";
-/// Of this page of the format.
-const FORMAT: u32 = 1;
+/// Versions of the manifest that are read. 1: without a checksum. 2: with one.
+const FORMATS: std::ops::RangeInclusive<u32> = 1..=2;
+/// What stands between the bytes that the checksum is of and its digits.
+const CHECKSUM: &[u8] = b",\"checksum\":\"";
+/// What follows them.
+const END: &[u8] = b"\"}";
 
 /// What a backup has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,7 +109,7 @@ impl Manifest {
     /// A new one, not complete.
     pub fn new(server: String, id: String, began: u64) -> Manifest {
         Manifest {
-            format: FORMAT,
+            format: *FORMATS.end(),
             complete: false,
             id,
             base: None,
@@ -131,10 +143,26 @@ impl Manifest {
 
     /// From the bytes of the file at `path`, which may be any.
     pub(crate) fn parse(path: &Path, text: &[u8]) -> Outcome<Manifest> {
+        let checksum = checksum_of(text);
+        if checksum.is_some_and(|(of, digits)| digits_of(of).as_bytes() != digits) {
+            return fail(format!(
+                "{}: its checksum does not fit: it was changed after the backup",
+                path.display()
+            ));
+        }
+        let manifest = Manifest::decode(path, text)?;
+        match checksum {
+            None if manifest.format > 1 => fail(format!("{}: its checksum is missing", path.display())),
+            _ => Ok(manifest),
+        }
+    }
+
+    /// The same without a look at the checksum.
+    pub(crate) fn decode(path: &Path, text: &[u8]) -> Outcome<Manifest> {
         // A backup of tomorrow may have other fields, but says so first.
         let value: serde_json::Value = serde_json::from_slice(text).map_err(at(path))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
-            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) if FORMATS.map(u64::from).any(|known| known == format) => {}
             Some(format) => return fail(format!("{}: format {format} is not known", path.display())),
             None => return fail(format!("{}: no format", path.display())),
         }
@@ -145,11 +173,21 @@ impl Manifest {
         }
     }
 
+    /// The bytes of the file.
+    pub(crate) fn text(&self) -> Outcome<Vec<u8>> {
+        let mut text = serde_json::to_vec(self)?;
+        // The brace at its end comes after the checksum.
+        text.pop();
+        let digits = digits_of(&text);
+        text.extend([CHECKSUM, digits.as_bytes(), END].concat());
+        Ok(text)
+    }
+
     /// Writes it, durably, which makes the backup complete. Everything else is durable.
     pub fn write(&self, dir: &Path) -> Outcome<()> {
         let (path, new) = (dir.join(MANIFEST), dir.join(format!("{MANIFEST}.new")));
         let mut file = File::create(&new).map_err(at(&new))?;
-        let text = serde_json::to_vec(self)?;
+        let text = self.text()?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(at(&new))?;
         fs::rename(&new, &path).map_err(at(&path))?;
         sync_dir(dir)
@@ -170,4 +208,54 @@ impl Manifest {
 pub fn sync_dir(dir: &Path) -> Outcome<()> {
     File::open(dir).and_then(|opened| opened.sync_all()).map_err(at(dir))?;
     Ok(())
+}
+
+fn digits_of(bytes: &[u8]) -> String {
+    format!("{:016x}", xxh3_64(bytes))
+}
+
+/// The bytes that the checksum at the end is of, and its digits.
+fn checksum_of(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = text.strip_suffix(END)?;
+    let (rest, digits) = rest.split_at_checked(rest.len().checked_sub(16)?)?;
+    Some((rest.strip_suffix(CHECKSUM)?, digits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let binlog = BinlogPosition { file: "b.000001".into(), position: 4711, gtid: "0-1-9".into() };
+        let mut manifest = Manifest::new("10.11".into(), "id".into(), 1_700_000_000);
+        (manifest.complete, manifest.binlog, manifest.last_seqno) = (true, Some(binlog), 99);
+        manifest
+    }
+
+    #[test]
+    fn a_changed_bit_anywhere_is_found_and_the_file_named() {
+        let (path, text) = (Path::new("b/pando-backup.json"), manifest().text().unwrap());
+        assert_eq!(Manifest::parse(path, &text).unwrap(), manifest());
+        for bit in 0..8 * text.len() {
+            let mut changed = text.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            let error = Manifest::parse(path, &changed).expect_err(&format!("bit {bit}")).to_string();
+            assert!(error.starts_with("b/pando-backup.json: "), "{error}");
+        }
+        let other = String::from_utf8(text).unwrap().replace("4711", "4712");
+        let error = Manifest::parse(path, other.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("its checksum does not fit"), "{error}");
+    }
+
+    #[test]
+    fn manifests_before_checksums_are_read_and_those_that_lost_theirs_are_not() {
+        let path = Path::new("b/pando-backup.json");
+        let old = Manifest { format: 1, ..manifest() };
+        assert_eq!(Manifest::parse(path, &serde_json::to_vec(&old).unwrap()).unwrap(), old);
+        let error = Manifest::parse(path, &serde_json::to_vec(&manifest()).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("its checksum is missing"), "{error}");
+        let tomorrow = Manifest { format: 3, ..manifest() };
+        let error = Manifest::parse(path, &tomorrow.text().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("format 3 is not known"), "{error}");
+    }
 }

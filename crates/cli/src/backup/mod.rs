@@ -1,5 +1,6 @@
 //! `pando backup`, `pando restore`, and `pando verify` of a backup.
 
+pub mod chosen;
 pub mod client;
 pub mod copy;
 pub mod files;

@@ -66,7 +66,7 @@ pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<()> {
     restore_pando(&arguments.datadir, &parts, &mut progress)?;
     let (bytes, time) = progress.end();
     say(&format!("{:.1} MiB in {:.1} s; recovery", bytes as f64 / 1_048_576.0, time.as_secs_f64()));
-    let tables = &last.manifest.tables;
+    let (tables, expected) = (last.manifest.tables.clone(), last.manifest.tables.len() as u64);
     let log = Arc::new(|level: LogLevel, text: &str| {
         if level != LogLevel::Note {
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -74,17 +74,21 @@ pub fn run(arguments: &RestoreArguments, keys: &KeyRing) -> Outcome<()> {
     });
     let restored = prepare_restored(
         &arguments.datadir,
-        |path| tables.binary_search_by(|t| t.as_str().cmp(path)).is_ok(),
+        move |path| tables.binary_search_by(|t| t.as_str().cmp(path)).is_ok(),
         keys.clone(),
         log,
     )?;
-    if restored.tables != tables.len() as u64 {
+    if restored.tables != expected {
         return fail(format!(
             "{} tables of the backup are not in its catalog",
-            tables.len() as u64 - restored.tables
+            expected.saturating_sub(restored.tables)
         ));
     }
     say(&format!("{} tables of PANDO are whole", restored.tables));
+    if !last.manifest.chosen.is_empty() {
+        let chosen = last.manifest.chosen.join(", ");
+        say(&format!("the backup has what was chosen ({chosen}), and not the server's other tables"));
+    }
     if let Some(binlog) = &last.manifest.binlog {
         say(&format!(
             "the state is that of binary log {} at {}, GTID {}",

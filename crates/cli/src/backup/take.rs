@@ -20,8 +20,9 @@ use clap::Args;
 use pandodb::{adopted_by_log, Adopted, EngineError, PinnedCopy, RealVfs, Superblock, SuperblockText, Vfs};
 use serde::Deserialize;
 
+use super::chosen::{file_name, names, Chosen};
 use super::client::{Connect, Session};
-use super::files::{dirs_below, file_name, files_below, has_tables, is_pando_table};
+use super::files::{dirs_below, files_below, has_tables, is_pando_table, is_within};
 use super::manifest::{
     sync_dir, BinlogPosition, FileEntry, Manifest, MANIFEST, PANDO_DIR, SERVER_DIR, SERVER_LOG,
 };
@@ -49,11 +50,11 @@ pub struct BackupArguments {
     /// The server
     #[command(flatten)]
     pub connect: Connect,
-    /// Directory that the backup makes; it must not be there, or be empty
+    /// Directory that the backup makes; it must not be there, or be empty, and not be in the server's data directory
     #[arg(long)]
     pub target: PathBuf,
     /// Write the backup to standard output as a tar archive. The files of other engines and PANDO's log wait in the target, which is
-    /// removed at the end
+    /// removed at the end, and when the backup fails
     #[arg(long)]
     pub stream: bool,
     /// Compress the stream with zstd
@@ -62,16 +63,17 @@ pub struct BackupArguments {
     /// Take PANDO's tables only, with their definitions, and not those of other engines by mariadb-backup
     #[arg(long)]
     pub pando_only: bool,
-    /// Only these databases
-    #[arg(long, value_delimiter = ',')]
+    /// Only these databases, with commas between them; each has to be there. A name with a comma is put into backquotes
+    #[arg(long, value_name = "NAME,...")]
     pub databases: Vec<String>,
-    /// Only these tables, as DATABASE.TABLE
-    #[arg(long, value_delimiter = ',')]
+    /// Only these tables, as DATABASE.TABLE, with commas between them; each has to be there, and with --pando-only to be PANDO's. Names with
+    /// commas or dots are put into backquotes: '`a.b`.`c`'
+    #[arg(long, value_name = "DATABASE.TABLE,...")]
     pub tables: Vec<String>,
     /// Write only what has changed since the backup in this directory
     #[arg(long)]
     pub incremental_base: Option<PathBuf>,
-    /// Bytes of PANDO's files to copy a second at most, in MiB
+    /// Bytes of PANDO's files to copy a second at most, in MiB; 0: as fast as it goes
     #[arg(long)]
     pub limit_rate: Option<u64>,
     /// The program that copies the other engines
@@ -116,6 +118,7 @@ struct Backup<'a> {
     arguments: &'a BackupArguments,
     session: Session,
     data_dir: PathBuf,
+    chosen: Chosen,
     manifest: Manifest,
     base: Option<Manifest>,
     files: Arc<dyn Vfs>,
@@ -125,7 +128,7 @@ struct Backup<'a> {
 /// Takes a backup.
 pub fn run(arguments: &BackupArguments) -> Outcome<()> {
     let base = arguments.incremental_base.as_deref().map(Manifest::read).transpose()?;
-    make_target(&arguments.target)?;
+    is_free(&arguments.target)?;
     let mut session = Session::open(&arguments.connect)?;
     let server = session.value("SELECT @@version")?;
     let active = "SELECT COUNT(*) FROM information_schema.plugins WHERE plugin_name = 'PANDO' AND plugin_status = 'ACTIVE'";
@@ -136,35 +139,49 @@ pub fn run(arguments: &BackupArguments) -> Outcome<()> {
     if !data_dir.join(".pando").is_dir() {
         return fail(format!("{} is not on this machine, or may not be read", data_dir.display()));
     }
+    if is_within(&arguments.target, &data_dir)? {
+        return fail(format!(
+            "{} is in the server's data directory, where it would be taken for a database",
+            arguments.target.display()
+        ));
+    }
+    let named = (&arguments.databases[..], &arguments.tables[..]);
+    let chosen = Chosen::find(named, arguments.pando_only, &mut session, &data_dir)?;
+    fs::create_dir_all(&arguments.target).map_err(at(&arguments.target))?;
     let began = seconds();
     let id = format!("{began:x}-{:x}", std::process::id());
     let mut manifest = Manifest::new(server, id, began);
-    manifest.chosen = arguments.databases.iter().chain(&arguments.tables).cloned().collect();
+    manifest.chosen =
+        names(&arguments.databases).chain(names(&arguments.tables)).map(str::to_owned).collect();
     manifest.base = base.as_ref().map(|base| base.id.clone());
     let archive = arguments.stream.then(|| Archive::new(arguments.compress)).transpose()?;
-    let mut backup =
-        Backup { arguments, session, data_dir, manifest, base, files: RealVfs::new(false), archive };
-    backup.session.ask(&format!("SET SESSION wait_timeout = {SESSION_SECONDS}"))?;
-    backup.session.engine("arm")?;
-    if arguments.pando_only {
-        backup.pin_alone()?;
-    } else {
-        backup.run_mariadb_backup()?;
+    let files = RealVfs::new(false);
+    let backup = Backup { arguments, session, data_dir, chosen, manifest, base, files, archive };
+    let taken = backup.take();
+    if arguments.stream && taken.is_err() {
+        // What has waited there is of no use to anybody.
+        let _ = fs::remove_dir_all(&arguments.target);
     }
-    backup.copy_pando()?;
-    backup.session.engine("end")?;
-    backup.finish()
+    taken
 }
 
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn make_target(target: &Path) -> Outcome<()> {
+/// Bytes a second of so many MiB; none: without a limit, which is also what 0 stands for.
+fn rate_of(mib: Option<u64>) -> Option<u64> {
+    mib.filter(|mib| *mib > 0).map(|mib| mib.saturating_mul(1 << 20))
+}
+
+/// Whether a backup may begin there.
+fn is_free(target: &Path) -> Outcome<()> {
     if target.join(MANIFEST).exists() {
         return fail(format!("{} has a backup already", target.display()));
     }
-    fs::create_dir_all(target).map_err(at(target))?;
+    if !target.exists() {
+        return Ok(());
+    }
     match fs::read_dir(target).map_err(at(target))?.next() {
         Some(_) => fail(format!("{} is not empty", target.display())),
         None => Ok(()),
@@ -172,6 +189,20 @@ fn make_target(target: &Path) -> Outcome<()> {
 }
 
 impl Backup<'_> {
+    /// The steps at the head of this file.
+    fn take(mut self) -> Outcome<()> {
+        self.session.ask(&format!("SET SESSION wait_timeout = {SESSION_SECONDS}"))?;
+        self.session.engine("arm")?;
+        if self.arguments.pando_only {
+            self.pin_alone()?;
+        } else {
+            self.run_mariadb_backup()?;
+        }
+        self.copy_pando()?;
+        self.session.engine("end")?;
+        self.finish()
+    }
+
     fn say(&self, text: &str) {
         if !self.arguments.quiet {
             let _ = writeln!(std::io::stderr(), "{text}");
@@ -189,12 +220,9 @@ impl Backup<'_> {
         if let Some(password) = &self.arguments.connect.password {
             command.arg(format!("--password={password}"));
         }
-        if !self.arguments.databases.is_empty() {
-            command.arg(format!("--databases={}", self.arguments.databases.join(" ")));
-        }
-        if !self.arguments.tables.is_empty() {
-            let names = self.arguments.tables.iter().map(|name| format!("^{}$", name.replace('.', "[.]")));
-            command.arg(format!("--tables={}", names.collect::<Vec<_>>().join(",")));
+        let patterns = self.chosen.patterns();
+        if !patterns.is_empty() {
+            command.arg(format!("--tables={}", patterns.join(",")));
         }
         if let (Some(dir), Some(base)) = (&self.arguments.incremental_base, &self.base) {
             if !base.has_server_part {
@@ -221,10 +249,11 @@ impl Backup<'_> {
             let lines: Vec<&str> = text.lines().rev().take(5).collect();
             let end = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
             let hint = if text.contains(LOST_THE_LOG) { LOST_THE_LOG_HINT } else { "" };
-            return fail(format!(
-                "mariadb-backup failed ({status}); {} ends with\n{end}{hint}",
-                log_path.display()
-            ));
+            let log = match self.arguments.stream {
+                true => "what it said".into(),
+                false => log_path.display().to_string(),
+            };
+            return fail(format!("mariadb-backup failed ({status}); {log} ends with\n{end}{hint}"));
         }
         self.manifest.has_server_part = true;
         self.manifest.binlog = ["mariadb_backup_binlog_info", "xtrabackup_binlog_info"]
@@ -255,7 +284,7 @@ impl Backup<'_> {
         Ok(())
     }
 
-    /// The server's files that belong to PANDO's tables: definitions, partitions, triggers, and options of databases.
+    /// The server's files that belong to PANDO's tables: definitions, partitions, triggers and their names, and options of databases.
     fn copy_definitions(&mut self) -> Outcome<()> {
         let mut progress = Progress::new(0, None, true);
         let databases = fs::read_dir(&self.data_dir).map_err(at(&self.data_dir))?;
@@ -272,6 +301,7 @@ impl Backup<'_> {
                 let is_ours = match extension {
                     "frm" | "par" => is_pando_table(&path),
                     "TRG" => true,
+                    "TRN" => self.leads_to_ours(&database, &path)?,
                     "opt" => true,
                     _ => false,
                 };
@@ -279,7 +309,7 @@ impl Backup<'_> {
                     continue;
                 }
                 let table = file.split('.').next().unwrap_or_default();
-                if extension != "opt" && !self.is_chosen(&format!("{name}/{table}")) {
+                if !matches!(extension, "opt" | "TRN") && !self.chosen.has(&format!("{name}/{table}")) {
                     continue;
                 }
                 let relative = format!("{PANDO_DIR}/{name}/{file}");
@@ -290,18 +320,14 @@ impl Backup<'_> {
         Ok(())
     }
 
-    /// Whether a table, `database/table` or a partition of it, is one of those that were asked for.
-    fn is_chosen(&self, path: &str) -> bool {
-        let (databases, tables) = (&self.arguments.databases, &self.arguments.tables);
-        if databases.is_empty() && tables.is_empty() {
-            return true;
-        }
-        let (database, table) = path.split_once('/').unwrap_or_default();
-        let table = table.split("#P#").next().unwrap_or_default();
-        let named = |name: &String| {
-            name.split_once('.').is_some_and(|(d, t)| file_name(d) == database && file_name(t) == table)
-        };
-        databases.iter().any(|name| file_name(name) == database) || tables.iter().any(named)
+    /// Whether a file with the name of a trigger is of a table that the backup has.
+    fn leads_to_ours(&mut self, database: &Path, path: &Path) -> Outcome<bool> {
+        let text = fs::read_to_string(path).map_err(at(path))?;
+        let Some(table) = table_of_trigger(&text) else { return Ok(false) };
+        let table = file_name(&mut self.session, &table)?;
+        let name = database.file_name().unwrap_or_default().to_string_lossy();
+        Ok(is_pando_table(&database.join(format!("{table}.frm")))
+            && self.chosen.has(&format!("{name}/{table}")))
     }
 
     fn copy_pando(&mut self) -> Outcome<()> {
@@ -313,13 +339,12 @@ impl Backup<'_> {
         let sizes: HashMap<u64, u64> =
             list.files.iter().map(|file| (file.dict, self.size_of(file))).collect();
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
-            list.files.into_iter().partition(|file| file.table.is_empty() || self.is_chosen(&file.table));
+            list.files.into_iter().partition(|file| file.table.is_empty() || self.chosen.has(&file.table));
         for file in &unwanted {
             self.session.engine(&format!("done {}", file.dict))?;
         }
         let total = wanted.iter().map(|file| sizes.get(&file.dict).copied().unwrap_or(0)).sum();
-        let rate = self.arguments.limit_rate.map(|mib| mib << 20);
-        let mut progress = Progress::new(total, rate, self.arguments.quiet);
+        let mut progress = Progress::new(total, rate_of(self.arguments.limit_rate), self.arguments.quiet);
         let engine_dir = self.copy_log(&mut progress)?;
         let adopted = adopted_by_log(&self.files, &engine_dir)?;
         let mut tables = BTreeSet::new();
@@ -449,6 +474,23 @@ impl Backup<'_> {
     }
 }
 
+/// The table that the text of a `.TRN` file names; the server puts `\\` before some characters.
+fn table_of_trigger(text: &str) -> Option<String> {
+    let written = text.lines().find_map(|line| line.strip_prefix("trigger_table="))?;
+    let (mut name, mut characters) = (String::new(), written.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => name.push(match characters.next()? {
+                'n' => '\n',
+                'z' => '\x1a',
+                other => other,
+            }),
+            other => name.push(other),
+        }
+    }
+    Some(name)
+}
+
 /// `file <tab> position <tab> GTID`.
 fn position_of(text: &str) -> Option<BinlogPosition> {
     let mut words = text.split_whitespace();
@@ -469,5 +511,18 @@ mod tests {
         );
         assert_eq!(position_of("binlog.000003 328").unwrap().gtid, "");
         assert!(position_of("").is_none());
+    }
+
+    #[test]
+    fn the_file_of_a_trigger_names_its_table() {
+        let text = "TYPE=TRIGGERNAME\ntrigger_table=q\\'\\\\ düb\n";
+        assert_eq!(table_of_trigger(text).unwrap(), "q'\\ düb");
+        assert_eq!(table_of_trigger("TYPE=TRIGGERNAME\n"), None);
+    }
+
+    #[test]
+    fn no_rate_and_a_rate_of_zero_are_no_limit() {
+        assert_eq!([None, Some(0)].map(rate_of), [None, None]);
+        assert_eq!([Some(50), Some(u64::MAX)].map(rate_of), [Some(50 << 20), Some(u64::MAX)]);
     }
 }

@@ -15,7 +15,7 @@ use pando_wal::{BatchKind, BatchReader, Entry, Wal, WalOptions};
 
 use crate::backup::pin::is_backed_up;
 use crate::catalog::descriptor::table_dir;
-use crate::db::options::{LogLevel, LogSink, Options};
+use crate::db::options::{LeftOut, LogLevel, LogSink, Options};
 use crate::db::Db;
 use crate::reports::offline::Nobody;
 
@@ -160,17 +160,19 @@ pub struct Restored {
 /// The copy is not whole, or the disk is full.
 pub fn prepare_restored(
     base_dir: &Path,
-    wanted: impl Fn(&str) -> bool,
+    wanted: impl Fn(&str) -> bool + Send + Sync + 'static,
     keys: KeyRing,
     log: LogSink,
 ) -> crate::Result<Restored> {
     let quiet: LogSink = Arc::new(move |level, text: &str| {
-        // It complains of tables that are dropped in a moment.
-        if level != LogLevel::Note && !text.contains("cannot be recovered") {
+        if level != LogLevel::Note {
             log(level, text);
         }
     });
-    let db = Db::open(Options { keys, log: quiet, ..Options::new(base_dir) })?;
+    let wanted = Arc::new(wanted);
+    let asked = wanted.clone();
+    let left_out = Some(LeftOut::new(move |path| !asked(path)));
+    let db = Db::open(Options { keys, left_out, log: quiet, ..Options::new(base_dir) })?;
     let mut restored = Restored::default();
     for xid in db.report_prepared(usize::MAX) {
         if xid.starts_with(INTERNAL_NAME) && db.rollback_by_xid(&xid)? {

@@ -29,7 +29,7 @@ use crate::db::backups::Backups;
 use crate::db::cached_blocks::CacheList;
 use crate::db::key_rotation::KeyRotation;
 use crate::db::memory::MemoryLimit;
-use crate::db::options::{LogLevel, LogSink, Options};
+use crate::db::options::{LeftOut, LogLevel, LogSink, Options};
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::db::scheduler::Background;
 use crate::error::Result;
@@ -90,6 +90,8 @@ pub struct Db {
     flush_mode: AtomicU8,
     next_txn: AtomicU64,
     sink: LogSink,
+    /// Tables of the catalog that are about to be dropped ([`Options::left_out`]).
+    pub(crate) left_out: Option<LeftOut>,
     /// Keeps other processes out of the directory.
     /// On a shadow of the disk, which goes with this object (`recovery::open`).
     pub(crate) despite_damage: bool,
@@ -170,6 +172,7 @@ impl Db {
             flush_mode: AtomicU8::new(options.flush_mode as u8),
             next_txn: AtomicU64::new(1),
             sink: options.log,
+            left_out: options.left_out,
             despite_damage: options.despite_damage,
             _lock: parts.lock,
         })

@@ -41,6 +41,21 @@ impl OtherMemory {
     }
 }
 
+/// Says which tables of the catalog have no files here.
+#[derive(Clone)]
+pub struct LeftOut(Arc<dyn Fn(&str) -> bool + Send + Sync>);
+
+impl LeftOut {
+    /// `is_left_out` gets a table's path.
+    pub fn new(is_left_out: impl Fn(&str) -> bool + Send + Sync + 'static) -> LeftOut {
+        LeftOut(Arc::new(is_left_out))
+    }
+
+    pub(crate) fn has(&self, path: &str) -> bool {
+        (self.0)(path)
+    }
+}
+
 /// Options of [`crate::Db::open`].
 #[derive(Clone)]
 pub struct Options {
@@ -103,6 +118,8 @@ pub struct Options {
     pub lock_watch: Option<Arc<dyn LockWatch>>,
     /// Memory within `memory_bytes` that the database does not know of.
     pub other_memory: Option<OtherMemory>,
+    /// Tables that a backup of some tables does not have, so that they are about to be dropped: what their files lack is no damage.
+    pub left_out: Option<LeftOut>,
     /// Where lines for the operator go.
     pub log: LogSink,
 }
@@ -141,6 +158,7 @@ impl Options {
             tree: TreeConfig::default(),
             lock_watch: None,
             other_memory: None,
+            left_out: None,
             log: Arc::new(|_, _| {}),
         }
     }

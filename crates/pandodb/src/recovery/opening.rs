@@ -117,7 +117,9 @@ impl Opening<'_> {
 
     /// Notes where the catalog's tables are.
     pub(super) fn know_tables(&mut self, content: &Content) {
-        for table in content.tables.values().filter(|table| !table.temporary) {
+        let is_left_out = |path: &str| self.options.left_out.as_ref().is_some_and(|its| its.has(path));
+        let tables = content.tables.values();
+        for table in tables.filter(|table| !table.temporary && !is_left_out(&table.path)) {
             let dir = table_dir(&self.options.base_dir, &table.path);
             for (position, dictionary) in table.all_dictionaries().enumerate() {
                 if dictionary.unusable.is_some() {

@@ -355,6 +355,10 @@ impl Db {
         let (gates, deferred): (Vec<_>, Vec<_>) = dicts.iter().map(|dict| dict.tree.defer(prepare)).unzip();
         let appended = self.wal.append_resolution(&batch)?;
         drop(gates);
+        if dicts.is_empty() {
+            // Its tables are gone: there is nothing to apply, with which others are published.
+            self.snapshots.publish(appended.seqno);
+        }
         // The memtables know it now.
         self.prepared.unresolved.lock().remove(&prepare);
         Ok(Ordered { appended, remembered, deferred })
@@ -438,7 +442,8 @@ impl Db {
         if let Some(dict) = self.dict(id) {
             return Ok(Some(dict));
         }
-        let has_it = |t: &TableDescriptor| !t.temporary && t.has(id);
+        let is_left_out = |path: &str| self.left_out.as_ref().is_some_and(|its| its.has(path));
+        let has_it = |t: &TableDescriptor| !t.temporary && t.has(id) && !is_left_out(&t.path);
         let Some(table) = self.catalog.tables(has_it).pop() else { return Ok(None) };
         let dictionary = table.all_dictionaries().find(|its| its.id == id.0);
         dictionary.map(|dictionary| self.open_dict_of(&table, dictionary)).transpose()
