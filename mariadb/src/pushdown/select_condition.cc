@@ -253,19 +253,24 @@ bool Select_translator::like_each_other(Said *first, Said *second, CHARSET_INFO 
 }
 
 /* Whether the server, looking for a DECIMAL of one table in a key of another, may make an integer of it, and warn. */
-bool is_converted_for_key(Item *first, Item *second)
+static bool is_converted_for_key(Item *first, Item *second, bool is_equality)
 {
-  const auto is_in_key= [](Item *item) {
+  const auto is_in_key= [is_equality](Item *item) {
     item= item->real_item();
     if (item->type() != Item::FIELD_ITEM)
       return false;
     const Field *field= static_cast<Item_field *>(item)->field;
-    /* The server makes keys for derived tables. */
+    /* The server makes keys for derived tables, in which equalities are looked for; IN of a list is none. */
     const TABLE_LIST *list= field->table->pos_in_table_list;
-    return !field->part_of_key.is_clear_all() || (list && list->is_view_or_derived());
+    return !field->part_of_key.is_clear_all() || (is_equality && list && list->is_view_or_derived());
   };
   return (first->result_type() == INT_RESULT && second->result_type() == DECIMAL_RESULT && is_in_key(first)) ||
          (first->result_type() == DECIMAL_RESULT && second->result_type() == INT_RESULT && is_in_key(second));
+}
+
+bool is_converted_for_key(Item *first, Item *second)
+{
+  return is_converted_for_key(first, second, true);
 }
 
 /* Likewise of a constant, which becomes the nearest integer, and is not compared again. */
@@ -374,7 +379,8 @@ bool Select_translator::compare(PandoComparison comparison, Item *first, Item *s
     return false;
   if (!is_constant_2 && !expression(second, &b))
     return false;
-  if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second) && !ask_for_key(first, second, a, b))
+  const bool is_equality= is_sign && (comparison == PANDO_COMPARISON_EQUAL || comparison == PANDO_COMPARISON_SAME);
+  if (!is_constant_1 && !is_constant_2 && is_converted_for_key(first, second, is_equality) && !ask_for_key(first, second, a, b))
     return false;
   const auto say= [&](Item *constant_item, const Said &other, Item *other_item, Said *constant_said) {
     Value_kind kind= other.kind;

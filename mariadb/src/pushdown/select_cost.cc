@@ -35,6 +35,12 @@ const double RANGE_SHARE= 1.0 / 3;
 /* The share that is left where columns in no key are equal to constants, however many: a flag that most rows have is among them too often to say
    System R's tenth. */
 const double EQUAL_SHARE= 1.0 / 4;
+/* Rows of a derived table for each of those before, as the server guesses where it makes a key for it. */
+const double SERVER_ROWS_OF_DERIVED= 10;
+/* So many times as much at most costs a way which the server may take for as good as the best one. */
+const double WAYS_ALIKE= 2;
+/* A value with so many times the rows of others is frequent; less is as good as what keys are known to have. */
+const double SKEW_MIN= 4;
 /* Rows of a table from which on ranges of its keys are looked at. */
 const double RANGES_ROWS_MIN= 500;
 
@@ -77,18 +83,33 @@ struct Source
   TABLE *table= nullptr;
   SELECT_LEX *select= nullptr;
   double all= 0, by_range= 0;
+  /* What conditions that keys know of leave, also where it is so much that all rows are read. */
+  double left= 0;
   bool is_outer= false, is_derived= false, is_used= false;
   /* Of a derived table: what it costs to make all of it, or parts. */
   double whole= 0;
   std::vector<Groups_of_value> groups;
 };
 
-/* A column that is equal to something which needs columns of other tables, or none; `other`: if it is a column itself. */
+/* A column that is equal to something which needs columns of other tables, or none; `other`: if it is a column itself; `is_literal`: the range optimizer
+   knows of it. */
 struct Equality
 {
   const Field *field;
   Tables needs;
   const Field *other;
+  bool is_literal;
+};
+
+/* An order in which tables are joined. */
+struct Way
+{
+  Select_cost cost;
+  const Source *first= nullptr;
+  /* What is paid of it whether all rows are read or the first ones: derived tables. */
+  double made= 0;
+  /* The rows of the others for each of the first table, as the server guesses. */
+  double fanout= 1;
 };
 
 /* Tables that are joined, with those of the SELECTs that the server makes joins of. */
@@ -118,8 +139,10 @@ private:
   double cost_of_derived(const Source &source, double rows_before) const;
   double share_left(const Source &source) const;
   Source *next_source(const Tables &before, double *rows);
-  Select_cost cost_from(Source *first);
-  double share_read(SELECT_LEX *select, const Source *first) const;
+  Way way_from(Source *first);
+  std::vector<Item *> conditions_of_join(SELECT_LEX *select);
+  bool end_by_other_key(SELECT_LEX *select, double led, Way *way);
+  bool end_early(SELECT_LEX *select, Way *way);
   bool is_ready(const Source &source) const;
 
   THD *const m_thd;
@@ -133,8 +156,6 @@ private:
   /* SELECTs within it that are part of the join, and what the others cost: once, and for each row. */
   std::vector<const SELECT_LEX_UNIT *> m_joined;
   double m_once= 0, m_each= 0, m_each_shown= 0, m_engine= 0;
-  /* The table that the join whose cost was asked for last begins with. */
-  const Source *m_first= nullptr;
 };
 
 /* The same, or the loose index scan instead. */
@@ -189,7 +210,7 @@ void Join_cost::add_equal(Item *one, Item *other)
     {
       Item *with= (side == one ? other : one)->real_item();
       const Field *column= with->type() == Item::FIELD_ITEM ? static_cast<Item_field *>(with)->field : nullptr;
-      m_equalities.push_back({static_cast<Item_field *>(real)->field, tables_of(with), column});
+      m_equalities.push_back({static_cast<Item_field *>(real)->field, tables_of(with), column, with->basic_const_item()});
     }
   }
 }
@@ -227,7 +248,7 @@ bool Join_cost::join_with_groups(Item_in_subselect *item)
   source.list= list;
   source.table= list->table;
   source.is_derived= true;
-  source.all= source.by_range= cost.rows;
+  source.all= source.by_range= source.left= cost.rows;
   m_sources.push_back(source);
   Item *left= item->left_exp();
   List_iterator_fast<Item> given(select->item_list);
@@ -324,7 +345,7 @@ void Join_cost::add_derived(TABLE_LIST *list, SELECT_LEX *select)
   source.whole= cost.server;
   if (list->table && optimizer_flag(m_thd, OPTIMIZER_SWITCH_SPLIT_MATERIALIZED))
     source.groups= groups_of_values(unit, list->table);
-  source.all= source.by_range= cost.rows;
+  source.all= source.by_range= source.left= cost.rows;
   m_sources.push_back(source);
 }
 
@@ -369,10 +390,12 @@ void Join_cost::find_ranges(Source *source)
   const double most= rows_by_unique_key(table, parts);
   if (most * SERVER_LOOKUP_NS < cost_in_engine(source->all))
   {
-    source->by_range= std::min(source->all, most);
+    source->by_range= source->left= std::min(source->all, most);
     return;
   }
-  source->by_range= std::min(source->all, rows_of_ranges(m_thd, table, parts));
+  const Rows_of_ranges rows= rows_of_ranges(m_thd, table, parts);
+  source->by_range= std::min(source->all, rows.read);
+  source->left= std::min(source->all, rows.left);
 }
 
 void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
@@ -394,7 +417,7 @@ void Join_cost::add_table(TABLE_LIST *list, SELECT_LEX *select)
   for (TABLE_LIST *nest= list; nest; nest= nest->embedding)
     source.is_outer|= is_outer_joined(nest);
   list->table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
-  source.all= source.by_range= double(list->table->file->stats.records);
+  source.all= source.by_range= source.left= double(list->table->file->stats.records);
   m_engine+= cost_in_engine(source.all);
   find_ranges(&source);
   m_sources.push_back(source);
@@ -465,8 +488,8 @@ bool Join_cost::is_constant(const Field *field) const
          });
 }
 
-/* To make a derived table: all of it at once, or the groups of each value that is met. Of one row of tables that are constant nothing is pushed into
-   that of an outer join. */
+/* To make a derived table: all of it at once, or the groups of each value that is met (`rows_before`: 0, if the join begins with it). Of one row of tables
+   that are constant nothing is pushed into that of an outer join. */
 double Join_cost::cost_of_derived(const Source &source, double rows_before) const
 {
   double cost= source.whole;
@@ -476,7 +499,7 @@ double Join_cost::cost_of_derived(const Source &source, double rows_before) cons
       cost= std::min(cost, groups.cost);
     for (const Equality &equality : m_equalities)
     {
-      if (equality.field != groups.column || equality.needs.empty() || (source.is_outer && rows_before <= 1))
+      if (equality.field != groups.column || equality.needs.empty() || rows_before <= 0 || (source.is_outer && rows_before <= 1))
         continue;
       /* A range of the other column is one of this. */
       const bool is_bounded= !source.is_outer && std::count(m_bounded.begin(), m_bounded.end(), equality.other);
@@ -520,6 +543,13 @@ double Join_cost::by_key(const Source &source, const Tables &before) const
     if (parts < key->user_defined_key_parts &&
         std::find(m_bounded.begin(), m_bounded.end(), key->key_part[parts].field) != m_bounded.end())
       rows= std::max(1.0, rows * RANGE_SHARE);
+    /* Of constants ranges know more than how many rows a value has on average. */
+    const auto is_of_literal= [this](const KEY_PART_INFO &part) {
+      const auto is_literal= [&part](const Equality &equality) { return equality.is_literal && equality.field == part.field; };
+      return std::any_of(m_equalities.begin(), m_equalities.end(), is_literal);
+    };
+    if (source.by_range < source.all && source.left > SKEW_MIN * rows && std::all_of(key->key_part, key->key_part + parts, is_of_literal))
+      rows= source.left;
     best= std::min(best, rows);
   }
   return best;
@@ -562,9 +592,10 @@ Source *Join_cost::next_source(const Tables &before, double *rows)
 }
 
 /* `first`: the table that the join begins with; none: the one with the fewest rows. */
-Select_cost Join_cost::cost_from(Source *first)
+Way Join_cost::way_from(Source *first)
 {
-  Select_cost cost;
+  Way way;
+  Select_cost &cost= way.cost;
   Tables before;
   for (Source &source : m_sources)
     source.is_used= false;
@@ -575,56 +606,97 @@ Select_cost Join_cost::cost_from(Source *first)
     first= nullptr;
     next->is_used= true;
     if (before.empty())
-      m_first= next;
+      way.first= next;
+    else
+      way.fanout*= next->is_derived && fewest < next->all ? SERVER_ROWS_OF_DERIVED : std::max(1.0, fewest);
     if (next->is_derived)
-      cost.server+= cost_of_derived(*next, before.empty() ? 0 : cost.rows);
+    {
+      const double made= cost_of_derived(*next, before.empty() ? 0 : cost.rows);
+      cost.server+= made;
+      way.made+= made < next->whole ? 0 : made;
+    }
     before.push_back(next->table);
     if (fewest < next->all)
       cost.server+= cost.rows * std::max(1.0, fewest) * SERVER_LOOKUP_NS;
     else
       cost.server+= next->all * SERVER_SCAN_NS + (cost.rows > 1 ? cost.rows * next->all * SERVER_COMPARE_NS : 0);
-    cost.rows*= next->is_outer ? std::max(1.0, fewest) : fewest;
+    const double rows= fewest < next->all ? fewest : next->left;
+    cost.rows*= next->is_outer ? std::max(1.0, rows) : rows;
     if (cost.rows > 1 && !next->is_outer)
       cost.rows= std::max(1.0, cost.rows * share_left(*next));
   }
-  return cost;
+  return way;
 }
 
-/* Of the rows of the table that a join begins with, and so of all others. */
-double Join_cost::share_read(SELECT_LEX *select, const Source *first) const
+/* What drops rows: WHERE, and ON of inner joins. */
+std::vector<Item *> Join_cost::conditions_of_join(SELECT_LEX *select)
 {
+  std::vector<Item *> all;
+  List_iterator_fast<TABLE_LIST> tables(select->leaf_tables);
+  for (TABLE_LIST *list; (list= tables++); )
+    if (!is_outer_joined(list))
+      for (Item *condition : conditions_of(select, list))
+        if (std::find(all.begin(), all.end(), condition) == all.end())
+          all.push_back(condition);
+  return all;
+}
+
+/* Constants lead to `led` rows of the table that the join begins with, and another key has the order of which the first rows are wanted: the server reads that
+   key, if it expects to have them sooner (test_if_cheaper_ordering). It takes rows that it is led to as lying evenly in the order, and nothing else as
+   dropping rows, so this may be the better way or by far the worse one. */
+bool Join_cost::end_by_other_key(SELECT_LEX *select, double led, Way *way)
+{
+  const double all= way->first->all;
+  const auto may_drop= [](const Source &source) { return source.is_derived && !source.is_outer; };
+  const bool has_derived= std::any_of(m_sources.begin(), m_sources.end(), may_drop);
+  const Rows_in_order rows= rows_in_order(select, way->first->table, all, led, conditions_of_join(select), has_derived);
+  if (rows.by_server <= 0 || rows.by_server / way->fanout >= led)
+    return false;
+  const double of_others= std::max(0.0, way->cost.server - way->made - std::max(1.0, led) * SERVER_LOOKUP_NS);
+  way->cost.server= way->made + rows.read * SERVER_LOOKUP_NS + of_others * rows.read / all;
+  way->cost.rows*= rows.read / all;
+  return true;
+}
+
+/* Of the rows of the table that a join begins with, and so of all others, only the first ones are read. Whether it is by another key than the one that
+   constants lead into. */
+bool Join_cost::end_early(SELECT_LEX *select, Way *way)
+{
+  const Source *first= way->first;
   if (!first || first->is_derived)
-    return 1;
+    return false;
   const ORDER *order= select->join->order;
   const Item *by= order ? (*order->item)->real_item() : nullptr;
   const Field *sorted= by && by->type() == Item::FIELD_ITEM ? static_cast<const Item_field *>(by)->field : nullptr;
   /* A range behind columns of one value is not read backwards. */
   const bool may_skip= sorted && !std::count(m_bounded.begin(), m_bounded.end(), sorted);
   const Is_constant is_one_value= [&](const Field *field) { return may_skip && is_constant(field); };
-  /* Where constants lead into a key, the server goes there, and sorts what another key would have in order. */
-  const bool goes_to_key= first->by_range < first->all || by_key(*first, Tables()) < first->all;
-  return share_until_limit(select, first->table, first->by_range, &is_one_value, goes_to_key);
+  /* Where constants lead into a key, the server goes there, and sorts what another key would have in order, unless it expects to meet the first rows soon. */
+  const double led= by_key(*first, Tables());
+  const bool goes_to_key= led < first->all;
+  const double share= share_until_limit(select, first->table, first->by_range, &is_one_value, goes_to_key);
+  if (share == 1 && goes_to_key && end_by_other_key(select, led, way))
+    return true;
+  way->cost.server= way->made + (way->cost.server - way->made) * share;
+  way->cost.rows*= share;
+  return false;
 }
 
 Select_cost Join_cost::cost(SELECT_LEX *select)
 {
-  Select_cost cost= cost_from(nullptr);
-  const Source *first= m_first;
+  std::vector<Way> ways= {way_from(nullptr)};
   /* A small table that nothing leads on from is a bad beginning: the server tries all. */
   for (Source &source : m_sources)
-  {
-    if (source.is_outer || source.is_derived || (source.by_range >= source.all && m_sources.size() > BEGINNINGS_MAX))
-      continue;
-    const Select_cost other= cost_from(&source);
-    if (other.server < cost.server)
-    {
-      cost= other;
-      first= m_first;
-    }
-  }
-  const double share= share_read(select, first);
-  cost.server*= share;
-  cost.rows*= share;
+    if (!source.is_outer && !source.is_derived && (source.by_range < source.all || m_sources.size() <= BEGINNINGS_MAX))
+      ways.push_back(way_from(&source));
+  Way way= *std::min_element(ways.begin(), ways.end(), [](const Way &a, const Way &b) { return a.cost.server < b.cost.server; });
+  const double alike= way.cost.server * WAYS_ALIKE;
+  end_early(select, &way);
+  /* Of ways that cost about the same it may take the one on which the order of a key leads it astray. */
+  for (Way &other : ways)
+    if (other.cost.server < alike && end_early(select, &other) && other.cost.server > way.cost.server)
+      way= other;
+  Select_cost &cost= way.cost;
   cost.server+= double(m_joined.size()) * SERVER_SELECT_NS + m_once + m_each * std::max(1.0, cost.rows);
   cost.server+= m_each_shown * std::min(std::max(1.0, cost.rows), rows_wanted(select->master_unit()));
   cost.engine= m_engine;

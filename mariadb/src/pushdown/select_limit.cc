@@ -40,18 +40,19 @@ double rows_wanted(SELECT_LEX_UNIT *unit)
   return rows;
 }
 
-/* Whether SELECTs within it are computed of rows that are shown. */
-static bool has_only_shown_units(SELECT_LEX *select)
+/* Whether SELECTs within it are computed of rows that are shown; `or_derived`: or are derived tables. */
+static bool has_only_shown_units(SELECT_LEX *select, bool or_derived)
 {
   for (const SELECT_LEX_UNIT *unit= select->first_inner_unit(); unit; unit= const_cast<SELECT_LEX_UNIT *>(unit)->next_unit())
-    if (!unit->item || unit->item->place() != SELECT_LIST)
+    if (unit->item ? unit->item->place() != SELECT_LIST : !or_derived)
       return false;
   return true;
 }
 
-static bool may_end_early(SELECT_LEX *select)
+static bool may_end_early(SELECT_LEX *select, bool with_derived= false)
 {
-  return has_only_shown_units(select) && !select->have_window_funcs() && select->olap != ROLLUP_TYPE && rows_wanted(select->master_unit()) < double(HA_POS_ERROR);
+  return has_only_shown_units(select, with_derived) && !select->have_window_funcs() && select->olap != ROLLUP_TYPE &&
+         rows_wanted(select->master_unit()) < double(HA_POS_ERROR);
 }
 
 bool ends_after_few_groups(SELECT_LEX *select)
@@ -137,33 +138,99 @@ static double rows_for_one(Item *conditions, const KEY *key, uint constants)
   return 1;
 }
 
-double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows_read, const Is_constant *is_constant, bool needs_constant)
+/* Whether the first rows, or groups, may come in the order of a key; `order`: the one that they come in. */
+static bool may_come_in_order(SELECT_LEX *select, bool with_derived, const ORDER **order)
 {
   const JOIN *join= select->join;
-  const ORDER *order= join->group_list ? join->group_list : join->order;
-  if (!may_end_early(select) || (select->options & SELECT_DISTINCT) || (!join->group_list && select->agg_func_used()))
-    return 1;
+  *order= join->group_list ? join->group_list : join->order;
+  if (!may_end_early(select, with_derived) || (select->options & SELECT_DISTINCT) || (!join->group_list && select->agg_func_used()))
+    return false;
   /* Groups come in their own order. */
   const ORDER *group= join->group_list;
   for (const ORDER *one= group ? join->order : nullptr; one; one= one->next, group= group ? group->next : nullptr)
     if (!group || field_of(one) != field_of(group) || !field_of(one) || one->direction != join->order->direction)
-      return 1;
-  double rows= order ? 0 : rows_for_one(join->conds, nullptr, 0);
+      return false;
+  return true;
+}
+
+/* Calls `use` with each key of the table that gives rows in the order. */
+template <typename Use>
+static void each_key_in_order(const JOIN *join, const TABLE *first, const ORDER *order, const Is_constant *is_constant, bool needs_constant, const Use &use)
+{
+  const key_map &usable= join->group_list ? first->keys_in_use_for_group_by : first->keys_in_use_for_order_by;
   for (uint number= 0; order && number < first->s->keys; number++)
   {
-    const key_map &usable= join->group_list ? first->keys_in_use_for_group_by : first->keys_in_use_for_order_by;
     if (!usable.is_set(number))
       continue;
-    const KEY &key= first->key_info[number];
-    const Order_of_key by_key= order_by_key(key, order, is_constant, needs_constant);
-    const double of_one= (join->group_list ? by_key.rows : 1) * rows_for_one(join->conds, &key, by_key.constants);
-    if (by_key.rows > 0 && (rows <= 0 || of_one < rows))
-      rows= of_one;
+    const Order_of_key by_key= order_by_key(first->key_info[number], order, is_constant, needs_constant);
+    if (by_key.rows > 0)
+      use(first->key_info[number], by_key);
   }
+}
+
+double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows_read, const Is_constant *is_constant, bool needs_constant)
+{
+  const JOIN *join= select->join;
+  const ORDER *order;
+  if (!may_come_in_order(select, false, &order))
+    return 1;
+  double rows= order ? 0 : rows_for_one(join->conds, nullptr, 0);
+  each_key_in_order(join, first, order, is_constant, needs_constant, [&](const KEY &key, const Order_of_key &by_key) {
+    const double of_one= (join->group_list ? by_key.rows : 1) * rows_for_one(join->conds, &key, by_key.constants);
+    if (rows <= 0 || of_one < rows)
+      rows= of_one;
+  });
   if (rows <= 0)
     return 1;
   rows*= rows_wanted(select->master_unit()) * (join->group_list && join->having ? ROWS_OF_CONDITION : 1);
   return std::min(1.0, rows / std::max(1.0, rows_read));
+}
+
+/* Whether a condition joins a table to its partners, or is one of columns of the key alone. */
+static bool is_counted_by_key(Item *condition, const KEY &key, bool *has_first)
+{
+  if (is_met_by_key(condition, key, 0))
+    return true;
+  List<Item_field> fields;
+  condition->walk(&Item::collect_item_field_processor, false, &fields);
+  if (condition->with_subquery() || !fields.elements)
+    return false;
+  List_iterator_fast<Item_field> each(fields);
+  for (const Item_field *field; (field= each++); )
+  {
+    const auto is_part= [field](const KEY_PART_INFO &part) { return part.field == field->field; };
+    if (!std::any_of(key.key_part, key.key_part + key.user_defined_key_parts, is_part))
+      return false;
+    *has_first|= is_part(key.key_part[0]);
+  }
+  return true;
+}
+
+/* Whether the rows that some key leads to are all that the conditions leave. */
+static bool are_counted_by_key(const TABLE *first, const std::vector<Item *> &conditions)
+{
+  return std::any_of(first->key_info, first->key_info + first->s->keys, [&](const KEY &key) {
+    bool has_first= false;
+    return std::all_of(conditions.begin(), conditions.end(), [&](Item *condition) { return is_counted_by_key(condition, key, &has_first); }) && has_first;
+  });
+}
+
+Rows_in_order rows_in_order(SELECT_LEX *select, const TABLE *first, double all, double led, const std::vector<Item *> &conditions, bool drops_more)
+{
+  Rows_in_order rows;
+  const JOIN *join= select->join;
+  const ORDER *order;
+  if (!may_come_in_order(select, true, &order))
+    return rows;
+  double of_one= 0;
+  each_key_in_order(join, first, order, nullptr, false, [&](const KEY &, const Order_of_key &by_key) {
+    const double of_key= join->group_list ? by_key.rows : 1;
+    of_one= of_one > 0 ? std::min(of_one, of_key) : of_key;
+  });
+  rows.by_server= of_one * rows_wanted(select->master_unit()) * all / std::max(1.0, led);
+  rows.read= rows.by_server * (!drops_more && are_counted_by_key(first, conditions) ? 1 : ROWS_OF_CONDITION);
+  rows.read= std::min(all, rows.read * (join->group_list && join->having ? ROWS_OF_CONDITION : 1));
+  return rows;
 }
 
 } // namespace pando

@@ -5,6 +5,7 @@
 #include "server.h"
 
 #include <functional>
+#include <vector>
 
 namespace pando {
 
@@ -20,6 +21,17 @@ using Is_constant= std::function<bool(const Field *)>;
 /* The share of the rows of a table that the server reads if the join begins with it, and it reads it in the order of a key: 1, if it reads all of them.
    `rows`: of the table, or, if the order has to stand behind columns of one value, of those with these. */
 double share_until_limit(SELECT_LEX *select, const TABLE *first, double rows, const Is_constant *is_constant= nullptr, bool needs_constant= false);
+
+/* The rows that are read in the order of a key until there are as many as wanted, where constants lead to a part of them by another key. */
+struct Rows_in_order
+{
+  /* As the server guesses: nothing else drops rows, and those that are led to lie evenly. 0: no key has the order. */
+  double by_server= 0;
+  double read= 0;
+};
+
+/* `led`: to how many of `all` rows of the table; `conditions`: all that drop rows of the join; `drops_more`: something else does so, too. */
+Rows_in_order rows_in_order(SELECT_LEX *select, const TABLE *first, double all, double led, const std::vector<Item *> &conditions, bool drops_more);
 
 } // namespace pando
 

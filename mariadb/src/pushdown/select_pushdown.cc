@@ -440,7 +440,7 @@ static const char *obstacle_to_answer(SELECT_LEX *select, const Select_translato
                                       PandoAnalyticWhy why)
 {
   static const char *const WHYS[]= {"", "what its rows are", "memory", "a number that is too large",
-    "texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
+    "rows that an order leaves equal, or texts that are equal and not the same", "KILL or a time limit", "a NULL that leaves NOT IN open",
     "a query as a value that has several rows", "an expression that warns", "digits that depend on the plan of the server",
     "a temporary file", "pairs of many rows of which few are wanted"};
   if (status != PANDO_STATUS_OK)

@@ -79,9 +79,10 @@ static Item *to_be_asked_about(THD *thd, std::vector<Item *> parts)
   return new (thd->mem_root) Item_cond_and(thd, items);
 }
 
-double rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> &conditions)
+Rows_of_ranges rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> &conditions)
 {
-  const double none= std::numeric_limits<double>::infinity();
+  const double infinity= std::numeric_limits<double>::infinity();
+  const Rows_of_ranges none= {infinity, infinity};
   Item *asked= to_be_asked_about(thd, conditions);
   if (!asked)
     return none;
@@ -94,13 +95,15 @@ double rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> &conditi
   MY_BITMAP *const old= dbug_tmp_use_all_columns(table, &table->write_set);
   key_map keys;
   keys.set_all();
+  table->opt_range_condition_rows= table->stat_records();
   const auto found= ranges->test_quick_select(thd, keys, 0, HA_POS_ERROR, false, false, false, false, Item_func::BITMAP_NONE);
   dbug_tmp_restore_column_map(&table->write_set, old);
-  double rows= none;
+  Rows_of_ranges rows= none;
   if (found == SQL_SELECT::IMPOSSIBLE_RANGE)
-    rows= 0;
+    rows.read= 0;
   else if (found == SQL_SELECT::OK && ranges->quick)
-    rows= double(ranges->quick->records);
+    rows.read= double(ranges->quick->records);
+  rows.left= std::min(rows.read, double(table->opt_range_condition_rows));
   delete ranges;
   return rows;
 }

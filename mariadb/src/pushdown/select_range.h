@@ -12,9 +12,17 @@ namespace pando {
    compared with. SELECTs within conditions are nobody's yet. */
 bool can_be_asked_about(THD *thd, Item *item);
 
-/* How many rows the best ranges hold that the server finds in what has to be true of each row of the table; infinity: it finds none. What it stores for
-   that, it finds again for itself later. */
-double rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> &conditions);
+/* What the server finds in what has to be true of each row of the table; infinity: it finds nothing. */
+struct Rows_of_ranges
+{
+  /* That the best ranges hold, if it would rather read these than all rows. */
+  double read;
+  /* That some key's ranges hold, if it knows of any. */
+  double left;
+};
+
+/* What the server stores for that, it finds again for itself later. */
+Rows_of_ranges rows_of_ranges(THD *thd, TABLE *table, const std::vector<Item *> &conditions);
 
 } // namespace pando
 
