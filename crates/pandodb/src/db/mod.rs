@@ -92,9 +92,9 @@ pub struct Db {
     sink: LogSink,
     /// Tables of the catalog that are about to be dropped ([`Options::left_out`]).
     pub(crate) left_out: Option<LeftOut>,
-    /// Keeps other processes out of the directory.
     /// On a shadow of the disk, which goes with this object (`recovery::open`).
     pub(crate) despite_damage: bool,
+    /// Keeps other processes out of the directory.
     _lock: LockFile,
 }
 
