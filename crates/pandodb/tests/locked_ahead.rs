@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{disk, open, spec};
-use pandodb::{Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn};
+use pandodb::{Cursor, Db, Entry, Error, LockMode, LockWait, LockedRead, ReadMode, Table, Txn};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -78,6 +78,22 @@ fn scan_with(
     Ok(rows)
 }
 
+/// Reads the rows of a range by a cursor that has been at others, of so many rows at most. Gives how many there were.
+fn read_range(cursor: &mut Cursor, txn: &mut Txn, (from, to): (u32, u32), most: usize) -> usize {
+    cursor.set_stop(Some(&to.to_be_bytes()));
+    cursor.seek(txn, &from.to_be_bytes(), EXCLUSIVE).unwrap();
+    let mut rows = 0;
+    while cursor.valid() {
+        assert_eq!(cursor.key(), (from + 10 * rows as u32).to_be_bytes());
+        rows += 1;
+        if rows == most {
+            break;
+        }
+        cursor.next(txn).unwrap();
+    }
+    rows
+}
+
 /// Rows with these numbers.
 fn dense_database(ids: impl Iterator<Item = u32>) -> (Arc<Db>, Arc<Table>) {
     let (db, table) = database(0);
@@ -140,6 +156,30 @@ fn a_scan_that_ends_early_has_locked_about_as_much_as_it_read() {
         assert!((read..=locked).contains(&held), "{held} for {read}");
         assert!(is_free_to_insert(&db, &table, 10 * locked as u32 + 5));
     }
+}
+
+/// As the lookups of a join: the second range is locked as far as the first one went, and not beyond its end.
+#[test]
+fn who_went_to_the_end_of_a_range_locks_the_next_one_ahead() {
+    let (db, table) = database(5000);
+    let mut txn = begin(&db);
+    let mut cursor = txn.cursor(&table, 0);
+    cursor.allow_ahead(true, false);
+    assert_eq!(read_range(&mut cursor, &mut txn, (0, 500), usize::MAX), 50);
+    let ahead = || db.metrics().rows_locked_ahead.get();
+    assert_eq!(ahead(), 0);
+    assert_eq!(read_range(&mut cursor, &mut txn, (10_000, 10_500), usize::MAX), 50);
+    assert_eq!(ahead(), 49);
+    assert!(!is_lockable(&db, &table, 10_490) && is_lockable(&db, &table, 10_500));
+    assert!(!is_free_to_insert(&db, &table, 10_495) && is_free_to_insert(&db, &table, 10_505));
+    // A longer one: as many rows as the one before had.
+    assert_eq!(read_range(&mut cursor, &mut txn, (20_000, 30_000), 3), 3);
+    assert_eq!(ahead(), 99);
+    assert!(!is_lockable(&db, &table, 20_500) && is_lockable(&db, &table, 20_510));
+    // It was left before its end: of the next one nothing is expected.
+    assert_eq!(read_range(&mut cursor, &mut txn, (40_000, 41_000), 3), 3);
+    assert!(!is_lockable(&db, &table, 40_020) && is_lockable(&db, &table, 40_030));
+    assert_eq!(ahead(), 99);
 }
 
 #[test]

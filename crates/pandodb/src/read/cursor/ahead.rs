@@ -110,8 +110,12 @@ pub(super) struct Ahead {
     is_locked: bool,
     /// Rows met since the seek, or since it had to stop.
     met: usize,
+    /// Rows met since the seek.
+    all_met: usize,
     /// Rows that the range before had, all of which were met.
     expected: usize,
+    /// There was nothing behind those that were read.
+    is_last: bool,
     /// Own writes are known up to here, and the first key of them among the rows left.
     own: Option<(Mark, Option<Vec<u8>>)>,
 }
@@ -124,6 +128,13 @@ impl Ahead {
 
     /// A scan begins.
     pub(super) fn restart(&mut self) {
+        self.pause();
+        self.all_met = 0;
+        self.is_last = false;
+    }
+
+    /// Rows are met one by one for a while.
+    fn pause(&mut self) {
         self.clear();
         self.met = 0;
         self.expected = 0;
@@ -131,9 +142,9 @@ impl Ahead {
 
     /// A scan begins; the one before, of another range, has come to its end.
     pub(super) fn go_to_next_range(&mut self) {
-        let met = self.met;
+        let all_met = self.all_met;
         self.restart();
-        self.expected = met;
+        self.expected = all_met;
     }
 
     /// How many rows are read ahead now; 0: it is too early.
@@ -198,6 +209,7 @@ impl Ahead {
     /// One row was met by itself.
     pub(super) fn note_met(&mut self) {
         self.met += 1;
+        self.all_met += 1;
     }
 
     pub(super) fn step(&mut self) {
@@ -252,6 +264,7 @@ impl Ahead {
     }
 
     fn truncate(&mut self, rows: usize) {
+        self.is_last &= rows == self.ends.len();
         self.ends.truncate(rows);
     }
 
@@ -346,6 +359,7 @@ impl Cursor {
             && self.index == 0
             && self.direction == Direction::Forward
             && self.reach.may_go_on()
+            && !self.ahead.is_last
             && self.ahead.wanted() > 0;
         match wait {
             _ if !may => None,
@@ -370,11 +384,12 @@ impl Cursor {
             Way::Read { meets_writers } => self.only_read_ahead(txn, meets_writers, &from)?,
         };
         let Some(to) = read else {
-            self.ahead.restart();
+            self.ahead.pause();
             self.look_again(txn, Some(from))?;
             return Ok(false);
         };
         self.ahead.met += self.ahead.ends.len();
+        self.ahead.all_met += self.ahead.ends.len();
         self.ahead.is_locked = matches!(way, Way::Lock(_));
         self.reach.go_on_at_least_from(&to);
         let filtered = self.ahead.sift();
@@ -401,6 +416,7 @@ impl Cursor {
         self.ahead.clear();
         self.collect(txn, |ahead, _| ahead.is_full(rows))?;
         let read = self.ahead.ends.len();
+        self.ahead.is_last = !self.ahead.is_full(rows);
         Ok((read >= ROWS_MIN).then_some(read))
     }
 
