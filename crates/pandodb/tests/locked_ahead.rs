@@ -530,6 +530,28 @@ fn without_gaps_a_row_read_ahead_of_what_another_has_written_is_not_old() {
 
 #[test]
 fn scans_of_all_rows_see_all_the_money_while_others_move_it() {
+    all_the_money_is_seen(|txn, table| scan(txn, table, usize::MAX));
+}
+
+#[test]
+fn ranges_one_after_the_other_see_all_the_money_while_others_move_it() {
+    all_the_money_is_seen(|txn, table| {
+        let mut cursor = txn.cursor(table, 0);
+        cursor.allow_ahead(true, false);
+        let mut rows = Vec::new();
+        for range in 0..8u32 {
+            cursor.set_stop(Some(&(500 * (range + 1)).to_be_bytes()));
+            cursor.seek(txn, &(500 * range).to_be_bytes(), EXCLUSIVE)?;
+            while cursor.valid() {
+                rows.push((u32::from_be_bytes(cursor.key().try_into().unwrap()), money_of(cursor.value())));
+                cursor.next(txn)?;
+            }
+        }
+        Ok(rows)
+    });
+}
+
+fn all_the_money_is_seen(read: impl Fn(&mut Txn, &Arc<Table>) -> pandodb::Result<Vec<(u32, i64)>>) {
     const ROWS: u32 = 400;
     let (db, table) = database(ROWS);
     let is_over = AtomicBool::new(false);
@@ -560,7 +582,7 @@ fn scans_of_all_rows_see_all_the_money_while_others_move_it() {
         let begun = std::time::Instant::now();
         while done == 0 || done < 150 && begun.elapsed() < Duration::from_secs(20) {
             let mut txn = begin(&db);
-            let rows = match scan(&mut txn, &table, usize::MAX) {
+            let rows = match read(&mut txn, &table) {
                 Ok(rows) => rows,
                 Err(Error::Deadlock) => {
                     txn.rollback();
