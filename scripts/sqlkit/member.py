@@ -4,6 +4,7 @@ The statements are those of docs/high-availability.md; `--show` prints each as i
 to the servers from outside, so that the document can be checked against a run.
 """
 
+import re
 import time
 
 from . import engines
@@ -38,6 +39,7 @@ class Member:
         """With `alone` it has no binary log and nobody can follow it."""
         self.name, self.address, self.port = name, address, free_port(address)
         self._engine, self._id = engine, server_id
+        self._is_behind_torn_event = False
         options = engines.options(engine, cache_mb) + _reached(server_id, address, self.port)
         options += ([] if alone else _replicating(engine)) + list(extra)
         self.server = PrivateServer(f"repl-{name}", options, plugin=engines.needs_plugin([engine]), keep=keep, start=start)
@@ -126,6 +128,27 @@ class Member:
             if status.get(what) and not lost:
                 raise NotReplicating(f"{self.name}: {what}: {status[what]}")
         return status
+
+    def passes_torn_event(self):
+        """Whether it has stopped at the middle of an event, and goes on behind it. That is the server's own: what a full disk and kill -9
+        leave of a transaction in a binary log stays there, the primary has rolled the transaction back and writes to the next file, and its
+        replicas stop with error 1236 (docs/high-availability.md)."""
+        status = self.slave_status()
+        torn = re.search(r"truncated in the middle of event.*the first event '([^']*\.)(\d+)'", status.get("Last_IO_Error", ""))
+        if not torn:
+            return False
+        # What it has is to be applied first: the relay log goes.
+        self.value(f"SELECT MASTER_GTID_WAIT('{status['Gtid_IO_Pos']}', {_CATCH_UP_SECONDS})")
+        following = f"{torn[1]}{int(torn[2]) + 1:0{len(torn[2])}}"
+        self.run("STOP SLAVE", f"CHANGE MASTER TO MASTER_USE_GTID=no, MASTER_LOG_FILE='{following}', MASTER_LOG_POS=4", "START SLAVE")
+        self._is_behind_torn_event = True
+        return True
+
+    def returns_to_gtids(self):
+        """Once it has transactions of the next file."""
+        if self._is_behind_torn_event:
+            self._is_behind_torn_event = False
+            self.run("STOP SLAVE", "CHANGE MASTER TO MASTER_USE_GTID=slave_pos", "START SLAVE")
 
     def wait_for(self, gtid, seconds=_CATCH_UP_SECONDS):
         """Until everything up to this position is applied."""
