@@ -29,11 +29,11 @@ SET time_zone='+00:00', sql_mode='';
 CREATE TABLE t (id INT NOT NULL AUTO_INCREMENT, c CHAR(10) CHARACTER SET latin1 NOT NULL, i BIGINT UNSIGNED, f FLOAT, g DOUBLE,
   d DECIMAL(20,6), da DATE, ti TIME(3), dt DATETIME(6), ts TIMESTAMP(2) NULL, y YEAR, v VARCHAR(100) CHARACTER SET utf8mb4,
   s VARCHAR(20) CHARACTER SET sjis, bi BINARY(5), bl BLOB, tx LONGTEXT, en ENUM('a','b,c'), se SET('x','y','z'), b BIT(13), j JSON,
-  u UUID, vi INT AS (y + 1) VIRTUAL, st INT AS (y * 2) STORED, PRIMARY KEY (c, id), KEY (id)) ENGINE=PANDO;
-INSERT INTO t (c, i, f, g, d, da, ti, dt, ts, y, v, s, bi, bl, tx, en, se, b, j, u) SELECT CONCAT('k', seq % 7), seq * 3689348814741,
+  u UUID, co VARCHAR(2000) COMPRESSED, cb BLOB COMPRESSED, vi INT AS (y + 1) VIRTUAL, st INT AS (y * 2) STORED, PRIMARY KEY (c, id), KEY (id)) ENGINE=PANDO;
+INSERT INTO t (c, i, f, g, d, da, ti, dt, ts, y, v, s, bi, bl, tx, en, se, b, j, u, co, cb) SELECT CONCAT('k', seq % 7), seq * 3689348814741,
   seq / 7, -seq / 3e100, -seq / 1000, '2024-02-29', '-12:13:14.567', '1999-12-31 23:59:59.000001', '2024-01-02 03:04:05.25', 2000,
   CONCAT('ü "', seq, '", ''q'' \\ 😀'), _utf8mb4'日本', seq, CHAR(0, seq % 256), REPEAT('long ', IF(seq % 1000, 3, 9000)), 'b,c', 'x,z',
-  seq, '{"a": 1}', UUID() FROM seq_1_to_5000;
+  seq, '{"a": 1}', UUID(), REPEAT(seq, seq % 300), IF(seq % 5, REPEAT('blob ', seq % 4000), NULL) FROM seq_1_to_5000;
 INSERT INTO t (c) VALUES ('nulls');
 ALTER TABLE t ADD COLUMN added INT NOT NULL DEFAULT 42 AFTER c, ALGORITHM=INSTANT;
 INSERT INTO t (c, added) VALUES ('new', -1);
@@ -50,6 +50,9 @@ for way in stop kill; do
         export_table "$table" "$DIR/$table.$way.sql" --format sql --into "back_$table"
         export_table "$table" "$DIR/$table.$way.csv"
         export_table "$table" "$DIR/$table.$way.jsonl" --format jsonl
+        export_table "$table" "$DIR/$table.$way.parquet" --format parquet
+        [ "$(head -c 4 "$DIR/$table.$way.parquet")$(tail -c 4 "$DIR/$table.$way.parquet")" = PAR1PAR1 ] ||
+            die "Parquet file of $table"
     done
     state | cmp - "$DIR/before" || die "pando export has changed the data directory"
     server_start "$SERVER"

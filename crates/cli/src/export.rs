@@ -7,14 +7,16 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pando_export::frm::{Definition, FrmColumn, Generated};
 use pando_export::output::{notes, Format, Heading, RowWriter};
+use pando_export::parquet::ParquetWriter;
 use pando_export::rows::RowReader;
 use pando_export::source::{Database, Loss, Places, Remains, TableName};
+use pando_export::value::Cell;
 use pandodb::KeyRing;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// What is written.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FormatName {
     /// Comma separated values with a header line, as RFC 4180 has them
     Csv,
@@ -22,6 +24,8 @@ pub enum FormatName {
     Jsonl,
     /// INSERT statements of at most some 512 KiB
     Sql,
+    /// A file of columns, compressed with zstd, for DuckDB, pandas, Spark
+    Parquet,
 }
 
 /// Of both commands.
@@ -72,7 +76,32 @@ pub struct SalvageArguments {
     pub lost: Option<PathBuf>,
 }
 
-type Out = Box<dyn Write>;
+type Out = Box<dyn Write + Send>;
+
+/// Who writes the rows.
+enum Writer {
+    Text(RowWriter<Out>),
+    Columns(Box<ParquetWriter<Out>>),
+}
+
+impl Writer {
+    fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
+        match self {
+            Writer::Text(writer) => writer.row(cells),
+            Writer::Columns(writer) => writer.row(cells),
+        }
+    }
+
+    fn end(self) -> io::Result<()> {
+        match self {
+            Writer::Text(writer) => writer.end().map(drop),
+            Writer::Columns(writer) => {
+                writer.end()?.iter().for_each(|note| say(note));
+                Ok(())
+            }
+        }
+    }
+}
 
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "pando: {text}");
@@ -82,14 +111,6 @@ impl RowArguments {
     fn places(&self) -> Places {
         let engine_dir = self.engine_dir.clone().unwrap_or_else(|| self.data_dir.join(".pando"));
         Places { data_dir: self.data_dir.clone(), engine_dir }
-    }
-
-    fn format(&self) -> Format {
-        match self.format {
-            FormatName::Csv => Format::Csv,
-            FormatName::Jsonl => Format::Jsonl,
-            FormatName::Sql => Format::Sql,
-        }
     }
 
     /// What is left out, and how the rest is given.
@@ -104,7 +125,7 @@ impl RowArguments {
                 say(&format!("left out, because they are not stored: {virtuals}"));
             }
             let stored = is_computed(Generated::Stored);
-            if self.format() == Format::Sql && !stored.is_empty() {
+            if self.format == FormatName::Sql && !stored.is_empty() {
                 say(&format!("left out, because the server computes them: {stored}"));
                 readers.iter_mut().for_each(RowReader::without_generated);
             }
@@ -118,20 +139,29 @@ impl RowArguments {
         columns
     }
 
-    fn writer(&self, definition: &Definition, columns: Vec<FrmColumn>) -> Result<RowWriter<Out>> {
+    fn writer(&self, definition: &Definition, columns: Vec<FrmColumn>) -> Result<Writer> {
+        let format = match self.format {
+            FormatName::Csv => Format::Csv,
+            FormatName::Jsonl => Format::Jsonl,
+            FormatName::Sql => Format::Sql,
+            FormatName::Parquet => {
+                let writer = ParquetWriter::new(created(self.output.as_ref())?, &columns)?;
+                return Ok(Writer::Columns(Box::new(writer)));
+            }
+        };
         let table = self.table.split_once(['/', '.']).map_or("", |(_, table)| table);
         let heading = Heading {
             target: self.into.as_deref().unwrap_or(table),
             is_versioned: definition.is_versioned,
             null: &self.null,
         };
-        Ok(RowWriter::new(created(self.output.as_ref())?, self.format(), columns, &heading)?)
+        Ok(Writer::Text(RowWriter::new(created(self.output.as_ref())?, format, columns, &heading)?))
     }
 }
 
 fn created(path: Option<&PathBuf>) -> Result<Out> {
     let out: Out = match path {
-        None => Box::new(io::stdout().lock()),
+        None => Box::new(io::stdout()),
         Some(path) => {
             Box::new(File::create_new(path).map_err(|error| format!("{}: {error}", path.display()))?)
         }

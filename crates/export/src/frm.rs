@@ -60,8 +60,6 @@ pub mod types {
     pub const TIMESTAMP2: u8 = 17;
     pub const DATETIME2: u8 = 18;
     pub const TIME2: u8 = 19;
-    pub const BLOB_COMPRESSED: u8 = 140;
-    pub const VARCHAR_COMPRESSED: u8 = 141;
     pub const NEWDECIMAL: u8 = 246;
     pub const ENUM: u8 = 247;
     pub const SET: u8 = 248;
@@ -91,6 +89,8 @@ const PART_IS_REVERSE: u8 = 128;
 const LONG_HASH: u8 = 5;
 /// The type of columns that versions before 10.2 computed.
 const OLD_VIRTUAL: u8 = 245;
+/// What is special of a column with the attribute COMPRESSED.
+const SPECIAL_COMPRESSED: u8 = 24;
 
 /// Where the values of a column come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -123,6 +123,8 @@ pub struct FrmColumn {
     pub members: Vec<String>,
     /// Whether it is computed.
     pub generated: Generated,
+    /// It has the attribute COMPRESSED: rows have its values as the server compresses them.
+    pub is_compressed: bool,
 }
 
 impl FrmColumn {
@@ -393,6 +395,7 @@ fn read_column(
         collation,
         members,
         generated: Generated::No,
+        is_compressed: record.u8(10)? == SPECIAL_COMPRESSED,
     })
 }
 

@@ -1,10 +1,10 @@
-//! Rows of tables as text, without a server.
+//! Rows of tables, without a server.
 //!
 //! 1. [`frm`] reads the server's definition of the table: names and types of columns. The engine's catalog keeps it
 //!    (decision record 0015), or it is in the file beside the table's directory.
 //! 2. [`rows`] and [`keys`] take a row apart, as the engine has it, in whatever layout it was written.
 //! 3. [`value`] makes of the bytes of a column what people and servers read; [`charset`] makes UTF-8 of texts.
-//! 4. [`output`] writes CSV, JSON lines or INSERT statements.
+//! 4. [`output`] writes CSV, JSON lines or INSERT statements, [`parquet`] a file of columns.
 //! 5. [`source`] gives the rows: of a sound database, opened on a shadow of the disk that is only read (decision record 0034), or
 //!    what is left of a damaged table's file (`pando_tree::salvage`).
 
@@ -14,6 +14,7 @@ pub mod frm;
 pub mod fuzz;
 pub mod keys;
 pub mod output;
+pub mod parquet;
 pub mod rows;
 pub mod source;
 pub mod value;

@@ -272,9 +272,6 @@ pub fn notes(columns: &[FrmColumn]) -> Vec<String> {
     for column in columns {
         let name = &column.name;
         match column.ty {
-            types::VARCHAR_COMPRESSED | types::BLOB_COMPRESSED => {
-                notes.push(format!("column {name} is COMPRESSED: its values are given as they are stored"));
-            }
             types::TIMESTAMP | types::TIMESTAMP2 => notes.push(format!("column {name} is in UTC")),
             _ if !crate::value::is_readable(column) => {
                 let text =

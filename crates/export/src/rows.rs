@@ -242,10 +242,8 @@ fn agrees(column: &FrmColumn, found: &Column) -> bool {
         types::ENUM => found.ty.kind == Kind::Enum,
         types::SET => found.ty.kind == Kind::Set,
         types::BIT => found.ty.kind == Kind::Bit,
-        types::VARCHAR | types::VARCHAR_COMPRESSED => {
-            found.ty.kind == Kind::Varchar && found.ty.size == column.length
-        }
-        types::TINY_BLOB..=types::BLOB | types::GEOMETRY | types::BLOB_COMPRESSED => {
+        types::VARCHAR => found.ty.kind == Kind::Varchar && found.ty.size == column.length,
+        types::TINY_BLOB..=types::BLOB | types::GEOMETRY => {
             matches!(found.ty.kind, Kind::Blob | Kind::Large)
         }
         types::STRING | types::VAR_STRING if !column.is_plugin_type() => {

@@ -1,6 +1,11 @@
 //! Values of columns, from the bytes that rows have of them to what people and servers read.
 #![deny(clippy::indexing_slicing)]
 
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use flate2::read::{DeflateDecoder, ZlibDecoder};
+
 use crate::charset::Charset;
 use crate::frm::{types, FrmColumn};
 
@@ -33,10 +38,8 @@ pub struct ValueError {
 
 /// Whether values of the column come out as text or numbers; otherwise as bytes, though the server shows text.
 pub fn is_readable(column: &FrmColumn) -> bool {
-    use types::{BLOB_COMPRESSED, GEOMETRY, VARCHAR_COMPRESSED};
     match column.ty {
-        VARCHAR_COMPRESSED | BLOB_COMPRESSED => false,
-        GEOMETRY => true,
+        types::GEOMETRY => true,
         types::TINY_BLOB..=types::STRING | types::VARCHAR if column.is_plugin_type() => {
             matches!(&*column.plugin_type, "uuid" | "inet6" | "inet4")
         }
@@ -56,7 +59,37 @@ pub fn is_readable(column: &FrmColumn) -> bool {
 /// # Errors
 /// They are none of this column.
 pub fn decode(column: &FrmColumn, bytes: &[u8]) -> Result<Cell, ValueError> {
-    let cell = match column.ty {
+    let error = || ValueError { column: column.name.clone(), bytes: bytes.len() };
+    if column.is_compressed {
+        return plain(column, &uncompressed(bytes).ok_or_else(error)?).ok_or_else(error);
+    }
+    plain(column, bytes).ok_or_else(error)
+}
+
+/// A value of a column that is COMPRESSED, as the server's `sql/field_comp.cc` writes it: nothing for the empty one, else a first byte:
+/// 0 (as it is), or 0x80 (zlib), with 8 if the stream has no header and checksum, and the number of bytes of the length that follows.
+fn uncompressed(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let Some((head, rest)) = bytes.split_first() else { return Some(Cow::Borrowed(bytes)) };
+    if *head == 0 {
+        return Some(Cow::Borrowed(rest));
+    }
+    if head & 0xf0 != 0x80 {
+        return None;
+    }
+    let (length, stream) = rest.split_at_checked(usize::from(head & 7))?;
+    let length = big(length)?;
+    let mut value = Vec::new();
+    // The stream ends the value; a length that is wrong takes no memory.
+    let limit = length.checked_add(1)?;
+    let read = match head & 8 {
+        0 => ZlibDecoder::new(stream).take(limit).read_to_end(&mut value),
+        _ => DeflateDecoder::new(stream).take(limit).read_to_end(&mut value),
+    };
+    (read.is_ok() && value.len() as u64 == length).then_some(Cow::Owned(value))
+}
+
+fn plain(column: &FrmColumn, bytes: &[u8]) -> Option<Cell> {
+    match column.ty {
         _ if column.is_plugin_type() => plugin(column, bytes),
         types::TINY | types::SHORT | types::INT24 | types::LONG | types::LONGLONG => {
             little(bytes).map(|number| integer(number, bytes.len(), column.is_unsigned()))
@@ -90,8 +123,7 @@ pub fn decode(column: &FrmColumn, bytes: &[u8]) -> Result<Cell, ValueError> {
             Some(text) if column.ty != types::GEOMETRY => Cell::Text(text),
             _ => Cell::Bytes(bytes.to_vec()),
         }),
-    };
-    cell.ok_or_else(|| ValueError { column: column.name.clone(), bytes: bytes.len() })
+    }
 }
 
 fn little(bytes: &[u8]) -> Option<u64> {
@@ -323,6 +355,35 @@ mod tests {
         }
         for bytes in [&[][..], &[1, 0], &[0xff; 8]] {
             assert!(decode(column, bytes).is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn compressed_values_are_those_that_were_given() {
+        assert_eq!(uncompressed(&[]).unwrap().as_ref(), b"");
+        assert_eq!(uncompressed(b"\0abc").unwrap().as_ref(), b"abc");
+        let text = "long ".repeat(10).into_bytes();
+        for wraps in [true, false] {
+            let mut stream = match wraps {
+                true => vec![0x81, 50],
+                false => vec![0x89, 50],
+            };
+            let level = flate2::Compression::new(6);
+            match wraps {
+                true => _ = flate2::read::ZlibEncoder::new(&*text, level).read_to_end(&mut stream).unwrap(),
+                false => {
+                    _ = flate2::read::DeflateEncoder::new(&*text, level).read_to_end(&mut stream).unwrap()
+                }
+            }
+            assert_eq!(uncompressed(&stream).unwrap().as_ref(), text, "{wraps}");
+            stream[1] = 51;
+            assert_eq!(uncompressed(&stream), None, "a wrong length");
+            for end in 2..stream.len() - 4 {
+                assert_eq!(uncompressed(&stream[..end]), None, "cut at {end}");
+            }
+        }
+        for wrong in [&[1][..], &[0x90, 1], &[0x87, 1]] {
+            assert_eq!(uncompressed(wrong), None, "{wrong:?}");
         }
     }
 }
