@@ -489,6 +489,7 @@ impl<W: Write + Send> ParquetWriter<W> {
 }
 
 #[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a test")]
 mod tests {
     use super::*;
 

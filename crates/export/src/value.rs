@@ -343,6 +343,7 @@ fn uuid(record: [u8; 16]) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::indexing_slicing, reason = "a test")]
 mod tests {
     use super::*;
 

@@ -1,4 +1,5 @@
 //! Parquet files, read again by the library that writes them.
+#![expect(clippy::unwrap_used, reason = "a test says what it expects by unwrapping")]
 
 use bytes::Bytes;
 use pando_export::frm::{Definition, FrmColumn};
