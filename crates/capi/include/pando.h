@@ -4416,6 +4416,16 @@ PandoStatus pando_table_check(const struct PandoDb *db,
                               void *watched);
 
 /**
+ * From now on `pando_table_compact` rewrites no more bytes a second, of all tables together. 0: as fast as it goes. Whoever is at work
+ * heeds it, too.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_optimize_rate(const struct PandoDb *db,
+                                uint64_t bytes_per_second);
+
+/**
  * Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile. `watch` is called
  * before each leaf; it may be null.
  *

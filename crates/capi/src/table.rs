@@ -361,6 +361,18 @@ pub unsafe extern "C" fn pando_table_check(
     })
 }
 
+/// From now on `pando_table_compact` rewrites no more bytes a second, of all tables together. 0: as fast as it goes. Whoever is at work
+/// heeds it, too.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_db_set_optimize_rate(db: *const PandoDb, bytes_per_second: u64) {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    guard(|| db.set_optimize_rate(bytes_per_second));
+}
+
 /// Rewrites a table compactly and gives the space back (OPTIMIZE TABLE); others go on meanwhile. `watch` is called
 /// before each leaf; it may be null.
 ///

@@ -57,3 +57,37 @@ fn a_table_that_has_lost_three_quarters_of_its_rows_shrinks() {
     assert!(after.iter().zip(&before).all(|(after, before)| *after < before / 2), "{before:?}, {after:?}");
     assert_eq!(count(&db, PATH).unwrap(), 5000);
 }
+
+#[test]
+fn a_rate_holds_it_back_and_a_kill_ends_it_meanwhile() {
+    let vfs = disk(1);
+    let mut options = options(&Lines::default());
+    options.tree.memtable_bytes = 64 << 10;
+    options.tree.leaf_raw_bytes = 128 << 10;
+    let files: Arc<dyn Vfs> = vfs.clone();
+    let db = Db::open_with_vfs(options, files.clone(), files).unwrap();
+    db.create_table(&spec(PATH)).unwrap();
+    fill(&db, PATH, 0..20_000).unwrap();
+    let table = db.open_table(PATH).unwrap();
+    db.compact_table(&table, &mut |_| true).unwrap();
+    // At a byte a second the second leaf would have to wait for hours.
+    db.set_optimize_rate(1);
+    let mut looks = 0;
+    let killed = db.compact_table(&table, &mut |_| {
+        looks += 1;
+        looks < 10
+    });
+    assert!(matches!(killed, Err(Error::Killed)), "{killed:?}");
+    // Whoever waits goes on when the rate is lifted.
+    let mut looks = 0;
+    let mut lift = |_| {
+        looks += 1;
+        if looks == 5 {
+            db.set_optimize_rate(0);
+        }
+        true
+    };
+    db.compact_table(&table, &mut lift).unwrap();
+    assert!(looks > 5);
+    assert_eq!(count(&db, PATH).unwrap(), 20_000);
+}

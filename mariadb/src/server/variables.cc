@@ -358,6 +358,18 @@ static MYSQL_SYSVAR_UINT(encryption_rotation_rate, encryption_rotation_rate, PLU
   "MiB a second that this rewriting may take. 0: as fast as it goes",
   nullptr, update_key_rotation, 20, 0, 1000000, 0);
 
+static uint optimize_rate;
+
+static void update_optimize_rate(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<uint *>(to)= *static_cast<const uint *>(from);
+  apply_optimize_rate();
+}
+
+static MYSQL_SYSVAR_UINT(optimize_rate, optimize_rate, PLUGIN_VAR_RQCMDARG,
+  "MiB a second that OPTIMIZE TABLE may rewrite, of all tables together; also while it runs. 0: as fast as it goes",
+  nullptr, update_optimize_rate, 0, 0, 1000000, 0);
+
 static MYSQL_THDVAR_UINT(default_encryption_key_id, PLUGIN_VAR_RQCMDARG,
   "Key that encrypted tables get that say nothing of ENCRYPTION_KEY_ID",
   nullptr, nullptr, LOG_KEY_ID, 1, UINT_MAX32, 0);
@@ -413,6 +425,7 @@ struct st_mysql_sys_var *system_variables[]=
   MYSQL_SYSVAR(default_encryption_key_id),
   MYSQL_SYSVAR(encryption_rotate_key_age),
   MYSQL_SYSVAR(encryption_rotation_rate),
+  MYSQL_SYSVAR(optimize_rate),
   MYSQL_SYSVAR(pushdown_memory_total),
   MYSQL_SYSVAR(blind_replace),
   MYSQL_SYSVAR(delete_ranges),
@@ -431,6 +444,11 @@ void apply_flush_log_at_timeout()
 void apply_key_rotation()
 {
   pando_db_set_key_rotation(db, encryption_rotate_key_age, uint64_t(encryption_rotation_rate) << 20);
+}
+
+void apply_optimize_rate()
+{
+  pando_db_set_optimize_rate(db, uint64_t(optimize_rate) << 20);
 }
 
 void apply_pushdown_memory_total()

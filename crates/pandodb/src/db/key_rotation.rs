@@ -1,20 +1,20 @@
 //! What the rotation of keys (`jobs::key_rotation`) has been told, and knows.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
 
 use pando_base::locks::Mutex;
 use pando_base::DictId;
+
+use crate::db::pace::Pace;
 
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct KeyRotation {
     /// Versions that a block may be behind; 0: none is ever rewritten.
     pub(crate) age: AtomicU32,
-    /// Bytes a second; 0: as fast as it goes.
-    pub(crate) rate: AtomicU64,
-    /// When what was rewritten is paid for, at that rate. Of all files together: many small ones are not for nothing.
-    pub(crate) paid_micros: AtomicU64,
+    /// How fast files are rewritten.
+    pub(crate) pace: Pace,
     /// Of encrypted dictionaries that were looked at. A leaf among the locks.
     pub(crate) files: Mutex<BTreeMap<DictId, FileKeys>>,
     /// The log's key had this version when its newest file was begun for it; 0: nobody has looked in this life.

@@ -5,6 +5,7 @@ pub(crate) mod cached_blocks;
 pub(crate) mod key_rotation;
 pub(crate) mod memory;
 pub(crate) mod options;
+pub(crate) mod pace;
 pub(crate) mod prepared;
 pub(crate) mod scheduler;
 
@@ -30,6 +31,7 @@ use crate::db::cached_blocks::CacheList;
 use crate::db::key_rotation::KeyRotation;
 use crate::db::memory::MemoryLimit;
 use crate::db::options::{LeftOut, LogLevel, LogSink, Options};
+use crate::db::pace::Pace;
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::db::scheduler::Background;
 use crate::error::Result;
@@ -75,6 +77,8 @@ pub struct Db {
     pub(crate) held_log: Mutex<HashMap<DictId, Unrecovered>>,
     pub(crate) keys: KeyRing,
     pub(crate) key_rotation: KeyRotation,
+    /// How fast OPTIMIZE TABLE goes.
+    pub(crate) optimize_pace: Pace,
     pub(crate) tree_config: TreeConfig,
     pub(crate) memtable_bytes: usize,
     pub(crate) ordered_at_once_ops: u64,
@@ -161,6 +165,7 @@ impl Db {
             ordered_at_once_ops: options.ordered_at_once_ops,
             keys: options.keys,
             key_rotation: KeyRotation::default(),
+            optimize_pace: Pace::default(),
             tree_config: options.tree,
             log_kept_bytes_max: options.log_kept_bytes_max,
             files_open_max: options.files_open_max,

@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use pando_base::DictId;
 use pando_wal::LOG_KEY_ID;
@@ -24,6 +23,7 @@ use crate::db::options::LogLevel;
 use crate::db::scheduler::{Background, TICK};
 use crate::db::Db;
 use crate::error::Result;
+use crate::reports::check::bytes_of_leaf;
 use crate::table::Dict;
 
 /// How often the versions of keys are asked for.
@@ -32,8 +32,6 @@ const PERIOD_MICROS: u64 = 5_000_000;
 const BELIEVED_MICROS: u64 = 6 * 3600 * 1_000_000;
 /// After so many rewritten bytes what they replace is made free for the next ones: nobody has asked for a file of twice its size.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
-/// Longest sleep without a look whether it is to end.
-const NAP: Duration = Duration::from_millis(50);
 
 /// Which versions of its key a file of an encrypted table has.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +82,7 @@ impl Db {
     /// From now on files are rewritten in the background that have blocks whose key is so many versions old or older, at so many bytes a
     /// second. 0: none is; and as fast as it goes.
     pub fn set_key_rotation(&self, age: u32, bytes_per_second: u64) {
-        self.key_rotation.rate.store(bytes_per_second, Ordering::Relaxed);
+        self.key_rotation.pace.set(bytes_per_second);
         self.key_rotation.age.store(age, Ordering::Relaxed);
     }
 
@@ -275,27 +273,21 @@ impl Db {
         known: FileKeys,
         newest: u32,
     ) -> impl FnMut(f64) -> bool + 'a {
-        let stats = dict.tree.stats();
-        let bytes_of_leaf = stats.disk_bytes / stats.leaves.max(1);
-        let paid_micros = &self.key_rotation.paid_micros;
+        let bytes_of_leaf = bytes_of_leaf(dict);
         let mut since_checkpoint = 0;
         move |part| {
             self.note_part(dict.id, Some(part));
-            let is_to_end =
-                || self.background.stopping() || dict.is_dropped() || !self.is_old(known.oldest, newest);
-            while self.vfs.now_micros() < paid_micros.load(Ordering::Relaxed) && !is_to_end() {
-                std::thread::sleep(NAP);
+            let mut goes_on =
+                || !self.background.stopping() && !dict.is_dropped() && self.is_old(known.oldest, newest);
+            if !self.key_rotation.pace.wait(&*self.vfs, bytes_of_leaf, &mut goes_on) {
+                return false;
             }
-            let rate = self.key_rotation.rate.load(Ordering::Relaxed);
-            let micros = (bytes_of_leaf * 1_000_000).checked_div(rate).unwrap_or(0);
             since_checkpoint += bytes_of_leaf;
             if since_checkpoint >= CHECKPOINT_BYTES {
                 since_checkpoint = 0;
                 self.checkpoint_or_note(dict);
             }
-            let begun = self.vfs.now_micros().max(paid_micros.load(Ordering::Relaxed));
-            paid_micros.store(begun.saturating_add(micros), Ordering::Relaxed);
-            !is_to_end()
+            true
         }
     }
 }

@@ -15,9 +15,16 @@ use crate::table::{Dict, Table};
 /// While CHECK TABLE counts rows, it asks after so many whether to go on.
 const ROWS_BETWEEN_LOOKS: u64 = 4096;
 
+/// About how many bytes are rewritten with a leaf.
+pub(crate) fn bytes_of_leaf(dict: &Dict) -> u64 {
+    let stats = dict.tree.stats();
+    stats.disk_bytes / stats.leaves.max(1)
+}
+
 impl Db {
     /// OPTIMIZE TABLE: pushes everything into the leaves, rewrites them, and gives the space back. Others go
-    /// on meanwhile. `watch` is told the part that is done before each leaf, and says whether to go on.
+    /// on meanwhile. `watch` is told the part that is done before each leaf, and says whether to go on. It goes no faster than
+    /// [`Db::set_optimize_rate`] says.
     ///
     /// # Errors
     /// Those of reading and writing; [`Error::Killed`] if `watch` said so: what was done stays.
@@ -27,12 +34,23 @@ impl Db {
         let mut before = 0.0;
         for dict in table.all_dicts().filter(|dict| !dict.is_unusable()) {
             let share = weight(dict) / total;
-            if !self.compact_dict(dict, &mut |part| watch((before + share * part).min(1.0)))? {
+            let bytes = bytes_of_leaf(dict);
+            let mut paced = |part: f64| {
+                let mut goes_on = || watch((before + share * part).min(1.0));
+                self.optimize_pace.wait(&*self.vfs, bytes, &mut goes_on)
+            };
+            if !self.compact_dict(dict, &mut paced)? {
                 return Err(Error::Killed);
             }
             before += share;
         }
         Ok(())
+    }
+
+    /// From now on [`Db::compact_table`] rewrites no more bytes a second, of all tables together. 0: as fast as it goes. Whoever is at work
+    /// heeds it, too.
+    pub fn set_optimize_rate(&self, bytes_per_second: u64) {
+        self.optimize_pace.set(bytes_per_second);
     }
 
     /// The same with one dictionary. False: `watch` said that it is enough.
