@@ -92,51 +92,13 @@ impl Run<'_> {
         let needs_server = order.by.iter().any(|(expr, _)| expr.needs_server());
         let spill = self.spill.filter(|_| !order.by.is_empty() && !needs_server);
         let threads = if self.is_alone || pipeline.needs_server() { 1 } else { self.threads };
-        let share = budget.allowance() / threads;
-        let keep = |own: &mut Own, batch: Batch| {
-            let bytes = batch.bytes() + bytes_of_new_strings(&batch.columns, &mut own.strings);
-            let Some(spill) = spill else {
-                budget.take(bytes)?;
-                own.batches.push(batch);
-                return Ok(());
-            };
-            own.batches.push(batch);
-            if own.taken + bytes <= share && budget.try_take(bytes) {
-                own.taken += bytes;
-                return Ok(());
-            }
-            own.untaken += bytes;
-            match own.taken + own.untaken < spill.scatter_bytes() {
-                true => Ok(()),
-                false => own.write(&order, spill, budget),
-            }
-        };
         // Where the server computes what rows are sorted by, it is asked once of each.
         let wanted = order.end().filter(|end| !needs_server && *end <= WANTED_MAX);
-        let step = |own: &mut Own, batch: Batch| {
-            own.rows += batch.rows;
-            let Some(wanted) = wanted else { return keep(own, batch.detached()) };
-            own.fresh_bytes += batch.bytes() + bytes_of_held_texts(&batch.columns, &mut own.fresh_texts);
-            own.fresh.push(batch);
-            let rows: usize = own.fresh.iter().map(|batch| batch.rows).sum();
-            // At least as much as is kept: so each row is copied a few times at most.
-            let bytes = FRESH_BYTES.max(own.taken + own.untaken);
-            if rows < (wanted * 2).max(FRESH_ROWS) && own.fresh_bytes < bytes {
-                return Ok(());
-            }
-            let first = own.first(&order, wanted, budget)?;
-            keep(own, first)
-        };
-        let mut parts = self.fold(pipeline, Own::default, step)?;
-        for own in &mut parts {
-            if let (Some(wanted), false) = (wanted, own.fresh.is_empty()) {
-                let first = own.first(&order, wanted, budget)?;
-                keep(own, first)?;
-            }
-        }
-        let rows: usize = parts.iter().map(|own| own.rows).sum();
-        let is_held = parts.iter().all(|own| own.runs.is_empty() && own.untaken == 0);
-        if is_held {
+        let keeper = Keeper { order: &order, spill, budget, share: budget.allowance() / threads, wanted };
+        let mut parts = self.fold(pipeline, Own::default, |own, batch| keeper.take(own, batch))?;
+        parts.iter_mut().try_for_each(|own| keeper.end(own))?;
+        self.rows_sorted = parts.iter().map(|own| own.rows).sum();
+        if parts.iter().all(|own| own.runs.is_empty() && own.untaken == 0) {
             let batches: Vec<Batch> = parts.iter_mut().flat_map(|own| own.batches.drain(..)).collect();
             let all = match batches.is_empty() {
                 true => empty(&kinds),
@@ -145,11 +107,7 @@ impl Run<'_> {
             drop(batches);
             match (self.sorted_in_memory(&order, &all), spill) {
                 (Err(Failure::GivenBack(Why::Memory)), Some(_)) => {}
-                (Ok(sorted), _) => {
-                    self.rows_sorted = rows;
-                    return Ok(vec![Chunk::Held(sorted)]);
-                }
-                (Err(failure), _) => return Err(failure),
+                (sorted, _) => return Ok(vec![Chunk::Held(sorted?)]),
             }
             let own = Own { batches: vec![all], ..Own::default() };
             parts.push(own);
@@ -160,7 +118,6 @@ impl Run<'_> {
             own.write(&order, spill, budget)?;
             runs.append(&mut own.runs);
         }
-        self.rows_sorted = rows;
         self.merged(runs, &order, spill)
     }
 
@@ -201,6 +158,64 @@ impl Run<'_> {
         })?;
         cutter.finish()?;
         spool.finish()
+    }
+}
+
+/// How threads keep the rows that come: in memory as long as there is some, and of those that cannot be wanted any more, none.
+struct Keeper<'a> {
+    order: &'a Order<'a>,
+    spill: Option<&'a Spill>,
+    budget: &'a Arc<Budget>,
+    /// Of the budget, for a thread.
+    share: usize,
+    /// So many rows are wanted at most.
+    wanted: Option<usize>,
+}
+
+impl Keeper<'_> {
+    fn take(&self, own: &mut Own, batch: Batch) -> Result<()> {
+        own.rows += batch.rows;
+        let Some(wanted) = self.wanted else { return self.keep(own, batch.detached()) };
+        own.fresh_bytes += batch.bytes() + bytes_of_held_texts(&batch.columns, &mut own.fresh_texts);
+        own.fresh.push(batch);
+        let rows: usize = own.fresh.iter().map(|batch| batch.rows).sum();
+        // At least as much as is kept: so each row is copied a few times at most.
+        let bytes = FRESH_BYTES.max(own.taken + own.untaken);
+        if rows < (wanted * 2).max(FRESH_ROWS) && own.fresh_bytes < bytes {
+            return Ok(());
+        }
+        let first = own.first(self.order, wanted, self.budget)?;
+        self.keep(own, first)
+    }
+
+    /// No more rows come.
+    fn end(&self, own: &mut Own) -> Result<()> {
+        match self.wanted {
+            Some(wanted) if !own.fresh.is_empty() => {
+                let first = own.first(self.order, wanted, self.budget)?;
+                self.keep(own, first)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn keep(&self, own: &mut Own, batch: Batch) -> Result<()> {
+        let bytes = batch.bytes() + bytes_of_new_strings(&batch.columns, &mut own.strings);
+        let Some(spill) = self.spill else {
+            self.budget.take(bytes)?;
+            own.batches.push(batch);
+            return Ok(());
+        };
+        own.batches.push(batch);
+        if own.taken + bytes <= self.share && self.budget.try_take(bytes) {
+            own.taken += bytes;
+            return Ok(());
+        }
+        own.untaken += bytes;
+        match own.taken + own.untaken < spill.scatter_bytes() {
+            true => Ok(()),
+            false => own.write(self.order, spill, self.budget),
+        }
     }
 }
 

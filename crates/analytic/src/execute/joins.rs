@@ -120,21 +120,7 @@ impl Run<'_> {
         let (sided, build_slots, of_built) = result?;
         let mut pipeline = match early {
             Some(pipeline) => pipeline,
-            None => {
-                let count = self.filters.len();
-                if matches!(join.kind, JoinKind::Inner | JoinKind::Semi) {
-                    self.filters.extend(of_built);
-                }
-                // What is told of all rows (that a query as a value has one) is told of those that an order drops, too.
-                let tells_of_all =
-                    !matches!(join.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
-                        || of_probe.iter().chain(&join.residual).any(Expr::may_fail);
-                self.first =
-                    first.filter(|_| !tells_of_all).map(|first| First { are_all_given: false, ..first });
-                let result = self.pipeline(&join.probe, &probe_slots);
-                self.filters.truncate(count);
-                result?
-            }
+            None => self.probe_side(join, &probe_slots, &of_probe, of_built, first)?,
         };
         let probe_keys = pipeline.bind_all(&of_probe)?;
         let both: Vec<Slot> = pipeline.slots.iter().chain(&build_slots).map(|(slot, _)| *slot).collect();
@@ -180,6 +166,29 @@ impl Run<'_> {
                 Ok(Pipeline { source: Source::Grace(Box::new(grace)), steps: Vec::new(), slots })
             }
         }
+    }
+
+    /// The rows of a join's probe side, less those of which the built side's keys (`of_built`) say that they have no partner.
+    fn probe_side(
+        &mut self,
+        join: &Join,
+        slots: &[Slot],
+        of_probe: &[Expr],
+        of_built: Filters,
+        first: Option<First>,
+    ) -> Result<Pipeline> {
+        let count = self.filters.len();
+        if matches!(join.kind, JoinKind::Inner | JoinKind::Semi) {
+            self.filters.extend(of_built);
+        }
+        // What is told of all rows (that a query as a value has one) is told of those that an order drops, too.
+        let tells_of_all =
+            !matches!(join.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti)
+                || of_probe.iter().chain(&join.residual).any(Expr::may_fail);
+        self.first = first.filter(|_| !tells_of_all).map(|first| First { are_all_given: false, ..first });
+        let pipeline = self.pipeline(&join.probe, slots);
+        self.filters.truncate(count);
+        pipeline
     }
 
     /// The rows of a pipeline, read, and what their keys say of the other side of a join.
