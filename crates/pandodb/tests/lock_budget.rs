@@ -293,3 +293,37 @@ fn prepared_transactions_over_their_budget_come_back_beside_each_other() {
     assert!(db.commit_by_xid(b"b").unwrap());
     assert_eq!((held(&db), counts(&db)), (0, (0, 0)));
 }
+
+#[test]
+fn a_scan_in_read_committed_whose_locks_were_widened_goes_on_by_wide_stretches() {
+    let rows = 20_000;
+    let (db, table) = database((0..rows).map(|n| n * 10));
+    let mut txn = db.begin();
+    let mut cursor = txn.cursor(&table, 0);
+    cursor.allow_ahead(true, true);
+    let read = ReadMode::Locked(LockMode::Exclusive, LockWait::Default);
+    cursor.seek_first(&mut txn, read).unwrap();
+    let mut scanned = 0;
+    while cursor.valid() && scanned < rows - 5 {
+        scanned += 1;
+        cursor.next(&mut txn).unwrap();
+    }
+    let ahead = db.metrics().rows_locked_ahead.get();
+    assert!(ahead > u64::from(rows) / 2, "{ahead}");
+    let (keys, stretches) = counts(&db);
+    assert!(keys + stretches <= 2 * BUDGET, "{keys} {stretches}");
+    for key in (0..scanned).step_by(7) {
+        assert!(!is_free(&db, &table, key * 10, LockMode::Shared), "{key}");
+    }
+    // Another transaction begins anew, one key after the other.
+    txn.rollback();
+    let mut txn = db.begin();
+    let mut cursor = txn.cursor(&table, 0);
+    cursor.allow_ahead(true, true);
+    cursor.seek_first(&mut txn, read).unwrap();
+    for _ in 0..BUDGET - 10 {
+        cursor.next(&mut txn).unwrap();
+    }
+    assert_eq!(db.metrics().rows_locked_ahead.get(), ahead);
+    assert!(is_free(&db, &table, 5, LockMode::Exclusive));
+}

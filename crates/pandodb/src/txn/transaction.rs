@@ -77,6 +77,8 @@ pub struct Txn {
     pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
     pub(crate) escalate_at: usize,
+    /// Dictionaries where the budget was kept by wider stretches (`widening`).
+    pub(crate) widened: Vec<DictId>,
     /// Bytes written for which no background work was paid for yet.
     unpaid_bytes: u64,
     pub(crate) phase: Phase,
@@ -145,6 +147,7 @@ impl Txn {
             has_whole_range: false,
             locked_ahead: None,
             escalate_at: 0,
+            widened: Vec::new(),
             unpaid_bytes: 0,
             phase: Phase::Active,
         }
@@ -171,6 +174,7 @@ impl Txn {
             has_whole_range: false,
             locked_ahead: None,
             escalate_at: 0,
+            widened: Vec::new(),
             unpaid_bytes: 0,
             phase,
         }
@@ -669,6 +673,7 @@ impl Txn {
         }
         self.unpaid_bytes = 0;
         self.escalate_at = 0;
+        self.widened.clear();
         self.has_whole_range = false;
         self.locked_ahead = None;
         self.snapshot = None;

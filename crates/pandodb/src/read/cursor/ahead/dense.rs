@@ -1,6 +1,7 @@
 //! Rows whose keys follow one another without a place between them: 7, 8, 9, as counters and hidden keys give them.
 //!
-//! Who locks all of them by a stretch keeps nobody from inserting, which a scan in READ COMMITTED must not do.
+//! Who locks all of them by a stretch keeps nobody from inserting, which a scan in READ COMMITTED must not do. Beyond its lock budget it does all the
+//! same (`txn/widening.rs`): then all rows that follow one another in the table are as good.
 
 use std::ops::Bound;
 
@@ -19,14 +20,22 @@ impl Cursor {
     /// in the way, or have changed anything since it was read, all stays as it is: then the rows are met one by one, and
     /// those that the stretch has already stay locked.
     pub(super) fn lock_dense(&mut self, txn: &mut Txn, mode: LockMode) -> Result<()> {
-        let rows = if self.ahead.keeps_rows { self.ahead.dense_rows() } else { 0 };
+        let dict = self.dict().clone();
+        let is_wide = txn.widened.contains(&dict.id);
+        let rows = match self.ahead.keeps_rows {
+            false => 0,
+            true if is_wide => self.ahead.neighbours(),
+            true => self.ahead.dense_rows(),
+        };
         if rows < ROWS_BEFORE {
             return Ok(());
         }
-        let dict = self.dict().clone();
         let last = self.ahead.row(rows - 1);
         let from = self.ahead.key_of(self.ahead.row(0)).to_vec();
-        let to = end_of(self.ahead.key_of(last));
+        let to = match is_wide {
+            true => after(self.ahead.key_of(last)),
+            false => end_of(self.ahead.key_of(last)),
+        };
         let is_free = |cursor: &Cursor, txn: &Txn| -> Result<bool> {
             let obstacle = cursor.obstacle(txn, &dict, Some(mode), &from, Bound::Excluded(to.as_slice()))?;
             Ok(obstacle.is_none_or(|at| at > last))
@@ -38,7 +47,7 @@ impl Cursor {
         {
             return Ok(());
         }
-        txn.note_locked_ahead(dict.id, mode, (&from, &to), Some(from.len()));
+        txn.note_locked_ahead(dict.id, mode, (&from, &to), (!is_wide).then_some(from.len()));
         txn.db.metrics.rows_locked_ahead.add(rows as u64);
         self.ahead.is_locked = true;
         if rows < self.ahead.count() {
@@ -57,6 +66,11 @@ impl Ahead {
         let key = |at: usize| self.key_of(self.row(at));
         let follows = |at: &usize| follows(key(at - 1), key(*at));
         self.count().min(1) + (1..self.count()).take_while(follows).count()
+    }
+
+    /// How many of the rows left, from the first on, have no row between them that a condition has left out.
+    fn neighbours(&self) -> usize {
+        (0..self.count()).take_while(|at| self.row(*at) == self.row(0) + at).count()
     }
 
     /// Forgets the rows behind the first `rows` of those left; about as many are read next time, as most would be in vain.
