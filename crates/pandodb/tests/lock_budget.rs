@@ -295,7 +295,7 @@ fn prepared_transactions_over_their_budget_come_back_beside_each_other() {
 }
 
 #[test]
-fn a_scan_in_read_committed_whose_locks_were_widened_goes_on_by_wide_stretches() {
+fn a_scan_in_read_committed_beyond_its_budget_goes_on_by_stretches() {
     let rows = 20_000;
     let (db, table) = database((0..rows).map(|n| n * 10));
     let mut txn = db.begin();

@@ -405,8 +405,14 @@ fn transfer(txn: &mut Txn, table: &Table, rng: &mut ChaCha8Rng) -> pandodb::Resu
 }
 
 /// Those who only change rows that there are, as scans without gaps may miss a row that moves.
-fn pay(txn: &mut Txn, table: &Arc<Table>, rng: &mut ChaCha8Rng, rows: u32) -> pandodb::Result<()> {
-    let (from, to) = (rng.random_range(0..rows), rng.random_range(0..rows));
+/// From one of so many rows, which lie so far from each other, to another one.
+fn pay(
+    txn: &mut Txn,
+    table: &Arc<Table>,
+    rng: &mut ChaCha8Rng,
+    (rows, step): (u32, u32),
+) -> pandodb::Result<()> {
+    let (from, to) = (rng.random_range(0..rows) * step, rng.random_range(0..rows) * step);
     if from == to {
         return Ok(());
     }
@@ -420,17 +426,23 @@ fn pay(txn: &mut Txn, table: &Arc<Table>, rng: &mut ChaCha8Rng, rows: u32) -> pa
 
 #[test]
 fn without_gaps_a_scan_that_keeps_all_rows_loses_no_change() {
-    no_change_is_lost_without_gaps(true);
+    no_change_is_lost_without_gaps(true, 1, usize::MAX);
+}
+
+#[test]
+fn without_gaps_a_scan_beyond_its_lock_budget_loses_no_change() {
+    no_change_is_lost_without_gaps(true, 10, 50);
 }
 
 #[test]
 fn without_gaps_a_scan_that_may_give_rows_back_loses_no_change() {
-    no_change_is_lost_without_gaps(false);
+    no_change_is_lost_without_gaps(false, 1, usize::MAX);
 }
 
-fn no_change_is_lost_without_gaps(keeps_rows: bool) {
+fn no_change_is_lost_without_gaps(keeps_rows: bool, step: u32, budget: usize) {
     const ROWS: u32 = 600;
-    let (db, table) = dense_database(0..ROWS);
+    let (db, table) = dense_database((0..ROWS).map(|row| row * step));
+    db.set_lock_budget(budget);
     let (is_over, given) = (AtomicBool::new(false), AtomicI64::new(0));
     thread::scope(|scope| {
         for writer in 0..3 {
@@ -439,7 +451,7 @@ fn no_change_is_lost_without_gaps(keeps_rows: bool) {
                 let mut rng = ChaCha8Rng::seed_from_u64(writer);
                 while !is_over.load(Ordering::Relaxed) {
                     let mut txn = db.begin();
-                    match pay(&mut txn, table, &mut rng, ROWS) {
+                    match pay(&mut txn, table, &mut rng, (ROWS, step)) {
                         Ok(()) => txn.commit().unwrap(),
                         Err(Error::Deadlock | Error::LockTimeout) => txn.rollback(),
                         Err(error) => panic!("{error:?}"),

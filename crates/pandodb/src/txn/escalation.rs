@@ -17,9 +17,13 @@
 //! between keys and stretches of its own, until a quarter of the budget is left (`widening`). Others that hold keys there keep them; who wants a key
 //! there now waits. Locks that several share cannot be replaced: the others' need to stand for themselves.
 //!
+//! A scan goes on accordingly: it locks the rows that follow one another in the table by stretches at once
+//! (`read/cursor/ahead/dense.rs`), as their locks would be replaced anyway.
+//!
 //! Only the transaction that is over its budget does this work, in its own thread. Where even that does not help, it is repeated only when
 //! the number of locks has doubled.
 
+use pando_base::DictId;
 use pando_tree::Cursor;
 use pando_txn::{HeldKey, LockMode};
 
@@ -51,7 +55,7 @@ impl Txn {
         self.escalate_at = if left <= budget / 2 { 0 } else { left * 2 };
     }
 
-    fn escalate(&self) {
+    fn escalate(&mut self) {
         let mut keys = self.db.locks.held_keys(&self.handle);
         keys.sort_unstable_by(|a, b| (a.dict.0, &a.key).cmp(&(b.dict.0, &b.key)));
         for of_dict in keys.chunk_by(|a, b| a.dict == b.dict) {
@@ -62,8 +66,15 @@ impl Txn {
             for stretch in stretches.into_iter().filter(|stretch| stretch.len() >= STRETCH_KEYS_MIN) {
                 if self.db.locks.replace_by_stretch(&self.handle, stretch) {
                     self.db.metrics.row_lock_stretches.add(1);
+                    self.note_escalated(dict.id);
                 }
             }
+        }
+    }
+
+    pub(crate) fn note_escalated(&mut self, dict: DictId) {
+        if !self.escalated.contains(&dict) {
+            self.escalated.push(dict);
         }
     }
 

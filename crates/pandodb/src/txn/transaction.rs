@@ -77,8 +77,8 @@ pub struct Txn {
     pub(crate) locked_ahead: Option<LockedAhead>,
     /// Number of locks beyond which stretches are tried, if that is more than the budget (`escalation`).
     pub(crate) escalate_at: usize,
-    /// Dictionaries where the budget was kept by wider stretches (`widening`).
-    pub(crate) widened: Vec<DictId>,
+    /// Dictionaries where locks were replaced by stretches for the budget (`escalation`).
+    pub(crate) escalated: Vec<DictId>,
     /// Bytes written for which no background work was paid for yet.
     unpaid_bytes: u64,
     pub(crate) phase: Phase,
@@ -147,7 +147,7 @@ impl Txn {
             has_whole_range: false,
             locked_ahead: None,
             escalate_at: 0,
-            widened: Vec::new(),
+            escalated: Vec::new(),
             unpaid_bytes: 0,
             phase: Phase::Active,
         }
@@ -174,7 +174,7 @@ impl Txn {
             has_whole_range: false,
             locked_ahead: None,
             escalate_at: 0,
-            widened: Vec::new(),
+            escalated: Vec::new(),
             unpaid_bytes: 0,
             phase,
         }
@@ -673,7 +673,7 @@ impl Txn {
         }
         self.unpaid_bytes = 0;
         self.escalate_at = 0;
-        self.widened.clear();
+        self.escalated.clear();
         self.has_whole_range = false;
         self.locked_ahead = None;
         self.snapshot = None;

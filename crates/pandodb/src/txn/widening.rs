@@ -5,8 +5,6 @@
 //! distance of two keys is that of the numbers that their bytes are, behind what all keys have in common. Among equal
 //! distances the cuts are spread over the keys.
 //!
-//! A scan of that dictionary locks what follows by wide stretches at once (`read/cursor/ahead/dense.rs`): its locks would be widened anyway.
-//!
 //! A group that reaches over another transaction's stretch is refused. Its halves are tried then, and theirs.
 
 use pando_base::DictId;
@@ -30,8 +28,8 @@ impl Txn {
         for (dict, mode, pieces) in groups {
             // Each gets its share of what may be left.
             let wanted = (pieces_max * pieces.len()).checked_div(all).unwrap_or(0).max(1);
-            if wanted < pieces.len() && !self.widened.contains(&dict) {
-                self.widened.push(dict);
+            if wanted < pieces.len() {
+                self.note_escalated(dict);
             }
             for group in cut(pieces, wanted) {
                 self.widen_over(dict, mode, &group);

@@ -1,7 +1,7 @@
 //! Rows whose keys follow one another without a place between them: 7, 8, 9, as counters and hidden keys give them.
 //!
 //! Who locks all of them by a stretch keeps nobody from inserting, which a scan in READ COMMITTED must not do. Beyond its lock budget it does all the
-//! same (`txn/widening.rs`): then all rows that follow one another in the table are as good.
+//! same (`txn/escalation.rs`): then all rows that follow one another in the table are as good.
 
 use std::ops::Bound;
 
@@ -21,7 +21,7 @@ impl Cursor {
     /// those that the stretch has already stay locked.
     pub(super) fn lock_dense(&mut self, txn: &mut Txn, mode: LockMode) -> Result<()> {
         let dict = self.dict().clone();
-        let is_wide = txn.widened.contains(&dict.id);
+        let is_wide = txn.escalated.contains(&dict.id);
         let rows = match self.ahead.keeps_rows {
             false => 0,
             true if is_wide => self.ahead.neighbours(),
