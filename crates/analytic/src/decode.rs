@@ -21,11 +21,21 @@ struct Reader<'a> {
 }
 
 /// The query, and what is asked of all rows (true: a part of what may warn). `None`: the bytes are not those of one.
-pub(crate) fn query_of(bytes: &[u8]) -> Option<(Block, Vec<(bool, Expr)>)> {
+pub(crate) fn query_of(bytes: &[u8]) -> Option<Said> {
     let mut reader = Reader { bytes, depth: 0 };
     let block = reader.block()?;
     let asked = reader.list(|reader| Some((reader.flag()?, reader.expr()?)))?;
-    reader.bytes.is_empty().then_some((block, asked))
+    let first = reader.list(Reader::expr)?;
+    reader.bytes.is_empty().then_some(Said { block, asked, first })
+}
+
+/// What the server says of a query.
+pub(crate) struct Said {
+    pub block: Block,
+    /// What it may compute of rows that its plan chooses; true: parts of conditions.
+    pub asked: Vec<(bool, Expr)>,
+    /// Conditions that it computes before the others.
+    pub first: Vec<Expr>,
 }
 
 /// One of some conditions; where all say that the same is equal to a constant, it is a list of constants.

@@ -29,6 +29,8 @@ pub struct Query {
     block: Block,
     /// What the server may compute of all rows of a table: so it is, and comes to nothing. True: it is a part of what may warn.
     asked: Vec<(bool, Expr)>,
+    /// Conditions that the server computes before the others.
+    first: Vec<Expr>,
     /// What only warns is asked of all rows, too.
     asks_all: bool,
     /// What the server's code does with texts.
@@ -143,13 +145,13 @@ impl Answer {
 impl Query {
     /// Of a block.
     pub fn new(block: Block, texts: Texts) -> Query {
-        Query { block, asked: Vec::new(), asks_all: false, texts, spill_to: None }
+        Query { block, asked: Vec::new(), first: Vec::new(), asks_all: false, texts, spill_to: None }
     }
 
     /// As the server says it (`decode.rs`). `None`: it is not said right.
     pub fn decode(bytes: &[u8], texts: Texts) -> Option<Query> {
-        let (block, asked) = decode::query_of(bytes)?;
-        Some(Query { block, asked, asks_all: false, texts, spill_to: None })
+        let decode::Said { block, asked, first } = decode::query_of(bytes)?;
+        Some(Query { block, asked, first, asks_all: false, texts, spill_to: None })
     }
 
     /// What only warns of some rows of several tables gives the query back, if it does. From now on it is asked of all rows of its
@@ -172,7 +174,7 @@ impl Query {
         let parts: Vec<&Expr> = asked(true).filter(|_| asks_parts).map(|(_, asked)| asked).collect();
         let mut written = Vec::new();
         self.block.filter.iter().for_each(|filter| filter.clone().conjuncts(&mut written));
-        match plan.settle_warnings(self.asks_all, &parts, &Written(written)) {
+        match plan.settle_warnings(self.asks_all, &parts, &Written { all: written, first: &self.first }) {
             true => Ok((plan, planner.distinct)),
             false => Err(wrong_plan("a condition on several tables that may warn")),
         }

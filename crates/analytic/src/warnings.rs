@@ -7,27 +7,25 @@
 //! Of one table the server asks conditions in the order in which they are written, but for equalities of columns and constants, which come first
 //! (`substitute_for_best_equal_field`). So the rows that conditions before it leave are all rows of which it can be computed there ([`Written`]).
 use crate::column::{Kind, Value};
-use crate::expr::{Comparison, Expr, Saying, Slot};
+use crate::expr::{Expr, Saying, Slot};
 use crate::plan::Plan;
 
-/// The conditions of a query, in the order in which they are written.
-pub(crate) struct Written(pub Vec<Expr>);
+/// The conditions of a query.
+pub(crate) struct Written<'a> {
+    /// In the order in which they are written.
+    pub all: Vec<Expr>,
+    /// Of them, those that come first wherever they are written: the translator knows which equalities these are.
+    pub first: &'a [Expr],
+}
 
-impl Written {
+impl Written<'_> {
     /// What is asked of rows before what warns: the conditions that the engine computes itself, of those.
     fn before(&self, of: &Expr) -> Vec<Expr> {
-        let Some(at) = self.0.iter().position(|condition| is_part(of, condition)) else { return Vec::new() };
-        let is_equality = |condition: &Expr| match condition {
-            Expr::Compare(Comparison::Equal, a, b) => {
-                matches!(
-                    (&**a, &**b),
-                    (Expr::Slot(..), Expr::Constant(..)) | (Expr::Constant(..), Expr::Slot(..))
-                )
-            }
-            _ => false,
+        let Some(at) = self.all.iter().position(|condition| is_part(of, condition)) else {
+            return Vec::new();
         };
-        let conditions = self.0.iter().enumerate();
-        let before = conditions.filter(|(own, condition)| *own < at || is_equality(condition));
+        let conditions = self.all.iter().enumerate();
+        let before = conditions.filter(|(own, condition)| *own < at || self.first.contains(condition));
         let native = before.filter(|(_, condition)| !condition.needs_server() && !condition.is_early());
         native.map(|(_, condition)| condition.clone()).collect()
     }
@@ -58,7 +56,7 @@ impl Plan {
     /// nothing is asked first that only warns (`asks_all`: it is): if it warns of the rows that it is computed of, the query is given back.
     /// Nor can what looks at several tables itself be asked so; an error of that would be the server's alone. `parts`: of conditions, which may
     /// warn. False: that cannot be.
-    pub(crate) fn settle_warnings(&mut self, asks_all: bool, parts: &[&Expr], written: &Written) -> bool {
+    pub(crate) fn settle_warnings(&mut self, asks_all: bool, parts: &[&Expr], written: &Written<'_>) -> bool {
         let is_of_several = self.conditions() + parts.len() > 1;
         let may_hush = !asks_all && self.scans() > 1;
         let mut sayings = Vec::new();

@@ -25,8 +25,7 @@ static bool is_filling_open(const SELECT_LEX *select)
   return !unit->derived && (unit->outer_select() || select->group_list.elements);
 }
 
-/* Whether the bytes of a column are in the order of its values. */
-static bool has_order_of_bytes(Item *item)
+bool has_order_of_bytes(const Item *item)
 {
   if (item->type() != Item::FIELD_ITEM)
     return false;

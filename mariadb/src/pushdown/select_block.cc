@@ -129,6 +129,9 @@ bool Select_translator::output(Item *item, Use use, Said *said)
                  ? static_cast<Item_sum *>(item)->get_arg(0) : item;
   if (shown->field_type() == MYSQL_TYPE_TINY && is_cut_year(shown))
     return refuse("a year that is kept as a TINYINT");
+  /* Of a query as a value the server knows no members, and what holds the answer would show none. */
+  if ((said->kind.tag == Value_kind::ENUM || said->kind.tag == Value_kind::SET) && item->real_item()->type() != Item::FIELD_ITEM)
+    return refuse("an ENUM or a SET that is no column");
   /* Whether it is bits or a number depends on where it is computed. */
   if (item->field_type() == MYSQL_TYPE_BIT && item->real_item()->type() == Item::FUNC_ITEM)
     return refuse("a choice of BITs");

@@ -56,7 +56,7 @@ bool Select_translator::native_condition(Item *item, Said *said)
     m_may_warn_once= is_always_met;
   switch (function->functype())
   {
-  case Item_func::EQ_FUNC:    return comparison(function, PANDO_COMPARISON_EQUAL, said);
+  case Item_func::EQ_FUNC:    return comparison(function, PANDO_COMPARISON_EQUAL, said, is_conjunct);
   case Item_func::NE_FUNC:    return comparison(function, PANDO_COMPARISON_NOT_EQUAL, said);
   case Item_func::LT_FUNC:    return comparison(function, PANDO_COMPARISON_LESS, said);
   case Item_func::LE_FUNC:    return comparison(function, PANDO_COMPARISON_LESS_OR_EQUAL, said);
@@ -154,7 +154,27 @@ bool Select_translator::list(Item_cond *list, bool is_always_met, bool is_conjun
   return true;
 }
 
-bool Select_translator::comparison(Item_func *function, PandoComparison comparison, Said *said)
+/* Whether the optimizer makes a multiple equality of it (check_simple_equality() in the server's sql/sql_select.cc). */
+static bool is_simple_equality(Item *column, Item *constant)
+{
+  column= column->real_item();
+  if (column->type() != Item::FIELD_ITEM)
+    return false;
+  Item_field *field= static_cast<Item_field *>(column);
+  return !field->get_depended_from() && constant->can_eval_in_optimize() &&
+         field->field->test_if_equality_guarantees_uniqueness(constant->real_item());
+}
+
+/* Those of a column and a constant the server computes before other conditions: see crates/analytic/src/warnings.rs. */
+void Select_translator::note_first(bool is_conjunct, Item *first, Item *second, const std::string &said)
+{
+  if (!is_conjunct || !(is_simple_equality(first, second) || is_simple_equality(second, first)))
+    return;
+  m_first+= said;
+  m_first_count++;
+}
+
+bool Select_translator::comparison(Item_func *function, PandoComparison comparison, Said *said, bool is_conjunct)
 {
   Item **arguments= function->arguments();
   if (arguments[0]->cols() != 1 || arguments[1]->cols() != 1)
@@ -163,10 +183,13 @@ bool Select_translator::comparison(Item_func *function, PandoComparison comparis
       return refuse("a comparison of rows");
     if (comparison == PANDO_COMPARISON_NOT_EQUAL)
       B::byte(&said->bytes, PANDO_TAG_NOT);
-    return rows_equal(arguments[0], arguments[1], true, &said->bytes);
+    return rows_equal(arguments[0], arguments[1], true, &said->bytes, is_conjunct);
   }
-  return compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(),
-                 &said->bytes, true);
+  const size_t begin= said->bytes.size();
+  if (!compare(comparison, arguments[0], arguments[1], static_cast<Item_bool_func *>(function)->compare_collation(), &said->bytes, true))
+    return false;
+  note_first(is_conjunct, arguments[0], arguments[1], said->bytes.substr(begin));
+  return true;
 }
 
 /* Of two DECIMALs, signs like = and < compare the digits that are shown; BETWEEN, IN and CASE all that there are. */

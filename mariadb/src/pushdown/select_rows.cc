@@ -45,7 +45,7 @@ static bool is_compared_otherwise(Item *item)
 }
 
 /* NULL if a column is, unless another one differs: so is AND. `is_sign`: as compare() has it. */
-bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std::string *to)
+bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std::string *to, bool is_conjunct)
 {
   m_may_warn_once= false;
   if (first->type() != Item::ROW_ITEM || second->type() != Item::ROW_ITEM || first->cols() != second->cols())
@@ -61,8 +61,10 @@ bool Select_translator::rows_equal(Item *first, Item *second, bool is_sign, std:
       return refuse("a comparison of rows");
     if (is_compared_otherwise(a) || is_compared_otherwise(b))
       return refuse_for_good("a comparison of rows with computed DECIMALs or texts");
+    const size_t begin= bytes.size();
     if (!compare(PANDO_COMPARISON_EQUAL, a, b, collation, &bytes, is_sign))
       return false;
+    note_first(is_conjunct, a, b, bytes.substr(begin));
   }
   B::list(to, PANDO_TAG_AND, first->cols());
   *to+= bytes;

@@ -245,6 +245,8 @@ bool Server_leaf::make(THD *thd)
   Field *field= handler->make_table_field(thd->mem_root, &m_was->name, Record_addr(true), *m_was, m_own->s);
   if (!field || m_own->add(field) || m_own->open())
     return false;
+  /* Else its columns were constants, and CONVERT_TZ kept the zone of the first row. */
+  m_own->map= 1;
   m_field= field;
   m_codec.init(m_own.get(), field);
   m_item= new (thd->mem_root) Item_field(thd, field);

@@ -41,6 +41,8 @@ bool Select_translator::translate(SELECT_LEX *select)
     return refuse("an order of several tables that can fail");
   B::small(&m_bytes, m_asked_count);
   m_bytes+= m_asked;
+  B::small(&m_bytes, m_first_count);
+  m_bytes+= m_first;
   return true;
 }
 

@@ -302,7 +302,8 @@ private:
   bool is_null(Item_func *function, bool is_optimized, Said *said);
   bool list(Item_cond *list, bool is_always_met, bool is_conjunct, bool is_optimized, Said *said);
   bool constant_with_warning(Item *item, const Value_kind &kind, Said *said);
-  bool comparison(Item_func *function, PandoComparison comparison, Said *said);
+  bool comparison(Item_func *function, PandoComparison comparison, Said *said, bool is_conjunct= false);
+  void note_first(bool is_conjunct, Item *first, Item *second, const std::string &said);
   bool compare(PandoComparison comparison, Item *first, Item *second, CHARSET_INFO *collation, std::string *to, bool is_sign= false);
   bool stamp_with_constant(PandoComparison comparison, Item *first, Item *second, std::string *to);
   void round_to_shown(const Item *item, Said *said);
@@ -316,7 +317,7 @@ private:
   void convert(Said *said, const Value_kind &kind);
 
   /* select_rows.cc */
-  bool rows_equal(Item *first, Item *second, bool is_sign, std::string *to);
+  bool rows_equal(Item *first, Item *second, bool is_sign, std::string *to, bool is_conjunct= false);
   bool in_rows(Item_func_in *in, bool is_conjunct, Said *said);
   bool left_of_in(Item *left, std::string *to, std::vector<Value_kind> *kinds);
   bool is_alike_in(Item *left, uint column, st_select_lex_unit *unit, const Value_kind &outer, const Value_kind &inner);
@@ -344,6 +345,9 @@ private:
   /* What the server may compute of all rows of a table, and how many that are. */
   std::string m_asked;
   uint32_t m_asked_count= 0;
+  /* The equalities that the server computes before the other conditions. */
+  std::string m_first;
+  uint32_t m_first_count= 0;
   /* See the_same_rounded(). */
   bool m_rounds_averages= false, m_has_inner_average= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
@@ -417,6 +421,9 @@ bool has_zerofill(Item *item);
 
 /* Whether a value has no more digits than the server thinks. */
 bool has_digits_of_type(Item *argument, const Said &of);
+
+/* Whether it is a column whose bytes are in the order of its values. */
+bool has_order_of_bytes(const Item *item);
 
 /* Whether the server may look at no more than the beginning of texts to sort them. */
 bool is_sorted_by_prefix(const THD *thd, const Item *item);

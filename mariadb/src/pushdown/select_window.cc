@@ -125,6 +125,15 @@ static bool is_shown_alone(SELECT_LEX *select, const Item *item)
   return false;
 }
 
+/* Whether what the engine does not compute with comes out of the function as it went in: the server keeps it as its own type, too. */
+static bool stays_in_window(Item_sum *sum, Item *argument, const Value_kind &kind, bool is_extreme)
+{
+  const Item *column= argument->real_item();
+  if (column->type() != Item::FIELD_ITEM || sum->type_handler() != argument->type_handler())
+    return false;
+  return kind.tag == Value_kind::STAMP || (kind.tag == Value_kind::RAW && (!is_extreme || has_order_of_bytes(column)));
+}
+
 bool Select_translator::window(Item_window_func *item, Said *said)
 {
   Item_sum *sum= item->window_func();
@@ -156,7 +165,8 @@ bool Select_translator::window(Item_window_func *item, Said *said)
     const bool is_moved= function != PANDO_WINDOW_COUNT && function != PANDO_WINDOW_SUM && function != PANDO_WINDOW_MEAN;
     if (function != PANDO_WINDOW_COUNT && (of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR || has_zerofill(argument)))
       return refuse("a window function of quotients");
-    if (is_moved && (of.kind.is_opaque() || of.is_mixed || of.mixes_zero))
+    const bool is_extreme= function == PANDO_WINDOW_MIN || function == PANDO_WINDOW_MAX;
+    if (is_moved && ((of.kind.is_opaque() && !stays_in_window(sum, argument, of.kind, is_extreme)) || of.is_mixed || of.mixes_zero))
       return refuse("a window function of a type that is kept otherwise");
     if (is_moved && of.kind.tag == Value_kind::TEXT && !my_charset_same(argument->collation.collation, item->collation.collation))
       return refuse("a window function of a character set");
