@@ -1,4 +1,5 @@
 /* The handler of a query that the engine has answered, and when there is one. */
+#include "select_given_back.h"
 #include "counted_call.h"
 #include "pushdown.h"
 #include "variables.h"
@@ -366,7 +367,7 @@ static bool may_merge_dates(THD *thd, const ::Query *query)
 
 group_by_handler *create_pushdown(THD *thd, ::Query *query)
 {
-  if (!pushdown_of(thd) || may_merge_dates(thd, query))
+  if (!pushdown_of(thd) || may_merge_dates(thd, query) || was_in_vain(thd, query->from->select_lex))
     return nullptr;
   const std::vector<TABLE *> tables= tables_of(thd, query);
   /* However few columns it has: said before they are known, as most statements are about few rows. */

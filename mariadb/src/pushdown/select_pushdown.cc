@@ -1,4 +1,5 @@
 /* The handler of a SELECT that the engine has answered whole. */
+#include "select_given_back.h"
 #include "select_translate.h"
 #include "select_cost.h"
 #include "select_derived.h"
@@ -461,6 +462,14 @@ static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translato
                       const std::vector<const PandoTable *> &tables)
 {
   PandoAnalyticWhy why= PANDO_ANALYTIC_WHY_ANSWERED;
+  const uint64_t number= number_of_query(translator->bytes(), tables, pushdown_memory_of(thd));
+  if (const char *reason= given_back_lately(number))
+  {
+    note_in_vain(thd, select);
+    decline(thd, reason);
+    return false;
+  }
+  const ulonglong begun= my_interval_timer();
   const auto answer= [&] {
     return translator->handlers[0]->answer(query, tables.data(), tables.size(), pushdown_memory_of(thd), &why);
   };
@@ -476,9 +485,13 @@ static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translato
   if (const char *obstacle= obstacle_to_answer(select, *translator, query, status, why))
   {
     tell_kept_warnings(thd, translator->served_expressions);
+    if (!thd->killed && !thd->is_error())
+      note_given_back(number, obstacle, my_interval_timer() - begun);
+    note_in_vain(thd, select);
     decline(thd, obstacle);
     return false;
   }
+  note_answered(number);
   tell_warnings(thd, translator->served_expressions);
   for (const Select_translator::Warning &warning : translator->warnings)
     push_warning(thd, Sql_condition::WARN_LEVEL_WARN, warning.code, warning.text.c_str());
