@@ -284,6 +284,10 @@ impl<'a> Reader<'a> {
             Tag::Window => Expr::Window(Box::new(self.window()?)),
             Tag::Sure => Expr::Sure(self.boxed()?, self.boxed()?),
             Tag::Near => Expr::Near(self.boxed()?, self.boxed()?, self.boxed()?),
+            Tag::Kept => {
+                let (decimals, whole) = (self.byte()?, self.byte()?);
+                Expr::Kept { decimals, whole, is_same: self.flag()?, of: self.boxed()? }
+            }
         })
     }
 }

@@ -221,6 +221,19 @@ impl Eval<'_> {
                 self.value(value, batch)?
             }
             Expr::Near(value, ..) => self.value(value, batch)?,
+            Expr::Kept { decimals, whole, is_same, of } => {
+                let of = self.value(of, batch)?;
+                let mut values = Vec::with_capacity(rows);
+                for row in 0..rows {
+                    values.push(match of.is_null(row) {
+                        true => 0.0,
+                        false => kept(of.real(row), *decimals, *whole, *is_same)?,
+                    });
+                }
+                let nulls: Vec<bool> = (0..rows).map(|row| of.is_null(row)).collect();
+                let nulls = nulls.contains(&true).then_some(nulls);
+                Val::Each(Arc::new(Column { data: Data::Real(values), nulls }))
+            }
             Expr::Server { number, kind, of, on_saying, .. } => {
                 Val::Each(Arc::new(self.served((*number, *on_saying), *kind, of, batch)?))
             }
@@ -714,6 +727,21 @@ fn real(operation: Operation, a: &Val, b: &Val, rows: usize) -> Result<Column> {
     Ok(Column { data: Data::Real(values), nulls })
 }
 
+/// What a DOUBLE of the server with so many digits keeps of a number (`truncate_double` in its `sql/field.cc`).
+fn kept(number: f64, decimals: u8, whole: u8, is_same: bool) -> Result<f64> {
+    let power = |digits: u8| 10f64.powi(digits.into());
+    let floor = number.floor();
+    let kept = floor + ((number - floor) * power(decimals)).round_ties_even() / power(decimals);
+    // What is beyond its type it cuts, and warns.
+    if !(kept.abs() < power(whole) - 1.0) {
+        return Err(Failure::GivenBack(Why::Overflow));
+    }
+    match is_same && kept != number {
+        true => Err(Failure::GivenBack(Why::Unsure)),
+        false => Ok(kept),
+    }
+}
+
 fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
     let (year, month, day, seconds) = match kind {
         Kind::Date => (moment >> 9, moment >> 5 & 15, moment & 31, 0),
@@ -751,4 +779,21 @@ fn days_of(year: i64, month: i64) -> i64 {
 /// What is wrong with a plan that the planner has made.
 pub(crate) fn wrong_plan(what: &str) -> Failure {
     Failure::Error(EngineError::Unsupported { what: format!("a plan: {what}") }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_double_keeps_its_digits_as_the_server_cuts_them() {
+        assert_eq!(kept(1.0 / 3.0, 10, 20, false).unwrap(), 0.333_333_333_3);
+        assert_eq!(kept(-1.0 / 3.0, 10, 20, false).unwrap(), -1.0 + 0.666_666_666_7);
+        assert_eq!(kept(2.5, 0, 20, false).unwrap(), 2.0, "half to even");
+        assert_eq!(kept(0.25, 2, 20, true).unwrap(), 0.25);
+        assert!(matches!(kept(1.0 / 3.0, 10, 20, true), Err(Failure::GivenBack(Why::Unsure))));
+        for wide in [1e6, -1e6, f64::INFINITY, f64::NAN] {
+            assert!(matches!(kept(wide, 2, 6, false), Err(Failure::GivenBack(Why::Overflow))), "{wide}");
+        }
+    }
 }

@@ -268,7 +268,7 @@ impl Names {
             Expr::Case(..) => "CASE".into(),
             Expr::In(of, values) => format!("{} IN ({} constants)", text(of), values.len()),
             Expr::Test(_, of) => format!("{} LIKE", text(of)),
-            Expr::Change(_, _, of) | Expr::Convert(_, of) => text(of),
+            Expr::Change(_, _, of) | Expr::Convert(_, of) | Expr::Kept { of, .. } => text(of),
             Expr::Part(part, of) => format!("{part:?}({})", text(of)),
             Expr::Sure(_, value) | Expr::Near(value, ..) => text(value),
             Expr::Row(parts) => list(parts.iter().map(text), ", "),

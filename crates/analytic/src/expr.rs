@@ -167,6 +167,17 @@ pub enum Expr {
     /// The first, to be sorted by, which lies between the others, or might: if these do not tell the order of the rows that are wanted, the query is given
     /// back.
     Near(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// A DOUBLE as a column of a temporary table keeps it, with so many digits.
+    Kept {
+        /// Behind the point.
+        decimals: u8,
+        /// Before it, at most.
+        whole: u8,
+        /// Whether the query is given back where this is another number: the server's plan decides which one it computes with.
+        is_same: bool,
+        /// The DOUBLE.
+        of: Box<Expr>,
+    },
     /// Of the rows of a group.
     Aggregate(Function, Kind, Option<Box<Expr>>),
     /// Several, that an aggregate looks at.
@@ -196,7 +207,7 @@ impl Expr {
             | Expr::Scalar(_, kind) => *kind,
             Expr::Window(window) => window.kind,
             Expr::Divide(scale, ..) => Kind::Decimal(*scale),
-            Expr::Real(..) => Kind::Real,
+            Expr::Real(..) | Expr::Kept { .. } => Kind::Real,
             Expr::Sure(_, value) | Expr::Near(value, ..) => value.kind(),
             Expr::Part(Part::Date, _) => Kind::Date,
             _ => Kind::Signed,
@@ -233,6 +244,7 @@ impl Expr {
             | Expr::Test(_, part)
             | Expr::Change(_, _, part)
             | Expr::Part(_, part)
+            | Expr::Kept { of: part, .. }
             | Expr::Convert(_, part) => vec![part],
             Expr::Case(_, whens, otherwise) => {
                 whens.iter().flat_map(|(when, then)| [when, then]).chain([&**otherwise]).collect()
@@ -263,6 +275,7 @@ impl Expr {
             | Expr::Test(_, part)
             | Expr::Change(_, _, part)
             | Expr::Part(_, part)
+            | Expr::Kept { of: part, .. }
             | Expr::Convert(_, part) => vec![part],
             Expr::Case(_, whens, otherwise) => {
                 whens.iter_mut().flat_map(|(when, then)| [when, then]).chain([&mut **otherwise]).collect()
@@ -331,6 +344,7 @@ impl Expr {
                     | Expr::Real(..)
                     | Expr::Arithmetic(..)
                     | Expr::Convert(..)
+                    | Expr::Kept { .. }
                     | Expr::Server { .. }
                     | Expr::Sure(..)
             )

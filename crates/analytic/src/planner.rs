@@ -656,7 +656,9 @@ fn rejects_nulls(condition: &Expr, slots: &[Slot]) -> bool {
             Expr::Arithmetic(_, _, a, b) | Expr::Real(_, a, b) | Expr::Divide(_, a, b) => {
                 is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots)
             }
-            Expr::Part(_, part) | Expr::Convert(_, part) => is_null_of_nulls(part, slots),
+            Expr::Part(_, part) | Expr::Convert(_, part) | Expr::Kept { of: part, .. } => {
+                is_null_of_nulls(part, slots)
+            }
             _ => false,
         }
     }
@@ -753,7 +755,7 @@ pub(crate) fn is_null_of_nothing(expr: &Expr) -> bool {
     match expr {
         Expr::Aggregate(function, ..) => function.of_nothing() == crate::column::Value::Null,
         Expr::Constant(value, _) => *value == crate::column::Value::Null,
-        Expr::Convert(_, part) => is_null_of_nothing(part),
+        Expr::Convert(_, part) | Expr::Kept { of: part, .. } => is_null_of_nothing(part),
         Expr::Arithmetic(_, _, a, b) | Expr::Divide(_, a, b) | Expr::Real(_, a, b) => {
             is_null_of_nothing(a) || is_null_of_nothing(b)
         }

@@ -69,6 +69,8 @@ pub enum Tag {
     Sure = 23,
     /// An expression, and its values at both ends.
     Near = 24,
+    /// Digits behind the point, digits before it, whether it must be the same, a DOUBLE.
+    Kept = 25,
 }
 
 impl Named for Tag {
@@ -98,6 +100,7 @@ impl Named for Tag {
         Tag::Window,
         Tag::Sure,
         Tag::Near,
+        Tag::Kept,
     ];
 }
 

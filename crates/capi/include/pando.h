@@ -1104,6 +1104,10 @@ enum PandoTag
    * An expression, and its values at both ends.
    */
   PANDO_TAG_NEAR = 24,
+  /**
+   * Digits behind the point, digits before it, whether it must be the same, a DOUBLE.
+   */
+  PANDO_TAG_KEPT = 25,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -113,6 +113,23 @@ bool Select_translator::hides_quotient(const Said &said) const
 }
 
 /* A column of the select list; where the server keeps it in a table, rounded as it is there. */
+/* A DOUBLE with so many digits that a derived table keeps. The optimizer may take conditions on it into the derived table, where it has all digits, so these
+   have to be the same; but not of windows. Of each row of a table some would not be. */
+bool Select_translator::keep_digits(Item *item, Use use, Said *said)
+{
+  static const uint WHOLE_MAX= 30;
+  const bool is_window= item->real_item()->type() == Item::WINDOW_FUNC_ITEM;
+  if (use != Use::DERIVED || item->max_length <= item->decimals || !(is_window || item->with_sum_func()))
+    return refuse("a DOUBLE that is kept with fewer digits");
+  std::string bytes;
+  B::byte(&bytes, PANDO_TAG_KEPT);
+  B::byte(&bytes, uint8_t(item->decimals));
+  B::byte(&bytes, uint8_t(std::min<uint>(item->max_length - item->decimals, WHOLE_MAX)));
+  B::byte(&bytes, !is_window);
+  said->bytes= bytes + said->bytes;
+  return true;
+}
+
 bool Select_translator::output(Item *item, Use use, Said *said)
 {
   if (!expression(item, said))
@@ -149,7 +166,7 @@ bool Select_translator::output(Item *item, Use use, Said *said)
   else if (said->kind.tag == Value_kind::REAL && (use == Use::DERIVED || use == Use::BRANCH || use == Use::IN) &&
            item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM &&
            (use != Use::DERIVED || item->type() != Item::SUM_FUNC_ITEM))
-    return refuse("a DOUBLE that is kept with fewer digits");
+    return keep_digits(item, use, said);
   else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
     return refuse("a quotient whose digits depend on the plan");
   return true;

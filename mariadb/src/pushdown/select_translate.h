@@ -187,6 +187,7 @@ private:
   bool select_list(Block *block);
   bool select_item(Item *item, Block *block);
   bool output(Item *item, Use use, Said *said);
+  bool keep_digits(Item *item, Use use, Said *said);
   bool hides_quotient(const Said &said) const;
   bool the_same_rounded(Said *said, const std::function<bool(Said *)> &say);
 
