@@ -733,7 +733,8 @@ fn kept(number: f64, decimals: u8, whole: u8, is_same: bool) -> Result<f64> {
     let floor = number.floor();
     let kept = floor + ((number - floor) * power(decimals)).round_ties_even() / power(decimals);
     // What is beyond its type it cuts, and warns.
-    if !(kept.abs() < power(whole) - 1.0) {
+    let fits = kept.abs() < power(whole) - 1.0;
+    if !fits {
         return Err(Failure::GivenBack(Why::Overflow));
     }
     match is_same && kept != number {
