@@ -367,7 +367,7 @@ static bool may_merge_dates(THD *thd, const ::Query *query)
 
 group_by_handler *create_pushdown(THD *thd, ::Query *query)
 {
-  if (!pushdown_of(thd) || may_merge_dates(thd, query) || was_in_vain(thd, query->from->select_lex))
+  if (!pushdown_of(thd) || may_merge_dates(thd, query))
     return nullptr;
   const std::vector<TABLE *> tables= tables_of(thd, query);
   /* However few columns it has: said before they are known, as most statements are about few rows. */
@@ -378,8 +378,16 @@ group_by_handler *create_pushdown(THD *thd, ::Query *query)
   if (!translator.translate(query, query->from->select_lex->join) || thd->is_error() ||
       is_better_done_by_server(query, tables, translator.columns(), translator.texts()))
     return nullptr;
-  if (!answer(thd, owner.get(), tables) || !is_shown_alike(owner.get(), translator.outputs))
+  const uint64_t number= thd->lex->describe ? 0 : number_of_groups(thd, query->from->select_lex);
+  if (number && given_back_lately(number))
     return nullptr;
+  const ulonglong begun= my_interval_timer();
+  if (!answer(thd, owner.get(), tables) || !is_shown_alike(owner.get(), translator.outputs))
+  {
+    if (number && !thd->killed)
+      note_given_back(number, "groups", my_interval_timer() - begun);
+    return nullptr;
+  }
   group_by_handler *pushed= new Pushed_query(thd, owner.release(), translator);
   query->group_by= nullptr;
   query->order_by= nullptr;

@@ -21,7 +21,8 @@ struct Given_back
 
 } // namespace
 
-static thread_local std::pair<query_id_t, const SELECT_LEX *> in_vain;
+static thread_local std::pair<query_id_t, const SELECT_LEX *> select_given_back;
+static thread_local uint64_t groups_of_it;
 
 /* A leaf among the locks. */
 static std::mutex mutex;
@@ -70,11 +71,15 @@ void note_answered(uint64_t query)
   queries.erase(query);
 }
 
-void note_in_vain(const THD *thd, const SELECT_LEX *select) { in_vain= {thd->query_id, select}; }
-
-bool was_in_vain(const THD *thd, const SELECT_LEX *select)
+void note_groups_of(const THD *thd, const SELECT_LEX *select, uint64_t query)
 {
-  return in_vain == std::pair<query_id_t, const SELECT_LEX *>(thd->query_id, select);
+  select_given_back= {thd->query_id, select};
+  groups_of_it= MY_MAX(~query, 1);
+}
+
+uint64_t number_of_groups(const THD *thd, const SELECT_LEX *select)
+{
+  return select_given_back == std::pair<query_id_t, const SELECT_LEX *>(thd->query_id, select) ? groups_of_it : 0;
 }
 
 } // namespace pando

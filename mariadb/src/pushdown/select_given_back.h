@@ -26,9 +26,11 @@ void note_given_back(uint64_t query, const char *reason, ulonglong nanoseconds);
 /* It was answered. */
 void note_answered(uint64_t query);
 
-/* The SELECT of this statement was given back, now or lately: its groups (pushdown.cc) would be made in vain, too. */
-void note_in_vain(const THD *thd, const SELECT_LEX *select);
-bool was_in_vain(const THD *thd, const SELECT_LEX *select);
+/* The SELECT of this statement was given back, now or lately. The groups of it may be answered alone (pushdown.cc): they are another query, which may be
+   given back as well. */
+void note_groups_of(const THD *thd, const SELECT_LEX *select, uint64_t query);
+/* The number of that query; 0: the SELECT was not given back. */
+uint64_t number_of_groups(const THD *thd, const SELECT_LEX *select);
 
 } // namespace pando
 

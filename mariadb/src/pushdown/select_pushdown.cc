@@ -465,7 +465,7 @@ static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translato
   const uint64_t number= number_of_query(translator->bytes(), tables, pushdown_memory_of(thd));
   if (const char *reason= given_back_lately(number))
   {
-    note_in_vain(thd, select);
+    note_groups_of(thd, select, number);
     decline(thd, reason);
     return false;
   }
@@ -487,7 +487,7 @@ static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translato
     tell_kept_warnings(thd, translator->served_expressions);
     if (!thd->killed && !thd->is_error())
       note_given_back(number, obstacle, my_interval_timer() - begun);
-    note_in_vain(thd, select);
+    note_groups_of(thd, select, number);
     decline(thd, obstacle);
     return false;
   }
