@@ -227,6 +227,7 @@ private:
   bool rollup(SELECT_LEX *select, const std::vector<std::string> &groups, std::string *to);
 
   /* select_window.cc */
+  bool text_of_member(Item *argument, Said *of);
   bool window(Item_window_func *item, Said *said);
   bool put_window(Item_window_func *item, PandoWindow function, const Value_kind &kind, longlong number, const Said *of, std::string *to);
   bool put_sorted_by(SQL_I_List<ORDER> *list, bool with_direction, std::string *to);

@@ -134,6 +134,14 @@ static bool stays_in_window(Item_sum *sum, Item *argument, const Value_kind &kin
   return kind.tag == Value_kind::STAMP || (kind.tag == Value_kind::RAW && (!is_extreme || has_order_of_bytes(column)));
 }
 
+bool Select_translator::text_of_member(Item *argument, Said *of)
+{
+  if (argument->real_item()->type() != Item::FIELD_ITEM)
+    return refuse("a window function of a type that is kept otherwise");
+  *of= Said();
+  return served_as(argument, Value_kind{Value_kind::TEXT, collation_number(argument->collation.collation)}, false, false, of);
+}
+
 bool Select_translator::window(Item_window_func *item, Said *said)
 {
   Item_sum *sum= item->window_func();
@@ -166,6 +174,10 @@ bool Select_translator::window(Item_window_func *item, Said *said)
     if (function != PANDO_WINDOW_COUNT && (of.is_exact || argument->field_type() == MYSQL_TYPE_YEAR || has_zerofill(argument)))
       return refuse("a window function of quotients");
     const bool is_extreme= function == PANDO_WINDOW_MIN || function == PANDO_WINDOW_MAX;
+    /* The server gives the text of a member on. */
+    const bool is_member= of.kind.tag == Value_kind::ENUM || of.kind.tag == Value_kind::SET;
+    if (is_moved && !is_extreme && is_member && !text_of_member(argument, &of))
+      return false;
     if (is_moved && ((of.kind.is_opaque() && !stays_in_window(sum, argument, of.kind, is_extreme)) || of.is_mixed || of.mixes_zero))
       return refuse("a window function of a type that is kept otherwise");
     if (is_moved && of.kind.tag == Value_kind::TEXT && !my_charset_same(argument->collation.collation, item->collation.collation))
