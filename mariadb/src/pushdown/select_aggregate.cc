@@ -434,6 +434,14 @@ bool Select_translator::concat(Item_sum *sum, Said *said)
     if (of.is_exact || (of.kind.tag == Value_kind::TEXT && one->max_length > bytes_max) ||
         (is_distinct && std::find(said_arguments.begin(), said_arguments.end(), of.bytes) == said_arguments.end()))
       return refuse("the order of GROUP_CONCAT");
+    /* The server sorts a NULL as if it were an empty text, or 0; rows without what is shown it leaves out. */
+    if (one->maybe_null() && std::find(said_arguments.begin(), said_arguments.end(), of.bytes) == said_arguments.end())
+    {
+      B::byte(&by, PANDO_TAG_SURE);
+      B::byte(&by, PANDO_TAG_NOT);
+      B::byte(&by, PANDO_TAG_IS_NULL);
+      by+= of.bytes;
+    }
     by+= of.bytes;
     descends.push_back(order->direction == ORDER::ORDER_DESC);
   }
