@@ -162,11 +162,31 @@ bool Select_translator::addend(Item_sum *sum, PandoFunction function, Said *of, 
   return true;
 }
 
+/* Whether the rows are sorted as groups are made: then nothing is sorted behind them. */
+static bool is_order_of_groups(const JOIN *join)
+{
+  const ORDER *group= join->group_list;
+  for (const ORDER *one= join->order; one; one= one->next, group= group->next)
+    if (!group || one->direction != ORDER::ORDER_ASC || group->direction != ORDER::ORDER_ASC || !is_same(*one->item, *group->item))
+      return false;
+  return !join->order || !group;
+}
+
+/* Whether the server may write groups that it has made into a temporary table, one after the other (`end_write_group`): because it sorts them otherwise,
+   or looks for different ones. Elsewhere it shows them as they are made, or counts in the table (`end_update`), which keeps sums. */
+static bool may_write_groups(THD *thd, SELECT_LEX *select)
+{
+  const JOIN *join= select->join;
+  return ((select->options | join->select_options) & (SELECT_DISTINCT | OPTION_BUFFER_RESULT)) || select->olap == ROLLUP_TYPE || select->have_window_funcs() ||
+         is_stored_by_statement(thd) || !is_order_of_groups(join);
+}
+
 /* The quotient of a sum of this kind and a count. */
 bool Select_translator::average(Item_sum_avg *sum, const Said &of, const Value_kind &kind, Said *said)
 {
   /* Where the server keeps groups in a temporary table, an expression gets the average with the table's digits, else with all. */
-  const bool is_inner= m_select->group_list.elements && !is_column_of_answer(m_select, sum);
+  const bool is_inner= m_select->group_list.elements &&
+                        (m_is_average_in_function ? may_write_groups(m_thd, m_select) : !is_column_of_answer(m_select, sum));
   if (is_inner && (m_select->olap == ROLLUP_TYPE || m_select->have_window_funcs()))
     return refuse("an average inside of an expression");
   m_has_inner_average|= is_inner;

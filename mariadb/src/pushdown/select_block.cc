@@ -167,7 +167,7 @@ bool Select_translator::output(Item *item, Use use, Said *said)
            item->decimals < NOT_FIXED_DEC && item->real_item()->type() != Item::FIELD_ITEM &&
            (use != Use::DERIVED || item->type() != Item::SUM_FUNC_ITEM))
     return keep_digits(item, use, said);
-  else if ((use == Use::MERGED || use == Use::IN) && (said->is_exact || said->is_mixed))
+  else if ((use == Use::MERGED && said->is_exact) || (use == Use::IN && (said->is_exact || said->is_mixed)))
     return refuse("a quotient whose digits depend on the plan");
   return true;
 }
@@ -299,6 +299,13 @@ bool Select_translator::select_item(Item *item, Block *block)
     m_widened_columns.insert(block->output_count);
   if (is_widened)
     m_widened.insert(slot);
+  if (use == Use::MERGED && (one.is_mixed || one.mixes_zero))
+  {
+    Said *mixed= &m_mixed[slot];
+    mixed->is_mixed= one.is_mixed;
+    mixed->mixes_zero= one.mixes_zero;
+    mixed->digits= one.digits;
+  }
   B::small(&block->outputs, slot);
   block->outputs+= one.bytes;
   std::string name;

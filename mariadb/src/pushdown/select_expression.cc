@@ -154,6 +154,12 @@ void Select_translator::put_slot(uint slot, const Value_kind &kind, Said *said)
   B::column(&said->bytes, slot, kind);
   said->kind= kind;
   m_widened_met+= uint(m_widened.count(slot));
+  const auto mixed= m_mixed.find(slot);
+  if (mixed == m_mixed.end())
+    return;
+  said->is_mixed= mixed->second.is_mixed;
+  said->mixes_zero= mixed->second.mixes_zero;
+  said->digits= mixed->second.digits;
 }
 
 bool Select_translator::column(Field *field, Said *said)

@@ -109,11 +109,15 @@ bool Select_translator::limits(const Block &block, std::string *to)
 {
   uint64_t skip= 0, limit= UINT64_MAX;
   const Lex_select_limit &params= block.limit_params();
-  if ((block.use == Use::BRANCH || block.select->have_window_funcs()) && block.is_cut && !block.join->order)
+  const uint64_t leaves_all= block.use == Use::TOP ? limit_that_leaves_all(block.select) : 0;
+  if ((block.use == Use::BRANCH || block.select->have_window_funcs()) && block.is_cut && !block.join->order && !leaves_all)
     return refuse("a LIMIT without an order");
   if (!limit_of(params.offset_limit, &skip) || !limit_of(params.select_limit, &limit))
     return refuse("a LIMIT");
-  if (block.use == Use::TOP && is_of_rows(block.select))
+  /* Whether a row is beyond it. */
+  if (leaves_all)
+    limit= leaves_all + 1;
+  else if (block.use == Use::TOP && is_of_rows(block.select))
     limit= ROWS_AS_THEY_COME_MAX + 1;
   if (block.use == Use::EXISTS)
   {

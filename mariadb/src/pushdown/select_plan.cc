@@ -175,6 +175,28 @@ bool is_of_rows(SELECT_LEX *select)
          !(select->options & SELECT_DISTINCT) && !select->have_window_funcs() && !join->order && !select->first_inner_unit();
 }
 
+/* Whether all of its rows are computed before the first one is shown: those of derived tables that are kept, or windows. */
+static bool is_of_kept_rows(SELECT_LEX *select)
+{
+  if (select->join->group_list || select->agg_func_used() || (select->options & SELECT_DISTINCT))
+    return false;
+  List_iterator_fast<TABLE_LIST> tables(select->leaf_tables);
+  bool are_derived= true;
+  while (const TABLE_LIST *table= tables++)
+    are_derived&= table->is_view_or_derived() && !table->is_merged_derived();
+  return are_derived || select->have_window_funcs();
+}
+
+/* Which rows such a LIMIT leaves is a matter of the plan, unless it leaves all. */
+uint64_t limit_that_leaves_all(SELECT_LEX *select)
+{
+  const Lex_select_limit &params= select->master_unit()->global_parameters()->limit_params;
+  if (select->outer_select() || select->master_unit()->is_unit_op() || select->join->order || !has_limit(params) || !params.select_limit->basic_const_item() ||
+      (params.offset_limit && (!params.offset_limit->basic_const_item() || params.offset_limit->val_uint())) || !is_of_kept_rows(select))
+    return 0;
+  return std::min<uint64_t>(params.select_limit->val_uint(), UINT64_MAX - 2);
+}
+
 /* So few rows are found by a unique key sooner than their conditions are looked into. */
 static const double ROWS_BY_KEY_FEW= 10;
 
@@ -299,7 +321,7 @@ bool is_select_for_engine(THD *thd, SELECT_LEX *select, const char **reason)
       may_lead_by_key(join->conds, false) && !may_lose_rows_by_jumps(select))
     return false;
   *reason= "a LIMIT without an order";
-  if (!is_grouped && !join->order && is_limited)
+  if (!is_grouped && !join->order && is_limited && !limit_that_leaves_all(select))
     return false;
   return true;
 }

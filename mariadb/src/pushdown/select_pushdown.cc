@@ -448,6 +448,9 @@ static const char *obstacle_to_answer(SELECT_LEX *select, const Select_translato
     return WHYS[why];
   if (is_of_rows(select) && pando_analytic_rows(query) > ROWS_AS_THEY_COME_MAX)
     return "many rows as they come";
+  const uint64_t leaves_all= limit_that_leaves_all(select);
+  if (leaves_all && pando_analytic_rows(query) > leaves_all)
+    return "a LIMIT without an order";
   if (!holds_answer(select, translator, query))
     return "a value that its type does not hold";
   if (!translator.warnings.empty() && !has_rows(query, translator))

@@ -1,4 +1,5 @@
 /* Expressions of SELECTs of any shape that the server's own Items compute: which they may be, and what they look at. */
+#include "select_block.h"
 #include "select_silence.h"
 #include "select_translate.h"
 #include "sql_time.h"
@@ -148,10 +149,36 @@ bool Select_translator::is_group(Item *item) const
   return false;
 }
 
+static bool is_average_of_decimals(const Item *item)
+{
+  return item->type() == Item::SUM_FUNC_ITEM && static_cast<const Item_sum *>(item)->sum_func() == Item_sum::AVG_FUNC &&
+         item->result_type() == DECIMAL_RESULT;
+}
+
+/* Whether a function looks at this argument as a DECIMAL, or shows it as a text. An average has all digits of its quotient then, or those of a column of a
+   temporary table (see the_same_rounded()); as a text it is rounded. As a DOUBLE, and as an integer, it may also be the quotient of two DOUBLEs, by the plan
+   of the server (`Item_sum_avg`). */
+static bool looks_at_decimal(const Item_func *function, uint argument)
+{
+  if (is_one_of(function, {"format"}))
+    return !argument;
+  if (is_one_of(function, {"floor", "ceiling", "concat", "concat_ws", "cast_as_char"}))
+    return true;
+  const bool is_decimal= function->result_type() == DECIMAL_RESULT;
+  if (is_one_of(function, {"round", "truncate"}))
+    return is_decimal && !argument;
+  if (is_one_of(function, {"coalesce", "ifnull"}))
+    return is_decimal || function->result_type() == STRING_RESULT;
+  if (is_one_of(function, {"if"}))
+    return argument && (is_decimal || function->result_type() == STRING_RESULT);
+  return is_decimal && is_one_of(function, {"+", "-", "*", "/", "abs", "greatest", "least", "decimal_typecast"});
+}
+
 /* Something that the engine gives a value for, in the place of what stands there. */
 bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *served)
 {
   Said said;
+  const bool is_average= !is_of_group && is_average_of_decimals((*place)->real_item());
   for (const Server_leaf &known : served->leaves)
     if (known.is_at(place))
       return true;
@@ -160,9 +187,12 @@ bool Select_translator::leaf(Item **place, bool is_of_group, Server_expression *
   /* A field of ours would be a text, which JSON functions quote. */
   if (Type_handler_json_common::is_json_type_handler((*place)->type_handler()))
     return refuse("JSON of a group or of a derived table");
+  const Restored outer_average(m_is_average_in_function);
+  m_is_average_in_function= is_average;
   if (is_of_group ? !expression(*place, &said) : !native(*place, &said))
     return false;
-  if (said.is_exact || said.is_mixed)
+  /* As a text it has the digits of its type; of how many it is a quotient is a matter of those that it has. */
+  if (said.is_exact ? !is_average || !served->looks_at_decimal || said.is_mixed || m_select->have_window_funcs() : said.is_mixed && served->quotients)
     return refuse("a quotient whose digits depend on the plan");
   served->leaves.emplace_back(place, said.kind);
   if (!served->leaves.back().make(m_thd))
@@ -284,7 +314,12 @@ bool Select_translator::function_leaves(Item_func *function, Server_expression *
   for (uint i= 0; i < function->argument_count(); i++)
   {
     const size_t before= served->guards.enter(function, i);
+    const bool is_quotient= is_one_of(function, {"/"});
+    served->looks_at_decimal= looks_at_decimal(function, i);
+    served->quotients+= is_quotient;
     const bool is_taken= leaves_of(function->arguments() + i, served);
+    served->quotients-= is_quotient;
+    served->looks_at_decimal= false;
     served->guards.leave(before);
     if (!is_taken)
       return false;
@@ -417,9 +452,9 @@ static bool kind_of_served(Item *item, Value_kind *kind)
 static bool divides(Item *item)
 {
   item= item->real_item();
-  if (item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM)
-    return false;
-  if (item->type() == Item::COND_ITEM)
+  if (is_average_of_decimals(item))
+    return true;
+  if (item->type() != Item::FUNC_ITEM)
     return false;
   Item_func *function= static_cast<Item_func *>(item);
   if (!strcmp(function->func_name(), "/"))

@@ -234,6 +234,31 @@ const TABLE *Server_leaf::table_of_column() const
   return field ? field->table : nullptr;
 }
 
+namespace {
+
+/* An average of DECIMALs with all digits of its quotient, of which a text shows those of its type, as that of the average itself does. */
+class Exact_average : public Item_field
+{
+public:
+  Exact_average(THD *thd, Field *of, const Item *average) : Item_field(thd, of)
+  {
+    decimals= average->decimals;
+    max_length= average->max_length;
+  }
+  String *val_str(String *to) override { return VDec(this).to_string_round(to, decimals); }
+};
+
+/* For as many digits as the engine computes with. */
+Field *field_of_digits(THD *thd, const Item *item, uint scale)
+{
+  const uint length= my_decimal_precision_to_length_no_truncation(DECIMAL_MAX_PRECISION, scale, item->unsigned_flag);
+  const Record_addr place(true);
+  return new (thd->mem_root) Field_new_decimal(place.ptr(), length, place.null_ptr(), place.null_bit(), Field::NONE, &item->name,
+                                               decimal_digits_t(scale), false, item->unsigned_flag);
+}
+
+} // namespace
+
 bool Server_leaf::make(THD *thd)
 {
   m_own.reset(new (thd) Virtual_tmp_table(thd));
@@ -242,14 +267,16 @@ bool Server_leaf::make(THD *thd)
   /* In a temporary table BINARY loses its length. */
   const Type_handler *handler= m_kind.tag == Value_kind::RAW ? m_was->type_handler() :
                                                                m_was->type_handler()->type_handler_for_tmp_table(m_was);
-  Field *field= handler->make_table_field(thd->mem_root, &m_was->name, Record_addr(true), *m_was, m_own->s);
+  const bool is_exact= m_kind.tag == Value_kind::DECIMAL && m_kind.of > m_was->decimals && m_was->real_item()->type() == Item::SUM_FUNC_ITEM;
+  Field *field= is_exact ? field_of_digits(thd, m_was, m_kind.of) :
+                           handler->make_table_field(thd->mem_root, &m_was->name, Record_addr(true), *m_was, m_own->s);
   if (!field || m_own->add(field) || m_own->open())
     return false;
   /* Else its columns were constants, and CONVERT_TZ kept the zone of the first row. */
   m_own->map= 1;
   m_field= field;
   m_codec.init(m_own.get(), field);
-  m_item= new (thd->mem_root) Item_field(thd, field);
+  m_item= is_exact ? new (thd->mem_root) Exact_average(thd, field, m_was) : new (thd->mem_root) Item_field(thd, field);
   /* The server compares a text with an integer rounded to as many digits as its Item says: CAST(0.25 AS CHAR) > 0 is false. */
   if (m_item && m_was->cmp_type() == STRING_RESULT)
     m_item->decimals= m_was->decimals;

@@ -77,6 +77,9 @@ public:
   bool may_warn= false, may_fail= false;
   /* While its leaves are looked for. */
   Guards guards;
+  /* Likewise: whether the next one is looked at as a DECIMAL, or shown as a text; and within how many quotients it is. */
+  bool looks_at_decimal= false;
+  uint quotients= 0;
   /* What is said of rows is said of these alone, when they become numbers; not, if there are others that are not known. */
   std::vector<Item *> converted;
   bool is_of_converted= true;

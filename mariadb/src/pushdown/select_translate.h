@@ -352,11 +352,15 @@ private:
   uint32_t m_first_count= 0;
   /* See the_same_rounded(). */
   bool m_rounds_averages= false, m_has_inner_average= false;
+  /* What is said is an average that the server's Item computes something of. */
+  bool m_is_average_in_function= false;
   SELECT_LEX *m_select= nullptr; /* the one that is being said */
   /* Integers that become other numbers in a UNION: which columns of the one that is being said, and all slots of such. How often one
      has been met. */
   std::set<uint> m_widened_columns, m_widened;
   uint m_widened_met= 0;
+  /* Columns of merged views whose digits differ from row to row, as those of what they show do. */
+  std::map<uint, Said> m_mixed;
   /* Of a branch of a UNION: what its columns become. */
   const std::vector<Item *> *m_union_types= nullptr;
   uint m_next_slot= 0;
@@ -437,6 +441,8 @@ bool is_rewritten(const Item_func *function);
 bool has_limit(const Lex_select_limit &params);
 /* Whether it shows rows of one table, as they come. */
 bool is_of_rows(SELECT_LEX *select);
+/* The LIMIT of a SELECT without an order that is computed whole, whatever its LIMIT: it is the engine's if no row is beyond it. 0: it is no such SELECT. */
+uint64_t limit_that_leaves_all(SELECT_LEX *select);
 /* Rows of one table that the engine gives at most if nobody has asked for an order: more go to the server one after the other. */
 static const uint64_t ROWS_AS_THEY_COME_MAX= 65535;
 /* Whether a SELECT is one that the engine is asked about at all. */
