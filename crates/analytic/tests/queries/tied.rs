@@ -466,7 +466,7 @@ fn the_value_of_a_tied_query_joins_tables_that_nothing_else_connects() {
         let expected: Vec<_> =
             world.rows[2].iter().filter_map(|o| Some(format!("{}|{}", o.id, largest(o)?))).collect();
         assert_eq!(sorted(ask(&world, &by_both)), sorted(expected), "seed {seed}");
-        assert!(most_joined(&world, &by_both) <= 300, "seed {seed}: all pairs");
+        assert!(most_joined(&world, &by_both) <= 700, "seed {seed}: all pairs");
         // What is asked of one table alone is asked before there are pairs.
         let own = Block {
             from: vec![From { source: renamed(from(&world, 1).source, 9), is_outer: false, on: None }],
