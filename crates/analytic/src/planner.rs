@@ -29,6 +29,11 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
+    /// Stands in a unit's place while that becomes another.
+    pub(crate) fn of_nothing() -> Unit {
+        Unit { plan: Plan::One, slots: Vec::new(), rows: 1.0 }
+    }
+
     pub(crate) fn has_all(&self, slots: &[Slot]) -> bool {
         slots.iter().all(|slot| self.slots.contains(slot))
     }
@@ -169,7 +174,7 @@ impl<'a> Planner<'a> {
         if let Some(around) = &around {
             self.connect(&mut units, &mut left, around);
         }
-        let mut unit = self.join_all(units, &mut left, around.as_ref())?;
+        let mut unit = self.join_all(units, &mut left, &mut late, around.as_ref())?;
         for outer in outers {
             unit = self.outer_join(unit, outer)?;
         }
@@ -253,11 +258,13 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Joins all units; conditions that were used are taken out. Units that are tied to others may not have too many pairs.
+    /// Joins all units; conditions that were used are taken out, also of those with queries (`late`). Units that are tied to others may not
+    /// have too many pairs.
     fn join_all(
         &mut self,
         mut units: Vec<Unit>,
         conditions: &mut Vec<Expr>,
+        late: &mut Vec<Expr>,
         around: Option<&Around>,
     ) -> Result<Unit> {
         if units.is_empty() {
@@ -277,11 +284,15 @@ impl<'a> Planner<'a> {
                 }
             }
             let Some((_, a, b)) = best else { break };
+            let is_connected = !equalities(conditions, &units[a], &units[b]).is_empty();
+            if !is_connected && self.connect_by_query(&mut units, conditions, late)? {
+                continue;
+            }
             let second = units.remove(b);
             let first = units.remove(a);
             // How many rows there are is known when some have been looked at.
             let are_too_many = around.is_some_and(|around| around.are_too_many(&first, &second));
-            if are_too_many && self.sample.is_some() && equalities(conditions, &first, &second).is_empty() {
+            if are_too_many && self.sample.is_some() && !is_connected {
                 return Err(Failure::GivenBack(Why::Pairs));
             }
             let unit = self.join_two(first, second, conditions);
@@ -724,7 +735,7 @@ fn equalities(conditions: &[Expr], first: &Unit, second: &Unit) -> Vec<(Expr, Ex
     conditions.iter().flat_map(|condition| keys_of(condition, first, second)).collect()
 }
 
-fn is_key(a: Kind, b: Kind) -> bool {
+pub(crate) fn is_key(a: Kind, b: Kind) -> bool {
     match (a, b) {
         (Kind::Text(a), Kind::Text(b)) => a == b,
         (Kind::Real, Kind::Real) => true,

@@ -11,7 +11,7 @@ use crate::expr::{Comparison, Expr, Slot};
 use crate::hash_join::JoinKind;
 use crate::plan::{Join, Plan};
 use crate::planner::{
-    alike, and, is_null_of_nothing, is_small_beside, key_of, keys_of, slots_of, Planner, Unit,
+    alike, and, is_key, is_null_of_nothing, is_small_beside, key_of, keys_of, slots_of, Planner, Unit,
 };
 
 /// A query without what ties it to the one around it.
@@ -106,6 +106,14 @@ fn untie(block: &Block) -> Result<Untied> {
     Ok(Untied { block, ties })
 }
 
+/// The columns of the rows around that an expression looks at, also within its queries.
+fn outer_slots(expr: &Expr) -> Vec<Slot> {
+    let (mut slots, mut given) = (slots_of(expr), Vec::new());
+    given_in(expr, &mut given);
+    slots.retain(|slot| !given.contains(slot));
+    slots
+}
+
 /// The columns that its sources give.
 fn given_of(block: &Block) -> Vec<Slot> {
     let mut given = Vec::new();
@@ -150,9 +158,50 @@ impl Planner<'_> {
         let Some(unit) = units.iter_mut().find(|unit| !slots.is_empty() && unit.has_all(&slots)) else {
             return Ok(false);
         };
-        let own = std::mem::replace(unit, Unit { plan: Plan::One, slots: Vec::new(), rows: 1.0 });
+        let own = std::mem::replace(unit, Unit::of_nothing());
         *unit = self.with_query(own, condition.clone())?;
         Ok(true)
+    }
+
+    /// Of units that nothing else connects: asks one of them a condition with a query that is its own matter, or joins one with the value of
+    /// a query that is equal to something of another (`r JOIN e ON e.id = (SELECT MAX(id) FROM e WHERE e.r = r.id)`), so that this
+    /// connects them. Says whether it did.
+    pub(crate) fn connect_by_query(
+        &mut self,
+        units: &mut [Unit],
+        conditions: &mut Vec<Expr>,
+        late: &mut Vec<Expr>,
+    ) -> Result<bool> {
+        let unit_of = |units: &[Unit], of: &Expr| {
+            let slots = outer_slots(of);
+            units.iter().position(|unit| !slots.is_empty() && unit.has_all(&slots))
+        };
+        for at in 0..late.len() {
+            if let Some(own) = unit_of(units, &late[at]) {
+                let condition = late.remove(at);
+                let unit = std::mem::replace(&mut units[own], Unit::of_nothing());
+                units[own] = self.with_query(unit, condition)?;
+                return Ok(true);
+            }
+            let Expr::Compare(Comparison::Equal, a, b) = &late[at] else { continue };
+            let (Some(of_a), Some(of_b)) = (unit_of(units, a), unit_of(units, b)) else { continue };
+            if of_a == of_b || !is_key(a.kind(), b.kind()) {
+                continue;
+            }
+            let (a, b) = ((**a).clone(), (**b).clone());
+            late.remove(at);
+            let mut sides = Vec::new();
+            for (own, side) in [(of_a, a), (of_b, b)] {
+                let unit = std::mem::replace(&mut units[own], Unit::of_nothing());
+                let (unit, side) = self.with_scalars(unit, side)?;
+                units[own] = unit;
+                sides.push(side);
+            }
+            let (Some(b), Some(a)) = (sides.pop(), sides.pop()) else { return Ok(false) };
+            conditions.push(equal(a, b));
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// The rows for which a condition with a query in it is true.

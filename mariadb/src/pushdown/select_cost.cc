@@ -64,13 +64,6 @@ Tables tables_of(Item *item)
   return tables;
 }
 
-/* Whether it is no more than a join. */
-bool is_join(SELECT_LEX *select)
-{
-  return !select->group_list.elements && !select->agg_func_used() && !(select->options & SELECT_DISTINCT) && !select->having &&
-         !select->have_window_funcs();
-}
-
 Item *where_of(SELECT_LEX *select)
 {
   return select->join && select->join->conds ? select->join->conds : select->where;

@@ -18,6 +18,12 @@ bool is_one_select(SELECT_LEX_UNIT *unit)
   return !unit->is_unit_op() && unit->first_select() && !unit->first_select()->next_select();
 }
 
+bool is_join(SELECT_LEX *select)
+{
+  return !select->group_list.elements && !select->agg_func_used() && !(select->options & SELECT_DISTINCT) && !select->having &&
+         !select->have_window_funcs();
+}
+
 static bool is_among(const ORDER *order, const Field *field)
 {
   for (; order; order= order->next)

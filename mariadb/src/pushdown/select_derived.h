@@ -17,6 +17,8 @@ struct Groups_of_value
 
 bool is_limited(SELECT_LEX_UNIT *unit);
 bool is_one_select(SELECT_LEX_UNIT *unit);
+/* Whether it is no more than a join. */
+bool is_join(SELECT_LEX *select);
 
 /* What a column of a derived table is in one of its SELECTs, if conditions on it can be pushed into that; else none. */
 const Field *pushed_field(SELECT_LEX *inner, const Field *column);

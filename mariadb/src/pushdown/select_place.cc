@@ -71,7 +71,7 @@ std::vector<ha_pando *> handlers_of(TABLE *table)
     handlers.push_back(static_cast<ha_pando *>(table->file));
   else if (table->part_info)
   {
-    /* Those that PARTITION (...) names, or all; what conditions say is asked of each. */
+    /* Those that PARTITION (...) names, or all; fewer by what conditions say, where somebody has asked (select_prune.h). */
     handler **const parts= static_cast<ha_partition *>(table->file)->get_child_handlers();
     const MY_BITMAP *read= &table->part_info->read_partitions;
     for (uint i= bitmap_get_first_set(read); i != MY_BIT_NONE; i= bitmap_get_next_set(read, i))

@@ -4,6 +4,7 @@
 #include "select_cost.h"
 #include "select_derived.h"
 #include "select_jumps.h"
+#include "select_prune.h"
 #include "select_report.h"
 #include "select_explain.h"
 #include "transaction.h"
@@ -510,6 +511,7 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
     return nullptr;
   if (!is_select_for_engine(thd, select, &reason))
     return nullptr;
+  const Pruned_partitions partitions(thd, select);
   const Select_cost cost= cost_of_select(thd, select);
   const bool is_for_server= !may_lose_rows_by_jumps(select) && !may_cut_each_group(thd);
   if (is_for_server && cost.server < cost.engine)

@@ -65,8 +65,7 @@ bool can_be_asked_about(THD *thd, Item *item)
   return true;
 }
 
-/* What of them the range optimizer may be asked about. */
-static Item *to_be_asked_about(THD *thd, std::vector<Item *> parts)
+Item *to_be_asked_about(THD *thd, std::vector<Item *> parts)
 {
   parts.erase(std::remove_if(parts.begin(), parts.end(), [thd](Item *part) { return !can_be_asked_about(thd, part); }), parts.end());
   if (parts.empty())

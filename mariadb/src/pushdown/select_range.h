@@ -12,6 +12,9 @@ namespace pando {
    compared with. SELECTs within conditions are nobody's yet. */
 bool can_be_asked_about(THD *thd, Item *item);
 
+/* What of these, which all have to be true, the range optimizer may be asked about; none: nothing. */
+Item *to_be_asked_about(THD *thd, std::vector<Item *> parts);
+
 /* What the server finds in what has to be true of each row of the table; infinity: it finds nothing. */
 struct Rows_of_ranges
 {

@@ -399,3 +399,95 @@ fn pairs_of_many_rows_that_nothing_connects_are_given_back_where_few_are_wanted(
     let of = |o: &Row| world.rows[1].iter().filter(|a| a.id < 50 && a.text == o.text).count().max(1);
     assert_eq!(rows.len(), world.rows[0].iter().map(of).sum::<usize>());
 }
+
+/// How many rows the joins of a query had at most.
+fn most_joined(world: &World, block: &Block) -> u64 {
+    let Outcome::Rows(answer) = outcome(world, block, LIMITS) else { panic!("given back") };
+    let joins = answer.operators.iter().filter(|operator| operator.name.contains("join"));
+    joins.map(|operator| operator.rows).max().unwrap_or(0)
+}
+
+/// The last row of each group by a query that is tied to another table: `r JOIN e ON e.id = (SELECT MAX(id) FROM e WHERE e.r = r.id)`. Of all pairs
+/// hardly any is left, so the value is joined first, and the other table by it.
+#[test]
+fn the_value_of_a_tied_query_joins_tables_that_nothing_else_connects() {
+    for seed in 0..3 {
+        let world = seeded(seed);
+        let tied = |function, of, kind| {
+            let block = Block {
+                from: vec![From { source: renamed(from(&world, 1).source, 7), is_outer: false, on: None }],
+                filter: Some(equal(number(7), id(2))),
+                outputs: vec![(3000, aggregate(function, kind, Some(of)))],
+                is_grouped: true,
+                ..Block::default()
+            };
+            Expr::Scalar(Box::new(block), kind)
+        };
+        let largest = |o: &Row| {
+            let of_group = world.rows[1].iter().filter(|row| row.number.map(i64::from) == Some(o.id.into()));
+            of_group.map(|row| row.id).max()
+        };
+        let last = || tied(Function::Max, id(7), Kind::Unsigned);
+        let block = |filter| Block {
+            from: vec![from(&world, 2), from(&world, 0)],
+            filter: Some(filter),
+            outputs: outputs(vec![id(2), id(0)]),
+            ..Block::default()
+        };
+        let by_value = block(equal(id(0), last()));
+        let expected: Vec<_> =
+            world.rows[2].iter().filter_map(|o| Some(format!("{}|{}", o.id, largest(o)?))).collect();
+        assert!(!expected.is_empty());
+        assert_eq!(sorted(ask(&world, &by_value)), sorted(expected), "seed {seed}");
+        assert!(most_joined(&world, &by_value) <= 300, "seed {seed}: all pairs");
+        // A number that is one of nothing, too.
+        let count = || tied(Function::Count, id(7), Kind::Signed);
+        let by_count = block(equal(count(), id(0)));
+        let expected = world.rows[2].iter().map(|o| {
+            let of_group = world.rows[1].iter().filter(|row| row.number.map(i64::from) == Some(o.id.into()));
+            format!("{}|{}", o.id, of_group.count())
+        });
+        assert_eq!(sorted(ask(&world, &by_count)), sorted(expected.collect()), "seed {seed}");
+        assert!(most_joined(&world, &by_count) <= 300, "seed {seed}: all pairs");
+        // Both sides are queries, one of which is tied to nothing.
+        let all = Block {
+            from: vec![From { source: renamed(from(&world, 1).source, 8), is_outer: false, on: None }],
+            outputs: vec![(3001, aggregate(Function::Min, Kind::Unsigned, Some(id(8))))],
+            is_grouped: true,
+            ..Block::default()
+        };
+        let sum = Expr::Arithmetic(
+            Operation::Add,
+            Kind::Signed,
+            Box::new(Expr::Scalar(Box::new(all), Kind::Unsigned)),
+            Box::new(id(0)),
+        );
+        let by_both = block(equal(sum, last()));
+        let expected: Vec<_> =
+            world.rows[2].iter().filter_map(|o| Some(format!("{}|{}", o.id, largest(o)?))).collect();
+        assert_eq!(sorted(ask(&world, &by_both)), sorted(expected), "seed {seed}");
+        assert!(most_joined(&world, &by_both) <= 700, "seed {seed}: all pairs");
+        // What is asked of one table alone is asked before there are pairs.
+        let own = Block {
+            from: vec![From { source: renamed(from(&world, 1).source, 9), is_outer: false, on: None }],
+            outputs: vec![(3002, aggregate(Function::Max, Kind::Unsigned, Some(id(9))))],
+            is_grouped: true,
+            ..Block::default()
+        };
+        let of_one = block(equal(id(0), Expr::Scalar(Box::new(own), Kind::Unsigned)));
+        let expected = world.rows[2].iter().map(|o| format!("{}|299", o.id));
+        assert_eq!(sorted(ask(&world, &of_one)), sorted(expected.collect()), "seed {seed}");
+        assert!(most_joined(&world, &of_one) <= 700, "seed {seed}: all pairs");
+    }
+}
+
+/// The columns of a table by the names of another.
+fn renamed(source: Source, to: u32) -> Source {
+    match source {
+        Source::Table { table, first, parts, rows, mut columns, filter } => {
+            columns.iter_mut().for_each(|column| column.slot = to * 10 + column.slot % 10);
+            Source::Table { table, first, parts, rows, columns, filter }
+        }
+        other => other,
+    }
+}
