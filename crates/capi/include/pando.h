@@ -3673,6 +3673,8 @@ uint64_t pando_schema_version(const struct PandoDb *db);
 /**
  * Renames a table, also into another database. `old_name` and `new_name` are the table's names as constraints that were named
  * after it have them. `copied`: where a copy gets another name than the table that it replaces, that one's path; empty otherwise.
+ * `statement`: a number by which the same one may rename back until [`pando_ways_back_end`]; 0: none does. With a partition that moves
+ * into another table go all of that table.
  *
  * # Safety
  * `db` is open, the texts are valid for the call.
@@ -3682,7 +3684,16 @@ PandoStatus pando_table_rename(const struct PandoDb *db,
                                struct PandoBytes to,
                                struct PandoBytes old_name,
                                struct PandoBytes new_name,
-                               struct PandoBytes copied);
+                               struct PandoBytes copied,
+                               uint64_t statement);
+
+/**
+ * The statement takes no rename back any more.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_ways_back_end(const struct PandoDb *db, uint64_t statement);
 
 /**
  * Begins to add indexes to a table that nobody else uses right now: whoever opens it from now on writes to
@@ -4265,6 +4276,28 @@ uint8_t pando_server_files_fit(const struct PandoDb *db,
  * `db` is open, the path is valid for the call.
  */
 PandoStatus pando_server_files_forget(const struct PandoDb *db, struct PandoBytes path);
+
+/**
+ * Whether a table whose `NAME.par` has these bytes lacks partitions that another name has, as a RENAME TABLE may have left them: then
+ * that name is written to `half`. `PANDO_STATUS_NOT_FOUND`: it does not.
+ *
+ * # Safety
+ * `db` is open, the rest is valid for the call, the buffer is not in use.
+ */
+PandoStatus pando_table_other_half(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBytes partitions,
+                                   struct PandoBuffer *half);
+
+/**
+ * Gives the partitions of that name to the table.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+PandoStatus pando_table_join_halves(const struct PandoDb *db,
+                                    struct PandoBytes path,
+                                    struct PandoBytes half);
 
 /**
  * Drops what a CREATE TABLE has left that was not finished: the table at this path, or all partitions of the table of this name, if

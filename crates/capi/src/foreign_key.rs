@@ -168,6 +168,8 @@ pub unsafe extern "C" fn pando_schema_version(db: *const PandoDb) -> u64 {
 
 /// Renames a table, also into another database. `old_name` and `new_name` are the table's names as constraints that were named
 /// after it have them. `copied`: where a copy gets another name than the table that it replaces, that one's path; empty otherwise.
+/// `statement`: a number by which the same one may rename back until [`pando_ways_back_end`]; 0: none does. With a partition that moves
+/// into another table go all of that table.
 ///
 /// # Safety
 /// `db` is open, the texts are valid for the call.
@@ -179,6 +181,7 @@ pub unsafe extern "C" fn pando_table_rename(
     old_name: PandoBytes,
     new_name: PandoBytes,
     copied: PandoBytes,
+    statement: u64,
 ) -> PandoStatus {
     // SAFETY: the caller vouches for them.
     let (db, from, to) = unsafe { (&(*db).db, from.to_text(), to.to_text()) };
@@ -186,7 +189,19 @@ pub unsafe extern "C" fn pando_table_rename(
     let (old_name, new_name, copied) = unsafe { (old_name.to_text(), new_name.to_text(), copied.to_text()) };
     run(|| {
         let copied = Some(&*copied).filter(|path| !path.is_empty());
-        db.rename_table_as(&from, &to, Some(NewName { from: &old_name, to: &new_name }), copied)?;
+        let statement = Some(statement).filter(|number| *number != 0);
+        db.rename_table_as(&from, &to, Some(NewName { from: &old_name, to: &new_name }), copied, statement)?;
         Ok(PandoStatus::Ok)
     })
+}
+
+/// The statement takes no rename back any more.
+///
+/// # Safety
+/// `db` is open.
+#[no_mangle]
+pub unsafe extern "C" fn pando_ways_back_end(db: *const PandoDb, statement: u64) {
+    // SAFETY: the caller vouches for it.
+    let db = unsafe { &(*db).db };
+    guard(|| db.end_ways_back(statement));
 }

@@ -157,3 +157,44 @@ pub unsafe extern "C" fn pando_server_files_visit(
         unsafe { visit(context, PandoBytes::from_slice(path.as_bytes())) };
     }
 }
+
+/// Whether a table whose `NAME.par` has these bytes lacks partitions that another name has, as a RENAME TABLE may have left them: then
+/// that name is written to `half`. `NotFound`: it does not.
+///
+/// # Safety
+/// `db` is open, the rest is valid for the call, the buffer is not in use.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_other_half(
+    db: *const PandoDb,
+    path: PandoBytes,
+    partitions: PandoBytes,
+    half: *mut PandoBuffer,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, path, partitions, half) =
+        unsafe { (&(*db).db, path.to_text(), partitions.as_slice(), &mut *half) };
+    run(|| {
+        let Some(found) = db.other_half(&path, partitions) else { return Ok(PandoStatus::NotFound) };
+        half.bytes.clear();
+        half.bytes.extend_from_slice(found.as_bytes());
+        Ok(PandoStatus::Ok)
+    })
+}
+
+/// Gives the partitions of that name to the table.
+///
+/// # Safety
+/// `db` is open, the texts are valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_join_halves(
+    db: *const PandoDb,
+    path: PandoBytes,
+    half: PandoBytes,
+) -> PandoStatus {
+    // SAFETY: the caller vouches for them.
+    let (db, path, half) = unsafe { (&(*db).db, path.to_text(), half.to_text()) };
+    run(|| {
+        db.join_halves(&path, &half)?;
+        Ok(PandoStatus::Ok)
+    })
+}

@@ -10,6 +10,7 @@ use common::{count, fill, options, spec, Lines};
 use pando_storage::vfs::{OpenMode, RealVfs};
 use pandodb::offline::rebuild_catalog;
 use pandodb::{Db, IndexPlace, IndexSource, Options, Vfs};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 fn open(dir: &Path) -> pandodb::Result<Arc<Db>> {
     let options =
@@ -95,4 +96,27 @@ fn what_cannot_be_taken_in_is_told_and_a_running_server_keeps_it_out() {
     assert!(rebuilt.left_out[0].0.ends_with("db/d.pando"));
     let db = open(dir.path()).unwrap();
     assert_eq!(count(&db, "./db/a").unwrap(), 400);
+}
+
+#[test]
+fn a_catalog_of_a_newer_version_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    make(dir.path(), true);
+    let catalog = dir.path().join(".pando/catalog.pando");
+    let before = std::fs::read(&catalog).unwrap();
+    let mut newer = before.clone();
+    for offset in [0, 4096] {
+        let block = &mut newer[offset..];
+        block[5] = 9;
+        let len = u64::from_le_bytes(block[16..24].try_into().unwrap()) as usize;
+        let checksum =
+            xxh3_64_with_seed(&block[32..32 + len], xxh3_64_with_seed(&block[..24], offset as u64));
+        block[24..32].copy_from_slice(&checksum.to_le_bytes());
+    }
+    std::fs::write(&catalog, &newer).unwrap();
+    let error = rebuild_catalog(dir.path(), &dir.path().join(".pando")).unwrap_err();
+    assert!(error.to_string().contains("newer PANDO"), "{error}");
+    assert_eq!(std::fs::read(&catalog).unwrap(), newer);
+    std::fs::write(&catalog, before).unwrap();
+    check(dir.path());
 }

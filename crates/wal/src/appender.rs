@@ -31,6 +31,11 @@ impl<'a> Fragments<'a> {
         1 + self.rest.len()
     }
 
+    /// What they take of the log.
+    pub(crate) fn frames_bytes(&self) -> u64 {
+        (0..self.count()).map(|i| frame_bytes(self.payload(i).len()) as u64).sum()
+    }
+
     fn payload(&self, i: usize) -> &'a [u8] {
         let start = i * self.fragment_bytes;
         &self.payload[start..self.payload.len().min(start + self.fragment_bytes)]
@@ -57,6 +62,15 @@ pub(crate) enum Space {
     Reserve,
 }
 
+/// What the log has promised space for: no batch takes that but the ones it is for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Promised {
+    /// Prepared batches whose resolution will need a frame.
+    pub(crate) unresolved: u64,
+    /// For batches that take others back ([`crate::Wal::append_with_way_back`]).
+    pub(crate) way_back_bytes: u64,
+}
+
 /// From byte `at` of the buffer on, frames go to the file with this head.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Switch {
@@ -79,8 +93,7 @@ pub(crate) struct Appender {
     pub(crate) head: LogFileHead,
     /// Spares with disk space that no switch has taken yet.
     pub(crate) spares: usize,
-    /// Prepared batches whose resolution will need a frame.
-    pub(crate) unresolved: u64,
+    pub(crate) promised: Promised,
     /// The lsn behind the last mark.
     marked_lsn: u64,
     /// How long the file of the next frame is, and those after it.
@@ -97,7 +110,7 @@ impl Appender {
             next_seqno: head.first_seqno,
             head,
             spares,
-            unresolved: 0,
+            promised: Promised::default(),
             marked_lsn: head.start_lsn,
             current_bytes,
             file_bytes,
@@ -110,28 +123,32 @@ impl Appender {
         FRAME_PAYLOAD_BYTES_MAX.min(quarter as usize) / 8 * 8
     }
 
-    /// Spares that the batch would take, and after it that many resolutions of prepared batches; and, unless the batch
-    /// may take from it, the reserve.
-    pub(crate) fn spares_for(&self, batch: &Fragments<'_>, unresolved: u64, space: Space) -> usize {
+    /// Spares that the batch would take, and after it what is promised then; and, unless the batch may take from it, the
+    /// reserve.
+    pub(crate) fn spares_for(&self, batch: &Fragments<'_>, promised: Promised, space: Space) -> usize {
         let (switches, room) = self.switches_for(batch);
         switches
             + match space {
-                Space::Free => self.switches_to_keep(room, unresolved),
-                Space::Reserve => self.switches_to_resolve(room, unresolved),
+                Space::Free => self.switches_to_keep(room, self.reserve_bytes(), promised),
+                Space::Reserve => self.switches_to_keep(room, 0, promised),
             }
     }
 
-    /// Spares that must stay for the resolutions of prepared batches, and for the reserve.
+    /// Spares that must stay for what is promised, and for the reserve.
     pub(crate) fn spares_to_keep(&self) -> usize {
-        self.switches_to_keep(self.room(), self.unresolved)
+        self.switches_to_keep(self.room(), self.reserve_bytes(), self.promised)
     }
 
-    /// Changes of the file by so many resolutions and one batch that takes all of the reserve, in any order.
-    fn switches_to_keep(&self, room: u64, unresolved: u64) -> usize {
-        match room.checked_sub(self.reserve_bytes()) {
-            Some(rest) => self.switches_to_resolve(rest, unresolved),
-            // That batch leaves the end of the file unused.
-            None => 1 + self.switches_to_resolve(0, unresolved),
+    /// Changes of the file by what is promised and one batch that takes this much of the reserve, in any order.
+    fn switches_to_keep(&self, room: u64, reserve_bytes: u64, promised: Promised) -> usize {
+        let bytes = reserve_bytes + promised.way_back_bytes;
+        match room.checked_sub(bytes) {
+            Some(rest) => self.switches_to_resolve(rest, promised.unresolved),
+            // A frame that does not fit leaves the end of the file unused: at most a quarter (`fragment_bytes`).
+            None => {
+                let whole = (self.file_bytes - FILE_HEAD_BYTES) / 4 * 3;
+                bytes.div_ceil(whole) as usize + self.switches_to_resolve(0, promised.unresolved)
+            }
         }
     }
 
@@ -189,7 +206,7 @@ impl Appender {
     /// Adds a mark, if something was appended since the last one and it fits without a switch.
     pub(crate) fn push_mark(&mut self, durable_lsn: u64) -> bool {
         let left = self.room().checked_sub(FRAME_HEAD_BYTES as u64);
-        let fits = left.is_some_and(|room| self.switches_to_resolve(room, self.unresolved) <= self.spares);
+        let fits = left.is_some_and(|room| self.switches_to_keep(room, 0, self.promised) <= self.spares);
         if self.marked_lsn == self.next_lsn || !fits {
             return false;
         }
@@ -294,7 +311,8 @@ mod tests {
             let payload = vec![1; len];
             let batch = Fragments::new(&payload, fragment_bytes);
             for unresolved in 0..700 {
-                let kept = appender.spares_for(&batch, unresolved, Space::Free);
+                let promised = Promised { unresolved, ..Promised::default() };
+                let kept = appender.spares_for(&batch, promised, Space::Free);
                 let before = appender.switches.len();
                 appender.push(&batch, 0);
                 let spares = kept - (appender.switches.len() - before);
@@ -304,6 +322,29 @@ mod tests {
                 if appender.spares < 20 {
                     break;
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn spares_kept_for_ways_back_are_enough_for_them_in_any_order() {
+        let fragment_bytes = Appender::fragment_bytes(16 << 10);
+        for (len, filler) in [(100, 17), (900, 1000), (2900, 531), (5000, 2222), (20_000, 333)] {
+            let mut appender = appender(100);
+            let payload = vec![1; len];
+            let batch = Fragments::new(&payload, fragment_bytes);
+            for ways_back in 1..12 {
+                let promised =
+                    Promised { way_back_bytes: ways_back * batch.frames_bytes(), ..Promised::default() };
+                let filler = vec![2; filler];
+                let filler = Fragments::new(&filler, fragment_bytes);
+                let kept = appender.spares_for(&filler, promised, Space::Reserve);
+                let before = appender.switches.len();
+                appender.push(&filler, 0);
+                let spares = kept - (appender.switches.len() - before);
+                let mut rest = Appender::new(appender.head, 16 << 10, spares, 16 << 10);
+                rest.next_lsn = appender.next_lsn;
+                (0..ways_back).for_each(|_| _ = rest.push(&batch, 0));
             }
         }
     }

@@ -9,7 +9,7 @@ use pando_base::{limits, Error, Metrics, Result, Seqno};
 use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{File, OpenMode, Vfs};
 
-use crate::appender::{next_salt, push_frame, Appender, Fragments, Space};
+use crate::appender::{next_salt, push_frame, Appender, Fragments, Promised, Space};
 use crate::batch::BatchBuilder;
 use crate::files;
 use crate::group::Group;
@@ -23,6 +23,8 @@ use crate::trim::KeptFile;
 
 /// Bytes of the old log's end that are written back at once.
 const WRITE_BACK_BYTES: usize = 1 << 20;
+/// What a batch that takes another one back may be longer, beside an eighth: other names, and what the other has not touched.
+const WAY_BACK_MARGIN_BYTES: u64 = 2048;
 
 /// When a commit waits for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,24 +276,55 @@ impl Wal {
     /// before `wait` says so. An error means that it got no seqno: `DiskFull` if there is no space for
     /// it now, `ReadOnly` once the log has failed.
     pub fn append(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, Space::Free, |unresolved| unresolved)
+        self.append_leaving(batch, Space::Free, |_, promised| promised)
     }
 
     /// As [`Wal::append`] for a batch that makes space, or ends what cannot be taken back: on a full disk it may take the
     /// reserve that other batches leave alone.
     pub fn append_from_reserve(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, Space::Reserve, |unresolved| unresolved)
+        self.append_leaving(batch, Space::Reserve, |_, promised| promised)
+    }
+
+    /// As [`Wal::append_from_reserve`] for a batch that another one of about the same length may have to take back: space
+    /// for that is promised, and how much is returned. It is given up by [`Wal::append_way_back`] or [`Wal::end_way_back`].
+    pub fn append_with_way_back(&self, batch: &BatchBuilder) -> Result<(Appended, u64)> {
+        let mut bytes = 0;
+        let appended = self.append_leaving(batch, Space::Reserve, |frames_bytes, promised| {
+            bytes = frames_bytes + frames_bytes / 8 + WAY_BACK_MARGIN_BYTES;
+            Promised { way_back_bytes: promised.way_back_bytes + bytes, ..promised }
+        })?;
+        Ok((appended, bytes))
+    }
+
+    /// Appends what takes a batch back, for which there is space: this much was promised. An error leaves the promise.
+    pub fn append_way_back(&self, batch: &BatchBuilder, bytes: u64) -> Result<Appended> {
+        self.append_leaving(batch, Space::Reserve, |_, promised| Promised {
+            way_back_bytes: promised.way_back_bytes.saturating_sub(bytes),
+            ..promised
+        })
+    }
+
+    /// The batch for which this much was promised will not be taken back.
+    pub fn end_way_back(&self, bytes: u64) {
+        let promised = &mut self.appender().promised;
+        promised.way_back_bytes = promised.way_back_bytes.saturating_sub(bytes);
     }
 
     /// As [`Wal::append`] for a batch that prepares a transaction: space for its resolution is kept.
     pub fn append_prepare(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, Space::Free, |unresolved| unresolved + 1)
+        self.append_leaving(batch, Space::Free, |_, promised| Promised {
+            unresolved: promised.unresolved + 1,
+            ..promised
+        })
     }
 
     /// As [`Wal::append`] for the batch that resolves a prepared one, for which there is space: no
     /// `DiskFull` (but for one that an earlier process prepared, see [`Wal::keep_for_resolutions`]).
     pub fn append_resolution(&self, batch: &BatchBuilder) -> Result<Appended> {
-        self.append_leaving(batch, Space::Reserve, |unresolved| unresolved.saturating_sub(1))
+        self.append_leaving(batch, Space::Reserve, |_, promised| Promised {
+            unresolved: promised.unresolved.saturating_sub(1),
+            ..promised
+        })
     }
 
     /// Whether batches are encrypted from now on that do not ask for it themselves ([`BatchBuilder::keep_secret`]).
@@ -319,18 +352,18 @@ impl Wal {
     pub fn keep_for_resolutions(&self, count: u64) -> Result<()> {
         let wanted = {
             let mut appender = self.appender();
-            appender.unresolved += count;
+            appender.promised.unresolved += count;
             appender.spares_to_keep()
         };
         self.make_spares(wanted)
     }
 
-    /// `left` says how many prepared batches are without a resolution once this one is in.
+    /// `left` says what is promised once this batch is in, of so many bytes.
     fn append_leaving(
         &self,
         batch: &BatchBuilder,
         space: Space,
-        left: impl Fn(u64) -> u64,
+        mut left: impl FnMut(u64, Promised) -> Promised,
     ) -> Result<Appended> {
         let is_sealed = batch.is_secret() || self.encrypts_all.load(Ordering::Relaxed);
         let sealed = match is_sealed && batch.has_entries() {
@@ -351,14 +384,14 @@ impl Wal {
                 self.reach(lsn, false)?;
                 continue;
             }
-            let unresolved = left(appender.unresolved);
-            let wanted = appender.spares_for(&fragments, unresolved, space);
+            let promised = left(fragments.frames_bytes(), appender.promised);
+            let wanted = appender.spares_for(&fragments, promised, space);
             if wanted > appender.spares {
                 drop(appender);
                 self.make_spares(wanted)?;
                 continue;
             }
-            appender.unresolved = unresolved;
+            appender.promised = promised;
             let seqno = appender.push(&fragments, self.durable.load(Ordering::Relaxed));
             self.last_seqno.store(seqno, Ordering::Release);
             return Ok(Appended { seqno, lsn: Lsn(appender.next_lsn) });

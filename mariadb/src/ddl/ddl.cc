@@ -226,6 +226,7 @@ static std::string copied_path(THD *thd, const char *from, const char *to, const
   return path == catalog_path(to) ? std::string() : path;
 }
 
+/* With the first partition the engine renames all of a table. */
 int ha_pando::rename_table(const char *from, const char *to)
 {
   Related_table::close_kept();
@@ -248,8 +249,8 @@ int ha_pando::rename_table(const char *from, const char *to)
       return error;
   const std::string copied= copied_path(ha_thd(), from, to, replaced);
   const Table_names old_names(copied.empty() ? catalog_path(from) : copied), new_names(catalog_path(to));
-  const PandoStatus status=
-    pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table), text(copied.c_str()));
+  const PandoStatus status= pando_table_rename(db, text(from), text(to), text(old_names.table), text(new_names.table),
+                                               text(copied.c_str()), statement_that_renames(ha_thd(), from, to));
   /* As InnoDB: also where not the table is there, but a foreign key of that name. */
   if (status == PANDO_STATUS_TABLE_EXISTS)
     my_error(ER_TABLE_EXISTS_ERROR, MYF(0), to);

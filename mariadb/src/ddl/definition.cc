@@ -211,7 +211,13 @@ int check_definition(const char *path, TABLE *table)
   PandoDefinitionState state= PANDO_DEFINITION_STATE_CURRENT;
   const PandoStatus status= pando_definition_compare(db, text(path), &given, has_own_file(share), &state);
   if (status == PANDO_STATUS_NO_SUCH_TABLE)
+  {
+    const std::string partitioned= table_of_partition(path);
+    if (!partitioned.empty() && !is_in_ddl_recovery() && join_halves(partitioned, partitioned) &&
+        pando_table_exists(db, text(path)))
+      return check_definition(path, table);
     return missing(path, table, given);
+  }
   if (status)
     return error_of(status, current_thd);
   if (!has_own_file(share))

@@ -213,6 +213,48 @@ static bool is_view(const std::string &path)
          !memcmp(bytes.data(), VIEW, sizeof(VIEW) - 1);
 }
 
+/* The files of the half's name, if they are the same table's. */
+static void remove_files_of_half(const std::string &place, const Partitioned_files &found)
+{
+  Partitioned_files other(place);
+  if (!other.read(place) || !other.are_of(found.view().id))
+    return;
+  my_delete((place + ".par").c_str(), MYF(0));
+  my_delete((place + reg_ext).c_str(), MYF(0));
+  sync_directory_of(place.c_str());
+}
+
+bool join_halves(const std::string &path, const std::string &place)
+{
+  Partitioned_files found(path);
+  const Recorded_files recorded(path);
+  /* A RENAME that failed both ways may have moved one of the files only. */
+  const bool is_found= found.read(place);
+  const PandoBytes partitions= is_found ? found.view().partitions : recorded.partitions();
+  if (!is_found && (!recorded.are_there() || is_view(place)))
+    return false;
+  PandoBuffer *buffer= pando_buffer_new();
+  std::string half;
+  if (!pando_table_other_half(db, text(path.c_str()), partitions, buffer))
+  {
+    const PandoBytes bytes= pando_buffer_bytes(buffer);
+    half.assign(reinterpret_cast<const char *>(bytes.data), bytes.len);
+  }
+  pando_buffer_free(buffer);
+  if (half.empty())
+    return false;
+  const std::string half_place= std::string(mysql_real_data_home) + "/" + half;
+  Partitioned_files of_half(half);
+  /* It is a table of its own; or the one that has files of its own becomes whole. */
+  if (of_half.read(half_place) && (of_half.fit() || !is_found))
+    return false;
+  if (error_of(pando_table_join_halves(db, text(path.c_str()), text(half.c_str())), nullptr))
+    return false;
+  if (is_found)
+    remove_files_of_half(half_place, found);
+  return true;
+}
+
 /* A record is right if it names the partitions that there are. If it does not, the server has finished or taken back a change, and its
    own files may name them. */
 static void restore_files(void *, PandoBytes table)
@@ -226,6 +268,7 @@ static void restore_files(void *, PandoBytes table)
   }
   if (is_interim_name(path.c_str()))
     return;
+  join_halves(name, place);
   const Recorded_files recorded(name);
   Partitioned_files found(name);
   const bool is_found= found.read(place);

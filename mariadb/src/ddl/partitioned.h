@@ -53,6 +53,10 @@ bool is_recorded_partitioned_table(const char *path);
    without which nobody can open the table. So if one partition cannot go none does, and the .par is put back. */
 int may_drop_partition(THD *thd, const char *path);
 
+/* A table of which some partitions have another table's name, as a RENAME TABLE of an older version may have left them: they get its own.
+   `place`: where its files are. False: it is no such table, or it stays one. */
+bool join_halves(const std::string &path, const std::string &place);
+
 /* Once, when the server's recovery of DDL has ended. */
 void restore_partitioned_files();
 

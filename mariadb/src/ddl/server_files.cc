@@ -138,8 +138,13 @@ void forget_new_names(const char *from, const char *to)
 
 bool is_renamed_before(const char *from, const char *to)
 {
-  return recovers_ddl && moves_with_its_table(from, to) && !pando_table_exists(db, text(from)) &&
-         pando_table_exists(db, text(to));
+  return moves_with_its_table(from, to) && !strcmp(strstr(from, "#P#"), strstr(to, "#P#")) &&
+         !pando_table_exists(db, text(from)) && pando_table_exists(db, text(to));
+}
+
+uint64_t statement_that_renames(THD *thd, const char *from, const char *to)
+{
+  return thd && !recovers_ddl && moves_with_its_table(from, to) ? Transaction::of(thd)->may_rename_back() : 0;
 }
 
 static bool ends_with(const char *name, const char *suffix)

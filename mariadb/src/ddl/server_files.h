@@ -24,8 +24,11 @@ int keep_both_names(const char *from, const char *to);
 /* The rename has failed, and the server takes it back. */
 void forget_new_names(const char *from, const char *to);
 
-/* Whether the server's recovery of DDL renames a partition that has this name already. */
+/* Whether a partition has this name already: the rename of another one of its table has taken all along, or a crash has cut the server's
+   recovery of DDL off. */
 bool is_renamed_before(const char *from, const char *to);
+/* The number of the statement that may take the rename of a partitioned table back; 0: none will. */
+uint64_t statement_that_renames(THD *thd, const char *from, const char *to);
 /* Whether the server asks this engine for a whole partitioned table: in that recovery, because of an ALTER TABLE it remembers the engine
    of the partitions, and where the table's files are missing. `path` is then no table of the engine. */
 bool is_partitioned_table(const char *path);

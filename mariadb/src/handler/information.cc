@@ -473,6 +473,8 @@ bool ha_pando::get_error_message(int error, String *text)
     text->copy(m_last_error_text);
   else if (!m_table && !m_name.empty() && error == open_failure().error)
     text->copy(open_failure().text.c_str(), uint32(open_failure().text.size()), system_charset_info);
+  else if (error == HA_ERR_INTERNAL_ERROR)
+    text->copy(internal_error_of(ha_thd()).c_str(), uint32(internal_error_of(ha_thd()).size()), system_charset_info);
   return false;
 }
 

@@ -100,6 +100,20 @@ const Open_failure &open_failure()
   return last_open_failure;
 }
 
+/* Why a statement of this thread was answered by HA_ERR_INTERNAL_ERROR, which alone says nothing. The handler that the server asks may
+   be another than the one that met it: of another partition, or of the table whose foreign key it was about. */
+static thread_local struct
+{
+  query_id_t query_id= 0;
+  std::string text;
+} last_internal_error;
+
+const std::string &internal_error_of(THD *thd)
+{
+  static const std::string none;
+  return thd && last_internal_error.query_id == thd->query_id ? last_internal_error.text : none;
+}
+
 int error_of(PandoStatus status, THD *thd)
 {
   const Mapping &mapping= MAPPINGS[size_t(status)];
@@ -111,6 +125,11 @@ int error_of(PandoStatus status, THD *thd)
       log_line(PANDO_LOG_LEVEL_ERROR, text.c_ptr_safe());
     if (thd && (mapping.consequences & WARN))
       warn_beside_error(thd, text.c_ptr_safe());
+    if (thd && mapping.error == HA_ERR_INTERNAL_ERROR)
+    {
+      last_internal_error.query_id= thd->query_id;
+      last_internal_error.text= text.c_ptr_safe();
+    }
   }
   if (thd && status == PANDO_STATUS_DEADLOCK)
     note_deadlock(thd);

@@ -34,6 +34,9 @@ struct Open_failure
 void note_open_failure(int error, const String &text);
 const Open_failure &open_failure();
 
+/* Why this statement got HA_ERR_INTERNAL_ERROR from the engine; empty: it did not, in this thread. */
+const std::string &internal_error_of(THD *thd);
+
 void log_line(PandoLogLevel level, const char *line);
 
 } // namespace pando

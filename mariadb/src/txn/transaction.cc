@@ -37,6 +37,7 @@ Transaction::~Transaction()
     *(m_previous ? &m_previous->m_next : &all)= m_next;
   }
   m_participant->forget();
+  end_ways_back();
   pando_txn_free(m_txn);
 }
 
@@ -295,6 +296,20 @@ void Transaction::sync_at_implicit_commit(std::string directory)
   trans_register_ha(m_thd, true, hton, 0);
 }
 
+uint64_t Transaction::may_rename_back()
+{
+  m_may_rename_back= true;
+  register_with_server();
+  return m_id;
+}
+
+void Transaction::end_ways_back()
+{
+  if (m_may_rename_back)
+    pando_ways_back_end(db, m_id);
+  m_may_rename_back= false;
+}
+
 void Transaction::sync_directories(bool whole)
 {
   sync_each(&m_directories);
@@ -310,6 +325,7 @@ static int commit(THD *thd, bool all)
   if (!transaction)
     return 0;
   transaction->sync_directories(all);
+  transaction->end_ways_back();
   int error= transaction->commit(all);
   if (transaction->is_bereft())
     forget_connection(thd);
@@ -322,6 +338,7 @@ static int rollback(THD *thd, bool all)
   if (!transaction)
     return 0;
   transaction->sync_directories(all);
+  transaction->end_ways_back();
   transaction->rollback(all);
   if (transaction->is_bereft())
     forget_connection(thd);

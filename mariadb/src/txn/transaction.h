@@ -115,6 +115,9 @@ public:
   /* The same for a statement that commits statements of its own (DROP DATABASE: in mysql.proc and mysql.event) before it is done. */
   void sync_at_implicit_commit(std::string directory);
   void sync_directories(bool whole);
+  /* The statement renames, and may take it back until it ends: its number for the engine. */
+  uint64_t may_rename_back();
+  void end_ways_back();
   /* Handlers whose first rows of a bulk insert can still be undone. */
   Trials *trials() { return &m_trials; }
 
@@ -144,6 +147,7 @@ private:
   const Foreign_key_definition *m_foreign_key= nullptr;
   /* To be synced at the end of the statement, and at that of the transaction. */
   std::vector<std::string> m_directories, m_directories_of_all;
+  bool m_may_rename_back= false;
   std::string m_refusal, m_refusing_table, m_refusing_key;
   int m_unopened_error= 0;
   uint64_t m_statement_mark= 0;

@@ -81,6 +81,11 @@ impl Definition {
         &self.id
     }
 
+    /// Whether both are known to be of the same columns and keys.
+    pub(crate) fn has_shape_of(&self, other: &Definition) -> bool {
+        !self.fingerprint.is_empty() && self.fingerprint == other.fingerprint
+    }
+
     pub(crate) fn forget_image(&mut self) {
         self.image.clear();
     }

@@ -22,6 +22,7 @@ use crate::catalog::file_ages::{FileAges, AGE_PREFIX};
 use crate::catalog::foreign_key::{is_aside, References};
 use crate::catalog::server_files::{PartitionedTables, ServerFiles, SERVER_FILES_PREFIX};
 use crate::table::Dict;
+use crate::txn::commit::LogSpace;
 
 /// The catalog's dictionary and what it says.
 #[derive(Debug)]
@@ -216,16 +217,36 @@ pub(crate) struct Change {
     pub remove_files: Vec<String>,
     /// Not worth a sync of its own: losing it in a crash repeats work that can be repeated.
     pub lazy: bool,
-    /// On a full disk it may take the reserve of the log, though it adds to the catalog: who asks for it has changed
-    /// something already that would have to be taken back.
-    pub from_reserve: bool,
+    /// What it may take of the log.
+    pub space: Space,
+}
+
+/// What a change of the catalog may take of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// On a full disk nothing, unless it only removes.
+    #[default]
+    OfItsKind,
+    /// The reserve too, though it adds to the catalog: who asks for it has changed something already that would have to be
+    /// taken back.
+    Reserve,
+    /// The same, if as much is left to take this change back.
+    WithWayBack,
+    /// It takes back a change for which that was promised.
+    WayBack(u64),
 }
 
 impl Change {
-    /// Whether on a full disk it may take the reserve of the log. What only removes may: it makes space.
-    pub(crate) fn may_take_reserve(&self) -> bool {
+    /// On a full disk what only removes may take the reserve of the log: it makes space.
+    pub(crate) fn log_space(&self) -> LogSpace {
         let only_removes = self.put.is_empty() && self.put_files.is_empty() && self.intend.is_empty();
-        self.from_reserve || self.remove.is_some() || only_removes
+        match self.space {
+            Space::OfItsKind if self.remove.is_some() || only_removes => LogSpace::Reserve,
+            Space::OfItsKind => LogSpace::Free,
+            Space::Reserve => LogSpace::Reserve,
+            Space::WithWayBack => LogSpace::WithWayBack,
+            Space::WayBack(bytes) => LogSpace::WayBack(bytes),
+        }
     }
 }
 

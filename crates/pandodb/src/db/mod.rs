@@ -34,6 +34,7 @@ use crate::db::options::{LeftOut, LogLevel, LogSink, Options};
 use crate::db::pace::Pace;
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::db::scheduler::Background;
+use crate::ddl::renames::WayBack;
 use crate::error::Result;
 use crate::runtime::horizon::EngineHorizon;
 use crate::runtime::load_pool::LoadPool;
@@ -68,6 +69,8 @@ pub struct Db {
     pub(crate) ddl: Mutex<()>,
     /// Names that tables have lost, until the directories are synced.
     pub(crate) gone: Mutex<Vec<Gone>>,
+    /// Renames that may be taken back.
+    pub(crate) ways_back: Mutex<Vec<WayBack>>,
     /// Open dictionaries, the catalog's included; in order, so that a simulated run repeats exactly.
     pub(crate) dicts: RwLock<BTreeMap<DictId, Arc<Dict>>>,
     /// Open tables by normalized path; in order, likewise.
@@ -158,6 +161,7 @@ impl Db {
             prepared: PreparedTxns::new(unresolved),
             ddl: Mutex::new(()),
             gone: Mutex::default(),
+            ways_back: Mutex::default(),
             dicts: RwLock::new(parts.dicts),
             tables: RwLock::new(BTreeMap::new()),
             held_log: Mutex::new(parts.held_log),

@@ -49,6 +49,11 @@ impl Db {
 
     /// Commits a change of the catalog.
     pub(crate) fn change_catalog(&self, change: Change) -> Result<Seqno> {
+        Ok(self.change_catalog_as(change)?.seqno)
+    }
+
+    /// The same; also says what the log has promised.
+    pub(crate) fn change_catalog_as(&self, change: Change) -> Result<Published> {
         let mut writes = WriteSet::new();
         let next_id = self.catalog.content.lock().next_id;
         writes.put(CATALOG, NEXT_ID_KEY, &next_id.to_be_bytes());
@@ -71,8 +76,7 @@ impl Db {
             writes.delete(CATALOG, &Intent::key(*id));
         }
         let writes = State { set: writes, ..State::default() };
-        let space = if change.may_take_reserve() { LogSpace::Reserve } else { LogSpace::Free };
-        let published = self.publish_to_catalog(&writes, space)?;
+        let published = self.publish_to_catalog(&writes, change.log_space())?;
         self.wal.wait(published.lsn, if change.lazy { FlushMode::Lazy } else { FlushMode::Commit })?;
 
         let mut content = self.catalog.content.lock();
@@ -106,6 +110,6 @@ impl Db {
         }
         content.intents.extend(change.intend);
         content.intents.retain(|(id, _)| !change.fulfil.contains(id));
-        Ok(published.seqno)
+        Ok(published)
     }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use crate::catalog::definition::is_partition;
 use crate::catalog::descriptor::{normalize, table_dir, Intent, TableDescriptor};
-use crate::catalog::{Change, Gone};
+use crate::catalog::{Change, Gone, Space};
 use crate::db::options::LogLevel;
 use crate::db::Db;
 use crate::error::Result;
@@ -39,7 +39,7 @@ impl Db {
         let gone = Intent::Gone { path: normalize(path), definition: id.to_owned() };
         let intend = vec![(self.catalog.take_ids(1), gone)];
         // On a full disk, too: it is the begin of a RENAME of a partitioned table, which has the reserve.
-        self.change_catalog(Change { intend: intend.clone(), from_reserve: true, ..Change::default() })?;
+        self.change_catalog(Change { intend: intend.clone(), space: Space::Reserve, ..Change::default() })?;
         self.note_gone(intend);
         Ok(())
     }

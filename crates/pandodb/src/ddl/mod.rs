@@ -10,6 +10,7 @@ pub(crate) mod gone;
 pub(crate) mod index_base;
 pub(crate) mod indexes;
 pub(crate) mod lost_values;
+pub(crate) mod renames;
 pub(crate) mod server_files;
 pub(crate) mod tables;
 pub(crate) mod validate;

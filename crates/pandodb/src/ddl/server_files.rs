@@ -68,12 +68,18 @@ impl Db {
     /// For the change that takes a table's name away: if it is the last partition, the record goes with it, and the server's files may
     /// stay behind.
     pub(crate) fn remove_server_files(&self, partition: &TableDescriptor, change: &mut Change) {
-        let Some((table, _)) = table_of(&partition.path) else { return };
+        if let Some((table, _)) = table_of(&partition.path) {
+            self.remove_files_with(table, 1, change);
+        }
+    }
+
+    /// The same for so many partitions of a table at once.
+    fn remove_files_with(&self, table: &str, partitions: usize, change: &mut Change) {
         let (count, files) = {
             let content = self.catalog.content.lock();
             (content.partitioned.partitions(table), content.partitioned.get(table).cloned())
         };
-        let Some(files) = files.filter(|_| count == 1) else { return };
+        let Some(files) = files.filter(|_| count == partitions) else { return };
         change.remove_files.push(files.path.clone());
         let name = table.rsplit('/').next().unwrap_or_default();
         if !name.starts_with("#sql") {
@@ -82,9 +88,11 @@ impl Db {
         }
     }
 
-    /// For the change that renames a partition: the files follow the first one into the other table, and are not those of the old name
-    /// after the last one. A partition that becomes a table, or a table that becomes one, takes nothing along.
-    pub(crate) fn follow_server_files(&self, old: &TableDescriptor, to: &str, change: &mut Change) {
+    /// For the change that renames partitions of one table, each to the path beside it: the files follow them into another table, unless
+    /// that has its own, and are not those of the old name when none is left there. A partition that becomes a table, or a table that
+    /// becomes one, takes nothing along.
+    pub(crate) fn follow_server_files(&self, moves: &[(&TableDescriptor, &str)], change: &mut Change) {
+        let Some((old, to)) = moves.first() else { return };
         let (Some((from_table, _)), Some((to_table, _))) = (table_of(&old.path), table_of(to)) else {
             return;
         };
@@ -92,8 +100,14 @@ impl Db {
             return;
         }
         let Some(files) = self.server_files(from_table) else { return };
-        change.put_files = self.new_server_files(Some(&files.renamed(to_table)));
-        self.remove_server_files(old, change);
+        let has_own = {
+            let content = self.catalog.content.lock();
+            content.partitioned.partitions(to_table) > 0 && content.partitioned.get(to_table).is_some()
+        };
+        if !has_own {
+            change.put_files = self.new_server_files(Some(&files.renamed(to_table)));
+        }
+        self.remove_files_with(from_table, moves.len(), change);
     }
 
     /// What takes a change of records back.

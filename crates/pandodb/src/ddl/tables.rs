@@ -6,7 +6,7 @@
 //! ```text
 //! create   intent Create      mkdir, files, sync      descriptor, intent gone
 //! drop     descriptor gone, intent Drop    remove     intent gone (lazily)
-//! rename   descriptor renamed, intent Rename   mv     intent gone (lazily)
+//! rename   descriptor renamed, intent Rename   mv     intent gone (lazily); see `renames`
 //! ```
 //!
 //! Recovery finishes or undoes what the intents name (`finish_intents`). Truncation needs no files:
@@ -27,7 +27,6 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result, Seqno};
 use pando_column::layout::Layouts;
 use pando_run::RunContext;
@@ -35,11 +34,10 @@ use pando_storage::vfs::{DirEntry, OpenMode, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 
-use crate::catalog::definition::{is_partition, partition_of, table_of};
+use crate::catalog::definition::table_of;
 use crate::catalog::descriptor::{
     compression_text, key_file_name, normalize, table_dir, DictDescriptor, Intent, TableDescriptor, TableSpec,
 };
-use crate::catalog::foreign_key::NewName;
 use crate::catalog::Change;
 use crate::db::options::LogLevel;
 use crate::db::Db;
@@ -156,7 +154,7 @@ impl Db {
     }
 
     /// Makes sure that a table can get this name. Errors: there is one, or a directory that is not ours.
-    fn claim_name(&self, path: &str) -> Result<()> {
+    pub(crate) fn claim_name(&self, path: &str) -> Result<()> {
         let dir = table_dir(&self.base_dir, path);
         if !self.table_exists(path) {
             if !self.vfs.exists(&dir)? {
@@ -173,11 +171,16 @@ impl Db {
 
     /// The work that an intent names is done. If that cannot be recorded, the next start looks again.
     pub(crate) fn fulfil(&self, id: u64) {
-        if let Err(error) = self.change_catalog(Change { fulfil: vec![id], lazy: true, ..Change::default() })
-        {
+        self.fulfil_all(vec![id]);
+    }
+
+    /// The same of several.
+    pub(crate) fn fulfil_all(&self, fulfil: Vec<u64>) {
+        let of = format!("{fulfil:?}");
+        if let Err(error) = self.change_catalog(Change { fulfil, lazy: true, ..Change::default() }) {
             self.log(
                 LogLevel::Warning,
-                &format!("cannot record that a change of table {id} is done: {error}"),
+                &format!("cannot record that a change of tables {of} is done: {error}"),
             );
         }
     }
@@ -313,85 +316,6 @@ impl Db {
         Ok(())
     }
 
-    /// Renames a table, also into another database. Errors: no such table, or the new name is taken.
-    pub fn rename_table(&self, from: &str, to: &str) -> Result<()> {
-        self.rename_table_as(from, to, None, None)
-    }
-
-    /// The same; generated names of the table's foreign keys follow its name. `copied`: the old name of the table of which this
-    /// one is the copy, if the copy gets another one.
-    pub fn rename_table_as(
-        &self,
-        from: &str,
-        to: &str,
-        name: Option<NewName<'_>>,
-        copied: Option<&str>,
-    ) -> Result<()> {
-        let _one_ddl = self.ddl.lock();
-        let (from, to) = (normalize(from), normalize(to));
-        let old =
-            self.catalog.table(&from).ok_or_else(|| Error::NotFound { what: format!("table {from}") })?;
-        self.prepared.check_unused(&old)?;
-        self.claim_name(&to)?;
-        let mut new = TableDescriptor { path: to.clone(), ..old.clone() };
-        if is_partition(&from) != is_partition(&to) {
-            // EXCHANGE PARTITION and the like: the image is that of the table it comes from.
-            new.definition.forget_image();
-        }
-        if partition_of(&from) != partition_of(&to) {
-            // Other rows belong there, and which is not known here.
-            new.definition.partition.clear();
-        }
-        let copied = copied.map(normalize);
-        let children = self.follow_name(&mut new, &from, name, copied.as_deref());
-        self.check_names(&new, copied.as_deref())?;
-        let old_children: Vec<TableDescriptor> =
-            children.iter().filter_map(|child| self.catalog.table(&child.path)).collect();
-        let id = old.id;
-        let intent = Intent::Rename { from: from.clone(), to: to.clone() };
-        let put = std::iter::once(new.clone()).chain(children).collect();
-        let mut change = Change { put, from_reserve: true, ..Change::default() };
-        change.intend.extend(self.intent_gone(&old));
-        self.follow_server_files(&old, &to, &mut change);
-        let gone = change.intend.clone();
-        let undo_files = self.undo_of_files(&change);
-        change.intend.push((id, intent));
-        let seqno = self.change_catalog(change)?;
-        let (old_dir, dir) = (table_dir(&self.base_dir, &from), table_dir(&self.base_dir, &to));
-        if let Err(error) = self.vfs.rename(&old_dir, &dir) {
-            let fulfil = std::iter::once(id).chain(gone.into_iter().map(|(id, _)| id)).collect();
-            let put = std::iter::once(old).chain(old_children).collect();
-            self.change_catalog(Change { put, fulfil, from_reserve: true, ..undo_files })?;
-            return Err(error);
-        }
-        self.note_gone(gone);
-        // From here on the table has its new name, whatever fails.
-        self.follow_rename(&from, &new, &dir, seqno);
-        match self.sync_names(&dir, &old_dir) {
-            Ok(()) => self.fulfil(id),
-            Err(error) => {
-                let text = format!("the move to {} may have to be repeated: {error}", dir.display());
-                self.log(LogLevel::Warning, &text);
-            }
-        }
-        if let Err(error) = self.write_status(&dir, &new) {
-            self.log(
-                LogLevel::Warning,
-                &format!("{} has the old name: {error}", dir.join(STATUS_FILE).display()),
-            );
-        }
-        Ok(())
-    }
-
-    /// Makes a move from one directory to another durable.
-    fn sync_names(&self, new: &Path, old: &Path) -> Result<()> {
-        if is_planted(Bug::RenameNotSynced) {
-            return Ok(());
-        }
-        sync_parent(&*self.vfs, new)?;
-        sync_parent(&*self.vfs, old)
-    }
-
     /// Removes the directory of a table, which may be gone already, and makes that durable. What others have put there
     /// stays, and the operator is told.
     fn remove_dir(&self, dir: &Path) -> Result<()> {
@@ -419,23 +343,6 @@ impl Db {
         match dir.parent() {
             Some(parent) if self.vfs.exists(parent)? => self.vfs.sync_dir(parent),
             _ => Ok(()),
-        }
-    }
-
-    /// Tells the open table and its files their new place.
-    fn follow_rename(&self, from: &str, new: &TableDescriptor, dir: &Path, seqno: Seqno) {
-        for dictionary in new.all_dictionaries() {
-            if let Some(dict) = self.dict(DictId(dictionary.id)) {
-                dict.file.set_path(&dir.join(&dictionary.file));
-                if dict.is_interim.swap(false, Ordering::AcqRel) {
-                    dict.readable_from.store(seqno, Ordering::Release);
-                }
-            }
-        }
-        let mut tables = self.tables.write();
-        if let Some(table) = tables.remove(from) {
-            *table.shared.path.lock() = new.path.clone();
-            tables.insert(new.path.clone(), table);
         }
     }
 

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use pando_base::{Error, Kind, Metrics, Result};
 use pando_run::{BlockCache, RunContext};
+use pando_storage::encryption::KeyRing;
 use pando_storage::vfs::{RealVfs, Vfs};
 use pando_storage::TreeFile;
 use pando_tree::{Tree, TreeConfig};
 
 use crate::catalog::descriptor::{TableDescriptor, CATALOG, NEXT_ID_KEY};
 use crate::db::Db;
-use crate::reports::offline::{descriptor_of, Nobody, CACHE_BYTES};
+use crate::reports::offline::{descriptor_of, open_one, Nobody, CACHE_BYTES};
 use crate::runtime::files::STATUS_FILE;
 
 /// Ids of tables that are gone may still be in the log: new ones begin far behind all that are known.
@@ -39,11 +40,13 @@ pub struct Rebuilt {
 /// may run.
 ///
 /// # Errors
-/// A server runs; two directories say that they are of one table; those of writing. The old catalog is in place then.
+/// A server runs; the catalog is of a newer version, whose plugin can read it; two directories say that they are of one table; those of
+/// writing. The old catalog is in place then.
 pub fn rebuild_catalog(base_dir: &Path, engine_dir: &Path) -> Result<Rebuilt> {
     let vfs: Arc<dyn Vfs> = RealVfs::new(false);
     let _lock = vfs.lock(&engine_dir.join("lock"))?;
     let mut rebuilt = Rebuilt::default();
+    refuse_newer(&vfs, &Db::catalog_path(engine_dir))?;
     let tables = find_tables(&*vfs, base_dir, engine_dir, &mut rebuilt.left_out)?;
     let (path, new) = (Db::catalog_path(engine_dir), engine_dir.join("catalog.new"));
     if vfs.exists(&new)? {
@@ -66,6 +69,16 @@ pub fn rebuild_catalog(base_dir: &Path, engine_dir: &Path) -> Result<Rebuilt> {
     rebuilt.tables = tables.into_values().map(|table| table.path).collect();
     rebuilt.tables.sort();
     Ok(rebuilt)
+}
+
+/// Errors: what is there is not damaged, but of a format to come.
+fn refuse_newer(vfs: &Arc<dyn Vfs>, path: &Path) -> Result<()> {
+    let cache = BlockCache::new(CACHE_BYTES, Arc::default());
+    let read = open_one(vfs, path, CATALOG, &cache, &KeyRing::default()).and_then(|(_, tree)| tree.verify());
+    match read {
+        Err(error @ Error::NewerFormat { .. }) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The descriptors of all tables, by their ids.

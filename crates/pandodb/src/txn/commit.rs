@@ -37,6 +37,8 @@ use crate::table::Dict;
 pub(crate) struct Published {
     pub lsn: Lsn,
     pub seqno: Seqno,
+    /// What the log has promised for taking it back ([`LogSpace::WithWayBack`]).
+    pub way_back_bytes: u64,
 }
 
 /// What space of the log a commit may take.
@@ -46,6 +48,10 @@ pub(crate) enum LogSpace {
     Free,
     /// The reserve too ([`pando_wal::Wal::append_from_reserve`]).
     Reserve,
+    /// The same, and as much stays for taking it back ([`pando_wal::Wal::append_with_way_back`]).
+    WithWayBack,
+    /// What was promised for taking a commit back ([`pando_wal::Wal::append_way_back`]).
+    WayBack(u64),
 }
 
 impl Db {
@@ -73,11 +79,18 @@ impl Db {
     ) -> Result<Published> {
         let mut batch = BatchBuilder::new();
         encode_into(writes, dicts, &mut batch);
+        let mut way_back_bytes = 0;
         let published = {
             let gates: Vec<_> = dicts.iter().map(|dict| dict.tree.gate()).collect();
             let appended = match space {
                 LogSpace::Free => self.wal.append(&batch)?,
                 LogSpace::Reserve => self.wal.append_from_reserve(&batch)?,
+                LogSpace::WithWayBack => {
+                    let (appended, promised) = self.wal.append_with_way_back(&batch)?;
+                    way_back_bytes = promised;
+                    appended
+                }
+                LogSpace::WayBack(bytes) => self.wal.append_way_back(&batch, bytes)?,
             };
             self.raise_counters(writes);
             pause(16);
@@ -88,7 +101,7 @@ impl Db {
         };
         self.snapshots.publish(published.seqno);
         self.settle(published.seqno, writes, dicts);
-        Ok(Published { lsn: published.lsn, seqno: published.seqno })
+        Ok(Published { lsn: published.lsn, seqno: published.seqno, way_back_bytes })
     }
 
     /// Step 4 and the first half of 5 for a commit that has its seqno (`prepared`), unless they are done:
