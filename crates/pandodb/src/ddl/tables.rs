@@ -152,6 +152,7 @@ impl Db {
             definition: spec.definition.clone(),
             foreign_keys: spec.foreign_keys.iter().cloned().map(normalized).collect(),
             encryption_key_id: spec.encryption_key_id,
+            encrypting_key_id: None,
         })
     }
 
