@@ -6,7 +6,8 @@
 //!    Only then the first encrypted block is written: whatever a crash leaves, what names such a block, a node or the log, is
 //!    found beside a superblock that tells how to read it.
 //! 2. From then on every block that is sealed is encrypted. The owner of the file writes anew what is plain (`pando_tree`'s compaction).
-//! 3. [`TreeFile::finish_encryption`]: when nobody has plain blocks any more, the flag goes. Plain blocks are damage from then on.
+//! 3. [`TreeFile::finish_encryption`]: when nobody has plain blocks any more, what they have left in free space is overwritten, and the flag goes.
+//!    Plain blocks are damage from then on.
 //!
 //! Invariants:
 //!
@@ -125,17 +126,21 @@ impl TreeFile {
         self.plain_extents.load(Ordering::Acquire)
     }
 
-    /// Step 3 at the head of this file, if it is time: nobody has a plain extent any more, and no key range stands in the superblock as
-    /// deleted. False: not yet.
+    /// Step 3 at the head of this file, if it is time: nobody has a plain extent any more, the file is not pinned, and no key range stands in the
+    /// superblock as deleted. False: not yet. `go_on` is asked before free space is overwritten, and told how many bytes are next.
     ///
     /// # Errors
-    /// Those of writing a superblock.
-    pub fn finish_encryption(&self) -> Result<bool> {
+    /// Those of writing.
+    pub fn finish_encryption(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<bool> {
         if !self.is_mixed() {
             return Ok(true);
         }
         // Opened or begun, but not half begun.
         if self.cipher.get().is_none() || self.plain_extents() > 0 {
+            return Ok(false);
+        }
+        // All that was plain was released before: with nothing that waits it is free, or has been written over with what is encrypted.
+        if !self.settle()? || !self.overwrite_free(go_on)? {
             return Ok(false);
         }
         let mut is_time = true;

@@ -575,6 +575,22 @@ impl TreeFile {
         self.space.punch(&*self.file).map_err(|e| self.named(e))
     }
 
+    /// Whether all extents that were dropped are free by now: no superblock is in doubt, and the file is not pinned.
+    ///
+    /// # Errors
+    /// As [`TreeFile::secure`].
+    pub(crate) fn settle(&self) -> Result<bool> {
+        // A superblock that is being written is in doubt for a moment.
+        let mut slots = self.superblocks.lock();
+        self.secure_first(&mut slots)?;
+        Ok(self.space.is_settled())
+    }
+
+    /// See `mixed`.
+    pub(crate) fn overwrite_free(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<bool> {
+        self.space.overwrite_free(&*self.file, go_on).map_err(|e| self.named(e))
+    }
+
     /// Pins the file: what its durable superblock leads to stays as it is, and so does everything else that is in use
     /// now, until the answer is dropped. Nobody waits for anything, and the tree goes on. `None` while it is pinned already.
     pub fn pin(self: &Arc<Self>) -> Option<FilePin> {

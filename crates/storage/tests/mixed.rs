@@ -62,14 +62,14 @@ fn a_mixed_file_has_both_kinds_of_blocks_and_is_whole_when_no_plain_extent_is_le
     assert!(matches!(seen, BlockWithoutKey::Plain { codec: 5, payload: b"from before" }));
     file.open_without_key(BlockKind::Node, plain.place().offset, &bytes).unwrap_err();
     file.write_superblock(&naming(&new)).unwrap();
-    assert!(!file.finish_encryption().unwrap(), "somebody still reads a plain block");
+    assert!(!file.finish_encryption(&mut |_| true).unwrap(), "somebody still reads a plain block");
     // A range that is deleted stands in the superblock.
     drop(plain);
     let deleted = vec![DeletedRange { lo: b"a".to_vec(), hi: None, seqno: 71 }];
     file.write_superblock(&Superblock { deleted: deleted.clone(), ..naming(&new) }).unwrap();
-    assert!(!file.finish_encryption().unwrap() && file.is_mixed());
+    assert!(!file.finish_encryption(&mut |_| true).unwrap() && file.is_mixed());
     file.write_superblock(&naming(&new)).unwrap();
-    assert!(file.finish_encryption().unwrap() && file.finish_encryption().unwrap() && !file.is_mixed());
+    assert!(file.finish_encryption(&mut |_| true).unwrap() && file.finish_encryption(&mut |_| true).unwrap() && !file.is_mixed());
     let mut forged = bytes.clone();
     forged.truncate(4096);
     let offset = file.allocate(4096).unwrap();
@@ -78,6 +78,10 @@ fn a_mixed_file_has_both_kinds_of_blocks_and_is_whole_when_no_plain_extent_is_le
     let error = file.open_block(BlockKind::Node, offset.place().offset, &out).unwrap_err().to_string();
     assert!(error.contains("format version in an encrypted file: expected 2, found 1"), "{error}");
     drop((offset, new, file));
+    let raw = files.open(Path::new(PATH), OpenMode::Existing).unwrap();
+    let mut all = vec![0; raw.len().unwrap() as usize];
+    raw.read_exact_at(&mut all, 0).unwrap();
+    assert!(!all.windows(11).any(|part| part == b"from before"), "free space was overwritten");
     let (file, sb) = TreeFile::open_with(&files, Path::new(PATH), DICT, &keys()).unwrap();
     assert!(!file.is_mixed() && sb.encryption.is_some_and(|its| !its.is_mixed));
     let extent = file.adopt(sb.root.unwrap()).unwrap();
@@ -97,9 +101,9 @@ fn what_is_adopted_from_a_mixed_file_may_be_plain() {
     let extent = file.adopt(sb.root.unwrap()).unwrap();
     file.finish_open();
     assert_eq!((file.plain_extents(), file.is_mixed()), (1, true));
-    assert!(!file.finish_encryption().unwrap());
+    assert!(!file.finish_encryption(&mut |_| true).unwrap());
     drop(extent);
-    assert!(file.finish_encryption().unwrap());
+    assert!(file.finish_encryption(&mut |_| true).unwrap());
 }
 
 /// The format version of the superblocks, as releases read it that know none of them.
@@ -134,7 +138,7 @@ fn a_crash_at_any_io_leaves_a_file_that_can_be_read_and_encrypted() {
             file.sync()?;
             file.write_superblock(&naming(&new))?;
             drop(plain);
-            assert!(file.finish_encryption()?);
+            assert!(file.finish_encryption(&mut |_| true)?);
             Ok(())
         };
         let result = convert();

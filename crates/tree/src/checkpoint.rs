@@ -193,10 +193,14 @@ impl Tree {
         let offset = extent.place().offset;
         let mut bytes = Vec::with_capacity(len as usize);
         sealing.seal(BlockKind::Node, 0, offset, &clear, &mut bytes, &payload)?;
-        drop(sealing);
-        file.write(offset, &bytes)?;
         stats.nodes_written += 1;
         stats.bytes_written += bytes.len() as u64;
+        if sealing.is_encrypted() {
+            // The end of its last page may have something from before the file was encrypted.
+            bytes.resize(extent.place().len as usize, 0);
+        }
+        drop(sealing);
+        file.write(offset, &bytes)?;
         assert!(node.place.set(extent).is_ok(), "only one checkpoint runs at a time");
         Ok(())
     }

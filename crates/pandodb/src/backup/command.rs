@@ -174,3 +174,23 @@ fn dict_of(word: &str) -> Result<DictId> {
 fn unknown(command: &str) -> crate::error::Error {
     EngineError::NotFound { what: format!("the backup command '{command}'") }.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixed_file_is_told_in_a_way_that_older_tools_do_not_take_for_an_encrypted_one() {
+        for is_mixed in [false, true] {
+            let encryption = Some(FileEncryption { key_id: 7, salt: [3; SALT_BYTES], is_mixed });
+            let sb = Superblock { encryption, ..Superblock::default() };
+            let text = serde_json::to_string(&SuperblockText::from(&sb)).unwrap();
+            let read: SuperblockText = serde_json::from_str(&text).unwrap();
+            assert_eq!(Superblock::from(&read), sb);
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let older: std::result::Result<(u32, [u8; SALT_BYTES]), _> =
+                serde_json::from_value(value.get("encryption").unwrap().clone());
+            assert_eq!(older.is_err(), is_mixed);
+        }
+    }
+}

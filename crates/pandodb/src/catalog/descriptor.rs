@@ -61,6 +61,9 @@ pub struct TableSpec {
     pub foreign_keys: Vec<ForeignKey>,
     /// Number of the key that its files are encrypted with; `None`: they are not.
     pub encryption_key_id: Option<u32>,
+    /// Of one that is not encrypted because its definition says nothing of it, and others are not: with which key it may be encrypted later
+    /// ([`Db::set_encrypt_tables`](crate::Db::set_encrypt_tables)).
+    pub undecided_key_id: Option<u32>,
     /// Of the table that it is a partition of, where they are known.
     pub server_files: Option<ServerFiles>,
 }
@@ -115,6 +118,9 @@ pub(crate) struct TableDescriptor {
     /// `encryption_key_id` its files may still be plain, which is what releases make of it that do not know this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypting_key_id: Option<u32>,
+    /// [`TableSpec::undecided_key_id`]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided_key_id: Option<u32>,
 }
 
 /// One dictionary of a table.
@@ -327,6 +333,7 @@ mod tests {
             foreign_keys: Vec::new(),
             encryption_key_id: None,
             encrypting_key_id: None,
+            undecided_key_id: None,
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

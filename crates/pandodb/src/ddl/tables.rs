@@ -153,6 +153,7 @@ impl Db {
             foreign_keys: spec.foreign_keys.iter().cloned().map(normalized).collect(),
             encryption_key_id: spec.encryption_key_id,
             encrypting_key_id: None,
+            undecided_key_id: spec.undecided_key_id.filter(|_| spec.encryption_key_id.is_none()),
         })
     }
 

@@ -44,7 +44,8 @@ impl Db {
         self.key_rotation.encrypts_tables.store(encrypts, Ordering::Relaxed);
     }
 
-    /// The table says nothing of encryption, and would get this key. Known as long as the database is open.
+    /// The table says nothing of encryption, and would get this key. For those created by releases that did not record it
+    /// ([`TableSpec::undecided_key_id`](crate::TableSpec::undecided_key_id)): known as long as the database is open.
     pub fn note_undecided(&self, table: &Table, key_id: u32) {
         self.key_rotation.undecided.lock().insert(table.shared.id, key_id);
     }
@@ -76,7 +77,11 @@ impl Db {
         if !self.key_rotation.encrypts_tables.load(Ordering::Relaxed) {
             return;
         }
-        let undecided = self.key_rotation.undecided.lock().clone();
+        let mut undecided = self.key_rotation.undecided.lock().clone();
+        undecided.extend(self.catalog.of_tables(|table| {
+            let key_id = table.undecided_key_id.filter(|_| table.key_id().is_none() && !table.temporary)?;
+            Some((table.id, key_id))
+        }));
         for (id, key_id) in undecided {
             if self.background.stopping() {
                 return;
@@ -174,7 +179,9 @@ impl Db {
         if !is_free_of_plain(dict) || dict.tree.oldest_key_version()? == Some(0) {
             return Ok(false);
         }
-        Ok(dict.file.finish_encryption()?)
+        let mut goes_on = || !self.background.stopping() && !dict.is_dropped();
+        let mut go_on = |bytes| self.key_rotation.pace.wait(&*self.vfs, bytes, &mut goes_on);
+        Ok(dict.file.finish_encryption(&mut go_on)?)
     }
 
     fn note_encrypting(&self, id: DictId, change: impl FnOnce(&mut Encrypting)) {
