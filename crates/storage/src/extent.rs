@@ -37,6 +37,11 @@ impl Extent {
         &self.file
     }
 
+    /// Whether there may be plain blocks in it, in a file that is mixed.
+    pub fn may_be_plain(&self) -> bool {
+        self.is_plain
+    }
+
     /// Keeps the first `len` bytes, rounded up to a page, and gives the rest back at once. Requires: no superblock
     /// has named the extent, as it is before what is written there is in a tree.
     pub fn shrink_to(&mut self, len: u64) {

@@ -143,6 +143,8 @@ impl TreeFile {
         if !self.settle()? || !self.overwrite_free(go_on)? {
             return Ok(false);
         }
+        // Before the flag goes: a crash may else keep that, and not the zeros.
+        self.sync()?;
         let mut is_time = true;
         let durable = self.publish_encryption(|durable| {
             is_time = durable.deleted.is_empty();

@@ -476,6 +476,7 @@ impl Db {
     }
 
     fn forget(&self, descriptor: &TableDescriptor) {
+        self.key_rotation.undecided.lock().remove(&descriptor.id);
         self.tables.write().remove(&descriptor.path);
         let mut dicts = self.dicts.write();
         for dictionary in descriptor.all_dictionaries() {

@@ -164,7 +164,7 @@ impl Db {
         let now = self.vfs.now_micros();
         let looked = self.key_rotation.encrypting.lock().get(&dict.id).map_or(0, |known| known.looked_micros);
         if !is_free_of_plain(dict) && (looked == 0 || now.saturating_sub(looked) >= LOOK_MICROS) {
-            if dict.tree.oldest_key_version()? == Some(0) && !self.compact_dict(dict, &mut self.paced_encryption(dict))? {
+            if dict.tree.may_be_plain() && !self.compact_dict(dict, &mut self.paced_encryption(dict))? {
                 return Ok(false);
             }
             // The one before, and runs that only the log has named, are let go.
