@@ -14,8 +14,8 @@ use pando_storage::vfs::OpenMode;
 use pando_storage::TreeFile;
 use pando_tree::verify_without_key;
 use pandodb::{
-    Compression, Db, EngineError, Error, IndexPlace, IndexSource, KeyList, KeyRing, LockWait, NewIndex, Options,
-    ReadMode, SecretKey, SimVfs, TableSpec, Txn, Vfs,
+    Compression, Db, EngineError, Error, IndexPlace, IndexSource, KeyList, KeyRing, LockWait, NewIndex,
+    Options, ReadMode, SecretKey, SimVfs, TableSpec, Txn, Vfs,
 };
 
 const T: &str = "./db/t";
@@ -232,9 +232,7 @@ fn crash_at_every_io(seed: u64, trace: impl Fn(&Arc<Db>, &mut u32)) {
         db.encrypt_tables();
         assert_eq!(rows(&db), n + 5, "crash at {at}");
         let table = db.open_table(T).unwrap();
-        let left: Vec<_> = (table.dicts().iter())
-            .map(|dict| (dict.tree().has_no_ranges()))
-            .collect();
+        let left: Vec<_> = (table.dicts().iter()).map(|dict| (dict.tree().has_no_ranges())).collect();
         assert!(is_whole(&db, &copy), "crash at {at}: {left:?}, {:?}", db.key_uses());
         drop(table);
         db.close().unwrap();
@@ -362,7 +360,9 @@ fn ddl_goes_on_in_the_middle() {
     let mut reader = build.take_reader().unwrap();
     let table = build.table().clone();
     let mut base = Vec::new();
-    common::for_each_row(&mut reader, &table, 0, false, |key, value| base.push((key.to_vec(), value.to_vec())));
+    common::for_each_row(&mut reader, &table, 0, false, |key, value| {
+        base.push((key.to_vec(), value.to_vec()))
+    });
     build.set_base_of(0, base.iter().map(|(key, value)| (&key[..], &value[..]))).unwrap();
     build.end_bases().unwrap();
     db.encrypt_tables();
@@ -405,7 +405,10 @@ fn ddl_goes_on_in_the_middle() {
         match change {
             "truncate" => assert!(rows(&db) == 0 && is_whole(&db, &vfs)),
             "rename" => assert!(rows(&db) == 400 && is_whole(&db, &vfs)),
-            _ => assert!(rows(&db) == 10 && files(&db, T).is_empty(), "another table that has its name is plain"),
+            _ => assert!(
+                rows(&db) == 10 && files(&db, T).is_empty(),
+                "another table that has its name is plain"
+            ),
         }
         db.drop_table(T).unwrap();
     }
@@ -431,7 +434,8 @@ fn tables_that_say_nothing_of_it_are_encrypted_when_that_is_wanted_and_a_missing
     db.encrypt_tables();
     db.encrypt_tables();
     assert_eq!((told(), vfs.io_count()), (1, before), "{:?}", lines.lock().unwrap());
-    let text = lines.lock().unwrap().iter().find(|(_, text)| text.contains("cannot encrypt")).unwrap().1.clone();
+    let text =
+        lines.lock().unwrap().iter().find(|(_, text)| text.contains("cannot encrypt")).unwrap().1.clone();
     assert!(text.contains("table db/t with key 7 now: ") && text.contains("there is no such key"), "{text}");
     assert!(db.key_uses().is_empty() && rows(&db) == 200);
     vfs.advance_micros(301 * 1_000_000);

@@ -98,12 +98,7 @@ impl TreeFile {
     ///
     /// # Errors
     /// [`Error::Corruption`]
-    pub fn look_at<'a>(
-        &self,
-        kind: BlockKind,
-        offset: u64,
-        bytes: &'a [u8],
-    ) -> Result<BlockWithoutKey<'a>> {
+    pub fn look_at<'a>(&self, kind: BlockKind, offset: u64, bytes: &'a [u8]) -> Result<BlockWithoutKey<'a>> {
         let path = self.path();
         let block = block::check(&path, kind, self.dict, offset, bytes)?;
         if block.version == block::FORMAT_ENCRYPTED {

@@ -73,7 +73,11 @@ impl Sealing<'_> {
                 block::seal_encrypted(cipher, name, clear, out, payload)?;
             }
         }
-        assert_eq!((out.len() - before) as u64, self.block_bytes(clear.len(), payload.len()), "bytes of a block");
+        assert_eq!(
+            (out.len() - before) as u64,
+            self.block_bytes(clear.len(), payload.len()),
+            "bytes of a block"
+        );
         Ok(())
     }
 }
@@ -158,4 +162,3 @@ impl TreeFile {
         Ok(is_time)
     }
 }
-

@@ -154,8 +154,7 @@ impl TreeFile {
         cipher: Option<Cipher>,
     ) -> Result<Arc<TreeFile>> {
         let file = vfs.open(path, OpenMode::Create)?;
-        let encryption =
-            cipher.as_ref().map(|cipher| FileEncryption::whole(cipher.key_id(), *cipher.salt()));
+        let encryption = cipher.as_ref().map(|cipher| FileEncryption::whole(cipher.key_id(), *cipher.salt()));
         let sb = Superblock { dict, epoch: 1, file_bytes: DATA_START, encryption, ..Superblock::default() };
         let written = file
             .reserve(0, DATA_START)
@@ -528,12 +527,7 @@ impl TreeFile {
         Ok(slots.durable.encryption)
     }
 
-    fn publish(
-        &self,
-        slots: &mut Slots,
-        sb: &Superblock,
-        encryption: Option<FileEncryption>,
-    ) -> Result<()> {
+    fn publish(&self, slots: &mut Slots, sb: &Superblock, encryption: Option<FileEncryption>) -> Result<()> {
         // What `sb` refers to may have been lost in a sync that failed: not even write it.
         Self::check_latch(&self.sync_failed.lock())?;
         let mut sb = sb.clone();

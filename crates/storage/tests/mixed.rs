@@ -54,7 +54,10 @@ fn a_mixed_file_has_both_kinds_of_blocks_and_is_whole_when_no_plain_extent_is_le
     file.begin_encryption(&keys(), 7).unwrap();
     let new = put(&file, b"from after");
     assert_eq!((file.key_id(), file.is_mixed(), file.plain_extents()), (Some(7), true, 1));
-    assert_eq!((get(&file, &plain).unwrap(), get(&file, &new).unwrap()), (b"from before".to_vec(), b"from after".to_vec()));
+    assert_eq!(
+        (get(&file, &plain).unwrap(), get(&file, &new).unwrap()),
+        (b"from before".to_vec(), b"from after".to_vec())
+    );
     let versions = [&plain, &new].map(|extent| file.key_version_at(extent.place()).unwrap());
     assert_eq!(versions, [0, 1]);
     let bytes = file.read(plain.place()).unwrap();
@@ -69,7 +72,11 @@ fn a_mixed_file_has_both_kinds_of_blocks_and_is_whole_when_no_plain_extent_is_le
     file.write_superblock(&Superblock { deleted: deleted.clone(), ..naming(&new) }).unwrap();
     assert!(!file.finish_encryption(&mut |_| true).unwrap() && file.is_mixed());
     file.write_superblock(&naming(&new)).unwrap();
-    assert!(file.finish_encryption(&mut |_| true).unwrap() && file.finish_encryption(&mut |_| true).unwrap() && !file.is_mixed());
+    assert!(
+        file.finish_encryption(&mut |_| true).unwrap()
+            && file.finish_encryption(&mut |_| true).unwrap()
+            && !file.is_mixed()
+    );
     let mut forged = bytes.clone();
     forged.truncate(4096);
     let offset = file.allocate(4096).unwrap();
@@ -182,7 +189,9 @@ fn blocks_that_are_sealed_while_the_encryption_begins_take_the_space_they_were_g
                     let extent = file.allocate(len).unwrap();
                     let is_encrypted = sealing.is_encrypted();
                     let mut out = Vec::new();
-                    sealing.seal(BlockKind::Node, 5, extent.place().offset, &[], &mut out, &[1; 100]).unwrap();
+                    sealing
+                        .seal(BlockKind::Node, 5, extent.place().offset, &[], &mut out, &[1; 100])
+                        .unwrap();
                     drop(sealing);
                     assert_eq!(out.len() as u64, len);
                     file.write(extent.place().offset, &out).unwrap();

@@ -69,7 +69,8 @@ impl Db {
                 self.note_encryption_failure(table.id, &table.path, table.key_id, &error);
             }
         }
-        let there: BTreeSet<DictId> = all.iter().flat_map(|table| table.dictionaries.iter().copied()).collect();
+        let there: BTreeSet<DictId> =
+            all.iter().flat_map(|table| table.dictionaries.iter().copied()).collect();
         self.key_rotation.encrypting.lock().retain(|id, _| there.contains(id));
     }
 
@@ -90,7 +91,8 @@ impl Db {
                 continue;
             }
             // By its id: another may have the name by now.
-            let table = self.catalog.table_by_id(id).filter(|table| !table.temporary && table.key_id().is_none());
+            let table =
+                self.catalog.table_by_id(id).filter(|table| !table.temporary && table.key_id().is_none());
             let Some(table) = table else {
                 self.key_rotation.undecided.lock().remove(&id);
                 continue;
