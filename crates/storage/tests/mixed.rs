@@ -1,4 +1,5 @@
 //! Files that are encrypted in place: blocks of both kinds while they are mixed, only encrypted ones after, whatever the crash.
+#![expect(clippy::disallowed_methods, reason = "threads of users")]
 #![allow(clippy::unwrap_used, reason = "tests say what they expect by unwrapping")]
 
 use std::path::Path;
