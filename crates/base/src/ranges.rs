@@ -150,6 +150,15 @@ impl FreeMap {
         self.by_offset.range(from..).map(|(o, l)| (*o, *l)).find(|(_, len)| *len >= len_min)
     }
 
+    /// What is free from `from` on: the rest of a range that it is within, or else the next range.
+    pub fn next_from(&self, from: u64) -> Option<(u64, u64)> {
+        let within = self.by_offset.range(..from).next_back().map(|(start, len)| start + len);
+        match within.filter(|end| *end > from) {
+            Some(end) => Some((from, end - from)),
+            None => self.by_offset.range(from..).next().map(|(start, len)| (*start, *len)),
+        }
+    }
+
     fn link(&mut self, offset: u64, len: u64) {
         self.by_offset.insert(offset, len);
         self.by_len.insert((len, offset));

@@ -2911,7 +2911,8 @@ typedef struct PandoTableSpec {
    */
   uint32_t foreign_key_count;
   /**
-   * 1: its files are encrypted.
+   * 1: its files are encrypted. 2: they are not, because its definition says nothing of it, and may be encrypted later
+   * (`pando_db_set_encrypt_tables`).
    */
   uint8_t encrypted;
   /**
@@ -3599,6 +3600,24 @@ PandoStatus pando_db_set_encrypt_log(const struct PandoDb *db,
 void pando_db_set_key_rotation(const struct PandoDb *db,
                                uint32_t age,
                                uint64_t bytes_per_second);
+
+/**
+ * Whether tables that are there, and say nothing of encryption, are encrypted in the background from now on. What has begun goes on.
+ *
+ * # Safety
+ * `db` is open.
+ */
+void pando_db_set_encrypt_tables(const struct PandoDb *db, uint8_t encrypts);
+
+/**
+ * The table says nothing of encryption, and would get the key of this number: for tables that were created before this was recorded.
+ *
+ * # Safety
+ * `db` is open, and `table` is one of its tables.
+ */
+void pando_table_note_undecided(const struct PandoDb *db,
+                                const struct PandoTable *table,
+                                uint32_t encryption_key_id);
 
 /**
  * Calls `visit` with `context` for each file of each encrypted table, in the order of their names.

@@ -67,7 +67,8 @@ pub struct PandoTableSpec {
     pub foreign_keys: *const PandoForeignKey,
     /// How many.
     pub foreign_key_count: u32,
-    /// 1: its files are encrypted.
+    /// 1: its files are encrypted. 2: they are not, because its definition says nothing of it, and may be encrypted later
+    /// (`pando_db_set_encrypt_tables`).
     pub encrypted: u8,
     /// With the key of this number.
     pub encryption_key_id: u32,
@@ -131,7 +132,8 @@ pub unsafe extern "C" fn pando_table_create(db: *const PandoDb, spec: *const Pan
             definition: unsafe { spec.definition.to_definition() },
             // SAFETY: as above.
             foreign_keys: unsafe { foreign_keys_of(spec.foreign_keys, spec.foreign_key_count) },
-            encryption_key_id: (spec.encrypted != 0).then_some(spec.encryption_key_id),
+            encryption_key_id: (spec.encrypted == 1).then_some(spec.encryption_key_id),
+            undecided_key_id: (spec.encrypted == 2).then_some(spec.encryption_key_id),
         })?;
         Ok(PandoStatus::Ok)
     })

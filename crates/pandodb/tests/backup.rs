@@ -201,6 +201,14 @@ impl World {
                 self.create_at(&path);
                 self.tables.insert(path, Rows::new());
             }
+            22 => {
+                // Of odd seeds they are encrypted from the beginning.
+                self.db.encrypt_table(&path, 7).unwrap();
+                if self.rng.random_bool(0.5) {
+                    self.db.key_rotation_looks_again();
+                    self.db.encrypt_tables();
+                }
+            }
             _ => self.db.tick(),
         }
     }

@@ -107,6 +107,14 @@ fn random_history(seed: u64) {
             }
             txn.commit().unwrap();
         }
+        // Ranges from before are in superblocks and in the log of a file that is encrypted in place.
+        if seed % 3 == 1 && round >= 60 {
+            db.encrypt_table(PATH, 7).unwrap();
+            if round % 10 == 5 {
+                db.key_rotation_looks_again();
+                db.encrypt_tables();
+            }
+        }
         match random.random_range(0..10) {
             0..=2 => db.run_jobs().unwrap(),
             3 => db.checkpoint().unwrap(),

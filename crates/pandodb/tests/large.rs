@@ -307,6 +307,13 @@ fn rows_and_their_large_values_agree_through_transactions_and_crashes() {
                     txn.open_snapshot();
                     old = Some((txn, world.committed.clone(), world.table.clone()));
                 }
+                5 if step > 20 => {
+                    world.db.encrypt_table(T, 7).unwrap();
+                }
+                6 if step > 20 => {
+                    world.db.key_rotation_looks_again();
+                    world.db.encrypt_tables();
+                }
                 _ => {}
             }
             if let Some((txn, model, table)) = &mut old {
@@ -323,6 +330,11 @@ fn rows_and_their_large_values_agree_through_transactions_and_crashes() {
         world.db.run_jobs().unwrap();
         world.db.compact_table(&world.table, &mut |_| true).unwrap();
         assert_eq!(count_large(&world.db), 0, "seed {seed}: nothing is left");
+        drop(txn);
+        world.db.encrypt_table(T, 7).unwrap();
+        world.db.key_rotation_looks_again();
+        world.db.encrypt_tables();
+        assert!(world.db.key_uses().iter().all(|its| its.part.is_none()), "{:?}", world.db.key_uses());
     }
 }
 

@@ -40,7 +40,10 @@ impl BlockOutput {
 
     /// Seals a block and puts it after the last one, or into a new extent if it does not fit.
     pub(crate) fn append(&mut self, kind: BlockKind, codec: u8, payload: &[u8]) -> Result<Place> {
-        let len = self.file.block_bytes(0, payload.len());
+        let file = self.file.clone();
+        // Its space is what it takes, also if the file begins to be encrypted now.
+        let sealing = file.sealing();
+        let len = sealing.block_bytes(0, payload.len());
         if self.end - self.position < len {
             self.close_extent()?;
             let extent = self.file.allocate(len.max(self.next_extent_bytes))?;
@@ -50,7 +53,8 @@ impl BlockOutput {
             self.extents.push(extent);
         }
         let place = Place { offset: self.position, len };
-        self.file.seal(kind, codec, place.offset, &mut self.buffer, payload)?;
+        sealing.seal(kind, codec, place.offset, &[], &mut self.buffer, payload)?;
+        drop(sealing);
         self.position += len;
         if self.buffer.len() >= WRITE_BYTES {
             self.write(self.buffer.len() / PAGE_BYTES as usize * PAGE_BYTES as usize)?;

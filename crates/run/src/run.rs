@@ -118,6 +118,11 @@ impl Run {
         (self.meta.min_seqno == self.meta.max_seqno).then_some(self.meta.max_seqno)
     }
 
+    /// Whether there may be plain blocks in it, in a file that is being encrypted.
+    pub fn may_be_plain(&self) -> bool {
+        self.extents.iter().any(Extent::may_be_plain)
+    }
+
     /// A run that a node of a file being opened refers to: takes its extents, reads nothing.
     ///
     /// # Errors

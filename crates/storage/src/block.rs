@@ -4,7 +4,8 @@
 //! ```text
 //!  0  magic          "PNDO"
 //!  4  kind           u8    BlockKind
-//!  5  format version u8    of this header and of the payloads of all kinds; 2: encrypted; 3: superblock with deleted ranges
+//!  5  format version u8    of this header and of the payloads of all kinds; 2: encrypted; 3: superblock with deleted ranges;
+//!                          4: superblock of a file that is being encrypted
 //!  6  codec          u8    free for the owner of the payload
 //!  7  zero           u8
 //!  8  owner          u64   dictionary
@@ -16,7 +17,8 @@
 //! All numbers little-endian. Because the seed is the file offset and the owner is in the header, a
 //! block that a disk wrote to or read from the wrong place does not pass (I8).
 //!
-//! In a file that is encrypted all blocks have format version 2. Superblocks say there with which key (`superblock`) and are
+//! In a file that is encrypted all blocks have format version 2, but for those that were there before its encryption began, as long as its
+//! superblock says that it is mixed. Superblocks say there with which key (`superblock`) and are
 //! otherwise as ever. Of all others the payload is
 //!
 //! ```text
@@ -82,8 +84,11 @@ pub const FORMAT_PLAIN: u8 = 1;
 pub const FORMAT_ENCRYPTED: u8 = 2;
 /// The version of a superblock with deleted ranges: a server that does not know them must not read such a file.
 pub const FORMAT_DELETED: u8 = 3;
+/// The version of a superblock of a file with encrypted blocks and plain ones, or with deleted ranges and encrypted blocks: a server that
+/// does not know it must not read such a file.
+pub const FORMAT_MIXED: u8 = 4;
 /// The newest version of the format.
-pub const FORMAT_VERSION: u8 = FORMAT_DELETED;
+pub const FORMAT_VERSION: u8 = FORMAT_MIXED;
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 32;
@@ -105,11 +110,20 @@ pub const OVERHEAD_BYTES_MAX: usize = HEADER_BYTES + SEALED_BYTES;
 /// So many of an encrypted block's first bytes tell the version of its key.
 pub(crate) const VERSION_HEAD_BYTES: usize = HEADER_BYTES + 8;
 
-/// The version of the key that the first bytes of an encrypted block tell. Nothing is checked: `None` only if they are of another block.
+/// The version of the key that the first bytes of an encrypted block tell; 0 of a plain one, as versions count from 1. Nothing is
+/// checked: `None` only if they are of another block.
 pub(crate) fn key_version_of(bytes: &[u8]) -> Option<u32> {
-    let is_encrypted = bytes.get(..4)? == MAGIC && *bytes.get(5)? == FORMAT_ENCRYPTED;
-    let version = bytes.get(HEADER_BYTES + 4..VERSION_HEAD_BYTES)?;
-    version.try_into().ok().filter(|_| is_encrypted).map(u32::from_le_bytes)
+    if bytes.get(..4)? != MAGIC {
+        return None;
+    }
+    match *bytes.get(5)? {
+        FORMAT_PLAIN => Some(0),
+        FORMAT_ENCRYPTED => {
+            let version = bytes.get(HEADER_BYTES + 4..VERSION_HEAD_BYTES)?;
+            version.try_into().ok().map(u32::from_le_bytes)
+        }
+        _ => None,
+    }
 }
 
 /// What the checksum covers of the header.

@@ -4,6 +4,7 @@ use crate::space::round_up;
 use crate::{Place, TreeFile};
 use pando_base::planted::{is_planted, Bug};
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// Space in a tree file. Dropping it gives the space back at once, to be overwritten by the next
@@ -14,11 +15,16 @@ pub struct Extent {
     place: Place,
     /// How often the file had been pinned when it was allocated: see `space`, invariant 4.
     age: u32,
+    /// There may be plain blocks in it: see `mixed`.
+    is_plain: bool,
 }
 
 impl Extent {
-    pub(crate) fn new(file: Arc<TreeFile>, place: Place, age: u32) -> Extent {
-        Extent { file, place, age }
+    pub(crate) fn new(file: Arc<TreeFile>, place: Place, age: u32, is_plain: bool) -> Extent {
+        if is_plain {
+            file.plain_extents.fetch_add(1, Ordering::AcqRel);
+        }
+        Extent { file, place, age, is_plain }
     }
 
     /// Where it is: begins at a page and is a multiple of the page long.
@@ -29,6 +35,11 @@ impl Extent {
     /// The file it is in.
     pub fn file(&self) -> &Arc<TreeFile> {
         &self.file
+    }
+
+    /// Whether there may be plain blocks in it, in a file that is mixed.
+    pub fn may_be_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Keeps the first `len` bytes, rounded up to a page, and gives the rest back at once. Requires: no superblock
@@ -48,6 +59,9 @@ impl Drop for Extent {
     fn drop(&mut self) {
         if self.place.len > 0 {
             self.file.release(self.place, self.age);
+        }
+        if self.is_plain {
+            self.file.plain_extents.fetch_sub(1, Ordering::AcqRel);
         }
     }
 }

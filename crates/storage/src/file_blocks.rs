@@ -1,22 +1,30 @@
-//! Blocks of a tree file, encrypted if the file is.
+//! Blocks of a tree file, encrypted if the file is; of a file that is `mixed` each block says itself whether it is.
 
 use std::borrow::Cow;
 use std::path::Path;
 
 use pando_base::{Error, Result};
 
-use crate::block::{self, BlockKind, BlockName, EncryptedBlock};
+use crate::block::{self, BlockKind, EncryptedBlock};
 use crate::encryption::Cipher;
 use crate::{Place, TreeFile};
 
-impl TreeFile {
-    /// Bytes that a block with such a payload takes.
-    pub fn block_bytes(&self, clear_len: usize, payload_len: usize) -> u64 {
-        let more = if self.cipher.is_some() { block::SEALED_BYTES + clear_len } else { 0 };
-        (block::HEADER_BYTES + more + payload_len) as u64
-    }
+/// A block as it can be seen without a key.
+#[derive(Clone, Copy, Debug)]
+pub enum BlockWithoutKey<'a> {
+    /// It is encrypted.
+    Encrypted(EncryptedBlock<'a>),
+    /// It is not: the file is mixed.
+    Plain {
+        /// Its codec.
+        codec: u8,
+        /// Its payload.
+        payload: &'a [u8],
+    },
+}
 
-    /// Appends a block that will be written at `offset`: header and payload, encrypted if the file is.
+impl TreeFile {
+    /// Appends a block that will be written at `offset`, as [`Sealing::seal`](crate::Sealing::seal) without clear bytes.
     ///
     /// # Errors
     /// [`Error::Key`]: the key to encrypt it with is missing; `out` is as before.
@@ -28,33 +36,7 @@ impl TreeFile {
         out: &mut Vec<u8>,
         payload: &[u8],
     ) -> Result<()> {
-        self.seal_with_clear(kind, codec, offset, &[], out, payload)
-    }
-
-    /// As [`TreeFile::seal`]; `clear` is told without a key, too. Only encrypted files have it.
-    ///
-    /// # Errors
-    /// As [`TreeFile::seal`].
-    pub fn seal_with_clear(
-        &self,
-        kind: BlockKind,
-        codec: u8,
-        offset: u64,
-        clear: &[u8],
-        out: &mut Vec<u8>,
-        payload: &[u8],
-    ) -> Result<()> {
-        match &self.cipher {
-            None => {
-                block::seal(kind, codec, self.dict, offset, out, payload);
-                Ok(())
-            }
-            Some(cipher) => {
-                let path = self.path();
-                let name = BlockName { path: &path, kind, codec, owner: self.dict, offset };
-                block::seal_encrypted(cipher, name, clear, out, payload)
-            }
-        }
+        self.sealing().seal(kind, codec, offset, &[], out, payload)
     }
 
     /// Checks the bytes of a block read from `offset` and gives its codec and payload, decrypted. Bytes after the block are ignored.
@@ -68,19 +50,32 @@ impl TreeFile {
         bytes: &'a [u8],
     ) -> Result<(u8, Cow<'a, [u8]>)> {
         let path = self.path();
-        match &self.cipher {
-            None => {
-                let (codec, payload) = block::open(&path, kind, self.dict, offset, bytes)?;
-                Ok((codec, Cow::Borrowed(payload)))
+        let block = block::check(&path, kind, self.dict, offset, bytes)?;
+        match (block.version, self.cipher.get()) {
+            (block::FORMAT_ENCRYPTED, Some(cipher)) => {
+                Ok((block.codec, Cow::Owned(block.encrypted(&path)?.decrypt(cipher, &path)?)))
             }
-            Some(cipher) => {
-                let (codec, block) = self.check_encrypted(&path, kind, offset, bytes)?;
-                Ok((codec, Cow::Owned(block.decrypt(cipher, &path)?)))
+            _ => {
+                self.check_plain(&path, offset, block.version)?;
+                Ok((block.codec, Cow::Borrowed(block.payload)))
             }
         }
     }
 
-    /// As far as it goes without a key: checks the bytes of a block of an encrypted file.
+    /// Refuses a block that is not encrypted and should be, and one that is of no version that blocks of this file have.
+    fn check_plain(&self, path: &Path, offset: u64, version: u8) -> Result<()> {
+        let is_encrypted = self.cipher.get().is_some();
+        let (what, expected) = match is_encrypted {
+            false => ("format version", block::FORMAT_PLAIN),
+            true => ("format version in an encrypted file", block::FORMAT_ENCRYPTED),
+        };
+        match version == block::FORMAT_PLAIN && (!is_encrypted || self.is_mixed()) {
+            true => Ok(()),
+            false => Err(Error::corruption(path, offset, what, expected, version)),
+        }
+    }
+
+    /// As far as it goes without a key: checks the bytes of an encrypted block.
     ///
     /// # Errors
     /// [`Error::Corruption`]
@@ -90,56 +85,59 @@ impl TreeFile {
         offset: u64,
         bytes: &'a [u8],
     ) -> Result<EncryptedBlock<'a>> {
-        Ok(self.check_encrypted(&self.path(), kind, offset, bytes)?.1)
+        match self.look_at(kind, offset, bytes)? {
+            BlockWithoutKey::Encrypted(block) => Ok(block),
+            BlockWithoutKey::Plain { .. } => {
+                let (what, expected) = ("format version in an encrypted file", block::FORMAT_ENCRYPTED);
+                Err(Error::corruption(&self.path(), offset, what, expected, block::FORMAT_PLAIN))
+            }
+        }
     }
 
-    /// As [`TreeFile::open_without_key`] of a block of a run, whichever kind it is of; and how many bytes it takes.
+    /// As far as it goes without a key: checks the bytes of a block of an encrypted or mixed file.
     ///
     /// # Errors
     /// [`Error::Corruption`]
-    pub fn next_without_key<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(EncryptedBlock<'a>, usize)> {
+    pub fn look_at<'a>(&self, kind: BlockKind, offset: u64, bytes: &'a [u8]) -> Result<BlockWithoutKey<'a>> {
+        let path = self.path();
+        let block = block::check(&path, kind, self.dict, offset, bytes)?;
+        if block.version == block::FORMAT_ENCRYPTED {
+            return Ok(BlockWithoutKey::Encrypted(block.encrypted(&path)?));
+        }
+        self.check_plain(&path, offset, block.version)?;
+        Ok(BlockWithoutKey::Plain { codec: block.codec, payload: block.payload })
+    }
+
+    /// As [`TreeFile::look_at`] of a block of a run, whichever kind it is of; and how many bytes it takes.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`]
+    pub fn next_without_key<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(BlockWithoutKey<'a>, usize)> {
         let kind = block::kind_of(bytes).filter(|kind| {
             use BlockKind::{Common, Filter, RunIndex, Segment};
             matches!(kind, Segment | RunIndex | Filter | Common)
         });
-        let path = self.path();
         let Some(kind) = kind else {
             let (what, expected) = ("block of a run", "a block of a kind that runs have");
-            return Err(Error::corruption(&path, offset, what, expected, "something else"));
+            return Err(Error::corruption(&self.path(), offset, what, expected, "something else"));
         };
-        let (_, block) = self.check_encrypted(&path, kind, offset, bytes)?;
-        Ok((block, block.bytes()))
+        let block = self.look_at(kind, offset, bytes)?;
+        let len = match &block {
+            BlockWithoutKey::Encrypted(block) => block.bytes(),
+            BlockWithoutKey::Plain { payload, .. } => block::HEADER_BYTES + payload.len(),
+        };
+        Ok((block, len))
     }
 
-    fn check_encrypted<'a>(
-        &self,
-        path: &Path,
-        kind: BlockKind,
-        offset: u64,
-        bytes: &'a [u8],
-    ) -> Result<(u8, EncryptedBlock<'a>)> {
-        let block = block::check(path, kind, self.dict, offset, bytes)?;
-        if block.version != block::FORMAT_ENCRYPTED {
-            let (expected, found) = (block::FORMAT_ENCRYPTED, block.version);
-            return Err(Error::corruption(
-                path,
-                offset,
-                "format version in an encrypted file",
-                expected,
-                found,
-            ));
-        }
-        Ok((block.codec, block.encrypted(path)?))
-    }
-
-    /// The version of its key that the block at `place` says it is encrypted with. Only its first bytes are read, and nothing is checked
-    /// but that it is an encrypted block.
+    /// The version of its key that the block at `place` says it is encrypted with; 0: with none, in a mixed file. Only its first bytes are
+    /// read, and nothing is checked but that it is such a block.
     ///
     /// # Errors
     /// Those of reading; [`Error::Corruption`]: it is none.
     pub fn key_version_at(&self, place: Place) -> Result<u32> {
         let bytes = self.read(Place { len: place.len.min(block::VERSION_HEAD_BYTES as u64), ..place })?;
-        block::key_version_of(&bytes).ok_or_else(|| {
+        let version = block::key_version_of(&bytes).filter(|version| *version > 0 || self.is_mixed());
+        version.ok_or_else(|| {
             let (what, expected) = ("head of a block", "that of an encrypted block");
             Error::corruption(&self.path(), place.offset, what, expected, "something else")
         })
@@ -147,7 +145,7 @@ impl TreeFile {
 
     /// Number of the key that the file is encrypted with; `None`: it is not encrypted.
     pub fn key_id(&self) -> Option<u32> {
-        self.cipher.as_ref().map(Cipher::key_id)
+        self.cipher.get().map(Cipher::key_id)
     }
 
     /// Makes sure that blocks can be written: of an encrypted file the key is there.
@@ -155,6 +153,6 @@ impl TreeFile {
     /// # Errors
     /// [`Error::Key`]
     pub fn check_key(&self) -> Result<()> {
-        self.cipher.as_ref().map_or(Ok(()), |cipher| cipher.check(&self.path()))
+        self.cipher.get().map_or(Ok(()), |cipher| cipher.check(&self.path()))
     }
 }

@@ -121,11 +121,14 @@ fn superblock_seeds() -> Vec<Vec<u8>> {
     let root = Some(Place { offset: 20480, len: 333 });
     let plain = Superblock { dict: OWNER, epoch: 4, durable_seqno: 77, next_run: 5, ..Superblock::default() };
     let deleted = vec![range(b"", None), range(b"a", Some(b"")), range(b"b", Some(b"cc"))];
-    let encryption = Some(FileEncryption { key_id: 70_000, salt: [7; SALT_BYTES] });
+    let encryption = Some(FileEncryption { key_id: 70_000, salt: [7; SALT_BYTES], is_mixed: false });
+    let mixed = Some(FileEncryption { key_id: 5, salt: [8; SALT_BYTES], is_mixed: true });
     let all = [
         plain.clone(),
         Superblock { root, ..plain.clone() },
-        Superblock { root, deleted, ..plain.clone() },
+        Superblock { root, deleted: deleted.clone(), ..plain.clone() },
+        Superblock { root, encryption: mixed, ..plain.clone() },
+        Superblock { root, deleted, encryption: mixed, ..plain.clone() },
         Superblock { encryption, ..plain },
     ];
     // Without the zeros behind it: there is nothing to be found in them.

@@ -39,6 +39,9 @@ const GROW_BYTES_MAX: u64 = 16 << 20;
 /// of its leaves: more than half of an index's file, if it compresses well.
 pub(crate) const PUNCH_BYTES_MIN: u64 = 128 << 10;
 
+/// So much of the free space is kept from others while it is overwritten.
+const OVERWRITTEN_BYTES: u64 = 1 << 20;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// The tree claims its extents; nothing may be allocated.
@@ -397,6 +400,43 @@ impl Space {
             }
             self.put_back(taken);
             result?;
+        }
+    }
+
+    /// Whether all that was released is free by now: nothing waits for a superblock or for the end of a pin.
+    pub(crate) fn is_settled(&self) -> bool {
+        let state = self.state.lock();
+        !state.in_doubt && state.pin.is_none()
+    }
+
+    /// Writes zeros over everything that is free and not a hole, as long as `go_on` says so, which is told how many bytes are next. False if it
+    /// ended before.
+    pub(crate) fn overwrite_free(&self, file: &dyn File, go_on: &mut dyn FnMut(u64) -> bool) -> Result<bool> {
+        let mut from = 0;
+        loop {
+            let (taken, gaps) = {
+                let mut state = self.state.lock();
+                let Some((begin, len)) = state.free.next_from(from) else { return Ok(true) };
+                let len = len.min(OVERWRITTEN_BYTES);
+                from = begin + len;
+                let gaps = state.holes.gaps(begin, from);
+                if gaps.is_empty() {
+                    continue;
+                }
+                assert!(state.free.take_exact(begin, len), "range of the free map");
+                (Taken { offset: begin, len, holes: state.holes.remove(begin, from) }, gaps)
+            };
+            let bytes = gaps.iter().map(|(start, end)| end - start).sum();
+            let result = match go_on(bytes) {
+                false => Ok(false),
+                true => (gaps.iter())
+                    .try_for_each(|(start, end)| file.write_at(&vec![0; (end - start) as usize], *start))
+                    .map(|()| true),
+            };
+            self.put_back(taken);
+            if !result? {
+                return Ok(false);
+            }
         }
     }
 }

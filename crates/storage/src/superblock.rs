@@ -16,10 +16,16 @@
 //! ```text
 //! 80 number (u16), then for each: seqno, length of lo (u16), lo, length of hi + 1 or 0 for none (u16), hi
 //! ```
+//! Of a file that is being encrypted, or is encrypted and has deleted ranges, the block has format version 4, and the payload goes on:
+//!
+//! ```text
+//! 80 key id (u32)   84 salt of the file's keys (16 bytes)   100 1: it is mixed, it may have plain blocks; 0: it has none (u8)
+//! 101 deleted ranges as above, or nothing for none
+//! ```
 //! A payload may be longer: later versions append fields, which this one ignores.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing))]
 
-use crate::block::{self, BlockKind, FORMAT_DELETED, FORMAT_ENCRYPTED, FORMAT_PLAIN};
+use crate::block::{self, BlockKind, FORMAT_DELETED, FORMAT_ENCRYPTED, FORMAT_MIXED, FORMAT_PLAIN};
 use crate::encryption::SALT_BYTES;
 use crate::Place;
 use pando_base::{DeletedRange, DictId, Error, Result, Seqno};
@@ -46,19 +52,21 @@ pub struct Superblock {
     pub rows_hint: u64,
     /// What the file at least measures; [`crate::TreeFile::write_superblock`] fills it in.
     pub file_bytes: u64,
-    /// Ranges of keys that are deleted; none if the file is encrypted, as this page is not.
+    /// Ranges of keys that are deleted; a file that is encrypted gets no new ones, as this page is not.
     pub deleted: Vec<DeletedRange>,
     /// With what the file's blocks are encrypted, if they are; [`crate::TreeFile::write_superblock`] fills it in.
     pub encryption: Option<FileEncryption>,
 }
 
-/// What is to be known to decrypt a file, besides the key. The same for all the file's life.
+/// What is to be known to decrypt a file, besides the key. Once there, the same for all the file's life, but for `is_mixed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileEncryption {
     /// Number of the key.
     pub key_id: u32,
     /// What the file's own keys are derived with.
     pub salt: [u8; SALT_BYTES],
+    /// The file was there before its encryption began, and may have blocks that are not encrypted.
+    pub is_mixed: bool,
 }
 
 /// Bytes of a superblock's payload in format version 1.
@@ -72,8 +80,9 @@ const COUNT_END: u64 = 1 << 62;
 /// Bytes of a slot: one page, so that a slot is written whole and alone.
 pub(crate) const SLOT_BYTES: usize = pando_base::limits::PAGE_BYTES as usize;
 
-const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + ENCRYPTION_BYTES <= SLOT_BYTES);
-const _: () = assert!(block::HEADER_BYTES + PAYLOAD_BYTES + Superblock::DELETED_BYTES_MAX <= SLOT_BYTES);
+const _: () = assert!(
+    block::HEADER_BYTES + PAYLOAD_BYTES + ENCRYPTION_BYTES + 1 + Superblock::DELETED_BYTES_MAX <= SLOT_BYTES
+);
 
 impl Superblock {
     /// What a file has in its two slots if this is its only checkpoint: offsets and pages.
@@ -112,10 +121,16 @@ impl Superblock {
                     FORMAT_DELETED
                 }
             }
-            Some(FileEncryption { key_id, salt }) => {
+            Some(FileEncryption { key_id, salt, is_mixed }) => {
                 payload.extend_from_slice(&key_id.to_le_bytes());
                 payload.extend_from_slice(salt);
-                FORMAT_ENCRYPTED
+                if *is_mixed || !self.deleted.is_empty() {
+                    payload.push(u8::from(*is_mixed));
+                    encode_deleted(&self.deleted, &mut payload);
+                    FORMAT_MIXED
+                } else {
+                    FORMAT_ENCRYPTED
+                }
             }
         };
         let mut page = Vec::with_capacity(SLOT_BYTES);
@@ -133,13 +148,22 @@ impl Superblock {
             Error::corruption(path, offset, "superblock payload", expected, found)
         };
         let mut sb = Self::decode(&mut rest).ok_or_else(|| too_short(PAYLOAD_BYTES))?;
-        if block.version == FORMAT_ENCRYPTED {
-            let encryption = FileEncryption::decode(rest);
-            sb.encryption = Some(encryption.ok_or_else(|| too_short(PAYLOAD_BYTES + ENCRYPTION_BYTES))?);
-        } else if block.version == FORMAT_DELETED {
-            let wrong =
-                || Error::corruption(path, offset, "superblock payload", "deleted ranges", "other bytes");
-            sb.deleted = decode_deleted(rest).ok_or_else(wrong)?;
+        let wrong = || Error::corruption(path, offset, "superblock payload", "deleted ranges", "other bytes");
+        match block.version {
+            FORMAT_ENCRYPTED => {
+                let encryption = FileEncryption::decode(&mut rest);
+                sb.encryption = Some(encryption.ok_or_else(|| too_short(PAYLOAD_BYTES + ENCRYPTION_BYTES))?);
+            }
+            FORMAT_DELETED => sb.deleted = decode_deleted(rest).ok_or_else(wrong)?,
+            FORMAT_MIXED => {
+                let encryption = FileEncryption::decode_mixed(&mut rest);
+                let expected = PAYLOAD_BYTES + ENCRYPTION_BYTES + 1;
+                sb.encryption = Some(encryption.ok_or_else(|| too_short(expected))?);
+                if !rest.is_empty() {
+                    sb.deleted = decode_deleted(rest).ok_or_else(wrong)?;
+                }
+            }
+            _ => {}
         }
         // Whoever goes on from them counts without an overflow.
         let counts = [
@@ -220,10 +244,23 @@ fn decode_deleted(mut rest: &[u8]) -> Option<Vec<DeletedRange>> {
 }
 
 impl FileEncryption {
-    fn decode(bytes: &[u8]) -> Option<FileEncryption> {
-        let (key_id, rest) = bytes.split_first_chunk::<4>()?;
-        let (salt, _) = rest.split_first_chunk::<SALT_BYTES>()?;
-        Some(FileEncryption { key_id: u32::from_le_bytes(*key_id), salt: *salt })
+    /// Of a file of which every block is encrypted.
+    pub fn whole(key_id: u32, salt: [u8; SALT_BYTES]) -> FileEncryption {
+        FileEncryption { key_id, salt, is_mixed: false }
+    }
+
+    fn decode(rest: &mut &[u8]) -> Option<FileEncryption> {
+        let (key_id, tail) = rest.split_first_chunk::<4>()?;
+        let (salt, tail) = tail.split_first_chunk::<SALT_BYTES>()?;
+        *rest = tail;
+        Some(FileEncryption { key_id: u32::from_le_bytes(*key_id), salt: *salt, is_mixed: false })
+    }
+
+    fn decode_mixed(rest: &mut &[u8]) -> Option<FileEncryption> {
+        let encryption = FileEncryption::decode(rest)?;
+        let (flag, tail) = rest.split_first()?;
+        *rest = tail;
+        Some(FileEncryption { is_mixed: *flag != 0, ..encryption })
     }
 }
 
@@ -275,11 +312,34 @@ mod tests {
 
     #[test]
     fn a_superblock_says_how_its_file_is_encrypted_in_a_version_of_its_own() {
-        let encryption = Some(FileEncryption { key_id: 70_000, salt: [7; SALT_BYTES] });
+        let encryption = Some(FileEncryption { key_id: 70_000, salt: [7; SALT_BYTES], is_mixed: false });
         let sb = Superblock { encryption, ..sample() };
         let page = sb.to_page(4096);
         assert_eq!(page[5], 2, "releases that know nothing of it must not write to the file");
         assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap(), sb);
+    }
+
+    #[test]
+    fn a_mixed_file_says_so_in_a_version_of_its_own_with_all_its_deleted_ranges() {
+        let ranges = [
+            vec![],
+            vec![DeletedRange { lo: b"a".to_vec(), hi: None, seqno: 71 }],
+            // As many bytes as there may be.
+            vec![DeletedRange { lo: vec![1; 1500], hi: Some(vec![2; 1500]), seqno: 72 }],
+        ];
+        for deleted in ranges {
+            for is_mixed in [true, false] {
+                let encryption = Some(FileEncryption { key_id: 70_000, salt: [7; SALT_BYTES], is_mixed });
+                let sb = Superblock { encryption, deleted: deleted.clone(), ..sample() };
+                let page = sb.to_page(4096);
+                assert_eq!(page[5], if is_mixed || !deleted.is_empty() { 4 } else { 2 });
+                assert_eq!(Superblock::from_page(Path::new("/t"), DictId(9), 4096, &page).unwrap(), sb);
+            }
+        }
+        let mut short = Vec::new();
+        block::seal_as(FORMAT_MIXED, BlockKind::Superblock, 0, DictId(9), 0, &mut short, &[0; 100]);
+        let text = Superblock::from_page(Path::new("/t"), DictId(9), 0, &short).unwrap_err().to_string();
+        assert!(text.contains("expected 101 bytes, found 100 bytes"), "{text}");
     }
 
     #[test]

@@ -28,11 +28,11 @@
 //! refer to; `finish_open` makes the rest free. The free map is never stored. Recovery calls `secure`:
 //! a superblock that can be read need not be durable yet.
 //!
-//! **Encryption**: a file is encrypted as a whole from its creation on, or not at all: its superblock says so. Blocks are written with
-//! [`TreeFile::seal`] and read with [`TreeFile::open_block`], which do what the file needs. In an encrypted file a block
-//! that is not encrypted is not believed, whatever its checksum.
+//! **Encryption**: a file is encrypted from its creation on, or becomes so in place (`mixed`), or is not: its superblock says so. Blocks are
+//! written with [`TreeFile::seal`] and read with [`TreeFile::open_block`], which do what the file needs. In an encrypted file that is not
+//! mixed a block that is not encrypted is not believed, whatever its checksum.
 //!
-//! Locks: `superblocks`, `sync_failed`, then those of `space`. Reading and writing take none.
+//! Locks: `superblocks`, `sync_failed`, then those of `space`; `switch` (`mixed`), then those of `space`. Reading and writing take none.
 
 use crate::encryption::{Cipher, KeyRing, Purpose};
 use crate::space::{round_up, Space, DATA_START};
@@ -44,8 +44,8 @@ use pando_base::locks::{Mutex, RwLock};
 use pando_base::planted::{is_planted, Bug};
 use pando_base::{DictId, Error, Result};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 pub(crate) const SLOT_OFFSETS: [u64; 2] = [0, SLOT_BYTES as u64];
 const _: () = assert!(SLOT_OFFSETS[1] + SLOT_BYTES as u64 <= DATA_START);
@@ -64,7 +64,14 @@ pub struct TreeFile {
     /// Where the file is now; its handle remembers only where it was opened.
     path: RwLock<PathBuf>,
     space: Space,
-    pub(crate) cipher: Option<Cipher>,
+    /// Set from the beginning, or when the file begins to be encrypted (`mixed`).
+    pub(crate) cipher: OnceLock<Cipher>,
+    /// Held for reading by who seals plain blocks, for writing while the cipher is set. Nothing is locked under it but for allocating.
+    pub(crate) switch: RwLock<()>,
+    /// As the durable superblock says.
+    pub(crate) is_mixed: AtomicBool,
+    /// Extents in use that may have plain blocks.
+    pub(crate) plain_extents: AtomicU64,
     superblocks: Mutex<Slots>,
     /// The first failed sync; held while syncing, so that nobody takes another's failure for success.
     sync_failed: Mutex<Option<String>>,
@@ -147,8 +154,7 @@ impl TreeFile {
         cipher: Option<Cipher>,
     ) -> Result<Arc<TreeFile>> {
         let file = vfs.open(path, OpenMode::Create)?;
-        let encryption =
-            cipher.as_ref().map(|cipher| FileEncryption { key_id: cipher.key_id(), salt: *cipher.salt() });
+        let encryption = cipher.as_ref().map(|cipher| FileEncryption::whole(cipher.key_id(), *cipher.salt()));
         let sb = Superblock { dict, epoch: 1, file_bytes: DATA_START, encryption, ..Superblock::default() };
         let written = file
             .reserve(0, DATA_START)
@@ -284,7 +290,10 @@ impl TreeFile {
             path: RwLock::new(file.path().to_owned()),
             file,
             space: Space::new(file_len, slots.durable.clone()),
-            cipher,
+            cipher: cipher.map_or_else(OnceLock::new, OnceLock::from),
+            switch: RwLock::default(),
+            is_mixed: AtomicBool::new(slots.durable.encryption.is_some_and(|its| its.is_mixed)),
+            plain_extents: AtomicU64::new(0),
             superblocks: Mutex::new(slots),
             sync_failed: Mutex::new(None),
         })
@@ -395,7 +404,8 @@ impl TreeFile {
         if !self.space.adopt(rounded) {
             return wrong("overlap", "pages not used by another extent".to_owned());
         }
-        Ok(Extent::new(self.clone(), rounded, self.space.age()))
+        let is_plain = self.cipher.get().is_none() || self.is_mixed();
+        Ok(Extent::new(self.clone(), rounded, self.space.age(), is_plain))
     }
 
     /// Ends opening: everything not adopted is free from now on.
@@ -412,7 +422,7 @@ impl TreeFile {
         // Before: what is allocated while the file is being pinned is held for nothing, and not the other way round.
         let age = self.space.age();
         let place = self.space.allocate(&*self.file, round_up(len)).map_err(|e| self.named(e))?;
-        Ok(Extent::new(self.clone(), place, age))
+        Ok(Extent::new(self.clone(), place, age, self.cipher.get().is_none()))
     }
 
     pub(crate) fn release(&self, place: Place, age: u32) {
@@ -487,15 +497,42 @@ impl TreeFile {
     pub fn write_superblock(&self, sb: &Superblock) -> Result<()> {
         let mut slots = self.superblocks.lock();
         self.secure_first(&mut slots)?;
-        self.publish(&mut slots, sb)
+        let encryption = slots.durable.encryption;
+        self.publish(&mut slots, sb, encryption)
     }
 
-    fn publish(&self, slots: &mut Slots, sb: &Superblock) -> Result<()> {
+    /// Makes the durable superblock say so of the file's encryption; `change` is told what it says, and `None` from it changes nothing.
+    /// Gives what it says then.
+    ///
+    /// # Errors
+    /// As [`TreeFile::write_superblock`]; also if not both slots have it.
+    pub(crate) fn publish_encryption(
+        &self,
+        change: impl FnOnce(&Superblock) -> Option<FileEncryption>,
+    ) -> Result<Option<FileEncryption>> {
+        let mut slots = self.superblocks.lock();
+        if let Some(encryption) = change(&slots.durable) {
+            self.secure_first(&mut slots)?;
+            let same = slots.durable.clone();
+            self.publish(&mut slots, &same, Some(encryption))?;
+        }
+        // Without its salt a file is lost: it has to be in both before it counts.
+        if !slots.is_doubled {
+            let slot = SLOT_OFFSETS[1 - slots.durable_slot];
+            let page = slots.durable.to_page(slot);
+            self.file.write_at(&page, slot).map_err(|e| self.named(e))?;
+            slots.is_doubled = true;
+        }
+        self.sync()?;
+        Ok(slots.durable.encryption)
+    }
+
+    fn publish(&self, slots: &mut Slots, sb: &Superblock, encryption: Option<FileEncryption>) -> Result<()> {
         // What `sb` refers to may have been lost in a sync that failed: not even write it.
         Self::check_latch(&self.sync_failed.lock())?;
         let mut sb = sb.clone();
         sb.dict = self.dict;
-        sb.encryption = slots.durable.encryption;
+        sb.encryption = encryption;
         sb.epoch = slots.durable.epoch + 1;
         self.space.doubt();
         sb.file_bytes = self.space.used_end();
@@ -523,12 +560,29 @@ impl TreeFile {
         // say so first.
         if self.space.used_end() + CUT_BYTES_MIN <= slots.durable.file_bytes {
             let same = slots.durable.clone();
-            self.publish(&mut slots, &same)?;
+            let encryption = same.encryption;
+            self.publish(&mut slots, &same, encryption)?;
         }
         let keep = slots.durable.file_bytes;
         self.space.truncate(&*self.file, keep).map_err(|e| self.named(e))?;
         drop(slots);
         self.space.punch(&*self.file).map_err(|e| self.named(e))
+    }
+
+    /// Whether all extents that were dropped are free by now: no superblock is in doubt, and the file is not pinned.
+    ///
+    /// # Errors
+    /// As [`TreeFile::secure`].
+    pub(crate) fn settle(&self) -> Result<bool> {
+        // A superblock that is being written is in doubt for a moment.
+        let mut slots = self.superblocks.lock();
+        self.secure_first(&mut slots)?;
+        Ok(self.space.is_settled())
+    }
+
+    /// See `mixed`.
+    pub(crate) fn overwrite_free(&self, go_on: &mut dyn FnMut(u64) -> bool) -> Result<bool> {
+        self.space.overwrite_free(&*self.file, go_on).map_err(|e| self.named(e))
     }
 
     /// Pins the file: what its durable superblock leads to stays as it is, and so does everything else that is in use

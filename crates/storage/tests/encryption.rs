@@ -31,8 +31,9 @@ fn create(vfs: &Arc<dyn Vfs>, name: &str, keys: &KeyRing) -> Arc<TreeFile> {
 
 fn sealed(file: &TreeFile, offset: u64) -> Vec<u8> {
     let mut out = vec![9; 3];
-    file.seal_with_clear(BlockKind::Node, 5, offset, b"places", &mut out, SECRET).unwrap();
-    assert_eq!(out.len() as u64 - 3, file.block_bytes(6, SECRET.len()));
+    let sealing = file.sealing();
+    sealing.seal(BlockKind::Node, 5, offset, b"places", &mut out, SECRET).unwrap();
+    assert_eq!(out.len() as u64 - 3, sealing.block_bytes(6, SECRET.len()));
     out.split_off(3)
 }
 
@@ -106,7 +107,7 @@ fn a_plain_block_in_an_encrypted_file_is_not_believed_nor_the_other_way_round() 
     assert!(text.contains("format version in an encrypted file: expected 2, found 1"), "{text}");
     plain.open_block(BlockKind::Node, 16384, &sealed(&encrypted, 16384)).unwrap_err();
     let mut again = Vec::new();
-    plain.seal_with_clear(BlockKind::Node, 5, 16384, b"places", &mut again, SECRET).unwrap();
+    plain.sealing().seal(BlockKind::Node, 5, 16384, b"places", &mut again, SECRET).unwrap();
     assert_eq!(again, bytes, "files that are not encrypted are as the first version wrote them");
 }
 

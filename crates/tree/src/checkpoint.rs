@@ -185,15 +185,22 @@ impl Tree {
         }
         let payload = node_format::encode(node);
         let file = &self.ctx.file;
-        let clear = file.key_id().map_or_else(Vec::new, |_| node_places::encode(node));
-        let len = file.block_bytes(clear.len(), payload.len());
+        // Its space is what it takes, also if the file begins to be encrypted now.
+        let sealing = file.sealing();
+        let clear = if sealing.is_encrypted() { node_places::encode(node) } else { Vec::new() };
+        let len = sealing.block_bytes(clear.len(), payload.len());
         let extent = file.allocate(len)?;
         let offset = extent.place().offset;
         let mut bytes = Vec::with_capacity(len as usize);
-        file.seal_with_clear(BlockKind::Node, 0, offset, &clear, &mut bytes, &payload)?;
-        file.write(offset, &bytes)?;
+        sealing.seal(BlockKind::Node, 0, offset, &clear, &mut bytes, &payload)?;
         stats.nodes_written += 1;
         stats.bytes_written += bytes.len() as u64;
+        if sealing.is_encrypted() {
+            // The end of its last page may have something from before the file was encrypted.
+            bytes.resize(extent.place().len as usize, 0);
+        }
+        drop(sealing);
+        file.write(offset, &bytes)?;
         assert!(node.place.set(extent).is_ok(), "only one checkpoint runs at a time");
         Ok(())
     }

@@ -102,11 +102,12 @@ impl Tree {
     /// none, as the superblock is not. It is to be kept until the range is added or given up.
     pub fn reserve_range(self: &Arc<Self>, lo: &[u8], hi: Option<&[u8]>) -> Option<RangeTicket> {
         let bytes = lo.len() + hi.map_or(0, <[u8]>::len);
-        if bytes > KEY_BYTES_MAX || self.ctx.file.key_id().is_some() {
+        if bytes > KEY_BYTES_MAX {
             return None;
         }
         let mut room = self.room.lock();
-        let is_room = room.taken() < RANGES_MAX;
+        // Under the lock: see `has_no_ranges`.
+        let is_room = room.taken() < RANGES_MAX && self.ctx.file.key_id().is_none();
         room.reserved += usize::from(is_room);
         is_room.then(|| RangeTicket(self.clone()))
     }
@@ -120,6 +121,12 @@ impl Tree {
     /// Whether a checkpoint would make room for ranges, and is wanted for it.
     pub fn is_short_of_ranges(&self) -> bool {
         self.room.lock().taken() > RANGES_MAX / 2
+    }
+
+    /// Whether there is no deleted range, neither in memory nor in the durable superblock nor in the log behind it, nor a transaction that
+    /// may still delete one. Of a file that is encrypted it stays so.
+    pub fn has_no_ranges(&self) -> bool {
+        self.room.lock().taken() == 0 && self.deleted_ranges() == 0
     }
 
     /// How many deleted ranges there are whose space is not free yet.

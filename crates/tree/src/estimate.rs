@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use pando_base::{Kind, Result};
 use pando_run::{Estimate, Run};
-use pando_storage::Place;
+use pando_storage::{Extent, Place};
 
 use crate::memtable::Memtable;
 use crate::node::{add, Body, KeyRange, Node};
@@ -131,6 +131,23 @@ impl Tree {
             oldest = Some(oldest.map_or(its, |oldest| oldest.min(its)));
         }
         Ok(oldest)
+    }
+
+    /// Whether something of the tree, as it is now, may have plain blocks in a file that is being encrypted, so that it has to be written anew.
+    /// What others keep, as transactions that are open, is not part of it.
+    pub fn may_be_plain(&self) -> bool {
+        let version = self.version.load_full();
+        let mut nodes = vec![&version.root];
+        while let Some(node) = nodes.pop() {
+            if node.place.get().is_some_and(Extent::may_be_plain) {
+                return true;
+            }
+            nodes.extend(node.children.iter().filter_map(|child| match &child.body {
+                Body::Node(below) => Some(below),
+                Body::Leaf(_) => None,
+            }));
+        }
+        distinct_runs(&version).iter().any(|run| run.may_be_plain())
     }
 
     /// What the tree consists of now.

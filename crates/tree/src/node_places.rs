@@ -8,14 +8,17 @@
 //! u32  extents of runs
 //! per node below, per extent: its place
 //! ```
+//!
+//! In a file that is mixed there are nodes that are not encrypted: these are read as ever.
 #![deny(clippy::indexing_slicing)]
 
 use std::collections::HashSet;
 
 use pando_base::{Error, Result};
-use pando_storage::{BlockKind, Place, Superblock, TreeFile};
+use pando_storage::{BlockKind, BlockWithoutKey, Place, Superblock, TreeFile};
 
 use crate::node::{Body, Node};
+use crate::node_format::{self, BodyImage, NodeImage};
 
 /// The clear bytes of a node whose internal children all have their place on disk.
 pub(crate) fn encode(node: &Node) -> Vec<u8> {
@@ -56,6 +59,19 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<(Vec<Place>, Vec<Place>)> {
     bytes.is_empty().then_some((below, extents))
 }
 
+/// The nodes below, and the extents of runs, of a node that can be read.
+fn places_in(image: &NodeImage) -> (Vec<Place>, Vec<Place>) {
+    let (mut below, mut extents) = (Vec::new(), Vec::new());
+    for child in &image.children {
+        match &child.body {
+            BodyImage::Node { place } => below.push(*place),
+            BodyImage::Leaf { runs, .. } => extents.extend(runs.iter().flat_map(|meta| &meta.extents)),
+        }
+    }
+    extents.extend(image.buffer.iter().flat_map(|entry| &entry.meta.extents));
+    (below, extents)
+}
+
 /// Where everything is that the superblock of an encrypted file leads to; ascending, each once. `file` was opened, and nothing adopted in it.
 ///
 /// # Errors
@@ -79,17 +95,17 @@ fn walk(file: &TreeFile, superblock: &Superblock) -> Result<(Vec<Place>, Vec<Pla
             return Err(Error::corruption(&file.path(), place.offset, "node", "one of its own", found));
         }
         let bytes = file.read(place)?;
-        let block = file.open_without_key(BlockKind::Node, place.offset, &bytes)?;
-        let (below, runs) = decode(block.clear).ok_or_else(|| {
-            let (what, expected) = ("clear bytes of a node", "places of nodes and runs");
-            Error::corruption(
-                &file.path(),
-                place.offset,
-                what,
-                expected,
-                format!("{} bytes", block.clear.len()),
-            )
-        })?;
+        let (below, runs) = match file.look_at(BlockKind::Node, place.offset, &bytes)? {
+            BlockWithoutKey::Encrypted(block) => decode(block.clear).ok_or_else(|| {
+                let (what, expected) = ("clear bytes of a node", "places of nodes and runs");
+                let found = format!("{} bytes", block.clear.len());
+                Error::corruption(&file.path(), place.offset, what, expected, found)
+            })?,
+            BlockWithoutKey::Plain { payload, .. } => {
+                let image = node_format::decode(payload);
+                places_in(&image.map_err(|error| error.at(&file.path(), place.offset))?)
+            }
+        };
         nodes.push(place);
         waiting.extend(below);
         extents.extend(runs);
@@ -102,13 +118,16 @@ fn walk(file: &TreeFile, superblock: &Superblock) -> Result<(Vec<Place>, Vec<Pla
 pub struct WithoutKey {
     /// Blocks whose checksums are right: all.
     pub blocks: u64,
-    /// Numbers and versions of the keys that they are encrypted with, and how many are with each; ascending.
+    /// Numbers and versions of the keys that they are encrypted with, and how many are with each; ascending. What is plain in a mixed
+    /// file has no key, and is not among them.
     pub keys: Vec<((u32, u32), u64)>,
 }
 
 impl WithoutKey {
-    fn add(&mut self, key: (u32, u32)) {
+    fn add(&mut self, block: &BlockWithoutKey<'_>) {
         self.blocks += 1;
+        let BlockWithoutKey::Encrypted(block) = block else { return };
+        let key = (block.key_id, block.key_version);
         match self.keys.binary_search_by_key(&key, |(its, _)| *its) {
             Ok(at) => self.keys.get_mut(at).into_iter().for_each(|(_, blocks)| *blocks += 1),
             Err(at) => self.keys.insert(at, (key, 1)),
@@ -126,8 +145,7 @@ pub fn verify_without_key(file: &TreeFile, superblock: &Superblock) -> Result<Wi
     let mut found = WithoutKey::default();
     for place in nodes {
         let bytes = file.read(place)?;
-        let block = file.open_without_key(BlockKind::Node, place.offset, &bytes)?;
-        found.add((block.key_id, block.key_version));
+        found.add(&file.look_at(BlockKind::Node, place.offset, &bytes)?);
     }
     for extent in extents {
         let bytes = file.read(extent)?;
@@ -136,7 +154,7 @@ pub fn verify_without_key(file: &TreeFile, superblock: &Superblock) -> Result<Wi
         while let Some(rest) = bytes.get(at..).filter(|rest| rest.iter().any(|byte| *byte != 0)) {
             let offset = extent.offset + at as u64;
             let (block, len) = file.next_without_key(offset, rest)?;
-            found.add((block.key_id, block.key_version));
+            found.add(&block);
             at += len;
         }
     }

@@ -109,7 +109,7 @@ int ha_pando::create(const char *name, TABLE *form, HA_CREATE_INFO *info)
   bool encrypted;
   if (int error= is_to_be_encrypted(ha_thd(), options, &encrypted))
     return error;
-  spec.encrypted= encrypted;
+  spec.encrypted= encrypted ? 1 : says_nothing_of_encryption(options) ? 2 : 0;
   spec.encryption_key_id= options ? uint32_t(options->encryption_key_id) : LOG_KEY_ID;
   spec.temporary= info->tmp_table();
   spec.interim= is_interim_name(name);

@@ -1,7 +1,9 @@
 /* Opening and closing a table for one connection. */
 #include "definition.h"
+#include "encryption.h"
 #include "expiry_purge.h"
 #include "key_text.h"
+#include "partition_rows.h"
 #include "pushdown_filter.h"
 #include "related_table.h"
 
@@ -117,6 +119,9 @@ int ha_pando::open_defined(const char *name)
   if (!get_ha_share_ptr())
     set_ha_share_ptr(new Table_text(name, table, m_layouts.get()));
   unlock_shared_ha_data();
+  const ha_table_option_struct *own_options= options_of_partition(name, table);
+  if (table_share->tmp_table == NO_TMP_TABLE && !is_interim_name(name))
+    note_if_undecided(own_options ? own_options : shared_options(), m_table);
   m_expiry= Expiry::make(table, shared_options());
   Expiry_purge::note(table_share, m_expiry.get());
   mark_covering_keys();

@@ -38,6 +38,18 @@ int is_to_be_encrypted(THD *thd, const ha_table_option_struct *options, bool *en
   return 0;
 }
 
+bool says_nothing_of_encryption(const ha_table_option_struct *options)
+{
+  return !options || Encrypted(options->encrypted) == Encrypted::DEFAULT;
+}
+
+void note_if_undecided(const ha_table_option_struct *options, const PandoTable *table)
+{
+  /* Without options nobody knows. */
+  if (options && says_nothing_of_encryption(options))
+    pando_table_note_undecided(db, table, uint32_t(options->encryption_key_id));
+}
+
 bool changes_encryption(const ha_table_option_struct *old_options, const ha_table_option_struct *new_options)
 {
   if (!old_options || !new_options)

@@ -21,6 +21,12 @@ void set_key_functions(PandoOptions *options);
    forbids it. */
 int is_to_be_encrypted(THD *thd, const ha_table_option_struct *options, bool *encrypted);
 
+/* Neither ENCRYPTED=YES nor NO: such a table may be encrypted later, in the background. */
+bool says_nothing_of_encryption(const ha_table_option_struct *options);
+
+/* Tells the engine of an open table that is such a one. */
+void note_if_undecided(const ha_table_option_struct *options, const PandoTable *table);
+
 /* Whether an ALTER TABLE asks for another encryption than the table's definition has. */
 bool changes_encryption(const ha_table_option_struct *old_options, const ha_table_option_struct *new_options);
 

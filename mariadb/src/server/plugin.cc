@@ -163,6 +163,7 @@ static int start(void *plugin)
   apply_pushdown_memory_total();
   apply_flush_log_at_timeout();
   apply_key_rotation();
+  apply_encrypt_tables();
   apply_optimize_rate();
   if (!is_started_despite_damage())
     write_missing_partitioning_files();

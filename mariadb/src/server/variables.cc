@@ -333,9 +333,16 @@ uint ttl_delay()
   return ttl_delay_s;
 }
 
+static void update_encrypt_tables(THD *, st_mysql_sys_var *, void *to, const void *from)
+{
+  *static_cast<ulong *>(to)= *static_cast<const ulong *>(from);
+  apply_encrypt_tables();
+}
+
 static MYSQL_SYSVAR_ENUM(encrypt_tables, encrypt_tables, PLUGIN_VAR_OPCMDARG,
-  "Encrypt new tables that say nothing of ENCRYPTED, or say DEFAULT. FORCE: no table can be created with ENCRYPTED=NO",
-  nullptr, nullptr, ENCRYPT_TABLES_OFF, &encrypt_tables_typelib);
+  "Encrypt tables that say nothing of ENCRYPTED, or say DEFAULT: new ones at once, those that are there in the background. FORCE: no table can"
+  " be created with ENCRYPTED=NO",
+  nullptr, update_encrypt_tables, ENCRYPT_TABLES_OFF, &encrypt_tables_typelib);
 
 static MYSQL_SYSVAR_BOOL(encrypt_log, encrypt_log, PLUGIN_VAR_OPCMDARG,
   "Encrypt all of the log, with key 1. What encrypted tables have in it is encrypted in any case",
@@ -444,6 +451,11 @@ void apply_flush_log_at_timeout()
 void apply_key_rotation()
 {
   pando_db_set_key_rotation(db, encryption_rotate_key_age, uint64_t(encryption_rotation_rate) << 20);
+}
+
+void apply_encrypt_tables()
+{
+  pando_db_set_encrypt_tables(db, encrypt_tables != ENCRYPT_TABLES_OFF);
 }
 
 void apply_optimize_rate()

@@ -25,6 +25,7 @@ void apply_pushdown_memory_total();
 void warn_of_too_much_memory();
 void apply_flush_log_at_timeout();
 void apply_key_rotation();
+void apply_encrypt_tables();
 void apply_optimize_rate();
 
 /* pando_start_despite_damage: nothing is written, not by the plugin either. */

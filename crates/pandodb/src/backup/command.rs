@@ -39,9 +39,36 @@ pub struct SuperblockText {
     /// Deleted ranges: first key, end, commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     deleted: Vec<(Vec<u8>, Option<Vec<u8>>, u64)>,
-    /// Number of the key, and salt.
+    /// With what it is encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    encryption: Option<(u32, [u8; SALT_BYTES])>,
+    encryption: Option<EncryptionText>,
+}
+
+/// Number of the key, salt, and of a mixed file one more: who does not know it cannot read this, and must not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum EncryptionText {
+    Whole(u32, [u8; SALT_BYTES]),
+    Mixed(u32, [u8; SALT_BYTES], bool),
+}
+
+impl From<FileEncryption> for EncryptionText {
+    fn from(FileEncryption { key_id, salt, is_mixed }: FileEncryption) -> EncryptionText {
+        match is_mixed {
+            false => EncryptionText::Whole(key_id, salt),
+            true => EncryptionText::Mixed(key_id, salt, true),
+        }
+    }
+}
+
+impl From<EncryptionText> for FileEncryption {
+    fn from(text: EncryptionText) -> FileEncryption {
+        let (key_id, salt, is_mixed) = match text {
+            EncryptionText::Whole(key_id, salt) => (key_id, salt, false),
+            EncryptionText::Mixed(key_id, salt, is_mixed) => (key_id, salt, is_mixed),
+        };
+        FileEncryption { key_id, salt, is_mixed }
+    }
 }
 
 impl From<&Superblock> for SuperblockText {
@@ -57,7 +84,7 @@ impl From<&Superblock> for SuperblockText {
             rows_hint: sb.rows_hint,
             file_bytes: sb.file_bytes,
             deleted: sb.deleted.iter().map(|its| (its.lo.clone(), its.hi.clone(), its.seqno)).collect(),
-            encryption: sb.encryption.map(|its| (its.key_id, its.salt)),
+            encryption: sb.encryption.map(EncryptionText::from),
         }
     }
 }
@@ -77,7 +104,7 @@ impl From<&SuperblockText> for Superblock {
             deleted: (text.deleted.iter().cloned())
                 .map(|(lo, hi, seqno)| DeletedRange { lo, hi, seqno })
                 .collect(),
-            encryption: text.encryption.map(|(key_id, salt)| FileEncryption { key_id, salt }),
+            encryption: text.encryption.map(FileEncryption::from),
         }
     }
 }
@@ -146,4 +173,24 @@ fn dict_of(word: &str) -> Result<DictId> {
 
 fn unknown(command: &str) -> crate::error::Error {
     EngineError::NotFound { what: format!("the backup command '{command}'") }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixed_file_is_told_in_a_way_that_older_tools_do_not_take_for_an_encrypted_one() {
+        for is_mixed in [false, true] {
+            let encryption = Some(FileEncryption { key_id: 7, salt: [3; SALT_BYTES], is_mixed });
+            let sb = Superblock { encryption, ..Superblock::default() };
+            let text = serde_json::to_string(&SuperblockText::from(&sb)).unwrap();
+            let read: SuperblockText = serde_json::from_str(&text).unwrap();
+            assert_eq!(Superblock::from(&read), sb);
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let older: std::result::Result<(u32, [u8; SALT_BYTES]), _> =
+                serde_json::from_value(value.get("encryption").unwrap().clone());
+            assert_eq!(older.is_err(), is_mixed);
+        }
+    }
 }

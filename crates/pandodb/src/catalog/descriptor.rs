@@ -61,6 +61,9 @@ pub struct TableSpec {
     pub foreign_keys: Vec<ForeignKey>,
     /// Number of the key that its files are encrypted with; `None`: they are not.
     pub encryption_key_id: Option<u32>,
+    /// Of one that is not encrypted because its definition says nothing of it, and others are not: with which key it may be encrypted later
+    /// ([`Db::set_encrypt_tables`](crate::Db::set_encrypt_tables)).
+    pub undecided_key_id: Option<u32>,
     /// Of the table that it is a partition of, where they are known.
     pub server_files: Option<ServerFiles>,
 }
@@ -108,9 +111,16 @@ pub(crate) struct TableDescriptor {
     /// The constraints in which it is the child.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKey>,
-    /// [`TableSpec::encryption_key_id`]
+    /// [`TableSpec::encryption_key_id`]. Each of its files is encrypted, or mixed while `encrypting_key_id` is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_key_id: Option<u32>,
+    /// The table was there before its encryption with this key began, and it is not through (`jobs::encryption`). Without
+    /// `encryption_key_id` its files may still be plain, which is what releases make of it that do not know this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypting_key_id: Option<u32>,
+    /// [`TableSpec::undecided_key_id`]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undecided_key_id: Option<u32>,
 }
 
 /// One dictionary of a table.
@@ -178,6 +188,11 @@ impl TableDescriptor {
     /// Which of its dictionaries have rows.
     pub(crate) fn clusterings(&self) -> Vec<Clustering> {
         self.dictionaries.iter().map(|dictionary| dictionary.clustering).collect()
+    }
+
+    /// The key of its files that are encrypted.
+    pub(crate) fn key_id(&self) -> Option<u32> {
+        self.encryption_key_id.or(self.encrypting_key_id)
     }
 
     pub(crate) fn key(id: u64) -> Vec<u8> {
@@ -317,6 +332,8 @@ mod tests {
             definition: "id".into(),
             foreign_keys: Vec::new(),
             encryption_key_id: None,
+            encrypting_key_id: None,
+            undecided_key_id: None,
         };
         let path = Path::new("catalog.pando");
         assert_eq!(TableDescriptor::decode(path, &d.encode()).unwrap(), d);

@@ -1,7 +1,7 @@
 //! What the rotation of keys (`jobs::key_rotation`) has been told, and knows.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use pando_base::locks::Mutex;
 use pando_base::DictId;
@@ -19,8 +19,27 @@ pub(crate) struct KeyRotation {
     pub(crate) files: Mutex<BTreeMap<DictId, FileKeys>>,
     /// The log's key had this version when its newest file was begun for it; 0: nobody has looked in this life.
     pub(crate) log_version: AtomicU32,
+    /// Whether tables are encrypted in place that say nothing of it.
+    pub(crate) encrypts_tables: AtomicBool,
+    /// Tables that say nothing of encryption, by their ids, and the keys that they are to get. A leaf among the locks.
+    pub(crate) undecided: Mutex<BTreeMap<u64, u32>>,
+    /// Dictionaries of tables that are being encrypted. A leaf among the locks.
+    pub(crate) encrypting: Mutex<BTreeMap<DictId, Encrypting>>,
+    /// When encrypting these tables failed last, by their ids. A leaf among the locks.
+    pub(crate) encryption_failed_micros: Mutex<BTreeMap<u64, u64>>,
     /// When looking at these dictionaries or rewriting them failed last. A leaf among the locks.
     pub(crate) failed_micros: Mutex<BTreeMap<DictId, u64>>,
+}
+
+/// How far the encryption of a file is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Encrypting {
+    /// The part that is rewritten.
+    pub(crate) part: f64,
+    /// When it was rewritten or looked at last.
+    pub(crate) looked_micros: u64,
+    /// It is encrypted as a whole.
+    pub(crate) is_done: bool,
 }
 
 /// What is known of a file.

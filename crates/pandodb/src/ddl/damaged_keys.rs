@@ -27,7 +27,7 @@ use crate::catalog::descriptor::{table_dir, DictDescriptor, TableDescriptor, CAT
 use crate::catalog::Change;
 use crate::db::options::LogLevel;
 use crate::db::{Db, Unrecovered};
-use crate::ddl::encryption::check_encryption;
+use crate::ddl::encryption::{check_encryption, FileKey};
 use crate::runtime::failure::Failure;
 use crate::table::Dict;
 
@@ -56,7 +56,7 @@ impl Db {
                 let config = dictionary.tree_config(&self.tree_config, table.compression());
                 let open = || -> Result<Dict> {
                     let dict = self.open_dict(&path, id, config)?;
-                    check_encryption(&dict.file, table.encryption_key_id)?;
+                    check_encryption(&dict.file, &FileKey::of(table))?;
                     self.catalog.ages.lock().check(&path, id, dict.file.epoch())?;
                     Ok(dict)
                 };

@@ -150,6 +150,8 @@ impl Db {
             definition: spec.definition.clone(),
             foreign_keys: spec.foreign_keys.iter().cloned().map(normalized).collect(),
             encryption_key_id: spec.encryption_key_id,
+            encrypting_key_id: None,
+            undecided_key_id: spec.undecided_key_id.filter(|_| spec.encryption_key_id.is_none()),
         })
     }
 
@@ -381,6 +383,7 @@ impl Db {
     }
 
     fn forget(&self, descriptor: &TableDescriptor) {
+        self.key_rotation.undecided.lock().remove(&descriptor.id);
         self.tables.write().remove(&descriptor.path);
         let mut dicts = self.dicts.write();
         for dictionary in descriptor.all_dictionaries() {

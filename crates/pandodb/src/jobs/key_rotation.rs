@@ -31,7 +31,7 @@ const PERIOD_MICROS: u64 = 5_000_000;
 /// How long it is believed how old a file's blocks are, and that it cannot be rewritten.
 const BELIEVED_MICROS: u64 = 6 * 3600 * 1_000_000;
 /// After so many rewritten bytes what they replace is made free for the next ones: nobody has asked for a file of twice its size.
-const CHECKPOINT_BYTES: u64 = 64 << 20;
+pub(super) const CHECKPOINT_BYTES: u64 = 64 << 20;
 
 /// Which versions of its key a file of an encrypted table has.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub struct KeyUse {
     pub newest: Option<u32>,
     /// The oldest version of a block; `None`: nobody has looked yet.
     pub oldest: Option<u32>,
-    /// While it is rewritten: the part that is done.
+    /// While it is rewritten, for a new version or because it is being encrypted in place: the part that is done.
     pub part: Option<f64>,
 }
 
@@ -58,6 +58,8 @@ pub struct KeyUse {
 struct EncryptedTable {
     path: String,
     key_id: u32,
+    /// It is being encrypted in place.
+    is_begun: bool,
     /// Of each its name and file.
     dictionaries: Vec<(DictId, String, String)>,
 }
@@ -72,6 +74,7 @@ pub(super) fn rotate_keys(db: &Weak<Db>, background: &Background) {
         }
         let Some(db) = db.upgrade() else { return };
         if db.vfs.now_micros() >= due {
+            db.encrypt_tables();
             db.rotate_old_keys();
             due = db.vfs.now_micros() + PERIOD_MICROS;
         }
@@ -92,7 +95,8 @@ impl Db {
             return;
         }
         let tables = self.encrypted_tables();
-        for table in &tables {
+        // Those that are being encrypted have their newest key when they are through.
+        for table in tables.iter().filter(|table| !table.is_begun) {
             if self.background.stopping() {
                 return;
             }
@@ -160,17 +164,21 @@ impl Db {
     pub fn key_rotation_looks_again(&self) {
         self.key_rotation.files.lock().clear();
         self.key_rotation.failed_micros.lock().clear();
+        self.key_rotation.encryption_failed_micros.lock().clear();
+        self.key_rotation.encrypting.lock().values_mut().for_each(|known| known.looked_micros = 0);
     }
 
     /// Which versions of their keys the files of encrypted tables have, by the tables' names.
     pub fn key_uses(&self) -> Vec<KeyUse> {
         let known = self.key_rotation.files.lock().clone();
+        let encrypting = self.key_rotation.encrypting.lock().clone();
         let mut uses = Vec::new();
         for table in self.encrypted_tables() {
             let newest = self.keys.latest_version(Path::new(&table.path), table.key_id).ok();
             let dir = table_dir(Path::new(""), &table.path);
             for (id, name, file) in table.dictionaries {
-                let known = known.get(&id);
+                let known = known.get(&id).filter(|_| !table.is_begun);
+                let begun = table.is_begun.then(|| encrypting.get(&id).copied().unwrap_or_default());
                 uses.push(KeyUse {
                     table: table.path.clone(),
                     name,
@@ -179,8 +187,14 @@ impl Db {
                     key_id: table.key_id,
                     newest,
                     // There never was another one.
-                    oldest: known.map(|known| known.oldest).or(newest.filter(|newest| *newest == 1)),
-                    part: known.and_then(|known| known.part),
+                    oldest: match begun {
+                        Some(begun) => newest.filter(|_| begun.is_done),
+                        None => known.map(|known| known.oldest).or(newest.filter(|newest| *newest == 1)),
+                    },
+                    part: match begun {
+                        Some(begun) => Some(begun.part).filter(|_| !begun.is_done),
+                        None => known.and_then(|known| known.part),
+                    },
                 });
             }
         }
@@ -190,10 +204,11 @@ impl Db {
     /// By their names.
     fn encrypted_tables(&self) -> Vec<EncryptedTable> {
         let mut tables = self.catalog.of_tables(|table| {
-            let key_id = table.encryption_key_id.filter(|_| !table.temporary)?;
+            let key_id = table.key_id().filter(|_| !table.temporary)?;
+            let is_begun = table.encrypting_key_id.is_some();
             let of = |its: &DictDescriptor| (DictId(its.id), its.name.clone(), its.file.clone());
             let dictionaries = table.all_dictionaries().map(of).collect();
-            Some(EncryptedTable { path: table.path.clone(), key_id, dictionaries })
+            Some(EncryptedTable { path: table.path.clone(), key_id, is_begun, dictionaries })
         });
         tables.sort_by(|a, b| a.path.cmp(&b.path));
         tables

@@ -16,7 +16,7 @@ use crate::catalog::file_ages::FileAges;
 use crate::catalog::Content;
 use crate::db::options::Options;
 use crate::db::Db;
-use crate::ddl::encryption::check_encryption;
+use crate::ddl::encryption::{check_encryption, FileKey};
 use crate::runtime::horizon::EngineHorizon;
 use crate::table::Dict;
 
@@ -25,7 +25,7 @@ pub(super) struct Known {
     path: PathBuf,
     config: TreeConfig,
     part: Part,
-    encryption_key_id: Option<u32>,
+    key: FileKey,
 }
 
 /// What a dictionary is to its table.
@@ -132,7 +132,7 @@ impl Opening<'_> {
                     _ => Part::LargeValues,
                 };
                 let path = dir.join(&dictionary.file);
-                let known = Known { path, config, part, encryption_key_id: table.encryption_key_id };
+                let known = Known { path, config, part, key: FileKey::of(table) };
                 self.known.insert(DictId(dictionary.id), known);
             }
         }
@@ -156,7 +156,7 @@ impl Opening<'_> {
         let open = || -> Result<Opened> {
             let opened = self.open(id, &known.path, known.config)?;
             opened.dict.file.check_key()?;
-            check_encryption(&opened.dict.file, known.encryption_key_id)?;
+            check_encryption(&opened.dict.file, &known.key)?;
             self.ages.check(&known.path, id, opened.dict.file.epoch())?;
             Ok(opened)
         };

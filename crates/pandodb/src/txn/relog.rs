@@ -110,6 +110,10 @@ impl Db {
     fn log_anew(&self, due: &Due) -> Result<Option<Seqno>> {
         let mut batch = BatchBuilder::new();
         batch.prepare_anew(&due.xid, due.logged);
+        // It may have been prepared before its table began to be encrypted.
+        if due.touched.iter().any(|dict| dict.file.key_id().is_some()) {
+            batch.keep_secret();
+        }
         match &due.batch {
             Some(kept) => copy_into(kept, &mut batch)?,
             None => encode_into(&due.writes.read(), &due.touched, &mut batch),
