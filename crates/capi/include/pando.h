@@ -3607,7 +3607,8 @@ void pando_db_set_key_rotation(const struct PandoDb *db,
  * # Safety
  * `db` is open.
  */
-void pando_db_set_encrypt_tables(const struct PandoDb *db, uint8_t encrypts);
+void pando_db_set_encrypt_tables(const struct PandoDb *db,
+                                 uint8_t encrypts);
 
 /**
  * The table says nothing of encryption, and would get the key of this number: for tables that were created before this was recorded.
@@ -4297,28 +4298,6 @@ uint8_t pando_server_files_fit(const struct PandoDb *db,
 PandoStatus pando_server_files_forget(const struct PandoDb *db, struct PandoBytes path);
 
 /**
- * Whether a table whose `NAME.par` has these bytes lacks partitions that another name has, as a RENAME TABLE may have left them: then
- * that name is written to `half`. `PANDO_STATUS_NOT_FOUND`: it does not.
- *
- * # Safety
- * `db` is open, the rest is valid for the call, the buffer is not in use.
- */
-PandoStatus pando_table_other_half(const struct PandoDb *db,
-                                   struct PandoBytes path,
-                                   struct PandoBytes partitions,
-                                   struct PandoBuffer *half);
-
-/**
- * Gives the partitions of that name to the table.
- *
- * # Safety
- * `db` is open, the texts are valid for the call.
- */
-PandoStatus pando_table_join_halves(const struct PandoDb *db,
-                                    struct PandoBytes path,
-                                    struct PandoBytes half);
-
-/**
  * Drops what a CREATE TABLE has left that was not finished: the table at this path, or all partitions of the table of this name, if
  * none of them has a row. `PANDO_STATUS_NOT_FOUND`: nothing was dropped. Nobody may use them.
  *
@@ -4339,6 +4318,26 @@ void pando_server_files_visit(const struct PandoDb *db,
                               struct PandoBytes database,
                               void *context,
                               void (*visit)(void *context, struct PandoBytes path));
+
+/**
+ * Whether a table whose `NAME.par` has these bytes lacks partitions that another name has, as a RENAME TABLE may have left them: then
+ * that name is written to `half`. `NotFound`: it does not.
+ *
+ * # Safety
+ * `db` is open, the rest is valid for the call, the buffer is not in use.
+ */
+PandoStatus pando_table_other_half(const struct PandoDb *db,
+                                   struct PandoBytes path,
+                                   struct PandoBytes partitions,
+                                   struct PandoBuffer *half);
+
+/**
+ * Gives the partitions of that name to the table.
+ *
+ * # Safety
+ * `db` is open, the texts are valid for the call.
+ */
+PandoStatus pando_table_join_halves(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes half);
 
 /**
  * Text of the last failed call on this thread, valid until the next call on it.
