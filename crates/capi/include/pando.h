@@ -3611,16 +3611,6 @@ void pando_db_set_encrypt_tables(const struct PandoDb *db,
                                  uint8_t encrypts);
 
 /**
- * The table says nothing of encryption, and would get the key of this number: for tables that were created before this was recorded.
- *
- * # Safety
- * `db` is open, and `table` is one of its tables.
- */
-void pando_table_note_undecided(const struct PandoDb *db,
-                                const struct PandoTable *table,
-                                uint32_t encryption_key_id);
-
-/**
  * Calls `visit` with `context` for each file of each encrypted table, in the order of their names.
  *
  * # Safety
@@ -4469,6 +4459,16 @@ PandoStatus pando_table_check(const struct PandoDb *db,
                               const struct PandoTable *table,
                               PandoWatch watch,
                               void *watched);
+
+/**
+ * The table says nothing of encryption, and would get the key of this number: for tables that were created before this was recorded.
+ *
+ * # Safety
+ * `db` is open, and `table` is one of its tables.
+ */
+void pando_table_note_undecided(const struct PandoDb *db,
+                                const struct PandoTable *table,
+                                uint32_t encryption_key_id);
 
 /**
  * From now on `pando_table_compact` rewrites no more bytes a second, of all tables together. 0: as fast as it goes. Whoever is at work

@@ -8,7 +8,6 @@ use crate::bytes::PandoBytes;
 use crate::database::PandoDb;
 use crate::guard::guard;
 use crate::status::{run, PandoStatus};
-use crate::table::PandoTable;
 
 /// Gives the newest version of a key, 0 if there is no such key. Called from any thread.
 pub type PandoKeyVersion = Option<unsafe extern "C" fn(key_id: u32) -> u32>;
@@ -93,21 +92,6 @@ pub unsafe extern "C" fn pando_db_set_encrypt_tables(db: *const PandoDb, encrypt
     // SAFETY: the caller vouches for it.
     let db = unsafe { &(*db).db };
     guard(|| db.set_encrypt_tables(encrypts != 0));
-}
-
-/// The table says nothing of encryption, and would get the key of this number: for tables that were created before this was recorded.
-///
-/// # Safety
-/// `db` is open, and `table` is one of its tables.
-#[no_mangle]
-pub unsafe extern "C" fn pando_table_note_undecided(
-    db: *const PandoDb,
-    table: *const PandoTable,
-    encryption_key_id: u32,
-) {
-    // SAFETY: the caller vouches for both.
-    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
-    guard(|| db.note_undecided(table, encryption_key_id));
 }
 
 /// Which versions of its key a file of an encrypted table has. Its pointers are valid for the call of the visitor.

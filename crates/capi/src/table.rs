@@ -363,6 +363,21 @@ pub unsafe extern "C" fn pando_table_check(
     })
 }
 
+/// The table says nothing of encryption, and would get the key of this number: for tables that were created before this was recorded.
+///
+/// # Safety
+/// `db` is open, and `table` is one of its tables.
+#[no_mangle]
+pub unsafe extern "C" fn pando_table_note_undecided(
+    db: *const PandoDb,
+    table: *const PandoTable,
+    encryption_key_id: u32,
+) {
+    // SAFETY: the caller vouches for both.
+    let (db, table) = unsafe { (&(*db).db, &(*table).table) };
+    guard(|| db.note_undecided(table, encryption_key_id));
+}
+
 /// From now on `pando_table_compact` rewrites no more bytes a second, of all tables together. 0: as fast as it goes. Whoever is at work
 /// heeds it, too.
 ///

@@ -97,7 +97,7 @@ fn a_rename_is_followed_from_both_sides() {
     assert!(db.schema_version() > version);
     assert!(references(&db, "./db/p").is_empty());
     assert_eq!(references(&db, "./db/q"), pairs(&[("db/c", "c_ibfk_1")]));
-    db.rename_table_as("./db/c", "./db/d", Some(NewName { from: "c", to: "d" }), None).unwrap();
+    db.rename_table_as("./db/c", "./db/d", Some(NewName { from: "c", to: "d" }), None, None).unwrap();
     drop(db);
     let db = open(&vfs.crash()).unwrap();
     assert_eq!(references(&db, "./db/q"), pairs(&[("db/d", "d_ibfk_1")]));
@@ -149,14 +149,14 @@ fn a_copying_alter_that_renames_takes_the_constraints_of_both_sides_along() {
     let (_vfs, db) = with_tables(6);
     db.create_table(&child("./db/#sql-alter-c", &db.foreign_keys("./db/c"))).unwrap();
     let name = Some(NewName { from: "c", to: "d" });
-    db.rename_table_as("./db/#sql-alter-c", "./db/d", name, Some("./db/c")).unwrap();
+    db.rename_table_as("./db/#sql-alter-c", "./db/d", name, Some("./db/c"), None).unwrap();
     db.drop_table("./db/c").unwrap();
     assert_eq!(references(&db, "./db/p"), pairs(&[("db/d", "d_ibfk_1")]));
     assert_eq!(references(&db, "./db/d"), pairs(&[("db/d", "own")]));
     db.create_table(&child("./db/#sql-alter-p", &[])).unwrap();
     db.rename_table("./db/p", "./db/#sql-backup-p").unwrap();
     let name = Some(NewName { from: "p", to: "q" });
-    db.rename_table_as("./db/#sql-alter-p", "./db/q", name, Some("./db/p")).unwrap();
+    db.rename_table_as("./db/#sql-alter-p", "./db/q", name, Some("./db/p"), None).unwrap();
     assert!(references(&db, "./db/p").is_empty());
     assert_eq!(references(&db, "./db/q"), pairs(&[("db/d", "d_ibfk_1")]));
 }

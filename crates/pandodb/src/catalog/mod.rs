@@ -21,8 +21,8 @@ use crate::catalog::descriptor::{
 use crate::catalog::file_ages::{FileAges, AGE_PREFIX};
 use crate::catalog::foreign_key::{is_aside, References};
 use crate::catalog::server_files::{PartitionedTables, ServerFiles, SERVER_FILES_PREFIX};
+use crate::runtime::log_space::LogSpace;
 use crate::table::Dict;
-use crate::txn::commit::LogSpace;
 
 /// The catalog's dictionary and what it says.
 #[derive(Debug)]

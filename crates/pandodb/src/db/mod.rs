@@ -8,6 +8,7 @@ pub(crate) mod options;
 pub(crate) mod pace;
 pub(crate) mod prepared;
 pub(crate) mod scheduler;
+pub(crate) mod way_back;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ use crate::db::options::{LeftOut, LogLevel, LogSink, Options};
 use crate::db::pace::Pace;
 use crate::db::prepared::{PreparedTxns, PrivateRuns, Unresolved};
 use crate::db::scheduler::Background;
-use crate::ddl::renames::WayBack;
+use crate::db::way_back::WayBack;
 use crate::error::Result;
 use crate::runtime::horizon::EngineHorizon;
 use crate::runtime::load_pool::LoadPool;

@@ -10,8 +10,9 @@ use crate::catalog::foreign_key::References;
 use crate::catalog::server_files::ServerFiles;
 use crate::catalog::Change;
 use crate::db::Db;
+use crate::runtime::log_space::LogSpace;
 use crate::table::writes::State;
-use crate::txn::commit::{LogSpace, Published};
+use crate::txn::commit::Published;
 
 impl Db {
     /// Notes which checkpoints the files have, before log is given up that older ones would need ([`FileAges`]). It need

@@ -25,18 +25,9 @@ use crate::catalog::foreign_key::NewName;
 use crate::catalog::server_files::names_in;
 use crate::catalog::{Change, Space};
 use crate::db::options::LogLevel;
+use crate::db::way_back::WayBack;
 use crate::db::Db;
 use crate::runtime::files::{sync_parent, STATUS_FILE};
-
-/// A rename that its statement may take back.
-#[derive(Debug)]
-pub(crate) struct WayBack {
-    statement: u64,
-    from: String,
-    to: String,
-    /// Promised by the log.
-    pub(crate) bytes: u64,
-}
 
 /// One table gets another name.
 struct Move {

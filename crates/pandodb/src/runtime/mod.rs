@@ -6,5 +6,6 @@ pub(crate) mod files;
 pub(crate) mod heap;
 pub(crate) mod horizon;
 pub(crate) mod load_pool;
+pub(crate) mod log_space;
 pub(crate) mod removed;
 pub(crate) mod threads;

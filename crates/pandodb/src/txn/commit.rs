@@ -29,6 +29,7 @@ use pando_wal::{BatchBuilder, Lsn};
 use crate::db::prepared::Ordered;
 use crate::db::Db;
 use crate::runtime::clock::seconds_since_1970;
+use crate::runtime::log_space::LogSpace;
 use crate::table::writes::State;
 use crate::table::Dict;
 
@@ -39,19 +40,6 @@ pub(crate) struct Published {
     pub seqno: Seqno,
     /// What the log has promised for taking it back ([`LogSpace::WithWayBack`]).
     pub way_back_bytes: u64,
-}
-
-/// What space of the log a commit may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogSpace {
-    /// All but what is kept.
-    Free,
-    /// The reserve too ([`pando_wal::Wal::append_from_reserve`]).
-    Reserve,
-    /// The same, and as much stays for taking it back ([`pando_wal::Wal::append_with_way_back`]).
-    WithWayBack,
-    /// What was promised for taking a commit back ([`pando_wal::Wal::append_way_back`]).
-    WayBack(u64),
 }
 
 impl Db {
