@@ -161,7 +161,17 @@ class Member:
             self.must_replicate()
             if time.monotonic() > deadline:
                 raise NotReplicating(f"{self.name}: at {self.applied()} it did not come to {gtid} in time: "
-                                     f"{self.slave_status()}")
+                                     f"{self.slave_status()}\n{self.doings()}")
+
+    def doings(self):
+        """What its threads are at, which transactions and which waits for locks there are: what tells slow from stuck."""
+        tables = ["processlist"] + ["pando_trx", "pando_lock_waits"] * (self._engine.upper() == "PANDO")
+        lines = []
+        for table in tables:
+            lines.append(f"{table}:")
+            for row in self.run(f"SELECT * FROM information_schema.{table}").rows:
+                lines.append("  " + " | ".join((cell or b"NULL").decode("utf-8", "replace") for cell in row))
+        return "\n".join(lines)
 
     def wait_applied_relay_log(self):
         """Until everything that was received is applied; for when the primary is gone."""

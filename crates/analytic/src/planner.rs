@@ -659,31 +659,37 @@ fn add_implied(units: &[Unit], conditions: &mut Vec<Expr>) {
     conditions.extend(implied);
 }
 
-/// Whether a condition is not true where all these columns are NULL.
+/// Whether a condition is not true, but false or NULL, where all these columns are NULL.
 fn rejects_nulls(condition: &Expr, slots: &[Slot]) -> bool {
-    fn is_null_of_nulls(expr: &Expr, slots: &[Slot]) -> bool {
-        match expr {
-            Expr::Slot(slot, _) => slots.contains(slot),
-            Expr::Arithmetic(_, _, a, b) | Expr::Real(_, a, b) | Expr::Divide(_, a, b) => {
-                is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots)
-            }
-            Expr::Part(_, part) | Expr::Convert(_, part) | Expr::Kept { of: part, .. } => {
-                is_null_of_nulls(part, slots)
-            }
-            _ => false,
-        }
-    }
     match condition {
-        Expr::Compare(comparison, a, b) => {
-            *comparison != Comparison::Same && (is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots))
-        }
-        Expr::In(part, _) | Expr::Test(_, part) => is_null_of_nulls(part, slots),
         Expr::Not(part) => match &**part {
             Expr::IsNull(part) => is_null_of_nulls(part, slots),
-            other => rejects_nulls(other, slots),
+            // That it is not true is not enough: the opposite of false is true.
+            other => is_null_of_nulls(other, slots),
         },
         Expr::And(parts) => parts.iter().any(|part| rejects_nulls(part, slots)),
         Expr::Or(parts) => parts.iter().all(|part| rejects_nulls(part, slots)),
+        other => is_null_of_nulls(other, slots),
+    }
+}
+
+/// Whether an expression is NULL where all these columns are NULL.
+fn is_null_of_nulls(expr: &Expr, slots: &[Slot]) -> bool {
+    match expr {
+        Expr::Slot(slot, _) => slots.contains(slot),
+        Expr::Arithmetic(_, _, a, b) | Expr::Real(_, a, b) | Expr::Divide(_, a, b) => {
+            is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots)
+        }
+        Expr::Compare(comparison, a, b) => {
+            *comparison != Comparison::Same && (is_null_of_nulls(a, slots) || is_null_of_nulls(b, slots))
+        }
+        Expr::Part(_, part)
+        | Expr::Convert(_, part)
+        | Expr::Kept { of: part, .. }
+        | Expr::In(part, _)
+        | Expr::Test(_, part)
+        | Expr::Not(part) => is_null_of_nulls(part, slots),
+        Expr::And(parts) | Expr::Or(parts) => parts.iter().all(|part| is_null_of_nulls(part, slots)),
         _ => false,
     }
 }

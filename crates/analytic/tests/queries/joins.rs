@@ -90,6 +90,39 @@ fn rows_that_a_table_leaves_out_are_in_no_join() {
     assert_eq!(sorted(ask(&world, &block)), sorted(expected));
 }
 
+/// The opposite of what is false of NULLs is true of them.
+#[test]
+fn a_left_join_stays_one_where_not_turns_false_into_true() {
+    let world = seeded(5);
+    let not = |part: Expr| Expr::Not(Box::new(part));
+    let is_there = |part: Expr| not(Expr::IsNull(Box::new(part)));
+    let small = || compare(Comparison::Less, id(0), constant(3));
+    let on = equal(id(0), number(1));
+    let all = Block {
+        from: vec![from(&world, 0), outer(&world, 1, on)],
+        outputs: outputs(vec![id(0), id(1)]),
+        ..Block::default()
+    };
+    let lonely = |answer: &[String]| answer.iter().filter(|row| row.ends_with("|NULL")).count();
+    assert!(lonely(&ask(&world, &all)) > 3);
+    let partnered = || compare(Comparison::GreaterOrEqual, id(1), constant(0));
+    for (what, filter, keeps) in [
+        ("not (there and small)", not(Expr::And(vec![is_there(id(1)), small()])), true),
+        ("not (equal and there)", not(Expr::And(vec![partnered(), is_there(id(1))])), true),
+        (
+            "not (there or there)",
+            not(Expr::Or(vec![is_there(id(1)), not(Expr::IsNull(Box::new(number(1))))])),
+            true,
+        ),
+        ("not not there", not(not(is_there(id(1)))), false),
+        ("not (less and less)", not(Expr::And(vec![partnered(), partnered()])), false),
+        ("not (less)", not(compare(Comparison::Less, id(1), constant(0))), false),
+    ] {
+        let answer = ask(&world, &Block { filter: Some(filter), ..all.clone() });
+        assert_eq!(lonely(&answer) > 0, keeps, "{what}: {answer:?}");
+    }
+}
+
 #[test]
 fn a_left_join_keeps_rows_without_a_partner_whatever_its_condition_says() {
     let world = seeded(5);
