@@ -31,6 +31,11 @@ def _replicating(engine):
             f"--gtid-pos-auto-engines={engine}"]
 
 
+def _is_idle(status):
+    """Whether neither thread of replication runs."""
+    return status.get("Slave_IO_Running") == "No" and status.get("Slave_SQL_Running") == "No"
+
+
 class Member:
     """One server. `with Member(...)`: runs until the block ends, whatever happens."""
 
@@ -40,6 +45,7 @@ class Member:
         self.name, self.address, self.port = name, address, free_port(address)
         self._engine, self._id = engine, server_id
         self._is_behind_torn_event = False
+        self._log_before = 0
         options = engines.options(engine, cache_mb) + _reached(server_id, address, self.port)
         options += ([] if alone else _replicating(engine)) + list(extra)
         self.server = PrivateServer(f"repl-{name}", options, plugin=engines.needs_plugin([engine]), keep=keep, start=start)
@@ -64,6 +70,7 @@ class Member:
     def start(self, *more):
         """Start it again, with further options for this once."""
         self.say("# starts" + "".join(f" {option}" for option in more))
+        self._log_before = self.server.log_size()
         kept = self.server.options
         self.server.start(kept + list(more))
         self.server.options = kept
@@ -129,6 +136,22 @@ class Member:
                 raise NotReplicating(f"{self.name}: {what}: {status[what]}")
         return status
 
+    def goes_on_following(self):
+        """After the start of a replica that was killed: makes sure that it replicates. When the server cannot set up its own files of replication
+        at a start, it says why in the error log and leaves the threads alone (`init_slave` in its sql/slave.cc). That is told, and they are
+        started; an unknown reason, and one of the engine, is raised."""
+        status = self.must_replicate()
+        if not _is_idle(status):
+            return
+        why = self._errors_since_start()
+        if not why or any("PANDO" in line for line in why):
+            raise NotReplicating(f"{self.name}: its threads of replication do not run: {why or 'the error log does not say why'}")
+        print(f"  {self.name}: the server has not started replication: {' / '.join(why)}", flush=True)
+        self.run("START SLAVE")
+
+    def _errors_since_start(self):
+        return [line for line in self.server.log_text(self._log_before).splitlines() if "[ERROR]" in line]
+
     def passes_torn_event(self):
         """Whether it has stopped at the middle of an event, and goes on behind it. That is the server's own: what a full disk and kill -9
         leave of a transaction in a binary log stays there, the primary has rolled the transaction back and writes to the next file, and its
@@ -158,7 +181,9 @@ class Member:
                 # Short waits, so that an error is seen when it happens.
                 if session.number(f"SELECT MASTER_GTID_WAIT('{gtid}', 1)") == 0:
                     return
-            self.must_replicate()
+            if _is_idle(self.must_replicate()):
+                raise NotReplicating(f"{self.name}: its threads of replication do not run, at {self.applied()}, wanted {gtid}: "
+                                     f"{self._errors_since_start()}")
             if time.monotonic() > deadline:
                 raise NotReplicating(f"{self.name}: at {self.applied()} it did not come to {gtid} in time: "
                                      f"{self.slave_status()}\n{self.doings()}")

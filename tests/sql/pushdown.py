@@ -49,15 +49,17 @@ def _arguments():
     parser.add_argument("--rows", type=int, default=400)
     parser.add_argument("--rows-share", type=float, default=0.4, help="of queries that give rows")
     parser.add_argument("--selects-share", type=float, default=0.35, help="of queries of any shape, before the others")
+    parser.add_argument("--prepared-share", type=float, default=0.15, help="of queries that are prepared and executed again")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reasons", action="store_true", help="tell why SELECTs were left to the server")
     parser.add_argument("--keep", action="store_true", help="keep the data directory after a failure")
     return parser.parse_args()
 
 
-def _answer(session, statement):
+def _answer(session, statement, prepared=None):
+    """What a statement answers; `prepared`: the name under which it was prepared."""
     try:
-        result = session.query(statement)
+        result = session.query(f"EXECUTE {prepared}" if prepared else statement)
     except SqlError as error:
         return ("error", error.number)
     warnings = session.query("SHOW WARNINGS").rows if result.warnings else ()
@@ -142,6 +144,10 @@ def _nearly(answer):
     return (answer[0], [tuple(short(cell) for cell in row) for row in answer[1]], answer[2])
 
 
+def _quoted(text):
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def _counter(session, name):
     return int(session.query(f"SHOW GLOBAL STATUS LIKE 'Pando_{name}'").rows[0][1])
 
@@ -173,7 +179,7 @@ class Run:
     def __init__(self, session, checks, random, number, rows, shares):
         self.session, self.checks, self.random = session, checks, random
         self.pando, self.innodb = f"p{number}", f"i{number}"
-        self.rows_share, self.selects_share = shares
+        self.rows_share, self.selects_share, self.prepared_share = shares
         self.columns = tables.columns(random)
         key = tables.key(random, self.columns)
         literals = [f"({row + 1}, {', '.join(c.value(random) for c in self.columns)})" for row in range(rows)]
@@ -259,6 +265,26 @@ class Run:
                 return False
             else:
                 self.innodb_differs += 1
+        return self.random.random() >= self.prepared_share or on[0] == "error" or self._ask_again(pando)
+
+    def _ask_again(self, pando):
+        """Asks it prepared. Without the engine it is prepared anew: the server's own later executions differ from its first now and then."""
+        answers = {}
+        for way in ("ON", "OFF"):
+            self.session.query(f"SET pando_pushdown = {way}")
+            if _answer(self.session, f"PREPARE again FROM {_quoted(pando)}")[0] == "error":
+                return True
+            answers[way] = [_answer(self.session, pando, "again") for _ in range(3)]
+            self.session.query("DEALLOCATE PREPARE again")
+        for number, (on, off) in enumerate(zip(answers["ON"], answers["OFF"]), 1):
+            if off[0] == "error":
+                # In a later execution the server does not find some columns of its own any more (1054).
+                continue
+            if on[0] != "error":
+                on = (*on[:2], off[2])
+            if not self._same(on, off, pando) and not self._is_servers(pando):
+                self.checks.check(False, f"ON as OFF, execution {number}: {pando}", _difference(on, off) + self._columns())
+                return False
         return True
 
     def _as_named(self, answer):
@@ -357,7 +383,7 @@ def main():
             differing = asked = warned = silent = 0
             for number in range(arguments.tables):
                 run = Run(session, checks, random, number, arguments.rows + number % 2,
-                          (arguments.rows_share, arguments.selects_share))
+                          (arguments.rows_share, arguments.selects_share, arguments.prepared_share))
                 count = arguments.queries // arguments.tables
                 run.ask(count)
                 asked += run.asked_for_groups

@@ -71,6 +71,7 @@ def kill_replica(scenario):
                 scenario.work()
                 replica.kill()
                 scenario.restart(replica)
+                replica.goes_on_following()
             problems = scenario.load.stop() + same(primary, replica)
             problems += scenario.load.holds(primary) + scenario.load.holds(replica)
             if _round(scenario, number, f"replica killed {kills}x", before, problems):
