@@ -244,8 +244,9 @@ fn each_failure_of_the_file_gives_the_query_back() {
                 let (vfs, to) = disk();
                 vfs.fail_io_after(io, kind);
                 match run(&world, &block, limits, Some(to), &|| false) {
+                    // What one thread could not write is still in memory, of which the other may be the first to tell that there is none.
                     Outcome::GivenBack(why) => {
-                        assert_eq!(why, Why::Disk, "{what}");
+                        assert!(matches!(why, Why::Disk | Why::Memory), "{what}: {kind:?} {why:?}");
                         given_back += 1;
                     }
                     // It met what is no more needed, or what is read with the answer.
