@@ -90,6 +90,7 @@ class ReplicaDies(Trouble):
 
     def end(self):
         self.scene.replica.start()
+        self.scene.replica.goes_on_following()
         self.scene.replica_weather.server_is_back()
         self._go_on()
 
