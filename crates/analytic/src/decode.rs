@@ -267,6 +267,8 @@ impl<'a> Reader<'a> {
             Tag::Test => Expr::Test(self.small()?, self.boxed()?),
             Tag::Change => Expr::Change(self.small()?, self.kind()?, self.boxed()?),
             Tag::Part => Expr::Part(self.named()?, self.boxed()?),
+            Tag::Floor => Expr::Floor(self.small()?, self.boxed()?),
+            Tag::Measure => Expr::Measure(self.small()?, self.boxed()?),
             Tag::Convert => Expr::Convert(self.kind()?, self.boxed()?),
             Tag::Aggregate => Expr::Aggregate(self.named()?, self.kind()?, self.optional()?.map(Box::new)),
             Tag::Scalar => {

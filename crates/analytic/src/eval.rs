@@ -10,7 +10,8 @@ use pando_query::{Failure, Why};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::column::{Batch, Column, Data, Dict, Kind, Value, OVERFLOW, UNSUPPORTED};
-use crate::expr::{Comparison, Expr, Operation, Part, Texts};
+use crate::expr::{Comparison, Expr, MeasureText, Operation, Texts};
+use crate::moments;
 use crate::selection::rows_of;
 
 /// Of a condition, for a row.
@@ -193,9 +194,14 @@ impl Eval<'_> {
             Expr::Part(part, moment) => {
                 let kind = moment.kind();
                 let moment = self.value(moment, batch)?.column(kind, rows);
-                let values = (0..rows).map(|row| part_of(*part, kind, moment.number(row) as i64));
+                let values = (0..rows).map(|row| moments::part_of(*part, kind, moment.number(row) as i64));
                 let data = Data::Small(values.collect());
                 Val::Each(Arc::new(Column { data, nulls: moment.nulls.clone() }))
+            }
+            Expr::Floor(number, of) => Val::Each(Arc::new(self.floor(*number, of, batch)?)),
+            Expr::Measure(number, text) => {
+                let measure = self.texts.measures.get(*number as usize).ok_or(UNSUPPORTED)?;
+                Val::Each(Arc::new(measured(&self.value(text, batch)?, rows, &**measure)))
             }
             Expr::Convert(kind, of) => {
                 let from = of.kind();
@@ -544,6 +550,24 @@ fn by_text_mut(val: &Val, rows: usize, mut test: impl FnMut(&[u8]) -> u8) -> Vec
     }
 }
 
+/// The number of each row's text. Each entry is asked for once.
+fn measured(val: &Val, rows: usize, measure: &MeasureText) -> Column {
+    let column = val.clone().column(Kind::Text(0), rows);
+    let Data::Text(codes, dict) = &column.data else { return Column::constant(&Value::Null, Kind::Signed, rows) };
+    let of_row = |row: usize| match column.is_null(row) {
+        true => 0,
+        false => measure(dict.get(codes[row])),
+    };
+    let numbers = match dict.len() > rows * DICT_PER_ROW {
+        true => (0..rows).map(of_row).collect(),
+        false => {
+            let mut known: Vec<Option<i64>> = vec![None; dict.len()];
+            (0..rows).map(|row| *known[codes[row] as usize].get_or_insert_with(|| of_row(row))).collect()
+        }
+    };
+    Column { data: Data::Small(numbers), nulls: column.nulls.clone() }
+}
+
 #[inline]
 fn holds(comparison: Comparison, order: std::cmp::Ordering) -> bool {
     match comparison {
@@ -740,40 +764,6 @@ fn kept(number: f64, decimals: u8, whole: u8, is_same: bool) -> Result<f64> {
     match is_same && kept != number {
         true => Err(Failure::GivenBack(Why::Unsure)),
         false => Ok(kept),
-    }
-}
-
-fn part_of(part: Part, kind: Kind, moment: i64) -> i64 {
-    let (year, month, day, seconds) = match kind {
-        Kind::Date => (moment >> 9, moment >> 5 & 15, moment & 31, 0),
-        _ => {
-            let whole = moment >> 24;
-            let (date, seconds) = (whole >> 17, whole & 0x1ffff);
-            let months = date >> 5;
-            (months / 13, months % 13, date & 31, seconds)
-        }
-    };
-    match part {
-        Part::Year => year,
-        Part::Month => month,
-        Part::Day => day,
-        Part::Quarter => (month + 2) / 3,
-        Part::YearMonth => year * 100 + month,
-        Part::Hour => seconds >> 12,
-        Part::Minute => seconds >> 6 & 63,
-        Part::Second => seconds & 63,
-        Part::Date => year << 9 | month << 5 | day,
-        Part::Regular => i64::from((1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day)),
-    }
-}
-
-/// How many days a month has.
-fn days_of(year: i64, month: i64) -> i64 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || (year % 400 == 0 && year != 0));
-    match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
     }
 }
 

@@ -21,6 +21,10 @@ pub type Slot = u32;
 pub type TestText = dyn Fn(&[u8]) -> bool + Send + Sync;
 /// Makes another text of a text; `None`: NULL.
 pub type ChangeText = dyn Fn(&[u8], &mut Vec<u8>) -> bool + Send + Sync;
+/// An earlier moment that stands for one, as columns have it.
+pub type FloorOfMoment = dyn Fn(i64) -> i64 + Send + Sync;
+/// A number of a text: its length, say.
+pub type MeasureText = dyn Fn(&[u8]) -> i64 + Send + Sync;
 /// Appends bytes that memcmp orders as the collation orders texts.
 pub type KeyOfText = dyn Fn(&[u8], &mut Vec<u8>) + Send + Sync;
 
@@ -58,6 +62,10 @@ pub struct Texts {
     pub tests: Vec<Arc<TestText>>,
     /// Functions of a text.
     pub changes: Vec<Arc<ChangeText>>,
+    /// Moments that stand for others.
+    pub floors: Vec<Arc<FloorOfMoment>>,
+    /// Numbers of a text.
+    pub measures: Vec<Arc<MeasureText>>,
     /// Collations.
     pub collations: Vec<Arc<KeyOfText>>,
     /// Expressions that have no form here.
@@ -144,6 +152,10 @@ pub enum Expr {
     Change(u32, Kind, Box<Expr>),
     /// A part of a moment.
     Part(Part, Box<Expr>),
+    /// The first of the moments of which the server's code says the same: what it is asked of once holds for all of them.
+    Floor(u32, Box<Expr>),
+    /// A number of a text.
+    Measure(u32, Box<Expr>),
     /// The value as one of another kind; digits are rounded away.
     Convert(Kind, Box<Expr>),
     /// What the server's own code computes of columns. It is computed in the session's thread, and only there.
@@ -208,7 +220,7 @@ impl Expr {
             Expr::Window(window) => window.kind,
             Expr::Divide(scale, ..) => Kind::Decimal(*scale),
             Expr::Real(..) | Expr::Kept { .. } => Kind::Real,
-            Expr::Sure(_, value) | Expr::Near(value, ..) => value.kind(),
+            Expr::Sure(_, value) | Expr::Near(value, ..) | Expr::Floor(_, value) => value.kind(),
             Expr::Part(Part::Date, _) => Kind::Date,
             _ => Kind::Signed,
         }
@@ -244,6 +256,8 @@ impl Expr {
             | Expr::Test(_, part)
             | Expr::Change(_, _, part)
             | Expr::Part(_, part)
+            | Expr::Floor(_, part)
+            | Expr::Measure(_, part)
             | Expr::Kept { of: part, .. }
             | Expr::Convert(_, part) => vec![part],
             Expr::Case(_, whens, otherwise) => {
@@ -275,6 +289,8 @@ impl Expr {
             | Expr::Test(_, part)
             | Expr::Change(_, _, part)
             | Expr::Part(_, part)
+            | Expr::Floor(_, part)
+            | Expr::Measure(_, part)
             | Expr::Kept { of: part, .. }
             | Expr::Convert(_, part) => vec![part],
             Expr::Case(_, whens, otherwise) => {

@@ -40,6 +40,7 @@ mod key_filter;
 mod keys;
 mod marks;
 mod memo;
+mod moments;
 mod near_order;
 mod partition;
 mod plan;
@@ -70,8 +71,8 @@ pub use block::{Block, From, Operation as SetOperation, Other, Source, TableColu
 pub use column::{Batch, Column, Data, Dict, Kind, Value};
 pub use explain::{Operator, COLUMN_BEGIN, NAME_END, SERVED_BEGIN};
 pub use expr::{
-    ChangeText, Comparison, Expr, Function, Hearing, KeyOfText, Operation, Part, ServerValues, Slot,
-    TestText, Texts,
+    ChangeText, Comparison, Expr, FloorOfMoment, Function, Hearing, KeyOfText, MeasureText, Operation, Part,
+    ServerValues, Slot, TestText, Texts,
 };
 pub use query::{Answer, Outcome, Query};
 pub use spill::SpillTo;

@@ -71,6 +71,10 @@ pub enum Tag {
     Near = 24,
     /// Digits behind the point, digits before it, whether it must be the same, a DOUBLE.
     Kept = 25,
+    /// The number of a floor, a moment.
+    Floor = 26,
+    /// The number of a measure, a text.
+    Measure = 27,
 }
 
 impl Named for Tag {
@@ -101,6 +105,8 @@ impl Named for Tag {
         Tag::Sure,
         Tag::Near,
         Tag::Kept,
+        Tag::Floor,
+        Tag::Measure,
     ];
 }
 

@@ -1108,6 +1108,14 @@ enum PandoTag
    * Digits behind the point, digits before it, whether it must be the same, a DOUBLE.
    */
   PANDO_TAG_KEPT = 25,
+  /**
+   * The number of a floor, a moment.
+   */
+  PANDO_TAG_FLOOR = 26,
+  /**
+   * The number of a measure, a text.
+   */
+  PANDO_TAG_MEASURE = 27,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -1982,6 +1990,16 @@ typedef uint64_t (*PandoChangeText)(const void *context, struct PandoBytes text,
 typedef uint8_t (*PandoTestText)(const void *context, struct PandoBytes text);
 
 /**
+ * An earlier moment that stands for one, both as a column of DATETIME or TIMESTAMP has them. Called on several threads at once.
+ */
+typedef int64_t (*PandoFloorOfMoment)(const void *context, int64_t moment);
+
+/**
+ * A number of a text. Called on several threads at once.
+ */
+typedef int64_t (*PandoMeasureText)(const void *context, struct PandoBytes text);
+
+/**
  * A column of some rows. One of the lists is there, with an entry for each row; those of NULLs mean nothing.
  */
 typedef struct PandoServerColumn {
@@ -2020,7 +2038,7 @@ typedef PandoServerOutcome (*PandoServerValues)(const void *context,
                                                 struct PandoServerColumn *result);
 
 /**
- * What the server's code does with texts; the lists are read when the query is made, what they point to lives as long as it.
+ * What the server's code does with texts and moments; the lists are read when the query is made, what they point to lives as long as it.
  */
 typedef struct PandoAnalyticTexts {
   /**
@@ -2059,6 +2077,30 @@ typedef struct PandoAnalyticTexts {
    * How many.
    */
   size_t change_count;
+  /**
+   * Says which moment stands for one.
+   */
+  PandoFloorOfMoment floor;
+  /**
+   * In which ways.
+   */
+  const void *const *floors;
+  /**
+   * How many.
+   */
+  size_t floor_count;
+  /**
+   * Measures a text.
+   */
+  PandoMeasureText measure;
+  /**
+   * The measures.
+   */
+  const void *const *measures;
+  /**
+   * How many.
+   */
+  size_t measure_count;
   /**
    * Computes expressions that the engine has no form for.
    */

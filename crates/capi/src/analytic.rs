@@ -22,7 +22,12 @@ pub type PandoChangeText =
 /// Whether a text passes a test. Called on several threads at once.
 pub type PandoTestText = extern "C" fn(context: *const c_void, text: PandoBytes) -> u8;
 
-/// What the server's code does with texts; the lists are read when the query is made, what they point to lives as long as it.
+/// An earlier moment that stands for one, both as a column of DATETIME or TIMESTAMP has them. Called on several threads at once.
+pub type PandoFloorOfMoment = extern "C" fn(context: *const c_void, moment: i64) -> i64;
+/// A number of a text. Called on several threads at once.
+pub type PandoMeasureText = extern "C" fn(context: *const c_void, text: PandoBytes) -> i64;
+
+/// What the server's code does with texts and moments; the lists are read when the query is made, what they point to lives as long as it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PandoAnalyticTexts {
@@ -44,6 +49,18 @@ pub struct PandoAnalyticTexts {
     pub changes: *const *const c_void,
     /// How many.
     pub change_count: usize,
+    /// Says which moment stands for one.
+    pub floor: PandoFloorOfMoment,
+    /// In which ways.
+    pub floors: *const *const c_void,
+    /// How many.
+    pub floor_count: usize,
+    /// Measures a text.
+    pub measure: PandoMeasureText,
+    /// The measures.
+    pub measures: *const *const c_void,
+    /// How many.
+    pub measure_count: usize,
     /// Computes expressions that the engine has no form for.
     pub server: PandoServerValues,
     /// What it is given.
@@ -183,12 +200,15 @@ pub unsafe extern "C" fn pando_analytic_new(
         // SAFETY: the caller vouches for all.
         let (bytes, texts) = unsafe { (bytes.as_slice(), &*texts) };
         let (key, test, change) = (texts.key, texts.test, texts.change);
+        let (floor, measure) = (texts.floor, texts.measure);
         // SAFETY: the caller vouches for the lists.
-        let (collations, tests, changes) = unsafe {
+        let (collations, tests, changes, floors, measures) = unsafe {
             (
                 contexts(texts.collations, texts.collation_count),
                 contexts(texts.tests, texts.test_count),
                 contexts(texts.changes, texts.change_count),
+                contexts(texts.floors, texts.floor_count),
+                contexts(texts.measures, texts.measure_count),
             )
         };
         let mut of_query = Texts::default();
@@ -205,6 +225,14 @@ pub unsafe extern "C" fn pando_analytic_new(
         for context in changes {
             of_query.changes.push(Arc::new(move |text: &[u8], to: &mut Vec<u8>| {
                 append(change, context.pointer(), text, to)
+            }));
+        }
+        for context in floors {
+            of_query.floors.push(Arc::new(move |moment: i64| floor(context.pointer(), moment)));
+        }
+        for context in measures {
+            of_query.measures.push(Arc::new(move |text: &[u8]| {
+                measure(context.pointer(), PandoBytes::from_slice(text))
             }));
         }
         let (server, context) = (texts.server, Context(texts.server_context));

@@ -1,5 +1,10 @@
 #include "text_order.h"
 
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string.h>
+
 namespace pando {
 
 /* Weights that one byte of a string can give at most, in bytes: the longest expansions known are 18
@@ -27,8 +32,76 @@ bool groups_by_filling(const Field *field)
   return (state & MY_CS_NOPAD) && (state & MY_CS_NON1TO1);
 }
 
+/* The weight of a text of a few ASCII characters, of at most so many bytes. */
+static size_t weights_of(CHARSET_INFO *collation, const char *text, size_t size, uchar *to, size_t room)
+{
+  return collation->coll->strnxfrm(collation, to, room, NO_LIMIT, reinterpret_cast<const uchar *>(text), size, 0);
+}
+
+/* Whether a text weighs what its characters weigh. */
+static bool is_sum(CHARSET_INFO *collation, const Ascii_weights &weights, uint unit, const char *text, size_t size)
+{
+  uchar whole[64], parts[64];
+  const size_t all= weights_of(collation, text, size, whole, sizeof(whole));
+  for (size_t i= 0; i < size; i++)
+  {
+    const uint weight= weights.of[uchar(text[i])];
+    if (weight == Ascii_weights::NONE)
+      return true; /* such texts are asked of the collation */
+    if (unit == 2)
+      parts[2 * i]= uchar(weight >> 8);
+    parts[unit * (i + 1) - 1]= uchar(weight);
+  }
+  return all == unit * size && !memcmp(whole, parts, all);
+}
+
+/* Contractions ("ch" is one letter to Czechs, "dzs" to Hungarians): each begins with two characters, or three letters, that are one. */
+static bool has_contractions(CHARSET_INFO *collation, const Ascii_weights &weights, uint unit)
+{
+  char text[3];
+  for (uint pair= 0; pair < Ascii_weights::COUNT * Ascii_weights::COUNT; pair++)
+  {
+    text[0]= char(pair / Ascii_weights::COUNT);
+    text[1]= char(pair % Ascii_weights::COUNT);
+    if (!is_sum(collation, weights, unit, text, 2))
+      return true;
+  }
+  for (text[0]= 'a'; text[0] <= 'z'; text[0]++)
+    for (text[1]= 'a'; text[1] <= 'z'; text[1]++)
+      for (text[2]= 'a'; text[2] <= 'z'; text[2]++)
+        if (!is_sum(collation, weights, unit, text, 3))
+          return true;
+  return false;
+}
+
+/* Null: ASCII characters have no weights of their own in it. */
+static const Ascii_weights *ascii_weights(CHARSET_INFO *collation, uint unit)
+{
+  static std::mutex mutex; /* the last one that anybody takes */
+  static std::map<CHARSET_INFO *, std::unique_ptr<Ascii_weights>> known;
+  const bool is_simple= !(collation->state & MY_CS_NON1TO1);
+  if (unit > 2 || collation->mbminlen != 1 || (collation->state & MY_CS_NONASCII) || !(is_simple || (collation->state & MY_CS_UNICODE)))
+    return nullptr;
+  const std::lock_guard<std::mutex> guard(mutex);
+  const auto found= known.find(collation);
+  if (found != known.end())
+    return found->second.get();
+  std::unique_ptr<Ascii_weights> weights(new Ascii_weights);
+  for (uint i= 0; i < Ascii_weights::COUNT; i++)
+  {
+    const char character= char(i);
+    uchar weight[64];
+    const size_t size= weights_of(collation, &character, 1, weight, sizeof(weight));
+    weights->of[i]= size != unit ? Ascii_weights::NONE : unit == 1 ? weight[0] : uint(weight[0]) << 8 | weight[1];
+  }
+  if (!is_simple && has_contractions(collation, *weights, unit))
+    weights.reset();
+  return (known[collation]= std::move(weights)).get();
+}
+
 void Text_order::init(CHARSET_INFO *collation)
 {
+  m_ascii= nullptr;
   m_collation= collation;
   m_bytes= compares_bytes(collation);
   m_level_count= 0;
@@ -48,6 +121,8 @@ void Text_order::init(CHARSET_INFO *collation)
   if (levels <= 1)
   {
     add_level(0, !no_pad);
+    if (!no_pad && !m_bytes && !m_is_big5)
+      m_ascii= ascii_weights(collation, m_levels[0].space_size);
     return;
   }
   /* Only the first level of a NO PAD collation is compared without padding. */
@@ -104,6 +179,8 @@ void Text_order::encode(Bytes *out, const uchar *text, size_t size)
 {
   if (m_trim || (m_levels[0].padded && m_level_count == 1))
     size= my_ci_lengthsp(m_collation, reinterpret_cast<const char *>(text), size);
+  if (m_ascii && encode_ascii(out, text, size))
+    return;
   if (m_ends_at_zero)
     size= strnlen(reinterpret_cast<const char *>(text), size);
   for (uint i= 0; i < m_level_count; i++)
@@ -121,6 +198,41 @@ void Text_order::encode(Bytes *out, const uchar *text, size_t size)
     else
       encode_ended(out, from, from_size);
   }
+}
+
+/* As encode_padded, of ASCII characters whose weights are known, and without a space at the end. False: it is another text, and nothing
+   has come of it. */
+bool Text_order::encode_ascii(Bytes *out, const uchar *text, size_t size) const
+{
+  const uint unit= m_levels[0].space_size, space= m_ascii->of[uchar(' ')];
+  const uchar *end= text + size;
+  if (space == Ascii_weights::NONE || (size && (end[-1] >= Ascii_weights::COUNT || m_ascii->of[end[-1]] == space)))
+    return false;
+  uchar *const begin= out->reserve(size * (unit + 1) + unit + 1), *to= begin;
+  const auto put= [unit, &to](uint weight) {
+    if (unit == 2)
+      *to++= uchar(weight >> 8);
+    *to++= uchar(weight);
+  };
+  for (; text < end; text++)
+  {
+    const uint weight= *text < Ascii_weights::COUNT ? m_ascii->of[*text] : Ascii_weights::NONE;
+    if (weight == Ascii_weights::NONE)
+      return false;
+    put(weight);
+    if (weight != space)
+      continue;
+    const uchar *next= text + 1;
+    while (*next < Ascii_weights::COUNT && m_ascii->of[*next] == space)
+      next++;
+    if (*next >= Ascii_weights::COUNT || m_ascii->of[*next] == Ascii_weights::NONE)
+      return false;
+    *to++= m_ascii->of[*next] < space ? 1 : 3;
+  }
+  put(space);
+  *to++= 2;
+  out->grown(size_t(to - begin));
+  return true;
 }
 
 size_t Text_order::encoded_max(size_t size) const

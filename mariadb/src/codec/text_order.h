@@ -39,6 +39,15 @@ namespace pando {
    of different lengths: 'ss' and a sharp s are two groups. To a key, as in expressions, they are equal, and lie there in any order. */
 bool groups_by_filling(const Field *field);
 
+/* What each ASCII character weighs, in a collation with one level of one or two bytes a weight. A text of these weighs what its
+   characters weigh, one after the other. */
+struct Ascii_weights
+{
+  static const uint COUNT= 0x80;
+  static const uint NONE= UINT_MAX; /* ignored, or of several weights */
+  uint of[COUNT];
+};
+
 class Text_order
 {
 public:
@@ -77,6 +86,7 @@ private:
   void add_level(uint flag, bool padded);
   size_t weights_by_code(const uchar *text, size_t size, uchar *to) const;
   size_t weights(const Level &level, const uchar *text, size_t size);
+  bool encode_ascii(Bytes *out, const uchar *text, size_t size) const;
   static void encode_padded(Bytes *out, const Level &level, const uchar *weights, size_t size);
   static void encode_ended(Bytes *out, const uchar *weights, size_t size);
   static bool decode_padded(Reader *reader, uchar mask, const Level &level, Bytes *out);
@@ -87,6 +97,7 @@ private:
   bool m_trim= false;
   bool m_is_big5= false;
   bool m_ends_at_zero= false;
+  const Ascii_weights *m_ascii= nullptr; /* null: its texts are asked of the collation */
   uint m_level_count= 0;
   Level m_levels[LEVELS_MAX];
   Bytes m_weights;

@@ -501,6 +501,10 @@ bool Select_translator::function(Item_func *function, Said *said)
   for (const auto &one : CHANGES)
     if (function->argument_count() == 1 && has_name(function, one.name))
       return text_change(function, one.what, said);
+  if (has_name(function, "length") || has_name(function, "octet_length"))
+    return text_measure(function, Text_measure::BYTES, said);
+  if (has_name(function, "char_length"))
+    return text_measure(function, Text_measure::CHARACTERS, said);
   if (function->type_handler() == &type_handler_bool || function->functype() == Item_func::IN_OPTIMIZER_FUNC)
     return condition(function, said);
   return refuse("a function");

@@ -52,6 +52,16 @@ static uint64_t change_text(const void *context, PandoBytes text, uint8_t *to, u
   return static_cast<const Text_change *>(context)->apply(text.data, text.len, to, room);
 }
 
+static int64_t floor_of_moment(const void *context, int64_t moment)
+{
+  return static_cast<const Moment_floor *>(context)->of(moment);
+}
+
+static int64_t measure_text(const void *context, PandoBytes text)
+{
+  return static_cast<const Text_measure *>(context)->of(text.data, text.len);
+}
+
 static PandoServerOutcome server_values(const void *context, uint32_t number, PandoHearing hearing, const PandoServerColumn *columns,
                                         size_t count, uint64_t rows, PandoServerColumn *result)
 {
@@ -431,6 +441,12 @@ static Owned_query query_of(Select_translator *translator)
   texts.change= change_text;
   texts.changes= translator->changes.data();
   texts.change_count= translator->changes.size();
+  texts.floor= floor_of_moment;
+  texts.floors= translator->floors.data();
+  texts.floor_count= translator->floors.size();
+  texts.measure= measure_text;
+  texts.measures= translator->measures.data();
+  texts.measure_count= translator->measures.size();
   texts.server= server_values;
   texts.server_context= translator;
   const std::string &bytes= translator->bytes();

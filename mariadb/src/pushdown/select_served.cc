@@ -580,6 +580,7 @@ bool Select_translator::served_as(Item *item, const Value_kind &kind, bool is_co
   const uint widened_met= m_widened_met;
   if (!leaves_of(served->place(), served.get()) || computes_of_widened(widened_met))
     return false;
+  floor_leaves(served.get());
   const auto is_known= [&](const std::unique_ptr<Server_expression> &known) {
     return known->kind() == kind && known->is_condition() == is_condition && known->said == served->said &&
            is_same(known->item(), item);

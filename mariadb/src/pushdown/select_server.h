@@ -39,6 +39,7 @@ public:
   bool make(THD *thd);
   bool is_of(const Field *field) const { return !m_place && m_field == field; }
   bool is_at(Item *const *place) const { return m_place == place; }
+  const Value_kind &kind() const { return m_kind; }
   TABLE *table() const { return m_place ? nullptr : m_field->table; }
   /* The column that it is, also where a view has it, and its table; none, if it is none. */
   const Field *column() const;

@@ -11,6 +11,7 @@
 #include "pushdown.h"
 #include "select_bytes.h"
 #include "select_kind.h"
+#include "moment_floor.h"
 #include "select_server.h"
 #include "sql_select.h"
 #include "item_windowfunc.h"
@@ -56,6 +57,19 @@ private:
   bool ends_as_if_filled(const uint8_t *text, size_t size) const;
 };
 
+/* A number of a text. */
+struct Text_measure
+{
+  enum What { BYTES, CHARACTERS };
+  What what;
+  CHARSET_INFO *charset;
+  bool operator==(const Text_measure &other) const { return what == other.what && charset == other.charset; }
+  int64_t of(const uint8_t *text, size_t size) const
+  {
+    return int64_t(what == BYTES ? size : charset->numchars(reinterpret_cast<const char *>(text), reinterpret_cast<const char *>(text) + size));
+  }
+};
+
 /* A test of a text: a pattern, or a comparison with a constant, which the collation ends at the first difference. */
 struct Text_test
 {
@@ -93,7 +107,7 @@ public:
   std::vector<TABLE *> tables;
   /* What has their rows: each table's own handler, or those of the partitions that are read. */
   std::vector<ha_pando *> handlers;
-  std::vector<const void *> collations, tests, changes;
+  std::vector<const void *> collations, tests, changes, floors, measures;
   /* What the server's own Items compute. */
   std::vector<std::unique_ptr<Server_expression>> served_expressions;
   /* What each column that the SELECT gives is. */
@@ -260,6 +274,8 @@ private:
   bool coalesce(Item_func *function, Said *said);
   bool moment_part(Item_func *function, PandoMomentPart part, Said *said);
   bool text_change(Item_func *function, Text_change::What what, Said *said);
+  bool text_measure(Item_func *function, Text_measure::What what, Said *said);
+  void floor_leaves(Server_expression *served);
   uint32_t number_of_change(const Text_change &change);
   void change(const Text_change &change, Said *said);
   std::string passes(const Text_change &test, const Said &said);
@@ -333,6 +349,8 @@ private:
   std::list<Like_pattern> m_patterns;
   std::list<Text_test> m_tests;
   std::list<Text_change> m_changes;
+  std::list<Text_measure> m_measures;
+  std::list<Moment_floor> m_floors;
   std::map<const CHARSET_INFO *, uint> m_collations;
   std::map<std::pair<const void *, uint>, uint> m_types;
   ORDER *m_groups= nullptr; /* of what is said of groups */

@@ -155,6 +155,29 @@ bool Select_translator::text_change(Item_func *function, Text_change::What what,
   return true;
 }
 
+bool Select_translator::text_measure(Item_func *function, Text_measure::What what, Said *said)
+{
+  Item *argument= function->arguments()[0];
+  Said of;
+  if (!expression(argument, &of))
+    return false;
+  if (of.kind.tag != Value_kind::TEXT)
+    return refuse("the length of something else");
+  const Text_measure measure{what, argument->collation.collation};
+  const auto known= std::find(m_measures.begin(), m_measures.end(), measure);
+  B::byte(&said->bytes, PANDO_TAG_MEASURE);
+  B::small(&said->bytes, uint32_t(std::distance(m_measures.begin(), known)));
+  if (known == m_measures.end())
+  {
+    m_measures.push_back(measure);
+    measures.push_back(&m_measures.back());
+  }
+  said->bytes+= of.bytes;
+  said->kind= Value_kind{Value_kind::SIGNED, 0};
+  said->digits= 10; /* of the bytes of a LONGTEXT */
+  return true;
+}
+
 uint32_t Select_translator::number_of_change(const Text_change &change)
 {
   const auto known= std::find(m_changes.begin(), m_changes.end(), change);
