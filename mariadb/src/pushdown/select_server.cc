@@ -130,6 +130,11 @@ static bool put_opaque(Field *to, const Column &codec, const Value_kind &kind, c
   {
     if (to->type() != MYSQL_TYPE_TIMESTAMP)
       return false;
+    if (!cell.low) /* the zero date, which is no moment to store */
+    {
+      memset(to->ptr, 0, to->pack_length());
+      return true;
+    }
     uchar bytes[8];
     put_high_first(bytes, my_timestamp_binary_length(kind.of), cell.low);
     Moment time;
