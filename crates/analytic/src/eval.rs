@@ -553,7 +553,9 @@ fn by_text_mut(val: &Val, rows: usize, mut test: impl FnMut(&[u8]) -> u8) -> Vec
 /// The number of each row's text. Each entry is asked for once.
 fn measured(val: &Val, rows: usize, measure: &MeasureText) -> Column {
     let column = val.clone().column(Kind::Text(0), rows);
-    let Data::Text(codes, dict) = &column.data else { return Column::constant(&Value::Null, Kind::Signed, rows) };
+    let Data::Text(codes, dict) = &column.data else {
+        return Column::constant(&Value::Null, Kind::Signed, rows);
+    };
     let of_row = |row: usize| match column.is_null(row) {
         true => 0,
         false => measure(dict.get(codes[row])),

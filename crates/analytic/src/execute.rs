@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use pando_base::locks::Mutex;
-use pando_query::scan::Scan;
+use pando_query::scan::{Rest, Scan};
 use pando_query::{Failure, Why};
 use pandodb::layout::Layouts;
 use pandodb::{on_threads, Block, Table, Txn, Want};
@@ -296,11 +296,11 @@ impl Run<'_> {
             let bounded = Bounded::of(&rows.filter, &rows.joins, first, &rows.columns, layouts);
             let judge = |zones: &pandodb::Zones<'_>| bounded.verdict(zones);
             let view = self.txn.view(of_table, 0)?;
-            let scan = Scan::new(layouts, view, wants, &judge, self.is_stopped);
+            let scan = Scan::new(layouts, view, (wants, rows.late()), &judge, self.is_stopped);
             let threads = scan.threads(most);
             let begin = || (begin(), Waiting::default());
-            let result = scan.fold(threads, begin, |(state, waiting), block: &Block| {
-                let Some(batch) = rows.of_block(block, steps.eval)? else {
+            let result = scan.fold(threads, begin, |(state, waiting), block: Block, rest: &mut Rest<'_>| {
+                let Some(batch) = rows.of_block(block, rest, steps.eval)? else {
                     return Ok(());
                 };
                 let Some(batch) = waiting.add(batch, &kinds) else { return Ok(()) };

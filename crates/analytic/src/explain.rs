@@ -268,7 +268,9 @@ impl Names {
             Expr::Case(..) => "CASE".into(),
             Expr::In(of, values) => format!("{} IN ({} constants)", text(of), values.len()),
             Expr::Test(_, of) => format!("{} LIKE", text(of)),
-            Expr::Change(_, _, of) | Expr::Convert(_, of) | Expr::Floor(_, of) | Expr::Kept { of, .. } => text(of),
+            Expr::Change(_, _, of) | Expr::Convert(_, of) | Expr::Floor(_, of) | Expr::Kept { of, .. } => {
+                text(of)
+            }
             Expr::Measure(_, of) => format!("LENGTH({})", text(of)),
             Expr::Part(part, of) => format!("{part:?}({})", text(of)),
             Expr::Sure(_, value) | Expr::Near(value, ..) => text(value),

@@ -4,7 +4,8 @@
 //!
 //! Rows that are equal to the last one wanted pass: the other keys, and which of equal texts is shown, are for the sort to say.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use pando_base::locks::Mutex;
@@ -34,9 +35,21 @@ pub(crate) struct FirstRows {
     /// How many rows are wanted.
     wanted: usize,
     budget: Arc<Budget>,
+    /// The first keys of blocks that have few rows each: at most as many as are wanted. Its lock is taken before that of `last`.
+    few: Mutex<BinaryHeap<Ranked>>,
     /// The key of the last of so many rows that are known to be there.
     last: Mutex<Option<Arc<Key>>>,
 }
+
+/// A key in its order, the last one being the greatest.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Ranked {
+    Ascending(Key),
+    Descending(Reverse<Key>),
+}
+
+/// So many rows at most are kept by their keys.
+const FEW_MAX: usize = 4096;
 
 /// Rows of one block of which it is worth to find the first ones: so many times as many as are wanted.
 const SHARE_WANTED: usize = 4;
@@ -54,7 +67,7 @@ pub(crate) fn ordered_bits(value: f64) -> u64 {
 impl FirstRows {
     /// Of an order by what is of this kind; true: descending.
     pub(crate) fn new(kind: Kind, descends: bool, wanted: usize, budget: Arc<Budget>) -> FirstRows {
-        FirstRows { kind, descends, wanted, budget, last: Mutex::new(None) }
+        FirstRows { kind, descends, wanted, budget, few: Mutex::default(), last: Mutex::new(None) }
     }
 
     fn compare(&self, a: &Key, b: &Key) -> Ordering {
@@ -82,11 +95,7 @@ impl FirstRows {
 
     /// There are as many rows as are wanted, none of which comes behind this one.
     pub(crate) fn note(&self, column: &Column, row: usize, texts: &Texts) -> Result<()> {
-        let key = self.key(column, row, texts)?;
-        let mut last = self.last.lock();
-        if last.as_ref().is_none_or(|last| self.compare(&key, last).is_lt()) {
-            *last = Some(Arc::new(key));
-        }
+        self.note_key(self.key(column, row, texts)?);
         Ok(())
     }
 
@@ -116,6 +125,9 @@ impl FirstRows {
         };
         let rows = kept.as_ref().map_or(column.rows(), Vec::len);
         if !are_all_given || rows / SHARE_WANTED < self.wanted {
+            if are_all_given {
+                self.keep_few(column, kept.as_deref(), texts)?;
+            }
             return Ok(kept);
         }
         let of_kept = kept.as_ref().map_or_else(|| column.clone(), |kept| Arc::new(column.gather(kept)));
@@ -129,6 +141,41 @@ impl FirstRows {
             None => first,
             Some(kept) => first.iter().map(|row| kept[*row as usize]).collect(),
         }))
+    }
+
+    /// Rows of a block, each of which is one of those that are sorted: with those of other blocks they may be as many as are wanted. Of
+    /// numbers, which take no memory to speak of.
+    fn keep_few(&self, column: &Column, kept: Option<&[u32]>, texts: &Texts) -> Result<()> {
+        if self.kind.is_text() || self.wanted > FEW_MAX {
+            return Ok(());
+        }
+        let mut few = self.few.lock();
+        let mut add = |row: usize| {
+            let key = self.key(column, row, texts)?;
+            few.push(if self.descends { Ranked::Descending(Reverse(key)) } else { Ranked::Ascending(key) });
+            if few.len() > self.wanted {
+                few.pop();
+            }
+            Ok::<(), Failure>(())
+        };
+        match kept {
+            Some(kept) => kept.iter().try_for_each(|row| add(*row as usize))?,
+            None => (0..column.rows()).try_for_each(add)?,
+        }
+        if few.len() < self.wanted {
+            return Ok(());
+        }
+        if let Some(Ranked::Ascending(key) | Ranked::Descending(Reverse(key))) = few.peek() {
+            self.note_key(key.clone());
+        }
+        Ok(())
+    }
+
+    fn note_key(&self, key: Key) {
+        let mut last = self.last.lock();
+        if last.as_ref().is_none_or(|last| self.compare(&key, last).is_lt()) {
+            *last = Some(Arc::new(key));
+        }
     }
 
     fn not_behind(&self, column: &Column, last: &Key, texts: &Texts) -> Result<Vec<u32>> {

@@ -53,7 +53,8 @@ impl Sampler<'_, '_> {
                 let mut blocks = view.blocks(layouts, &wants, begin, end)?;
                 if let Some(block) = blocks.next_where(&|_| Verdict::Some)? {
                     seen += block.rows;
-                    left += of_rows.of_block(&block, self.eval)?.map_or(0, |batch| batch.rows);
+                    let of_block = of_rows.of_block(block, &mut |_| Ok(()), self.eval)?;
+                    left += of_block.map_or(0, |batch| batch.rows);
                 }
             }
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pando_column::vector::{Values, Vector};
+use pando_query::scan::Rest;
 use pandodb::Block;
 
 use crate::block::TableColumn;
@@ -203,15 +204,48 @@ impl TableRows {
         self.given.iter().map(|at| self.columns[*at].kind).collect()
     }
 
-    /// The rows of a block that count; `None`: none does.
-    pub(crate) fn of_block(&self, block: &Block, eval: Eval<'_>) -> Result<Option<Batch>> {
-        let mut columns = Columns { of: self, block, whole: vec![None; self.columns.len()] };
+    /// Which columns nobody looks at of rows that do not count.
+    pub(crate) fn late(&self) -> Vec<bool> {
+        let mut is_late = vec![true; self.columns.len()];
+        let asked = self.asked.iter().flat_map(|asked| &asked.slots).map(|slot| *slot as usize);
+        let first = self.first.iter().map(|first| first.at);
+        asked.chain(self.joins.iter().map(|(at, _)| *at)).chain(first).for_each(|at| is_late[at] = false);
+        is_late
+    }
+
+    /// The rows of a block that count; `None`: none does. `rest` reads the columns that are late.
+    pub(crate) fn of_block(
+        &self,
+        mut block: Block,
+        rest: &mut Rest<'_>,
+        eval: Eval<'_>,
+    ) -> Result<Option<Batch>> {
+        let mut columns = Columns { of: self, block: &block, whole: vec![None; self.columns.len()] };
+        let selected = self.selected(&mut columns, eval)?;
+        if selected.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(None);
+        }
+        let whole = columns.whole;
+        if !block.is_complete {
+            rest(&mut block)?;
+        }
+        let mut columns = Columns { of: self, block: &block, whole };
+        let mut out = Batch { rows: selected.as_ref().map_or(block.rows, Vec::len), columns: Vec::new() };
+        for at in &self.given {
+            out.columns.push(columns.some(*at, selected.as_deref())?);
+        }
+        Ok(Some(out))
+    }
+
+    /// The rows of a block that count, without its late columns; `None`: all.
+    fn selected(&self, columns: &mut Columns<'_>, eval: Eval<'_>) -> Result<Option<Vec<u32>>> {
+        let block = columns.block;
         let mut selected: Option<Vec<u32>> = None;
         let is_none = |selected: &Option<Vec<u32>>| selected.as_ref().is_some_and(Vec::is_empty);
         for asked in self.asked.iter().filter(|_| !block.is_all_wanted) {
-            selected = self.narrowed(asked, selected, &mut columns, eval)?;
+            selected = self.narrowed(asked, selected, columns, eval)?;
             if is_none(&selected) {
-                return Ok(None);
+                return Ok(selected);
             }
         }
         for (at, filter) in self.joins_in_order() {
@@ -224,7 +258,7 @@ impl TableRows {
                 },
             };
             if is_none(&selected) {
-                return Ok(None);
+                return Ok(selected);
             }
         }
         if let Some(first) = &self.first {
@@ -232,15 +266,8 @@ impl TableRows {
             if let Some(kept) = first.rows.select(&column, first.are_all_given, eval.texts)? {
                 selected = Some(taken(selected, kept));
             }
-            if is_none(&selected) {
-                return Ok(None);
-            }
         }
-        let mut out = Batch { rows: selected.as_ref().map_or(block.rows, Vec::len), columns: Vec::new() };
-        for at in &self.given {
-            out.columns.push(columns.some(*at, selected.as_deref())?);
-        }
-        Ok(Some(out))
+        Ok(selected)
     }
 
     /// What joins say that drops rows: first what has dropped most so far.

@@ -231,9 +231,9 @@ pub unsafe extern "C" fn pando_analytic_new(
             of_query.floors.push(Arc::new(move |moment: i64| floor(context.pointer(), moment)));
         }
         for context in measures {
-            of_query.measures.push(Arc::new(move |text: &[u8]| {
-                measure(context.pointer(), PandoBytes::from_slice(text))
-            }));
+            of_query
+                .measures
+                .push(Arc::new(move |text: &[u8]| measure(context.pointer(), PandoBytes::from_slice(text))));
         }
         let (server, context) = (texts.server, Context(texts.server_context));
         of_query.server = Some(Arc::new(move |number, hearing, columns, rows| {

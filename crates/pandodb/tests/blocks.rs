@@ -59,6 +59,8 @@ struct World {
     end: Option<u32>,
     /// Asked for again and again.
     usual: Vec<Want>,
+    /// Blocks whose last columns were read later.
+    late: u64,
 }
 
 impl World {
@@ -72,7 +74,7 @@ impl World {
         let end = rng.random_bool(0.4).then_some(0);
         let usual = [Want::Stored(rng.random_range(0..4)), Want::Key { offset: 1, size: 5 }, Want::Stored(1)];
         let usual = usual[..rng.random_range(0..4)].to_vec();
-        World { rng, db, table, keys, end, usual }
+        World { rng, db, table, keys, end, usual, late: 0 }
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -227,7 +229,12 @@ impl World {
         parts.push(end.clone());
         for part in parts.windows(2) {
             let mut blocks = view.blocks(layouts, &wants, part[0].as_deref(), part[1].as_deref()).unwrap();
-            while let Some(block) = blocks.next().unwrap() {
+            let is_late: Vec<bool> = wants.iter().map(|_| self.rng.random_bool(0.3)).collect();
+            blocks.read_late(layouts, &wants, &is_late);
+            while let Some(mut block) = blocks.next().unwrap() {
+                let missing = (0..wants.len()).filter(|at| block.vectors[*at].rows() < block.rows);
+                assert!(missing.into_iter().all(|at| is_late[at] && !block.is_complete));
+                assert!(blocks.complete(&mut block).unwrap());
                 found.extend(cells(&block, &wants));
             }
         }
@@ -243,7 +250,15 @@ impl World {
         let expected = expected.into_iter().filter(|cells| within.holds(cells[0].as_deref()));
         let mut found = Vec::new();
         let mut blocks = view.blocks(layouts, &wants, begin.as_deref(), end.as_deref()).unwrap();
-        while let Some(block) = blocks.next_where(&|zones| within.verdict(zones)).unwrap() {
+        // What the condition does not look at is read of blocks of which it leaves rows.
+        let is_late: Vec<bool> = (0..wants.len()).map(|at| at > 0 && self.rng.random_bool(0.5)).collect();
+        blocks.read_late(layouts, &wants, &is_late);
+        while let Some(mut block) = blocks.next_where(&|zones| within.verdict(zones)).unwrap() {
+            if !(0..block.rows).any(|row| within.holds(block.vectors[0].get(row))) {
+                continue;
+            }
+            self.late += u64::from(!block.is_complete);
+            assert!(blocks.complete(&mut block).unwrap() && block.is_complete);
             let rows = cells(&block, &wants);
             let holds = |cells: &Vec<Option<Vec<u8>>>| within.holds(cells[0].as_deref());
             assert!(!block.is_all_wanted || rows.iter().all(holds), "{want:?}, {within:?}");
@@ -434,7 +449,7 @@ fn values(table: &Table, row: &[u8]) -> Vec<Option<Vec<u8>>> {
 }
 
 /// Gives how many rows were read as columns, how many were passed over, and how many filtered.
-fn run(seed: u64) -> [u64; 3] {
+fn run(seed: u64) -> [u64; 4] {
     let mut world = World::new(seed);
     for _ in 0..world.rng.random_range(1..60) {
         world.work();
@@ -466,11 +481,14 @@ fn run(seed: u64) -> [u64; 3] {
         txn.rollback();
     }
     drop(old);
-    let World { db, table, .. } = world;
+    let World { db, table, late, .. } = world;
     drop(table);
     db.close().unwrap();
     let metrics = db.metrics();
-    [&metrics.rows_aggregated_in_columns, &metrics.rows_skipped, &metrics.rows_filtered].map(|of| of.get())
+    let [in_columns, skipped, filtered] =
+        [&metrics.rows_aggregated_in_columns, &metrics.rows_skipped, &metrics.rows_filtered]
+            .map(|of| of.get());
+    [in_columns, skipped, filtered, late]
 }
 
 #[test]
@@ -478,14 +496,15 @@ fn blocks_are_the_rows_of_a_cursor() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let first = number("PANDO_BLOCKS_SEED", 1);
     let seeds = number("PANDO_BLOCKS_SEEDS", 60);
-    let mut sums = [0; 3];
+    let mut sums = [0; 4];
     for counts in (first..first + seeds).map(run) {
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     }
-    let [in_columns, skipped, filtered] = sums;
+    let [in_columns, skipped, filtered, late] = sums;
     assert!(in_columns > seeds * 100, "{in_columns} rows of {seeds} seeds were read as columns");
     assert!(skipped > seeds * 10, "{skipped} rows of {seeds} seeds were passed over");
     assert!(filtered > seeds * 10, "{filtered} rows of {seeds} seeds were filtered");
+    assert!(late > seeds * 2, "of {late} blocks of {seeds} seeds columns were read later");
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::groups::{Groups, Shape};
 use crate::join::{self, all_rows, Cross, Side, Step, PIECE_ROWS};
 use crate::memory::Gathering;
 use crate::range::ranges;
-use crate::scan::{Judge, Scan};
+use crate::scan::{Judge, Rest, Scan};
 use crate::zone;
 
 /// What a query may take.
@@ -380,7 +380,8 @@ impl Plan<'_> {
     ) -> std::result::Result<Scan<'a>, Failure> {
         let wants =
             self.columns[table].iter().map(|column| self.shape.slots.columns[*column].want()).collect();
-        Ok(Scan::new(self.layouts[table], txn.view(self.tables[table], 0)?, wants, judge, self.is_stopped))
+        let view = txn.view(self.tables[table], 0)?;
+        Ok(Scan::new(self.layouts[table], view, (wants, Vec::new()), judge, self.is_stopped))
     }
 
     /// How many rows of a segment a table's conditions leave.
@@ -422,10 +423,11 @@ impl Plan<'_> {
         let threads = scan.threads(self.threads);
         let memory_bytes = self.memory_bytes / threads;
         let step = |(gathering, share): &mut (Gathering, Share<'_>),
-                    block: &Block|
+                    block: Block,
+                    _: &mut Rest<'_>|
          -> std::result::Result<(), Failure> {
-            let mut frame = self.frame(table, block);
-            let selected = self.select(table, block, &mut frame)?;
+            let mut frame = self.frame(table, &block);
+            let selected = self.select(table, &block, &mut frame)?;
             kept.iter().try_for_each(|column| frame.ensure(slots, *column))?;
             match selected {
                 None => gathering.add(&frame),
@@ -463,20 +465,22 @@ impl Plan<'_> {
         let threads = scan.threads(self.threads);
         let memory_bytes = self.memory_bytes / threads;
         let wanted = self.shape.wanted();
-        let step =
-            |(groups, share): &mut (Groups, Share<'_>), block: &Block| -> std::result::Result<(), Failure> {
-                let mut frame = self.frame(0, block);
-                let selected = self.select(0, block, &mut frame)?;
-                match steps.is_empty() {
-                    true => self.add(groups, frame, selected, &wanted)?,
-                    false => self.add_joined(groups, frame, selected, sides, steps, &wanted)?,
-                }
-                let bytes = groups.bytes();
-                match bytes > memory_bytes || !share.set(bytes) {
-                    true => Err(Failure::GivenBack(Why::Memory)),
-                    false => Ok(()),
-                }
-            };
+        let step = |(groups, share): &mut (Groups, Share<'_>),
+                    block: Block,
+                    _: &mut Rest<'_>|
+         -> std::result::Result<(), Failure> {
+            let mut frame = self.frame(0, &block);
+            let selected = self.select(0, &block, &mut frame)?;
+            match steps.is_empty() {
+                true => self.add(groups, frame, selected, &wanted)?,
+                false => self.add_joined(groups, frame, selected, sides, steps, &wanted)?,
+            }
+            let bytes = groups.bytes();
+            match bytes > memory_bytes || !share.set(bytes) {
+                true => Err(Failure::GivenBack(Why::Memory)),
+                false => Ok(()),
+            }
+        };
         let parts = scan.fold(threads, || (Groups::new(&self.shape), Share::new()), step)?;
         let (parts, mut shares): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let mut parts = parts.into_iter();

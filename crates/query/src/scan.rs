@@ -12,6 +12,8 @@ pub struct Scan<'a> {
     layouts: &'a Layouts,
     view: View<'a>,
     wants: Vec<Want>,
+    /// Which of them are read only of blocks that are asked for them; empty: none.
+    is_late: Vec<bool>,
     bounds: Vec<Vec<u8>>,
     next_part: AtomicUsize,
     has_failed: AtomicBool,
@@ -22,6 +24,9 @@ pub struct Scan<'a> {
     is_stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
+/// Reads the late columns of the block that is looked at.
+pub type Rest<'a> = dyn FnMut(&mut Block) -> Result<(), Failure> + 'a;
+
 /// Says how many of a segment's rows count.
 pub type Judge<'a> = dyn Fn(&Zones<'_>) -> Verdict + Sync + 'a;
 
@@ -30,7 +35,7 @@ impl<'a> Scan<'a> {
     pub fn new(
         layouts: &'a Layouts,
         view: View<'a>,
-        wants: Vec<Want>,
+        (wants, is_late): (Vec<Want>, Vec<bool>),
         judge: &'a Judge<'a>,
         is_stopped: &'a (dyn Fn() -> bool + Sync),
     ) -> Scan<'a> {
@@ -41,6 +46,7 @@ impl<'a> Scan<'a> {
             layouts,
             view,
             wants,
+            is_late,
             bounds,
             next_part,
             has_failed,
@@ -71,7 +77,7 @@ impl<'a> Scan<'a> {
         &self,
         threads: usize,
         begin: impl Fn() -> S + Sync,
-        step: impl Fn(&mut S, &Block) -> Result<(), Failure> + Sync,
+        step: impl Fn(&mut S, Block, &mut Rest<'_>) -> Result<(), Failure> + Sync,
     ) -> Result<Vec<S>, Failure> {
         let mut results = Vec::new();
         let mut failure = None;
@@ -95,7 +101,7 @@ impl<'a> Scan<'a> {
     fn thread<S>(
         &self,
         begin: &impl Fn() -> S,
-        step: &impl Fn(&mut S, &Block) -> Result<(), Failure>,
+        step: &impl Fn(&mut S, Block, &mut Rest<'_>) -> Result<(), Failure>,
     ) -> Result<S, Failure> {
         let mut state = begin();
         let result = loop {
@@ -126,15 +132,22 @@ impl<'a> Scan<'a> {
         &self,
         part: usize,
         state: &mut S,
-        step: &impl Fn(&mut S, &Block) -> Result<(), Failure>,
+        step: &impl Fn(&mut S, Block, &mut Rest<'_>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let begin = part.checked_sub(1).and_then(|before| self.bounds.get(before));
         let end = self.bounds.get(part);
         let (begin, end) = (begin.map(Vec::as_slice), end.map(Vec::as_slice));
         let mut blocks = self.view.blocks(self.layouts, &self.wants, begin, end)?;
+        if !self.is_late.is_empty() {
+            blocks.read_late(self.layouts, &self.wants, &self.is_late);
+        }
         while let Some(block) = blocks.next_where(self.judge)? {
             self.rows_met.fetch_add(block.rows as u64, Ordering::Relaxed);
-            step(state, &block)?;
+            step(state, block, &mut |block| match blocks.complete(block)? {
+                true => Ok(()),
+                // Whoever goes row by row finds out, and tells.
+                false => Err(Failure::GivenBack(Why::Unsupported)),
+            })?;
             self.go_on()?;
         }
         self.rows_skipped.fetch_add(blocks.rows_skipped(), Ordering::Relaxed);

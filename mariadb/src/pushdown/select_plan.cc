@@ -422,16 +422,32 @@ static double rows_computed(const Server_expression &expression, const Select_co
   return is_known && values <= VALUES_REMEMBERED ? std::min(rows, values) : rows;
 }
 
-/* The rows of all tables are gone over; the server may go to a few by a key. */
-bool is_select_better_done_by_keys(const Select_cost &cost, const Select_translator &translator)
+/* Columns that are read of each row of a table. Where the first rows of an order are wanted, those that nothing but the answer has are read of
+   few rows only. */
+static double columns_read(SELECT_LEX *select, const Select_translator &translator)
 {
+  static const double COLUMNS_OF_ORDER= 4; /* with those of conditions */
+  static const double ROWS_FOR_EACH= 100;
+  const double columns= translator.columns / double(translator.tables.size());
+  const JOIN *join= select->join;
+  if (translator.tables.size() > 1 || !join->order || join->group_list || select->agg_func_used() || select->have_window_funcs() ||
+      (select->options & SELECT_DISTINCT))
+    return columns;
+  const double rows= double(translator.tables[0]->file->stats.records);
+  return rows_wanted(select->master_unit()) * ROWS_FOR_EACH < rows ? std::min(columns, COLUMNS_OF_ORDER) : columns;
+}
+
+/* The rows of all tables are gone over; the server may go to a few by a key. */
+bool is_select_better_done_by_keys(SELECT_LEX *select, const Select_cost &cost, const Select_translator &translator)
+{
+  const double columns= columns_read(select, translator);
   double engine= 0, all= 0, served= 0;
   for (const TABLE *table : translator.tables)
   {
     /* The server asks it for tables of derived ones later: after a load a table would have no rows so far. */
     table->file->info(HA_STATUS_VARIABLE | HA_STATUS_NO_LOCK);
     const double rows= double(table->file->stats.records);
-    engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * translator.columns / double(translator.tables.size()));
+    engine+= ENGINE_TABLE_NS + rows * (ENGINE_ROW_NS + ENGINE_COLUMN_NS * columns);
     all+= rows;
   }
   const double scan= all * SERVER_SCAN_NS;

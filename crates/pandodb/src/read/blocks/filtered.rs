@@ -204,7 +204,8 @@ impl FilteredRows {
                 let Some(vectors) = read(blocks, None, rows)? else { return Ok(Read::RowByRow) };
                 // Whoever looks at the condition again reads the values.
                 if !blocks.large.has_any(&vectors) {
-                    selected = condition.select(&Block { rows, vectors, is_all_wanted: false });
+                    selected =
+                        condition.select(&Block { rows, vectors, is_all_wanted: false, is_complete: true });
                 }
                 let left = selected.as_ref().map_or(rows, Vec::len);
                 leniency.note(rows, left);

@@ -58,6 +58,11 @@ impl LargeReader {
         LargeReader { sight, wants, rest: None }
     }
 
+    /// Whether no row can refer to values.
+    pub(super) fn is_idle(&self) -> bool {
+        self.wants.is_empty()
+    }
+
     /// Whether rows of a block refer to values.
     pub(super) fn has_any(&self, vectors: &[Arc<Vector>]) -> bool {
         self.wants.iter().any(|at| has_references(&vectors[*at]))
@@ -88,7 +93,7 @@ impl LargeReader {
             }))
         });
         let vectors: Vec<_> = vectors.collect::<Result<_>>()?;
-        let part = Block { rows: to - from, vectors, is_all_wanted: block.is_all_wanted };
+        let part = Block { rows: to - from, vectors, is_all_wanted: block.is_all_wanted, is_complete: true };
         self.rest = (to < block.rows).then_some((block, to));
         Ok(part)
     }

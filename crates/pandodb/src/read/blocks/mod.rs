@@ -17,6 +17,7 @@ mod columns;
 mod filtered;
 mod gather;
 mod large;
+mod late;
 mod narrow;
 mod rewrite;
 mod rows;
@@ -40,6 +41,7 @@ use columns::ColumnReader;
 pub use filtered::{FilteredRows, RowCondition};
 use large::LargeReader;
 pub(crate) use large::{has_references, large_wants};
+use late::Late;
 use narrow::narrowed;
 pub(crate) use rows::RowReader;
 pub use want::Want;
@@ -57,6 +59,8 @@ pub struct Block {
     pub vectors: Vec<Arc<Vector>>,
     /// All of them are wanted, the verdict was.
     pub is_all_wanted: bool,
+    /// Else some vectors have no rows yet: [`Blocks::complete`] reads them.
+    pub is_complete: bool,
 }
 
 /// What an error says of it.
@@ -90,6 +94,7 @@ pub struct Blocks {
     /// Else chunks are left to the cursor.
     takes_chunks: bool,
     large: LargeReader,
+    late: Option<Late>,
 }
 
 impl View<'_> {
@@ -132,6 +137,7 @@ impl View<'_> {
             end: end.map(<[u8]>::to_vec),
             rows_skipped: 0,
             takes_chunks: true,
+            late: None,
         };
         blocks.place_own(begin.unwrap_or(b""))?;
         Ok(blocks)
@@ -194,7 +200,7 @@ impl Blocks {
         }
         let vectors = self.reader.take();
         let vectors = self.columns.parts(vectors).ok_or_else(|| self.no_row(KEY_WITHOUT_PART.into()))?;
-        Ok((rows > 0).then_some(Block { rows, vectors, is_all_wanted: false }))
+        Ok((rows > 0).then_some(Block { rows, vectors, is_all_wanted: false, is_complete: true }))
     }
 
     /// Columns of the piece given last, which is a chunk.
@@ -226,7 +232,7 @@ impl Blocks {
             return Ok(Read::Skipped);
         }
         let vectors = self.columns.parts(vectors).ok_or_else(|| self.no_row(KEY_WITHOUT_PART.into()))?;
-        self.waiting = Some(Block { rows, vectors, is_all_wanted: false });
+        self.waiting = Some(Block { rows, vectors, is_all_wanted: false, is_complete: true });
         Ok(Read::Ready)
     }
 
@@ -275,10 +281,17 @@ impl Blocks {
             self.rows_skipped += rows as u64;
             return Ok(Read::Skipped);
         }
-        let (layouts, picks) = self.columns.wanted();
+        let is_all_wanted = verdict == Verdict::All;
+        let late = self.late.as_ref();
+        let reader = late.map_or(&self.columns, |late| &late.early);
+        let (layouts, picks) = reader.wanted();
         let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(Read::RowByRow) };
-        let Some(vectors) = self.columns.vectors(rows, columns) else { return Ok(Read::RowByRow) };
-        self.waiting = Some(Block { rows, vectors, is_all_wanted: verdict == Verdict::All });
+        let Some(vectors) = reader.vectors(rows, columns) else { return Ok(Read::RowByRow) };
+        let vectors = match late {
+            Some(late) => late.placed(vectors),
+            None => vectors,
+        };
+        self.waiting = Some(Block { rows, vectors, is_all_wanted, is_complete: late.is_none() });
         Ok(Read::Ready)
     }
 

@@ -196,7 +196,8 @@ impl Ahead {
         let vectors = sieve.reader.take();
         // Whoever reads looks at the condition again, and reads the values.
         if rows > 0 && !sieve.large.iter().any(|at| has_references(&vectors[*at])) {
-            self.left = sieve.condition.select(&Block { rows, vectors, is_all_wanted: false });
+            self.left =
+                sieve.condition.select(&Block { rows, vectors, is_all_wanted: false, is_complete: true });
         }
         self.sieve = Some(sieve);
         self.left.as_ref().map_or(0, |left| rows - left.len())
