@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::column::{Column, Data, Dict, Kind, UNSUPPORTED};
 use crate::eval::{Eval, Result};
 use crate::expr::{KeyOfText, Texts};
+use crate::first_rows::ordered_bits;
 use crate::keys::Budget;
 use pando_query::{Failure, Why};
 
@@ -49,6 +50,75 @@ impl Sorter {
             }
         }
         Ordering::Equal
+    }
+}
+
+/// How many bits of heads are taken, and those that a key of so many adds.
+fn appended(head: u64, taken: u32, offset: u128, bits: u32) -> u64 {
+    let room = u64::BITS - taken;
+    match bits <= room {
+        true if bits == u64::BITS => offset as u64,
+        true => head << bits | offset as u64,
+        false if room == u64::BITS => (offset >> (bits - room)) as u64,
+        false => head << room | (offset >> (bits - room)) as u64,
+    }
+}
+
+impl Ready {
+    /// The least and the greatest number that stand for values in their order; `None`: all are NULL.
+    fn bounds(&self) -> Option<(i128, i128)> {
+        let rows = match self {
+            Ready::Number(column) => column.rows(),
+            Ready::Text(ranks) => ranks.len(),
+        };
+        let numbers = (0..rows).filter_map(|row| self.number(row));
+        numbers.fold(None, |bounds, number| {
+            let (least, most) = bounds.unwrap_or((number, number));
+            Some((number.min(least), number.max(most)))
+        })
+    }
+
+    /// A number that stands for a value in its order; `None`: NULL.
+    #[inline]
+    fn number(&self, row: usize) -> Option<i128> {
+        match self {
+            Ready::Text(ranks) => (ranks[row] > 0).then_some(ranks[row].into()),
+            Ready::Number(column) if column.is_null(row) => None,
+            Ready::Number(column) => Some(match &column.data {
+                Data::Real(values) => ordered_bits(values[row]).into(),
+                Data::Small(values) => values[row].into(),
+                _ => column.number(row),
+            }),
+        }
+    }
+}
+
+impl Sorter {
+    /// A number for each row: rows whose numbers differ are in their order. It is made of as much of the keys as has room, so that most
+    /// rows are compared without looking at columns, where they lie all over the memory.
+    fn heads(&self, rows: usize) -> Vec<u64> {
+        let mut heads = vec![0u64; rows];
+        let mut taken = 0;
+        for (ready, descends) in &self.0 {
+            let Some((least, most)) = ready.bounds() else { continue };
+            // From 1; NULL is 0. What has no room is cut from below, which leaves the order.
+            let Some(last) =
+                most.checked_sub(least).and_then(|span| u128::try_from(span).ok()?.checked_add(1))
+            else {
+                break;
+            };
+            let bits = u128::BITS - last.leading_zeros();
+            for (row, head) in heads.iter_mut().enumerate() {
+                let offset = ready.number(row).map_or(0, |number| (number - least) as u128 + 1);
+                let offset = if *descends { last - offset } else { offset };
+                *head = appended(*head, taken, offset, bits);
+            }
+            taken = (taken + bits).min(u64::BITS);
+            if taken == u64::BITS {
+                break;
+            }
+        }
+        heads
     }
 }
 
@@ -102,9 +172,9 @@ fn ranks(column: &Column, codes: &[u32], dict: &Dict, key: &KeyOfText, budget: &
 const SORTED_AT_ONCE: usize = 1 << 17;
 
 /// Sorts rows.
-pub(crate) fn sort_rows(
-    rows: &mut Vec<u32>,
-    compare: impl Fn(u32, u32) -> Ordering,
+pub(crate) fn sort_rows<T: Copy>(
+    rows: &mut Vec<T>,
+    compare: impl Fn(T, T) -> Ordering,
     eval: Eval<'_>,
 ) -> Result<()> {
     for piece in rows.chunks_mut(SORTED_AT_ONCE) {
@@ -146,17 +216,11 @@ pub(crate) fn order(
     eval: Eval<'_>,
 ) -> Result<Vec<u32>> {
     let sorter = Sorter::new(keys, eval.texts, budget)?;
-    let compare = |a: u32, b: u32| sorter.compare(a, b).then(a.cmp(&b));
-    let mut order: Vec<u32> = (0..rows as u32).collect();
     let skip = usize::try_from(skip).unwrap_or(usize::MAX).min(rows);
     let end = limit
         .map_or(rows, |limit| skip.saturating_add(usize::try_from(limit).unwrap_or(usize::MAX)).min(rows));
+    let mut order = sorted_until(end, rows, &sorter, budget, eval)?;
     if !keys.is_empty() {
-        if end > 0 && end < rows / 4 {
-            order.select_nth_unstable_by(end - 1, |a, b| compare(*a, *b));
-            order.truncate(end);
-        }
-        sort_rows(&mut order, compare, eval)?;
         for cut in [skip, end] {
             if cut == 0 || cut >= rows {
                 continue;
@@ -174,6 +238,49 @@ pub(crate) fn order(
     order.truncate(end);
     order.drain(..skip.min(order.len()));
     Ok(order)
+}
+
+/// Bytes of a row while rows are sorted by heads: twice itself, where pieces are merged.
+const BYTES_BY_HEADS: usize = 2 * size_of::<(u64, u32)>();
+
+/// The rows in their order, as far as the first so many are wanted, or all of them; equal ones by their places.
+fn sorted_until(
+    end: usize,
+    rows: usize,
+    sorter: &Sorter,
+    budget: &Budget,
+    eval: Eval<'_>,
+) -> Result<Vec<u32>> {
+    let places = 0..rows as u32;
+    if sorter.0.is_empty() {
+        return Ok(places.collect());
+    }
+    let bytes = rows * BYTES_BY_HEADS;
+    if !budget.try_take(bytes) {
+        let compare = |a: u32, b: u32| sorter.compare(a, b).then(a.cmp(&b));
+        return first_in_order(places.collect(), end, compare, eval);
+    }
+    let by_heads = sorter.heads(rows).into_iter().zip(places).collect();
+    let compare = |a: (u64, u32), b: (u64, u32)| {
+        a.0.cmp(&b.0).then_with(|| sorter.compare(a.1, b.1)).then_with(|| a.1.cmp(&b.1))
+    };
+    let sorted = first_in_order(by_heads, end, compare, eval);
+    budget.release(bytes);
+    Ok(sorted?.into_iter().map(|(_, row)| row).collect())
+}
+
+fn first_in_order<T: Copy>(
+    mut rows: Vec<T>,
+    end: usize,
+    compare: impl Fn(T, T) -> Ordering + Copy,
+    eval: Eval<'_>,
+) -> Result<Vec<T>> {
+    if end > 0 && end < rows.len() / 4 {
+        rows.select_nth_unstable_by(end - 1, |a, b| compare(*a, *b));
+        rows.truncate(end);
+    }
+    sort_rows(&mut rows, compare, eval)?;
+    Ok(rows)
 }
 
 /// The rows that may be among the first `wanted` ones of a larger number of rows, and the last of these. One more stays that is equal to the
@@ -288,6 +395,84 @@ mod tests {
             assert_eq!(of(&kept), of(&all), "round {round}: {all:?} {skip} {limit}");
         }
         assert!(undetermined > 100, "{undetermined}");
+    }
+
+    /// By up to three keys of all kinds, of few and of many values, of the ends of their types.
+    #[test]
+    fn rows_whose_heads_differ_are_in_their_order() {
+        let mut seed = 9u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % below
+        };
+        let mut texts = Texts::default();
+        texts.collations.push(Arc::new(|text, key| key.extend(text.to_ascii_lowercase())));
+        let (mut told_apart, mut pairs) = (0, 0);
+        for round in 0..1500u64 {
+            let rows = random(40) as usize;
+            let keys: Vec<(Arc<Column>, Kind, bool)> = (0..1 + random(3))
+                .map(|_| {
+                    let few: Vec<i64> = (0..rows).map(|_| random(5) as i64 - 2).collect();
+                    let wide = [i64::MIN, -1, 0, 1, i64::MAX];
+                    let (data, kind) = match random(7) {
+                        0 => (Data::Small(few), Kind::Signed),
+                        1 => (
+                            Data::Small(few.iter().map(|few| wide[(few + 2) as usize]).collect()),
+                            Kind::Signed,
+                        ),
+                        2 => (Data::Small((0..rows).map(|_| random(1 << 30) as i64).collect()), Kind::Date),
+                        3 => (
+                            Data::Large(few.iter().map(|few| i128::from(*few) << 90).collect()),
+                            Kind::Decimal(2),
+                        ),
+                        4 => (
+                            Data::Large(
+                                few.iter()
+                                    .map(|few| [i128::MIN, i128::MAX][few.unsigned_abs() as usize % 2])
+                                    .collect(),
+                            ),
+                            Kind::Decimal(0),
+                        ),
+                        5 => {
+                            let reals = [-0.0, 0.0, -1e300, 1e-300, 7.5];
+                            (
+                                Data::Real(few.iter().map(|few| reals[(few + 2) as usize]).collect()),
+                                Kind::Real,
+                            )
+                        }
+                        _ => {
+                            let mut strings = Strings::new();
+                            ["a", "A", "b", "", "c"].iter().for_each(|text| strings.push(text.as_bytes()));
+                            let codes = few.iter().map(|few| (few + 2) as u32).collect();
+                            (Data::Text(codes, Dict::Strings(Arc::new(strings))), Kind::Text(0))
+                        }
+                    };
+                    let nulls = (random(2) == 0).then(|| (0..rows).map(|_| random(4) == 0).collect());
+                    (Arc::new(Column { data, nulls }), kind, random(2) == 0)
+                })
+                .collect();
+            let sorter = Sorter::new(&keys, &texts, &Budget::new(1 << 20)).unwrap();
+            let heads = sorter.heads(rows);
+            for a in 0..rows {
+                for b in 0..rows {
+                    let of_heads = heads[a].cmp(&heads[b]);
+                    told_apart += usize::from(of_heads.is_ne());
+                    pairs += 1;
+                    assert!(
+                        of_heads.is_eq() || of_heads == sorter.compare(a as u32, b as u32),
+                        "round {round}"
+                    );
+                }
+            }
+            let eval = Eval { texts: &texts, is_stopped: &|| false };
+            let mut expected: Vec<u32> = (0..rows as u32).collect();
+            expected.sort_by(|a, b| sorter.compare(*a, *b));
+            for budget in [0, 1 << 20] {
+                let found = sorted_until(rows, rows, &sorter, &Budget::new(budget), eval).unwrap();
+                assert_eq!(found, expected, "round {round}");
+            }
+        }
+        assert!(told_apart * 2 > pairs, "{told_apart} of {pairs}");
     }
 
     #[test]
