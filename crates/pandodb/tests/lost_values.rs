@@ -8,20 +8,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use common::large_rows::{
+    columns, encode, entries, insert, move_file, stored, value_of, LARGE_BYTES as SIZE,
+};
 use common::{disk, for_each_row, is_newer, make_newer, open, open_logging, put_back, spec, Lines};
 use pando_storage::vfs::{FaultKind, OpenMode};
-use pandodb::large::{references_of, Reference};
-use pandodb::layout::{ColumnType, Kind, NewColumn, Source, Value};
+use pandodb::large::references_of;
 use pandodb::{
-    Db, Entry, Error, LargeValue, LockMode, LockWait, LockedRead, LogLevel, OnDuplicate, SimVfs, Table,
-    TableSpec, Txn, Vfs, Want,
+    Db, Error, LargeValue, LockMode, LockWait, LockedRead, LogLevel, SimVfs, Table, TableSpec, Txn, Vfs, Want,
 };
 
 const T: &str = "./db/t";
 const FILE: &str = "/data/db/t.pando/large.pando";
 const AWAY: &str = "/data/away";
 const ROWS: u16 = 60;
-const SIZE: usize = 20_000;
 
 /// Every third row has its value with it.
 fn is_large(n: u16) -> bool {
@@ -34,39 +34,7 @@ fn value(n: u16) -> Vec<u8> {
 }
 
 fn create(db: &Arc<Db>) {
-    let column = |kind, size| {
-        let ty = ColumnType { kind, size, nullable: false, binary: true };
-        NewColumn { name: String::new(), ty, source: Source::Added(Value::Bytes(vec![0; size as usize])) }
-    };
-    let columns = Some(vec![column(Kind::Unsigned, 2), column(Kind::Large, 4)]);
-    db.create_table(&TableSpec { columns, ..spec(T) }).unwrap();
-}
-
-/// The row: a number and what stands for the value.
-fn encode(n: u16, value: &[u8]) -> Vec<u8> {
-    assert!(value.len() < 0x80);
-    [&[1][..], &n.to_le_bytes(), &[value.len() as u8], value].concat()
-}
-
-fn entries<'a>(key: &'a [u8], row: &'a [u8]) -> [Entry<'a>; 2] {
-    let entry = |value| Entry { key, value, unique: true };
-    [entry(row), entry(b"")]
-}
-
-/// What a row has of a value, and the value if it is to be stored apart.
-fn stored(table: &Table, bytes: &[u8]) -> (Vec<u8>, Option<u64>) {
-    if bytes.len() < SIZE {
-        return (bytes.to_vec(), None);
-    }
-    let id = table.next_large_value().unwrap();
-    (Reference { id, length: bytes.len() as u64 }.encode().to_vec(), Some(id))
-}
-
-fn insert(txn: &mut Txn, table: &Table, key: u16, bytes: &[u8]) -> pandodb::Result<()> {
-    let (in_row, id) = stored(table, bytes);
-    let large: Vec<LargeValue<'_>> = id.map(|id| LargeValue { id, bytes }).into_iter().collect();
-    let row = encode(key, &in_row);
-    txn.insert_row_with(table, &entries(&key.to_be_bytes(), &row), &large, OnDuplicate::Share)
+    db.create_table(&TableSpec { columns: columns(), ..spec(T) }).unwrap();
 }
 
 fn locked(txn: &mut Txn, table: &Table, key: u16) -> Vec<u8> {
@@ -174,12 +142,7 @@ fn all(db: &Arc<Db>) -> Found {
     for_each_row(&mut txn, &table, 0, false, |key, row| rows.push((key.to_vec(), row.to_vec())));
     let mut found = Found::new();
     for (key, row) in rows {
-        let mut references = Vec::new();
-        references_of(table.layouts().unwrap(), &row, &mut references).unwrap();
-        let value = match references.first() {
-            Some(reference) => txn.large_value(&table, *reference, false).map(|value| value.unwrap()),
-            None => Ok(row[4..].to_vec()),
-        };
+        let value = value_of(&mut txn, &table, &row);
         let number = u16::from_le_bytes([row[1], row[2]]);
         found.insert(u16::from_be_bytes(key.try_into().unwrap()), (number, value));
     }
@@ -320,13 +283,6 @@ fn check_after_losses(db: &Arc<Db>, trouble: &str) {
     db.check_table(&table, &mut |_| true).unwrap();
     for (key, (_, found)) in all(db) {
         assert_eq!(found.unwrap(), value(key), "{trouble}");
-    }
-}
-
-fn move_file(vfs: &Arc<SimVfs>, from: &str, to: &str) {
-    vfs.rename(Path::new(from), Path::new(to)).unwrap();
-    for path in [from, to] {
-        vfs.sync_dir(Path::new(path).parent().unwrap()).unwrap();
     }
 }
 

@@ -115,7 +115,8 @@ pub(crate) struct TableDescriptor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encryption_key_id: Option<u32>,
     /// The table was there before its encryption with this key began, and it is not through (`jobs::encryption`). Without
-    /// `encryption_key_id` its files may still be plain, which is what releases make of it that do not know this field.
+    /// `encryption_key_id` its files may still be plain, which is what releases make of it that do not know this field. Its file of large
+    /// values may be plain with both, as it may have been away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encrypting_key_id: Option<u32>,
     /// [`TableSpec::undecided_key_id`]

@@ -40,6 +40,8 @@ pub(crate) struct Encrypting {
     pub(crate) looked_micros: u64,
     /// It is encrypted as a whole.
     pub(crate) is_done: bool,
+    /// It is away, and the log says that the table waits for it.
+    pub(crate) is_told: bool,
 }
 
 /// What is known of a file.

@@ -56,7 +56,7 @@ impl Db {
                 let config = dictionary.tree_config(&self.tree_config, table.compression());
                 let open = || -> Result<Dict> {
                     let dict = self.open_dict(&path, id, config)?;
-                    check_encryption(&dict.file, &FileKey::of(table))?;
+                    check_encryption(&dict.file, &FileKey::of(table, is_large))?;
                     self.catalog.ages.lock().check(&path, id, dict.file.epoch())?;
                     Ok(dict)
                 };

@@ -14,6 +14,10 @@
 //! A release that does not know `encrypting_key_id` takes the table for a plain one up to step 3, and can have it as long as all
 //! files are; a mixed file it refuses as one of a newer format, which is no damage.
 //!
+//! **A file that is away** may come back as it was, unless it is given up for good. A key is, and the one that is built anew is encrypted. The file of
+//! large values is not (`lost_values`): steps 2 and 3 pass it by, it may be plain as long as there is `encrypting_key_id`, and step 5 waits until it
+//! is back and through steps 2 and 4, or is given up. Whoever opens its table when it is back does step 2 for it, before anybody writes to it.
+//!
 //! Steps 1 to 3 and 5 hold the DDL mutex: nobody creates, drops or renames files meanwhile, and no backup is pinned between two of them.
 
 use std::path::Path;
@@ -84,6 +88,7 @@ impl Db {
         for dict in dicts.iter().filter(|dict| !dict.is_unusable()) {
             dict.file.begin_encryption(&self.keys, key_id)?;
         }
+        // One that is away has its turn when it is back.
         // 3.
         table = self.described(&path)?;
         table.encryption_key_id = Some(key_id);
@@ -92,6 +97,20 @@ impl Db {
         let text = format!("table {path} is being encrypted with key {key_id}, while it is used");
         self.log(LogLevel::Note, &text);
         Ok(true)
+    }
+
+    /// Step 2 at the head of this file for one that was away when the others had it. Requires: the DDL mutex, and that nobody writes to the file yet.
+    /// Errors: there is no such key; those of writing.
+    pub(crate) fn begin_encryption_of_returned(&self, table: &TableDescriptor, dict: &Dict) -> Result<()> {
+        let begun = table.encryption_key_id.filter(|_| table.encrypting_key_id.is_some());
+        let Some(key_id) = begun.filter(|_| !dict.is_unusable() && dict.file.key_id().is_none()) else {
+            return Ok(());
+        };
+        dict.file.begin_encryption(&self.keys, key_id)?;
+        let file = dict.file.path();
+        let text = format!("{} is back, and is being encrypted with key {key_id}", file.display());
+        self.log(LogLevel::Note, &text);
+        Ok(())
     }
 
     /// Step 5 at the head of this file, if step 4 is done for each file of the table with this id. False: not yet.
@@ -105,15 +124,27 @@ impl Db {
         }
         let dicts = self.open_dicts_of(&table)?;
         let is_whole = |dict: &Arc<Dict>| dict.file.key_id() == Some(key_id) && !dict.file.is_mixed();
-        if !dicts.iter().all(|dict| dict.is_unusable() || is_whole(dict)) {
+        let is_large = |dict: &Arc<Dict>| table.large.as_ref().is_some_and(|its| its.id == dict.id.0);
+        let is_given_up = |dict: &Arc<Dict>| dict.is_unusable() && !is_large(dict);
+        if !dicts.iter().all(|dict| is_given_up(dict) || is_whole(dict)) {
             return Ok(false);
         }
         let Some(mut table) = self.catalog.table_by_id(id) else { return Ok(true) };
         table.encrypting_key_id = None;
         self.change_catalog(Change { put: vec![table.clone()], ..Change::default() })?;
         self.write_status(&table_dir(&self.base_dir, &table.path), &table)?;
-        self.log(LogLevel::Note, &format!("table {} is encrypted with key {key_id}", table.path));
+        let left = self.given_up_files(&table);
+        let but = if left.is_empty() { String::new() } else { format!(", but not {}", left.join(", ")) };
+        self.log(LogLevel::Note, &format!("table {} is encrypted with key {key_id}{but}", table.path));
         Ok(true)
+    }
+
+    /// Files of large values that were given up, but are there.
+    fn given_up_files(&self, table: &TableDescriptor) -> Vec<String> {
+        let dir = table_dir(&self.base_dir, &table.path);
+        let paths = table.lost_values.files().iter().map(|file| dir.join(file));
+        let there = paths.filter(|path| self.vfs.exists(path).unwrap_or(false));
+        there.map(|path| format!("{}, which was given up", path.display())).collect()
     }
 
     /// All dictionaries of a table, as everybody has them. Requires: the DDL mutex.
@@ -144,8 +175,10 @@ pub(crate) struct FileKey {
 }
 
 impl FileKey {
-    pub(crate) fn of(table: &TableDescriptor) -> FileKey {
-        FileKey { key_id: table.key_id(), or_none: table.encryption_key_id.is_none() }
+    /// `is_large`: the file is that of large values, and may have been away when the encryption of the others began.
+    pub(crate) fn of(table: &TableDescriptor, is_large: bool) -> FileKey {
+        let may_have_been_away = is_large && table.encrypting_key_id.is_some();
+        FileKey { key_id: table.key_id(), or_none: table.encryption_key_id.is_none() || may_have_been_away }
     }
 }
 

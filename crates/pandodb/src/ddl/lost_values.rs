@@ -5,7 +5,8 @@
 //! 1. The table opens with a dictionary that stands for the lost one, in memory alone. It is not written, neither by background work nor
 //!    through the log; what the log has of the values is kept where recovery could not replay it (`held_log`). If the file is
 //!    back at a later opening, all is well. Rows that were deleted meanwhile have left their values in it: these take space until a
-//!    copy (`ALTER TABLE ... FORCE`), and CHECK TABLE passes them by, which the catalog remembers.
+//!    copy (`ALTER TABLE ... FORCE`), and CHECK TABLE passes them by, which the catalog remembers. An encryption of the table does not end
+//!    without it (`encryption`).
 //! 2. Rows are read and written as ever, but for the values: who wants one gets [`Error::ValuesLost`](crate::Error::ValuesLost), and so does
 //!    who has a new one. A row keeps its reference until the column gets another value, or the row goes.
 //! 3. [`Db::begin_large_values_anew`] (REPAIR TABLE) gives the file up: one record of the catalog names a new, empty one, with a
@@ -40,6 +41,7 @@ impl Db {
     pub(crate) fn open_large(&self, table: &TableDescriptor) -> pando_base::Result<Option<LargeValues>> {
         let Some(dictionary) = &table.large else { return Ok(None) };
         let dict = self.open_dict_of(table, dictionary)?;
+        self.begin_encryption_of_returned(table, &dict)?;
         let lost = table.lost_values.clone();
         match LargeValues::open(dict.clone(), lost, &self.snapshots.live()) {
             Err(error) if error.is_damage() => {

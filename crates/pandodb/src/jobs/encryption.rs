@@ -8,7 +8,8 @@
 //! 3. ends with a file when nobody has plain blocks of it any more, neither a reader nor a transaction nor its checkpoint.
 //!
 //! A transaction that was open when the encryption began may commit runs from before: then the leaves are rewritten once more. A restart begins
-//! with the first leaf of each file that is mixed. A table that cannot be encrypted waits, and the next ones go on.
+//! with the first leaf of each file that is mixed. A table that cannot be encrypted waits, and the next ones go on. One whose file of large
+//! values is away waits for that at its end.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -134,16 +135,39 @@ impl Db {
         let Some(path) = self.catalog.table_by_id(table.id).map(|table| table.path) else { return Ok(()) };
         let open = self.open_table(&path)?;
         let dicts: Vec<_> = open.all_dicts().cloned().collect();
+        let large = open.large.as_ref().map(|large| large.dict.clone());
         // Nobody who drops it has to wait.
         drop(open);
         let mut is_whole = true;
-        for dict in &dicts {
-            is_whole &= dict.is_dropped() || dict.is_unusable() || self.encrypt_dict(dict)?;
+        // A key that is damaged is given up for good.
+        for dict in dicts.iter().filter(|dict| !dict.is_unusable()) {
+            is_whole &= dict.is_dropped() || self.encrypt_dict(dict)?;
+        }
+        if let Some(large) = large.filter(|large| large.is_unusable()) {
+            self.note_away(&path, table.key_id, &large);
+            return Ok(());
         }
         if is_whole {
             self.end_encryption(table.id)?;
         }
         Ok(())
+    }
+
+    /// The file may come back with plain text, so its table is not through.
+    fn note_away(&self, path: &str, key_id: u32, large: &Dict) {
+        let mut is_told = false;
+        self.note_encrypting(large.id, |known| {
+            is_told = known.is_told;
+            *known = Encrypting { is_told: true, ..Encrypting::default() };
+        });
+        if !is_told {
+            let text = format!(
+                "the encryption of table {path} with key {key_id} does not end without {}, which is damaged or missing: put \
+                 it back and restart, or give its values up with REPAIR TABLE",
+                large.file.path().display()
+            );
+            self.log(LogLevel::Warning, &text);
+        }
     }
 
     /// Goes on with a file; says whether it is encrypted as a whole.
@@ -153,7 +177,7 @@ impl Db {
             Err(_) if dict.is_dropped() => Ok(true),
             is_done => {
                 let is_done = is_done?;
-                self.note_encrypting(dict.id, |known| known.is_done = is_done);
+                self.note_encrypting(dict.id, |known| (known.is_done, known.is_told) = (is_done, false));
                 Ok(is_done)
             }
         }

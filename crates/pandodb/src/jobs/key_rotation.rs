@@ -48,7 +48,7 @@ pub struct KeyUse {
     pub key_id: u32,
     /// The newest version of it; `None`: it cannot be had.
     pub newest: Option<u32>,
-    /// The oldest version of a block; `None`: nobody has looked yet.
+    /// The oldest version of a block; `None`: nobody has looked yet, or nobody can, as the file is damaged or missing.
     pub oldest: Option<u32>,
     /// While it is rewritten, for a new version or because it is being encrypted in place: the part that is done.
     pub part: Option<f64>,
@@ -60,8 +60,15 @@ struct EncryptedTable {
     key_id: u32,
     /// It is being encrypted in place.
     is_begun: bool,
-    /// Of each its name and file.
-    dictionaries: Vec<(DictId, String, String)>,
+    files: Vec<EncryptedFile>,
+}
+
+struct EncryptedFile {
+    id: DictId,
+    name: String,
+    file: String,
+    /// That of a damaged key, which nobody reads any more.
+    is_given_up: bool,
 }
 
 /// The thread.
@@ -95,13 +102,13 @@ impl Db {
             return;
         }
         let tables = self.encrypted_tables();
-        // Those that are being encrypted have their newest key when they are through.
-        for table in tables.iter().filter(|table| !table.is_begun) {
+        for table in &tables {
             if self.background.stopping() {
                 return;
             }
             let Ok(newest) = self.keys.latest_version(Path::new(&table.path), table.key_id) else { continue };
-            let ids = || table.dictionaries.iter().map(|(id, ..)| *id);
+            let ids = self.ids_to_rotate(table);
+            let ids = || ids.iter().copied();
             ids().for_each(|id| self.note_version_written(id, newest));
             // Versions count from 1: without a second one nothing has to be looked at.
             if !self.is_old(1, newest) {
@@ -118,26 +125,40 @@ impl Db {
             let dicts: Vec<_> = open.all_dicts().cloned().collect();
             // Nobody who drops it has to wait.
             drop(open);
-            for dict in dicts.iter().filter(|dict| self.is_rotation_due(dict.id, newest)) {
-                if dict.is_unusable() {
-                    self.note_rotation_failure(dict.id);
-                } else if let Err(error) = self.rotate_dict(dict, newest) {
-                    if !dict.is_dropped() {
-                        self.note_rotation_failure(dict.id);
-                        let path = dict.file.path();
-                        let text = format!("cannot rewrite {} with its new key: {error}", path.display());
-                        self.log(LogLevel::Warning, &text);
+            let is_due =
+                |dict: &&Arc<Dict>| ids().any(|id| id == dict.id) && self.is_rotation_due(dict.id, newest);
+            for dict in dicts.iter().filter(is_due) {
+                let is_away = dict.is_unusable();
+                let failed = match is_away {
+                    true => {
+                        Some("the file is damaged or missing, and may need old versions of it".to_owned())
                     }
+                    false => self.rotate_dict(dict, newest).err().map(|error| error.to_string()),
+                };
+                if let Some(failed) = failed.filter(|_| is_away || !dict.is_dropped()) {
+                    self.note_rotation_failure(dict.id);
+                    let path = dict.file.path();
+                    let text = format!("cannot rewrite {} with its new key: {failed}", path.display());
+                    self.log(LogLevel::Warning, &text);
                 }
             }
         }
         let there: BTreeSet<DictId> =
-            tables.iter().flat_map(|table| &table.dictionaries).map(|(id, ..)| *id).collect();
+            tables.iter().flat_map(|table| &table.files).map(|file| file.id).collect();
         self.key_rotation.files.lock().retain(|id, _| there.contains(id));
         self.key_rotation.failed_micros.lock().retain(|id, _| there.contains(id));
         if !tables.is_empty() {
             self.rotate_log();
         }
+    }
+
+    /// Its files without those that were given up, and without those that are being encrypted and not through.
+    fn ids_to_rotate(&self, table: &EncryptedTable) -> Vec<DictId> {
+        let encrypting = self.key_rotation.encrypting.lock();
+        let is_through =
+            |id: &DictId| !table.is_begun || encrypting.get(id).is_some_and(|known| known.is_done);
+        let files = table.files.iter().filter(|file| !file.is_given_up);
+        files.map(|file| file.id).filter(is_through).collect()
     }
 
     /// A quiet server would keep the log's newest file for weeks, and start after a crash only with the key of its first batch. So
@@ -176,26 +197,21 @@ impl Db {
         for table in self.encrypted_tables() {
             let newest = self.keys.latest_version(Path::new(&table.path), table.key_id).ok();
             let dir = table_dir(Path::new(""), &table.path);
-            for (id, name, file) in table.dictionaries {
-                let known = known.get(&id).filter(|_| !table.is_begun);
+            let key_id = table.key_id;
+            for EncryptedFile { id, name, file, is_given_up } in table.files {
+                let known = known.get(&id);
                 let begun = table.is_begun.then(|| encrypting.get(&id).copied().unwrap_or_default());
-                uses.push(KeyUse {
-                    table: table.path.clone(),
-                    name,
-                    file: dir.join(&file).display().to_string(),
-                    id: id.0,
-                    key_id: table.key_id,
-                    newest,
-                    // There never was another one.
-                    oldest: match begun {
-                        Some(begun) => newest.filter(|_| begun.is_done),
-                        None => known.map(|known| known.oldest).or(newest.filter(|newest| *newest == 1)),
-                    },
-                    part: match begun {
-                        Some(begun) => Some(begun.part).filter(|_| !begun.is_done),
-                        None => known.and_then(|known| known.part),
-                    },
-                });
+                let is_away = is_given_up || self.dict(id).is_some_and(|dict| dict.is_unusable());
+                // There never was another one.
+                let first = newest.filter(|newest| *newest == 1);
+                let (oldest, part) = match begun.filter(|begun| !begun.is_done) {
+                    _ if is_given_up => (None, None),
+                    Some(begun) => (None, Some(begun.part)),
+                    None if is_away => (None, None),
+                    None => (known.map(|known| known.oldest).or(first), known.and_then(|known| known.part)),
+                };
+                let (table, file) = (table.path.clone(), dir.join(&file).display().to_string());
+                uses.push(KeyUse { table, name, file, id: id.0, key_id, newest, oldest, part });
             }
         }
         uses
@@ -206,9 +222,14 @@ impl Db {
         let mut tables = self.catalog.of_tables(|table| {
             let key_id = table.key_id().filter(|_| !table.temporary)?;
             let is_begun = table.encrypting_key_id.is_some();
-            let of = |its: &DictDescriptor| (DictId(its.id), its.name.clone(), its.file.clone());
-            let dictionaries = table.all_dictionaries().map(of).collect();
-            Some(EncryptedTable { path: table.path.clone(), key_id, is_begun, dictionaries })
+            let of = |its: &DictDescriptor| EncryptedFile {
+                id: DictId(its.id),
+                name: its.name.clone(),
+                file: its.file.clone(),
+                is_given_up: its.unusable.is_some(),
+            };
+            let files = table.all_dictionaries().map(of).collect();
+            Some(EncryptedTable { path: table.path.clone(), key_id, is_begun, files })
         });
         tables.sort_by(|a, b| a.path.cmp(&b.path));
         tables

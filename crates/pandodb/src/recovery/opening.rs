@@ -132,7 +132,7 @@ impl Opening<'_> {
                     _ => Part::LargeValues,
                 };
                 let path = dir.join(&dictionary.file);
-                let known = Known { path, config, part, key: FileKey::of(table) };
+                let known = Known { path, config, part, key: FileKey::of(table, part == Part::LargeValues) };
                 self.known.insert(DictId(dictionary.id), known);
             }
         }

@@ -65,6 +65,11 @@ impl LostValues {
         self.has_leftovers = false;
     }
 
+    /// The files that had values which are lost.
+    pub(crate) fn files(&self) -> &[String] {
+        &self.files
+    }
+
     /// From now on rows change without the file. False: that was known.
     pub(crate) fn leave_file_behind(&mut self) -> bool {
         !std::mem::replace(&mut self.has_leftovers, true)

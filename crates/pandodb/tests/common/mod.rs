@@ -4,6 +4,7 @@
 //! test says has to hold then, too (but for what it says of sizes and of bytes on the disk).
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod large_rows;
 pub mod prepared;
 pub mod slow;
 pub mod watched;
