@@ -520,6 +520,16 @@ static bool run_query(THD *thd, SELECT_LEX *select, Select_translator *translato
   return true;
 }
 
+/* As the server tells of a plan that begins with all rows of a table: for the slow log, Select_scan, and clients. */
+static void tell_of_scan(THD *thd, const Select_cost &cost)
+{
+  if (!cost.ranges.empty())
+    return;
+  thd->set_status_no_index_used();
+  thd->inc_status_select_scan();
+  thd->query_plan_flags|= QPLAN_FULL_SCAN;
+}
+
 static select_handler *answer_select(THD *thd, SELECT_LEX *select)
 {
   const char *reason= nullptr;
@@ -554,6 +564,8 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
   }
   else if (!run_query(thd, select, translator.get(), query.get(), engine_tables))
     return nullptr;
+  else
+    tell_of_scan(thd, cost);
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }
 
