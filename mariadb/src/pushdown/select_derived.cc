@@ -162,10 +162,31 @@ static Field *column_to_push(const Item_field *item, const TABLE_LIST *list, SEL
   return nullptr;
 }
 
+/* Whether the range optimizer would look for comparators that a copy has not (Item_func_in::get_func_row_mm_tree): those of IN of rows, of which the left
+   one has a column that it evaluates. The server makes them when it fixes its own copy. */
+static bool needs_comparators(Item *item)
+{
+  if (item->type() == Item::COND_ITEM)
+  {
+    List_iterator_fast<Item> parts(*static_cast<Item_cond *>(item)->argument_list());
+    for (Item *part; (part= parts++); )
+      if (needs_comparators(part))
+        return true;
+    return false;
+  }
+  if (item->type() != Item::FUNC_ITEM || static_cast<Item_func *>(item)->functype() != Item_func::IN_FUNC)
+    return false;
+  Item *left= static_cast<Item_func *>(item)->arguments()[0];
+  for (uint i= 0; left->cols() > 1 && i < left->cols(); i++)
+    if (left->element_index(i)->real_item()->type() != Item::FIELD_ITEM)
+      return true;
+  return false;
+}
+
 /* A copy of the condition of columns of the derived table alone; none: it is not pushed. */
 static Item *copy_to_push(THD *thd, Item *item, const TABLE_LIST *list, SELECT_LEX *inner, const Equal_columns &equal)
 {
-  if ((item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM) || !can_be_asked_about(thd, item))
+  if ((item->type() != Item::FUNC_ITEM && item->type() != Item::COND_ITEM) || !can_be_asked_about(thd, item) || needs_comparators(item))
     return nullptr;
   List<Item_field> fields, copied;
   item->walk(&Item::collect_item_field_processor, false, &fields);

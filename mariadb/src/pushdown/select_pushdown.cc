@@ -1,4 +1,5 @@
 /* The handler of a SELECT that the engine has answered whole. */
+#include "select_again.h"
 #include "select_given_back.h"
 #include "select_translate.h"
 #include "select_cost.h"
@@ -414,21 +415,6 @@ static select_handler *leave(THD *thd, Left_by_cost why)
   return nullptr;
 }
 
-/* Of a statement that is executed again, the server makes a join of EXISTS when it first optimizes it, for good, and expects that to be the first
-   execution: later, the statement has Items that are no more, and the server dies. So the first execution is the server's. */
-static bool is_first_for_server(THD *thd, const SELECT_LEX *select)
-{
-  if (thd->stmt_arena->is_conventional() || !select->first_cond_optimization)
-    return false;
-  for (SELECT_LEX *each= thd->lex->all_selects_list; each; each= each->next_select_in_list())
-  {
-    Item_subselect *item= each->master_unit()->item;
-    if (item && item->substype() == Item_subselect::EXISTS_SUBS)
-      return true;
-  }
-  return false;
-}
-
 static Owned_query query_of(Select_translator *translator)
 {
   PandoAnalyticTexts texts= {};
@@ -569,6 +555,14 @@ static select_handler *answer_select(THD *thd, SELECT_LEX *select)
   return new Pushed_select(thd, select, std::move(translator), std::move(query));
 }
 
+static select_handler *answer_or_leave(THD *thd, SELECT_LEX *select)
+{
+  select_handler *answer= answer_select(thd, select);
+  if (!answer)
+    keep_columns_for_joins(thd, select);
+  return answer;
+}
+
 #ifdef PANDO_SERVER_11_8
 /* This server asks for each table of the SELECT until one is answered for, and for each SELECT of a UNION. */
 select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select, SELECT_LEX_UNIT *unit)
@@ -577,13 +571,13 @@ select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select, SELECT_LEX_
   const std::pair<query_id_t, const SELECT_LEX *> asked(thd->query_id, select);
   if (unit || refused == asked)
     return nullptr;
-  select_handler *answer= answer_select(thd, select);
+  select_handler *answer= answer_or_leave(thd, select);
   if (!answer)
     refused= asked;
   return answer;
 }
 #else
-select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select) { return answer_select(thd, select); }
+select_handler *create_select_pushdown(THD *thd, SELECT_LEX *select) { return answer_or_leave(thd, select); }
 #endif
 
 } // namespace pando

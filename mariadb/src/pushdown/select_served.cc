@@ -88,7 +88,8 @@ bool is_rewritten(const Item_func *function)
   return finds_last || ((field->flags & NOT_NULL_FLAG) && argument->cmp_type() == TIME_RESULT);
 }
 
-/* Rows are compared column by column. What is a number or a text, as 0x61, is converted by what stands elsewhere. */
+/* Rows are compared column by column. What is a number or a text, as 0x61, is converted by what stands elsewhere; rows within rows have no field's type,
+   and the server dies of the question. */
 static bool are_rows_alike(const Item_func *function)
 {
   Item **arguments= function->arguments();
@@ -98,6 +99,8 @@ static bool are_rows_alike(const Item_func *function)
       if (arguments[i]->cols() != arguments[0]->cols())
         return false;
       Item *one= arguments[i]->element_index(column), *first= arguments[0]->element_index(column);
+      if (one->cols() != 1 || first->cols() != 1)
+        return false;
       if (one->cmp_type() != first->cmp_type() || dynamic_cast<Item_hex_constant *>(one) || first->field_type() == MYSQL_TYPE_BIT)
         return false;
     }
