@@ -119,7 +119,7 @@ fn row(name: &str, oldest: Option<u32>, part: Option<f64>) -> (String, Option<u3
     (name.to_owned(), oldest, part)
 }
 
-/// What the report says of a table that is through; its name for the large values is given.
+/// What the report says of a table that is through.
 fn through() -> Vec<(String, Option<u32>, Option<f64>)> {
     ["main", "k", "large"].map(|name| row(name, Some(1), None)).to_vec()
 }
