@@ -10,7 +10,8 @@ use pando_query::{Failure, Why};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::column::{Batch, Column, Data, Dict, Kind, Value, OVERFLOW, UNSUPPORTED};
-use crate::expr::{Comparison, Expr, MeasureText, Operation, Texts};
+use crate::expr::{Comparison, Expr, Operation, Texts};
+use crate::measure::measured;
 use crate::moments;
 use crate::selection::rows_of;
 
@@ -513,7 +514,7 @@ impl Eval<'_> {
 }
 
 /// Where a dictionary has more entries than so many for each row, nobody notes what was computed of its entries.
-const DICT_PER_ROW: usize = 4;
+pub(crate) const DICT_PER_ROW: usize = 4;
 
 fn by_text(val: &Val, rows: usize, test: impl Fn(&[u8]) -> u8) -> Vec<u8> {
     by_text_mut(val, rows, test)
@@ -548,26 +549,6 @@ fn by_text_mut(val: &Val, rows: usize, mut test: impl FnMut(&[u8]) -> u8) -> Vec
             (0..rows).map(&mut of_row).collect()
         }
     }
-}
-
-/// The number of each row's text. Each entry is asked for once.
-fn measured(val: &Val, rows: usize, measure: &MeasureText) -> Column {
-    let column = val.clone().column(Kind::Text(0), rows);
-    let Data::Text(codes, dict) = &column.data else {
-        return Column::constant(&Value::Null, Kind::Signed, rows);
-    };
-    let of_row = |row: usize| match column.is_null(row) {
-        true => 0,
-        false => measure(dict.get(codes[row])),
-    };
-    let numbers = match dict.len() > rows * DICT_PER_ROW {
-        true => (0..rows).map(of_row).collect(),
-        false => {
-            let mut known: Vec<Option<i64>> = vec![None; dict.len()];
-            (0..rows).map(|row| *known[codes[row] as usize].get_or_insert_with(|| of_row(row))).collect()
-        }
-    };
-    Column { data: Data::Small(numbers), nulls: column.nulls.clone() }
 }
 
 #[inline]

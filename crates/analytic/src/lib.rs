@@ -39,6 +39,7 @@ mod interval;
 mod key_filter;
 mod keys;
 mod marks;
+mod measure;
 mod memo;
 mod moments;
 mod near_order;
