@@ -4312,6 +4312,14 @@ PandoStatus pando_server_files_get(const struct PandoDb *db,
 uint8_t pando_server_files_are(const struct PandoDb *db, struct PandoBytes path, struct PandoBytes id);
 
 /**
+ * 1: the server's definition with this id is that of a partitioned table, by any name that people know it by.
+ *
+ * # Safety
+ * `db` is open, the text is valid for the call.
+ */
+uint8_t pando_has_partitions_of(const struct PandoDb *db, struct PandoBytes id);
+
+/**
  * 1: a `NAME.par` with these bytes names exactly the partitions that there are.
  *
  * # Safety

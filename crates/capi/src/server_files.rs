@@ -93,6 +93,17 @@ pub unsafe extern "C" fn pando_server_files_are(db: *const PandoDb, path: PandoB
     guard(|| u8::from(db.server_files(&path).is_some_and(|files| files.id() == id)))
 }
 
+/// 1: the server's definition with this id is that of a partitioned table, by any name that people know it by.
+///
+/// # Safety
+/// `db` is open, the text is valid for the call.
+#[no_mangle]
+pub unsafe extern "C" fn pando_has_partitions_of(db: *const PandoDb, id: PandoBytes) -> u8 {
+    // SAFETY: the caller vouches for them.
+    let (db, id) = unsafe { (&(*db).db, id.to_text()) };
+    guard(|| u8::from(db.has_partitions_of(&id)))
+}
+
 /// 1: a `NAME.par` with these bytes names exactly the partitions that there are.
 ///
 /// # Safety

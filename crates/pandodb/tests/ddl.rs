@@ -349,6 +349,8 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
     let vfs = vfs.crash();
     let db = open(&vfs).unwrap();
     assert_eq!(db.server_files("db/t"), Some(three.clone()));
+    assert!(db.has_partitions_of("2"));
+    assert!(!db.has_partitions_of("1") && !db.has_partitions_of(""));
     // All partitions go with the first, and so do the files.
     db.expect_name("./db/u", "2").unwrap();
     assert_eq!(db.names_gone(), [("db/u".to_owned(), "2".to_owned())], "no partition has come there");
@@ -359,6 +361,7 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
     assert_eq!(db.server_files("db/u").unwrap().definition().unwrap(), b"definition");
     assert!(fits(&db, "db/u", &["a", "b", "c"]));
     assert_eq!(db.names_gone(), [("db/t".to_owned(), "2".to_owned())]);
+    assert!(db.has_partitions_of("2"), "under the new name");
 
     // EXCHANGE PARTITION takes a partition out for a while, REORGANIZE has none but those that it makes.
     db.drop_table("./db/u#P#a").unwrap();
@@ -377,6 +380,7 @@ fn the_files_of_a_partitioned_table_go_where_its_partitions_go() {
 
     let db = open(&vfs.crash()).unwrap();
     assert_eq!(db.tables_with_server_files(None), Vec::<String>::new());
+    assert!(!db.has_partitions_of("2"), "the last one is gone");
     assert_eq!(db.names_gone().len(), 3);
     // The name is somebody's again.
     db.create_table(&spec("./db/t#P#a")).unwrap();

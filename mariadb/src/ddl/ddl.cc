@@ -77,7 +77,11 @@ static PandoStatus create_in_engine(const char *name, const PandoTableSpec &spec
   /* The server knows of no table of this name: an unfinished CREATE TABLE has left the partition, as on a full disk. */
   if (status != PANDO_STATUS_TABLE_EXISTS || table_of_partition(name).empty() || is_interim_name(name) ||
       pando_table_drop_if_empty(db, spec.path) != PANDO_STATUS_OK)
+  {
+    if (status == PANDO_STATUS_TABLE_EXISTS)
+      tell_of_foreign_folder(name);
     return status;
+  }
   sql_print_warning("PANDO: table %s: a CREATE TABLE that was not finished has left it, without rows; it was removed", name);
   return pando_table_create(db, &spec);
 }
@@ -237,11 +241,14 @@ int ha_pando::rename_table(const char *from, const char *to)
         return error;
     return move_partitioning_file(from, to);
   }
+  if (has_only_partitioning_file(from, to))
+    return move_partitioning_file(from, to);
   if (is_renamed_before(from, to))
     return 0;
   if (int error= may_rename(ha_thd(), from, to))
     return error;
-  if (int error= keep_both_names(from, to))
+  std::vector<std::string> made;
+  if (int error= keep_both_names(from, to, &made))
     return error;
   const std::string replaced= replaced_in_recovery(from, to);
   if (!replaced.empty())
@@ -253,9 +260,12 @@ int ha_pando::rename_table(const char *from, const char *to)
                                                text(copied.c_str()), statement_that_renames(ha_thd(), from, to));
   /* As InnoDB: also where not the table is there, but a foreign key of that name. */
   if (status == PANDO_STATUS_TABLE_EXISTS)
+  {
+    tell_of_foreign_folder(to);
     my_error(ER_TABLE_EXISTS_ERROR, MYF(0), to);
+  }
   if (status)
-    forget_new_names(from, to);
+    forget_new_names(made);
   if (!status)
     Expiry_purge::look_for_tables(!is_interim_name(from));
   const int error= error_of(status, ha_thd());

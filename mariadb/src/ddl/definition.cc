@@ -187,12 +187,23 @@ bool is_interim_name(const char *path)
 
 /* --- opening --- */
 
+bool tell_of_foreign_folder(const char *path)
+{
+  const std::string folder= std::string(path) + ".pando";
+  MY_STAT found;
+  if (pando_table_exists(db, text(path)) || !my_stat(folder.c_str(), &found, MYF(0)))
+    return false;
+  sql_print_warning("PANDO: %s belongs to no table of the engine's catalog, as a folder copied by hand; move it out of the data "
+                    "directory: until then no table can have this name", folder.c_str());
+  return true;
+}
+
 /* There is no such table in the engine. The server removes its file if we say so, and that is right only if we know where
    the table has gone. */
 static int missing(const char *path, TABLE *table, const PandoDefinition &definition)
 {
   const TABLE_SHARE *share= table->s;
-  if (has_own_file(share) && pando_table_is_renamed(db, text(path), definition.id))
+  if (!tell_of_foreign_folder(path) && has_own_file(share) && pando_table_is_renamed(db, text(path), definition.id))
   {
     sql_print_warning("PANDO: table %s has another name by now; its old file %s%s is removed", path, path, reg_ext);
     return HA_ERR_NO_SUCH_TABLE;
@@ -417,12 +428,21 @@ bool replace_file(const char *file_name, PandoBytes content)
   return done && sync_directory_of(file_name);
 }
 
+void tell_of_leftover(const std::string &path)
+{
+  const size_t slash= path.rfind(FN_LIBCHAR);
+  char database[NAME_LEN + 1];
+  filename_to_tablename(path.substr(0, slash).c_str(), database, sizeof(database), true);
+  sql_print_warning("PANDO: table %s was left by an ALTER TABLE that a crash ended; if the table itself is complete, remove it: "
+                    "DROP TABLE `%s`.`#mysql50#%s`", path.c_str(), database, path.c_str() + slash + 1);
+}
+
 static void restore_file(void *, PandoBytes table)
 {
   const std::string path(reinterpret_cast<const char *>(table.data), table.len);
   if (is_interim_name(path.c_str()))
   {
-    sql_print_warning("PANDO: table %s was left by an ALTER TABLE that a crash ended; it can be dropped", path.c_str());
+    tell_of_leftover(path);
     return;
   }
   const Recorded_image recorded(path.c_str());

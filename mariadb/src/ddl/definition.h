@@ -6,6 +6,8 @@
 
 #include "bytes.h"
 
+#include <string>
+
 namespace pando {
 
 /* What the catalog records of a definition. */
@@ -40,8 +42,13 @@ bool has_own_file(const TABLE_SHARE *share);
 /* Whether the table in the engine is the one that the server is about to open. Otherwise the error for the server. */
 int check_definition(const char *path, TABLE *table);
 
+/* Whether there is a folder of this name that is no table's, as after a copy by hand. The error log then says so. */
+bool tell_of_foreign_folder(const char *path);
+
 /* What a statement fills before the table or the partition gets its name: #sql..., t#P#p#TMP#. */
 bool is_interim_name(const char *path);
+/* Of a table `database/table` of such a name, after the server's recovery of DDL: that it is there, and how it is removed. */
+void tell_of_leftover(const std::string &path);
 
 /* The id in an image: a field of the section behind the header. False: it has none, or is no image. */
 bool id_of_image(const uchar *image, size_t size, LEX_CUSTRING *id);

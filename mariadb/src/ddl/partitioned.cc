@@ -267,7 +267,10 @@ static void restore_files(void *, PandoBytes table)
     return;
   }
   if (is_interim_name(path.c_str()))
+  {
+    tell_of_leftover(name);
     return;
+  }
   join_halves(name, place);
   const Recorded_files recorded(name);
   Partitioned_files found(name);

@@ -100,9 +100,10 @@ static bool is_want_of_space(int error)
   return error == ENOSPC || error == EDQUOT || error == HA_ERR_RECORD_FILE_FULL;
 }
 
-int keep_both_names(const char *from, const char *to)
+int keep_both_names(const char *from, const char *to, std::vector<std::string> *made)
 {
-  if (!moves_with_its_table(from, to))
+  /* The server's recovery may ask for a partition that never came to be. */
+  if (!moves_with_its_table(from, to) || !pando_table_exists(db, text(from)))
     return 0;
   bool is_expected= false;
   for (const char *suffix : FILE_SUFFIXES)
@@ -119,21 +120,24 @@ int keep_both_names(const char *from, const char *to)
         return is_want_of_space(error) ? 0 : error;
     is_expected= true;
     if (replace_file(new_file.c_str(), content.view()))
+    {
+      made->push_back(new_file);
       continue;
+    }
     const int error= my_errno ? my_errno : HA_ERR_INTERNAL_ERROR;
-    forget_new_names(from, to);
+    forget_new_names(*made);
+    made->clear();
     return is_want_of_space(error) ? 0 : error;
   }
   return 0;
 }
 
-void forget_new_names(const char *from, const char *to)
+void forget_new_names(const std::vector<std::string> &made)
 {
-  if (!moves_with_its_table(from, to))
+  if (recovers_ddl)
     return;
-  for (const char *suffix : FILE_SUFFIXES)
-    if (exists(file_of(from, suffix)))
-      my_delete(file_of(to, suffix).c_str(), MYF(0));
+  for (const std::string &file : made)
+    my_delete(file.c_str(), MYF(0));
 }
 
 bool is_renamed_before(const char *from, const char *to)
@@ -153,12 +157,24 @@ static bool ends_with(const char *name, const char *suffix)
   return length >= suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
+/* As replace_file names it. */
+static bool is_unfinished_copy(const char *name)
+{
+  return ends_with(name, ".frm~") || ends_with(name, ".par~");
+}
+
 bool is_partitioned_table(const char *path)
 {
   if (strstr(path, "#P#") || pando_table_exists(db, text(path)))
     return false;
   const bool is_in_recovery= recovers_ddl && (exists(std::string(path) + ".par") || is_interim_name(path));
   return (is_in_recovery || is_recorded_partitioned_table(path)) && !partitions_of(path).empty();
+}
+
+bool has_only_partitioning_file(const char *from, const char *to)
+{
+  return recovers_ddl && is_interim_name(from) && !strstr(from, "#P#") && !pando_table_exists(db, text(from)) &&
+         exists(std::string(from) + ".par") && partitions_of(from).empty() && !partitions_of(to).empty();
 }
 
 std::vector<std::string> partitions_of(const char *path)
@@ -265,6 +281,18 @@ static bool is_unwritten(const std::string &frm_file)
   return exists(frm_file) && (read_header(frm_file, header) < sizeof(header) || !(header[0] || header[1]));
 }
 
+/* Whether the table of this definition is there, under its name or another one. */
+static bool has_partitions_of(const std::string &frm_file)
+{
+  Bytes content;
+  LEX_CUSTRING id;
+  char hex[2 * MY_UUID_SIZE + 1];
+  if (!read_file(frm_file.c_str(), &content) || !id_of_image(content.data(), content.size(), &id))
+    return false;
+  const size_t size= hex_of_id(id, hex);
+  return pando_has_partitions_of(db, {reinterpret_cast<const uint8_t *>(hex), size});
+}
+
 void remove_files_in_recovery(const char *path)
 {
   const std::string file= std::string(path) + reg_ext;
@@ -275,38 +303,72 @@ void remove_files_in_recovery(const char *path)
   sync_directory_of(path);
 }
 
-static void write_missing_files_in(const std::string &directory)
+/* The .par of a table that has a .frm only, for the time of recovery. */
+static void write_missing_partitioning_file(const std::string &path)
+{
+  const std::string file= path + ".par";
+  if (exists(file) || !is_partitioned(path + reg_ext))
+    return;
+  std::vector<std::string> partitions= partitions_of(path.c_str());
+  if (partitions.empty() && has_partitions_of(path + reg_ext))
+    return;
+  /* The last one is gone, and the .frm is what is left: then any name will do, to find that it is not there. */
+  if (partitions.empty())
+    partitions.emplace_back("#P#p");
+  const std::string content= partitioning_file(partitions);
+  if (replace_file(file.c_str(), {reinterpret_cast<const uint8_t *>(content.data()), content.size()}))
+    made_for_recovery.emplace_back(file, inode_of(file));
+}
+
+/* One line for a database: it may be the copy of a large one. */
+static void tell_of_foreign_folders(const std::string &directory, const std::vector<std::string> &folders)
+{
+  if (!folders.empty())
+    sql_print_warning("PANDO: %s belongs to no table of the engine's catalog, as a folder copied by hand (in %s there are %zu such); move it "
+                      "out of the data directory: until then no table can have this name, and the database cannot be dropped",
+                      folders.front().c_str(), directory.c_str(), folders.size());
+}
+
+static bool is_folder_of_no_table(const std::string &directory, const char *name)
+{
+  static const char SUFFIX[]= ".pando";
+  const size_t length= strlen(name);
+  if (length < sizeof(SUFFIX) || !ends_with(name, SUFFIX))
+    return false;
+  const std::string path= directory.substr(directory.rfind(FN_LIBCHAR) + 1) + FN_LIBCHAR + std::string(name, length - sizeof(SUFFIX) + 1);
+  struct stat found;
+  return !pando_table_exists(db, text(path.c_str())) && !stat((directory + FN_LIBCHAR + name).c_str(), &found) &&
+         S_ISDIR(found.st_mode);
+}
+
+static void prepare_files_in(const std::string &directory)
 {
   MY_DIR *files= my_dir(directory.c_str(), MYF(MY_DONT_SORT));
   if (!files)
     return;
+  std::vector<std::string> foreign;
   for (size_t i= 0; i < files->number_of_files; i++)
   {
-    const std::string name= files->dir_entry[i].name;
-    if (!ends_with(name.c_str(), reg_ext))
-      continue;
-    const std::string path= directory + FN_LIBCHAR + name.substr(0, name.length() - strlen(reg_ext)), file= path + ".par";
-    if (exists(file) || !is_partitioned(path + reg_ext))
-      continue;
-    std::vector<std::string> partitions= partitions_of(path.c_str());
-    /* The last one is gone, and the .frm is what is left: then any name will do, to find that it is not there. */
-    if (partitions.empty())
-      partitions.emplace_back("#P#p");
-    const std::string content= partitioning_file(partitions);
-    if (replace_file(file.c_str(), {reinterpret_cast<const uint8_t *>(content.data()), content.size()}))
-      made_for_recovery.emplace_back(file, inode_of(file));
+    const std::string path= directory + FN_LIBCHAR + files->dir_entry[i].name;
+    if (is_unfinished_copy(path.c_str()))
+      my_delete(path.c_str(), MYF(0));
+    else if (ends_with(path.c_str(), reg_ext))
+      write_missing_partitioning_file(path.substr(0, path.length() - strlen(reg_ext)));
+    else if (is_folder_of_no_table(directory, files->dir_entry[i].name))
+      foreign.push_back(path);
   }
   my_dirend(files);
+  tell_of_foreign_folders(directory, foreign);
 }
 
-void write_missing_partitioning_files()
+void prepare_files_for_recovery()
 {
   MY_DIR *databases= my_dir(mysql_real_data_home, MYF(MY_DONT_SORT | MY_WANT_STAT));
   if (!databases)
     return;
   for (size_t i= 0; i < databases->number_of_files; i++)
     if (MY_S_ISDIR(databases->dir_entry[i].mystat->st_mode))
-      write_missing_files_in(std::string(mysql_real_data_home) + FN_LIBCHAR + databases->dir_entry[i].name);
+      prepare_files_in(std::string(mysql_real_data_home) + FN_LIBCHAR + databases->dir_entry[i].name);
   my_dirend(databases);
 }
 
@@ -327,7 +389,7 @@ void remove_partitioning_files(const char *directory)
   for (size_t i= 0; i < files->number_of_files; i++)
   {
     const char *name= files->dir_entry[i].name;
-    if (ends_with(name, ".par") || ends_with(name, ".par~") || ends_with(name, ".frm~"))
+    if (ends_with(name, ".par") || is_unfinished_copy(name))
       my_delete((std::string(directory) + FN_LIBCHAR + name).c_str(), MYF(0));
   }
   my_dirend(files);

@@ -19,10 +19,11 @@ bool sync_directory_of(const char *path);
 int sync_partitioning_files(const char *path, const char *old_path, chf_create_flags action);
 
 /* A partition is about to be renamed together with its table: until the server renames them, .frm and .par have both names. The
-   server's recovery of DDL reads those of the new name to take the rename back. 0, or an error. */
-int keep_both_names(const char *from, const char *to);
-/* The rename has failed, and the server takes it back. */
-void forget_new_names(const char *from, const char *to);
+   server's recovery of DDL reads those of the new name to take the rename back. `made`: files of the new name that were not there
+   before. 0, or an error. */
+int keep_both_names(const char *from, const char *to, std::vector<std::string> *made);
+/* The rename has failed, and the server takes it back. In its recovery that may be a table's only files: they stay. */
+void forget_new_names(const std::vector<std::string> &made);
 
 /* Whether a partition has this name already: the rename of another one of its table has taken all along, or a crash has cut the server's
    recovery of DDL off. */
@@ -34,6 +35,8 @@ uint64_t statement_that_renames(THD *thd, const char *from, const char *to);
 bool is_partitioned_table(const char *path);
 /* The partitions that have files, as suffixes (#P#...) of the table's path. */
 std::vector<std::string> partitions_of(const char *path);
+/* Whether that recovery renames a whole partitioned table whose partitions were renamed before the crash: the .par is left. */
+bool has_only_partitioning_file(const char *from, const char *to);
 /* The .par follows its partitions, or goes with them. */
 int move_partitioning_file(const char *from, const char *to);
 void remove_partitioning_file(const char *path);
@@ -41,9 +44,11 @@ void remove_partitioning_file(const char *path);
    its .frm without a sync of the directory, and note in its log that it has: a second power cut could bring back a table that cannot be
    opened, and whose name the engine does not know as lost. So the files are removed here, durably. */
 void remove_files_in_recovery(const char *path);
-/* Before that recovery: DROP TABLE removes the .par first, and could not be finished without it. So a missing one is made of the
-   partitions that are there, in any order; it goes when the recovery has ended. */
-void write_missing_partitioning_files();
+/* Before that recovery. What was to take the place of a .frm or .par, and was not finished (replace_file), goes; folders that belong to no
+   table are told. And DROP TABLE removes the .par first, and could not be finished without it. So a missing one is made of the
+   partitions that are there, in any order; it goes when the recovery has ended. Not for the .frm that a RENAME TABLE was about to give
+   its second name: its partitions are still those of the first one. */
+void prepare_files_for_recovery();
 /* That recovery has ended. */
 void ddl_recovery_has_ended();
 

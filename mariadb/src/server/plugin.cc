@@ -166,7 +166,7 @@ static int start(void *plugin)
   apply_encrypt_tables();
   apply_optimize_rate();
   if (!is_started_despite_damage())
-    write_missing_partitioning_files();
+    prepare_files_for_recovery();
   return 0;
 }
 

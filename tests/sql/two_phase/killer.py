@@ -17,13 +17,15 @@ class Killer:
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-o", self._library, _SOURCE, "-ldl"],
                        check=True)
 
-    def haunt(self, ddl=False, directories=False):
+    def haunt(self, ddl=False, directories=False, logs=True):
         """Every server started from now on is under its eyes; with `ddl`, also what it does to definitions, with `directories`, that
-        it syncs directories."""
+        it syncs directories; without `logs`, only these two."""
         if ddl:
             os.environ["KILLER_DDL"] = "1"
         if directories:
             os.environ["KILLER_DIRECTORIES"] = "1"
+        if not logs:
+            os.environ["KILLER_NO_LOGS"] = "1"
         os.environ.update(LD_PRELOAD=str(self._library), KILLER_ORDER=str(self._order),
                           KILLER_NOTES=str(self._notes))
 

@@ -150,6 +150,11 @@ impl PartitionedTables {
         self.files.get(path)
     }
 
+    /// All records.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &ServerFiles> {
+        self.files.values()
+    }
+
     /// Of tables with records, in order.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &String> {
         self.files.keys()

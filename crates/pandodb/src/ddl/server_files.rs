@@ -1,6 +1,6 @@
 //! The server's files of partitioned tables: recorded, given back, carried along with the partitions.
 
-use crate::catalog::definition::{is_interim_partition, table_of};
+use crate::catalog::definition::{is_interim_partition, is_partition, table_of};
 use crate::catalog::descriptor::{normalize, Intent, TableDescriptor};
 use crate::catalog::server_files::{names_in, ServerFiles};
 use crate::catalog::Change;
@@ -37,6 +37,17 @@ impl Db {
             _ => None,
         });
         own.all(|name| names.remove(name)) && names.is_empty()
+    }
+
+    /// Whether the server's definition with this id is that of a partitioned table, by any name that people know it by.
+    pub fn has_partitions_of(&self, id: &str) -> bool {
+        let is_known = |path: &str| !path.rsplit('/').next().unwrap_or_default().starts_with("#sql");
+        let content = self.catalog.content.lock();
+        let mut recorded = content.partitioned.all();
+        let mut partitions = content.tables.values().filter(|table| is_partition(&table.path));
+        !id.is_empty()
+            && (recorded.any(|files| files.id() == id && is_known(&files.path))
+                || partitions.any(|table| table.definition.id() == id && is_known(&table.path)))
     }
 
     /// Forgets the files of a table that has no partitions. Errors: those of the log.
