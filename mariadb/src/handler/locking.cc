@@ -11,6 +11,7 @@
      tables that writing statements only read      shared locks     REPEATABLE READ, SERIALIZABLE
        (INSERT ... SELECT, UPDATE ... (SELECT))    snapshot         READ COMMITTED and below
      CHECKSUM TABLE, ANALYZE TABLE                 snapshot
+     HANDLER ... READ                              snapshot         as SELECT's, but SERIALIZABLE: the transaction's
 
    A locking read sees the newest committed version of the row it has locked, or the transaction's own. In
    REPEATABLE READ and SERIALIZABLE it also keeps others from inserting where it has looked: the gaps between
@@ -23,6 +24,12 @@
 using namespace pando;
 
 static const uint64_t COPY_PIECE_BYTES= 64ULL << 20;
+
+/* HANDLER names its lock when it opens the table, and takes it at each READ. */
+static bool is_of_handler(int command)
+{
+  return command == SQLCOM_HA_OPEN || command == SQLCOM_HA_READ;
+}
 
 THR_LOCK_DATA **ha_pando::store_lock(THD *thd, THR_LOCK_DATA **to, thr_lock_type lock_type)
 {
@@ -44,7 +51,7 @@ void ha_pando::lock_for(THD *thd, thr_lock_type lock_type)
   const bool lock= (lock_type == TL_READ && in_lock_tables) ||
                    (lock_type == TL_READ_HIGH_PRIORITY && in_lock_tables) ||
                    lock_type == TL_READ_WITH_SHARED_LOCKS || lock_type == TL_READ_SKIP_LOCKED ||
-                   lock_type == TL_READ_NO_INSERT || command != SQLCOM_SELECT;
+                   lock_type == TL_READ_NO_INSERT || (command != SQLCOM_SELECT && !is_of_handler(command));
   const bool consistent=
     command == SQLCOM_CHECKSUM || command == SQLCOM_CREATE_SEQUENCE ||
     (command == SQLCOM_ANALYZE && lock_type == TL_READ) ||
@@ -84,7 +91,7 @@ int ha_pando::external_lock(THD *thd, int lock_type)
   if (lock_type == F_WRLCK)
     m_lock= m_stored_lock= Lock::EXCLUSIVE;
   else if (m_lock == Lock::NONE && transaction->isolation() == ISO_SERIALIZABLE &&
-           thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN))
+           thd_test_options(thd, OPTION_NOT_AUTOCOMMIT | OPTION_BEGIN) && !is_of_handler(thd_sql_command(thd)))
     m_lock= m_stored_lock= Lock::SHARED;
   if (is_locking())
     transaction->will_lock();

@@ -20,7 +20,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::{pause, Seqno};
-use pando_txn::{LockMode, LockOutcome, Snapshot};
+use pando_txn::{LockMode, LockOutcome, Mark, Snapshot};
 
 use crate::error::Result;
 use crate::read::own_writes::{OwnCursor, OwnEntry};
@@ -311,6 +311,11 @@ impl Cursor {
         self.own.as_ref().and_then(OwnCursor::entry)
     }
 
+    /// Own writes done before are seen, merged with the tree's rows. Without any at the seek, all that there are came later.
+    fn own_mark(&self) -> Mark {
+        self.own.as_ref().map_or(Mark::START, OwnCursor::mark)
+    }
+
     fn dict(&self) -> &Arc<Dict> {
         &self.table.dicts[self.index]
     }
@@ -552,11 +557,11 @@ impl Cursor {
         self.just_locked = !matches!(outcome, LockOutcome::AlreadyHeld);
         // Written by this transaction, perhaps by this very statement: its newest state counts,
         // or the indexes would be changed from a state that no longer is.
-        if let Some(own) = txn.own(&dict, &key)? {
+        if let Some(own) = txn.own_since(&dict, &key, self.own_mark())? {
             self.newer = own;
             return Ok(if self.newer.is_some() { Admission::Row } else { Admission::PassedBy });
         }
-        if dict.tree.last_write() > self.row_seqno() {
+        if self.at != At::Own && dict.tree.last_write() > self.row_seqno() {
             self.newer = txn.newest_locked(&dict, &key)?;
             if self.newer.is_none() {
                 return Ok(Admission::Gone(key));

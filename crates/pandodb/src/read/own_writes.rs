@@ -9,6 +9,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::{DictId, Result};
+use pando_txn::Mark;
 
 use crate::table::spill::ApartCursor;
 use crate::table::writes::{LiveMark, State, Writes};
@@ -51,6 +52,11 @@ impl OwnCursor {
             changes: 0,
             entry: None,
         }
+    }
+
+    /// What was written before is seen.
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark.mark()
     }
 
     /// The entry it is at.

@@ -18,6 +18,7 @@
 //! A level's dictionaries are written side by side ([`for_each_dict`]): a table with many keys spills in the time of
 //! the largest of them, if there are processors.
 
+use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -212,6 +213,41 @@ fn merge_runs(dict: &Arc<Dict>, runs: Vec<Arc<Run>>) -> Result<Vec<Arc<Run>>> {
     writer.finish()
 }
 
+/// Whether the key is within the upper bound.
+pub(crate) fn is_up_to(key: &[u8], to: Bound<&[u8]>) -> bool {
+    match to {
+        Bound::Unbounded => true,
+        Bound::Included(to) => key <= to,
+        Bound::Excluded(to) => key < to,
+    }
+}
+
+/// The smallest key within the bounds of `runs`, which lie apart. Reads files only if one of them begins before the bounds and
+/// reaches into them.
+///
+/// # Errors
+/// Those of reading.
+pub(crate) fn first_key_between(
+    runs: &[Arc<Run>],
+    from: Bound<&[u8]>,
+    to: Bound<&[u8]>,
+) -> Result<Option<Vec<u8>>> {
+    let is_before = |key: &[u8]| match from {
+        Bound::Unbounded => false,
+        Bound::Included(from) => key < from,
+        Bound::Excluded(from) => key <= from,
+    };
+    let Some(run) = runs.get(runs.partition_point(|run| is_before(&run.meta().max_key))) else {
+        return Ok(None);
+    };
+    let first = &run.meta().min_key;
+    if !is_before(first) {
+        return Ok(is_up_to(first, to).then(|| first.clone()));
+    }
+    let cursor = ApartCursor::forward(runs, from)?;
+    Ok(cursor.key().filter(|key| is_up_to(key, to)).map(<[u8]>::to_vec))
+}
+
 /// A place in runs that lie apart, in either direction.
 #[derive(Debug)]
 pub(crate) struct ApartCursor {
@@ -222,8 +258,8 @@ pub(crate) struct ApartCursor {
 
 impl ApartCursor {
     /// At the first key of `runs` from `from` on.
-    pub(crate) fn forward(runs: &[Arc<Run>], from: std::ops::Bound<&[u8]>) -> Result<ApartCursor> {
-        use std::ops::Bound::{Excluded, Included, Unbounded};
+    pub(crate) fn forward(runs: &[Arc<Run>], from: Bound<&[u8]>) -> Result<ApartCursor> {
+        use Bound::{Excluded, Included, Unbounded};
         let at = match from {
             Unbounded => 0,
             Included(key) | Excluded(key) => runs.partition_point(|run| run.meta().max_key.as_slice() < key),

@@ -36,7 +36,7 @@ use pando_txn::{Mark, WriteSet};
 
 use crate::table::dict::Dict;
 use crate::table::row_count::NetRows;
-use crate::table::spill::{ApartCursor, Level, MERGED_LEVELS};
+use crate::table::spill::{first_key_between, is_up_to, Level, MERGED_LEVELS};
 
 /// Ops after the newest live mark stay in memory if they are at most this share of all: a cursor that
 /// seeks for every row would otherwise leave a run for each few rows.
@@ -182,14 +182,23 @@ impl State {
     /// # Errors
     /// Those of reading spilled levels.
     pub(crate) fn get(&self, dict: DictId, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
+        self.get_since(dict, key, Mark::START)
+    }
+
+    /// The same without the levels of what was written before the mark, which is live.
+    ///
+    /// # Errors
+    /// Those of reading the others.
+    pub(crate) fn get_since(&self, dict: DictId, key: &[u8], since: Mark) -> Result<Option<Option<Vec<u8>>>> {
         if let Some(own) = self.set.get(dict, key) {
             return Ok(Some(own.map(<[u8]>::to_vec)));
         }
-        if self.levels.is_empty() {
+        let mut levels = self.levels.iter().rev().take_while(|level| level.from >= since).peekable();
+        if levels.peek().is_none() {
             return Ok(None);
         }
         let lookup = Lookup::new(key, MAX_SEQNO);
-        for level in self.levels.iter().rev() {
+        for level in levels {
             if let Some(own) = level.get(dict, &lookup)? {
                 return Ok(Some(own));
             }
@@ -197,10 +206,40 @@ impl State {
         Ok(None)
     }
 
+    /// The smallest key within the bounds that is in a level of what was written since the mark, which is live.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub(crate) fn first_spilled_since(
+        &self,
+        dict: DictId,
+        since: Mark,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+    ) -> Result<Option<Vec<u8>>> {
+        first_in_levels(self.levels.iter().filter(|level| level.from >= since), dict, from, to)
+    }
+
     /// Whether some of the writes to a dictionary were spilled.
     pub(crate) fn has_spilled(&self, dict: DictId) -> bool {
         self.levels.iter().any(|level| !level.runs_of(dict).is_empty())
     }
+}
+
+/// The smallest key of `dict` within the bounds that one of the levels has.
+fn first_in_levels<'l>(
+    levels: impl Iterator<Item = &'l Arc<Level>>,
+    dict: DictId,
+    from: Bound<&[u8]>,
+    to: Bound<&[u8]>,
+) -> Result<Option<Vec<u8>>> {
+    let mut first: Option<Vec<u8>> = None;
+    for level in levels {
+        // What a level before has is as far as it is worth looking.
+        let to = first.as_deref().map_or(to, Bound::Excluded);
+        first = first_key_between(level.runs_of(dict), from, to)?.or(first);
+    }
+    Ok(first)
 }
 
 impl Writes {
@@ -253,23 +292,15 @@ impl Writes {
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
     ) -> Result<Option<Vec<u8>>> {
-        let (mut first, levels) = {
+        let (first, levels) = {
             let state = self.state.read();
             let first = state.set.next_ge(dict, from, Mark::LATEST).map(|(key, _)| key.to_vec());
             (first, state.levels.clone())
         };
+        let first = first.filter(|key| is_up_to(key, to));
         // Without the lock: files are read.
-        for level in levels {
-            let cursor = ApartCursor::forward(level.runs_of(dict), from)?;
-            if let Some(key) = cursor.key().filter(|key| first.as_deref().is_none_or(|first| *key < first)) {
-                first = Some(key.to_vec());
-            }
-        }
-        Ok(first.filter(|key| match to {
-            Bound::Unbounded => true,
-            Bound::Included(to) => key.as_slice() <= to,
-            Bound::Excluded(to) => key.as_slice() < to,
-        }))
+        let spilled = first_in_levels(levels.iter(), dict, from, to)?;
+        Ok([first, spilled].into_iter().flatten().min())
     }
 
     /// Does `f` while the transaction is sure not to end, unless it has (`None`). What `f` does to the

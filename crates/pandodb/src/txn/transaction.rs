@@ -293,8 +293,13 @@ impl Txn {
 
     /// What the transaction itself has written to a key: `Some(None)` is a delete.
     pub(crate) fn own(&self, dict: &Dict, key: &[u8]) -> Result<Option<Option<Vec<u8>>>> {
+        self.own_since(dict, key, Mark::START)
+    }
+
+    /// The same for one who knows what was written to the key before the mark, which is live: of that, nothing is read from files.
+    pub(crate) fn own_since(&self, dict: &Dict, key: &[u8], since: Mark) -> Result<Option<Option<Vec<u8>>>> {
         match self.has_touched(dict) {
-            true => Ok(self.writes.read().get(dict.id, key)?),
+            true => Ok(self.writes.read().get_since(dict.id, key, since)?),
             false => Ok(None),
         }
     }

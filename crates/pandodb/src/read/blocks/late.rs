@@ -10,22 +10,20 @@ use pando_column::vector::Vector;
 
 use super::columns::ColumnReader;
 use super::want::Want;
-use super::{Block, Blocks};
-use crate::error::Result;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) early: ColumnReader,
     early_at: Vec<usize>,
-    rest: ColumnReader,
+    pub(super) rest: ColumnReader,
     rest_at: Vec<usize>,
     /// Stands for what has not been read.
     nothing: Arc<Vector>,
 }
 
 impl Late {
-    fn new(layouts: &Layouts, wants: &[Want], is_late: &[bool]) -> Late {
+    pub(super) fn new(layouts: &Layouts, wants: &[Want], is_late: &[bool]) -> Late {
         let (rest_at, early_at): (Vec<usize>, Vec<usize>) = (0..wants.len()).partition(|at| is_late[*at]);
         let of = |at: &[usize]| {
             let wants: Vec<Want> = at.iter().map(|at| wants[*at].clone()).collect();
@@ -41,26 +39,9 @@ impl Late {
         self.early_at.iter().zip(vectors).for_each(|(at, vector)| all[*at] = vector);
         all
     }
-}
 
-impl Blocks {
-    /// Has the wants that are late read by [`complete`](Blocks::complete). Values that lie apart are never late.
-    pub fn read_late(&mut self, layouts: &Layouts, wants: &[Want], is_late: &[bool]) {
-        let is_of_use = self.large.is_idle() && is_late.contains(&true) && is_late.contains(&false);
-        self.late = is_of_use.then(|| Late::new(layouts, wants, is_late));
-    }
-
-    /// Reads what is still missing of the block that was given last. False: it cannot be read by columns.
-    ///
-    /// # Errors
-    /// Those of reading files.
-    pub fn complete(&mut self, block: &mut Block) -> Result<bool> {
-        let Some(late) = self.late.as_ref().filter(|_| !block.is_complete) else { return Ok(true) };
-        let (layouts, picks) = late.rest.wanted();
-        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(false) };
-        let Some(vectors) = late.rest.vectors(block.rows, columns) else { return Ok(false) };
-        late.rest_at.iter().zip(vectors).for_each(|(at, vector)| block.vectors[*at] = vector);
-        block.is_complete = true;
-        Ok(true)
+    /// Puts what was read later where it belongs.
+    pub(super) fn place(&self, rest: Vec<Arc<Vector>>, vectors: &mut [Arc<Vector>]) {
+        self.rest_at.iter().zip(rest).for_each(|(at, vector)| vectors[*at] = vector);
     }
 }

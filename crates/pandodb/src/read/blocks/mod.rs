@@ -175,6 +175,26 @@ impl Blocks {
         }
     }
 
+    /// Has the wants that are late read by [`complete`](Blocks::complete). Values that lie apart are never late.
+    pub fn read_late(&mut self, layouts: &Layouts, wants: &[Want], is_late: &[bool]) {
+        let is_of_use = self.large.is_idle() && is_late.contains(&true) && is_late.contains(&false);
+        self.late = is_of_use.then(|| Late::new(layouts, wants, is_late));
+    }
+
+    /// Reads what is still missing of the block that was given last. False: it cannot be read by columns.
+    ///
+    /// # Errors
+    /// Those of reading files.
+    pub fn complete(&mut self, block: &mut Block) -> Result<bool> {
+        let Some(late) = self.late.as_ref().filter(|_| !block.is_complete) else { return Ok(true) };
+        let (layouts, picks) = late.rest.wanted();
+        let Some(columns) = self.pieces.columns(layouts, picks)? else { return Ok(false) };
+        let Some(vectors) = late.rest.vectors(block.rows, columns) else { return Ok(false) };
+        late.place(vectors, &mut block.vectors);
+        block.is_complete = true;
+        Ok(true)
+    }
+
     /// How many rows were in the segments that were passed over so far.
     pub fn rows_skipped(&self) -> u64 {
         self.rows_skipped

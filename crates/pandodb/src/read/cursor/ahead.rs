@@ -14,9 +14,9 @@
 //! 5. If anything was committed since it read, it reads the same range again. What was there before has been
 //!    looked at under the stretch, and cannot change any more. What is new goes through 4 again.
 //!
-//! Rows kept are given without a look at locks or trees; only own writes come before them, as always. Nor are locks looked at when the
-//! transaction locks these rows again (`Txn::lock_row`). A key among them without a row is another matter: others may have it
-//! from before, and insert it no more, as the gap is held; whoever inserts it asks them.
+//! Rows kept are given without a look at locks or trees; only own writes come before them, those done since the seek (`news`).
+//! Nor are locks looked at when the transaction locks these rows again (`Txn::lock_row`). A key among them without a row is another
+//! matter: others may have it from before, and insert it no more, as the gap is held; whoever inserts it asks them.
 //!
 //! Whoever reads may give a condition ([`Cursor::set_condition`]): it is evaluated on all rows kept, as columns, and those
 //! for which it is not true are not given.
@@ -32,13 +32,14 @@
 //! who ask so. Nor where the statement gives rows back (READ COMMITTED): a stretch is given back as a whole.
 
 mod dense;
+mod news;
 
 use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use pando_base::{pause, Seqno};
-use pando_txn::{LockMode, Mark};
+use pando_txn::LockMode;
 
 use super::gaps::after;
 use super::{Admission, At, Cursor, Direction, ReadMode};
@@ -47,6 +48,7 @@ use crate::read::blocks::{has_references, large_wants, Block, RowCondition, RowR
 use crate::read::own_writes::OwnCursor;
 use crate::table::{Dict, Table};
 use crate::txn::transaction::{LockWait, Txn};
+use news::News;
 
 /// Rows that are met one by one first.
 const ROWS_BEFORE: usize = 64;
@@ -116,8 +118,8 @@ pub(super) struct Ahead {
     expected: usize,
     /// There was nothing behind those that were read.
     is_last: bool,
-    /// Own writes are known up to here, and the first key of them among the rows left.
-    own: Option<(Mark, Option<Vec<u8>>)>,
+    /// Where own writes are that the rows do not show.
+    news: News,
 }
 
 impl Ahead {
@@ -160,7 +162,7 @@ impl Ahead {
         self.ends.clear();
         self.left = None;
         self.at = 0;
-        self.own = None;
+        self.news = News::default();
     }
 
     pub(super) fn set_condition(
@@ -328,24 +330,18 @@ impl Cursor {
     /// The transaction's own newest state of the row counts. False: there the row is deleted.
     fn see_own_ahead(&mut self, txn: &Txn) -> Result<bool> {
         let dict = self.dict().clone();
-        let mark = txn.writes().read().set.mark();
-        let is_known = self.ahead.own.as_ref().is_some_and(|(known, _)| *known == mark);
-        if !is_known {
-            let (from, to) = (self.ahead.key(), self.ahead.key_of(self.ahead.ends.len() - 1));
-            let first = match txn.has_touched(&dict) {
-                true => {
-                    txn.writes().first_written_between(dict.id, Bound::Included(from), Bound::Included(to))?
-                }
-                false => None,
-            };
-            self.ahead.own = Some((mark, first));
-        }
-        let first = self.ahead.own.as_ref().and_then(|(_, first)| first.as_deref());
-        if first.is_none_or(|first| self.ahead.key() < first) {
+        if !txn.has_touched(&dict) {
             return Ok(true);
         }
-        self.ahead.own = None;
-        match txn.own(&dict, self.ahead.key())? {
+        let since = self.own_mark();
+        let mut news = std::mem::take(&mut self.ahead.news);
+        let (from, to) = (self.ahead.key(), self.ahead.key_of(self.ahead.ends.len() - 1));
+        news.update((txn.writes(), dict.id, since), from, to)?;
+        if !news.is_any_up_to(from) {
+            self.ahead.news = news;
+            return Ok(true);
+        }
+        match txn.own_since(&dict, self.ahead.key(), since)? {
             Some(own) => {
                 self.newer = own;
                 Ok(self.newer.is_some())
