@@ -42,6 +42,17 @@ template <typename Each> static void for_columns_with_lists(SELECT_LEX *select, 
   }
 }
 
+/* Whether the server has met an error when it was about to make a join of it (texts whose collations do not go together): its tables stand in a nest of the
+   outer SELECT then, and it stays in the conditions of that. */
+static bool is_joined_in_part(SELECT_LEX *select)
+{
+  List_iterator_fast<TABLE_LIST> tables(select->top_join_list);
+  for (const TABLE_LIST *list; (list= tables++); )
+    if (list->embedding && list->embedding->sj_subq_pred)
+      return true;
+  return false;
+}
+
 /* Nor can it be the engine's, where an EXISTS becomes an IN first. */
 bool is_first_for_server(THD *thd, const SELECT_LEX *select)
 {
@@ -55,7 +66,7 @@ bool is_first_for_server(THD *thd, const SELECT_LEX *select)
   for (SELECT_LEX *each= thd->lex->all_selects_list; each && !is_first; each= each->next_select_in_list())
   {
     Item_subselect *item= each->master_unit()->item;
-    is_first= item && item->substype() == Item_subselect::EXISTS_SUBS;
+    is_first= (item && item->substype() == Item_subselect::EXISTS_SUBS) || is_joined_in_part(each);
     if (is_in_for_join(each))
       for_columns_replaced(each, [&look](Item *column, uint) { return look(column); });
     for_columns_with_lists(each, look);

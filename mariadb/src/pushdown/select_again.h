@@ -11,7 +11,7 @@
 
 namespace pando {
 
-/* Whether the first execution has to be the server's, as nobody else can make last what it finds there. */
+/* Whether the first execution has to be the server's, as nobody else can make last what it finds there; also later ones, if it ended in an error. */
 bool is_first_for_server(THD *thd, const SELECT_LEX *select);
 
 /* Before the server optimizes the SELECT: makes last, of columns of views, what it will make joins by. */
